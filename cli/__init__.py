@@ -1,0 +1,1 @@
+"""The command line: click commands, one a file, and rich rendering; nothing else."""

@@ -1,0 +1,27 @@
+"""tmconvert: trained models, converted to the files that devices run, and proved right.
+
+Importing this package loads nothing heavy: the public names come from ``tmconvert.api`` on first use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from .api import load, supported_ops, to_caffe, to_onnx, to_tflite, verify
+
+__all__ = ["load", "supported_ops", "to_caffe", "to_onnx", "to_tflite", "verify"]
+
+
+def __getattr__(name: str) -> object:
+    if name in __all__:
+        from . import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,83 @@
+"""The lowered graph: operators of one target, ready to be written.
+
+This is all that a serializer sees. It holds no symbols, no layouts and no aten ops: shapes are those
+of the written file (NHWC where TFLite wants it), attributes are the target's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..source import Source
+
+Attribute = bool | int | float | str | np.ndarray | list[int] | list[float] | list[str]
+
+
+@dataclass(eq=False, slots=True)
+class Value:
+    """One tensor of the written file: computed, an input, or (with ``data``) a constant.
+
+    ``data`` may be a non-contiguous view (a transposed weight, say): a writer makes at most one
+    tensor contiguous at a time, so that memory does not grow with the model.
+    """
+
+    name: str
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    data: np.ndarray | None = None
+
+    @property
+    def is_constant(self) -> bool:
+        return self.data is not None
+
+
+@dataclass(eq=False, slots=True)
+class Operator:
+    """One operator (ONNX node, TFLite operator, Caffe layer).
+
+    ``inputs`` holds None for an optional input left out. Caffe: constant inputs are the layer's
+    blobs, the others its bottoms. ``attributes`` by the target's names; a serializer knows the
+    types that the format wants and raises InternalError for a name the operator does not have.
+    """
+
+    type: str
+    inputs: list[Value | None]
+    outputs: list[Value]
+    attributes: dict[str, Attribute]
+    name: str
+    source: Source | None = None
+
+
+@dataclass(eq=False, slots=True)
+class TargetGraph:
+    """A whole model for ``target`` ("onnx", "tflite", "caffe").
+
+    ``version`` is the ONNX opset, the TFLite runtime release (2, minor) or the Caffe dialect.
+    ``operators`` are in execution order; names of values and operators are unique. An output may
+    be an input or a constant. ``input_names`` and ``output_names`` are the user's names, in the
+    source's order (TFLite's signature; ONNX and Caffe use them as the values' names).
+    """
+
+    target: str
+    version: int | str | tuple[int, int]
+    name: str
+    inputs: list[Value] = field(default_factory=list)
+    outputs: list[Value] = field(default_factory=list)
+    operators: list[Operator] = field(default_factory=list)
+    input_names: list[str] = field(default_factory=list)
+    output_names: list[str] = field(default_factory=list)
+    metadata: dict[str, str] = field(default_factory=dict)
+
+    def constants(self) -> list[Value]:
+        """Every constant, once, in the order of first use."""
+        seen: dict[int, Value] = {}
+        for operator in self.operators:
+            for value in operator.inputs:
+                if value is not None and value.is_constant:
+                    seen.setdefault(id(value), value)
+        for value in self.outputs:
+            if value.is_constant:
+                seen.setdefault(id(value), value)
+        return list(seen.values())
