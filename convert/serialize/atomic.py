@@ -1,0 +1,206 @@
+"""Output files that appear whole or not at all.
+
+A file is written beside its target under a temporary name, flushed to the disk, and then renamed.
+Until the rename an older file under the target's name stays as it is, whatever happens: an exception,
+a full disk, ``kill -9``. The temporary name keeps the suffix (``.out.3f2a91c0.onnx``), since runtimes
+look at it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ..errors import WriteError
+
+_HELP = {
+    errno.EACCES: "choose a folder and a file that you may write to",
+    errno.EDQUOT: "your disk quota is used up: free some space, or write to another disk",
+    errno.EISDIR: "give the name of a file, not of a folder",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.ENOENT: "create the folder first",
+    errno.ENOSPC: "the disk is full: free some space, or write to another disk",
+    errno.ENOTDIR: "a part of this path is a file, not a folder",
+    errno.EPERM: "choose a folder and a file that you may write to",
+    errno.EROFS: "this disk is read-only: write to another one",
+}
+_OTHER_HELP = "check the path, and that its disk works"
+
+
+def write_error(path: Path, cause: OSError | ValueError) -> WriteError:
+    """The TM5001 that tells a person why ``path`` cannot be written."""
+    number = cause.errno if isinstance(cause, OSError) else None
+    reason = os.strerror(number) if number is not None else str(cause)
+    help_text = _HELP.get(number, _OTHER_HELP) if number is not None else _OTHER_HELP
+    return WriteError("TM5001", f"cannot write {path}: {reason}", notes=[("help", help_text)])
+
+
+class _ReportingFile(io.FileIO):
+    """A file whose failing writes name the target, so that other OSErrors are not taken for them."""
+
+    def __init__(self, path: Path, target: Path) -> None:
+        super().__init__(path, "x")
+        self._target = target
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            raise write_error(self._target, error) from error
+
+
+class StagedOutput:
+    """A file under a temporary name, on its way to ``target``.
+
+    ``file`` takes the bytes. After ``finish`` the whole file can be read at ``path``; ``commit`` gives
+    it its final name, ``discard`` removes it. A symbolic link at the target stays a link.
+    Raises: WriteError TM5001 when the target cannot be written, at the first step that shows it.
+    """
+
+    def __init__(self, target: str | os.PathLike[str]) -> None:
+        self.target = Path(target)
+        try:
+            self._final = Path(os.path.realpath(self.target))
+            _refuse_unwritable(self._final)
+            # 40 characters of the stem leave room below the 255 bytes that a name may have.
+            name = f".{self.target.stem[:40]}.{secrets.token_hex(4)}{self.target.suffix}"
+            self.path = self._final.with_name(name)
+            raw = _ReportingFile(self.path, self.target)
+        except (OSError, ValueError) as error:
+            raise write_error(self.target, error) from error
+        self.file: BinaryIO = io.BufferedWriter(raw, buffer_size=1 << 20)
+
+    def finish(self) -> None:
+        """Bring every byte to the disk and close ``file``. Does nothing the second time."""
+        if self.file.closed:
+            return
+        try:
+            self.file.flush()
+            os.fsync(self.file.fileno())
+            self.file.close()
+            if self._final.exists():
+                shutil.copymode(self._final, self.path)
+        except OSError as error:
+            raise write_error(self.target, error) from error
+
+    def commit(self) -> None:
+        """Give the file its final name."""
+        self.finish()
+        try:
+            self.path.replace(self._final)
+        except OSError as error:
+            raise write_error(self.target, error) from error
+        _sync_folder(self._final.parent)
+
+    def discard(self) -> None:
+        """Remove the temporary file; after ``commit`` there is none and nothing happens."""
+        # A full disk makes close fail again on what is left in the buffer; it does close.
+        with contextlib.suppress(OSError, WriteError):
+            self.file.close()
+        with contextlib.suppress(OSError):
+            self.path.unlink()
+
+    def keep_older(self) -> Path | None:
+        """A second name of the file that ``commit`` would replace, or None if there is none."""
+        if not self._final.exists():
+            return None
+        kept = self.path.with_name(self.path.name + ".older")
+        try:
+            kept.hardlink_to(self._final)
+        except OSError:  # a file system without hard links
+            shutil.copy2(self._final, kept)
+        return kept
+
+    def undo(self, older: Path | None) -> None:
+        """Put back what ``commit`` replaced."""
+        if older is None:
+            self._final.unlink()
+        else:
+            older.replace(self._final)
+
+
+def commit_together(outputs: Sequence[StagedOutput]) -> None:
+    """Commit all of ``outputs``, or none when one fails.
+
+    No file system renames two files in one step: a ``kill -9`` between the two renames can leave the
+    first file new and the second one old. Each of them is whole.
+    """
+    for output in outputs:
+        output.finish()
+    if len(outputs) == 1:
+        outputs[0].commit()
+        return
+    committed: list[tuple[StagedOutput, Path | None]] = []
+    with contextlib.ExitStack() as kept:
+        try:
+            for output in outputs:
+                older = _keep_older(output)
+                if older is not None:
+                    kept.callback(older.unlink, missing_ok=True)
+                output.commit()
+                committed.append((output, older))
+        except BaseException:
+            for output, older in reversed(committed):
+                with contextlib.suppress(OSError):
+                    output.undo(older)
+            raise
+
+
+@contextlib.contextmanager
+def staged_outputs(*targets: str | os.PathLike[str]) -> Iterator[tuple[StagedOutput, ...]]:
+    """Staged files for ``targets``; those not committed at the end of the block are removed."""
+    with contextlib.ExitStack() as stack:
+        outputs = []
+        for target in targets:
+            outputs.append(StagedOutput(target))
+            stack.callback(outputs[-1].discard)
+        yield tuple(outputs)
+
+
+@contextlib.contextmanager
+def atomic_outputs(*targets: str | os.PathLike[str]) -> Iterator[tuple[BinaryIO, ...]]:
+    """Files that all appear under their names when the block ends well, and none otherwise."""
+    with staged_outputs(*targets) as outputs:
+        yield tuple(output.file for output in outputs)
+        commit_together(outputs)
+
+
+@contextlib.contextmanager
+def atomic_output(target: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file that appears under its name when the block ends well, and not otherwise."""
+    with atomic_outputs(target) as (file,):
+        yield file
+
+
+def _refuse_unwritable(path: Path) -> None:
+    """Raise what opening ``path`` for writing would raise; a rename needs leave of the folder only."""
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "")
+    if path.exists() and not path.is_file():
+        raise ValueError("it is a device or a pipe, not a file")  # a rename would replace /dev/null
+    if path.exists() and not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, "")
+
+
+def _keep_older(output: StagedOutput) -> Path | None:
+    try:
+        return output.keep_older()
+    except OSError as error:
+        raise write_error(output.target, error) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """Bring the rename to the disk, where folders can be synced."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,265 @@
+"""ONNX files.
+
+One ModelProto, with the weights in the file as ``raw_data``. The weights are streamed: memory in use
+does not grow with them. The same graph gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any, BinaryIO
+
+import numpy as np
+import onnx
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+
+from .. import __version__
+from ..errors import InternalError, WriteError
+from ..lower.target_graph import Attribute, Operator, TargetGraph, Value
+from .protobuf_stream import LARGEST_MESSAGE, StreamedMessage
+
+# By name, since ml_dtypes' types have no other handle that every NumPy understands.
+_DATA_TYPES = {
+    "float32": TensorProto.FLOAT,
+    "float64": TensorProto.DOUBLE,
+    "float16": TensorProto.FLOAT16,
+    "bfloat16": TensorProto.BFLOAT16,
+    "float8_e4m3fn": TensorProto.FLOAT8E4M3FN,
+    "float8_e4m3fnuz": TensorProto.FLOAT8E4M3FNUZ,
+    "float8_e5m2": TensorProto.FLOAT8E5M2,
+    "float8_e5m2fnuz": TensorProto.FLOAT8E5M2FNUZ,
+    "int8": TensorProto.INT8,
+    "int16": TensorProto.INT16,
+    "int32": TensorProto.INT32,
+    "int64": TensorProto.INT64,
+    "uint8": TensorProto.UINT8,
+    "uint16": TensorProto.UINT16,
+    "uint32": TensorProto.UINT32,
+    "uint64": TensorProto.UINT64,
+    "bool": TensorProto.BOOL,
+    "complex64": TensorProto.COMPLEX64,
+    "complex128": TensorProto.COMPLEX128,
+}
+
+_MODEL_GRAPH = ModelProto.GRAPH_FIELD_NUMBER
+_GRAPH_INITIALIZER = GraphProto.INITIALIZER_FIELD_NUMBER
+_TENSOR_RAW_DATA = TensorProto.RAW_DATA_FIELD_NUMBER
+
+# Since IR version 4 an initializer need not be listed among the graph's inputs.
+_IR_WITH_FREE_INITIALIZERS = 4
+
+
+def write_onnx(graph: TargetGraph, file: BinaryIO) -> None:
+    """Write ``graph`` to ``file`` as one ONNX model of opset ``graph.version``.
+
+    ``graph.metadata`` becomes ``metadata_props``, its "doc_string" the model's own.
+    Raises: InternalError TM9001 when the graph does not fit the opset; WriteError TM5002 when the
+    model is above the 2 GiB that protobuf can hold. Either comes before the first byte is written.
+    """
+    message = _model(graph)
+    if message.length > LARGEST_MESSAGE:
+        raise WriteError(
+            "TM5002",
+            f"the model takes {message.length / 2**30:.1f} GiB, and an ONNX file can hold 2 GiB",
+            notes=[("help", "store the weights as float16, or split the model")],
+        )
+    message.write(file)
+
+
+def check_onnx(path: str | os.PathLike[str]) -> None:
+    """Raise InternalError TM9002 unless ONNX's own checker accepts the file, shapes included."""
+    try:
+        onnx.checker.check_model(os.fspath(path), full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        raise InternalError("TM9002", f"the written ONNX model is not valid: {error}") from error
+
+
+def ir_version(opset: int) -> int:
+    """The IR version of the ONNX release that brought ``opset``: what runtimes of its age can read.
+
+    Source: ONNX's docs/Versioning.md, "Released Versions". Opset 7 and 8: 3; 9: 4; 12 to 14: 7.
+    """
+    try:
+        return int(onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", opset)]))
+    except ValueError as error:
+        raise InternalError("TM9001", f"the installed onnx does not know opset {opset}") from error
+
+
+def _model(graph: TargetGraph) -> StreamedMessage:
+    if not isinstance(graph.version, int):
+        raise InternalError("TM9001", f"an ONNX graph's version is its opset, not {graph.version!r}")
+    # Fields are written in the order of their numbers, as protobuf does: the graph lies in the middle.
+    head = ModelProto(
+        ir_version=ir_version(graph.version), producer_name="tmconvert", producer_version=__version__
+    )
+    metadata = dict(graph.metadata)
+    if "doc_string" in metadata:
+        head.doc_string = metadata.pop("doc_string")
+    tail = ModelProto(opset_import=[onnx.helper.make_opsetid("", graph.version)])
+    for key, text in metadata.items():
+        tail.metadata_props.add(key=key, value=text)
+
+    message = StreamedMessage()
+    message.append(_encoded(head))
+    message.append_message(_MODEL_GRAPH, _graph(graph, graph.version))
+    message.append(_encoded(tail))
+    return message
+
+
+def _graph(graph: TargetGraph, opset: int) -> StreamedMessage:
+    constants = graph.constants()
+    _check_names(graph, constants)
+    nodes = [_node(operator, opset) for operator in graph.operators]
+    identities, outputs = _outputs(graph)
+    inputs = list(graph.inputs)
+    if ir_version(opset) < _IR_WITH_FREE_INITIALIZERS:
+        inputs += constants
+
+    message = StreamedMessage()
+    message.append(_encoded(GraphProto(node=nodes + identities, name=graph.name or "model")))
+    for value in constants:
+        message.append_message(_GRAPH_INITIALIZER, _initializer(value))
+    described = [_value_info(value.name, value) for value in inputs]
+    message.append(_encoded(GraphProto(input=described, output=outputs)))
+    return message
+
+
+def _check_names(graph: TargetGraph, constants: Iterable[Value]) -> None:
+    """Two values of one name would silently become one."""
+    computed = [value for operator in graph.operators for value in operator.outputs]
+    seen: set[str] = set()
+    for value in [*graph.inputs, *constants, *computed]:
+        if value.name in seen or not value.name:
+            raise InternalError("TM9001", f"the name {value.name!r} is empty or another value's too")
+        seen.add(value.name)
+
+
+def _outputs(graph: TargetGraph) -> tuple[list[NodeProto], list[ValueInfoProto]]:
+    """The outputs under the user's names, and the Identity nodes that bring them there.
+
+    An output whose value has another name (it is an input, a constant, or two outputs) needs one.
+    """
+    identities = []
+    described = []
+    computed = {value.name for operator in graph.operators for value in operator.outputs}
+    taken = computed | {value.name for value in [*graph.inputs, *graph.constants()]}
+    for value, name in zip(graph.outputs, graph.output_names, strict=True):
+        described.append(_value_info(name, value))
+        if value.name == name:
+            continue
+        if name in taken:
+            raise InternalError("TM9001", f"the output name {name!r} is another value's name")
+        taken.add(name)
+        identities.append(NodeProto(op_type="Identity", name=name, input=[value.name], output=[name]))
+    return identities, described
+
+
+def _node(operator: Operator, opset: int) -> NodeProto:
+    schema = _schema(operator, opset)
+    inputs = ["" if value is None else value.name for value in operator.inputs]
+    while inputs and not inputs[-1]:
+        inputs.pop()
+    node = NodeProto(
+        op_type=operator.type,
+        name=operator.name,
+        input=inputs,
+        output=[value.name for value in operator.outputs],
+    )
+    for name, attribute in operator.attributes.items():
+        if name not in schema.attributes:
+            raise _misfit(operator, f"{operator.type} of opset {opset} has no attribute {name!r}")
+        node.attribute.append(_attribute(operator, name, attribute, schema.attributes[name].type))
+    return node
+
+
+def _schema(operator: Operator, opset: int) -> onnx.defs.OpSchema:
+    try:
+        schema = onnx.defs.get_schema(operator.type, opset)
+    except onnx.defs.SchemaError as error:
+        raise _misfit(operator, f"opset {opset} has no operator {operator.type}") from error
+    if schema.deprecated:
+        raise _misfit(operator, f"opset {opset} has no operator {operator.type} any more")
+    return schema
+
+
+_AttrType = onnx.defs.OpSchema.AttrType
+
+# By the schema's type: AttributeProto's type and field, the classes taken, and their conversion.
+_ATTRIBUTE_FORMS: dict[Any, tuple[int, str, tuple[type, ...], Callable[[Any], Any]]] = {
+    _AttrType.FLOAT: (AttributeProto.FLOAT, "f", (float, int, np.floating, np.integer), float),
+    _AttrType.INT: (AttributeProto.INT, "i", (int, np.integer), int),
+    _AttrType.STRING: (AttributeProto.STRING, "s", (str,), str.encode),
+}
+_LIST_FORMS = {
+    _AttrType.FLOATS: (AttributeProto.FLOATS, "floats", _AttrType.FLOAT),
+    _AttrType.INTS: (AttributeProto.INTS, "ints", _AttrType.INT),
+    _AttrType.STRINGS: (AttributeProto.STRINGS, "strings", _AttrType.STRING),
+}
+
+
+def _attribute(operator: Operator, name: str, value: Attribute, kind: Any) -> AttributeProto:
+    wanted = f"attribute {name!r} of {operator.type} is {kind.name}, not {value!r:.80}"
+    if kind == _AttrType.TENSOR:
+        if not isinstance(value, np.ndarray):
+            raise _misfit(operator, wanted)
+        return AttributeProto(name=name, type=AttributeProto.TENSOR, t=_tensor(value))
+    if kind in _ATTRIBUTE_FORMS:
+        number, field, classes, convert = _ATTRIBUTE_FORMS[kind]
+        if not isinstance(value, classes):
+            raise _misfit(operator, wanted)
+        return _filled(name, number, field, convert(value))
+    if kind in _LIST_FORMS and isinstance(value, (list, tuple)):
+        number, field, element = _LIST_FORMS[kind]
+        _, _, classes, convert = _ATTRIBUTE_FORMS[element]
+        if all(isinstance(item, classes) for item in value):
+            return _filled(name, number, field, [convert(item) for item in value])
+    raise _misfit(operator, wanted)
+
+
+def _filled(name: str, kind: Any, field: str, value: Any) -> AttributeProto:
+    fields: dict[str, Any] = {field: value}
+    return AttributeProto(name=name, type=kind, **fields)
+
+
+def _tensor(data: np.ndarray) -> TensorProto:
+    little = data.astype(data.dtype.newbyteorder("<")) if data.dtype.byteorder == ">" else data
+    return TensorProto(
+        dims=data.shape, data_type=_data_type(data.dtype, "a tensor"), raw_data=little.tobytes()
+    )
+
+
+def _initializer(value: Value) -> StreamedMessage:
+    data = value.data
+    assert data is not None
+    if data.shape != value.shape or data.dtype.name != value.dtype.name:
+        raise InternalError(
+            "TM9001",
+            f"constant {value.name!r} is declared {value.dtype}{list(value.shape)} "
+            f"and holds {data.dtype}{list(data.shape)}",
+        )
+    data_type = _data_type(data.dtype, value.name)
+    message = StreamedMessage()
+    message.append(_encoded(TensorProto(dims=data.shape, data_type=data_type, name=value.name)))
+    message.append_array(_TENSOR_RAW_DATA, data, data.dtype)
+    return message
+
+
+def _value_info(name: str, value: Value) -> ValueInfoProto:
+    data_type = _data_type(value.dtype, value.name)
+    return onnx.helper.make_tensor_value_info(name, data_type, value.shape)
+
+
+def _data_type(dtype: np.dtype, name: str) -> int:
+    number = _DATA_TYPES.get(np.dtype(dtype).name)
+    if number is None:
+        raise InternalError("TM9001", f"ONNX has no data type for {name!r}: {dtype}")
+    return int(number)
+
+
+def _encoded(message: Any) -> bytes:
+    return bytes(message.SerializeToString(deterministic=True))
+
+
+def _misfit(operator: Operator, message: str) -> InternalError:
+    return InternalError("TM9001", f"node {operator.name!r}: {message}", source=operator.source)
