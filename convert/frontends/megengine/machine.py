@@ -1,0 +1,148 @@
+"""The pickle machine: a bounds-checked view of the file, the stack, the marks and the memo.
+
+No length is believed before it is compared with what is left of the file. Stack and memo grow by at
+most one entry per byte.
+"""
+
+from __future__ import annotations
+
+from .allow_list import look_up
+from .arrays import UnfinishedArray, UnfinishedDtype
+from .builders import CopyBudget
+from .pickle_fault import damaged
+from .stand_ins import Instance
+
+LINE_LIMIT = 1024
+
+UNFINISHED = frozenset({UnfinishedArray, UnfinishedDtype})
+
+
+class Machine:
+    """The state of reading one pickle.
+
+    ``start`` is the offset of the opcode at work, for messages; ``unfinished`` has the memo entries
+    of each array and dtype that still waits for its content.
+    """
+
+    def __init__(self, data: memoryview) -> None:
+        self.data = data
+        self.size = len(data)
+        self.position = 0
+        self.start = 0
+        self.stopped = False
+        self.stack: list[object] = []
+        self.marks: list[int] = []
+        self.memo: list[object] = []
+        self.unfinished: dict[object, list[int]] = {}
+        self.globals: dict[tuple[str, str], object] = {}
+        self.instances: list[Instance] = []
+        self.budget = CopyBudget(self.size)
+
+    def take(self, count: int) -> memoryview:
+        """The next ``count`` bytes, without copying them."""
+        if count > self.size - self.position:
+            left = self.size - self.position
+            raise damaged(f"a value of {count} bytes begins where {left} bytes are left")
+        begin = self.position
+        self.position = begin + count
+        return self.data[begin : self.position]
+
+    def take_integer(self, width: int) -> int:
+        return int.from_bytes(self.take(width), "little")
+
+    def take_text(self, count: int) -> str:
+        try:
+            return str(self.take(count), "utf-8")
+        except UnicodeDecodeError as error:
+            raise damaged("a text is not valid UTF-8") from error
+
+    def take_line(self) -> str:
+        ahead = bytes(self.data[self.position : self.position + LINE_LIMIT])
+        length = ahead.find(b"\n")
+        if length < 0:
+            raise damaged("a global's name does not end")
+        line = self.take_text(length)
+        self.position += 1
+        return line
+
+    def push(self, value: object) -> None:
+        self.stack.append(value)
+
+    def pop(self) -> object:
+        self.require(1)
+        return self.stack.pop()
+
+    def require(self, count: int) -> None:
+        """Refuse to reach below the last mark or the bottom of the stack."""
+        bottom = self.marks[-1] if self.marks else 0
+        if len(self.stack) - bottom < count:
+            raise damaged("an opcode takes more values than the stack holds")
+
+    def pop_to_mark(self) -> list[object]:
+        if not self.marks:
+            raise damaged("an opcode looks for a mark that was never set")
+        bottom = self.marks.pop()
+        values = self.stack[bottom:]
+        del self.stack[bottom:]
+        return values
+
+    def memoize(self, index: int) -> None:
+        self.require(1)
+        value = self.stack[-1]
+        if index > len(self.memo):
+            # Writers number from zero without gaps.
+            raise damaged(f"memo entry {index} is written after {len(self.memo)} others")
+        if index == len(self.memo):
+            self.memo.append(value)
+        else:
+            self.memo[index] = value
+        if type(value) in UNFINISHED:
+            self.unfinished[value].append(index)
+
+    def recall(self, index: int) -> None:
+        if index >= len(self.memo):
+            raise damaged(f"memo entry {index} is read before it is written")
+        self.push_finished(self.memo[index])
+
+    def push_finished(self, value: object) -> None:
+        if type(value) in UNFINISHED:
+            raise damaged("an array or dtype is used before it has its content")
+        self.stack.append(value)
+
+    def push_new(self, value: object) -> None:
+        """Push what a builder made, and keep an eye on it until it is whole."""
+        if isinstance(value, Instance):
+            self.instances.append(value)
+        elif type(value) in UNFINISHED:
+            self.unfinished[value] = []
+        self.stack.append(value)
+
+    def push_global(self, module: str, name: str) -> None:
+        key = (module, name)
+        if key not in self.globals:
+            self.globals[key] = look_up(module, name)
+        self.stack.append(self.globals[key])
+
+    def finish(self, target: object, value: object) -> None:
+        """Put the finished value in all places of its placeholder: stack top and memo."""
+        self.stack[-1] = value
+        for index in self.unfinished.pop(target):
+            if self.memo[index] is target:
+                self.memo[index] = value
+
+    def root(self) -> object:
+        """The one value left. Raises: PickleFault if a value inside was never completed."""
+        if self.unfinished:
+            raise damaged("an array or dtype is never given its content")
+        self._check_states()
+        return self.stack[0]
+
+    def _check_states(self) -> None:
+        """Refuse attribute names that are no text; each dict is looked at once."""
+        seen: set[int] = set()
+        for instance in self.instances:
+            state = instance.state
+            if id(state) not in seen:
+                seen.add(id(state))
+                if any(type(name) is not str for name in state):
+                    raise damaged(f"an attribute of a {instance.short_name} has no name")

@@ -1,0 +1,174 @@
+"""What a ``.tm`` pickle comes back as: plain values and inert records, nothing of MegEngine.
+
+    in the pickle                                     here
+    None, bool, int, float, complex, str, Ellipsis    themselves
+    tuple, list, set, frozenset, slice                themselves
+    dict, OrderedDict, defaultdict                    dict, in the order of the file
+    bytes, bytearray                                  read-only memoryview over the file
+    numpy array                                       read-only np.ndarray over the file
+    numpy scalar                                      np.generic
+    numpy.dtype instance                              np.dtype; a quantized one keeps its metadata,
+                                                      which ``quantization_of`` reads
+    numpy scalar class (numpy.float32)                the np.dtype of that class
+    megengine Tensor, Parameter                       Tensor
+    any other object                                  Instance: its class and its state
+    class or function as a value                      GlobalRef, never resolved, never called
+
+    type(None), type(Ellipsis) are GlobalRef("builtins", "NoneType") and ("builtins", "ellipsis").
+    Enums and named tuples are Instances whose state names the constructor's arguments:
+    QuantMode {value}; QuantDtypeMeta {name, cname, np_dtype_str, qmin, qmax, is_unsigned};
+    inspect.FullArgSpec {args, varargs, varkw, defaults, kwonlyargs, kwonlydefaults, annotations}.
+    The state of CompNode is {device}. An object written without a state has the state {}.
+
+Identity is kept: what the pickle writes once and refers to again is one object here, so a shared
+``_ModuleState`` is the same Instance. The graph is cyclic and may be deep: walk it with an explicit
+stack. ``Instance`` and ``Tensor`` compare and hash by identity, so ``argdef_graph_map`` is a dict
+whose keys are TreeDef Instances: go over ``items()``, compare with ``tree_key``.
+
+The types of the values inside a state are those that the file says: check before use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import LoadError
+from .pickle_fault import OVER_LIMIT
+
+TREE_SIZE_LIMIT = 100_000
+BYTES_PER_TREE_PART = 64
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalRef:
+    """The name of a class or function of the writer's Python; two strings, nothing behind them."""
+
+    module: str
+    name: str
+
+    @property
+    def qualified_name(self) -> str:
+        return f"{self.module}.{self.name}"
+
+    def __str__(self) -> str:
+        return self.qualified_name
+
+
+# Comparing a value of the file with == is not safe: arrays compare element by element.
+def is_global(value: object, qualified_name: str) -> bool:
+    """Whether a value is the GlobalRef of that name."""
+    return isinstance(value, GlobalRef) and value.qualified_name == qualified_name
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class Instance:
+    """An object of a class that we know only by name, and its attributes."""
+
+    reference: GlobalRef
+    state: dict[str, object]
+
+    @property
+    def class_name(self) -> str:
+        """Qualified, such as ``megengine.traced_module.expr.CallMethod``."""
+        return self.reference.qualified_name
+
+    @property
+    def short_name(self) -> str:
+        """The class's own name, such as ``CallMethod``."""
+        return self.reference.name.rpartition(".")[2]
+
+    # The default would follow the cycles of the graph.
+    def __repr__(self) -> str:
+        return f"<{self.class_name} instance>"
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class Tensor:
+    """A MegEngine Tensor or Parameter.
+
+    ``array`` holds the raw numbers (integers if quantized). ``qparams`` is the Instance of
+    QParams or LSQParams set on the tensor, or None.
+    """
+
+    array: np.ndarray
+    dtype: np.dtype
+    is_parameter: bool
+    qparams: Instance | None = None
+
+    def __repr__(self) -> str:
+        kind = "Parameter" if self.is_parameter else "Tensor"
+        return f"<{kind} {self.dtype}{list(self.array.shape)}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Quantization:
+    """What MegEngine's metadata on a dtype says: real value = scale * (stored - zero_point).
+
+    ``name`` is MegEngine's, such as ``QuantizedS8``. ``scale`` is None for names that are not
+    quantized (``BFloat16``), ``zero_point`` is None if symmetric.
+    """
+
+    name: str
+    scale: float | None
+    zero_point: int | None
+
+
+def quantization_of(dtype: np.dtype) -> Quantization | None:
+    """The quantization recorded in a dtype that came from a pickle; None for a plain one."""
+    metadata = dtype.metadata
+    if metadata is None or "mgb_dtype" not in metadata:
+        return None
+    fields = metadata["mgb_dtype"]
+    return Quantization(fields["name"], fields["scale"], fields["zero_point"])
+
+
+def tree_key(tree: object) -> tuple[object, ...]:
+    """A hashable value, equal for TreeDefs and LeafDefs of equal structure.
+
+    Follows MegEngine's equality: class, type, aux_data, constant, children. Other Instances and
+    Tensors inside are equal only to themselves.
+    Raises: LoadError TM1006 if the tree is cyclic or has more than 100,000 parts.
+    """
+    key: list[object] = []
+    waiting = [tree]
+    size = 0
+    while waiting:
+        label, children = _tree_part(waiting.pop())
+        size += 1 + _extra_size(label)
+        if size + len(waiting) + len(children) > TREE_SIZE_LIMIT:
+            raise LoadError(OVER_LIMIT, "a description of call arguments is cyclic or too large")
+        key.append((label, len(children)))
+        waiting.extend(reversed(children))
+    return tuple(key)
+
+
+def _extra_size(label: object) -> int:
+    """A constant's share of the size limit: one constant may be referred to many times."""
+    content = label[-1] if isinstance(label, tuple) else None
+    return len(content) // BYTES_PER_TREE_PART if isinstance(content, (bytes, frozenset)) else 0
+
+
+def _tree_part(part: object) -> tuple[object, list[object]]:
+    """What tells one part of a tree from others, and the parts below it."""
+    if isinstance(part, Instance):
+        if part.short_name not in ("TreeDef", "LeafDef"):
+            return (part.short_name, id(part)), []
+        fields = ("type", "aux_data", "const_val", "children_defs")
+        return part.short_name, [part.state.get(field) for field in fields]
+    if isinstance(part, (tuple, list)):
+        return type(part).__name__, list(part)
+    if isinstance(part, dict):
+        return "dict", [value for item in part.items() for value in item]
+    if isinstance(part, slice):
+        return "slice", [part.start, part.stop, part.step]
+    if isinstance(part, np.ndarray):
+        return ("array", part.dtype.str, part.shape, part.tobytes()), []
+    if isinstance(part, memoryview):
+        return ("bytes", part.tobytes()), []
+    if isinstance(part, (set, frozenset)):
+        return ("set", frozenset(part)), []
+    if isinstance(part, Tensor):
+        return ("Tensor", id(part)), []
+    return (type(part).__name__, part), []

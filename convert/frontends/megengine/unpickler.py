@@ -1,0 +1,111 @@
+"""Reads a MegEngine ``.tm`` file without running anything in it.
+
+A ``.tm`` is a Python pickle, that is, a program. ``read_pickle`` interprets its opcodes itself and
+builds only the stand-ins of ``stand_ins.py``; ``allow_list.py`` says which names a file may mention.
+
+Every problem is a LoadError:
+
+    TM1001  the file cannot be read
+    TM1002  it is not a pickle of protocol 2 to 5
+    TM1003  the pickle is damaged or truncated
+    TM1004  the pickle names or calls something that no model needs
+    TM1005  the pickle holds something else than a TracedModule
+    TM1006  the pickle would cost time or memory out of proportion to its size
+"""
+
+from __future__ import annotations
+
+import mmap
+from pathlib import Path
+
+import numpy as np
+
+from ...errors import LoadError
+from ...source import Source
+from .machine import Machine
+from .opcodes import PROTOCOLS, run
+from .pickle_fault import NOT_A_MODULE, PickleFault
+from .stand_ins import Instance, Tensor
+
+CANNOT_READ = "TM1001"
+NOT_A_PICKLE = "TM1002"
+
+TRACED_MODULE = "megengine.traced_module.traced_module.TracedModule"
+SHOWN_KEYS = 5
+
+
+def is_pickle(head: bytes) -> bool:
+    """Whether a file that begins so is a pickle of protocol 2 to 5; two bytes are enough."""
+    return len(head) >= 2 and head[0] == 0x80 and head[1] in PROTOCOLS
+
+
+def read_file(path: str) -> Instance:
+    """The TracedModule of a file, its arrays mapped from the file as long as they live.
+
+    Raises: LoadError TM1001 to TM1006.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            # A mapping of no bytes is an error, and has nothing to keep.
+            is_empty = not file.seek(0, 2)
+            data = b"" if is_empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise LoadError(CANNOT_READ, f"cannot read the model file: {reason}", source=Source(path)) from error
+    return read_pickle(data, path)
+
+
+def read_pickle(data: bytes | memoryview | mmap.mmap, path: str) -> Instance:
+    """The TracedModule in ``data``, as described in ``stand_ins``. ``path`` is for messages only.
+
+    Arrays are views of ``data``, which must not change while they live.
+    Raises: LoadError TM1002 to TM1006.
+    """
+    view = memoryview(data).toreadonly().cast("B")
+    source = Source(path)
+    if not is_pickle(bytes(view[:2])):
+        raise LoadError(
+            NOT_A_PICKLE,
+            _not_a_pickle(view),
+            source=source,
+            notes=[("help", "give a file that megengine.save wrote from a TracedModule")],
+        )
+    machine = Machine(view)
+    try:
+        root = run(machine)
+    except PickleFault as fault:
+        notes = [("help", fault.help)] if fault.help else []
+        message = f"{fault.message} (at byte {machine.start})"
+        raise LoadError(fault.code, message, source=source, notes=notes) from fault
+    if not isinstance(root, Instance) or root.class_name != TRACED_MODULE or not root.state:
+        raise LoadError(
+            NOT_A_MODULE,
+            f"the file holds {_describe(root)}, not a TracedModule",
+            source=source,
+            notes=[
+                ("help", "trace the module with megengine.traced_module.trace_module and save the result")
+            ],
+        )
+    return root
+
+
+def _not_a_pickle(view: memoryview) -> str:
+    if len(view) == 0:
+        return "the file is empty"
+    if view[0] == 0x80 and len(view) > 1:
+        return f"not a pickle of protocol 2 to 5: the file says protocol {view[1]}"
+    return f"not a MegEngine model: the file begins with {bytes(view[:8])!r}"
+
+
+def _describe(root: object) -> str:
+    """What a person would call the root object, with the first keys of a dict."""
+    if isinstance(root, Instance):
+        empty = "" if root.state else " without state"
+        return f"an object of class {root.class_name}{empty}"
+    if isinstance(root, dict):
+        names = [str(key)[:40] for key in list(root)[:SHOWN_KEYS] if isinstance(key, str)]
+        more = ", ..." if len(root) > len(names) else ""
+        return f"a dict with the keys {', '.join(names)}{more}" if names else "a dict"
+    if isinstance(root, (Tensor, np.ndarray)):
+        return f"a single {'tensor' if isinstance(root, Tensor) else 'array'}"
+    return "None" if root is None else f"a value of type {type(root).__name__}"
