@@ -23,6 +23,7 @@ from ..errors import WriteError
 _HELP = {
     errno.EACCES: "choose a folder and a file that you may write to",
     errno.EDQUOT: "your disk quota is used up: free some space, or write to another disk",
+    errno.EFBIG: "the file system, or a limit of your shell (ulimit -f), takes no file this large",
     errno.EISDIR: "give the name of a file, not of a folder",
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.ENOENT: "create the folder first",

@@ -1,8 +1,8 @@
 """The part of caffe.proto that a converted model uses, as messages of a descriptor pool of our own.
 
 A private pool, so that another caffe.proto in the process (there are many forks) does no harm.
-Fields that only training uses (fillers, engines, learning rates, losses, data layers) are left out:
-protobuf needs no gap filled. Source: BVLC Caffe, src/caffe/proto/caffe.proto, 2020; Permute: the SSD
+Fields that only training uses (fillers, engines, losses, data layers) are left out: protobuf needs no
+gap filled. Source: BVLC Caffe, src/caffe/proto/caffe.proto, 2020; Permute: the SSD
 fork, whose form other runtimes read.
 
 Form of a message: ``number name:type=default`` separated by commas; ``*`` before the type says
@@ -16,6 +16,7 @@ from typing import Any
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 _ENUMS = {
+    "Phase": "TRAIN=0 TEST=1",
     "PoolingParameter.PoolMethod": "MAX=0 AVE=1 STOCHASTIC=2",
     "PoolingParameter.RoundMode": "CEIL=0 FLOOR=1",
     "EltwiseParameter.EltwiseOp": "PROD=0 SUM=1 MAX=2",
@@ -27,6 +28,8 @@ _MESSAGES = {
     "BlobShape": "1 dim:*int64[]",
     "BlobProto": "5 data:*float[], 7 shape:BlobShape",
     "NetParameter": "1 name:string, 100 layer:*LayerParameter",
+    "NetStateRule": "1 phase:Phase, 2 min_level:int32, 3 max_level:int32, 4 stage:*string, 5 not_stage:*string",
+    "ParamSpec": "1 name:string, 3 lr_mult:float=1, 4 decay_mult:float=1",
     "InputParameter": "1 shape:*BlobShape",
     "ArgMaxParameter": "1 out_max_val:bool=false, 2 top_k:uint32=1, 3 axis:int32",
     "BatchNormParameter": (
@@ -77,7 +80,9 @@ _MESSAGES = {
     "ThresholdParameter": "1 threshold:float=0",
     "TileParameter": "1 axis:int32=1, 2 tiles:int32",
     "LayerParameter": (
-        "1 name:string, 2 type:string, 3 bottom:*string, 4 top:*string, 7 blobs:*BlobProto,"
+        "1 name:string, 2 type:string, 3 bottom:*string, 4 top:*string, 5 loss_weight:*float,"
+        "6 param:*ParamSpec, 7 blobs:*BlobProto, 8 include:*NetStateRule, 9 exclude:*NetStateRule,"
+        "10 phase:Phase,"
         "103 argmax_param:ArgMaxParameter, 104 concat_param:ConcatParameter,"
         "106 convolution_param:ConvolutionParameter, 108 dropout_param:DropoutParameter,"
         "110 eltwise_param:EltwiseParameter, 111 exp_param:ExpParameter,"
@@ -160,19 +165,14 @@ def _file_descriptor() -> descriptor_pb2.FileDescriptorProto:
         message = file.message_type.add(name=name)
         for text in fields.split(","):
             message.field.append(_field(name, text.strip()))
-    for message in file.message_type:
-        for full_name, values in _ENUMS.items():
-            owner, name = full_name.split(".")
-            if owner == message.name:
-                _add_enum(message, name, values)
+    messages = {message.name: message for message in file.message_type}
+    for full_name, values in _ENUMS.items():
+        owner, _, name = full_name.rpartition(".")
+        enum = (messages[owner] if owner else file).enum_type.add(name=name)
+        for value in values.split():
+            label, number = value.split("=")
+            enum.value.add(name=label, number=int(number))
     return file
-
-
-def _add_enum(message: descriptor_pb2.DescriptorProto, name: str, values: str) -> None:
-    enum = message.enum_type.add(name=name)
-    for value in values.split():
-        label, number = value.split("=")
-        enum.value.add(name=label, number=int(number))
 
 
 def _field(owner: str, text: str) -> descriptor_pb2.FieldDescriptorProto:
@@ -191,6 +191,8 @@ def _field(owner: str, text: str) -> descriptor_pb2.FieldDescriptorProto:
         field.default_value = default
     if kind in _SCALARS:
         field.type = _SCALARS[kind]
+    elif kind in _ENUMS:
+        field.type, field.type_name = _Field.TYPE_ENUM, f".{_PACKAGE}.{kind}"
     elif f"{owner}.{kind}" in _ENUMS:
         field.type, field.type_name = _Field.TYPE_ENUM, f".{_PACKAGE}.{owner}.{kind}"
     else:

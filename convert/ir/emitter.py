@@ -1,0 +1,146 @@
+"""Emitters: what adapters and decompositions write aten-style ops to.
+
+An adapter is written once and serves twice: with a GraphEmitter it adds expressions to a graph,
+with an EagerEmitter it computes on arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..errors import GraphError
+from ..source import Source
+from .expr import CallFunction, Constant, Expr
+from .graph import InternalGraph
+from .node import TensorNode
+from .tree import map_leaves
+from .types import TensorType
+
+# Shape arithmetic and other small integer constants are folded as they are emitted, so that
+# adapters see plain numbers; weights wait for the pass.
+FOLD_ELEMENTS = 4096
+
+
+class OpDefinition(Protocol):
+    """What the intermediate representation needs to know of a catalogued op."""
+
+    name: str
+
+    def bind(self, args: Any, attributes: Any) -> tuple[tuple[Any, ...], dict[str, Any]]: ...
+
+    def infer(self, types: Any, attributes: Any) -> list[TensorType]: ...
+
+    def evaluate(self, arrays: Any, attributes: Any) -> Any: ...
+
+
+class Emitter(Protocol):
+    """``Value`` is a TensorNode or an array, whichever the emitter works on."""
+
+    def call(self, op: str, *args: Any, **attributes: Any) -> Any:
+        """The op's result: one value, or a list where the op has several."""
+
+    def constant(self, value: Any, dtype: Any = None) -> Any: ...
+
+    def type(self, value: Any) -> TensorType: ...
+
+    def known(self, value: Any) -> np.ndarray | None:
+        """The array of a value that does not depend on the inputs, else None."""
+
+
+class EagerEmitter:
+    """Computes each op at once by its reference kernel."""
+
+    def __init__(self, catalogue: Mapping[str, OpDefinition]) -> None:
+        self.catalogue = catalogue
+
+    def call(self, op: str, *args: Any, **attributes: Any) -> Any:
+        definition = self.catalogue[op]
+        return definition.evaluate(*definition.bind(args, attributes))
+
+    def constant(self, value: Any, dtype: Any = None) -> np.ndarray:
+        return np.asarray(value, dtype)
+
+    def type(self, value: np.ndarray) -> TensorType:
+        return TensorType(value.dtype, value.shape)
+
+    def known(self, value: np.ndarray) -> np.ndarray:
+        return value
+
+
+class GraphEmitter:
+    """Appends (or inserts before ``before``) typed expressions to a graph.
+
+    ``source`` and ``made_by`` mark what is emitted; ``name`` is the base for the names of nodes.
+    """
+
+    def __init__(
+        self,
+        graph: InternalGraph,
+        catalogue: Mapping[str, OpDefinition],
+        *,
+        source: Source | None = None,
+        made_by: str | None = None,
+        name: str = "v",
+        before: Expr | None = None,
+    ) -> None:
+        self.graph = graph
+        self.catalogue = catalogue
+        self.source = source
+        self.made_by = made_by
+        self.name = name
+        self.before = before
+
+    def call(self, op: str, *args: Any, **attributes: Any) -> Any:
+        definition = self.catalogue[op]
+        tensors, bound = definition.bind(args, attributes)
+        types = map_leaves(lambda leaf: self.type(leaf) if leaf is not None else None, list(tensors))
+        results = definition.infer(types, bound)
+        if _is_small(types, results):
+            known = map_leaves(lambda leaf: None if leaf is None else self._folded(leaf), list(tensors))
+            if not any(leaf is _UNKNOWN for leaf in _flat(known)):
+                return map_leaves(self.constant, definition.evaluate(known, bound))
+        nodes = [
+            TensorNode(self.graph.free_name(self.name), type_.shape, type_.dtype) for type_ in results
+        ]
+        result = nodes[0] if len(nodes) == 1 else nodes
+        self._insert(CallFunction(op, tensors, bound, result=result, source=self.source, made_by=self.made_by))
+        return result
+
+    def constant(self, value: Any, dtype: Any = None, *, name: str | None = None) -> TensorNode:
+        """A Constant of ``value``; ``name`` is where it came from in the source."""
+        array = np.asarray(value, dtype)
+        base = name.replace(".", "_") if name else f"{self.name}_const"
+        node = TensorNode(self.graph.free_name(base), array.shape, array.dtype)
+        self._insert(Constant(array, name, result=node, source=self.source, made_by=self.made_by))
+        return node
+
+    def type(self, value: Any) -> TensorType:
+        if not isinstance(value, TensorNode):
+            raise GraphError("TM3004", f"{value!r} is not a tensor of the graph")
+        return value.type
+
+    def known(self, value: Any) -> np.ndarray | None:
+        if isinstance(value, TensorNode) and isinstance(value.expr, Constant):
+            return value.expr.value
+        return None
+
+    def _folded(self, leaf: Any) -> Any:
+        value = self.known(leaf)
+        return _UNKNOWN if value is None else value
+
+    def _insert(self, expr: Expr) -> None:
+        self.graph.insert(expr, before=self.before)
+
+
+_UNKNOWN = object()
+
+
+def _flat(tree: Any) -> list[Any]:
+    return [leaf for item in tree for leaf in (item if isinstance(item, list) else [item])]
+
+
+def _is_small(types: Any, results: list[TensorType]) -> bool:
+    return all(type_ is None or type_.size <= FOLD_ELEMENTS for type_ in [*_flat(types), *results])

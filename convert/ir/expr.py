@@ -1,0 +1,155 @@
+"""The five kinds of expression."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..source import Source
+from .node import Node, TensorNode
+from .tree import Tree, leaves
+
+if TYPE_CHECKING:
+    from .graph import InternalGraph
+
+
+class Expr:
+    """One step of a graph.
+
+    ``args`` and ``kwargs`` are trees with Nodes and constants at the leaves; ``result`` is the tree
+    of output nodes. ``source`` is the user's place, ``made_by`` the pass that made the expression.
+    Links to nodes change only through InternalGraph, which keeps ``Node.uses`` right.
+    """
+
+    __slots__ = ("args", "graph", "id", "kwargs", "made_by", "next", "previous", "result", "source")
+
+    def __init__(
+        self,
+        args: tuple[Tree, ...] = (),
+        kwargs: dict[str, Tree] | None = None,
+        *,
+        result: Tree = (),
+        id: int = 0,
+        source: Source | None = None,
+        made_by: str | None = None,
+    ) -> None:
+        self.args = args
+        self.kwargs = kwargs or {}
+        self.result = result
+        self.id = id
+        self.source = source
+        self.made_by = made_by
+        self.graph: InternalGraph | None = None
+        self.previous: Expr | None = None
+        self.next: Expr | None = None
+        for node in self.outputs:
+            node.expr = self
+
+    @property
+    def inputs(self) -> list[Node]:
+        """The nodes among the arguments, in order, with repetitions."""
+        return [leaf for leaf in leaves((self.args, self.kwargs)) if isinstance(leaf, Node)]
+
+    @property
+    def outputs(self) -> list[Node]:
+        """The output nodes, in order."""
+        return [leaf for leaf in leaves(self.result) if isinstance(leaf, Node)]
+
+    @property
+    def output(self) -> TensorNode:
+        """The single output tensor."""
+        (node,) = self.outputs
+        assert isinstance(node, TensorNode)
+        return node
+
+    def like(self, args: tuple[Tree, ...], kwargs: dict[str, Tree], result: Tree) -> Expr:
+        """An unlinked expression of the same kind, meaning and origin with other arguments and results."""
+        clone = object.__new__(type(self))
+        for slot in self._own_slots:
+            setattr(clone, slot, getattr(self, slot))
+        Expr.__init__(
+            clone, args, kwargs, result=result, id=self.id, source=self.source, made_by=self.made_by
+        )
+        return clone
+
+    _own_slots: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        from .printing import format_expr
+
+        return format_expr(self)
+
+
+class Input(Expr):
+    """A formal input of the graph. Not part of ``InternalGraph.exprs()``."""
+
+    __slots__ = ("name",)
+    _own_slots = ("name",)
+
+    def __init__(self, name: str = "", **common: Any) -> None:
+        super().__init__(**common)
+        self.name = name
+
+
+class Constant(Expr):
+    """A captured value: an ``np.ndarray``, or a TracedModule.
+
+    ``name`` is where the value came from in the source (``layer1.0.conv.weight``), if anywhere.
+    """
+
+    __slots__ = ("name", "value")
+    _own_slots = ("name", "value")
+
+    def __init__(self, value: Any, name: str | None = None, **common: Any) -> None:
+        super().__init__(**common)
+        self.value = value
+        self.name = name
+
+
+class GetAttr(Expr):
+    """Attribute ``name`` (dotted after flatten) of the module ``args[0]``."""
+
+    __slots__ = ("name",)
+    _own_slots = ("name",)
+
+    def __init__(self, owner: Node, name: str, **common: Any) -> None:
+        super().__init__((owner,), **common)
+        self.name = name
+
+
+class CallMethod(Expr):
+    """``args[0].method(*args[1:], **kwargs)``: of a tensor, or ``__call__`` of a module."""
+
+    __slots__ = ("method",)
+    _own_slots = ("method",)
+
+    def __init__(
+        self, method: str, args: tuple[Tree, ...], kwargs: dict[str, Tree] | None = None, **common: Any
+    ) -> None:
+        super().__init__(args, kwargs, **common)
+        self.method = method
+
+
+class CallFunction(Expr):
+    """``function(*args, **kwargs)``.
+
+    ``function`` is the qualified name in the source's words (``megengine.functional.nn.relu``), or
+    an op of the catalogue (``aten::relu``). For the latter ``args`` holds the tensor arguments in
+    the order of the signature (None for one left out) and ``kwargs`` all its attributes. ``label``
+    is the short form that MegEngine prints (``nn.relu``).
+    """
+
+    __slots__ = ("function", "label")
+    _own_slots = ("function", "label")
+
+    def __init__(
+        self,
+        function: str,
+        args: tuple[Tree, ...],
+        kwargs: dict[str, Tree] | None = None,
+        *,
+        label: str = "",
+        **common: Any,
+    ) -> None:
+        super().__init__(args, kwargs, **common)
+        self.function = function
+        self.label = label or function

@@ -1,0 +1,175 @@
+"""Inlining of submodules."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..errors import UnsupportedError
+from ..source import Source
+from .expr import CallMethod, Constant, Expr, GetAttr
+from .graph import InternalGraph
+from .node import ModuleNode, Node, TensorNode
+from .traced_module import TracedModule
+from .tree import map_leaves
+
+# A file of a few kilobytes can name calls of calls of calls: 2**n expressions once they are in line.
+MAX_EXPRESSIONS = 200_000
+
+
+def flatten_module(module: TracedModule) -> TracedModule:
+    """A copy of ``module`` whose graph calls builtin modules, methods and functions only.
+
+    Attribute names become dotted paths from the top; node names get the path in front; sources get
+    the scope of the module which held the expression. Raises UnsupportedError for recursion.
+    """
+    flat = TracedModule(module.name, module.class_name, evaluate=module.evaluate)
+    flat.children, flat.tensors, flat.attributes = module.children, module.tensors, module.attributes
+    flat.source_file, flat.producer = module.source_file, module.producer
+    if module.graph is not None:
+        flat.graphs[next(iter(module.graphs))] = _Flattener(module).run(module.graph)
+    return flat
+
+
+@dataclass(eq=False, slots=True)
+class _Call:
+    """One call that is being inlined: its module, and what its nodes have become."""
+
+    graph: InternalGraph
+    owner: TracedModule
+    scope: str = ""
+    prefix: str = ""
+    caller: _Call | None = None
+    mapped: dict[Node, Node] = field(default_factory=dict)
+    names: dict[Node, str] = field(default_factory=dict)
+
+    def map(self, tree: Any) -> Any:
+        return map_leaves(lambda leaf: self.mapped[leaf] if isinstance(leaf, Node) else leaf, tree)
+
+    def is_active(self, graph: InternalGraph) -> bool:
+        call: _Call | None = self
+        while call is not None and call.graph is not graph:
+            call = call.caller
+        return call is not None
+
+
+class _Flattener:
+    def __init__(self, top: TracedModule) -> None:
+        self.top = top
+        self.flat = InternalGraph()
+        self.paths: dict[Node, str] = {}  # module nodes of the flat graph -> dotted path from the top
+
+    def run(self, graph: InternalGraph) -> InternalGraph:
+        self.flat.name = graph.name
+        call = _Call(graph, self.top)
+        for node in graph.inputs:
+            twin = _twin(node, self.flat.free_name(_identifier("", node.name)))
+            call.mapped[node] = self.flat.add_input(twin, node.name, source=self._source(call, node.expr))
+        self.paths[call.mapped[graph.inputs[0]]] = ""
+        self._inline(call)
+        self.flat.set_result(call.map(graph.result))
+        return self.flat
+
+    def _inline(self, call: _Call) -> None:
+        for expr in call.graph.exprs():
+            callee = self._callee(expr, call)
+            if callee is None:
+                self._copy(expr, call)
+            else:
+                self._inline_call(expr, callee, call)
+
+    def _callee(self, expr: Expr, call: _Call) -> TracedModule | None:
+        """The traced module that ``expr`` calls, or None for anything else."""
+        if not isinstance(expr, CallMethod) or expr.method != "__call__":
+            return None
+        node = call.mapped[expr.args[0]]
+        if not isinstance(node, ModuleNode) or node.owner is None or node.owner.graph is None:
+            return None
+        return node.owner
+
+    def _inline_call(self, expr: Expr, callee: TracedModule, caller: _Call) -> None:
+        graph = callee.graph_for(expr.args, expr.kwargs)
+        if graph is None or len(graph.inputs) != len(expr.inputs) or len(graph.outputs) != len(expr.outputs):
+            raise UnsupportedError(
+                "TM2007",
+                f"{callee.name or callee.class_name} was not traced for a call of this structure",
+                source=self._source(caller, expr),
+                excerpt=repr(expr),
+            )
+        if caller.is_active(graph):
+            raise UnsupportedError(
+                "TM2006",
+                f"the module {caller.scope or callee.name!r} calls itself",
+                source=self._source(caller, expr),
+                notes=[("help", "a recursive module has no finite flat graph; unroll the recursion")],
+            )
+        path = self.paths.get(caller.mapped[expr.args[0]], "")
+        prefix = _identifier(caller.prefix, expr.args[0].name)
+        call = _Call(graph, callee, path, prefix, caller)
+        call.mapped = {
+            formal: caller.mapped[actual] for formal, actual in zip(graph.inputs, expr.inputs, strict=True)
+        }
+        for outer, returned in zip(expr.outputs, graph.outputs, strict=True):
+            # the caller's name of a result says more than the callee's `relu_out`
+            call.names.setdefault(returned, caller.names.get(outer) or _identifier(caller.prefix, outer.name))
+        self._inline(call)
+        for outer, returned in zip(expr.outputs, graph.outputs, strict=True):
+            caller.mapped[outer] = call.mapped[returned]
+
+    def _copy(self, expr: Expr, call: _Call) -> None:
+        if len(self.flat) >= MAX_EXPRESSIONS:
+            raise UnsupportedError("TM2008", f"the flat graph has more than {MAX_EXPRESSIONS} expressions")
+        for node in expr.outputs:
+            wanted = call.names.get(node) or _identifier(call.prefix, node.name or f"v{node.id}")
+            call.mapped[node] = _twin(node, self.flat.free_name(wanted))
+        clone = expr.like(call.map(expr.args), call.map(expr.kwargs), call.map(expr.result))
+        clone.source = self._source(call, expr)
+        if isinstance(clone, GetAttr):
+            self._resolve(clone)
+        elif isinstance(clone, Constant) and isinstance(clone.value, TracedModule):
+            node = clone.outputs[0]
+            assert isinstance(node, ModuleNode)
+            node.owner = clone.value
+            self.paths[node] = clone.name or node.name
+        self.flat.insert(clone)
+
+    def _source(self, call: _Call, expr: Expr | None) -> Source:
+        known = expr.source if expr is not None else None
+        source = known or Source(self.top.source_file or "model", expr.id if expr is not None else None)
+        return replace(source, scope=call.scope, class_name=call.owner.class_name.rpartition(".")[2])
+
+    def _resolve(self, expr: GetAttr) -> None:
+        """Points a GetAttr at the top module by a dotted path, and its module node at the module."""
+        holder = expr.args[0]
+        owner = holder.owner or self.top
+        base = self.paths.get(holder, "")
+        path = f"{base}.{expr.name}" if base else expr.name
+        node = expr.outputs[0]
+        value = owner.get(expr.name)
+        if isinstance(node, ModuleNode):
+            node.owner = value
+            self.paths[node] = path
+        if _is_at(self.top, path, value):  # a module held by a Constant is not below the top
+            expr.name = path
+            expr.args = (self.flat.inputs[0],)
+
+
+def _is_at(top: TracedModule, path: str, value: object) -> bool:
+    try:
+        return top.get(path) is value
+    except KeyError:
+        return False
+
+
+def _twin(node: Node, name: str) -> Node:
+    if isinstance(node, ModuleNode):
+        return ModuleNode(name, node.class_name, owner=node.owner, id=node.id)
+    assert isinstance(node, TensorNode)
+    return TensorNode(name, node.shape, node.dtype, qparams=node.qparams, id=node.id)
+
+
+def _identifier(prefix: str, name: str) -> str:
+    """A node name that is valid in the text form: path parts joined by underscores."""
+    clean = re.sub(r"\W", "_", name, flags=re.ASCII)
+    return f"{prefix}_{clean}" if prefix else clean or "v"

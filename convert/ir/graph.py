@@ -1,0 +1,223 @@
+"""InternalGraph: expressions in execution order, and the one door for edits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..errors import GraphError
+from .expr import Expr, Input
+from .node import Node
+from .tree import Tree, leaves, map_leaves
+
+
+class InternalGraph:
+    """The body of a module's ``forward``.
+
+    ``name`` is the class of the module. ``inputs`` are the formal inputs; in a source graph the
+    first is ``self``. ``result`` is the tree of what is returned, ``outputs`` its nodes in order.
+    Expressions form a doubly linked list, so an insertion or removal costs constant time and an
+    iteration may edit around the expression it stands on.
+    """
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        self.inputs: list[Node] = []
+        self.result: Tree = ()
+        self._first: Expr | None = None
+        self._last: Expr | None = None
+        self._count = 0
+        self._next_suffix: dict[str, int] = {}
+        self._names: dict[str, Node | None] = {}  # None: reserved by free_name
+        self._output_uses: dict[Node, int] = {}
+
+    # ---- reading
+
+    def exprs(self) -> Iterator[Expr]:
+        """Expressions in execution order. Any may be removed while iterating."""
+        expr = self._first
+        while expr is not None:
+            if expr.graph is self:
+                yield expr
+            expr = expr.next  # a removed expression keeps its pointer, so the walk finds its way back
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def outputs(self) -> list[Node]:
+        """Returned nodes, in order, with repetitions."""
+        return [leaf for leaf in leaves(self.result) if isinstance(leaf, Node)]
+
+    def is_output(self, node: Node) -> bool:
+        return node in self._output_uses
+
+    def use_count(self, node: Node) -> int:
+        """Argument leaves and returned leaves that are this node."""
+        return sum(node.uses.values()) + self._output_uses.get(node, 0)
+
+    def __str__(self) -> str:
+        from .printing import format_graph
+
+        return format_graph(self)
+
+    __repr__ = __str__
+
+    def to_text(self) -> str:
+        """The typed form, one expression a line; ``parse_graph`` reads it back. Flat graphs only."""
+        from .text import graph_to_text
+
+        return graph_to_text(self)
+
+    # ---- names
+
+    def free_name(self, base: str) -> str:
+        """``base``, or ``base_1``, ``base_2``, ... where that is taken; reserved for a node to come."""
+        name = base
+        while name in self._names:
+            suffix = self._next_suffix.get(base, 1)
+            self._next_suffix[base] = suffix + 1
+            name = f"{base}_{suffix}"
+        self._names[name] = None
+        return name
+
+    def rename(self, node: Node, name: str) -> None:
+        """Gives ``node`` exactly this name. Raises GraphError when another node has it."""
+        if node.name == name:
+            return
+        if name in self._names:
+            raise GraphError("TM3003", f"the name {name!r} is already in use in graph {self.name!r}")
+        self._names.pop(node.name, None)
+        self._names[name] = node
+        node.name = name
+
+    # ---- edits
+
+    def add_input(self, node: Node, name: str | None = None, **common: Any) -> Node:
+        """Appends a formal input."""
+        expr = Input(name or node.name, result=node, **common)
+        expr.graph = self
+        self._register(node)
+        self.inputs.append(node)
+        return node
+
+    def insert(self, expr: Expr, *, before: Expr | None = None) -> Expr:
+        """Links ``expr`` in front of ``before``, by default at the end."""
+        if expr.graph is not None:
+            raise GraphError("TM3002", f"{expr!r} already belongs to a graph")
+        if before is not None and before.graph is not self:
+            raise GraphError("TM3002", f"{before!r} is not in graph {self.name!r}")
+        previous = self._last if before is None else before.previous
+        expr.graph, expr.previous, expr.next = self, previous, before
+        if previous is None:
+            self._first = expr
+        else:
+            previous.next = expr
+        if before is None:
+            self._last = expr
+        else:
+            before.previous = expr
+        self._count += 1
+        self._link(expr)
+        for node in expr.outputs:
+            self._register(node)
+        return expr
+
+    def remove(self, expr: Expr) -> None:
+        """Takes ``expr`` out. Raises GraphError while one of its outputs is still used."""
+        for node in expr.outputs:
+            if self.use_count(node):
+                raise GraphError("TM3002", f"cannot remove {expr!r}: {node} is still used")
+        if expr.graph is not self:
+            raise GraphError("TM3002", f"{expr!r} is not in graph {self.name!r}")
+        if expr.previous is None:
+            self._first = expr.next
+        else:
+            expr.previous.next = expr.next
+        if expr.next is None:
+            self._last = expr.previous
+        else:
+            expr.next.previous = expr.previous
+        expr.graph = None
+        self._count -= 1
+        self._unlink(expr)
+        for node in expr.outputs:
+            self._names.pop(node.name, None)
+
+    def set_arguments(self, expr: Expr, args: tuple[Tree, ...], kwargs: dict[str, Tree]) -> None:
+        """Gives ``expr`` other arguments."""
+        self._unlink(expr)
+        expr.args, expr.kwargs = args, kwargs
+        self._link(expr)
+
+    def replace_uses(self, old: Node, new: Node, *, keep: Expr | None = None) -> None:
+        """Makes every user of ``old`` (expressions but ``keep``, and the result) use ``new``."""
+        for user in old.users:
+            if user is not keep:
+                swap = _swapper(old, new)
+                self.set_arguments(user, map_leaves(swap, user.args), map_leaves(swap, user.kwargs))
+        if old in self._output_uses:
+            self.set_result(map_leaves(_swapper(old, new), self.result))
+
+    def set_result(self, result: Tree) -> None:
+        """Sets what the graph returns."""
+        self.result = result
+        self._output_uses = {}
+        for node in self.outputs:
+            self._output_uses[node] = self._output_uses.get(node, 0) + 1
+
+    def copy(self) -> InternalGraph:
+        """An independent graph with the same expressions; constants' values are shared, not copied."""
+        clone = InternalGraph(self.name)
+        mapped: dict[Node, Node] = {}
+
+        def twin(leaf: Any) -> Any:
+            return mapped[leaf] if isinstance(leaf, Node) else leaf
+
+        for node in self.inputs:
+            assert isinstance(node.expr, Input)
+            mapped[node] = _copy_node(node)
+            clone.add_input(
+                mapped[node],
+                node.expr.name,
+                id=node.expr.id,
+                source=node.expr.source,
+                made_by=node.expr.made_by,
+            )
+        for expr in self.exprs():
+            for node in expr.outputs:
+                mapped[node] = _copy_node(node)
+            args, kwargs, result = (map_leaves(twin, tree) for tree in (expr.args, expr.kwargs, expr.result))
+            clone.insert(expr.like(args, kwargs, result))
+        clone.set_result(map_leaves(twin, self.result))
+        return clone
+
+    # ---- links
+
+    def _register(self, node: Node) -> None:
+        if not node.name:
+            return
+        if self._names.get(node.name) is not None:
+            raise GraphError("TM3003", f"two nodes of graph {self.name!r} are called {node.name!r}")
+        self._names[node.name] = node
+
+    def _link(self, expr: Expr) -> None:
+        for node in expr.inputs:
+            node.uses[expr] = node.uses.get(expr, 0) + 1
+
+    def _unlink(self, expr: Expr) -> None:
+        for node in expr.inputs:
+            node.uses.pop(expr, None)
+
+
+def _swapper(old: Node, new: Node) -> Any:
+    return lambda leaf: new if leaf is old else leaf
+
+
+def _copy_node(node: Node) -> Node:
+    clone = object.__new__(type(node))
+    for cls in type(node).__mro__:
+        for slot in getattr(cls, "__slots__", ()):
+            setattr(clone, slot, getattr(node, slot))
+    clone.expr, clone.uses = None, {}
+    return clone

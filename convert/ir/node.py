@@ -1,0 +1,91 @@
+"""Nodes: the values that flow between expressions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .types import QParams, TensorType
+
+if TYPE_CHECKING:
+    from .expr import Expr
+    from .traced_module import TracedModule
+
+
+class Node:
+    """A value with exactly one producer.
+
+    ``name`` is unique in its graph and meant for people; identity connects. ``id`` is the number
+    that MegEngine's printed form shows for a node without a name. ``expr`` produces the node.
+    ``uses`` counts, for each expression, how many of its argument leaves are this node; only
+    InternalGraph writes it.
+    """
+
+    __slots__ = ("expr", "id", "name", "uses")
+
+    def __init__(self, name: str = "", id: int = 0) -> None:
+        self.name = name
+        self.id = id
+        self.expr: Expr | None = None
+        self.uses: dict[Expr, int] = {}
+
+    @property
+    def users(self) -> tuple[Expr, ...]:
+        """Expressions that take this node as an argument, in the order in which they were linked."""
+        return tuple(self.uses)
+
+    def __str__(self) -> str:
+        return self.name or str(self.id)
+
+    __repr__ = __str__
+
+
+class TensorNode(Node):
+    """A tensor. ``shape`` and ``dtype`` are None where the source did not record them.
+
+    ``layout`` is "nhwc" where a target plan stores a rank-4 tensor channels-last; ``shape`` stays
+    the logical NCHW shape. None means the order of the source.
+    """
+
+    __slots__ = ("dtype", "layout", "qparams", "shape")
+
+    def __init__(
+        self,
+        name: str = "",
+        shape: tuple[int, ...] | None = None,
+        dtype: np.dtype | None = None,
+        *,
+        qparams: QParams | None = None,
+        layout: str | None = None,
+        id: int = 0,
+    ) -> None:
+        super().__init__(name, id)
+        self.shape = shape
+        self.dtype = dtype
+        self.qparams = qparams
+        self.layout = layout
+
+    @property
+    def type(self) -> TensorType:
+        """The tensor's type. Raises TypeError where shape or dtype are unknown."""
+        if self.shape is None or self.dtype is None:
+            raise TypeError(f"the type of {self} is not known")
+        return TensorType(self.dtype, self.shape)
+
+    @type.setter
+    def type(self, value: TensorType) -> None:
+        self.shape, self.dtype = value.shape, value.dtype
+
+
+class ModuleNode(Node):
+    """A module. ``class_name`` is the qualified name of the source class; ``owner`` the module itself."""
+
+    __slots__ = ("class_name", "owner")
+
+    def __init__(
+        self, name: str = "", class_name: str = "", *, owner: TracedModule | None = None, id: int = 0
+    ) -> None:
+        super().__init__(name, id)
+        self.class_name = class_name
+        self.owner = owner

@@ -1,0 +1,295 @@
+"""Reads the typed text form back into a graph."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..errors import LoadError
+from ..source import Source
+from .expr import CallFunction, Constant, Expr
+from .graph import InternalGraph
+from .node import Node, TensorNode
+from .text import digest
+from .types import DTYPES_BY_NAME, QParams, TensorType
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<string>"(?:[^"\\]|\\.)*")
+      | (?P<value>%[A-Za-z_0-9.]+)
+      | (?P<number>-?(?:inf|nan)\b|-?\d+(?:\.\d*)?(?:e[+-]?\d+)?)
+      | (?P<name>[A-Za-z_][\w.]*(?:::[A-Za-z_]\w*)?)
+      | (?P<mark>->|[()\[\]{}=:,?])
+    )""",
+    re.VERBOSE,
+)
+_WORDS = {"none": None, "true": True, "false": False, "inf": float("inf"), "nan": float("nan")}
+MAX_DEPTH = 50
+
+
+def parse_graph(text: str, constants: Mapping[str, np.ndarray] | None = None) -> InternalGraph:
+    """The graph that ``graph.to_text()`` printed.
+
+    ``constants`` maps digests to the arrays that the text names by digest only (see
+    ``text.graph_constants``). Raises LoadError TM1101 with line and column for anything malformed.
+    """
+    return _Parser(text, constants or {}).graph()
+
+
+class _Parser:
+    def __init__(self, text: str, constants: Mapping[str, np.ndarray]) -> None:
+        self.text = text
+        self.constants = constants
+        self.position = 0
+        self.nodes: dict[str, Node] = {}
+        self.kind, self.token = "", ""
+        self.advance()
+
+    # ---- tokens
+
+    def advance(self) -> str:
+        """Moves to the next token and returns the one left behind."""
+        previous = self.token
+        match = _TOKEN.match(self.text, self.position)
+        if match is None:
+            if self.text[self.position :].strip():
+                self.fail("unexpected character")
+            self.kind, self.token = "end", ""
+        else:
+            self.kind = match.lastgroup or ""
+            self.token = match.group(self.kind)
+            self.position = match.end()
+        return previous
+
+    def expect(self, token: str) -> None:
+        if self.token != token:
+            self.fail(f"expected {token!r}, found {self.token or 'the end'!r}")
+        self.advance()
+
+    def accept(self, token: str) -> bool:
+        if self.token != token or self.kind == "string":
+            return False
+        self.advance()
+        return True
+
+    def fail(self, message: str) -> NoReturn:
+        before = self.text[: self.position]
+        line = before.count("\n") + 1
+        column = len(before) - (before.rfind("\n") + 1)
+        excerpt = self.text.splitlines()[line - 1] if self.text else ""
+        raise LoadError("TM1101", f"graph text, line {line}, column {column}: {message}", excerpt=excerpt)
+
+    # ---- grammar
+
+    def graph(self) -> InternalGraph:
+        self.expect("graph")
+        graph = InternalGraph(self.advance())
+        self.expect("(")
+        while not self.accept(")"):
+            self.input(graph)
+            self.accept(",")
+        self.expect("->")
+        result_position = self.position, self.kind, self.token
+        self.skip_result()
+        self.expect("{")
+        while not self.accept("}"):
+            graph.insert(self.expr())
+        end = self.position, self.kind, self.token
+        self.position, self.kind, self.token = result_position
+        graph.set_result(self.tree())
+        self.position, self.kind, self.token = end
+        return graph
+
+    def input(self, graph: InternalGraph) -> None:
+        node = self.new_node(self.value_name())
+        self.expect(":")
+        self.type_of(node)
+        source, made_by = self.place()
+        graph.add_input(node, source=source, made_by=made_by)
+
+    def expr(self) -> Expr:
+        names = [self.value_name()]
+        while self.accept(","):
+            names.append(self.value_name())
+        self.expect("=")
+        function = self.advance()
+        args = self.arguments()
+        attributes = self.attributes() if self.token == "{" else {}
+        nodes = [self.new_node(name) for name in names]
+        self.expect(":")
+        self.types(nodes)
+        source, made_by = self.place()
+        result = nodes[0] if len(nodes) == 1 else tuple(nodes)
+        if function == "aten::constant":
+            value = self.constant(attributes, nodes[0])
+            return Constant(value, attributes.get("name"), result=result, source=source, made_by=made_by)
+        return CallFunction(function, args, attributes, result=result, source=source, made_by=made_by)
+
+    def arguments(self) -> tuple[Any, ...]:
+        self.expect("(")
+        args = []
+        while not self.accept(")"):
+            args.append(self.tree())
+            self.accept(",")
+        return tuple(args)
+
+    def attributes(self) -> dict[str, Any]:
+        self.expect("{")
+        attributes = {}
+        while not self.accept("}"):
+            name = self.advance()
+            self.expect("=")
+            attributes[name] = self.tree()
+            self.accept(",")
+        return attributes
+
+    def types(self, nodes: list[TensorNode]) -> None:
+        if len(nodes) == 1:
+            return self.type_of(nodes[0])
+        self.expect("(")
+        for node in nodes:
+            self.type_of(node)
+            self.accept(",")
+        return self.expect(")")
+
+    def type_of(self, node: TensorNode) -> None:
+        if not self.accept("?"):
+            name = self.advance()
+            if name not in DTYPES_BY_NAME:
+                self.fail(f"unknown element type {name!r}")
+            shape = self.tree()
+            if not isinstance(shape, list) or not all(isinstance(extent, int) for extent in shape):
+                self.fail("a shape is a list of integers")
+            node.type = TensorType(DTYPES_BY_NAME[name], tuple(shape))
+        if self.token == "nhwc":
+            node.layout = self.advance()
+        if self.accept("q"):
+            node.qparams = self.qparams()
+
+    def qparams(self) -> QParams:
+        fields = self.attributes()
+        low, high = fields["range"]
+        return QParams(
+            fields["dtype"],
+            tuple(map(float, fields["scale"])),
+            tuple(fields["zero_point"]),
+            low,
+            high,
+            fields["channel_axis"],
+        )
+
+    def place(self) -> tuple[Source | None, str | None]:
+        source = made_by = None
+        if self.accept("loc"):
+            self.expect("(")
+            file, line, words = self.string(), None, []
+            if self.accept(":"):
+                line = int(self.advance())
+            while self.accept(","):
+                words.append(self.string())
+            self.expect(")")
+            source = Source(file, line, *words)
+        if self.accept("by"):
+            self.expect("(")
+            made_by = self.string()
+            self.expect(")")
+        return source, made_by
+
+    def constant(self, attributes: dict[str, Any], node: TensorNode) -> np.ndarray:
+        if "value" in attributes:
+            try:
+                return np.array(attributes["value"], node.type.dtype).reshape(node.type.shape)
+            except ValueError as error:
+                self.fail(str(error))
+        value = self.constants.get(attributes.get("digest", ""))
+        if value is None:
+            self.fail(f"no constant with digest {attributes.get('digest')!r} was given")
+        if digest(value) != attributes["digest"] or value.shape != node.shape:
+            self.fail(f"the constant given for {attributes['digest']!r} is another one")
+        return value
+
+    # ---- leaves
+
+    def tree(self, depth: int = 0) -> Any:
+        if depth > MAX_DEPTH:
+            self.fail("nested too deeply")
+        if self.token == "(" and self.kind == "mark":
+            return self.tuple(depth)
+        if self.accept("["):
+            items = []
+            while not self.accept("]"):
+                items.append(self.tree(depth + 1))
+                self.accept(",")
+            return items
+        if self.accept("{"):
+            return self.dict(depth)
+        return self.leaf()
+
+    def tuple(self, depth: int) -> Any:
+        self.expect("(")
+        items, commas = [], 0
+        while not self.accept(")"):
+            items.append(self.tree(depth + 1))
+            commas += self.accept(",")
+        return items[0] if len(items) == 1 and not commas else tuple(items)
+
+    def dict(self, depth: int) -> dict[str, Any]:
+        entries = {}
+        while not self.accept("}"):
+            key = self.string()
+            self.expect(":")
+            entries[key] = self.tree(depth + 1)
+            self.accept(",")
+        return entries
+
+    def leaf(self) -> Any:
+        kind, token = self.kind, self.token
+        if kind == "value":
+            if token[1:] not in self.nodes:
+                self.fail(f"{token} is not defined before this line")
+            self.advance()
+            return self.nodes[token[1:]]
+        if kind == "string":
+            return self.string()
+        if token in _WORDS:
+            self.advance()
+            return _WORDS[token]
+        if kind == "number":
+            self.advance()
+            return int(token) if re.fullmatch(r"-?\d+", token) else float(token)
+        self.fail(f"expected a value, found {token or 'the end'!r}")
+
+    def string(self) -> str:
+        if self.kind != "string":
+            self.fail(f"expected a string, found {self.token or 'the end'!r}")
+        try:
+            return str(json.loads(self.advance()))
+        except ValueError as error:
+            self.fail(str(error))
+
+    def value_name(self) -> str:
+        if self.kind != "value":
+            self.fail(f"expected a value such as %x, found {self.token or 'the end'!r}")
+        return self.advance()[1:]
+
+    def new_node(self, name: str) -> TensorNode:
+        if name in self.nodes:
+            self.fail(f"%{name} is defined twice")
+        node = self.nodes[name] = TensorNode(name)
+        return node
+
+    def skip_result(self) -> None:
+        """Passes over the result, whose nodes are defined further down."""
+        depth = 0
+        while depth or self.token != "{" or self.kind == "string":
+            if self.kind == "end":
+                self.fail("the graph has no body")
+            depth += self.token in ("(", "[", "{") and self.kind == "mark"
+            depth -= self.token in (")", "]", "}") and self.kind == "mark"
+            self.advance()
+            if not depth:
+                break

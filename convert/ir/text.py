@@ -1,0 +1,165 @@
+"""The typed text form of a flat graph, one expression a line; ``parser.py`` reads it back.
+
+    graph head(%x: f32[2,3,5,7]) -> (%y) {
+      %w = aten::constant() {digest="9f2c...", name="head.weight"} : f32[10,3,1,1]
+      %y = aten::conv2d(%x, %w, none) {stride=[1,2], ...} : f32[2,10,5,4]   loc("net.py":57, "head", "Head")
+    }
+
+Constants of up to 16 elements print their values, larger ones a digest of their bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import UsageError
+from ..source import Source
+from .expr import CallFunction, Constant, Expr
+from .node import Node, TensorNode
+from .types import QParams
+
+if TYPE_CHECKING:
+    from .graph import InternalGraph
+
+INLINE_ELEMENTS = 16
+
+
+def graph_to_text(graph: InternalGraph) -> str:
+    """The whole graph. Raises UsageError for a graph that still has modules or methods."""
+    inputs = ", ".join(f"%{node.name}: {_type(node)}{_place(node.expr)}" for node in graph.inputs)
+    lines = [f"graph {graph.name or 'main'}({inputs}) -> {_result(graph.result)} {{"]
+    lines += [f"  {expr_to_text(expr)}" for expr in graph.exprs()]
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def expr_to_text(expr: Expr) -> str:
+    """One line, without indentation."""
+    results = ", ".join(f"%{node.name}" for node in expr.outputs)
+    types = ", ".join(map(_type, expr.outputs))
+    if len(expr.outputs) != 1:
+        types = f"({types})"
+    if isinstance(expr, Constant) and isinstance(expr.value, np.ndarray):
+        call = f"aten::constant() {_attributes(_constant_attributes(expr))}"
+    elif isinstance(expr, CallFunction):
+        call = f"{expr.function}({', '.join(map(_argument, expr.args))})"
+        if expr.kwargs:
+            call += f" {_attributes(expr.kwargs)}"
+    else:
+        raise UsageError("TM6005", "only a flat, normalized graph has a typed text form", excerpt=repr(expr))
+    return f"{results} = {call} : {types}{_place(expr)}"
+
+
+def digest(array: np.ndarray) -> str:
+    """16 hexadecimal digits that identify type, shape and bytes of an array."""
+    state = hashlib.blake2b(f"{array.dtype.str}{array.shape}".encode(), digest_size=8)
+    state.update(np.ascontiguousarray(array).data)
+    return state.hexdigest()
+
+
+def graph_constants(graph: InternalGraph) -> dict[str, np.ndarray]:
+    """Digest -> array of all constants that the text form does not print in full."""
+    values = [expr.value for expr in graph.exprs() if isinstance(expr, Constant)]
+    return {digest(value): value for value in values if value.size > INLINE_ELEMENTS}
+
+
+def _constant_attributes(expr: Constant) -> dict[str, Any]:
+    attributes: dict[str, Any] = {}
+    if expr.value.size <= INLINE_ELEMENTS:
+        attributes["value"] = [_scalar(item) for item in expr.value.reshape(-1)]
+    else:
+        attributes["digest"] = digest(expr.value)
+    if expr.name is not None:
+        attributes["name"] = expr.name
+    return attributes
+
+
+class _Literal(str):
+    """Text that prints as it is."""
+
+    __slots__ = ()
+
+
+def _scalar(item: np.generic) -> Any:
+    # str() of a NumPy float is the shortest text that reads back as the same float of that width
+    return _Literal(str(item)) if isinstance(item, np.floating) else item.item()
+
+
+def _attributes(attributes: dict[str, Any]) -> str:
+    return "{" + ", ".join(f"{key}={_attribute(value)}" for key, value in attributes.items()) + "}"
+
+
+def _attribute(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float, _Literal)):
+        return str(value)
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_attribute, value)) + "]"
+    raise UsageError("TM6005", f"an attribute of type {type(value).__name__} has no text form")
+
+
+def _argument(tree: Any) -> str:
+    if isinstance(tree, Node):
+        return f"%{tree.name}"
+    if isinstance(tree, list):
+        return "[" + ", ".join(map(_argument, tree)) + "]"
+    return _attribute(tree)
+
+
+def _result(tree: Any) -> str:
+    return f"({_argument(tree)})" if isinstance(tree, Node) else _result_tree(tree)
+
+
+def _result_tree(tree: Any) -> str:
+    if isinstance(tree, tuple):
+        return "(" + "".join(f"{_result_tree(child)}, " for child in tree).strip() + ")"
+    if isinstance(tree, list):
+        return "[" + ", ".join(map(_result_tree, tree)) + "]"
+    if isinstance(tree, dict):
+        return "{" + ", ".join(f"{json.dumps(key)}: {_result_tree(tree[key])}" for key in tree) + "}"
+    return _argument(tree)
+
+
+def _type(node: Node) -> str:
+    assert isinstance(node, TensorNode)
+    text = str(node.type) if node.shape is not None and node.dtype is not None else "?"
+    if node.layout is not None:
+        text += f" {node.layout}"
+    return text if node.qparams is None else f"{text} {_qparams(node.qparams)}"
+
+
+def _qparams(qparams: QParams) -> str:
+    fields = {
+        "dtype": qparams.dtype,
+        "scale": list(qparams.scale),
+        "zero_point": list(qparams.zero_point),
+        "range": [qparams.quant_min, qparams.quant_max],
+        "channel_axis": qparams.channel_axis,
+    }
+    return f"q{_attributes(fields)}"
+
+
+def _place(expr: Expr | None) -> str:
+    if expr is None:
+        return ""
+    text = f"   {_location(expr.source)}" if expr.source is not None else ""
+    return f"{text} by({json.dumps(expr.made_by)})" if expr.made_by else text
+
+
+def _location(source: Source) -> str:
+    place = json.dumps(source.file, ensure_ascii=False)
+    if source.line is not None:
+        place += f":{source.line}"
+    if source.scope or source.class_name:
+        place += f", {json.dumps(source.scope, ensure_ascii=False)}"
+    if source.class_name:
+        place += f", {json.dumps(source.class_name, ensure_ascii=False)}"
+    return f"loc({place})"

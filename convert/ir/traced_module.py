@@ -1,0 +1,123 @@
+"""TracedModule: a module with its parameters, its children and the graph of its forward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .graph import InternalGraph
+from .node import ModuleNode, Node
+from .tree import Tree
+
+if TYPE_CHECKING:
+    from .expr import Expr
+
+# Computes one source-level call on arrays: (expr, args, kwargs) -> tree of arrays.
+Evaluate = Callable[["Expr", tuple[Any, ...], dict[str, Any]], Any]
+
+
+class TracedModule:
+    """A module of the source model.
+
+    ``name`` is its attribute path, ``class_name`` the qualified name of its source class.
+    ``children``, ``tensors`` (parameters, buffers and constants) and ``attributes`` (``stride``,
+    ``eps``, ...) are by attribute name. ``graphs`` holds one graph for each structure of call
+    arguments (see ``call_structure``) with which it was traced; a builtin leaf has none, an adapter of the
+    frontend knows its meaning. ``evaluate`` computes the calls of the source's vocabulary.
+    """
+
+    def __init__(self, name: str = "", class_name: str = "", *, evaluate: Evaluate | None = None) -> None:
+        self.name = name
+        self.class_name = class_name
+        self.children: dict[str, TracedModule] = {}
+        self.tensors: dict[str, np.ndarray] = {}
+        self.attributes: dict[str, Any] = {}
+        self.graphs: dict[str, InternalGraph] = {}
+        self.evaluate = evaluate
+        self.source_file = ""
+        self.producer = ""
+
+    @property
+    def graph(self) -> InternalGraph | None:
+        """The first graph; the only one unless the module was called in several ways."""
+        return next(iter(self.graphs.values()), None)
+
+    def graph_for(self, args: tuple[Tree, ...], kwargs: dict[str, Tree]) -> InternalGraph | None:
+        """The graph traced for arguments of this structure (``args[0]`` is the module itself)."""
+        if len(self.graphs) == 1:
+            return self.graph
+        return self.graphs.get(call_structure(args, kwargs))
+
+    def get(self, path: str) -> Any:
+        """The child, tensor or attribute at a dotted path. Raises KeyError with the missing part."""
+        module: Any = self
+        for part in path.split("."):
+            if not isinstance(module, TracedModule):
+                raise KeyError(path)
+            for store in (module.children, module.tensors, module.attributes):
+                if part in store:
+                    module = store[part]
+                    break
+            else:
+                raise KeyError(path)
+        return module
+
+    def modules(self) -> Iterator[tuple[str, TracedModule]]:
+        """Every module below and including this one as (dotted path, module); a shared one once."""
+        seen: set[int] = set()
+        stack: list[tuple[str, TracedModule]] = [("", self)]
+        while stack:
+            path, module = stack.pop()
+            if id(module) in seen:
+                continue
+            seen.add(id(module))
+            yield path, module
+            children = [(f"{path}.{name}" if path else name, child) for name, child in module.children.items()]
+            stack.extend(reversed(children))
+
+    def parameter_count(self) -> int:
+        """Elements of all tensors of all modules, shared tensors counted once."""
+        tensors = {id(tensor): tensor for _, module in self.modules() for tensor in module.tensors.values()}
+        return sum(tensor.size for tensor in tensors.values())
+
+    def flatten(self) -> TracedModule:
+        """A module whose graph has the calls of all submodules in line; tensors are shared."""
+        from .flatten import flatten_module
+
+        return flatten_module(self)
+
+    def __call__(self, *inputs: np.ndarray) -> Any:
+        """Runs the graph on arrays by the reference kernels. The result has the source's structure."""
+        from .interpreter import run_module
+
+        return run_module(self, inputs)
+
+    def __repr__(self) -> str:
+        return f"TracedModule({self.name!r}, {self.class_name})"
+
+
+def call_structure(args: tuple[Tree, ...], kwargs: dict[str, Tree]) -> str:
+    """A key for the structure of call arguments: modules M, tensors T, constants by type and value.
+
+    >>> call_structure(((1, "a"),), {})
+    "(((int 1,str 'a',),),{})"
+    """
+    return f"({_structure(args)},{_structure(kwargs)})"
+
+
+def _structure(tree: Tree) -> str:
+    if isinstance(tree, (ModuleNode, TracedModule)):
+        return "M"
+    if isinstance(tree, (Node, np.ndarray)):
+        return "T"
+    if isinstance(tree, tuple):
+        return "(" + "".join(_structure(child) + "," for child in tree) + ")"
+    if isinstance(tree, list):
+        return "[" + "".join(_structure(child) + "," for child in tree) + "]"
+    if isinstance(tree, dict):
+        return "{" + "".join(f"{key!r}:{_structure(tree[key])}," for key in sorted(tree, key=str)) + "}"
+    if isinstance(tree, slice):
+        return f"slice{_structure((tree.start, tree.stop, tree.step))}"
+    return f"{type(tree).__name__} {tree!r}"

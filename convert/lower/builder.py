@@ -1,0 +1,162 @@
+"""The builder that symbolics write target operators to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..ir.types import TensorType
+from ..source import Source
+from .target_graph import Operator, TargetGraph, Value
+
+
+class Refusal(Exception):
+    """A symbolic cannot express this particular call; the message is the reason."""
+
+    def __init__(self, reason: str, help: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.help = help
+
+
+class Builder:
+    """Appends operators to a TargetGraph, one lowered expression at a time.
+
+    A symbolic gets the builder as ``g`` and returns the Value (or the list of Values) of its
+    result. ``result_types`` are the types that the current expression must produce, in the
+    target's memory order.
+    """
+
+    index_dtype: np.dtype = np.dtype(np.int64)
+
+    def __init__(self, graph: TargetGraph) -> None:
+        self.graph = graph
+        self.source: Source | None = None
+        self.name = ""
+        self.result_types: list[TensorType] = []
+        self._names: set[str] = set()
+        self._suffixes: dict[str, int] = {}
+        self._constants: dict[Any, Value] = {}
+        self._operator_names: set[str] = set()
+
+    # ---- for symbolics
+
+    def op(
+        self,
+        type: str,
+        *inputs: Value | None,
+        shape: Sequence[int] | None = None,
+        shapes: Sequence[Sequence[int]] | None = None,
+        dtype: Any = None,
+        **attributes: Any,
+    ) -> Any:
+        """Appends one operator and returns its output Value; a list of Values with ``shapes``.
+
+        An intermediate result has by default the dtype of the first input and the shape to which the
+        inputs broadcast; say ``shape`` (or ``shapes`` for several outputs) and ``dtype`` where that is wrong. The
+        final result of a symbolic takes the declared type of the expression.
+        """
+        present = [value for value in inputs if value is not None]
+        element = np.dtype(dtype) if dtype is not None else present[0].dtype
+        if shapes is None:
+            extents = [shape if shape is not None else self._broadcast(present)]
+        else:
+            extents = list(shapes)
+        outputs = [
+            Value(self.free_name(f"{self.name}_{type.lower()}"), element, tuple(map(int, extent)))
+            for extent in extents
+        ]
+        kept = {key: value for key, value in attributes.items() if value is not None}
+        name = self._operator_name(type)
+        self.graph.operators.append(Operator(type, list(inputs), outputs, kept, name, self.source))
+        return outputs[0] if shapes is None else outputs
+
+    def const(self, value: Any, dtype: Any = None, *, name: str = "") -> Value:
+        """A constant. Python numbers take the dtype of the current result unless ``dtype`` says else.
+
+        Views of one array with equal strides become one constant.
+        """
+        if dtype is None and not isinstance(value, (np.ndarray, np.generic)):
+            dtype = self.result_types[0].dtype
+        array = np.asarray(value, dtype)
+        key = _identity(array)
+        if key not in self._constants:
+            name = self.free_name(name or f"{self.name}_const")
+            self._constants[key] = Value(name, array.dtype, array.shape, array)
+        return self._constants[key]
+
+    def ints(self, values: Sequence[int] | int) -> Value:
+        """A constant of the target's type for indices, shapes and axes."""
+        return self.const(np.asarray(values, self.index_dtype))
+
+    def refuse(self, reason: str, help: str = "") -> NoReturn:
+        """Ends the symbolic: the target cannot express this call."""
+        raise Refusal(reason, help)
+
+    # ---- for lower()
+
+    def begin(self, name: str, source: Source | None, types: list[TensorType]) -> None:
+        self.name, self.source, self.result_types = name, source, types
+
+    def free_name(self, base: str) -> str:
+        name = base
+        while name in self._names:
+            self._suffixes[base] = self._suffixes.get(base, 0) + 1
+            name = f"{base}_{self._suffixes[base]}"
+        self._names.add(name)
+        return name
+
+    def rename(self, value: Value, name: str) -> None:
+        """Gives ``value`` exactly ``name``, which ``free_name`` has reserved."""
+        self._names.discard(value.name)
+        value.name = name
+
+    def identity(self, value: Value) -> Value:
+        """A computed copy, for an output that would share its value with something else."""
+        raise NotImplementedError
+
+    def _operator_name(self, type: str) -> str:
+        scope = self.source.scope.replace(".", "/") if self.source and self.source.scope else ""
+        base = f"/{scope}/{self.name}/{type}" if scope else f"/{self.name}/{type}"
+        name, count = base, 0
+        while name in self._operator_names:
+            count += 1
+            name = f"{base}_{count}"
+        self._operator_names.add(name)
+        return name
+
+    def _broadcast(self, values: Sequence[Value]) -> tuple[int, ...]:
+        try:
+            return np.broadcast_shapes(*(value.shape for value in values))
+        except ValueError:
+            return values[0].shape
+
+
+class OnnxBuilder(Builder):
+    def identity(self, value: Value) -> Value:
+        return self.op("Identity", value)
+
+
+class TfliteBuilder(Builder):
+    index_dtype = np.dtype(np.int32)
+
+    def identity(self, value: Value) -> Value:
+        return self.op("RESHAPE", value, self.ints(value.shape), new_shape=list(value.shape), shape=value.shape)
+
+
+class CaffeBuilder(Builder):
+    def identity(self, value: Value) -> Value:
+        if value.is_constant:
+            self.refuse("Caffe has no constant outputs")
+        return self.op("Power", value, power=1.0, scale=1.0, shift=0.0)
+
+
+BUILDERS: dict[str, type[Builder]] = {"onnx": OnnxBuilder, "tflite": TfliteBuilder, "caffe": CaffeBuilder}
+
+
+def _identity(array: np.ndarray) -> Any:
+    if array.nbytes <= 64:
+        return array.tobytes(), array.dtype.str, array.shape
+    return array.__array_interface__["data"][0], array.dtype.str, array.shape, array.strides

@@ -1,0 +1,174 @@
+"""Lowering: from aten-style expressions to operators of one target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..errors import InternalError, TmconvertError
+from ..ir import CallFunction, Constant, Expr, InternalGraph, TensorNode, TensorType
+from ..ir.tree import map_leaves
+from ..symbolics.layouts import NCHW_TO_NHWC, remap
+from ..symbolics.op import Op
+from .builder import BUILDERS, Builder, Refusal
+from .target_graph import TargetGraph, Value
+from .unsupported import Unsupported
+
+
+@dataclass
+class Lowering:
+    """The lowered graph, and every expression that stood in the way (the graph is then unusable)."""
+
+    graph: TargetGraph
+    unsupported: list[Unsupported] = field(default_factory=list)
+
+
+def lower(graph: InternalGraph, catalogue: Mapping[str, Op], target: str, version: int) -> Lowering:
+    """Lowers a normalized graph. Unsupported expressions are collected, not raised."""
+    return _Lowerer(graph, catalogue, target, version).run()
+
+
+class _Lowerer:
+    def __init__(
+        self, graph: InternalGraph, catalogue: Mapping[str, Op], target: str, version: int
+    ) -> None:
+        self.source_graph = graph
+        self.catalogue = catalogue
+        self.version = version
+        self.lowering = Lowering(TargetGraph(target, version, graph.name))
+        self.builder = BUILDERS[target](self.lowering.graph)
+        self.values: dict[TensorNode, Value] = {}
+
+    def run(self) -> Lowering:
+        self._reserve_names()
+        for node in self.source_graph.inputs:
+            assert isinstance(node, TensorNode)
+            type_ = stored_type(node)
+            self.values[node] = Value(node.name, type_.dtype, type_.shape)
+            self.lowering.graph.inputs.append(self.values[node])
+        for expr in self.source_graph.exprs():
+            if isinstance(expr, Constant):
+                self._constant(expr)
+            else:
+                assert isinstance(expr, CallFunction)
+                self._call(expr)
+        self._outputs()
+        self.lowering.graph.input_names = [node.name for node in self.source_graph.inputs]
+        self.lowering.graph.output_names = [value.name for value in self.lowering.graph.outputs]
+        return self.lowering
+
+    def _reserve_names(self) -> None:
+        """Inputs and results keep their names; what symbolics add must step aside."""
+        for node in self.source_graph.inputs:
+            self.builder.free_name(node.name)
+        for expr in self.source_graph.exprs():
+            if not isinstance(expr, Constant):
+                for node in expr.outputs:
+                    self.builder.free_name(node.name)
+
+    def _constant(self, expr: Constant) -> None:
+        array = np.asarray(expr.value)
+        if expr.output.layout == "nhwc":
+            array = array.transpose(NCHW_TO_NHWC)
+        self.values[expr.output] = self.builder.const(array, name=expr.name or expr.output.name)
+
+    def _call(self, expr: CallFunction) -> None:
+        types = [stored_type(node) for node in expr.outputs if isinstance(node, TensorNode)]
+        self.builder.begin(expr.outputs[0].name, expr.source, types)
+        first_new = len(self.lowering.graph.operators)
+        try:
+            results = self._symbolic_results(expr)
+        except Refusal as refusal:
+            del self.lowering.graph.operators[first_new:]
+            self.lowering.unsupported.append(Unsupported(expr, refusal.reason, refusal.help))
+            results = [Value(node.name, type_.dtype, type_.shape) for node, type_ in zip(expr.outputs, types)]
+        if len(results) != len(types):
+            raise InternalError("TM9004", f"the symbolic of {expr.function} returned {len(results)} values")
+        for node, value, type_ in zip(expr.outputs, results, types, strict=True):
+            assert isinstance(node, TensorNode)
+            self.values[node] = self._settle(node, value, type_, first_new)
+
+    def _symbolic_results(self, expr: CallFunction) -> list[Value]:
+        op = self.catalogue.get(expr.function)
+        target = self.lowering.graph.target
+        if op is None:
+            raise Refusal(f"{expr.function} is not known to tmconvert", _unknown_help(expr.function))
+        symbolic = op.lookup(target, self.version)
+        if symbolic is None:
+            raise Refusal(*_missing(op, target, self.version))
+        tensors = map_leaves(lambda leaf: None if leaf is None else self.values[leaf], list(expr.args))
+        arguments = op.by_name(tensors, self._attributes(op, expr))
+        try:
+            result = symbolic(self.builder, **arguments)
+        except (Refusal, TmconvertError):
+            raise
+        except Exception as error:
+            raise InternalError(
+                "TM9004", f"{symbolic.__name__} failed: {error}", source=expr.source, excerpt=repr(expr)
+            ) from error
+        return list(result) if isinstance(result, (list, tuple)) else [result]
+
+    def _attributes(self, op: Op, expr: CallFunction) -> dict[str, Any]:
+        if not any(getattr(node, "layout", None) == "nhwc" for node in expr.inputs):
+            return expr.kwargs
+        types = map_leaves(lambda leaf: None if leaf is None else leaf.type, list(expr.args))
+        return remap(op.layout_rule(types, expr.kwargs), expr.kwargs)
+
+    def _settle(self, node: TensorNode, value: Value, type_: TensorType, first_new: int) -> Value:
+        """Gives a result its declared type and the node's name."""
+        if not value.is_constant and any(
+            value is output for made in self.lowering.graph.operators[first_new:] for output in made.outputs
+        ):
+            value.dtype, value.shape = type_.dtype, type_.shape
+            self.builder.rename(value, node.name)
+        elif value.shape != type_.shape:
+            raise InternalError("TM9004", f"{node.name}: lowered to {value.shape}, declared {type_}")
+        return value
+
+    def _outputs(self) -> None:
+        """Graph outputs: each a computed value of its own, under its own name."""
+        taken: set[int] = set()
+        for node in self.source_graph.outputs:
+            assert isinstance(node, TensorNode)
+            value = self.values[node]
+            if value.is_constant or value in self.lowering.graph.inputs or id(value) in taken or (
+                value.name != node.name
+            ):
+                self.builder.begin(f"{node.name}_output", None, [stored_type(node)])
+                name = self.builder.free_name(f"{node.name}_output") if value.name == node.name else node.name
+                try:
+                    value = self.builder.identity(value)
+                except Refusal as refusal:
+                    assert node.expr is not None
+                    self.lowering.unsupported.append(Unsupported(node.expr, refusal.reason, refusal.help))
+                self.builder.rename(value, name)
+            taken.add(id(value))
+            self.lowering.graph.outputs.append(value)
+
+
+def stored_type(node: TensorNode) -> TensorType:
+    """The type in the memory order that the plan chose."""
+    if node.layout != "nhwc":
+        return node.type
+    return TensorType(node.type.dtype, tuple(node.type.shape[axis] for axis in NCHW_TO_NHWC))
+
+
+def _unknown_help(function: str) -> str:
+    if function.startswith(("megengine.", "opdef.")):
+        return "replace it in the model by functions that tmconvert knows: `tmconvert ops`"
+    return "it is a function of your own: write it with functions that tmconvert knows, or trace through it"
+
+
+def _missing(op: Op, target: str, version: int) -> tuple[str, str]:
+    if target in op.reasons:
+        return f"{target} cannot express {op.name}: {op.reasons[target]}", ""
+    lowest = op.lowest_version(target)
+    if lowest is None:
+        return f"no {target} symbolic for {op.name}", f"`tmconvert ops --target {target}` lists what there is"
+    return (
+        f"no {target} symbolic for {op.name} at version {version}",
+        f"have: since {lowest}; use --opset {lowest} or later",
+    )

@@ -1,0 +1,84 @@
+"""The report of everything in a model that a target cannot express."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..errors import UnsupportedError
+from ..ir import CallFunction, CallMethod, Expr
+
+
+@dataclass(frozen=True)
+class Unsupported:
+    """One expression that stops a conversion, why, and what to do about it."""
+
+    expr: Expr
+    reason: str
+    help: str = ""
+
+    @property
+    def op(self) -> str:
+        if isinstance(self.expr, CallFunction):
+            return self.expr.function
+        return self.expr.method if isinstance(self.expr, CallMethod) else type(self.expr).__name__
+
+    @property
+    def scope(self) -> str:
+        return self.expr.source.scope if self.expr.source is not None else ""
+
+
+@dataclass(frozen=True)
+class UnsupportedGroup:
+    """All expressions that one op and one reason stop."""
+
+    op: str
+    reason: str
+    help: str
+    count: int
+    scopes: tuple[str, ...]
+    first: Expr
+
+    def to_json(self) -> dict[str, object]:
+        source = self.first.source
+        return {
+            "op": self.op,
+            "count": self.count,
+            "reason": self.reason,
+            "help": self.help or None,
+            "module_paths": list(self.scopes),
+            "first": None if source is None else str(source),
+        }
+
+
+def grouped(unsupported: Sequence[Unsupported]) -> list[UnsupportedGroup]:
+    """Groups by op and reason, in the order of first appearance."""
+    counts = Counter((item.op, item.reason) for item in unsupported)
+    groups = []
+    for (op, reason), count in counts.items():
+        members = [item for item in unsupported if (item.op, item.reason) == (op, reason)]
+        scopes = tuple(dict.fromkeys(item.scope for item in members))
+        groups.append(UnsupportedGroup(op, reason, members[0].help, count, scopes, members[0].expr))
+    return groups
+
+
+def unsupported_error(unsupported: Sequence[Unsupported], target: str) -> UnsupportedError:
+    """One error for all: the first group in full, the others in a line each."""
+    first, *others = grouped(unsupported)
+    notes = [("help", first.help)] if first.help else []
+    if first.count > 1:
+        notes.append(("also", f"{first.count - 1} more of {first.op} in {_paths(first.scopes)}"))
+    notes += [
+        ("also", f"{group.op} ({group.count} in {_paths(group.scopes)}): {group.reason}") for group in others
+    ]
+    notes.append(("see", f"`tmconvert check MODEL --target {target}` for the whole list"))
+    return UnsupportedError(
+        "TM2003", first.reason, source=first.first.source, excerpt=repr(first.first), notes=notes
+    )
+
+
+def _paths(scopes: tuple[str, ...]) -> str:
+    shown = [scope or "the top module" for scope in scopes[:3]]
+    more = f" and {len(scopes) - 3} more" if len(scopes) > 3 else ""
+    return ", ".join(shown) + more

@@ -1,0 +1,253 @@
+"""Op: everything known of one aten-style op, gathered in one object by its file in ``ops/``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..errors import InternalError
+from ..ir.types import TensorType
+
+from .layouts import SOURCE, LayoutRule
+
+FLOATS = ("float32", "float16", "float64")
+INTEGERS = ("int32", "int64", "int16", "int8", "uint8")
+NUMBERS = FLOATS + INTEGERS
+ANY_DTYPE = (*NUMBERS, "bool")
+TARGETS = ("onnx", "tflite", "caffe")
+
+_REQUIRED = object()
+
+
+class SchemaError(InternalError):
+    """Arguments do not fit the signature of an op."""
+
+    def __init__(self, op: str, message: str) -> None:
+        super().__init__("TM3004", f"{op}: {message}")
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor argument; None is passed for an optional one that is left out."""
+
+    name: str
+    dtypes: tuple[str, ...] = NUMBERS
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """An argument that is a list of one or more tensors."""
+
+    name: str
+    dtypes: tuple[str, ...] = NUMBERS
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An argument that is a constant. ``convert`` makes it canonical or raises ValueError/TypeError."""
+
+    name: str
+    convert: Callable[[Any], Any]
+    default: Any = _REQUIRED
+
+
+def integer(name: str, default: Any = _REQUIRED) -> Attribute:
+    return Attribute(name, _exact_int, default)
+
+
+def number(name: str, default: Any = _REQUIRED) -> Attribute:
+    """A float, or an int kept as one; may be None where the default is None."""
+    return Attribute(name, lambda value: None if value is None and default is None else _number(value), default)
+
+
+def boolean(name: str, default: Any = _REQUIRED) -> Attribute:
+    return Attribute(name, _exact_bool, default)
+
+
+def integers(name: str, default: Any = _REQUIRED, *, length: int | None = None) -> Attribute:
+    """A list of ints; with ``length``, a single int stands for as many equal ones."""
+
+    def convert(value: Any) -> list[int]:
+        items = [value] * length if length is not None and np.ndim(value) == 0 else list(value)
+        if length is not None and len(items) != length:
+            raise ValueError(f"{len(items)} values, expected {length}")
+        return [_exact_int(item) for item in items]
+
+    return Attribute(name, convert, default)
+
+
+def choice(name: str, choices: Sequence[str], default: Any = _REQUIRED) -> Attribute:
+    def convert(value: Any) -> str:
+        if value not in choices:
+            raise ValueError(f"{value!r} is none of {', '.join(choices)}")
+        return str(value)
+
+    return Attribute(name, convert, default)
+
+
+def _exact_int(value: Any) -> int:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{value!r} is not an integer")
+    return int(value)
+
+
+def _exact_bool(value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{value!r} is not a bool")
+    return bool(value)
+
+
+def _number(value: Any) -> int | float:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
+        raise TypeError(f"{value!r} is not a number")
+    return value.item() if isinstance(value, np.number) else value
+
+
+Symbolic = Callable[..., Any]
+Argument = Tensor | Tensors | Attribute
+
+
+@dataclass(eq=False)
+class Op:
+    """Signature, type rule, layout rule, reference kernel and symbolics of one op.
+
+    ``args`` are in ATen's order with ATen's names and defaults, except that ATen's ``self`` and
+    ``input`` are called ``x``. ``result`` computes the TensorType (or a list of them) from the arguments by name,
+    tensors given as TensorTypes. ``layout`` is a LayoutRule, or a function from the attributes and
+    the argument types to one.
+    """
+
+    name: str
+    args: Sequence[Argument]
+    result: Callable[..., TensorType | list[TensorType]]
+    layout: LayoutRule | Callable[..., LayoutRule] = SOURCE
+    kernel: Callable[..., Any] | None = None
+    decomposition: Callable[..., Any] | None = None
+    symbolics: dict[str, dict[int, Symbolic]] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+
+    # ---- declarations
+
+    def reference(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Declares the NumPy kernel; it gets the arguments by name, tensors as arrays."""
+        self.kernel = function
+        return function
+
+    def decompose(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Declares how other ops say this one: ``function(g, **arguments)``, ``g`` an Emitter."""
+        self.decomposition = function
+        return function
+
+    def onnx(self, since: int) -> Callable[[Symbolic], Symbolic]:
+        return self.symbolic("onnx", since)
+
+    def tflite(self, since: int = 0) -> Callable[[Symbolic], Symbolic]:
+        return self.symbolic("tflite", since)
+
+    def caffe(self) -> Callable[[Symbolic], Symbolic]:
+        return self.symbolic("caffe", 0)
+
+    def symbolic(self, target: str, since: int) -> Callable[[Symbolic], Symbolic]:
+        """Declares how ``target`` says this op from its version ``since`` on: ``function(g, **arguments)``."""
+
+        def register(function: Symbolic) -> Symbolic:
+            known = self.symbolics.setdefault(target, {})
+            if since in known:
+                raise InternalError(
+                    "TM3005",
+                    f"{self.name} has two symbolics for {target} {since}: "
+                    f"{known[since].__name__} and {function.__name__}",
+                )
+            known[since] = function
+            return function
+
+        return register
+
+    def unsupported(self, target: str, reason: str) -> None:
+        """Declares why ``target`` cannot express this op."""
+        self.reasons[target] = reason
+
+    # ---- use
+
+    def bind(self, args: Sequence[Any], attributes: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Canonical (tensor arguments, attributes): all of them, in the order of the signature."""
+        tensors, bound, given = [], {}, list(args)
+        named = dict(attributes)
+        for argument in self.args:
+            value = given.pop(0) if given else named.pop(argument.name, _REQUIRED)
+            if isinstance(argument, Attribute):
+                bound[argument.name] = self._attribute(argument, value)
+            else:
+                tensors.append(self._tensor(argument, value))
+        if given or named:
+            extra = ", ".join(map(str, [*given, *named]))
+            raise SchemaError(self.name, f"too many arguments: {extra}")
+        return tuple(tensors), bound
+
+    def _attribute(self, argument: Attribute, value: Any) -> Any:
+        if value is _REQUIRED:
+            value = argument.default
+        if value is _REQUIRED:
+            raise SchemaError(self.name, f"{argument.name} is missing")
+        if value is None and argument.default is None:
+            return None
+        try:
+            return argument.convert(value)
+        except (TypeError, ValueError) as error:
+            raise SchemaError(self.name, f"{argument.name}: {error}") from error
+
+    def _tensor(self, argument: Tensor | Tensors, value: Any) -> Any:
+        if isinstance(argument, Tensors):
+            if not isinstance(value, (list, tuple)) or not value:
+                raise SchemaError(self.name, f"{argument.name} must be a list of tensors")
+            return list(value)
+        if value is _REQUIRED or value is None:
+            if not argument.optional:
+                raise SchemaError(self.name, f"{argument.name} is missing")
+            return None
+        return value
+
+    def by_name(self, tensors: Sequence[Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """One mapping of all arguments from the canonical pair that ``bind`` returns."""
+        names = [argument.name for argument in self.args if not isinstance(argument, Attribute)]
+        return {**dict(zip(names, tensors, strict=True)), **attributes}
+
+    def infer(self, types: Sequence[Any], attributes: Mapping[str, Any]) -> list[TensorType]:
+        """Result types from canonical arguments, tensors given as TensorTypes. Raises SchemaError."""
+        tensor_args = [argument for argument in self.args if not isinstance(argument, Attribute)]
+        for argument, given in zip(tensor_args, types, strict=True):
+            for type_ in given if isinstance(given, list) else [given]:
+                if type_ is not None and type_.dtype.name not in argument.dtypes:
+                    raise SchemaError(self.name, f"{argument.name} is {type_}, not of {', '.join(argument.dtypes)}")
+        try:
+            result = self.result(**self.by_name(types, attributes))
+        except (TypeError, ValueError, IndexError, ZeroDivisionError) as error:
+            raise SchemaError(self.name, str(error)) from error
+        return result if isinstance(result, list) else [result]
+
+    def evaluate(self, arrays: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+        """The reference kernel's result; by the decomposition where there is no kernel."""
+        arguments = self.by_name(arrays, attributes)
+        if self.kernel is None:
+            raise InternalError("TM3006", f"{self.name} has no reference kernel")
+        with np.errstate(all="ignore"):
+            return self.kernel(**arguments)
+
+    def layout_rule(self, types: Sequence[Any], attributes: Mapping[str, Any]) -> LayoutRule:
+        if isinstance(self.layout, LayoutRule):
+            return self.layout
+        return self.layout(**self.by_name(types, attributes))
+
+    def lookup(self, target: str, version: int) -> Symbolic | None:
+        """The symbolic with the largest ``since`` not above ``version``."""
+        known = self.symbolics.get(target, {})
+        usable = [since for since in known if since <= version]
+        return known[max(usable)] if usable else None
+
+    def lowest_version(self, target: str) -> int | None:
+        """The first version of ``target`` with a symbolic."""
+        return min(self.symbolics.get(target, {}), default=None)

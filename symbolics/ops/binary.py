@@ -1,0 +1,166 @@
+"""Elementwise arithmetic of two tensors of one dtype, shapes broadcast as in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..idioms import caffe
+from ..layouts import ANY
+from ..op import FLOATS, NUMBERS, Op, Tensor
+from ..results import broadcast
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Row:
+    """One op: its kernel, the dtypes it takes, and the operators of ONNX and TFLite."""
+
+    kernel: Callable[[Array, Array], Array]
+    dtypes: tuple[str, ...]
+    onnx: tuple[int, str]
+    tflite: str
+
+
+TABLE: dict[str, Row] = {
+    "add": Row(np.add, NUMBERS, (7, "Add"), "ADD"),
+    "sub": Row(np.subtract, NUMBERS, (7, "Sub"), "SUB"),
+    "mul": Row(np.multiply, NUMBERS, (7, "Mul"), "MUL"),
+    "div": Row(np.true_divide, FLOATS, (7, "Div"), "DIV"),
+    "maximum": Row(np.maximum, NUMBERS, (8, "Max"), "MAXIMUM"),  # Max broadcasts from 8 on
+    "minimum": Row(np.minimum, NUMBERS, (8, "Min"), "MINIMUM"),
+    # shape arithmetic of sources: always folded, so no target needs it
+    "floor_divide": Row(np.floor_divide, NUMBERS, (0, ""), ""),
+}
+
+
+def _op(name: str) -> Op:
+    row = TABLE[name]
+    op = Op(
+        f"aten::{name}",
+        args=[Tensor("x", row.dtypes), Tensor("other", row.dtypes)],
+        result=broadcast("x", "other"),
+        layout=ANY,
+    )
+    op.reference(lambda x, other: row.kernel(x, other))
+    if row.onnx[1]:
+        op.onnx(row.onnx[0])(lambda g, x, other: g.op(row.onnx[1], x, other))
+    if row.tflite:
+        op.tflite()(lambda g, x, other: g.op(row.tflite, x, other))
+    return op
+
+
+BINARY = {name: _op(name) for name in TABLE}
+OPS = list(BINARY.values())
+
+for _target in ("onnx", "tflite", "caffe"):
+    BINARY["floor_divide"].unsupported(_target, "only integer arithmetic on shapes is supported, which folds")
+
+
+def _constants_second(x: Any, other: Any) -> tuple[Any, Any]:
+    return (other, x) if x.is_constant else (x, other)
+
+
+def _fits(g: Any, x: Any, other: Any) -> Array:
+    """The constant ``other`` in the rank of ``x``, whose shape the result must have."""
+    if np.broadcast_shapes(x.shape, other.shape) != x.shape:
+        g.refuse(f"Caffe cannot repeat {list(x.shape)} to the shape of the constant {list(other.shape)}")
+    return other.data.reshape(caffe.padded_shape(other, len(x.shape)))
+
+
+def _aligned(g: Any, x: Any, other: Any) -> tuple[Any, Any]:
+    """Both operands in the shape of the larger one."""
+    if x.shape == other.shape:
+        return x, other
+    if np.broadcast_shapes(x.shape, other.shape) == x.shape:
+        return x, caffe.expanded(g, other, x)
+    if np.broadcast_shapes(x.shape, other.shape) == other.shape:
+        return caffe.expanded(g, x, other), other
+    g.refuse(f"Caffe cannot broadcast {list(x.shape)} and {list(other.shape)} against each other")
+
+
+@BINARY["add"].caffe()
+def add_caffe(g, x, other):
+    x, other = _constants_second(x, other)
+    if other.is_constant:
+        return caffe.scaled(g, x, None, _fits(g, x, other))
+    return g.op("Eltwise", *_aligned(g, x, other), operation="SUM")
+
+
+@BINARY["sub"].caffe()
+def sub_caffe(g, x, other):
+    if other.is_constant:
+        return caffe.scaled(g, x, None, -_fits(g, x, other))
+    if x.is_constant:
+        ones = np.full((1,) * len(other.shape), -1, other.dtype)
+        return caffe.scaled(g, other, ones, _fits(g, other, x))
+    return g.op("Eltwise", *_aligned(g, x, other), operation="SUM", coeff=[1.0, -1.0])
+
+
+@BINARY["mul"].caffe()
+def mul_caffe(g, x, other):
+    x, other = _constants_second(x, other)
+    if other.is_constant:
+        return caffe.scaled(g, x, _fits(g, x, other), None)
+    return _product(g, x, other)
+
+
+@BINARY["div"].caffe()
+def div_caffe(g, x, other):
+    if other.is_constant:
+        return caffe.scaled(g, x, 1 / _fits(g, x, other), None)
+    inverse = g.op("Power", other, power=-1.0)
+    if x.is_constant:
+        return caffe.scaled(g, inverse, _fits(g, inverse, x), None)
+    return _product(g, x, inverse)
+
+
+def _product(g: Any, x: Any, other: Any) -> Any:
+    if x.shape == other.shape:
+        return g.op("Eltwise", x, other, operation="PROD")
+    shape = np.broadcast_shapes(x.shape, other.shape)
+    if shape == x.shape:
+        return caffe.multiplied(g, x, other)
+    if shape == other.shape:
+        return caffe.multiplied(g, other, x)
+    return g.refuse(f"Caffe cannot broadcast {list(x.shape)} and {list(other.shape)} against each other")
+
+
+@BINARY["maximum"].caffe()
+def maximum_caffe(g, x, other):
+    x, other = _constants_second(x, other)
+    if other.is_constant:  # max(x, c) = relu(x - c) + c
+        bound = _fits(g, x, other)
+        return caffe.scaled(g, g.op("ReLU", caffe.scaled(g, x, None, -bound)), None, bound)
+    return g.op("Eltwise", *_aligned(g, x, other), operation="MAX")
+
+
+@BINARY["minimum"].caffe()
+def minimum_caffe(g, x, other):
+    x, other = _constants_second(x, other)
+    minus = np.full((1,) * len(x.shape), -1, x.dtype)
+    if other.is_constant:  # min(x, c) = c - relu(c - x)
+        bound = _fits(g, x, other)
+        return caffe.scaled(g, g.op("ReLU", caffe.scaled(g, x, minus, bound)), minus, bound)
+    x, other = _aligned(g, x, other)
+    negated = [caffe.scaled(g, value, minus, None) for value in (x, other)]
+    return caffe.scaled(g, g.op("Eltwise", *negated, operation="MAX"), minus, None)
+
+
+def _onnx7_extremum(name: str, onnx_type: str) -> None:
+    def extremum_onnx7(g, x, other):  # Max and Min did not broadcast: add zeros of the other's shape
+        if x.shape != other.shape:
+            x, other = (
+                g.op("Add", first, g.op("Mul", second, g.const(0))) for first, second in ((x, other), (other, x))
+            )
+        return g.op(onnx_type, x, other)
+
+    BINARY[name].onnx(since=1)(extremum_onnx7)
+
+
+_onnx7_extremum("maximum", "Max")
+_onnx7_extremum("minimum", "Min")

@@ -1,0 +1,37 @@
+"""aten::relu6, min(max(x, 0), 6)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..layouts import ANY
+from ..op import FLOATS, Op, Tensor
+from ..results import same_as
+
+relu6 = Op("aten::relu6", args=[Tensor("x", FLOATS)], result=same_as("x"), layout=ANY)
+
+
+@relu6.reference
+def relu6_ref(x: np.ndarray) -> np.ndarray:
+    return np.clip(x, 0, 6)
+
+
+@relu6.onnx(since=11)  # Clip takes its bounds as inputs
+def relu6_onnx11(g, x):
+    return g.op("Clip", x, g.const(0), g.const(6))
+
+
+@relu6.onnx(since=6)  # Clip takes its bounds as attributes
+def relu6_onnx6(g, x):
+    return g.op("Clip", x, min=0.0, max=6.0)
+
+
+@relu6.tflite()
+def relu6_tflite(g, x):
+    return g.op("RELU6", x)
+
+
+@relu6.caffe()  # 6 - relu(6 - relu(x)): Clip is BVLC's, ReLU6 a fork's, and no runtime has both
+def relu6_caffe(g, x):
+    above = g.op("ReLU", g.op("Power", g.op("ReLU", x), scale=-1.0, shift=6.0))
+    return g.op("Power", above, scale=-1.0, shift=6.0)

@@ -1,0 +1,41 @@
+"""aten::reshape to a static shape; flatten, squeeze and unsqueeze arrive here too."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..idioms import caffe, tflite
+from ..op import ANY_DTYPE, Op, Tensor, integers
+
+
+def _result(x: TensorType, shape: list[int]) -> TensorType:
+    result = TensorType(x.dtype, tuple(shape))
+    if any(extent < 0 for extent in shape) or result.size != x.size:
+        raise ValueError(f"{x} does not fit the shape {shape}")
+    return result
+
+
+reshape = Op("aten::reshape", args=[Tensor("x", ANY_DTYPE), integers("shape")], result=_result)
+
+
+@reshape.reference
+def reshape_ref(x: np.ndarray, shape: list[int]) -> np.ndarray:
+    return x.reshape(shape)
+
+
+@reshape.onnx(since=5)
+def reshape_onnx5(g, x, shape):
+    return g.op("Reshape", x, g.ints(shape))
+
+
+@reshape.tflite()
+def reshape_tflite(g, x, shape):
+    return tflite.reshaped(g, x, shape)
+
+
+@reshape.caffe()
+def reshape_caffe(g, x, shape):
+    if not shape:
+        g.refuse("a Caffe blob has at least one axis")
+    return caffe.reshaped(g, x, shape)

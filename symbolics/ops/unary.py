@@ -1,0 +1,79 @@
+"""Elementwise ops of one argument that differ only in a name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..layouts import ANY
+from ..op import FLOATS, NUMBERS, Op, Tensor
+from ..results import same_as
+
+# What a target says: (since, operator) for ONNX, the operator for TFLite, (layer, parameters) for Caffe.
+OnnxForm = tuple[int, str]
+CaffeForm = tuple[str, dict[str, Any]] | str
+
+NO_CAFFE = "BVLC Caffe has no layer for it, and no combination of layers gives it"
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    # both branches in the stable direction: exp of a negative number never overflows
+    positive = 1 / (1 + np.exp(-np.abs(x)))
+    return np.where(x >= 0, positive, 1 - positive).astype(x.dtype)
+
+
+# name: (kernel, dtypes, ONNX, TFLite, Caffe; a plain string is the reason why there is none)
+TABLE: dict[str, tuple[Callable[[np.ndarray], np.ndarray], tuple[str, ...], OnnxForm, str, CaffeForm]] = {
+    "abs": (np.abs, NUMBERS, (6, "Abs"), "ABS", ("AbsVal", {})),
+    "neg": (np.negative, NUMBERS, (6, "Neg"), "NEG", ("Power", {"scale": -1.0})),
+    "exp": (np.exp, FLOATS, (6, "Exp"), "EXP", ("Exp", {})),
+    "log": (np.log, FLOATS, (6, "Log"), "LOG", ("Log", {})),
+    "sqrt": (np.sqrt, FLOATS, (6, "Sqrt"), "SQRT", ("Power", {"power": 0.5})),
+    "reciprocal": (lambda x: 1 / x, FLOATS, (6, "Reciprocal"), "", ("Power", {"power": -1.0})),
+    "square": (np.square, NUMBERS, (0, ""), "", ("Power", {"power": 2.0})),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), FLOATS, (0, ""), "RSQRT", ("Power", {"power": -0.5})),
+    "floor": (np.floor, FLOATS, (6, "Floor"), "FLOOR", NO_CAFFE),
+    "ceil": (np.ceil, FLOATS, (6, "Ceil"), "CEIL", NO_CAFFE),
+    "sigmoid": (_sigmoid, FLOATS, (6, "Sigmoid"), "LOGISTIC", ("Sigmoid", {})),
+    "tanh": (np.tanh, FLOATS, (6, "Tanh"), "TANH", ("TanH", {})),
+    "relu": (lambda x: np.maximum(x, 0), NUMBERS, (6, "Relu"), "RELU", ("ReLU", {})),
+}
+
+
+def _op(name: str) -> Op:
+    kernel, dtypes, (since, onnx_type), tflite_type, caffe_form = TABLE[name]
+    op = Op(f"aten::{name}", args=[Tensor("x", dtypes)], result=same_as("x"), layout=ANY)
+    op.reference(lambda x: kernel(x))
+    if onnx_type:
+        op.onnx(since)(lambda g, x: g.op(onnx_type, x))
+    if tflite_type:
+        op.tflite()(lambda g, x: g.op(tflite_type, x))
+    if isinstance(caffe_form, str):
+        op.unsupported("caffe", caffe_form)
+    else:
+        layer, parameters = caffe_form
+        op.caffe()(lambda g, x: g.op(layer, x, **parameters))
+    return op
+
+
+UNARY = {name: _op(name) for name in TABLE}
+
+
+@UNARY["square"].decompose
+def square_product(g, x):
+    return g.call("aten::mul", x, x)
+
+
+@UNARY["reciprocal"].decompose
+def reciprocal_quotient(g, x):
+    return g.call("aten::div", g.constant(1, g.type(x).dtype), x)
+
+
+@UNARY["rsqrt"].decompose
+def rsqrt_reciprocal(g, x):
+    return g.call("aten::reciprocal", g.call("aten::sqrt", x))
+
+
+OPS = list(UNARY.values())
