@@ -28,7 +28,9 @@ _MESSAGES = {
     "BlobShape": "1 dim:*int64[]",
     "BlobProto": "5 data:*float[], 7 shape:BlobShape",
     "NetParameter": "1 name:string, 100 layer:*LayerParameter",
-    "NetStateRule": "1 phase:Phase, 2 min_level:int32, 3 max_level:int32, 4 stage:*string, 5 not_stage:*string",
+    "NetStateRule": (
+        "1 phase:Phase, 2 min_level:int32, 3 max_level:int32, 4 stage:*string, 5 not_stage:*string"
+    ),
     "ParamSpec": "1 name:string, 3 lr_mult:float=1, 4 decay_mult:float=1",
     "InputParameter": "1 shape:*BlobShape",
     "ArgMaxParameter": "1 out_max_val:bool=false, 2 top_k:uint32=1, 3 axis:int32",
