@@ -34,17 +34,17 @@ RECORD_FIELDS = {
 
 TENSOR_CLASSES = {"megengine.tensor.Tensor": False, "megengine.tensor.Parameter": True}
 
-# A dict with this many numeric or tuple keys is no model's, and numeric keys can be made to collide.
-COLLIDING_KEYS_LIMIT = 2_000
+# Hashes of numbers can be made to collide, so that each look-up passes over all keys before.
+COLLIDING_KEYS_LIMIT = 500
 TUPLE_KEY_LIMIT = 16
-SLOT_STATE_LIMIT = 64
+SLOT_STATE_LIMIT = 16
 
 PLAIN_KEYS = frozenset({str, GlobalRef, Instance, bool, type(None), type(Ellipsis)})
 NUMBER_KEYS = frozenset({int, float})
 
 
 class CopyBudget:
-    """How many more elements the builders may copy.
+    """How many more elements may be copied: as many as the file has bytes.
 
     A pickle can refer to one long text or list from many calls, five bytes each. Valid files copy
     each of their bytes once at most.
@@ -126,7 +126,7 @@ def check_key(key: object, position: int) -> None:
     if kind is tuple:
         _check_tuple_key(key)  # type: ignore[arg-type]
     elif kind not in NUMBER_KEYS:
-        raise over_limit(f"a dictionary key or set element is {_kind(key)}")
+        raise damaged(f"a dictionary key or set element is {_kind(key)}")
     # Counting up from zero, as tables of class names do, cannot collide.
     if position >= COLLIDING_KEYS_LIMIT and not (kind is int and key == position):
         raise over_limit(f"a dictionary or set has more than {COLLIDING_KEYS_LIMIT} number or tuple keys")

@@ -16,6 +16,8 @@ Every problem is a LoadError:
 from __future__ import annotations
 
 import mmap
+import os
+import stat
 from pathlib import Path
 
 import numpy as np
@@ -45,9 +47,13 @@ def read_file(path: str) -> Instance:
     Raises: LoadError TM1001 to TM1006.
     """
     try:
+        mode = Path(path).stat().st_mode
+        if not stat.S_ISREG(mode):
+            kind = "it is a directory" if stat.S_ISDIR(mode) else "it is not a regular file"
+            raise LoadError(CANNOT_READ, f"cannot read the model file: {kind}", source=Source(path))
         with Path(path).open("rb") as file:
-            # A mapping of no bytes is an error, and has nothing to keep.
-            is_empty = not file.seek(0, 2)
+            # A mapping of no bytes is an error.
+            is_empty = file.seek(0, os.SEEK_END) == 0
             data = b"" if is_empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
