@@ -72,12 +72,12 @@ def _header(field: int, length: int) -> bytes:
 def _write_array(file: BinaryIO, data: np.ndarray, dtype: np.dtype) -> None:
     if data.dtype.kind in "biufc":  # ml_dtypes know no other order than the machine's
         dtype = dtype.newbyteorder("<")
-    if data.dtype == dtype and data.flags.c_contiguous:
-        file.write(data.reshape(-1).view(np.uint8).data)
+    if data.size <= _CHUNK_ELEMENTS or (data.dtype == dtype and data.flags.c_contiguous):
+        file.write(_bytes_of(np.asarray(data, dtype, order="C")))
         return
     chunks = np.nditer(  # type: ignore[call-overload]  # NumPy's stubs spell "contig" as "config"
         data,
-        flags=["external_loop", "buffered", "zerosize_ok"],
+        flags=["external_loop", "buffered"],
         op_flags=[["readonly", "contig"]],
         op_dtypes=[dtype],
         casting="same_kind",
@@ -85,4 +85,8 @@ def _write_array(file: BinaryIO, data: np.ndarray, dtype: np.dtype) -> None:
         buffersize=_CHUNK_ELEMENTS,
     )
     for chunk in chunks:
-        file.write(chunk.view(np.uint8).data)
+        file.write(_bytes_of(chunk))
+
+
+def _bytes_of(data: np.ndarray) -> memoryview:
+    return data.reshape(-1).view(np.uint8).data
