@@ -1,0 +1,282 @@
+"""TFLite files.
+
+One model of one subgraph, its weights in the file, streamed: memory in use does not grow with them.
+The same graph gives the same bytes. Slots and codes: LiteRT's schema.fbs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Iterable, Sequence
+from typing import BinaryIO, TypeGuard
+
+import numpy as np
+
+from .. import __version__
+from ..errors import InternalError
+from ..lower.target_graph import Attribute, Operator, TargetGraph, Value
+from .tflite_runtimes import minimum_runtime
+from .tflite_schema import (
+    ENUMS,
+    OPERATORS,
+    STATE_INPUTS,
+    TENSOR_TYPES,
+    OptionField,
+    options_code,
+    options_fields,
+)
+from .tflite_skeleton import Field, Skeleton
+from .tflite_versions import model_versions
+
+_FILE_IDENTIFIER = b"TFL3"
+_SCHEMA_VERSION = 3
+_SIGNATURE = "serving_default"
+_RUNTIME_FIELD_BYTES = 16
+
+# Readers older than the 32-bit code look only at this 8-bit one, where 127 stands for a larger code.
+_LARGEST_SHORT_CODE = 127
+
+# Up to this size, equal constants are found by their contents.
+_DIGEST_LIMIT = 64 * 1024
+
+
+def write_tflite(graph: TargetGraph, file: BinaryIO) -> None:
+    """Write ``graph`` to ``file`` as one TFLite model.
+
+    ``input_names`` and ``output_names`` are those of the signature "serving_default".
+    ``graph.metadata`` becomes metadata entries of UTF-8 text, "min_runtime_version" is added. A value
+    which nothing computes, at an input where its operator keeps a state, is a variable tensor.
+    Raises: InternalError TM9001 when the graph does not fit TFLite; WriteError TM5002 when the model
+    is above the 2 GiB that a flatbuffer can hold. Either comes before the first byte is written.
+    """
+    skeleton = Skeleton()
+    buffers = _Buffers()
+    versions = model_versions(_known(graph.operators))
+    subgraph, indices = _subgraph(skeleton, buffers, graph, list(versions))
+    metadata = _metadata(skeleton, buffers, graph.metadata, minimum_runtime(versions))
+    root = skeleton.table(
+        (0, "uint32", _SCHEMA_VERSION),
+        (1, "offset", _operator_codes(skeleton, versions)),
+        (2, "offset", skeleton.offsets([subgraph])),
+        (3, "offset", skeleton.string(f"tmconvert {__version__}")),
+        (4, "offset", buffers.tables(skeleton)),
+        (6, "offset", metadata),
+        (7, "offset", skeleton.offsets([_signature(skeleton, graph, indices)])),
+    )
+    skeleton.write(root, _FILE_IDENTIFIER, file)
+
+
+class _Buffers:
+    """The file's buffers: number 0 is the empty one, and equal contents share one."""
+
+    def __init__(self) -> None:
+        self._contents: list[np.ndarray] = []
+        self._indices: dict[Hashable, int] = {}
+
+    def index(self, data: np.ndarray) -> int:
+        key = self._key(data)
+        if key not in self._indices:
+            self._contents.append(data)
+            self._indices[key] = len(self._contents)
+        return self._indices[key]
+
+    def tables(self, skeleton: Skeleton) -> int:
+        return skeleton.offsets(
+            [skeleton.table(), *(skeleton.table_of_bytes(0, data) for data in self._contents)]
+        )
+
+    def _key(self, data: np.ndarray) -> Hashable:
+        if data.nbytes <= _DIGEST_LIMIT:
+            return hashlib.sha256(data.tobytes()).digest()
+        # Two views of the same memory; reading large ones to compare them would cost a pass over the file.
+        return data.__array_interface__["data"][0], data.shape, data.strides, data.dtype
+
+
+def _known(operators: Iterable[Operator]) -> Iterable[Operator]:
+    for operator in operators:
+        if operator.type not in OPERATORS:
+            raise _misfit(operator, f"TFLite has no operator {operator.type}")
+        yield operator
+
+
+def _operator_codes(skeleton: Skeleton, versions: dict[str, int]) -> int:
+    tables = []
+    for type, version in versions.items():
+        code = OPERATORS[type][0]
+        fields: list[Field] = [(0, "int8", min(code, _LARGEST_SHORT_CODE))]
+        tables.append(skeleton.table(*fields, (2, "int32", version), (3, "int32", code)))
+    return skeleton.offsets(tables)
+
+
+def _subgraph(
+    skeleton: Skeleton, buffers: _Buffers, graph: TargetGraph, types: Sequence[str]
+) -> tuple[int, dict[int, int]]:
+    """The subgraph's table, and each value's tensor index by its id()."""
+    values, states = _values(graph)
+    indices = {id(value): index for index, value in enumerate(values)}
+    tensors = [_tensor(skeleton, buffers, value, id(value) in states) for value in values]
+    operators = [
+        _operator(skeleton, operator, types.index(operator.type), indices) for operator in graph.operators
+    ]
+    table = skeleton.table(
+        (0, "offset", skeleton.offsets(tensors)),
+        (1, "offset", skeleton.int32s(indices[id(value)] for value in graph.inputs)),
+        (2, "offset", skeleton.int32s(indices[id(value)] for value in graph.outputs)),
+        (3, "offset", skeleton.offsets(operators)),
+        (4, "offset", skeleton.string(graph.name)),
+    )
+    return table, indices
+
+
+def _values(graph: TargetGraph) -> tuple[list[Value], set[int]]:
+    """Every value once, in the order of first use, and the ids of those that hold a state."""
+    values = {id(value): value for value in graph.inputs}
+    states: set[int] = set()
+    for operator in graph.operators:
+        for index, value in enumerate(operator.inputs):
+            if value is None or id(value) in values:
+                continue
+            values[id(value)] = value
+            if value.is_constant:
+                continue
+            if index not in STATE_INPUTS.get(operator.type, ()):
+                raise _misfit(operator, f"its input {value.name!r} is not computed before it")
+            states.add(id(value))
+        values.update((id(value), value) for value in operator.outputs)
+    for value in graph.outputs:
+        if id(value) not in values and not value.is_constant:
+            raise InternalError("TM9001", f"nothing computes the output {value.name!r}")
+        values[id(value)] = value
+    return list(values.values()), states
+
+
+def _tensor(skeleton: Skeleton, buffers: _Buffers, value: Value, is_state: bool) -> int:
+    """A Tensor table. Slot 4 is for quantization parameters, which Value does not carry yet."""
+    if value.dtype.name not in TENSOR_TYPES:
+        raise InternalError("TM9001", f"TFLite has no type for the tensor {value.name!r}: {value.dtype}")
+    fields: list[Field] = [
+        (0, "offset", skeleton.int32s(value.shape)),
+        (1, "int8", TENSOR_TYPES[value.dtype.name]),
+        (2, "uint32", _buffer(buffers, value)),
+        (3, "offset", skeleton.string(value.name)),
+        (8, "bool", True),  # tells a scalar from a tensor of unknown rank
+    ]
+    if is_state:
+        fields.append((5, "bool", True))
+    return skeleton.table(*fields)
+
+
+def _buffer(buffers: _Buffers, value: Value) -> int:
+    data = value.data
+    if data is None:
+        return 0
+    if data.shape != value.shape or data.dtype.name != value.dtype.name:
+        raise InternalError(
+            "TM9001",
+            f"constant {value.name!r} is declared {value.dtype}{list(value.shape)} "
+            f"and holds {data.dtype}{list(data.shape)}",
+        )
+    return buffers.index(data)
+
+
+def _operator(skeleton: Skeleton, operator: Operator, code_index: int, indices: dict[int, int]) -> int:
+    inputs = [-1 if value is None else indices[id(value)] for value in operator.inputs]
+    outputs = [indices[id(value)] for value in operator.outputs]
+    fields: list[Field] = [
+        (0, "uint32", code_index),
+        (1, "offset", skeleton.int32s(inputs)),
+        (2, "offset", skeleton.int32s(outputs)),
+    ]
+    table = OPERATORS[operator.type][1]
+    options = _options(skeleton, operator, options_fields(table) if table else {})
+    if table:
+        fields += [(3, "uint8", options_code(table)), (4, "offset", skeleton.table(*options))]
+    return skeleton.table(*fields)
+
+
+def _options(skeleton: Skeleton, operator: Operator, known: dict[str, OptionField]) -> list[Field]:
+    for name in operator.attributes:
+        if name not in known:
+            raise _misfit(operator, f"{operator.type} has no attribute {name!r}")
+    fields: list[Field] = []
+    for name, field in known.items():
+        if name not in operator.attributes:
+            if field.required:
+                raise _misfit(operator, f"{operator.type} needs the attribute {name!r}")
+            continue
+        value = operator.attributes[name]
+        if field.kind == "int32s":
+            fields.append((field.slot, "offset", skeleton.int32s(_int32s(operator, name, value))))
+            continue
+        number = _number(operator, field, value)
+        if number != field.default:
+            kind = "int8" if field.kind in ENUMS else field.kind
+            fields.append((field.slot, kind, number))
+    return fields
+
+
+def _number(operator: Operator, field: OptionField, value: Attribute) -> float:
+    """The attribute as the number that the field stores."""
+    if field.kind in ENUMS:
+        names = ENUMS[field.kind]
+        if isinstance(value, str) and value in names:
+            return names[value]
+        raise _wrong(operator, field.name, f"one of {', '.join(names)}", value)
+    if field.kind == "bool":
+        if isinstance(value, (bool, np.bool_)):
+            return bool(value)
+        raise _wrong(operator, field.name, "a bool", value)
+    if field.kind == "float32":
+        if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
+            return float(value)
+        raise _wrong(operator, field.name, "a float", value)
+    return _int32s(operator, field.name, [value])[0]
+
+
+def _int32s(operator: Operator, name: str, value: object) -> list[int]:
+    items: list[object] = list(value) if isinstance(value, (list, tuple, np.ndarray)) else [None]
+    numbers = [int(item) for item in items if _is_int32(item)]
+    if len(numbers) != len(items):
+        raise _wrong(operator, name, "of int32", value)
+    return numbers
+
+
+def _is_int32(item: object) -> TypeGuard[int]:
+    if isinstance(item, bool) or not isinstance(item, (int, np.integer)):
+        return False
+    return bool(-(2**31) <= item < 2**31)
+
+
+def _signature(skeleton: Skeleton, graph: TargetGraph, indices: dict[int, int]) -> int:
+    def tensor_maps(names: list[str], values: list[Value]) -> int:
+        return skeleton.offsets(
+            [
+                skeleton.table((0, "offset", skeleton.string(name)), (1, "uint32", indices[id(value)]))
+                for name, value in zip(names, values, strict=True)
+            ]
+        )
+
+    return skeleton.table(
+        (0, "offset", tensor_maps(graph.input_names, graph.inputs)),
+        (1, "offset", tensor_maps(graph.output_names, graph.outputs)),
+        (2, "offset", skeleton.string(_SIGNATURE)),
+        (4, "uint32", 0),
+    )
+
+
+def _metadata(skeleton: Skeleton, buffers: _Buffers, metadata: dict[str, str], runtime: str) -> int:
+    texts = {name: text.encode() for name, text in metadata.items()}
+    texts["min_runtime_version"] = runtime.encode().ljust(_RUNTIME_FIELD_BYTES, b"\0")
+    tables = []
+    for name, text in texts.items():
+        buffer = buffers.index(np.frombuffer(text, np.uint8))
+        tables.append(skeleton.table((0, "offset", skeleton.string(name)), (1, "uint32", buffer)))
+    return skeleton.offsets(tables)
+
+
+def _wrong(operator: Operator, name: str, wanted: str, value: object) -> InternalError:
+    return _misfit(operator, f"attribute {name!r} of {operator.type} is {wanted}, not {value!r:.80}")
+
+
+def _misfit(operator: Operator, message: str) -> InternalError:
+    return InternalError("TM9001", f"operator {operator.name!r}: {message}", source=operator.source)
