@@ -102,3 +102,15 @@ class InternalError(TmconvertError):
 
 class GraphError(InternalError):
     """A graph invariant does not hold."""
+
+
+class Refusal(Exception):
+    """An adapter or a symbolic cannot say this one call; collected into a report, never shown as it is.
+
+    ``reason`` is a sentence without a full stop, ``help`` what the user can do, if anything.
+    """
+
+    def __init__(self, reason: str, help: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.help = help

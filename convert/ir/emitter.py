@@ -6,6 +6,7 @@ with an EagerEmitter it computes on arrays.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -44,6 +45,9 @@ class Emitter(Protocol):
 
     def constant(self, value: Any, dtype: Any = None) -> Any: ...
 
+    def parameter(self, array: np.ndarray, name: str) -> Any:
+        """A constant that is a parameter of the model, called by its path."""
+
     def type(self, value: Any) -> TensorType: ...
 
     def known(self, value: Any) -> np.ndarray | None:
@@ -62,6 +66,9 @@ class EagerEmitter:
 
     def constant(self, value: Any, dtype: Any = None) -> np.ndarray:
         return np.asarray(value, dtype)
+
+    def parameter(self, array: np.ndarray, name: str) -> np.ndarray:
+        return array
 
     def type(self, value: np.ndarray) -> TensorType:
         return TensorType(value.dtype, value.shape)
@@ -92,6 +99,7 @@ class GraphEmitter:
         self.made_by = made_by
         self.name = name
         self.before = before
+        self._parameters: dict[int, TensorNode] = {}
 
     def call(self, op: str, *args: Any, **attributes: Any) -> Any:
         definition = self.catalogue[op]
@@ -102,17 +110,21 @@ class GraphEmitter:
             known = map_leaves(lambda leaf: None if leaf is None else self._folded(leaf), list(tensors))
             if not any(leaf is _UNKNOWN for leaf in _flat(known)):
                 return map_leaves(self.constant, definition.evaluate(known, bound))
-        nodes = [
-            TensorNode(self.graph.free_name(self.name), type_.shape, type_.dtype) for type_ in results
-        ]
+        base = f"{self.name}_{op.rpartition('::')[2]}"
+        nodes = [TensorNode(self.graph.free_name(base), type_.shape, type_.dtype) for type_ in results]
         result = nodes[0] if len(nodes) == 1 else nodes
         self._insert(CallFunction(op, tensors, bound, result=result, source=self.source, made_by=self.made_by))
         return result
 
-    def constant(self, value: Any, dtype: Any = None, *, name: str | None = None) -> TensorNode:
-        """A Constant of ``value``; ``name`` is where it came from in the source."""
-        array = np.asarray(value, dtype)
-        base = name.replace(".", "_") if name else f"{self.name}_const"
+    def constant(self, value: Any, dtype: Any = None) -> TensorNode:
+        return self._constant(np.asarray(value, dtype), f"{self.name}_const", None)
+
+    def parameter(self, array: np.ndarray, name: str) -> TensorNode:
+        if id(array) not in self._parameters:
+            self._parameters[id(array)] = self._constant(array, re.sub(r"\W", "_", name), name)
+        return self._parameters[id(array)]
+
+    def _constant(self, array: np.ndarray, base: str, name: str | None) -> TensorNode:
         node = TensorNode(self.graph.free_name(base), array.shape, array.dtype)
         self._insert(Constant(array, name, result=node, source=self.source, made_by=self.made_by))
         return node

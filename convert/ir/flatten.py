@@ -24,7 +24,7 @@ def flatten_module(module: TracedModule) -> TracedModule:
     Attribute names become dotted paths from the top; node names get the path in front; sources get
     the scope of the module which held the expression. Raises UnsupportedError for recursion.
     """
-    flat = TracedModule(module.name, module.class_name, evaluate=module.evaluate)
+    flat = TracedModule(module.name, module.class_name, vocabulary=module.vocabulary)
     flat.children, flat.tensors, flat.attributes = module.children, module.tensors, module.attributes
     flat.source_file, flat.producer = module.source_file, module.producer
     if module.graph is not None:

@@ -41,6 +41,11 @@ class InternalGraph:
                 yield expr
             expr = expr.next  # a removed expression keeps its pointer, so the walk finds its way back
 
+    @property
+    def last(self) -> Expr | None:
+        """The last expression; ``previous`` leads from there to the first."""
+        return self._last
+
     def __len__(self) -> int:
         return self._count
 
@@ -85,7 +90,7 @@ class InternalGraph:
         """Gives ``node`` exactly this name. Raises GraphError when another node has it."""
         if node.name == name:
             return
-        if name in self._names:
+        if self._names.get(name) is not None:
             raise GraphError("TM3003", f"the name {name!r} is already in use in graph {self.name!r}")
         self._names.pop(node.name, None)
         self._names[name] = node

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import TmconvertError, UsageError
+from ..errors import UsageError
 from .expr import CallMethod, Constant, Expr, GetAttr
 from .graph import InternalGraph
 from .node import Node
 from .traced_module import Evaluate, TracedModule
-from .tree import map_leaves
+from .tree import leaves, map_leaves
 
 
 class Interpreter:
@@ -61,27 +61,16 @@ class Interpreter:
         if isinstance(expr, CallMethod) and isinstance(args[0], TracedModule):
             graph = args[0].graph_for(args, kwargs)
             if graph is not None:
-                formal = [leaf for leaf in _values(args, kwargs) if isinstance(leaf, (np.ndarray, TracedModule))]
+                formal = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, (np.ndarray, TracedModule))]
                 return Interpreter(graph, self.evaluate).run(formal)
-        try:
-            return self.evaluate(expr, args, kwargs)
-        except TmconvertError:
-            raise
-        except Exception as error:
-            raise type(error)(f"{error} (while running {expr!r})") from error
+        return self.evaluate(expr, args, kwargs)
 
 
 def run_module(module: TracedModule, inputs: Sequence[np.ndarray]) -> Any:
     """``module(*inputs)``."""
-    if module.graph is None or module.evaluate is None:
+    if module.graph is None or module.vocabulary is None:
         raise UsageError("TM6004", f"{module!r} has no graph to run")
-    return Interpreter(module.graph, module.evaluate).run([module, *map(np.asarray, inputs)])
-
-
-def _values(args: Any, kwargs: Any) -> list[Any]:
-    from .tree import leaves
-
-    return list(leaves((args, kwargs)))
+    return Interpreter(module.graph, module.vocabulary.evaluate).run([module, *map(np.asarray, inputs)])
 
 
 def _bind(structure: Any, result: Any, values: dict[Node, Any]) -> None:

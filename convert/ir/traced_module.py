@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -12,10 +12,24 @@ from .node import ModuleNode, Node
 from .tree import Tree
 
 if TYPE_CHECKING:
+    from .emitter import Emitter
     from .expr import Expr
 
-# Computes one source-level call on arrays: (expr, args, kwargs) -> tree of arrays.
+# Computes one call on arrays: (expr, args, kwargs) -> tree of arrays.
 Evaluate = Callable[["Expr", tuple[Any, ...], dict[str, Any]], Any]
+
+
+class Vocabulary(Protocol):
+    """The meaning of the calls in a source graph; each frontend has one."""
+
+    def apply(self, g: Emitter, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Says one call in aten-style ops on ``g``. Raises Refusal."""
+
+    def evaluate(self, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Computes one call on arrays. Raises UnsupportedError."""
+
+    def name(self, expr: Expr) -> str:
+        """The source's word for a call."""
 
 
 class TracedModule:
@@ -25,17 +39,17 @@ class TracedModule:
     ``children``, ``tensors`` (parameters, buffers and constants) and ``attributes`` (``stride``,
     ``eps``, ...) are by attribute name. ``graphs`` holds one graph for each structure of call
     arguments (see ``call_structure``) with which it was traced; a builtin leaf has none, an adapter of the
-    frontend knows its meaning. ``evaluate`` computes the calls of the source's vocabulary.
+    frontend knows its meaning. ``vocabulary`` knows what the calls mean.
     """
 
-    def __init__(self, name: str = "", class_name: str = "", *, evaluate: Evaluate | None = None) -> None:
+    def __init__(self, name: str = "", class_name: str = "", *, vocabulary: Vocabulary | None = None) -> None:
         self.name = name
         self.class_name = class_name
         self.children: dict[str, TracedModule] = {}
         self.tensors: dict[str, np.ndarray] = {}
         self.attributes: dict[str, Any] = {}
         self.graphs: dict[str, InternalGraph] = {}
-        self.evaluate = evaluate
+        self.vocabulary = vocabulary
         self.source_file = ""
         self.producer = ""
 

@@ -7,18 +7,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ..errors import Refusal
 from ..ir.types import TensorType
 from ..source import Source
 from .target_graph import Operator, TargetGraph, Value
-
-
-class Refusal(Exception):
-    """A symbolic cannot express this particular call; the message is the reason."""
-
-    def __init__(self, reason: str, help: str = "") -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.help = help
 
 
 class Builder:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InternalError, TmconvertError
+from ..errors import InternalError, Refusal, TmconvertError
 from ..ir import CallFunction, Constant, Expr, InternalGraph, TensorNode, TensorType
 from ..ir.tree import map_leaves
 from ..symbolics.layouts import NCHW_TO_NHWC, remap
 from ..symbolics.op import Op
-from .builder import BUILDERS, Builder, Refusal
+from .builder import BUILDERS
 from .target_graph import TargetGraph, Value
 from .unsupported import Unsupported
 

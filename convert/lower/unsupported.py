@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import UnsupportedError
-from ..ir import CallFunction, CallMethod, Expr
+from ..ir import CallFunction, CallMethod, Expr, ModuleNode
 
 
 @dataclass(frozen=True)
@@ -20,9 +19,12 @@ class Unsupported:
 
     @property
     def op(self) -> str:
+        """What the source or the catalogue calls it: a function, a class of modules, ``Tensor.method``."""
         if isinstance(self.expr, CallFunction):
             return self.expr.function
-        return self.expr.method if isinstance(self.expr, CallMethod) else type(self.expr).__name__
+        assert isinstance(self.expr, CallMethod)
+        first = self.expr.args[0]
+        return first.class_name if isinstance(first, ModuleNode) else f"Tensor.{self.expr.method}"
 
     @property
     def scope(self) -> str:
@@ -54,13 +56,20 @@ class UnsupportedGroup:
 
 def grouped(unsupported: Sequence[Unsupported]) -> list[UnsupportedGroup]:
     """Groups by op and reason, in the order of first appearance."""
-    counts = Counter((item.op, item.reason) for item in unsupported)
-    groups = []
-    for (op, reason), count in counts.items():
-        members = [item for item in unsupported if (item.op, item.reason) == (op, reason)]
-        scopes = tuple(dict.fromkeys(item.scope for item in members))
-        groups.append(UnsupportedGroup(op, reason, members[0].help, count, scopes, members[0].expr))
-    return groups
+    members: dict[tuple[str, str], list[Unsupported]] = {}
+    for item in unsupported:
+        members.setdefault((item.op, item.reason), []).append(item)
+    return [
+        UnsupportedGroup(
+            op,
+            reason,
+            items[0].help,
+            len(items),
+            tuple(dict.fromkeys(item.scope for item in items)),
+            items[0].expr,
+        )
+        for (op, reason), items in members.items()
+    ]
 
 
 def unsupported_error(unsupported: Sequence[Unsupported], target: str) -> UnsupportedError:

@@ -6,6 +6,7 @@ from .conv2d import conv2d
 from .linear import linear
 from .relu6 import relu6
 from .reshape import reshape
+from .to import to
 from .unary import OPS as UNARY_OPS
 
-OPS = [conv2d, batch_norm, linear, *BINARY_OPS, *UNARY_OPS, relu6, reshape]
+OPS = [conv2d, batch_norm, linear, *BINARY_OPS, *UNARY_OPS, relu6, reshape, to]

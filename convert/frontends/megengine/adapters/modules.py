@@ -1,0 +1,187 @@
+"""Builtin modules: each is its functional form, with arguments from the module's attributes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+from ....errors import Refusal
+from ....ir import TracedModule
+from ....ir.emitter import Emitter
+from . import elemwise, nn, tensor
+from .table import Table
+from .values import pair
+
+MODULES = Table("megengine.module.")
+
+UNARY = {
+    "activation.ReLU": "relu",
+    "activation.Sigmoid": "sigmoid",
+    "activation.ReLU6": "relu6",
+}
+# methods of Elemwise that one aten op says
+ELEMWISE = {
+    "ADD": "add",
+    "SUB": "sub",
+    "MUL": "mul",
+    "TRUE_DIV": "div",
+    "MAX": "maximum",
+    "MIN": "minimum",
+    "RELU": "relu",
+    "SIGMOID": "sigmoid",
+    "TANH": "tanh",
+    "EXP": "exp",
+    "ABS": "abs",
+    "NEGATE": "neg",
+    "LOG": "log",
+    "FLOOR": "floor",
+    "CEIL": "ceil",
+}
+FUSED_ELEMWISE = {"FUSE_ADD_RELU": "relu", "FUSE_ADD_SIGMOID": "sigmoid", "FUSE_ADD_TANH": "tanh"}
+
+
+def _add_unary(name: str, op: str) -> None:
+    adapter = elemwise.unary(op)
+    MODULES.add(name)(lambda g, module, inp: adapter(g, inp))
+
+
+for _name, _op in UNARY.items():
+    _add_unary(_name, _op)
+
+
+def _parameter(g: Emitter, module: TracedModule, name: str) -> Any:
+    """A parameter as a constant called by its path in the model; None where there is none."""
+    array = module.tensors.get(name)
+    if array is None:
+        return None
+    return g.parameter(array, f"{module.name}.{name}" if module.name else name)
+
+
+@MODULES.add("conv.Conv2d")
+def conv2d(g: Emitter, module: TracedModule, inp: Any) -> Any:
+    attributes = module.attributes
+    padding = pair(attributes["padding"])
+    mode = str(attributes.get("padding_mode", "zeros"))
+    if mode != "zeros" and any(padding):
+        inp = nn.pad(g, inp, ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2), mode)
+        padding = [0, 0]
+    return nn.conv2d(
+        g,
+        inp,
+        _parameter(g, module, "weight"),
+        _parameter(g, module, "bias"),
+        attributes["stride"],
+        padding,
+        attributes["dilation"],
+        attributes["groups"],
+        attributes.get("conv_mode", "cross_correlation"),
+    )
+
+
+@MODULES.add("conv.ConvRelu2d")
+def conv_relu2d(g: Emitter, module: TracedModule, inp: Any) -> Any:
+    return g.call("aten::relu", conv2d(g, module, inp))
+
+
+@MODULES.add("conv_bn.ConvBn2d")
+def conv_bn2d(g: Emitter, module: TracedModule, inp: Any) -> Any:
+    return batch_norm(g, module.children["bn"], conv2d(g, module.children["conv"], inp))
+
+
+@MODULES.add("conv_bn.ConvBnRelu2d")
+def conv_bn_relu2d(g: Emitter, module: TracedModule, inp: Any) -> Any:
+    return g.call("aten::relu", conv_bn2d(g, module, inp))
+
+
+@MODULES.add("batchnorm.BatchNorm1d", "batchnorm.BatchNorm2d", "batchnorm.SyncBatchNorm")
+def batch_norm(g: Emitter, module: TracedModule, inp: Any) -> Any:
+    """Inference, whatever ``training`` says: a conversion is for deployment."""
+    names = ("running_mean", "running_var", "weight", "bias")
+    return nn.batch_norm(
+        g,
+        inp,
+        *(_parameter(g, module, name) for name in names),
+        eps=module.attributes["eps"],
+        param_dim=module.attributes.get("param_dim", "dim_1c11"),
+    )
+
+
+@MODULES.add("linear.Linear")
+def linear(g: Emitter, module: TracedModule, inp: Any) -> Any:
+    return g.call("aten::linear", inp, _parameter(g, module, "weight"), _parameter(g, module, "bias"))
+
+
+@MODULES.add("linear.LinearRelu")
+def linear_relu(g: Emitter, module: TracedModule, inp: Any) -> Any:
+    return g.call("aten::relu", linear(g, module, inp))
+
+
+@MODULES.add("pooling.MaxPool2d")
+def max_pool2d(g: Emitter, module: TracedModule, inp: Any) -> Any:
+    attributes = module.attributes
+    return nn.max_pool2d(g, inp, attributes["kernel_size"], attributes["stride"], attributes["padding"])
+
+
+@MODULES.add("pooling.AvgPool2d")
+def avg_pool2d(g: Emitter, module: TracedModule, inp: Any) -> Any:
+    attributes = module.attributes
+    mode = attributes.get("mode", "average_count_exclude_padding")
+    return nn.avg_pool2d(g, inp, attributes["kernel_size"], attributes["stride"], attributes["padding"], mode)
+
+
+@MODULES.add("adaptive_pooling.AdaptiveAvgPool2d")
+def adaptive_avg_pool2d(g: Emitter, module: TracedModule, inp: Any) -> Any:
+    return nn.adaptive_avg_pool2d(g, inp, module.attributes["oshp"])
+
+
+@MODULES.add("adaptive_pooling.AdaptiveMaxPool2d")
+def adaptive_max_pool2d(g: Emitter, module: TracedModule, inp: Any) -> Any:
+    return nn.adaptive_max_pool2d(g, inp, module.attributes["oshp"])
+
+
+@MODULES.add("activation.Softmax")
+def softmax(g: Emitter, module: TracedModule, inputs: Any) -> Any:
+    return nn.softmax(g, inputs, module.attributes.get("axis"))
+
+
+@MODULES.add("activation.LeakyReLU")
+def leaky_relu(g: Emitter, module: TracedModule, inputs: Any) -> Any:
+    return nn.leaky_relu(g, inputs, module.attributes["negative_slope"])
+
+
+@MODULES.add("activation.SiLU")
+def silu(g: Emitter, module: TracedModule, inputs: Any) -> Any:
+    return nn.silu(g, inputs)
+
+
+@MODULES.add("padding.Pad")
+def pad(g: Emitter, module: TracedModule, src: Any) -> Any:
+    attributes = module.attributes
+    return nn.pad(g, src, attributes["pad_width"], attributes["mode"], attributes.get("pad_val", 0.0))
+
+
+@MODULES.add("identity.Identity", "dropout.Dropout")
+def identity(g: Emitter, module: TracedModule, inputs: Any) -> Any:
+    return inputs
+
+
+@MODULES.add("concat.Concat")
+def concat(g: Emitter, module: TracedModule, tensors: Any, axis: int = 0) -> Any:
+    return tensor.concat(g, tensors, axis)
+
+
+@MODULES.add("elemwise.Elemwise")
+def elemwise_module(g: Emitter, module: TracedModule, *inps: Any) -> Any:
+    method = str(module.attributes["method"]).upper()
+    if method in FUSED_ELEMWISE and len(inps) == 2:
+        return elemwise.unary(FUSED_ELEMWISE[method])(g, elemwise.binary("add")(g, *inps))
+    if method == "FUSE_MUL_ADD3" and len(inps) == 3:
+        return elemwise.binary("add")(g, elemwise.binary("mul")(g, *inps[:2]), inps[2])
+    if method == "H_SWISH" and len(inps) == 1:
+        return nn.hswish(g, *inps)
+    op = ELEMWISE.get(method)
+    if op is None or len(inps) not in (1, 2):
+        raise Refusal(f"the Elemwise method {method} of {len(inps)} tensors is not supported")
+    return elemwise.unary(op)(g, *inps) if len(inps) == 1 else elemwise.binary(op)(g, *inps)
+
+

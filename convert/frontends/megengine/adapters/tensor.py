@@ -1,0 +1,135 @@
+"""megengine.functional.tensor, and the shape methods of Tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....errors import Refusal
+from ....ir.emitter import Emitter
+from .indexing import getitem
+from .table import Table
+from .values import axes_of, axis_of, cast, is_tensor, rank, reshaped, static_int, static_ints
+
+FUNCTIONS = Table("megengine.functional.tensor.")
+METHODS = Table()
+
+METHODS.add("__getitem__")(getitem)
+
+
+@FUNCTIONS.add("reshape")
+def reshape(g: Emitter, inp: Any, target_shape: Any) -> Any:
+    return reshaped(g, inp, static_ints(g, target_shape))
+
+
+@METHODS.add("reshape")
+def reshape_method(g: Emitter, x: Any, *shape: Any) -> Any:
+    """``x.reshape(2, -1)`` and ``x.reshape((2, -1))``."""
+    return reshaped(g, x, static_ints(g, _variadic(shape)))
+
+
+def _variadic(items: tuple[Any, ...]) -> Any:
+    if len(items) == 1 and (isinstance(items[0], (list, tuple)) or is_tensor(items[0])):
+        return items[0]
+    return items
+
+
+@METHODS.add("flatten")
+@FUNCTIONS.add("flatten")
+def flatten(g: Emitter, inp: Any, start_axis: int = 0, end_axis: int = -1) -> Any:
+    shape = g.type(inp).shape
+    if not shape:
+        return reshaped(g, inp, [1])
+    start, end = axis_of(g, inp, start_axis), axis_of(g, inp, end_axis)
+    if start > end:
+        raise Refusal(f"cannot flatten axes {start} to {end}")
+    size = int(np.prod(shape[start : end + 1], dtype=np.int64))
+    return reshaped(g, inp, [*shape[:start], size, *shape[end + 1 :]])
+
+
+@FUNCTIONS.add("transpose")
+def transpose(g: Emitter, inp: Any, pattern: Any) -> Any:
+    """Axes in their new order; entries "x" insert an axis."""
+    if isinstance(pattern, (list, tuple)) and "x" in pattern:
+        moved = transpose(g, inp, [item for item in pattern if item != "x"])
+        sizes = iter(g.type(moved).shape)
+        return reshaped(g, moved, [1 if item == "x" else next(sizes) for item in pattern])
+    order = [axis_of(g, inp, axis) for axis in static_ints(g, pattern, "an axis")]
+    if sorted(order) != list(range(rank(g, inp))):
+        raise Refusal(f"{pattern!r} is no order of the axes of {g.type(inp)}")
+    return inp if order == sorted(order) else g.call("aten::permute", inp, order)
+
+
+@METHODS.add("transpose")
+def transpose_method(g: Emitter, x: Any, *pattern: Any) -> Any:
+    """``x.transpose(0, 2, 1)``, ``x.transpose((0, 2, 1))``; without axes, in reverse order."""
+    axes = _variadic(pattern) if pattern else tuple(range(rank(g, x)))[::-1]
+    return transpose(g, x, axes)
+
+
+@FUNCTIONS.add("swapaxes")
+def swapaxes(g: Emitter, inp: Any, axis1: int, axis2: int) -> Any:
+    order = list(range(rank(g, inp)))
+    first, second = axis_of(g, inp, axis1), axis_of(g, inp, axis2)
+    order[first], order[second] = second, first
+    return transpose(g, inp, order)
+
+
+@FUNCTIONS.add("squeeze")
+def squeeze(g: Emitter, inp: Any, axis: Any = None) -> Any:
+    shape = g.type(inp).shape
+    dropped = [i for i, extent in enumerate(shape) if extent == 1] if axis is None else axes_of(g, inp, axis)
+    if any(shape[i] != 1 for i in dropped):
+        raise Refusal(f"cannot squeeze axes {dropped} of {g.type(inp)}")
+    return reshaped(g, inp, [extent for i, extent in enumerate(shape) if i not in dropped])
+
+
+@FUNCTIONS.add("expand_dims")
+def expand_dims(g: Emitter, inp: Any, axis: Any) -> Any:
+    new_axes = static_ints(g, axis, "an axis")
+    total = rank(g, inp) + len(new_axes)
+    positions = {item % total for item in new_axes if -total <= item < total}
+    if len(positions) != len(new_axes):
+        raise Refusal(f"cannot insert the axes {new_axes} into {g.type(inp)}")
+    sizes = iter(g.type(inp).shape)
+    return reshaped(g, inp, [1 if i in positions else next(sizes) for i in range(total)])
+
+
+@FUNCTIONS.add("concat")
+def concat(g: Emitter, inps: Any, axis: int = 0, device: Any = None) -> Any:
+    tensors = list(inps)
+    if not tensors:
+        raise Refusal("concat of no tensors")
+    return tensors[0] if len(tensors) == 1 else g.call("aten::cat", tensors, axis_of(g, tensors[0], axis))
+
+
+@FUNCTIONS.add("stack")
+def stack(g: Emitter, inps: Any, axis: int = 0, device: Any = None) -> Any:
+    return concat(g, [expand_dims(g, x, static_int(g, axis, "an axis")) for x in inps], axis)
+
+
+@FUNCTIONS.add("split")
+def split(g: Emitter, inp: Any, nsplits_or_sections: Any, axis: int = 0) -> list[Any]:
+    """A number of equal parts, or the points at which to cut."""
+    where = axis_of(g, inp, axis)
+    extent = g.type(inp).shape[where]
+    if isinstance(nsplits_or_sections, (list, tuple)):
+        points = static_ints(g, nsplits_or_sections, "a split point")
+    else:
+        parts = static_int(g, nsplits_or_sections, "a number of parts")
+        if parts < 1 or extent % parts:
+            raise Refusal(f"axis {where} of {g.type(inp)} has no {parts} equal parts")
+        points = [extent // parts * i for i in range(1, parts)]
+    bounds = [0, *points, extent]
+    if bounds != sorted(bounds):
+        raise Refusal(f"the split points {points} are not in order within {extent}")
+    return [
+        g.call("aten::slice", inp, where, start, end, 1) if (start, end) != (0, extent) else inp
+        for start, end in zip(bounds, bounds[1:], strict=False)
+    ]
+
+
+@METHODS.add("astype")
+def astype(g: Emitter, x: Any, dtype: Any) -> Any:
+    return cast(g, x, dtype)

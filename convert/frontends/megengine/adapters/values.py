@@ -1,0 +1,109 @@
+"""What adapters ask of arguments: plain numbers, axes, tensors of one dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ....errors import Refusal
+from ....ir import TensorNode
+from ....ir.emitter import Emitter
+
+
+def is_tensor(value: Any) -> bool:
+    return isinstance(value, (TensorNode, np.ndarray))
+
+
+def rank(g: Emitter, x: Any) -> int:
+    return g.type(x).rank
+
+
+def static_int(g: Emitter, value: Any, what: str = "a size") -> int:
+    """A Python int from an int or a constant integer tensor of one element."""
+    if is_tensor(value):
+        array = g.known(value)
+        if array is None:
+            raise Refusal(f"{what} is computed from the data", "make it a constant of the model")
+        value = array.reshape(-1)[0] if array.size == 1 else array
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise Refusal(f"{what} must be an integer, not {value!r}")
+    return int(value)
+
+
+def static_ints(g: Emitter, value: Any, what: str = "a shape") -> list[int]:
+    """Python ints from an int, a sequence of ints and integer tensors, or one constant integer tensor."""
+    if is_tensor(value):
+        array = g.known(value)
+        if array is None:
+            raise Refusal(f"{what} is computed from the data", "make it a constant of the model")
+        return [int(item) for item in array.reshape(-1)]
+    if isinstance(value, (list, tuple)):
+        return [static_int(g, item, what) for item in value]
+    return [static_int(g, value, what)]
+
+
+def axis_of(g: Emitter, x: Any, axis: Any) -> int:
+    """An axis of ``x`` counted from the front."""
+    number, extent = static_int(g, axis, "an axis"), rank(g, x)
+    if not -extent <= number < extent:
+        raise Refusal(f"axis {number} is out of range for a tensor of rank {extent}")
+    return number % extent
+
+
+def axes_of(g: Emitter, x: Any, axis: Any) -> list[int]:
+    """Axes of ``x`` counted from the front; None means all."""
+    if axis is None:
+        return list(range(rank(g, x)))
+    return sorted({axis_of(g, x, item) for item in (axis if isinstance(axis, (list, tuple)) else [axis])})
+
+
+def pair(value: Any) -> list[int]:
+    """MegEngine's int-or-pair parameters of 2-D windows."""
+    items = list(value) if isinstance(value, (list, tuple)) else [value, value]
+    if len(items) != 2:
+        raise Refusal(f"{value!r} is not a number or a pair")
+    return [int(item) for item in items]
+
+
+def cast(g: Emitter, x: Any, dtype: Any) -> Any:
+    """``x`` with the element type ``dtype``; ``x`` itself where it has it."""
+    dtype = np.dtype(dtype)
+    return x if g.type(x).dtype == dtype else g.call("aten::to", x, dtype=dtype.name)
+
+
+def promoted(g: Emitter, x: Any, y: Any, *, to_float: bool = False) -> tuple[Any, Any]:
+    """Two operands as tensors of one dtype, by MegEngine's rules.
+
+    A Python scalar takes the tensor's dtype, but a float makes an integer tensor float32; tensors
+    of different dtypes meet at the wider one, integers and floats at the float. ``to_float`` makes
+    integers float32 (true division).
+    """
+    dtypes = [g.type(value).dtype for value in (x, y) if is_tensor(value)]
+    dtype = dtypes[0] if len(dtypes) == 1 else _wider(*dtypes)
+    has_float = any(isinstance(value, float) for value in (x, y))
+    if dtype.kind != "f" and (has_float or to_float):
+        dtype = np.dtype(np.float32)
+    operands = [cast(g, value, dtype) if is_tensor(value) else g.constant(value, dtype) for value in (x, y)]
+    return operands[0], operands[1]
+
+
+def _wider(first: np.dtype, second: np.dtype) -> np.dtype:
+    if (first.kind == "f") != (second.kind == "f"):
+        return first if first.kind == "f" else second
+    return np.promote_types(first, second)
+
+
+def reshaped(g: Emitter, x: Any, shape: Sequence[int]) -> Any:
+    """``x`` with another shape; one entry may be -1."""
+    old = g.type(x)
+    sizes = list(shape)
+    if sizes.count(-1) == 1:
+        rest = int(np.prod([size for size in sizes if size != -1], dtype=np.int64))
+        if not rest or old.size % rest:
+            raise Refusal(f"{old} cannot be reshaped to {tuple(shape)}")
+        sizes[sizes.index(-1)] = old.size // rest
+    if any(size < 0 for size in sizes) or int(np.prod(sizes, dtype=np.int64)) != old.size:
+        raise Refusal(f"{old} cannot be reshaped to {tuple(shape)}")
+    return x if tuple(sizes) == old.shape else g.call("aten::reshape", x, sizes)

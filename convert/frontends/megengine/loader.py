@@ -1,0 +1,227 @@
+"""From a ``.tm`` file's stand-ins to a TracedModule."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+from ...errors import GraphError, LoadError
+from ...ir import CallMethod, Constant, Expr, GetAttr, ModuleNode, TensorNode, TracedModule
+from ...ir.graph import InternalGraph
+from ...ir.traced_module import call_structure
+from ...source import Source
+from . import versions
+from .arguments import unflatten
+from .expressions import GraphBuilder
+from .stand_ins import GlobalRef, Instance, Tensor
+from .unpickler import read_file
+from .vocabulary import VOCABULARY
+
+DAMAGED = "TM1007"
+MAX_MODULE_DEPTH = 200
+MODULE_PACKAGES = ("megengine.module.", "megengine.quantization.", "megengine.traced_module.")
+MODULE_STATE = "megengine.traced_module.serialization._ModuleState"
+# what every module carries and no conversion asks for
+IGNORED_ATTRIBUTES = frozenset({"_modules", "_forward_pre_hooks", "_forward_hooks", "_name", "_short_name"})
+GRAPH_FIELDS = frozenset(
+    {
+        "argdef_graph_map",
+        "argdef_outdef_map",
+        "_is_top",
+        "argspec",
+        "watch_points",
+        "watch_node_value",
+        "end_points",
+        "dump_info",
+    }
+)
+
+
+def load_megengine(path: str) -> TracedModule:
+    """The TracedModule in a ``.tm`` file that MegEngine 1.6 or later wrote.
+
+    Raises LoadError: TM1001 to TM1006 as the unpickler says; TM1007 when the pickle is sound but
+    its content is no graph.
+    """
+    root = read_file(path)
+    try:
+        return _Loader(path).load(root)
+    except LoadError:
+        raise
+    except GraphError as error:
+        raise _damaged(path, error.message) from error
+    # The content is untrusted: a field may be missing or of any type. Whatever such a thing breaks
+    # on its way through the loader is the file's fault.
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        raise _damaged(path, f"{type(error).__name__}: {error}") from error
+
+
+def _damaged(path: str, detail: str) -> LoadError:
+    return LoadError(
+        DAMAGED,
+        "the file holds no usable TracedModule",
+        source=Source(path),
+        notes=[("cause", detail), ("help", "the file is damaged: copy it again, or save it again in MegEngine")],
+    )
+
+
+class _Loader:
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.modules: dict[int, TracedModule] = {}
+
+    def load(self, root: Instance) -> TracedModule:
+        versions.upgrade(root)
+        module = self.module(root, "", 0)
+        if module.graph is None:
+            raise LoadError(DAMAGED, "the TracedModule has no graph", source=Source(self.path))
+        module.producer = f"MegEngine {versions.version_of(root)}"
+        module.name = module.graph.name or "model"
+        _number(module.graph)
+        return module
+
+    def module(self, value: Instance, path: str, depth: int) -> TracedModule:
+        """The module of one stand-in; the same stand-in gives the same module."""
+        if id(value) in self.modules:
+            return self.modules[id(value)]
+        if depth > MAX_MODULE_DEPTH:
+            raise LoadError("TM1006", f"modules are nested more than {MAX_MODULE_DEPTH} deep", source=Source(self.path))
+        class_name, state = value.class_name, value.state
+        if class_name == MODULE_STATE:
+            class_name, state = ".".join(state["module"]), state["state"]
+        module = self.modules[id(value)] = TracedModule(path, class_name, vocabulary=VOCABULARY)
+        module.source_file = self.path
+        for name, item in state.items():
+            if name not in IGNORED_ATTRIBUTES and name not in GRAPH_FIELDS:
+                self._attribute(module, str(name), item, depth)
+        if "argdef_graph_map" in state:
+            self._graphs(module, state)
+        return module
+
+    def _attribute(self, module: TracedModule, name: str, value: Any, depth: int) -> None:
+        if isinstance(value, Tensor):
+            module.tensors[name] = value.array
+        elif _is_module(value):
+            path = f"{module.name}.{name}" if module.name else name
+            module.children[name] = self.module(value, path, depth + 1)
+        else:
+            module.attributes[name] = self._constant(value, f"{module.name}.{name}".lstrip("."), depth + 1)
+
+    def _constant(self, value: Any, path: str, depth: int) -> Any:
+        """A plain attribute; modules and tensors inside lists and dicts (the cells of an LSTM) included."""
+        if depth > MAX_MODULE_DEPTH:
+            raise LoadError("TM1006", "attributes are nested too deeply", source=Source(self.path))
+        if _is_module(value):
+            return self.module(value, path, depth + 1)
+        if isinstance(value, Tensor):
+            return value.array
+        if isinstance(value, (list, tuple)):
+            return type(value)(
+                self._constant(item, f"{path}.{index}", depth + 1) for index, item in enumerate(value)
+            )
+        if isinstance(value, dict):
+            return {key: self._constant(item, f"{path}.{key}", depth + 1) for key, item in value.items()}
+        return value
+
+    def _graphs(self, module: TracedModule, state: dict[str, Any]) -> None:
+        results = {id(key): definition for key, definition in state["argdef_outdef_map"].items()}
+        by_structure = {
+            call_structure(*_formal_arguments(key)): definition
+            for key, definition in state["argdef_outdef_map"].items()
+        }
+        for key, stand_in in state["argdef_graph_map"].items():
+            structure = call_structure(*_formal_arguments(key))
+            definition = results.get(id(key), by_structure.get(structure))
+            builder = GraphBuilder(self.path, self.captured_module)
+            module.graphs[structure] = builder.build(stand_in, definition)
+            _own(module.graphs[structure], module)
+        first = module.graph
+        if first is not None and first.name and not module.class_name.startswith("user."):
+            module.class_name = f"user.{first.name}"
+
+    def captured_module(self, value: Instance, name: str) -> TracedModule:
+        return self.module(value, name, 0)
+
+
+def _own(graph: InternalGraph, module: TracedModule) -> None:
+    """Tells each module node of a graph which module it is."""
+    self_node = graph.inputs[0] if graph.inputs else None
+    if not isinstance(self_node, ModuleNode):
+        raise LoadError(DAMAGED, "the first input of a graph is not its module")
+    self_node.owner = module
+    for expr in graph.exprs():
+        for node in expr.outputs:
+            if isinstance(node, ModuleNode):
+                node.owner = _owner(expr)
+
+
+def _owner(expr: Expr) -> TracedModule:
+    value: Any = None
+    if isinstance(expr, Constant):
+        value = expr.value
+    elif isinstance(expr, GetAttr):
+        value = expr.args[0].owner.get(expr.name)
+    if not isinstance(value, TracedModule):
+        raise LoadError(DAMAGED, f"{expr!r} does not give a module")
+    return value
+
+
+def _number(graph: InternalGraph) -> None:
+    """Numbers expressions as MegEngine does when it has loaded a file: depth first, a graph once."""
+    numbers = itertools.count()
+    visited = {id(graph)}
+
+    def visit(graph: InternalGraph) -> None:
+        for node in graph.inputs:
+            if node.expr is not None:
+                node.expr.id = next(numbers)
+        for expr in graph.exprs():
+            expr.id = next(numbers)
+            expr.source = Source(expr.source.file if expr.source else "", expr.id)
+            callee = _called_graph(expr)
+            if callee is not None and id(callee) not in visited:
+                visited.add(id(callee))
+                visit(callee)
+
+    visit(graph)
+
+
+def _called_graph(expr: Expr) -> InternalGraph | None:
+    if not isinstance(expr, CallMethod) or expr.method != "__call__":
+        return None
+    node = expr.args[0]
+    owner = node.owner if isinstance(node, ModuleNode) else None
+    return owner.graph_for(expr.args, expr.kwargs) if isinstance(owner, TracedModule) else None
+
+
+def _is_module(value: Any) -> bool:
+    if not isinstance(value, Instance):
+        return False
+    name = value.class_name
+    if name == MODULE_STATE:
+        return True
+    return name.startswith(MODULE_PACKAGES) and not name.startswith(
+        ("megengine.quantization.utils.", "megengine.traced_module.expr.", "megengine.traced_module.node.")
+    )
+
+
+def _formal_arguments(definition: Instance) -> tuple[Any, Any]:
+    """(args, kwargs) of a graph's argument structure, with blank nodes for tensors and modules."""
+
+    def leaf(leaf_definition: Instance) -> Any:
+        kinds = _kinds(leaf_definition.state.get("type"))
+        if "Tensor" in kinds:
+            return TensorNode()
+        if "Module" in kinds:
+            return ModuleNode()
+        return leaf_definition.state.get("const_val")
+
+    args, kwargs = unflatten(definition, leaf)
+    return args, kwargs
+
+
+def _kinds(types: Any) -> set[str]:
+    if not isinstance(types, Iterable):
+        types = (types,)
+    return {kind.name.rpartition(".")[2] for kind in types if isinstance(kind, GlobalRef)}

@@ -1,0 +1,139 @@
+"""The invariants of a normalized graph, checked after every pass.
+
+    TM3011  every input is defined earlier, or is an input of the graph
+    TM3012  a value has one producer and belongs to one graph; its uses are the actual uses
+    TM3013  value names are unique and valid in the text form
+    TM3014  an op is in the catalogue, and its arguments match its signature
+    TM3015  result types are what the op's type rule computes
+    TM3016  a constant matches its declared type
+    TM3017  quantization: positive finite scales, zero points within the range, lengths match the axis
+    TM3018  an expression has a source location, or names the pass that made it
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import NoReturn
+
+import numpy as np
+
+from ..errors import GraphError, TmconvertError
+from .emitter import OpDefinition
+from .expr import CallFunction, Constant, Expr
+from .graph import InternalGraph
+from .node import Node, TensorNode
+from .text import expr_to_text
+from .tree import leaves, map_leaves
+
+_NAME = re.compile(r"[A-Za-z_0-9.]+")
+
+
+def verify_graph(graph: InternalGraph, catalogue: Mapping[str, OpDefinition]) -> None:
+    """Raises GraphError with the code of the first broken invariant, the node and its neighbours."""
+    defined: set[Node] = set()
+    uses: dict[Node, dict[Expr, int]] = {}
+    names: set[str] = set()
+    for node in graph.inputs:
+        _check_definition(graph, node, node.expr, defined, names)
+    for expr in graph.exprs():
+        for node in expr.inputs:
+            if node not in defined:
+                _fail("TM3011", expr, f"%{node.name} is used before it is defined")
+            counts = uses.setdefault(node, {})
+            counts[expr] = counts.get(expr, 0) + 1
+        for node in expr.outputs:
+            _check_definition(graph, node, expr, defined, names)
+        _check_expr(expr, catalogue)
+    for node in graph.outputs:
+        if node not in defined:
+            raise GraphError("TM3011", f"the result %{node.name} is not defined in the graph")
+    for node in defined:
+        if node.uses != uses.get(node, {}):
+            raise GraphError("TM3012", f"the recorded uses of %{node.name} are not its actual uses")
+
+
+def _check_definition(
+    graph: InternalGraph, node: Node, expr: Expr | None, defined: set[Node], names: set[str]
+) -> None:
+    if expr is None or node.expr is not expr or expr.graph is not graph or node in defined:
+        raise GraphError("TM3012", f"%{node.name} has another producer or belongs to another graph")
+    if node.name in names or not _NAME.fullmatch(node.name):
+        raise GraphError("TM3013", f"the name {node.name!r} is taken or not valid")
+    defined.add(node)
+    names.add(node.name)
+
+
+def _check_expr(expr: Expr, catalogue: Mapping[str, OpDefinition]) -> None:
+    if isinstance(expr, Constant):
+        _check_constant(expr)
+    elif isinstance(expr, CallFunction):
+        _check_call(expr, catalogue)
+    else:
+        _fail("TM3014", expr, f"a {type(expr).__name__} is no part of a normalized graph")
+    for node in expr.outputs:
+        if isinstance(node, TensorNode):
+            _check_quantization(expr, node)
+    if expr.source is None and expr.made_by is None:
+        _fail("TM3018", expr, "the expression has neither a source nor the name of a pass")
+
+
+def _check_constant(expr: Constant) -> None:
+    value, node = expr.value, expr.outputs[0]
+    if (
+        not isinstance(value, np.ndarray)
+        or not isinstance(node, TensorNode)
+        or value.shape != node.shape
+        or value.dtype != node.dtype
+    ):
+        _fail("TM3016", expr, f"the constant %{node.name} does not match its declared type")
+
+
+def _check_call(expr: CallFunction, catalogue: Mapping[str, OpDefinition]) -> None:
+    op = catalogue.get(expr.function)
+    if op is None:
+        _fail("TM3014", expr, f"{expr.function} is not in the catalogue")
+    try:
+        bound = op.bind(expr.args, expr.kwargs)
+    except TmconvertError as error:
+        _fail("TM3014", expr, error.message)
+    if list(leaves(bound)) != list(leaves((expr.args, expr.kwargs))):
+        _fail("TM3014", expr, "the arguments are not in the canonical form of the signature")
+    types = map_leaves(lambda leaf: None if leaf is None else leaf.type, list(expr.args))
+    try:
+        expected = op.infer(types, expr.kwargs)
+    except TmconvertError as error:
+        _fail("TM3015", expr, error.message)
+    actual = [node.type for node in expr.outputs if isinstance(node, TensorNode)]
+    if expected != actual:
+        _fail("TM3015", expr, f"declared {actual}, computed {expected}")
+
+
+def _check_quantization(expr: Expr, node: TensorNode) -> None:
+    qparams = node.qparams
+    if qparams is None:
+        return
+    channels = 1 if qparams.channel_axis is None else node.type.shape[qparams.channel_axis]
+    if not len(qparams.scale) == len(qparams.zero_point) == channels:
+        _fail("TM3017", expr, f"%{node.name} has {len(qparams.scale)} scales for {channels} channels")
+    if not all(math.isfinite(scale) and scale > 0 for scale in qparams.scale):
+        _fail("TM3017", expr, f"a scale of %{node.name} is not positive and finite")
+    if not all(qparams.quant_min <= zero <= qparams.quant_max for zero in qparams.zero_point):
+        _fail("TM3017", expr, f"a zero point of %{node.name} lies outside the integer range")
+
+
+def _fail(code: str, expr: Expr, message: str) -> NoReturn:
+    raise GraphError(code, message, source=expr.source, excerpt=_neighbourhood(expr))
+
+
+def _neighbourhood(expr: Expr) -> str:
+    """The expression between the one before and the one after it."""
+    lines = []
+    for mark, neighbour in ((" ", expr.previous), (">", expr), (" ", expr.next)):
+        if neighbour is not None:
+            try:
+                lines.append(f"{mark} {expr_to_text(neighbour)}")
+            except (TmconvertError, AttributeError, AssertionError):
+                lines.append(f"{mark} {type(neighbour).__name__} {neighbour.outputs}")
+    return "\n".join(lines)

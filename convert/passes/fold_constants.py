@@ -1,0 +1,57 @@
+"""Computes what depends on constants only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..ir import CallFunction, Constant, InternalGraph, TensorNode
+from ..ir.tree import leaves, map_leaves
+from ..symbolics.op import Op
+
+# A result may be this much larger than what it is computed from (64 Mi elements at most).
+MAX_ELEMENTS = 1 << 26
+MAX_GROWTH = 4
+
+
+class FoldConstants:
+    name = "fold_constants"
+
+    def __init__(self, catalogue: Mapping[str, Op]) -> None:
+        self.catalogue = catalogue
+
+    def run(self, graph: InternalGraph) -> bool:
+        changed = False
+        for expr in graph.exprs():
+            if isinstance(expr, CallFunction) and self._is_foldable(expr):
+                self._fold(graph, expr)
+                changed = True
+        return changed
+
+    def _is_foldable(self, expr: CallFunction) -> bool:
+        op = self.catalogue.get(expr.function)
+        if op is None or op.kernel is None or len(expr.outputs) != 1:
+            return False
+        if not all(isinstance(node.expr, Constant) for node in expr.inputs):
+            return False
+        used = sum(node.type.size for node in expr.inputs if isinstance(node, TensorNode))
+        return expr.output.type.size <= min(MAX_ELEMENTS, max(MAX_GROWTH * used, 1 << 16))
+
+    def _fold(self, graph: InternalGraph, expr: CallFunction) -> None:
+        arrays = map_leaves(lambda leaf: None if leaf is None else leaf.expr.value, list(expr.args))
+        value = self.catalogue[expr.function].evaluate(arrays, expr.kwargs)
+        old = expr.output
+        node = TensorNode(graph.free_name(f"{old.name}_folded"), old.shape, old.dtype, qparams=old.qparams)
+        constant = Constant(np.asarray(value), _name(expr), result=node, source=expr.source, made_by=self.name)
+        graph.insert(constant, before=expr)
+        graph.replace_uses(old, node)
+        graph.remove(expr)
+        graph.rename(node, old.name)
+
+
+def _name(expr: CallFunction) -> str | None:
+    """A constant made from one parameter keeps that parameter's name."""
+    names: list[Any] = [node.expr.name for node in leaves(expr.args) if node is not None]
+    return names[0] if len(names) == 1 else None

@@ -1,0 +1,96 @@
+"""Folds a batch norm into the convolution or linear layer in front of it, in float64."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+
+from ..ir import CallFunction, Constant, InternalGraph, Node, TensorNode
+from ..symbolics.ops.batch_norm import affine
+
+logger = logging.getLogger(__name__)
+
+PRODUCERS = ("aten::conv2d", "aten::linear")
+
+
+class FuseConvBn:
+    name = "fuse_conv_bn"
+
+    def run(self, graph: InternalGraph) -> bool:
+        changed = False
+        for expr in graph.exprs():
+            if not isinstance(expr, CallFunction) or expr.function != "aten::batch_norm":
+                continue
+            reason = _refusal(graph, expr)
+            if reason:
+                logger.debug("not fused: %s: %s", expr.output.name, reason)
+                continue
+            self._fuse(graph, expr)
+            changed = True
+        return changed
+
+    def _fuse(self, graph: InternalGraph, norm: CallFunction) -> None:
+        producer = norm.args[0].expr
+        x, weight, bias = producer.args
+        scale, shift = affine(*(_array(node) for node in norm.args[1:]), norm.kwargs["eps"])
+        old_weight, old_bias = _array(weight), _array(bias)
+        assert old_weight is not None
+        column = scale.reshape(-1, *[1] * (old_weight.ndim - 1))
+        new_bias = shift if old_bias is None else shift + scale * old_bias
+        constants = [
+            self._constant(graph, norm, (old_weight * column).astype(old_weight.dtype), weight.expr.name),
+            self._constant(graph, norm, new_bias.astype(old_weight.dtype), _bias_name(weight, bias)),
+        ]
+        node = TensorNode(graph.free_name(f"{norm.output.name}_fused"), norm.output.shape, norm.output.dtype)
+        fused = CallFunction(
+            producer.function,
+            (x, *constants),
+            dict(producer.kwargs),
+            result=node,
+            source=producer.source,
+            made_by=self.name,
+        )
+        graph.insert(fused, before=norm)
+        graph.replace_uses(norm.output, node)
+        old = norm.output
+        graph.remove(norm)
+        graph.remove(producer)
+        graph.rename(node, old.name)
+
+    def _constant(
+        self, graph: InternalGraph, norm: CallFunction, value: np.ndarray, name: str | None
+    ) -> TensorNode:
+        base = (name or f"{norm.output.name}_const").replace(".", "_")
+        node = TensorNode(graph.free_name(base), value.shape, value.dtype)
+        graph.insert(
+            Constant(value, name, result=node, source=norm.source, made_by=self.name), before=norm
+        )
+        return node
+
+
+def _refusal(graph: InternalGraph, norm: CallFunction) -> str:
+    """Why this batch norm stays, or nothing."""
+    producer = norm.args[0].expr
+    if not isinstance(producer, CallFunction) or producer.function not in PRODUCERS:
+        return "it does not follow a convolution or linear layer"
+    if producer.function == "aten::linear" and len(norm.args[0].type.shape) != 2:
+        return "its channels are not the features of the linear layer"
+    if graph.use_count(norm.args[0]) != 1:
+        return f"{producer.output.name} has other users"
+    if any(_array(node) is None for node in (*producer.args[1:], *norm.args[1:]) if node is not None):
+        return "its parameters are computed"
+    return ""
+
+
+def _array(node: Node | None) -> np.ndarray | None:
+    if node is None or not isinstance(node.expr, Constant):
+        return None
+    return node.expr.value
+
+
+def _bias_name(weight: Node, bias: Node | None) -> str | None:
+    if bias is not None and isinstance(bias.expr, Constant):
+        return bias.expr.name
+    name = weight.expr.name if isinstance(weight.expr, Constant) else None
+    return f"{name.removesuffix('weight')}bias" if name else None

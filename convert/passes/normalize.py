@@ -1,0 +1,136 @@
+"""From a flat graph in its source's words to a graph of catalogued aten-style ops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..errors import Refusal, UnsupportedError
+from ..ir import CallFunction, Constant, Expr, GetAttr, Input, InternalGraph, Node, TensorNode, TracedModule
+from ..ir.emitter import GraphEmitter, OpDefinition
+from ..ir.tree import Tree, leaves, map_leaves
+from ..lower.unsupported import Unsupported
+
+
+@dataclass
+class Normalized:
+    """The graph, and the calls of the source that nothing in the catalogue says.
+
+    Where ``unsupported`` is not empty the graph still has all other calls; it serves for a report.
+    """
+
+    graph: InternalGraph
+    unsupported: list[Unsupported] = field(default_factory=list)
+
+
+def normalize(flat: TracedModule, catalogue: Mapping[str, OpDefinition]) -> Normalized:
+    """Says every call of a flattened module in aten-style ops.
+
+    The inputs keep their names, without ``self``; results keep the names of the source's nodes.
+    """
+    return _Normalizer(flat, catalogue).run()
+
+
+class _Normalizer:
+    def __init__(self, flat: TracedModule, catalogue: Mapping[str, OpDefinition]) -> None:
+        assert flat.graph is not None and flat.vocabulary is not None
+        self.source = flat.graph
+        self.vocabulary = flat.vocabulary
+        self.result = Normalized(InternalGraph(flat.graph.name))
+        self.emitter = GraphEmitter(self.result.graph, catalogue)
+        self.values: dict[Node, Any] = {self.source.inputs[0]: flat}
+
+    def run(self) -> Normalized:
+        graph = self.result.graph
+        for node in self.source.inputs[1:]:
+            assert isinstance(node, TensorNode) and isinstance(node.expr, Input)
+            if node.shape is None or node.dtype is None:
+                raise UnsupportedError("TM2009", f"the model does not say the shape and type of {node.name!r}")
+            twin = TensorNode(graph.free_name(node.name), node.shape, np.dtype(node.dtype.name))
+            self.values[node] = graph.add_input(twin, node.expr.name, source=node.expr.source)
+        for expr in self.source.exprs():
+            self._expr(expr)
+        graph.set_result(map_leaves(self._value, self.source.result))
+        self._check_result()
+        return self.result
+
+    def _value(self, leaf: Any) -> Any:
+        return self.values[leaf] if isinstance(leaf, Node) else leaf
+
+    def _expr(self, expr: Expr) -> None:
+        self.emitter.source = expr.source
+        self.emitter.name = expr.outputs[0].name if expr.outputs else "unnamed"
+        if isinstance(expr, Constant):
+            self.values[expr.outputs[0]] = self._captured(expr.value, expr.name)
+        elif isinstance(expr, GetAttr):
+            path = expr.name if expr.args[0] is self.source.inputs[0] else None
+            self.values[expr.outputs[0]] = self._captured(self.values[expr.args[0]].get(expr.name), path)
+        else:
+            self._call(expr)
+
+    def _captured(self, value: Any, name: str | None) -> Any:
+        if not isinstance(value, np.ndarray):
+            return value
+        return self.emitter.parameter(value, name) if name else self.emitter.constant(value)
+
+    def _call(self, expr: Expr) -> None:
+        args, kwargs = map_leaves(self._value, expr.args), map_leaves(self._value, expr.kwargs)
+        last = self.result.graph.last
+        try:
+            result = self.vocabulary.apply(self.emitter, expr, args, kwargs)
+            self._bind(expr.result, result)
+        except Refusal as refusal:
+            if not any(isinstance(leaf, _Unknown) for leaf in leaves((args, kwargs))):
+                self.result.unsupported.append(Unsupported(expr, refusal.reason, refusal.help))
+            elif refusal.reason.endswith("is not supported"):
+                self.result.unsupported.append(Unsupported(expr, refusal.reason, refusal.help))
+            self._stand_in(expr)
+        else:
+            self._rename(expr, last)
+
+    def _bind(self, structure: Tree, result: Any) -> None:
+        if isinstance(structure, Node):
+            self.values[structure] = result
+            return
+        children = list(structure.values()) if isinstance(structure, dict) else list(structure)
+        if not isinstance(result, (list, tuple)) or len(result) != len(children):
+            raise Refusal("the call was recorded with another number of results than it has")
+        for child, part in zip(children, result, strict=True):
+            self._bind(child, part)
+
+    def _rename(self, expr: Expr, last: Expr | None) -> None:
+        """Gives the results the source's names, unless they are values that were there before."""
+        graph = self.result.graph
+        made = set()
+        current = graph.last
+        while current is not None and current is not last:
+            made.update(current.outputs)
+            current = current.previous
+        for node in expr.outputs:
+            value = self.values[node]
+            if isinstance(value, TensorNode) and value in made:
+                graph.rename(value, graph.free_name(node.name or f"v{node.id}"))
+
+    def _stand_in(self, expr: Expr) -> None:
+        """Stands for the results of an unsupported call, with the types that the source recorded."""
+        for node in expr.outputs:
+            if isinstance(node, TensorNode) and node.shape is not None and node.dtype is not None:
+                twin = TensorNode(self.result.graph.free_name(node.name or f"v{node.id}"))
+                twin.shape, twin.dtype = node.shape, np.dtype(node.dtype.name)
+                call = CallFunction(self.vocabulary.name(expr), (), result=twin, source=expr.source)
+                self.result.graph.insert(call)
+                self.values[node] = twin
+            else:
+                self.values[node] = _Unknown()
+
+    def _check_result(self) -> None:
+        for node in leaves(self.result.graph.result):
+            if not isinstance(node, TensorNode) and not self.result.unsupported:
+                raise UnsupportedError("TM2010", f"the model returns {node!r}, which is not a tensor")
+
+
+class _Unknown:
+    """The result of an unsupported call of which not even the type is known."""

@@ -1,0 +1,53 @@
+"""aten::to, another element type."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..layouts import ANY
+from ..op import ANY_DTYPE, Op, Tensor, choice
+
+# TensorProto.DataType of ONNX
+ONNX_TYPES = {
+    "float32": 1,
+    "uint8": 2,
+    "int8": 3,
+    "int16": 5,
+    "int32": 6,
+    "int64": 7,
+    "bool": 9,
+    "float16": 10,
+    "float64": 11,
+}
+
+
+def _result(x: TensorType, dtype: str) -> TensorType:
+    return TensorType(np.dtype(dtype), x.shape)
+
+
+to = Op(
+    "aten::to",
+    args=[Tensor("x", ANY_DTYPE), choice("dtype", ANY_DTYPE)],
+    result=_result,
+    layout=ANY,
+)
+
+
+@to.reference
+def to_ref(x: np.ndarray, dtype: str) -> np.ndarray:
+    """Floats lose their fraction on the way to integers."""
+    return x.astype(dtype)
+
+
+@to.onnx(since=6)
+def to_onnx6(g, x, dtype):
+    return g.op("Cast", x, to=ONNX_TYPES[dtype], dtype=dtype)
+
+
+@to.tflite()
+def to_tflite(g, x, dtype):
+    return g.op("CAST", x, dtype=dtype)
+
+
+to.unsupported("caffe", "every Caffe blob is float32")
