@@ -81,7 +81,7 @@ def _any_rank_5(operator: Operator) -> bool:
 
 def _grouped(operator: Operator) -> bool:
     x, weight = operator.inputs[:2]
-    return x is not None and weight is not None and x.shape[3] != weight.shape[3]
+    return x is not None and weight is not None and x.shape[-1:] != weight.shape[-1:]
 
 
 def _two_inputs(operator: Operator) -> bool:

@@ -230,14 +230,16 @@ def _number(operator: Operator, field: OptionField, value: Attribute) -> float:
         if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
             return float(value)
         raise _wrong(operator, field.name, "a float", value)
-    return _int32s(operator, field.name, [value])[0]
+    if _is_int32(value):
+        return int(value)
+    raise _wrong(operator, field.name, "an int32", value)
 
 
 def _int32s(operator: Operator, name: str, value: object) -> list[int]:
     items: list[object] = list(value) if isinstance(value, (list, tuple, np.ndarray)) else [None]
     numbers = [int(item) for item in items if _is_int32(item)]
     if len(numbers) != len(items):
-        raise _wrong(operator, name, "of int32", value)
+        raise _wrong(operator, name, "a list of int32", value)
     return numbers
 
 
