@@ -110,7 +110,8 @@ def _layer(operator: Operator) -> Any:
         top=[value.name for value in operator.outputs],
     )
     parameter_field = PARAMETER_FIELDS[operator.type]
-    for name, attribute in operator.attributes.items():
+    for path, attribute in operator.attributes.items():
+        name = path.removesuffix(".dim")  # "shape" and "shape.dim" are the same list
         parameters = getattr(layer, parameter_field) if parameter_field else None
         if parameters is None or name not in parameters.DESCRIPTOR.fields_by_name:
             raise _misfit(operator, f"{operator.type} has no parameter {name!r}")

@@ -1,0 +1,81 @@
+"""Decompose: ops that the target lacks, said in ops that it has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..errors import InternalError
+from ..ir import CallFunction, InternalGraph, TensorNode
+from ..ir.emitter import GraphEmitter
+from ..symbolics.op import Op
+
+
+class Decompose:
+    """Replaces each call without a symbolic for ``target`` at ``version`` by its decomposition.
+
+    What a decomposition emits is decomposed in turn. A call with neither stays: the lowering
+    reports it. Results keep their names and types.
+    """
+
+    name = "decompose"
+
+    def __init__(self, catalogue: Mapping[str, Op], target: str, version: int) -> None:
+        self.catalogue = catalogue
+        self.target = target
+        self.version = version
+
+    def run(self, graph: InternalGraph) -> bool:
+        """Whether the graph changed."""
+        changed = False
+        while calls := [expr for expr in graph.exprs() if self._wanted(expr)]:
+            for call in calls:
+                assert isinstance(call, CallFunction)
+                self._replace(graph, call)
+            changed = True
+        return changed
+
+    def _wanted(self, expr: object) -> bool:
+        if not isinstance(expr, CallFunction):
+            return False
+        op = self.catalogue.get(expr.function)
+        return (
+            op is not None and op.decomposition is not None and op.lookup(self.target, self.version) is None
+        )
+
+    def _replace(self, graph: InternalGraph, call: CallFunction) -> None:
+        op = self.catalogue[call.function]
+        assert op.decomposition is not None
+        emitter = GraphEmitter(
+            graph,
+            self.catalogue,
+            source=call.source,
+            made_by=self.name,
+            name=call.outputs[0].name,
+            before=call,
+        )
+        made = op.decomposition(emitter, **op.by_name(call.args, call.kwargs))
+        results = list(made) if isinstance(made, (list, tuple)) else [made]
+        if len(results) != len(call.outputs):
+            raise InternalError(
+                "TM9004",
+                f"the decomposition of {op.name} gives {len(results)} results, not {len(call.outputs)}",
+                source=call.source,
+                excerpt=repr(call),
+            )
+        for old, new in zip(call.outputs, results, strict=True):
+            assert isinstance(old, TensorNode)
+            if new.type != old.type:
+                raise InternalError(
+                    "TM9004",
+                    f"the decomposition of {op.name} gives {new.type}, not {old.type}",
+                    source=call.source,
+                    excerpt=repr(call),
+                )
+            graph.replace_uses(old, new)
+        old_nodes = list(call.outputs)
+        graph.remove(call)
+        for old, new in zip(old_nodes, results, strict=True):
+            assert isinstance(old, TensorNode)
+            if new.expr is not None and new.expr.made_by == self.name:  # not an argument passed through
+                new.qparams = old.qparams
+                graph.rename(new, old.name)

@@ -1,0 +1,129 @@
+"""How close two sets of outputs are, and how close they must be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import VerificationError
+from ..ir.types import TensorType
+
+# The largest max|a - b| / max|b| that passes; integers and booleans must be equal.
+TOLERANCES: dict[str, float] = {
+    "float64": 1e-4,  # targets compute in float32
+    "float32": 1e-4,
+    "float16": 1e-2,
+    "int64": 0.0,
+    "int32": 0.0,
+    "int16": 0.0,
+    "int8": 0.0,
+    "uint16": 0.0,
+    "uint8": 0.0,
+    "bool": 0.0,
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One output of a file beside the one expected.
+
+    ``max_error`` is max|actual - expected| / max|expected| over finite elements; the absolute error
+    where everything expected is zero, and for integers. It is infinite when the shapes differ, or
+    the positions of NaN and infinities.
+    """
+
+    output: str
+    max_error: float
+    tolerance: float
+    shape: tuple[int, ...]
+    expected_shape: tuple[int, ...]
+
+    @property
+    def ok(self) -> bool:
+        return self.max_error <= self.tolerance
+
+    def reason(self) -> str:
+        """What is wrong, in words."""
+        if self.shape != self.expected_shape:
+            return f"output {self.output} has shape {list(self.shape)}, expected {list(self.expected_shape)}"
+        if np.isinf(self.max_error):
+            return f"output {self.output} has NaN or infinity where its source has not, or the reverse"
+        return f"output {self.output} differs by {self.max_error:.1e}, more than {self.tolerance:.0e}"
+
+
+def compare(
+    actual: Sequence[np.ndarray], expected: Sequence[np.ndarray], names: Sequence[str]
+) -> list[Comparison]:
+    """One Comparison for each output."""
+    return [_compare(a, b, name) for a, b, name in zip(actual, expected, names, strict=True)]
+
+
+def check(
+    actual: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+    names: Sequence[str],
+    *,
+    tolerance: float | None = None,
+) -> list[Comparison]:
+    """The comparisons, all within ``tolerance`` (by default that of their dtypes).
+
+    Raises: VerificationError TM4001 that names the worst output.
+    """
+    comparisons = compare(actual, expected, names)
+    if tolerance is not None:
+        comparisons = [
+            Comparison(each.output, each.max_error, tolerance, each.shape, each.expected_shape)
+            for each in comparisons
+        ]
+    wrong = sorted((each for each in comparisons if not each.ok), key=lambda each: -each.max_error)
+    if not wrong:
+        return comparisons
+    notes = [("also", each.reason()) for each in wrong[1:]]
+    raise VerificationError(
+        "TM4001", f"the file does not compute what its source computes: {wrong[0].reason()}", notes=notes
+    )
+
+
+def example_inputs(types: Sequence[TensorType], seed: int = 0) -> list[np.ndarray]:
+    """Random arrays: floats standard normal, integers 0 or 1 (valid as indices of anything)."""
+    random = np.random.default_rng(seed)
+    arrays = []
+    for type_ in types:
+        if type_.dtype.kind == "f":
+            arrays.append(random.standard_normal(type_.shape).astype(type_.dtype))
+        else:
+            arrays.append(random.integers(0, 2, type_.shape).astype(type_.dtype))
+    return arrays
+
+
+def _compare(actual: np.ndarray, expected: np.ndarray, name: str) -> Comparison:
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    error = _max_error(actual, expected) if actual.shape == expected.shape else float("inf")
+    return Comparison(name, error, _tolerance(actual, expected), actual.shape, expected.shape)
+
+
+def _tolerance(actual: np.ndarray, expected: np.ndarray) -> float:
+    """A float is as exact as the coarser of the two; an integer is exact, also when stored in a float."""
+    wanted = TOLERANCES[expected.dtype.name]
+    return max(wanted, TOLERANCES[actual.dtype.name]) if wanted else wanted
+
+
+def _max_error(actual: np.ndarray, expected: np.ndarray) -> float:
+    if expected.size == 0 or np.array_equal(actual, expected):
+        return 0.0
+    if expected.dtype.kind != "f" and actual.dtype.kind != "f":
+        differing = actual != expected  # differences of Python integers: neither wrap nor round
+        pairs = zip(actual[differing].tolist(), expected[differing].tolist(), strict=True)
+        return float(max(abs(int(a) - int(b)) for a, b in pairs))
+    a, b = actual.astype(np.float64), expected.astype(np.float64)
+    finite = np.isfinite(b)
+    if not np.array_equal(finite, np.isfinite(a)) or not np.array_equal(
+        a[~finite], b[~finite], equal_nan=True
+    ):
+        return float("inf")
+    if not finite.any():
+        return 0.0
+    scale = np.abs(b[finite]).max() if expected.dtype.kind == "f" else 1.0
+    return float(np.abs(a[finite] - b[finite]).max() / (scale or 1.0))

@@ -1,0 +1,228 @@
+"""Runtimes that we did not write, as judges of the files that we write.
+
+Each is imported only when a file is run in it, so this module loads nothing heavy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import importlib.util
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..errors import VerificationError
+
+# More threads than this change the order of sums from machine to machine.
+THREADS = 2
+
+
+class Runtime(Protocol):
+    """Runs a written file.
+
+    ``name`` and ``version`` are those of the software, for the report.
+    """
+
+    name: str
+
+    @property
+    def version(self) -> str: ...
+
+    def run(
+        self,
+        paths: Sequence[Path],
+        inputs: Mapping[str, np.ndarray],
+        outputs: Sequence[str],
+        *,
+        shapes: Sequence[Sequence[int]] | None = None,
+    ) -> list[np.ndarray]:
+        """The arrays of ``outputs``, in that order.
+
+        ``paths`` are the files that make up the model, the one with the structure first. ``shapes``
+        are those expected of the outputs, for runtimes that do not keep ranks below 2.
+        Raises: VerificationError TM4002 when the runtime does not load or run the file.
+        """
+
+
+class OnnxRuntime:
+    """ONNX Runtime on the CPU."""
+
+    name = "ONNX Runtime"
+
+    @property
+    def version(self) -> str:
+        return importlib.metadata.version("onnxruntime")
+
+    def run(
+        self,
+        paths: Sequence[Path],
+        inputs: Mapping[str, np.ndarray],
+        outputs: Sequence[str],
+        *,
+        shapes: Sequence[Sequence[int]] | None = None,
+    ) -> list[np.ndarray]:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        options.intra_op_num_threads = THREADS
+        options.inter_op_num_threads = 1
+        options.use_deterministic_compute = True
+        with _refusals(self.name):
+            session = onnxruntime.InferenceSession(
+                os.fspath(paths[0]), options, providers=["CPUExecutionProvider"]
+            )
+            known = {described.name for described in session.get_inputs()}
+            fed = {name: array for name, array in inputs.items() if name in known}
+            return [np.asarray(array) for array in session.run(list(outputs), fed)]
+
+
+class LiteRtRuntime:
+    """LiteRT's interpreter; without ``delegates`` its own kernels only, else XNNPACK where it can."""
+
+    name = "LiteRT"
+
+    def __init__(self, *, delegates: bool = True) -> None:
+        self.delegates = delegates
+
+    @property
+    def version(self) -> str:
+        return importlib.metadata.version("ai-edge-litert")
+
+    def run(
+        self,
+        paths: Sequence[Path],
+        inputs: Mapping[str, np.ndarray],
+        outputs: Sequence[str],
+        *,
+        shapes: Sequence[Sequence[int]] | None = None,
+    ) -> list[np.ndarray]:
+        with _refusals(self.name), _silent_stderr():
+            interpreter = self._interpreter(paths[0])
+            input_at, output_at = _tflite_positions(interpreter, list(inputs), list(outputs))
+            interpreter.allocate_tensors()
+            for name, array in inputs.items():
+                interpreter.set_tensor(input_at[name], np.ascontiguousarray(array).reshape(array.shape))
+            interpreter.invoke()
+            return [np.array(interpreter.get_tensor(output_at[name])) for name in outputs]
+
+    def _interpreter(self, path: Path) -> Any:
+        from ai_edge_litert import interpreter as litert
+
+        resolver = litert.OpResolverType
+        kind = resolver.AUTO if self.delegates else resolver.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+        return litert.Interpreter(
+            model_path=os.fspath(path), num_threads=THREADS, experimental_op_resolver_type=kind
+        )
+
+
+class OpenCvRuntime:
+    """OpenCV's dnn module, which reads Caffe nets and computes in float32."""
+
+    name = "OpenCV"
+
+    @property
+    def version(self) -> str:
+        import cv2
+
+        return str(cv2.__version__)
+
+    def run(
+        self,
+        paths: Sequence[Path],
+        inputs: Mapping[str, np.ndarray],
+        outputs: Sequence[str],
+        *,
+        shapes: Sequence[Sequence[int]] | None = None,
+    ) -> list[np.ndarray]:
+        import cv2
+
+        from ..serialize.caffe_reader import caffe_tops
+
+        with _refusals(self.name), _silent_stderr():
+            tops = caffe_tops(paths[0])
+            net = cv2.dnn.readNetFromCaffe(*map(os.fspath, paths))
+            for name, array in inputs.items():
+                net.setInput(np.ascontiguousarray(array, np.float32), name)
+            places = [_opencv_place(net, name, *tops[name]) for name in outputs]
+            made = net.forwardAndRetrieve([layer for layer, _ in places])
+            arrays = [blobs[index] for blobs, (_, index) in zip(made, places, strict=True)]
+        if shapes is None:
+            return [np.array(array) for array in arrays]
+        return [_with_low_rank(array, shape) for array, shape in zip(arrays, shapes, strict=True)]
+
+
+_PACKAGES: dict[str, tuple[str, Callable[[], Runtime]]] = {
+    "onnx": ("onnxruntime", OnnxRuntime),
+    "tflite": ("ai_edge_litert", LiteRtRuntime),
+    "caffe": ("cv2", OpenCvRuntime),
+}
+
+
+def runtime_for(target: str) -> Runtime | None:
+    """The runtime that judges files of ``target``; None when its package is not installed."""
+    package, make = _PACKAGES[target]
+    return make() if importlib.util.find_spec(package) is not None else None
+
+
+def _tflite_positions(
+    interpreter: Any, inputs: list[str], outputs: list[str]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Tensor indices by the names of the signature; without one, by position."""
+    signatures = interpreter.get_signature_list()
+    if signatures:
+        runner = interpreter.get_signature_runner(next(iter(signatures)))
+        return _indices(runner.get_input_details()), _indices(runner.get_output_details())
+    described_inputs, described_outputs = interpreter.get_input_details(), interpreter.get_output_details()
+    return (
+        _indices(dict(zip(inputs, described_inputs, strict=True))),
+        _indices(dict(zip(outputs, described_outputs, strict=True))),
+    )
+
+
+def _indices(details: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+    return {name: detail["index"] for name, detail in details.items()}
+
+
+def _opencv_place(net: Any, name: str, layer: str, index: int) -> tuple[str, int]:
+    """OpenCV finds a blob by its layer and position, but calls some convolutions by their blob."""
+    return (layer, index) if net.getLayerId(layer) >= 0 else (name, index)
+
+
+def _with_low_rank(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    """OpenCV's matrices have two axes or more: [5] comes out as [5, 1]."""
+    if len(shape) < 2 and array.ndim == 2 and array.size == np.prod(shape, dtype=int):
+        return array.reshape(shape)
+    return np.array(array)
+
+
+@contextlib.contextmanager
+def _refusals(name: str) -> Iterator[None]:
+    """Turns whatever a runtime raises into a VerificationError."""
+    try:
+        yield
+    except Exception as error:  # each runtime has exceptions of its own, some of them plain RuntimeErrors
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise VerificationError("TM4002", f"{name} refused the file: {first}") from error
+
+
+@contextlib.contextmanager
+def _silent_stderr() -> Iterator[None]:
+    """Keeps what C++ code logs to file descriptor 2 off the terminal."""
+    try:
+        kept = os.dup(2)
+    except OSError:  # there is no stderr
+        yield
+        return
+    sink = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(sink, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(sink)

@@ -1,0 +1,329 @@
+"""One call of an op, written to a file and run in a real runtime.
+
+Use::
+
+    from tests.ops.harness import Const, assert_op_matches, normal, refusal
+
+    def test_add_of_a_constant() -> None:
+        x, bias = normal(0, 2, 3, 5, 7), normal(1, 1, 3, 1, 1)
+        assert_op_matches("aten::add", [x, Const(bias)], {})
+
+``assert_op_matches(op, args, attributes)`` checks the type rule and the decomposition against the
+reference kernel, then writes and runs the call for every target that has a rule for the op:
+
+- ONNX at each opset where the op's rule changes, at 7 and at the newest (``opsets=[...]`` to choose);
+- TFLite in each memory order that the op's layout rule allows, with XNNPACK and without;
+- Caffe in OpenCV.
+
+``targets=("onnx", "tflite")`` leaves one out, ``expected=[...]`` replaces the kernel as the truth,
+``tolerance=`` that of the dtype's table. ``refusal(target, op, args, attributes)`` is the reason why
+a target refuses the call.
+
+``args`` are the tensor arguments in the order of the signature: an array is an input of the net,
+``Const(array)`` a constant in the file, a list stands for a ``Tensors`` argument, None for an
+argument left out. At least one must be an input. ``attributes`` are by name. Arrays are in the
+source's order (NCHW) whatever the layout; so is what ``run_op`` gives back.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tmconvert.ir import CallFunction, InternalGraph, TensorNode, TensorType
+from tmconvert.ir.emitter import EagerEmitter, GraphEmitter
+from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.lower.lower import Lowering, lower
+from tmconvert.passes.decompose import Decompose
+from tmconvert.serialize.caffe_writer import write_caffe
+from tmconvert.serialize.onnx_writer import check_onnx, write_onnx
+from tmconvert.serialize.tflite_writer import write_tflite
+from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
+from tmconvert.symbolics.op import TARGETS
+from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets import OLDEST_OPSET, TFLITE_RUNTIME
+from tmconvert.verify.compare import check
+from tmconvert.verify.runtimes import LiteRtRuntime, OnnxRuntime, OpenCvRuntime
+
+NEWEST_OPSET = 26  # of those that the installed onnx knows, the newest that ONNX Runtime takes
+
+
+@dataclass(frozen=True)
+class Const:
+    """An argument that is a constant in the written file."""
+
+    array: np.ndarray
+
+
+def normal(seed: int, *shape: int, dtype: Any = np.float32) -> np.ndarray:
+    """Standard normal numbers."""
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+def run_op(
+    target: str,
+    version: int,
+    op_name: str,
+    args: Sequence[Any],
+    attributes: dict[str, Any],
+    *,
+    layout: str | None = None,
+    delegates: bool = True,
+) -> list[np.ndarray]:
+    """The results of one call, computed by the target's runtime from a written file.
+
+    ``version`` is the opset; ``TFLITE_RUNTIME`` for TFLite; 0 for Caffe. ``layout="nhwc"`` stores
+    channels-last the rank-4 tensors that the op's layout rule names.
+    """
+    graph = op_graph(op_name, args, attributes)
+    Decompose(catalogue(), target, version).run(graph)
+    if layout == "nhwc":
+        store_channels_last(graph)
+    lowering = lower(graph, catalogue(), target, version)
+    assert not lowering.unsupported, "; ".join(item.reason for item in lowering.unsupported)
+    feeds = dict(zip(_input_names(op_name, args), _inputs(args), strict=True))
+    stored = {node.name: _stored(feeds[node.name], node) for node in graph.inputs}
+    results = run_lowered(lowering, stored, delegates=delegates)
+    return [
+        result.transpose(NHWC_TO_NCHW) if node.layout == "nhwc" else result
+        for node, result in zip(graph.outputs, results, strict=True)
+    ]
+
+
+def op_graph(op_name: str, args: Sequence[Any], attributes: dict[str, Any]) -> InternalGraph:
+    """A graph of one call; its inputs have the names of the op's arguments."""
+    graph = InternalGraph("net")
+    inputs = {
+        name: graph.add_input(TensorNode(graph.free_name(name), array.shape, array.dtype))
+        for name, array in zip(_input_names(op_name, args), _inputs(args), strict=True)
+    }
+    emitter = GraphEmitter(graph, catalogue(), name="y")
+    waiting = iter(inputs.values())
+
+    def node(leaf: Any) -> Any:
+        if leaf is None:
+            return None
+        return emitter.parameter(leaf.array, "c") if isinstance(leaf, Const) else next(waiting)
+
+    results = emitter.call(op_name, *[map_leaves(node, arg) for arg in args], **attributes)
+    graph.set_result(tuple(results) if isinstance(results, list) else (results,))
+    return graph
+
+
+def run_lowered(
+    lowering: Lowering, inputs: dict[str, np.ndarray], *, delegates: bool = True
+) -> list[np.ndarray]:
+    """Writes a lowered graph, checks the file and runs it."""
+    graph = lowering.graph
+    names, shapes = graph.output_names, [value.shape for value in graph.outputs]
+    with tempfile.TemporaryDirectory() as folder:
+        if graph.target == "onnx":
+            path = Path(folder, "net.onnx")
+            with path.open("wb") as file:
+                write_onnx(graph, file)
+            check_onnx(path)
+            return OnnxRuntime().run([path], inputs, names)
+        if graph.target == "tflite":
+            path = Path(folder, "net.tflite")
+            with path.open("wb") as file:
+                write_tflite(graph, file)
+            return LiteRtRuntime(delegates=delegates).run([path], inputs, names)
+        prototxt, caffemodel = Path(folder, "net.prototxt"), Path(folder, "net.caffemodel")
+        with prototxt.open("wb") as text, caffemodel.open("wb") as weights:
+            write_caffe(graph, text, weights)
+        return OpenCvRuntime().run([prototxt, caffemodel], inputs, names, shapes=shapes)
+
+
+def refusal(
+    target: str,
+    op_name: str,
+    args: Sequence[Any],
+    attributes: dict[str, Any] | None = None,
+    *,
+    version: int | None = None,
+) -> str:
+    """The reasons why ``target`` refuses the call; empty when it does not."""
+    attributes = attributes or {}
+    if version is None:
+        version = {"onnx": NEWEST_OPSET, "tflite": TFLITE_RUNTIME, "caffe": 0}[target]
+    graph = op_graph(op_name, args, attributes)
+    Decompose(catalogue(), target, version).run(graph)
+    if target == "tflite" and "nhwc" in layouts_of(graph):
+        store_channels_last(graph)
+    lowering = lower(graph, catalogue(), target, version)
+    return "; ".join(item.reason for item in lowering.unsupported)
+
+
+def reference(op_name: str, args: Sequence[Any], attributes: dict[str, Any]) -> list[np.ndarray]:
+    """What the reference kernel (or, without one, the decomposition) computes."""
+    op = catalogue()[op_name]
+    tensors, bound = op.bind(map_leaves(_array, list(args)), attributes)
+    if op.kernel is None:
+        return _listed(op.decomposition(EagerEmitter(catalogue()), **op.by_name(tensors, bound)))
+    return _listed(op.evaluate(tensors, bound))
+
+
+def assert_op_matches(
+    op_name: str,
+    args: Sequence[Any],
+    attributes: dict[str, Any] | None = None,
+    *,
+    targets: Sequence[str] = TARGETS,
+    opsets: Sequence[int] | None = None,
+    expected: Sequence[np.ndarray] | None = None,
+    tolerance: float | None = None,
+) -> None:
+    """Fails unless every target computes what the reference kernel does."""
+    attributes = attributes or {}
+    truth = list(expected) if expected is not None else reference(op_name, args, attributes)
+    assert_types_match(op_name, args, attributes, truth)
+    assert_decomposition_matches(op_name, args, attributes, truth, tolerance)
+    for target in targets:
+        for version in versions_of(target, op_name, opsets):
+            assert_target_matches(target, version, op_name, args, attributes, truth, tolerance)
+
+
+def assert_target_matches(
+    target: str,
+    version: int,
+    op_name: str,
+    args: Sequence[Any],
+    attributes: dict[str, Any],
+    expected: Sequence[np.ndarray],
+    tolerance: float | None = None,
+) -> None:
+    """Fails unless one target at one version computes ``expected``, in all its layouts."""
+    ways: list[dict[str, Any]] = [{}]
+    if target == "tflite":
+        graph = op_graph(op_name, args, attributes)
+        Decompose(catalogue(), target, version).run(graph)
+        ways = [
+            {"layout": layout, "delegates": delegates}
+            for layout in layouts_of(graph)
+            for delegates in (True, False)
+        ]
+    for way in ways:
+        where = " ".join([target, str(version), *(f"{key}={value}" for key, value in way.items())])
+        try:
+            results = run_op(target, version, op_name, args, attributes, **way)
+            check(results, expected, [f"{op_name} on {where}"] * len(results), tolerance=tolerance)
+        except Exception as error:
+            error.add_note(where) if hasattr(error, "add_note") else None
+            raise
+
+
+def assert_types_match(
+    op_name: str, args: Sequence[Any], attributes: dict[str, Any], expected: Sequence[np.ndarray]
+) -> None:
+    """Fails unless the op's type rule gives the types of ``expected``."""
+    op = catalogue()[op_name]
+    arrays, bound = op.bind(map_leaves(_array, list(args)), attributes)
+    types = map_leaves(_type, list(arrays))
+    assert op.infer(types, bound) == [_type(array) for array in expected]
+
+
+def assert_decomposition_matches(
+    op_name: str,
+    args: Sequence[Any],
+    attributes: dict[str, Any],
+    expected: Sequence[np.ndarray],
+    tolerance: float | None = None,
+) -> None:
+    """Fails unless the op's decomposition, if it has one, computes ``expected``."""
+    op = catalogue()[op_name]
+    if op.decomposition is None:
+        return
+    arrays, bound = op.bind(map_leaves(_array, list(args)), attributes)
+    made = _listed(op.decomposition(EagerEmitter(catalogue()), **op.by_name(arrays, bound)))
+    assert [_type(array) for array in made] == [_type(array) for array in expected]
+    check(made, expected, [f"{op_name} decomposed"] * len(made), tolerance=tolerance)
+
+
+def versions_of(target: str, op_name: str, opsets: Sequence[int] | None = None) -> list[int]:
+    """The versions worth a test: where the rule changes, the oldest and the newest; none without a rule."""
+    op = catalogue()[op_name]
+    if target in op.reasons:
+        return []
+    if target != "onnx":
+        return [TFLITE_RUNTIME if target == "tflite" else 0]
+    if opsets is not None:
+        return list(opsets)
+    changes = {since for since in op.symbolics.get("onnx", {}) if since > OLDEST_OPSET}
+    versions = {OLDEST_OPSET, NEWEST_OPSET, *changes, *(since - 1 for since in changes)}
+    lowest = op.lowest_version("onnx")
+    if op.decomposition is None and lowest is not None:
+        versions = {version for version in versions if version >= lowest}
+    return sorted(versions)
+
+
+def layouts_of(graph: InternalGraph) -> list[str | None]:
+    """The memory orders that every call of the graph accepts: None (the source's), "nhwc" or both.
+
+    Channels-last is left out where an elementwise call has an operand of rank 1 to 3: a pass makes
+    such broadcasting explicit before a layout is chosen.
+    """
+    calls = [expr for expr in graph.exprs() if isinstance(expr, CallFunction)]
+    kinds = [_rule(call).kind for call in calls]
+    layouts: list[str | None] = [] if "nhwc" in kinds else [None]
+    last_possible = {*kinds} <= {"nhwc", "any"} and all(
+        kind == "nhwc" or all(len(node.shape) in (0, 4) for node in call.inputs + call.outputs)
+        for call, kind in zip(calls, kinds, strict=True)
+    )
+    if last_possible and any(len(node.shape) == 4 for node in graph.outputs):
+        layouts.append("nhwc")
+    assert layouts, f"no layout suits all of {kinds}"
+    return layouts
+
+
+def store_channels_last(graph: InternalGraph) -> None:
+    """Marks the rank-4 tensors that the layout rules name."""
+    for call in graph.exprs():
+        if not isinstance(call, CallFunction):
+            continue
+        rule = _rule(call)
+        assert rule.kind in ("nhwc", "any"), f"{call.function} needs the order of the source"
+        named = call.inputs[:1] if rule.kind == "nhwc" else call.inputs
+        for node in [*named, *call.outputs]:
+            if len(node.shape) == 4:
+                node.layout = "nhwc"
+
+
+def _rule(call: CallFunction) -> Any:
+    types = map_leaves(lambda leaf: None if leaf is None else leaf.type, list(call.args))
+    return catalogue()[call.function].layout_rule(types, call.kwargs)
+
+
+def _input_names(op_name: str, args: Sequence[Any]) -> list[str]:
+    """The argument's name for each input; with a number for those of a list."""
+    names = [argument.name for argument in catalogue()[op_name].args]
+    result = []
+    for name, arg in zip(names, args, strict=False):
+        if isinstance(arg, list):
+            result += [f"{name}_{i}" for i, leaf in enumerate(arg) if isinstance(leaf, np.ndarray)]
+        elif isinstance(arg, np.ndarray):
+            result.append(name)
+    return result
+
+
+def _inputs(args: Sequence[Any]) -> list[np.ndarray]:
+    return [leaf for leaf in leaves(list(args)) if isinstance(leaf, np.ndarray)]
+
+
+def _stored(array: np.ndarray, node: TensorNode) -> np.ndarray:
+    return np.ascontiguousarray(array.transpose(NCHW_TO_NHWC)) if node.layout == "nhwc" else array
+
+
+def _array(leaf: Any) -> Any:
+    return leaf.array if isinstance(leaf, Const) else leaf
+
+
+def _type(leaf: Any) -> TensorType | None:
+    return None if leaf is None else TensorType(leaf.dtype, leaf.shape)
+
+
+def _listed(result: Any) -> list[np.ndarray]:
+    return [np.asarray(array) for array in (result if isinstance(result, (list, tuple)) else [result])]
