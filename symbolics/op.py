@@ -10,7 +10,6 @@ import numpy as np
 
 from ..errors import InternalError
 from ..ir.types import TensorType
-
 from .layouts import SOURCE, LayoutRule
 
 FLOATS = ("float32", "float16", "float64")
@@ -61,7 +60,9 @@ def integer(name: str, default: Any = _REQUIRED) -> Attribute:
 
 def number(name: str, default: Any = _REQUIRED) -> Attribute:
     """A float, or an int kept as one; may be None where the default is None."""
-    return Attribute(name, lambda value: None if value is None and default is None else _number(value), default)
+    return Attribute(
+        name, lambda value: None if value is None and default is None else _number(value), default
+    )
 
 
 def boolean(name: str, default: Any = _REQUIRED) -> Attribute:
@@ -173,7 +174,9 @@ class Op:
 
     # ---- use
 
-    def bind(self, args: Sequence[Any], attributes: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def bind(
+        self, args: Sequence[Any], attributes: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Canonical (tensor arguments, attributes): all of them, in the order of the signature."""
         tensors, bound, given = [], {}, list(args)
         named = dict(attributes)
@@ -222,7 +225,9 @@ class Op:
         for argument, given in zip(tensor_args, types, strict=True):
             for type_ in given if isinstance(given, list) else [given]:
                 if type_ is not None and type_.dtype.name not in argument.dtypes:
-                    raise SchemaError(self.name, f"{argument.name} is {type_}, not of {', '.join(argument.dtypes)}")
+                    raise SchemaError(
+                        self.name, f"{argument.name} is {type_}, not of {', '.join(argument.dtypes)}"
+                    )
         try:
             result = self.result(**self.by_name(types, attributes))
         except (TypeError, ValueError, IndexError, ZeroDivisionError) as error:

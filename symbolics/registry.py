@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from ..errors import InternalError
-
 from .op import TARGETS, Op
 
 

@@ -113,7 +113,9 @@ class GraphEmitter:
         base = f"{self.name}_{op.rpartition('::')[2]}"
         nodes = [TensorNode(self.graph.free_name(base), type_.shape, type_.dtype) for type_ in results]
         result = nodes[0] if len(nodes) == 1 else nodes
-        self._insert(CallFunction(op, tensors, bound, result=result, source=self.source, made_by=self.made_by))
+        self._insert(
+            CallFunction(op, tensors, bound, result=result, source=self.source, made_by=self.made_by)
+        )
         return result
 
     def constant(self, value: Any, dtype: Any = None) -> TensorNode:

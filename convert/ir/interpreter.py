@@ -61,7 +61,9 @@ class Interpreter:
         if isinstance(expr, CallMethod) and isinstance(args[0], TracedModule):
             graph = args[0].graph_for(args, kwargs)
             if graph is not None:
-                formal = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, (np.ndarray, TracedModule))]
+                formal = [
+                    leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, (np.ndarray, TracedModule))
+                ]
                 return Interpreter(graph, self.evaluate).run(formal)
         return self.evaluate(expr, args, kwargs)
 

@@ -17,7 +17,9 @@ def format_graph(graph: InternalGraph) -> str:
     inputs = ", ".join(map(str, graph.inputs))
     body = "".join(f"\t{format_expr(expr)}\n" for expr in graph.exprs())
     # MegEngine joins the lines of the body, so an empty body leaves an empty line
-    return f"{title} ({inputs}) {{\n{body or chr(9) + chr(10)}\treturn {', '.join(map(str, graph.outputs))}\n}}"
+    return (
+        f"{title} ({inputs}) {{\n{body or chr(9) + chr(10)}\treturn {', '.join(map(str, graph.outputs))}\n}}"
+    )
 
 
 def format_expr(expr: Expr) -> str:

@@ -53,6 +53,14 @@ def expr_to_text(expr: Expr) -> str:
     return f"{results} = {call} : {types}{_place(expr)}"
 
 
+def describe(expr: Expr) -> str:
+    """One line for a message: the typed form where there is one, else MegEngine's; no location."""
+    try:
+        return expr_to_text(expr).partition("   loc(")[0]
+    except UsageError:
+        return repr(expr).replace("\t", " ")
+
+
 def digest(array: np.ndarray) -> str:
     """16 hexadecimal digits that identify type, shape and bytes of an array."""
     state = hashlib.blake2b(f"{array.dtype.str}{array.shape}".encode(), digest_size=8)

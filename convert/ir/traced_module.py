@@ -88,7 +88,9 @@ class TracedModule:
                 continue
             seen.add(id(module))
             yield path, module
-            children = [(f"{path}.{name}" if path else name, child) for name, child in module.children.items()]
+            children = [
+                (f"{path}.{name}" if path else name, child) for name, child in module.children.items()
+            ]
             stack.extend(reversed(children))
 
     def parameter_count(self) -> int:

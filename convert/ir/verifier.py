@@ -1,13 +1,13 @@
 """The invariants of a normalized graph, checked after every pass.
 
-    TM3011  every input is defined earlier, or is an input of the graph
-    TM3012  a value has one producer and belongs to one graph; its uses are the actual uses
-    TM3013  value names are unique and valid in the text form
-    TM3014  an op is in the catalogue, and its arguments match its signature
-    TM3015  result types are what the op's type rule computes
-    TM3016  a constant matches its declared type
-    TM3017  quantization: positive finite scales, zero points within the range, lengths match the axis
-    TM3018  an expression has a source location, or names the pass that made it
+TM3011  every input is defined earlier, or is an input of the graph
+TM3012  a value has one producer and belongs to one graph; its uses are the actual uses
+TM3013  value names are unique and valid in the text form
+TM3014  an op is in the catalogue, and its arguments match its signature
+TM3015  result types are what the op's type rule computes
+TM3016  a constant matches its declared type
+TM3017  quantization: positive finite scales, zero points within the range, lengths match the axis
+TM3018  an expression has a source location, or names the pass that made it
 """
 
 from __future__ import annotations

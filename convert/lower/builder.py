@@ -135,7 +135,9 @@ class TfliteBuilder(Builder):
     index_dtype = np.dtype(np.int32)
 
     def identity(self, value: Value) -> Value:
-        return self.op("RESHAPE", value, self.ints(value.shape), new_shape=list(value.shape), shape=value.shape)
+        return self.op(
+            "RESHAPE", value, self.ints(value.shape), new_shape=list(value.shape), shape=value.shape
+        )
 
 
 class CaffeBuilder(Builder):

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import InternalError, Refusal, TmconvertError
-from ..ir import CallFunction, Constant, Expr, InternalGraph, TensorNode, TensorType
+from ..ir import CallFunction, Constant, InternalGraph, TensorNode, TensorType
 from ..ir.tree import map_leaves
 from ..symbolics.layouts import NCHW_TO_NHWC, remap
 from ..symbolics.op import Op
+from ..symbolics.ops.view import stored
 from .builder import BUILDERS
 from .target_graph import TargetGraph, Value
 from .unsupported import Unsupported
@@ -32,9 +33,7 @@ def lower(graph: InternalGraph, catalogue: Mapping[str, Op], target: str, versio
 
 
 class _Lowerer:
-    def __init__(
-        self, graph: InternalGraph, catalogue: Mapping[str, Op], target: str, version: int
-    ) -> None:
+    def __init__(self, graph: InternalGraph, catalogue: Mapping[str, Op], target: str, version: int) -> None:
         self.source_graph = graph
         self.catalogue = catalogue
         self.version = version
@@ -84,7 +83,10 @@ class _Lowerer:
         except Refusal as refusal:
             del self.lowering.graph.operators[first_new:]
             self.lowering.unsupported.append(Unsupported(expr, refusal.reason, refusal.help))
-            results = [Value(node.name, type_.dtype, type_.shape) for node, type_ in zip(expr.outputs, types)]
+            results = [
+                Value(node.name, type_.dtype, type_.shape)
+                for node, type_ in zip(expr.outputs, types, strict=True)
+            ]
         if len(results) != len(types):
             raise InternalError("TM9004", f"the symbolic of {expr.function} returned {len(results)} values")
         for node, value, type_ in zip(expr.outputs, results, types, strict=True):
@@ -95,7 +97,7 @@ class _Lowerer:
         op = self.catalogue.get(expr.function)
         target = self.lowering.graph.target
         if op is None:
-            raise Refusal(f"{expr.function} is not known to tmconvert", _unknown_help(expr.function))
+            raise Refusal(f"{expr.function} is not in the catalogue")
         symbolic = op.lookup(target, self.version)
         if symbolic is None:
             raise Refusal(*_missing(op, target, self.version))
@@ -112,10 +114,16 @@ class _Lowerer:
         return list(result) if isinstance(result, (list, tuple)) else [result]
 
     def _attributes(self, op: Op, expr: CallFunction) -> dict[str, Any]:
-        if not any(getattr(node, "layout", None) == "nhwc" for node in expr.inputs):
+        """The attributes for tensors in the memory orders that the plan chose."""
+        nhwc_x = any(getattr(node, "layout", None) == "nhwc" for node in expr.inputs)
+        nhwc_result = any(getattr(node, "layout", None) == "nhwc" for node in expr.outputs)
+        if not nhwc_x and not nhwc_result:
             return expr.kwargs
         types = map_leaves(lambda leaf: None if leaf is None else leaf.type, list(expr.args))
-        return remap(op.layout_rule(types, expr.kwargs), expr.kwargs)
+        rule = op.layout_rule(types, expr.kwargs)
+        if rule.kind == "view":
+            return stored(expr.kwargs, types[0].shape, nhwc_x=nhwc_x, nhwc_result=nhwc_result)
+        return remap(rule, expr.kwargs) if nhwc_x else expr.kwargs
 
     def _settle(self, node: TensorNode, value: Value, type_: TensorType, first_new: int) -> Value:
         """Gives a result its declared type and the node's name."""
@@ -134,8 +142,11 @@ class _Lowerer:
         for node in self.source_graph.outputs:
             assert isinstance(node, TensorNode)
             value = self.values[node]
-            if value.is_constant or value in self.lowering.graph.inputs or id(value) in taken or (
-                value.name != node.name
+            if (
+                value.is_constant
+                or value in self.lowering.graph.inputs
+                or id(value) in taken
+                or (value.name != node.name)
             ):
                 self.builder.begin(f"{node.name}_output", None, [stored_type(node)])
                 name = self.builder.free_name(f"{node.name}_output") if value.name == node.name else node.name
@@ -154,12 +165,6 @@ def stored_type(node: TensorNode) -> TensorType:
     if node.layout != "nhwc":
         return node.type
     return TensorType(node.type.dtype, tuple(node.type.shape[axis] for axis in NCHW_TO_NHWC))
-
-
-def _unknown_help(function: str) -> str:
-    if function.startswith(("megengine.", "opdef.")):
-        return "replace it in the model by functions that tmconvert knows: `tmconvert ops`"
-    return "it is a function of your own: write it with functions that tmconvert knows, or trace through it"
 
 
 def _missing(op: Op, target: str, version: int) -> tuple[str, str]:

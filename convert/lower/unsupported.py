@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..errors import UnsupportedError
 from ..ir import CallFunction, CallMethod, Expr, ModuleNode
+from ..ir.text import describe
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def unsupported_error(unsupported: Sequence[Unsupported], target: str) -> Unsupp
     ]
     notes.append(("see", f"`tmconvert check MODEL --target {target}` for the whole list"))
     return UnsupportedError(
-        "TM2003", first.reason, source=first.first.source, excerpt=repr(first.first), notes=notes
+        "TM2003", first.reason, source=first.first.source, excerpt=describe(first.first), notes=notes
     )
 
 

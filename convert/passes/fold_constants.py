@@ -44,7 +44,9 @@ class FoldConstants:
         value = self.catalogue[expr.function].evaluate(arrays, expr.kwargs)
         old = expr.output
         node = TensorNode(graph.free_name(f"{old.name}_folded"), old.shape, old.dtype, qparams=old.qparams)
-        constant = Constant(np.asarray(value), _name(expr), result=node, source=expr.source, made_by=self.name)
+        constant = Constant(
+            np.asarray(value), _name(expr), result=node, source=expr.source, made_by=self.name
+        )
         graph.insert(constant, before=expr)
         graph.replace_uses(old, node)
         graph.remove(expr)

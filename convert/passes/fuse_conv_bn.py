@@ -63,9 +63,7 @@ class FuseConvBn:
     ) -> TensorNode:
         base = (name or f"{norm.output.name}_const").replace(".", "_")
         node = TensorNode(graph.free_name(base), value.shape, value.dtype)
-        graph.insert(
-            Constant(value, name, result=node, source=norm.source, made_by=self.name), before=norm
-        )
+        graph.insert(Constant(value, name, result=node, source=norm.source, made_by=self.name), before=norm)
         return node
 
 

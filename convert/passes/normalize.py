@@ -48,7 +48,9 @@ class _Normalizer:
         for node in self.source.inputs[1:]:
             assert isinstance(node, TensorNode) and isinstance(node.expr, Input)
             if node.shape is None or node.dtype is None:
-                raise UnsupportedError("TM2009", f"the model does not say the shape and type of {node.name!r}")
+                raise UnsupportedError(
+                    "TM2009", f"the model does not say the shape and type of {node.name!r}"
+                )
             twin = TensorNode(graph.free_name(node.name), node.shape, np.dtype(node.dtype.name))
             self.values[node] = graph.add_input(twin, node.expr.name, source=node.expr.source)
         for expr in self.source.exprs():
@@ -83,9 +85,9 @@ class _Normalizer:
             result = self.vocabulary.apply(self.emitter, expr, args, kwargs)
             self._bind(expr.result, result)
         except Refusal as refusal:
-            if not any(isinstance(leaf, _Unknown) for leaf in leaves((args, kwargs))):
-                self.result.unsupported.append(Unsupported(expr, refusal.reason, refusal.help))
-            elif refusal.reason.endswith("is not supported"):
+            if not any(
+                isinstance(leaf, _Unknown) for leaf in leaves((args, kwargs))
+            ) or refusal.reason.endswith("is not supported"):
                 self.result.unsupported.append(Unsupported(expr, refusal.reason, refusal.help))
             self._stand_in(expr)
         else:

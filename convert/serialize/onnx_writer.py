@@ -75,6 +75,11 @@ def check_onnx(path: str | os.PathLike[str]) -> None:
         raise InternalError("TM9002", f"the written ONNX model is not valid: {error}") from error
 
 
+def newest_opset() -> int:
+    """The newest opset that the installed ``onnx`` package knows."""
+    return int(onnx.defs.onnx_opset_version())
+
+
 def ir_version(opset: int) -> int:
     """The IR version of the ONNX release that brought ``opset``: what runtimes of its age can read.
 

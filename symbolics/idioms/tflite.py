@@ -36,7 +36,7 @@ def padding_scheme(
     padding: Sequence[int],
     dilation: Sequence[int] = (1, 1),
 ) -> str | None:
-    """"VALID" or "SAME" where TFLite's scheme equals this symmetric padding, else None.
+    """ "VALID" or "SAME" where TFLite's scheme equals this symmetric padding, else None.
 
     SAME pads max((ceil(extent / stride) - 1) stride + (kernel - 1) dilation + 1 - extent, 0) in
     all, the odd element behind.

@@ -155,7 +155,8 @@ def _onnx7_extremum(name: str, onnx_type: str) -> None:
     def extremum_onnx7(g, x, other):  # Max and Min did not broadcast: add zeros of the other's shape
         if x.shape != other.shape:
             x, other = (
-                g.op("Add", first, g.op("Mul", second, g.const(0))) for first, second in ((x, other), (other, x))
+                g.op("Add", first, g.op("Mul", second, g.const(0)))
+                for first, second in ((x, other), (other, x))
             )
         return g.op(onnx_type, x, other)
 

@@ -8,8 +8,18 @@ from typing import Any
 import numpy as np
 
 from ...errors import LoadError
-from ...ir import CallFunction, CallMethod, Constant, Expr, GetAttr, InternalGraph, ModuleNode, Node, TensorNode
-from ...ir import TracedModule
+from ...ir import (
+    CallFunction,
+    CallMethod,
+    Constant,
+    Expr,
+    GetAttr,
+    InternalGraph,
+    ModuleNode,
+    Node,
+    TensorNode,
+    TracedModule,
+)
 from ...source import Source
 from .arguments import merged, unflatten_values
 from .stand_ins import GlobalRef, Instance, Tensor
@@ -100,9 +110,7 @@ class GraphBuilder:
         attributes = dict(state["opdef_state"])
         name = _class_name(attributes.pop("opdef_type")).rpartition(".")[2]
         result = outputs[0] if len(outputs) == 1 else tuple(outputs)
-        return CallFunction(
-            f"{OPERATOR_PREFIX}{name}", tuple(inputs), attributes, label=name, result=result
-        )
+        return CallFunction(f"{OPERATOR_PREFIX}{name}", tuple(inputs), attributes, label=name, result=result)
 
     def _constant(self, state: dict[str, Any], inputs: list[Node], outputs: list[Node]) -> Expr:
         (output,) = outputs

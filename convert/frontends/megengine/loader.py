@@ -62,7 +62,10 @@ def _damaged(path: str, detail: str) -> LoadError:
         DAMAGED,
         "the file holds no usable TracedModule",
         source=Source(path),
-        notes=[("cause", detail), ("help", "the file is damaged: copy it again, or save it again in MegEngine")],
+        notes=[
+            ("cause", detail),
+            ("help", "the file is damaged: copy it again, or save it again in MegEngine"),
+        ],
     )
 
 
@@ -86,7 +89,9 @@ class _Loader:
         if id(value) in self.modules:
             return self.modules[id(value)]
         if depth > MAX_MODULE_DEPTH:
-            raise LoadError("TM1006", f"modules are nested more than {MAX_MODULE_DEPTH} deep", source=Source(self.path))
+            raise LoadError(
+                "TM1006", f"modules are nested more than {MAX_MODULE_DEPTH} deep", source=Source(self.path)
+            )
         class_name, state = value.class_name, value.state
         if class_name == MODULE_STATE:
             class_name, state = ".".join(state["module"]), state["state"]

@@ -35,7 +35,9 @@ class MegEngineVocabulary:
         except TmconvertError as error:
             if isinstance(error, InternalError) and error.code != "TM3004":
                 raise
-            raise Refusal(f"{name}: {error.message}", "run the model in MegEngine to see whether it is sound") from error
+            raise Refusal(
+                f"{name}: {error.message}", "run the model in MegEngine to see whether it is sound"
+            ) from error
         # Arguments come from a file and may be anything; what an adapter cannot digest is refused.
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise Refusal(f"{name} was recorded with arguments that do not fit it: {error}") from error
@@ -45,7 +47,9 @@ class MegEngineVocabulary:
         try:
             return self.apply(EagerEmitter(catalogue()), expr, args, kwargs)
         except Refusal as refusal:
-            raise UnsupportedError("TM2001", refusal.reason, source=expr.source, excerpt=repr(expr)) from refusal
+            raise UnsupportedError(
+                "TM2001", refusal.reason, source=expr.source, excerpt=repr(expr)
+            ) from refusal
 
     def name(self, expr: Expr) -> str:
         """The source's word for a call: a function's or class's qualified name, or ``Tensor.method``."""

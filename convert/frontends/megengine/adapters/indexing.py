@@ -47,7 +47,7 @@ def _is_basic(g: Emitter, item: Any) -> bool:
     if is_tensor(item):
         type_, known = g.type(item), g.known(item)
         return type_.rank == 0 and type_.dtype.kind in "iu" and known is not None
-    return item is None or item is Ellipsis or isinstance(item, (slice, int)) and not isinstance(item, bool)
+    return item is None or item is Ellipsis or (isinstance(item, (slice, int)) and not isinstance(item, bool))
 
 
 def _sliced(g: Emitter, x: Any, axis: int, item: slice) -> Any:

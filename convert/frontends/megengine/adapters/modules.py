@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
 from ....errors import Refusal
 from ....ir import TracedModule
 from ....ir.emitter import Emitter
@@ -183,5 +182,3 @@ def elemwise_module(g: Emitter, module: TracedModule, *inps: Any) -> Any:
     if op is None or len(inps) not in (1, 2):
         raise Refusal(f"the Elemwise method {method} of {len(inps)} tensors is not supported")
     return elemwise.unary(op)(g, *inps) if len(inps) == 1 else elemwise.binary(op)(g, *inps)
-
-

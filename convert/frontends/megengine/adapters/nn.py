@@ -120,12 +120,12 @@ def _adaptive_window(g: Emitter, inp: Any, oshp: Any) -> tuple[list[int], list[i
     sizes = static_ints(g, oshp)
     outputs = sizes * 2 if len(sizes) == 1 else sizes
     extents = g.type(inp).shape[2:]
-    if len(outputs) != 2 or any(out < 1 or out > extent for out, extent in zip(outputs, extents, strict=True)):
+    if len(outputs) != 2 or any(
+        out < 1 or out > extent for out, extent in zip(outputs, extents, strict=True)
+    ):
         raise Refusal(f"cannot pool {list(extents)} to {outputs}")
     stride = [extent // out for extent, out in zip(extents, outputs, strict=True)]
-    kernel = [
-        extent - (out - 1) * step for extent, out, step in zip(extents, outputs, stride, strict=True)
-    ]
+    kernel = [extent - (out - 1) * step for extent, out, step in zip(extents, outputs, stride, strict=True)]
     return kernel, stride
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -126,7 +127,7 @@ def split(g: Emitter, inp: Any, nsplits_or_sections: Any, axis: int = 0) -> list
         raise Refusal(f"the split points {points} are not in order within {extent}")
     return [
         g.call("aten::slice", inp, where, start, end, 1) if (start, end) != (0, extent) else inp
-        for start, end in zip(bounds, bounds[1:], strict=False)
+        for start, end in itertools.pairwise(bounds)
     ]
 
 

@@ -1,0 +1,199 @@
+"""The public functions; ``import tmconvert`` reaches them by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .conversion import Report, convert, survey
+from .errors import UsageError
+from .frontends.detect import load_model
+from .ir import TracedModule
+from .lower.unsupported import UnsupportedGroup, grouped
+from .passes.manager import PassOptions
+from .passes.pipelines import Goal
+from .symbolics.registry import catalogue
+from .targets import DEFAULT_OPSET, goal_version
+from .verify.files import verify_file
+from .verify.report import Verification
+
+Model = TracedModule | str | PathLike[str]
+
+
+def load(path: str | PathLike[str]) -> TracedModule:
+    """The model in a file; its kind is recognised by content. Raises LoadError."""
+    return load_model(path)
+
+
+def to_onnx(
+    model: Model,
+    path: str | PathLike[str],
+    *,
+    opset: int | None = None,
+    external_data: bool = False,
+    quantized: bool = False,
+    qparams: str | PathLike[str] | None = None,
+    verify: bool = True,
+    example_inputs: Sequence[np.ndarray] | None = None,
+    example_kwargs: dict[str, Any] | None = None,
+    pass_options: PassOptions | None = None,
+) -> Report:
+    """Converts to an ONNX file of ``opset`` (17 by default).
+
+    ``verify`` runs the file in ONNX Runtime, when installed, on ``example_inputs`` (random ones by
+    default) and compares it with the source; a mismatch raises and leaves no file. Raises
+    LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
+    """
+    _not_yet(external_data=external_data, quantized=quantized, qparams=qparams, example_kwargs=example_kwargs)
+    version = goal_version("onnx", DEFAULT_OPSET if opset is None else opset)
+    return convert(
+        _loaded(model),
+        [Path(path)],
+        Goal("onnx", version),
+        catalogue(),
+        version_name=version,
+        verify=verify,
+        inputs=example_inputs,
+        options=pass_options,
+    )
+
+
+def to_tflite(
+    model: Model,
+    path: str | PathLike[str],
+    *,
+    io_layout: str | None = None,
+    quantized: bool = False,
+    calibration: str | PathLike[str] | None = None,
+    qparams: str | PathLike[str] | None = None,
+    verify: bool = True,
+    example_inputs: Sequence[np.ndarray] | None = None,
+    example_kwargs: dict[str, Any] | None = None,
+    pass_options: PassOptions | None = None,
+) -> Report:
+    """Converts to a TFLite file.
+
+    ``io_layout`` "nhwc" (the default) stores rank-4 inputs and outputs of a model with spatial ops
+    channels-last; "source" keeps the source's order. ``example_inputs`` are always in the source's
+    order. Verification and errors as in ``to_onnx``; the runtime is LiteRT.
+    """
+    _not_yet(quantized=quantized, calibration=calibration, qparams=qparams, example_kwargs=example_kwargs)
+    layout = "nhwc" if io_layout is None else io_layout
+    if layout not in ("nhwc", "source"):
+        raise UsageError("TM6002", f"io_layout is {layout!r}", notes=[("help", 'use "nhwc" or "source"')])
+    version = goal_version("tflite", None)
+    return convert(
+        _loaded(model),
+        [Path(path)],
+        Goal("tflite", version, layout),
+        catalogue(),
+        version_name=f"2.{version}",
+        verify=verify,
+        inputs=example_inputs,
+        options=pass_options,
+    )
+
+
+def to_caffe(
+    model: Model,
+    prototxt: str | PathLike[str],
+    caffemodel: str | PathLike[str] | None = None,
+    *,
+    dialect: str | None = None,
+    qparams: str | PathLike[str] | None = None,
+    verify: bool = True,
+    example_inputs: Sequence[np.ndarray] | None = None,
+    example_kwargs: dict[str, Any] | None = None,
+    pass_options: PassOptions | None = None,
+) -> Report:
+    """Converts to a prototxt and a caffemodel (beside it, by default) in the BVLC dialect.
+
+    Verification and errors as in ``to_onnx``; the runtime is OpenCV's dnn.
+    """
+    _not_yet(qparams=qparams, example_kwargs=example_kwargs)
+    dialect = dialect or "bvlc"
+    version = goal_version("caffe", dialect)
+    weights = Path(caffemodel) if caffemodel is not None else Path(prototxt).with_suffix(".caffemodel")
+    if weights == Path(prototxt):
+        raise UsageError("TM6007", "the prototxt and the caffemodel would be the same file")
+    return convert(
+        _loaded(model),
+        [Path(prototxt), weights],
+        Goal("caffe", version),
+        catalogue(),
+        version_name=dialect,
+        verify=verify,
+        inputs=example_inputs,
+        options=pass_options,
+    )
+
+
+def check(model: Model, target: str, version: int | str | None = None) -> list[UnsupportedGroup]:
+    """Everything in the model that would stop a conversion, grouped by op; empty when nothing would."""
+    layout = "nhwc" if target == "tflite" else "source"
+    goal = Goal(target, goal_version(target, version), layout)
+    return grouped(survey(_loaded(model), goal, catalogue()))
+
+
+def verify(
+    model: Model, path: str | PathLike[str], inputs: Sequence[np.ndarray] | None = None
+) -> Verification:
+    """Compares a written file (for Caffe, its prototxt) with its source.
+
+    ``inputs`` are in the source's order, random by default. Raises VerificationError TM4001 with
+    the error of the worst output, TM4002 when the runtime refuses the file, TM4003 when it is not
+    installed.
+    """
+    return verify_file(_loaded(model), Path(path), inputs, catalogue())
+
+
+@dataclass(frozen=True)
+class OpSupport:
+    """How one target has one op: "native", "decomposed", or "no" with the reason."""
+
+    op: str
+    target: str
+    support: str
+    since: int | None = None
+    reason: str = ""
+
+
+def supported_ops(target: str, version: int | str | None = None) -> list[OpSupport]:
+    """Every op of the catalogue, and how ``target`` says it at ``version`` (the default one if None)."""
+    number = goal_version(target, version)
+    return [_support(op, target, number) for op in catalogue().values()]
+
+
+def _support(op: Any, target: str, version: int) -> OpSupport:
+    lowest = op.lowest_version(target)
+    if op.lookup(target, version) is not None:
+        used = max(since for since in op.symbolics[target] if since <= version)
+        return OpSupport(op.name, target, "native", used)
+    if op.decomposition is not None:
+        return OpSupport(op.name, target, "decomposed")
+    reason = op.reasons.get(target) or f"needs version {lowest} or later"
+    return OpSupport(op.name, target, "no", lowest, reason)
+
+
+def _loaded(model: Model) -> TracedModule:
+    if isinstance(model, TracedModule):
+        return model
+    if isinstance(model, (str, PathLike)):
+        return load(model)
+    raise UsageError(
+        "TM6008",
+        f"cannot convert a {type(model).__name__}",
+        notes=[("help", "give a TracedModule or the path of a .tm file")],
+    )
+
+
+def _not_yet(**options: Any) -> None:
+    """Refuses options that are part of the interface but have no effect yet: silence would mislead."""
+    for name, value in options.items():
+        if value:
+            raise UsageError("TM6009", f"the option {name} is not available in this release")

@@ -1,0 +1,48 @@
+"""Gives the operands of elementwise ops one rank, so that one memory order serves them all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..ir import CallFunction, Constant, InternalGraph, TensorNode
+from ..ir.emitter import GraphEmitter
+from ..ir.tree import map_leaves
+from ..symbolics.op import Op
+
+
+class AlignRanks:
+    """Puts axes of extent 1 in front of operands of lower rank; rank 0 and rank 1 of one element stay."""
+
+    name = "align_ranks"
+
+    def __init__(self, catalogue: Mapping[str, Op]) -> None:
+        self.catalogue = catalogue
+
+    def run(self, graph: InternalGraph) -> bool:
+        changed = False
+        for expr in graph.exprs():
+            if isinstance(expr, CallFunction) and self._is_elementwise(expr):
+                changed |= self._align(graph, expr)
+        return changed
+
+    def _is_elementwise(self, expr: CallFunction) -> bool:
+        types = map_leaves(lambda leaf: None if leaf is None else leaf.type, list(expr.args))
+        rule = self.catalogue[expr.function].layout_rule(types, expr.kwargs)
+        return rule.kind == "any" and not rule.axes
+
+    def _align(self, graph: InternalGraph, expr: CallFunction) -> bool:
+        rank = max((len(node.type.shape) for node in expr.inputs if isinstance(node, TensorNode)), default=0)
+        emitter = GraphEmitter(
+            graph, self.catalogue, source=expr.source, made_by=self.name, name=expr.output.name, before=expr
+        )
+        changed = False
+        for node in dict.fromkeys(expr.inputs):
+            assert isinstance(node, TensorNode)
+            shape = node.type.shape
+            if len(shape) == rank or (node.type.size == 1 and isinstance(node.expr, Constant)):
+                continue
+            aligned = emitter.call("aten::reshape", node, [1] * (rank - len(shape)) + list(shape))
+            args = map_leaves(lambda leaf, old=node, new=aligned: new if leaf is old else leaf, expr.args)
+            graph.set_arguments(expr, args, expr.kwargs)
+            changed = True
+        return changed

@@ -1,0 +1,177 @@
+"""TFLite: gives every rank-4 tensor its memory order, by a plan over the whole graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..ir import CallFunction, Constant, Expr, InternalGraph, Node, TensorNode
+from ..ir.emitter import GraphEmitter
+from ..ir.tree import map_leaves
+from ..symbolics.layouts import NCHW_TO_NHWC
+from ..symbolics.op import Op
+from ..symbolics.ops.view import KEPT
+from .layout_plan import LayoutPlan, is_image, plan_layout, rule_of
+
+
+class AssignLayout:
+    """Marks nodes with ``layout``, inserts ``tm::relayout`` where two users disagree.
+
+    ``io_layout`` "nhwc" makes the rank-4 inputs and outputs of a model with spatial ops
+    channels-last; without spatial ops, or with "source", they keep the order of the source.
+    """
+
+    name = "assign_layout"
+    after = ("align_ranks", "fuse_views")
+
+    def __init__(self, catalogue: Mapping[str, Op], io_layout: str) -> None:
+        self.catalogue = catalogue
+        self.io_layout = io_layout
+
+    def run(self, graph: InternalGraph) -> bool:
+        if not any(self._is_spatial(expr) for expr in graph.exprs()):
+            return False
+        plan = plan_layout(
+            graph,
+            self.catalogue,
+            io_nhwc=self.io_layout == "nhwc",
+            absorbs_flatten=lambda expr: absorbs_flatten(graph, expr),
+        )
+        self._apply(graph, plan)
+        return True
+
+    def _is_spatial(self, expr: Expr) -> bool:
+        return isinstance(expr, CallFunction) and rule_of(expr, self.catalogue).kind == "nhwc"
+
+    def _apply(self, graph: InternalGraph, plan: LayoutPlan) -> None:
+        io_order = "nhwc" if self.io_layout == "nhwc" else None
+        for node in graph.inputs:
+            if is_image(node):
+                assert isinstance(node, TensorNode)
+                node.layout = io_order
+        converted: dict[tuple[Node, str | None], TensorNode] = {}
+        for expr in graph.exprs():
+            if isinstance(expr, Constant) or expr not in plan.takes_nhwc or _is_made_here(expr):
+                continue
+            order = "nhwc" if plan.takes_nhwc[expr] else None
+            self._bring(graph, expr, order, converted)
+            if plan.takes_nhwc[expr] and absorbs_flatten(graph, expr):
+                self._absorb_flatten(graph, expr)
+            for node in expr.outputs:
+                if is_image(node) and plan.gives_nhwc[expr]:
+                    node.layout = "nhwc"  # type: ignore[attr-defined]
+        self._bring_outputs(graph, io_order, converted)
+
+    def _bring(
+        self,
+        graph: InternalGraph,
+        expr: Expr,
+        order: str | None,
+        converted: dict[tuple[Node, str | None], TensorNode],
+    ) -> None:
+        """Gives an expression its rank-4 operands in ``order``."""
+        kind = rule_of(expr, self.catalogue).kind
+        first = next(iter(expr.inputs), None)
+
+        def brought(leaf: object) -> object:
+            if not isinstance(leaf, TensorNode) or not is_image(leaf) or leaf.layout == order:
+                return leaf
+            if kind == "nhwc" and leaf is not first:
+                return leaf  # weights: the symbolic brings them into the target's own order
+            return self._converted(graph, leaf, order, converted, expr)
+
+        graph.set_arguments(expr, map_leaves(brought, expr.args), expr.kwargs)
+
+    def _converted(
+        self,
+        graph: InternalGraph,
+        node: TensorNode,
+        order: str | None,
+        converted: dict[tuple[Node, str | None], TensorNode],
+        before: Expr | None,
+    ) -> TensorNode:
+        if (node, order) not in converted:
+            assert node.expr is not None
+            if isinstance(node.expr, Constant):
+                twin = TensorNode(graph.free_name(f"{node.name}_{order}"), node.shape, node.dtype)
+                constant = Constant(
+                    node.expr.value, node.expr.name, result=twin, source=node.expr.source, made_by=self.name
+                )
+                graph.insert(constant, before=before)
+            else:
+                emitter = GraphEmitter(
+                    graph,
+                    self.catalogue,
+                    source=node.expr.source,
+                    made_by=self.name,
+                    name=node.name,
+                    before=before,
+                )
+                twin = emitter.call("tm::relayout", node, order or "source")
+            twin.layout = order
+            converted[node, order] = twin
+        return converted[node, order]
+
+    def _bring_outputs(
+        self, graph: InternalGraph, order: str | None, converted: dict[tuple[Node, str | None], TensorNode]
+    ) -> None:
+        for node in dict.fromkeys(graph.outputs):
+            if is_image(node) and isinstance(node, TensorNode) and node.layout != order:
+                twin = self._converted(graph, node, order, converted, None)
+                name = node.name
+                graph.set_result(
+                    map_leaves(lambda leaf, old=node, new=twin: new if leaf is old else leaf, graph.result)
+                )
+                if not any(node is given for given in graph.inputs):
+                    graph.rename(node, graph.free_name(f"{name}_source"))
+                    graph.rename(twin, name)
+
+    def _absorb_flatten(self, graph: InternalGraph, flatten: Expr) -> None:
+        """Flattens in channels-last order, and permutes the columns of the weights behind instead."""
+        _, channels, height, width = flatten.args[0].type.shape
+        columns = np.arange(channels * height * width).reshape(channels, height, width)
+        wanted = columns.transpose(1, 2, 0).reshape(-1)
+        for user in flatten.outputs[0].users:
+            x, weight, bias = user.args
+            value = weight.expr.value[:, wanted]
+            node = TensorNode(graph.free_name(f"{weight.name}_hwc"), value.shape, value.dtype)
+            constant = Constant(value, weight.expr.name, result=node, source=user.source, made_by=self.name)
+            graph.insert(constant, before=user)
+            graph.set_arguments(user, (x, node, bias), user.kwargs)
+        batch = flatten.args[0].type.shape[0]
+        attributes = {
+            "split": [batch, channels, height, width],
+            "index": [KEPT] * 4,
+            "order": list(NCHW_TO_NHWC),
+            "shape": list(flatten.outputs[0].type.shape),  # type: ignore[attr-defined]
+        }
+        graph.set_arguments(flatten, flatten.args, attributes)
+
+
+def absorbs_flatten(graph: InternalGraph, expr: Expr) -> bool:
+    """Whether ``expr`` flattens [N, C, H, W] to [N, C H W] for linear layers with constant weights only."""
+    if not isinstance(expr, CallFunction) or expr.function != "tm::view" or not is_image(expr.args[0]):
+        return False
+    shape, result = expr.args[0].type.shape, expr.output
+    attributes = expr.kwargs
+    if result.shape != (shape[0], int(np.prod(shape[1:]))) or graph.is_output(result):
+        return False
+    if any(index != KEPT for index in attributes["index"]):
+        return False
+    if attributes["order"] != sorted(attributes["order"]):
+        return False
+    return bool(result.users) and all(_is_linear_over(user, result) for user in result.users)
+
+
+def _is_linear_over(user: Expr, node: TensorNode) -> bool:
+    return (
+        isinstance(user, CallFunction)
+        and user.function == "aten::linear"
+        and user.args[0] is node
+        and isinstance(user.args[1].expr, Constant)
+    )
+
+
+def _is_made_here(expr: Expr) -> bool:
+    return isinstance(expr, CallFunction) and expr.function == "tm::relayout"

@@ -1,0 +1,166 @@
+"""Merges chains of reshapes, selections and transposes into one ``tm::view`` each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..ir import CallFunction, Expr, InternalGraph, TensorNode
+from ..ir.emitter import GraphEmitter
+from ..symbolics.op import Op
+from ..symbolics.ops.view import KEPT
+
+VIEWS = ("aten::reshape", "aten::permute", "aten::select")
+
+
+@dataclass(eq=False)
+class _Factor:
+    """A factor of the root's extent; ``index`` is where it is fixed, or KEPT."""
+
+    size: int
+    index: int = KEPT
+
+
+@dataclass
+class _View:
+    """What a node is of ``root``: factors in the root's order, and by axes of the node."""
+
+    root: TensorNode
+    factors: list[_Factor]
+    axes: list[list[_Factor]] = field(default_factory=list)
+
+    def copied(self) -> _View:
+        twins = {id(factor): _Factor(factor.size, factor.index) for factor in self.factors}
+        return _View(
+            self.root,
+            [twins[id(factor)] for factor in self.factors],
+            [[twins[id(factor)] for factor in axis] for axis in self.axes],
+        )
+
+    @property
+    def is_permuted(self) -> bool:
+        places = {id(factor): place for place, factor in enumerate(self.factors)}
+        seen = [places[id(factor)] for axis in self.axes for factor in axis if factor.size != 1]
+        return seen != sorted(seen)
+
+    def select(self, axis: int, index: int) -> None:
+        for factor in reversed(self.axes.pop(axis)):
+            index, factor.index = divmod(index, factor.size)
+
+    def permute(self, order: Sequence[int]) -> None:
+        self.axes = [self.axes[axis] for axis in order]
+
+    def reshape(self, shape: Sequence[int]) -> bool:
+        """Regroups the factors, splitting where needed; False when an axis cuts across a factor."""
+        remaining = [factor for axis in self.axes for factor in axis]
+        if any(factor.size == 0 for factor in remaining):
+            return False
+        regrouped: list[list[_Factor]] = []
+        for extent in shape:
+            group: list[_Factor] = []
+            missing = extent
+            while missing > 1:
+                factor = remaining.pop(0) if remaining else _Factor(0)
+                if factor.size and missing % factor.size == 0:
+                    missing //= factor.size
+                elif factor.size and factor.size % missing == 0:
+                    factor, rest = self._split(factor, missing)
+                    remaining.insert(0, rest)
+                    missing = 1
+                else:
+                    return False
+                group.append(factor)
+            regrouped.append(group)
+        if any(factor.size != 1 for factor in remaining):
+            return False
+        if remaining and regrouped:
+            regrouped[-1].extend(remaining)
+        elif remaining:
+            for factor in remaining:  # a result of rank 0 has no axis to hold factors of extent 1
+                factor.index = 0
+        self.axes = regrouped
+        return True
+
+    def _split(self, factor: _Factor, size: int) -> tuple[_Factor, _Factor]:
+        place = next(i for i, known in enumerate(self.factors) if known is factor)
+        parts = _Factor(size), _Factor(factor.size // size)
+        self.factors[place : place + 1] = parts
+        return parts
+
+
+class FuseViews:
+    """Makes each reshape, permute and select a view of the first tensor of its chain."""
+
+    name = "fuse_views"
+    after = ("fold_constants",)
+
+    def __init__(self, catalogue: Mapping[str, Op]) -> None:
+        self.catalogue = catalogue
+
+    def run(self, graph: InternalGraph) -> bool:
+        views: dict[TensorNode, _View] = {}
+        for expr in graph.exprs():
+            if isinstance(expr, CallFunction) and expr.function in VIEWS:
+                view = _extended(graph, expr, views)
+                if view is not None:
+                    views[expr.output] = view
+        roots = {view.root for view in views.values()}
+        made: dict[TensorNode, TensorNode] = {}
+        for node, view in views.items():
+            if node in roots or graph.is_output(node) or any(_keeps(user, views) for user in node.users):
+                view.root = made.get(view.root, view.root)
+                made[node] = self._emit(graph, node, view)
+        return bool(made)
+
+    def _emit(self, graph: InternalGraph, node: TensorNode, view: _View) -> TensorNode:
+        expr = node.expr
+        assert expr is not None
+        emitter = GraphEmitter(
+            graph, self.catalogue, source=expr.source, made_by=self.name, name=node.name, before=expr
+        )
+        kept = [factor for factor in view.factors if factor.index == KEPT]
+        places = {id(factor): place for place, factor in enumerate(kept)}
+        made = emitter.call(
+            "tm::view",
+            view.root,
+            [factor.size for factor in view.factors],
+            [factor.index for factor in view.factors],
+            [places[id(factor)] for axis in view.axes for factor in axis],
+            list(node.type.shape),
+        )
+        made.qparams = node.qparams
+        graph.replace_uses(node, made)
+        graph.remove(expr)
+        graph.rename(made, node.name)
+        return made
+
+
+def _keeps(user: Expr, views: dict[TensorNode, _View]) -> bool:
+    """Whether this user needs the node itself: it is no view, or one that could not be composed."""
+    return not any(node in views for node in user.outputs)
+
+
+def _extended(graph: InternalGraph, expr: CallFunction, views: dict[TensorNode, _View]) -> _View | None:
+    """The view that this expression makes of its operand's root, or of its operand; None if neither."""
+    operand = expr.args[0]
+    earlier = views.get(operand)
+    if earlier is not None and (
+        expr.function == "aten::select" or graph.use_count(operand) == 1 or not earlier.is_permuted
+    ):
+        # a transpose with several users is done once, unless a selection makes it smaller
+        view = earlier.copied()
+        if _apply(view, expr):
+            return view
+    factors = [_Factor(extent) for extent in operand.type.shape]
+    view = _View(operand, factors, [[factor] for factor in factors])
+    return view if _apply(view, expr) else None
+
+
+def _apply(view: _View, expr: CallFunction) -> bool:
+    if expr.function == "aten::select":
+        view.select(expr.kwargs["dim"], expr.kwargs["index"])
+    elif expr.function == "aten::permute":
+        view.permute([axis % len(view.axes) for axis in expr.kwargs["dims"]])
+    else:
+        return view.reshape(expr.kwargs["shape"])
+    return True

@@ -1,0 +1,93 @@
+"""Runs a list of passes: order checked, invariants verified after each, dumps and times on request."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from ..errors import GraphError, InternalError, UsageError, WriteError
+from ..ir import InternalGraph
+from ..ir.emitter import OpDefinition
+from ..ir.verifier import verify_graph
+
+
+class Pass(Protocol):
+    """One step. ``run`` says whether it changed the graph."""
+
+    name: str
+
+    def run(self, graph: InternalGraph) -> bool: ...
+
+
+@dataclass(frozen=True)
+class PassOptions:
+    """What to show of the passes.
+
+    ``dump_after`` names passes (or "all") whose result is written to ``dump_folder`` as
+    ``03-fuse_conv_bn.ir``; ``stop_after`` ends the pipeline behind the pass of that name.
+    """
+
+    dump_after: tuple[str, ...] = ()
+    dump_folder: str = "."
+    stop_after: str | None = None
+
+
+@dataclass
+class PassManager:
+    """Runs passes in order. ``seconds`` holds (name, time) of each; ``stopped`` whether stop_after ended it."""
+
+    passes: Sequence[Pass]
+    catalogue: Mapping[str, OpDefinition]
+    options: PassOptions = field(default_factory=PassOptions)
+    seconds: list[tuple[str, float]] = field(default_factory=list)
+    stopped: bool = False
+
+    def __post_init__(self) -> None:
+        known = {step.name for step in self.passes}
+        wanted = {*self.options.dump_after, *filter(None, [self.options.stop_after])} - {"all"}
+        for name in sorted(wanted - known):
+            raise UsageError(
+                "TM6006",
+                f"there is no pass {name!r}",
+                notes=[("help", f"passes: {', '.join(sorted(known))}")],
+            )
+        done: set[str] = set()
+        for step in self.passes:
+            missing = [name for name in getattr(step, "after", ()) if name not in done]
+            if missing:
+                raise InternalError("TM3007", f"the pass {step.name} must come after {', '.join(missing)}")
+            done.add(step.name)
+
+    def run(self, graph: InternalGraph) -> None:
+        """Runs all passes on ``graph``, in place."""
+        for number, step in enumerate(self.passes, start=1):
+            started = time.perf_counter()
+            step.run(graph)
+            self._verify(graph, step, number)
+            self.seconds.append((step.name, time.perf_counter() - started))
+            if {step.name, "all"} & set(self.options.dump_after):
+                self._dump(graph, step, number)
+            if step.name == self.options.stop_after:
+                self.stopped = True
+                return
+
+    def _verify(self, graph: InternalGraph, step: Pass, number: int) -> None:
+        try:
+            verify_graph(graph, self.catalogue)
+        except GraphError as error:
+            before = ", ".join(earlier.name for earlier in self.passes[: number - 1]) or "none"
+            notes = [("pass", step.name), ("before it", before), *error.notes]
+            raise GraphError(
+                error.code, error.message, source=error.source, excerpt=error.excerpt, notes=notes
+            ) from error
+
+    def _dump(self, graph: InternalGraph, step: Pass, number: int) -> None:
+        path = Path(self.options.dump_folder) / f"{number:02d}-{step.name}.ir"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(graph.to_text(), encoding="utf-8")
+        except OSError as error:
+            raise WriteError("TM5001", f"cannot write {path}: {error.strerror}") from error

@@ -1,0 +1,49 @@
+"""The passes of each target, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..symbolics.op import Op
+from .align_ranks import AlignRanks
+from .assign_layout import AssignLayout
+from .decompose import Decompose
+from .eliminate_dead_code import EliminateDeadCode
+from .fold_constants import FoldConstants
+from .fuse_conv_bn import FuseConvBn
+from .fuse_views import FuseViews
+from .manager import Pass
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a model is converted to: a target, its version, and the order of its inputs and outputs.
+
+    ``version`` is the ONNX opset, the minor number N of the TFLite runtime 2.N, or 0 for Caffe.
+    ``io_layout`` is "nhwc" (rank-4 inputs and outputs of models with spatial ops channels-last) or
+    "source"; only TFLite has the choice.
+    """
+
+    target: str
+    version: int
+    io_layout: str = "source"
+
+
+def pipeline(goal: Goal, catalogue: Mapping[str, Op]) -> list[Pass]:
+    """Fresh passes for one conversion."""
+    shared: list[Pass] = [
+        EliminateDeadCode(),
+        FoldConstants(catalogue),
+        FuseConvBn(),
+        Decompose(catalogue, goal.target, goal.version),
+    ]
+    clean: list[Pass] = [FoldConstants(catalogue), EliminateDeadCode()]
+    if goal.target == "tflite":
+        plan: list[Pass] = [AlignRanks(catalogue), FuseViews(catalogue)]
+        return [*shared, *plan, *clean, AssignLayout(catalogue, goal.io_layout), EliminateDeadCode()]
+    if goal.target == "caffe":
+        # fused, a chain of views comes apart again into the fewest steps
+        views: list[Pass] = [FuseViews(catalogue), Decompose(catalogue, goal.target, goal.version)]
+        return [*shared, *views, *clean]
+    return [*shared, *clean]

@@ -1,0 +1,41 @@
+"""What a written file says of where it came from; nothing in it changes from run to run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..ir import TracedModule
+from ..passes.pipelines import Goal
+
+PRODUCER = "tmconvert"
+
+
+def metadata(
+    module: TracedModule, goal: Goal, nhwc_inputs: Sequence[bool], nhwc_outputs: Sequence[bool]
+) -> dict[str, str]:
+    """Key -> text. ``tmconvert.layout`` lists the stored order of each input and output."""
+    entries = {"tmconvert.source": module.producer or "unknown"}
+    if module.source_file:
+        entries["tmconvert.source_sha256"] = _sha256(Path(module.source_file))
+    if goal.target == "tflite":
+        orders = {
+            "inputs": [_order(nhwc) for nhwc in nhwc_inputs],
+            "outputs": [_order(nhwc) for nhwc in nhwc_outputs],
+        }
+        entries["tmconvert.layout"] = json.dumps(orders)
+    return entries
+
+
+def _order(nhwc: bool) -> str:
+    return "nhwc" if nhwc else "source"
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

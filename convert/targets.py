@@ -1,0 +1,49 @@
+"""The targets, and the versions of each."""
+
+from __future__ import annotations
+
+from .errors import UsageError
+
+TARGETS = ("onnx", "tflite", "caffe")
+DIALECTS = ("bvlc",)
+OLDEST_OPSET = 7
+DEFAULT_OPSET = 17
+# minor number of the newest TFLite runtime whose operators we know
+TFLITE_RUNTIME = 18
+
+
+def newest_opset() -> int:
+    """The newest opset that the installed ``onnx`` package knows."""
+    from .serialize.onnx_writer import newest_opset as installed
+
+    return installed()
+
+
+def goal_version(target: str, version: int | str | None) -> int:
+    """The number by which symbolics of ``target`` are looked up. Raises UsageError."""
+    if target not in TARGETS:
+        raise UsageError(
+            "TM6001", f"there is no target {target!r}", notes=[("help", f"targets: {', '.join(TARGETS)}")]
+        )
+    if target == "onnx":
+        return _opset(DEFAULT_OPSET if version is None else version)
+    if target == "tflite":
+        return TFLITE_RUNTIME
+    if version not in (None, *DIALECTS):
+        raise UsageError(
+            "TM6001",
+            f"there is no Caffe dialect {version!r}",
+            notes=[("help", f"dialects: {', '.join(DIALECTS)}")],
+        )
+    return 0
+
+
+def _opset(opset: int | str) -> int:
+    newest = newest_opset()
+    if isinstance(opset, bool) or not isinstance(opset, int) or not OLDEST_OPSET <= opset <= newest:
+        raise UsageError(
+            "TM6001",
+            f"opset {opset!r} is not supported",
+            notes=[("help", f"use {OLDEST_OPSET} to {newest}, what the installed onnx package knows")],
+        )
+    return opset

@@ -1,0 +1,49 @@
+"""Compares a file written earlier with its source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import VerificationError
+from ..ir import TensorNode, TracedModule
+from ..lower.unsupported import unsupported_error
+from ..passes.normalize import normalize
+from ..serialize.recognise import tflite_layouts, written_target
+from ..symbolics.op import Op
+from .compare import check
+from .reference import Reference
+from .report import PACKAGES, Verification, matching_inputs
+from .runtimes import runtime_for
+
+
+def verify_file(
+    module: TracedModule, path: Path, inputs: Sequence[np.ndarray] | None, catalogue: Mapping[str, Op]
+) -> Verification:
+    """The comparison of a written file with the reference interpreter; see ``api.verify``."""
+    target = written_target(path)
+    runtime = runtime_for(target)
+    if runtime is None:
+        raise VerificationError(
+            "TM4003",
+            f"no runtime for {target} is installed",
+            notes=[("help", f"pip install '{PACKAGES[target]}'")],
+        )
+    normalized = normalize(module.flatten(), catalogue)
+    if normalized.unsupported:
+        raise unsupported_error(normalized.unsupported, target)
+    layouts = tflite_layouts(path) if target == "tflite" else None
+    reference = Reference(normalized.graph, catalogue, *(layouts or ((), ())))
+    given = matching_inputs(inputs, reference.input_types)
+    expected = reference.run(given)
+    names = [node.name for node in normalized.graph.outputs]
+    stored = dict(
+        zip([node.name for node in normalized.graph.inputs], reference.stored_inputs(given), strict=True)
+    )
+    paths = [path, path.with_suffix(".caffemodel")] if target == "caffe" else [path]
+    shapes = [node.type.shape for node in normalized.graph.outputs if isinstance(node, TensorNode)]
+    actual = runtime.run(paths, stored, names, shapes=shapes if target == "caffe" else None)
+    comparisons = check(reference.source_outputs(actual), expected, names)
+    return Verification(f"{runtime.name} {runtime.version}", tuple(comparisons))

@@ -1,0 +1,90 @@
+"""Runs a written file beside its source and says how close it came."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import UsageError
+from ..ir.types import TensorType
+from ..lower.target_graph import TargetGraph
+from .compare import Comparison, check, example_inputs
+from .reference import Reference
+from .runtimes import runtime_for
+
+# Beyond this the reference interpreter would take minutes and more memory than the model itself.
+MAX_BYTES = 4 << 30
+
+PACKAGES = {"onnx": "onnxruntime", "tflite": "ai-edge-litert", "caffe": "opencv-python-headless<5"}
+
+
+@dataclass(frozen=True)
+class Verification:
+    """A comparison that passed: the runtime that ran the file, and each output's error."""
+
+    runtime: str
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def max_error(self) -> float:
+        """The largest max|a - b| / max|b| over the outputs."""
+        return max((comparison.max_error for comparison in self.comparisons), default=0.0)
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "runtime": self.runtime,
+            "max_error": self.max_error,
+            "outputs": [
+                {"name": each.output, "max_error": each.max_error, "shape": list(each.expected_shape)}
+                for each in self.comparisons
+            ],
+        }
+
+
+def verify_written(
+    target: str,
+    paths: Sequence[Path],
+    graph: TargetGraph,
+    reference: Reference,
+    inputs: Sequence[np.ndarray] | None,
+    notes: list[str],
+) -> Verification | None:
+    """The verification of files just written; None, with a note, when it cannot be done here.
+
+    Raises VerificationError when the runtime refuses the file or computes something else.
+    """
+    runtime = runtime_for(target)
+    if runtime is None:
+        notes.append(f"not verified: no runtime for {target} is installed (pip install '{PACKAGES[target]}')")
+        return None
+    if reference.bytes_needed() > MAX_BYTES:
+        notes.append("not verified: the activations take more than 4 GiB in the reference interpreter")
+        return None
+    given = matching_inputs(inputs, reference.input_types)
+    expected = reference.run(given)
+    names = graph.output_names
+    actual = runtime.run(
+        paths,
+        dict(zip(graph.input_names, reference.stored_inputs(given), strict=True)),
+        names,
+        shapes=[value.shape for value in graph.outputs],
+    )
+    comparisons = check(reference.source_outputs(actual), expected, names)
+    return Verification(f"{runtime.name} {runtime.version}", tuple(comparisons))
+
+
+def matching_inputs(inputs: Sequence[np.ndarray] | None, types: Sequence[TensorType]) -> list[np.ndarray]:
+    """The given inputs, checked against the model's types; random ones where none are given."""
+    if inputs is None:
+        return example_inputs(types)
+    if len(inputs) != len(types):
+        raise UsageError("TM6003", f"the model takes {len(types)} inputs, {len(inputs)} were given")
+    arrays = [np.asarray(array) for array in inputs]
+    for number, (array, type_) in enumerate(zip(arrays, types, strict=True)):
+        if array.shape != type_.shape or array.dtype != type_.dtype:
+            given = TensorType(array.dtype, array.shape)
+            raise UsageError("TM6003", f"input {number} must be {type_}, {given} was given")
+    return arrays

@@ -1,0 +1,36 @@
+"""tm::relayout, the same tensor in another memory order; the identity as far as values go."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..idioms import tflite
+from ..layouts import NCHW_TO_NHWC, NHWC_TO_NCHW, LayoutRule
+from ..op import ANY_DTYPE, Op, Tensor, choice
+from ..results import same_as
+
+relayout = Op(
+    "tm::relayout",
+    args=[Tensor("x", ANY_DTYPE), choice("to", ["nhwc", "source"])],
+    result=same_as("x"),
+    layout=LayoutRule("relayout"),
+)
+
+
+@relayout.reference
+def relayout_ref(x: np.ndarray, to: str) -> np.ndarray:
+    return x
+
+
+@relayout.tflite()
+def relayout_tflite(g, x, to):
+    order = NCHW_TO_NHWC if to == "nhwc" else NHWC_TO_NCHW
+    shape = [x.shape[axis] for axis in order]
+    moved = [axis for axis in order if x.shape[axis] != 1]
+    if moved == sorted(moved):  # only axes of extent 1 move: the bytes stay where they are
+        return tflite.reshaped(g, x, shape)
+    return tflite.transposed(g, x, order)
+
+
+for _target in ("onnx", "caffe"):
+    relayout.unsupported(_target, "memory orders are chosen for TFLite only")

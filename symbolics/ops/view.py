@@ -1,0 +1,165 @@
+"""tm::view: a chain of reshapes, selections and transposes of one tensor, in canonical form.
+
+Axes of ``x`` are split into factors, some factors are fixed to an index, the others permuted and
+merged into the axes of the result. A memory order on either side is only another order of the
+factors, so a channel shuffle or a patch embedding costs at most one transpose whatever the layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..idioms import tflite
+from ..layouts import NCHW_TO_NHWC, LayoutRule
+from ..op import ANY_DTYPE, Op, Tensor, integers
+
+KEPT = -1
+
+
+def _result(
+    x: TensorType, split: list[int], index: list[int], order: list[int], shape: list[int]
+) -> TensorType:
+    kept = [size for size, chosen in zip(split, index, strict=True) if chosen == KEPT]
+    if int(np.prod(split, dtype=np.int64)) != x.size or sorted(order) != list(range(len(kept))):
+        raise ValueError(f"factors {split} in order {order} do not fit {x}")
+    if any(not KEPT <= chosen < size for size, chosen in zip(split, index, strict=True)):
+        raise ValueError(f"the indices {index} are out of range for {split}")
+    if int(np.prod(kept, dtype=np.int64)) != int(np.prod(shape, dtype=np.int64)):
+        raise ValueError(f"factors {kept} do not make {shape}")
+    return TensorType(x.dtype, tuple(shape))
+
+
+view = Op(
+    "tm::view",
+    args=[
+        Tensor("x", ANY_DTYPE),
+        integers("split"),
+        integers("index"),
+        integers("order"),
+        integers("shape"),
+    ],
+    result=_result,
+    layout=LayoutRule("view"),
+)
+
+
+@view.reference
+def view_ref(
+    x: np.ndarray, split: list[int], index: list[int], order: list[int], shape: list[int]
+) -> np.ndarray:
+    """x.reshape(split)[index].transpose(order).reshape(shape); an index of -1 keeps the factor."""
+    chosen: Any = tuple(slice(None) if chosen == KEPT else chosen for chosen in index)
+    return x.reshape(split)[chosen].transpose(order).reshape(shape)
+
+
+@view.decompose
+def view_steps(g, x, split, index, order, shape):
+    split, index, order = simplified(split, index, order)
+    if tuple(split) != g.type(x).shape:
+        x = g.call("aten::reshape", x, split)
+    for axis in reversed(range(len(split))):
+        if index[axis] != KEPT:
+            x = g.call("aten::select", x, axis, index[axis])
+    if order != sorted(order):
+        x = g.call("aten::permute", x, order)
+    return x if g.type(x).shape == tuple(shape) else g.call("aten::reshape", x, shape)
+
+
+@view.tflite()
+def view_tflite(g, x, split, index, order, shape):
+    split, index, order = simplified(split, index, order)
+    if any(chosen != KEPT for chosen in index):
+        x = tflite.reshaped(g, x, split)
+        sizes = [size if chosen == KEPT else 1 for size, chosen in zip(split, index, strict=True)]
+        begin = [max(chosen, 0) for chosen in index]
+        x = g.op("SLICE", x, g.ints(begin), g.ints(sizes), shape=sizes)
+    kept = [size for size, chosen in zip(split, index, strict=True) if chosen == KEPT]
+    if order != sorted(order):
+        x = tflite.transposed(g, tflite.reshaped(g, x, kept), order)
+    return tflite.reshaped(g, x, shape)
+
+
+def simplified(
+    split: Sequence[int], index: Sequence[int], order: Sequence[int]
+) -> tuple[list[int], list[int], list[int]]:
+    """The same view with as few factors as possible: neighbours that stay neighbours are merged."""
+    kept = [axis for axis, chosen in enumerate(index) if chosen == KEPT]
+    place = {kept[axis]: position for position, axis in enumerate(order)}
+    groups: list[list[int]] = []
+    for axis in range(len(split)):
+        if split[axis] == 1 and index[axis] in (KEPT, 0):
+            continue
+        previous = groups[-1][-1] if groups else None
+        joined = previous is not None and (
+            axis in place and previous in place and _adjacent(place, previous, axis, split)
+        )
+        if joined:
+            groups[-1].append(axis)
+        else:
+            groups.append([axis])
+    new_split = [int(np.prod([split[axis] for axis in group], dtype=np.int64)) for group in groups]
+    new_index = [index[group[0]] for group in groups]
+    kept_groups = [group for group in groups if index[group[0]] == KEPT]
+    by_place = sorted(range(len(kept_groups)), key=lambda i: place[kept_groups[i][0]])
+    return new_split, new_index, by_place
+
+
+def _adjacent(place: dict[int, int], first: int, second: int, split: Sequence[int]) -> bool:
+    """Whether ``second`` follows ``first`` in the result, factors of extent 1 aside."""
+    if place[second] <= place[first]:
+        return False
+    between = [axis for axis, position in place.items() if place[first] < position < place[second]]
+    return all(split[axis] == 1 for axis in between)
+
+
+def groups_of(factors: Sequence[int], shape: Sequence[int]) -> list[list[int]]:
+    """Positions of the factors that make up each axis. Raises ValueError where they do not align.
+
+    >>> groups_of([2, 3, 5], [6, 5])
+    [[0, 1], [2]]
+    """
+    groups: list[list[int]] = []
+    position = 0
+    for extent in shape:
+        group: list[int] = []
+        size = 1
+        while size < extent or (extent == 0 and size):
+            if position == len(factors):
+                raise ValueError(f"factors {list(factors)} do not align with {list(shape)}")
+            group.append(position)
+            size *= factors[position]
+            position += 1
+        if size != extent:
+            raise ValueError(f"factors {list(factors)} do not align with {list(shape)}")
+        groups.append(group)
+    trailing = list(range(position, len(factors)))
+    if any(factors[axis] != 1 for axis in trailing):
+        raise ValueError(f"factors {list(factors)} do not align with {list(shape)}")
+    if trailing and groups:
+        groups[-1].extend(trailing)
+    return groups
+
+
+def stored(
+    attributes: dict[str, Any], x_shape: Sequence[int], *, nhwc_x: bool, nhwc_result: bool
+) -> dict[str, Any]:
+    """The attributes of the same view between tensors in the given memory orders."""
+    split, index = list(attributes["split"]), list(attributes["index"])
+    order, shape = list(attributes["order"]), list(attributes["shape"])
+    kept = [axis for axis, chosen in enumerate(index) if chosen == KEPT]
+    placed = [kept[axis] for axis in order]  # positions in split, in the order of the result
+    if nhwc_result:
+        groups = groups_of([split[axis] for axis in placed], shape)
+        placed = [placed[position] for axis in NCHW_TO_NHWC for position in groups[axis]]
+        shape = [shape[axis] for axis in NCHW_TO_NHWC]
+    if nhwc_x:
+        groups = groups_of(split, x_shape)
+        moved = [position for axis in NCHW_TO_NHWC for position in groups[axis]]
+        split, index = [split[position] for position in moved], [index[position] for position in moved]
+        placed = [moved.index(position) for position in placed]
+    kept = [axis for axis, chosen in enumerate(index) if chosen == KEPT]
+    return {"split": split, "index": index, "order": [kept.index(axis) for axis in placed], "shape": shape}
