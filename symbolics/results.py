@@ -55,3 +55,43 @@ def window_extent(
         return reach // stride + 1
     count = -(-reach // stride) + 1
     return count - 1 if (count - 1) * stride >= extent + padding else count
+
+
+def overhang(extent: int, outputs: int, kernel: int, stride: int, padding: int, dilation: int = 1) -> int:
+    """Elements by which the last of ``outputs`` windows reaches beyond the end; may be negative."""
+    return (outputs - 1) * stride - padding + dilation * (kernel - 1) + 1 - extent
+
+
+def pooled(
+    x: TensorType,
+    kernel_size: list[int],
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    ceil_mode: bool,
+) -> TensorType:
+    """The type of pooling over H and W. Raises ValueError where a window could lie in the padding."""
+    if x.rank != 4:
+        raise ValueError(f"x {x} must have rank 4")
+    spatial = []
+    for i in (0, 1):
+        reach = dilation[i] * (kernel_size[i] - 1) + 1
+        if min(kernel_size[i], stride[i], dilation[i]) < 1 or not 0 <= padding[i] < reach:
+            raise ValueError(
+                f"kernel {kernel_size}, stride {stride} and dilation {dilation} must be positive, "
+                f"and the padding {padding} smaller than the window"
+            )
+        spatial.append(
+            window_extent(
+                x.shape[2 + i], kernel_size[i], stride[i], padding[i], dilation[i], ceil_mode=ceil_mode
+            )
+        )
+    return TensorType(x.dtype, (*x.shape[:2], *spatial))
+
+
+def around(shape: tuple[int, ...], first: int, end: int) -> tuple[int, int, int]:
+    """Numbers of elements of the axes before [first, end), of these axes, and of those behind."""
+    before, within, behind = (
+        int(np.prod(part, dtype=np.int64)) for part in (shape[:first], shape[first:end], shape[end:])
+    )
+    return before, within, behind

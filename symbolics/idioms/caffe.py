@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from ..results import around
 
 if TYPE_CHECKING:
     from ...lower.builder import Builder
@@ -81,3 +84,56 @@ def expanded(g: Builder, x: Value, like: Value) -> Value:
         return x
     ones = g.op("Power", like, power=1.0, scale=0.0, shift=1.0)
     return multiplied(g, ones, x)
+
+
+def cut(g: Builder, x: Value, axis: int, points: Sequence[int]) -> list[Value]:
+    """``x`` in pieces along ``axis``, cut at ``points``."""
+    bounds = [0, *points, x.shape[axis]]
+    shapes = [(*x.shape[:axis], end - start, *x.shape[axis + 1 :]) for start, end in pairwise(bounds)]
+    return g.op("Slice", x, axis=axis, slice_point=list(points), shapes=shapes)
+
+
+def sliced(g: Builder, x: Value, axis: int, start: int, end: int) -> Value:
+    """``x`` from ``start`` to ``end`` along ``axis``; tops with the rest stay unused."""
+    points = [point for point in (start, end) if 0 < point < x.shape[axis]]
+    return cut(g, x, axis, points)[1 if start > 0 else 0] if points else x
+
+
+def pooled(
+    g: Builder,
+    x: Value,
+    method: str,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    outputs: Sequence[int],
+) -> Value:
+    """Pooling of ``x`` [N, C, H, W] to ``outputs`` [H', W'].
+
+    Caffe rounds the number of windows up, and drops the last one if it starts behind the end and
+    there is padding. No window depends on how many follow, so those too many are cut off.
+    """
+    made = []
+    for i in (0, 1):
+        extent = x.shape[2 + i]
+        count = -(-(extent + 2 * padding[i] - kernel[i]) // stride[i]) + 1
+        made.append(count - 1 if any(padding) and (count - 1) * stride[i] >= extent + padding[i] else count)
+    result = g.op(
+        "Pooling",
+        x,
+        pool=method,
+        kernel_h=kernel[0],
+        kernel_w=kernel[1],
+        stride_h=stride[0],
+        stride_w=stride[1],
+        pad_h=padding[0],
+        pad_w=padding[1],
+        shape=(*x.shape[:2], *made),
+    )
+    return sliced(g, sliced(g, result, 2, 0, outputs[0]), 3, 0, outputs[1])
+
+
+def as_rows(g: Builder, x: Value, first: int, end: int) -> Value:
+    """``x`` as [outer, 1, axes, inner], so that the axes [first, end) are the height."""
+    outer, extent, inner = around(x.shape, first, end)
+    return reshaped(g, x, (outer, 1, extent, inner))

@@ -61,3 +61,22 @@ def padded(g: Builder, x: Value, before: Sequence[int], after: Sequence[int], va
     if value == 0:
         return g.op("PAD", x, widths, shape=shape)
     return g.op("PADV2", x, widths, g.const(np.array(value, x.dtype)), shape=shape)
+
+
+def pooling_scheme(
+    extent: Sequence[int],
+    outputs: Sequence[int],
+    stride: Sequence[int],
+    before: Sequence[int],
+    after: Sequence[int],
+) -> str | None:
+    """The name of TFLite's scheme where its windows are these ("VALID" or "SAME"), else None.
+
+    ``before`` and ``after`` are what the windows reach beyond the ends, after may be negative.
+    """
+    if not any(before) and max(after) <= 0:
+        return "VALID"
+    for i, padding in enumerate(before):
+        if outputs[i] != -(-extent[i] // stride[i]) or padding != max(padding + after[i], 0) // 2:
+            return None
+    return "SAME"

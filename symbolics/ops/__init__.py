@@ -1,14 +1,45 @@
 """The ops, one a file; ``OPS`` lists them all, in the order of the table that users see."""
 
+from .arg_reduce import OPS as ARG_REDUCE_OPS
+from .avg_pool2d import avg_pool2d
 from .batch_norm import batch_norm
 from .binary import OPS as BINARY_OPS
+from .cat import cat
+from .clamp import clamp
 from .conv2d import conv2d
 from .linear import linear
+from .max_pool2d import max_pool2d
+from .pad import pad
+from .permute import permute
+from .reduce import OPS as REDUCE_OPS
 from .relayout import relayout
 from .relu6 import relu6
 from .reshape import reshape
+from .slice import OPS as SLICE_OPS
+from .softmax import softmax
 from .to import to
 from .unary import OPS as UNARY_OPS
 from .view import view
 
-OPS = [conv2d, batch_norm, linear, *BINARY_OPS, *UNARY_OPS, relu6, reshape, to, view, relayout]
+OPS = [
+    conv2d,
+    max_pool2d,
+    avg_pool2d,
+    batch_norm,
+    linear,
+    *BINARY_OPS,
+    *UNARY_OPS,
+    clamp,
+    relu6,
+    softmax,
+    *REDUCE_OPS,
+    *ARG_REDUCE_OPS,
+    reshape,
+    permute,
+    cat,
+    *SLICE_OPS,
+    pad,
+    to,
+    view,
+    relayout,
+]

@@ -1,0 +1,69 @@
+"""aten::argmax and aten::argmin: the index of the first extreme element along one axis.
+
+The result is int32, the index type of our sources and of TFLite; ATen's is int64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..idioms import tflite
+from ..layouts import SOURCE, LayoutRule, any_with
+from ..op import NUMBERS, Op, Tensor, boolean, integer
+from ..results import normalized_axis
+
+Array = np.ndarray
+
+INT32 = np.dtype(np.int32)
+ONNX_INT32 = 6  # TensorProto.DataType
+
+
+def _result(x: TensorType, dim: int, keepdim: bool) -> TensorType:
+    axis = normalized_axis(dim, x.rank)
+    if x.shape[axis] == 0:
+        raise ValueError(f"axis {dim} of {x} is empty")
+    return TensorType(INT32, (*x.shape[:axis], *[1] * keepdim, *x.shape[axis + 1 :]))
+
+
+def _layout(x: TensorType, dim: int, keepdim: bool) -> LayoutRule:
+    """Any order where channels-last leaves the axes that remain in their order."""
+    return any_with(dim="axis") if x.rank == 4 and (keepdim or dim % 4 == 1) else SOURCE
+
+
+def _op(name: str, kernel: Callable[..., Array], onnx_type: str, tflite_type: str) -> Op:
+    op = Op(
+        f"aten::{name}",
+        args=[Tensor("x", NUMBERS), integer("dim"), boolean("keepdim", False)],
+        result=_result,
+        layout=_layout,
+    )
+
+    @op.reference
+    def arg_reduce_ref(x: Array, dim: int, keepdim: bool) -> Array:
+        return kernel(x, axis=dim, keepdims=keepdim).astype(INT32)
+
+    @op.onnx(since=6)
+    def arg_reduce_onnx6(g, x, dim, keepdim):
+        shape = g.result_types[0].shape
+        index = g.op(
+            onnx_type, x, axis=dim % len(x.shape), keepdims=int(keepdim), shape=shape, dtype=np.int64
+        )
+        return g.op("Cast", index, to=ONNX_INT32, dtype=INT32)
+
+    @op.tflite()
+    def arg_reduce_tflite(g, x, dim, keepdim):
+        axis = dim % len(x.shape)
+        shape = (*x.shape[:axis], *x.shape[axis + 1 :])
+        index = g.op(tflite_type, x, g.ints(axis), output_type="INT32", shape=shape, dtype=INT32)
+        return tflite.reshaped(g, index, g.result_types[0].shape)
+
+    op.unsupported("caffe", "its ArgMax gives indices as floats, and runtimes differ over what it means")
+    return op
+
+
+argmax = _op("argmax", np.argmax, "ArgMax", "ARG_MAX")
+argmin = _op("argmin", np.argmin, "ArgMin", "ARG_MIN")
+OPS = [argmax, argmin]

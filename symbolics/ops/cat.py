@@ -1,0 +1,53 @@
+"""aten::cat, tensors of one rank joined along one axis."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..layouts import SOURCE, LayoutRule, any_with
+from ..op import ANY_DTYPE, Op, Tensors, integer
+from ..results import normalized_axis
+
+
+def _result(tensors: list[TensorType], dim: int) -> TensorType:
+    first = tensors[0]
+    axis = normalized_axis(dim, first.rank)
+    for other in tensors[1:]:
+        fits = other.rank == first.rank and all(
+            i == axis or extent == first.shape[i] for i, extent in enumerate(other.shape)
+        )
+        if other.dtype != first.dtype or not fits:
+            raise ValueError(f"cannot join {first} and {other} along axis {dim}")
+    total = sum(other.shape[axis] for other in tensors)
+    return TensorType(first.dtype, (*first.shape[:axis], total, *first.shape[axis + 1 :]))
+
+
+def _layout(tensors: list[TensorType], dim: int) -> LayoutRule:
+    return any_with(dim="axis") if tensors[0].rank == 4 else SOURCE
+
+
+cat = Op("aten::cat", args=[Tensors("tensors", ANY_DTYPE), integer("dim", 0)], result=_result, layout=_layout)
+
+
+@cat.reference
+def cat_ref(tensors: list[np.ndarray], dim: int) -> np.ndarray:
+    return np.concatenate(tensors, dim)
+
+
+@cat.onnx(since=4)
+def cat_onnx4(g, tensors, dim):
+    return g.op("Concat", *tensors, axis=dim % len(tensors[0].shape))
+
+
+@cat.tflite()
+def cat_tflite(g, tensors, dim):
+    return g.op("CONCATENATION", *tensors, axis=dim % len(tensors[0].shape))
+
+
+@cat.caffe()
+def cat_caffe(g, tensors, dim):
+    for value in tensors:
+        if value.is_constant:
+            g.refuse(f"a Caffe Concat joins computed blobs, and one of these is the constant {value.name}")
+    return g.op("Concat", *tensors, axis=dim % len(tensors[0].shape))

@@ -1,0 +1,93 @@
+"""aten::clamp, min(max(x, min), max); either bound may be None, and max wins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..layouts import ANY
+from ..op import NUMBERS, Op, Tensor, number
+
+Number = int | float
+
+# the bounds of TFLite's activations
+TFLITE_ACTIVATIONS = {
+    (0, None): "RELU",
+    (0, 6): "RELU6",
+    (-1, 1): "RELU_N1_TO_1",
+    (0, 1): "RELU_0_TO_1",
+}
+
+
+def _result(x: TensorType, min: Number | None, max: Number | None) -> TensorType:
+    bounds = [bound for bound in (min, max) if bound is not None]
+    if not bounds:
+        raise ValueError("needs min or max")
+    if any(np.isnan(bound) for bound in bounds):
+        raise ValueError(f"the bounds {min} and {max} are not numbers")
+    if x.dtype.kind != "f" and any(bound != np.array(bound, x.dtype) for bound in bounds):
+        raise ValueError(f"the bounds {min} and {max} are not of the type of {x}")
+    return x
+
+
+clamp = Op(
+    "aten::clamp",
+    args=[Tensor("x", NUMBERS), number("min", None), number("max", None)],
+    result=_result,
+    layout=ANY,
+)
+
+
+@clamp.reference
+def clamp_ref(x: np.ndarray, min: Number | None, max: Number | None) -> np.ndarray:
+    if min is not None:
+        x = np.maximum(x, np.array(min, x.dtype))
+    return x if max is None else np.minimum(x, np.array(max, x.dtype))
+
+
+@clamp.onnx(since=12)  # integers too
+def clamp_onnx12(g, x, min, max):
+    return g.op("Clip", x, *(None if bound is None else g.const(bound) for bound in (min, max)))
+
+
+@clamp.onnx(since=11)  # the bounds are inputs
+def clamp_onnx11(g, x, min, max):
+    _refuse_integers(g, x)
+    return clamp_onnx12(g, x, min, max)
+
+
+@clamp.onnx(since=6)  # the bounds are attributes
+def clamp_onnx6(g, x, min, max):
+    _refuse_integers(g, x)
+    return g.op("Clip", x, min=min, max=max)
+
+
+def _refuse_integers(g: Any, x: Any) -> None:
+    if x.dtype.kind != "f":
+        g.refuse("ONNX Clip takes integers since opset 12", "use --opset 12 or later")
+
+
+@clamp.tflite()
+def clamp_tflite(g, x, min, max):
+    if x.dtype.kind == "f" and (min, max) in TFLITE_ACTIVATIONS:
+        return g.op(TFLITE_ACTIVATIONS[min, max], x)
+    if min is not None:
+        x = g.op("MAXIMUM", x, g.const(min))
+    return x if max is None else g.op("MINIMUM", x, g.const(max))
+
+
+@clamp.caffe()  # Clip is BVLC's alone, and relu(x - min) + min loses what is small beside min
+def clamp_caffe(g, x, min, max):
+    if min is not None:
+        x = _at_least(g, x, float(min))
+    if max is None:
+        return x
+    return g.op("Power", _at_least(g, g.op("Power", x, scale=-1.0), -float(max)), scale=-1.0)
+
+
+def _at_least(g: Any, x: Any, bound: float) -> Any:
+    if bound == 0:
+        return g.op("ReLU", x)
+    return g.op("Eltwise", x, g.op("Power", x, scale=0.0, shift=bound), operation="MAX")

@@ -1,0 +1,191 @@
+"""aten::pad, a tensor widened (or, by negative amounts, cut) at the ends of its axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..idioms import caffe
+from ..layouts import SOURCE, LayoutRule, any_with
+from ..op import NUMBERS, Op, Tensor, choice, integers, number
+
+Array = np.ndarray
+Number = int | float
+
+MODES = ("constant", "reflect", "replicate")
+NUMPY_MODES: dict[str, Any] = {"constant": "constant", "reflect": "reflect", "replicate": "edge"}
+MOST_CAFFE_PIECES = 16
+
+
+def _pairs(pad: list[int]) -> list[tuple[int, int]]:
+    return list(zip(pad[::2], pad[1::2], strict=True))
+
+
+def _result(x: TensorType, pad: list[int], mode: str, value: Number) -> TensorType:
+    if len(pad) != 2 * x.rank:
+        raise ValueError(f"pad {pad} must have two entries for each axis of {x}")
+    shape = []
+    for extent, (before, after) in zip(x.shape, _pairs(pad), strict=True):
+        largest = {"constant": np.inf, "reflect": extent - 1, "replicate": np.inf if extent else 0}[mode]
+        if max(before, after) > largest or (mode != "constant" and min(before, after) < 0):
+            raise ValueError(f"cannot pad {extent} elements by {before} and {after} in mode {mode}")
+        if min(before, 0) + min(after, 0) + extent < 0:
+            raise ValueError(f"cannot cut {-before} and {-after} of {extent} elements")
+        shape.append(before + extent + after)
+    if x.dtype.kind != "f" and value != np.array(value, x.dtype):
+        raise ValueError(f"the value {value} is not of the type of {x}")
+    return TensorType(x.dtype, tuple(shape))
+
+
+def _layout(x: TensorType, pad: list[int], mode: str, value: Number) -> LayoutRule:
+    return any_with(pad="per_axis") if x.rank == 4 else SOURCE
+
+
+pad = Op(
+    "aten::pad",
+    args=[
+        Tensor("x", NUMBERS),
+        integers("pad"),
+        choice("mode", MODES, "constant"),
+        number("value", 0.0),
+    ],
+    result=_result,
+    layout=_layout,
+)
+
+
+@pad.reference
+def pad_ref(x: Array, pad: list[int], mode: str, value: Number) -> Array:
+    """Cut first, then widened.
+
+    Units: ``pad`` is [before, after] for each axis, from the first axis on (ATen counts from the last).
+    Source: torch.nn.functional.pad.
+    """
+    for axis, (before, after) in enumerate(_pairs(pad)):
+        x = x.take(range(max(-before, 0), x.shape[axis] + min(after, 0)), axis)
+    widths = [(max(before, 0), max(after, 0)) for before, after in _pairs(pad)]
+    if mode == "constant":
+        return np.pad(x, widths, constant_values=np.array(value, x.dtype))
+    return np.pad(x, widths, NUMPY_MODES[mode])
+
+
+@pad.onnx(since=11)  # the amounts and the value are inputs; integers too
+def pad_onnx11(g, x, pad, mode, value):
+    constant = g.const(value) if mode == "constant" else None
+    return g.op("Pad", x, g.ints(pad[::2] + pad[1::2]), constant, mode=NUMPY_MODES[mode])
+
+
+@pad.onnx(since=2)
+def pad_onnx2(g, x, pad, mode, value):
+    if x.dtype.kind != "f":
+        g.refuse("ONNX Pad takes integers since opset 11", "use --opset 11 or later")
+    return g.op("Pad", x, pads=pad[::2] + pad[1::2], mode=NUMPY_MODES[mode], value=float(value))
+
+
+@pad.tflite()
+def pad_tflite(g, x, pad, mode, value):
+    shape = g.result_types[0].shape
+    if mode == "replicate":
+        return _replicated_tflite(g, x, pad)
+    if min(pad) < 0:
+        begin = [max(-before, 0) for before in pad[::2]]
+        size = [extent - max(-a, 0) - max(-b, 0) for extent, (a, b) in zip(x.shape, _pairs(pad), strict=True)]
+        x = g.op("SLICE", x, g.ints(begin), g.ints(size), shape=size)
+        pad = [max(amount, 0) for amount in pad]
+    if not any(pad):
+        return x
+    widths = g.ints(_pairs(pad))
+    if mode == "reflect":
+        return g.op("MIRROR_PAD", x, widths, mode="REFLECT", shape=shape)
+    if value == 0:
+        return g.op("PAD", x, widths, shape=shape)
+    return g.op("PADV2", x, widths, g.const(value), shape=shape)
+
+
+def _replicated_tflite(g: Any, x: Any, pad: list[int]) -> Any:
+    """Elements by their index, one axis after the other."""
+    for axis, (before, after) in enumerate(_pairs(pad)):
+        if before or after:
+            extent = x.shape[axis]
+            indices = np.clip(np.arange(-before, extent + after), 0, extent - 1)
+            shape = (*x.shape[:axis], len(indices), *x.shape[axis + 1 :])
+            x = g.op("GATHER", x, g.ints(indices), axis=axis, shape=shape)
+    return x
+
+
+@pad.caffe()
+def pad_caffe(g, x, pad, mode, value):
+    if not all(g.result_types[0].shape):
+        g.refuse("a Caffe blob cannot be empty")
+    if mode != "constant":
+        return _mirrored_caffe(g, x, pad, mode)
+    for axis, (before, after) in enumerate(_pairs(pad)):
+        x = caffe.sliced(g, x, axis, max(-before, 0), x.shape[axis] + min(after, 0))
+    pad = [max(amount, 0) for amount in pad]
+    inner = [(0, 0)] * len(x.shape)
+    if len(x.shape) == 4 and any(pad[4:]):
+        x, inner = _zeros_around(g, x, pad[4:]), [(0, 0), (0, 0), *_pairs(pad)[2:]]
+    for axis, amounts in enumerate(_pairs(pad)):
+        if any(amounts) and amounts != inner[axis]:
+            shape = (*x.shape[:axis], x.shape[axis] + sum(amounts), *x.shape[axis + 1 :])
+            rows = _zeros_around(g, caffe.as_rows(g, x, axis, axis + 1), [*amounts, 0, 0])
+            x = caffe.reshaped(g, rows, shape)
+    if value == 0 or not any(pad):
+        return x
+    margin = np.pad(
+        np.zeros([extent - sum(pair) for extent, pair in zip(x.shape, _pairs(pad), strict=True)], x.dtype),
+        _pairs(pad),
+        constant_values=value,
+    )
+    return caffe.scaled(g, x, None, _without_equal_axes(margin, pad))
+
+
+def _without_equal_axes(margin: Array, pad: list[int]) -> Array:
+    """``margin`` with one entry along the axes that have no padding."""
+    keep = tuple(slice(None) if any(pair) else slice(0, 1) for pair in _pairs(pad))
+    return margin[keep]
+
+
+def _zeros_around(g: Any, x: Any, pad: list[int]) -> Any:
+    """``x`` [N, C, H, W] in zeros: a convolution with a kernel of one 1. Caffe pads both ends alike."""
+    margins = max(pad[:2]), max(pad[2:])
+    channels, (height, width) = x.shape[1], x.shape[2:]
+    x = g.op(
+        "Convolution",
+        x,
+        g.const(np.ones((channels, 1, 1, 1), x.dtype)),
+        num_output=channels,
+        bias_term=False,
+        kernel_h=1,
+        kernel_w=1,
+        pad_h=margins[0],
+        pad_w=margins[1],
+        group=channels,
+        shape=(x.shape[0], channels, height + 2 * margins[0], width + 2 * margins[1]),
+    )
+    for axis, margin, before, after in ((2, margins[0], *pad[:2]), (3, margins[1], *pad[2:])):
+        x = caffe.sliced(g, x, axis, margin - before, x.shape[axis] - margin + after)
+    return x
+
+
+def _mirrored_caffe(g: Any, x: Any, pad: list[int], mode: str) -> Any:
+    """Slices of one element, joined around ``x``; one axis after the other."""
+    if sum(pad) > MOST_CAFFE_PIECES:
+        g.refuse(f"Caffe has no layer for the padding mode {mode}, and this would take {sum(pad)} slices")
+    for axis, (before, after) in enumerate(_pairs(pad)):
+        if not before and not after:
+            continue
+        positions = np.arange(x.shape[axis])
+        widened = np.pad(positions, (before, after), NUMPY_MODES[mode])
+        single = {
+            int(position): caffe.sliced(g, x, axis, int(position), int(position) + 1)
+            for position in sorted({*widened[:before], *widened[len(widened) - after :]})
+        }
+        parts = [*widened[:before], *widened[len(widened) - after :]]
+        values = [single[int(position)] for position in parts]
+        values.insert(before, x)
+        shape = (*x.shape[:axis], len(widened), *x.shape[axis + 1 :])
+        x = g.op("Concat", *values, axis=axis, shape=shape)
+    return x

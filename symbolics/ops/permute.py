@@ -1,0 +1,169 @@
+"""aten::permute, the axes of a tensor in another order."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..idioms import caffe, tflite
+from ..op import ANY_DTYPE, Op, Tensor, integers
+
+TFLITE_RANK = 6  # of TRANSPOSE in XNNPACK
+MOST_CAFFE_SLICES = 64
+
+Order = tuple[int, ...]
+
+
+def _order(rank: int, dims: list[int]) -> list[int]:
+    """``dims`` counted from the front. Raises ValueError when they do not name each axis once."""
+    order = [axis % rank if -rank <= axis < rank else axis for axis in dims]
+    if sorted(order) != list(range(rank)):
+        raise ValueError(f"{dims} is no order of {rank} axes")
+    return order
+
+
+def _result(x: TensorType, dims: list[int]) -> TensorType:
+    return TensorType(x.dtype, tuple(x.shape[axis] for axis in _order(x.rank, dims)))
+
+
+permute = Op("aten::permute", args=[Tensor("x", ANY_DTYPE), integers("dims")], result=_result)
+
+
+@permute.reference
+def permute_ref(x: np.ndarray, dims: list[int]) -> np.ndarray:
+    return x.transpose(dims)
+
+
+@permute.onnx(since=1)
+def permute_onnx1(g, x, dims):
+    return g.op("Transpose", x, perm=_order(len(x.shape), dims), shape=g.result_types[0].shape)
+
+
+def merged(shape: tuple[int, ...], order: list[int]) -> tuple[tuple[int, ...], Order]:
+    """The same transposition with as few axes as possible: (shape, order).
+
+    Axes of one element go, and axes that stay neighbours become one.
+
+    >>> merged((2, 1, 3, 5), [3, 0, 1, 2])
+    ((6, 5), (1, 0))
+    """
+    runs: list[list[int]] = []
+    kept = [axis for axis in order if shape[axis] != 1]
+    position = {axis: i for i, axis in enumerate(sorted(kept))}
+    for axis in kept:
+        if runs and position[runs[-1][-1]] + 1 == position[axis]:
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    by_source = sorted(runs)
+    extents = tuple(int(np.prod([shape[axis] for axis in run])) for run in by_source)
+    return extents, tuple(by_source.index(run) for run in runs)
+
+
+@permute.tflite()
+def permute_tflite(g, x, dims):
+    order = _order(len(x.shape), dims)
+    shape, short = merged(x.shape, order)
+    if len(short) < 2:
+        return tflite.reshaped(g, x, g.result_types[0].shape)
+    if len(order) <= TFLITE_RANK:
+        return tflite.transposed(g, x, order)
+    moved = tflite.transposed(g, tflite.reshaped(g, x, shape), short)
+    return tflite.reshaped(g, moved, g.result_types[0].shape)
+
+
+@dataclass(frozen=True)
+class Swap:
+    """Neighbouring blocks of axes [first, middle) and [middle, end) change places."""
+
+    first: int
+    middle: int
+    end: int
+
+    def of(self, items: Order) -> Order:
+        return (
+            items[: self.first]
+            + items[self.middle : self.end]
+            + items[self.first : self.middle]
+            + items[self.end :]
+        )
+
+    def slices(self, extents: Order) -> int:
+        """Slices that the swap takes: one for each index of the smaller block."""
+        return min(_size(extents[self.first : self.middle]), _size(extents[self.middle : self.end]))
+
+
+def _size(extents: Order) -> int:
+    return int(np.prod(extents, dtype=np.int64))
+
+
+def cheapest_swaps(shape: tuple[int, ...], order: Order) -> tuple[int, list[Swap]]:
+    """The swaps that bring axes of ``shape`` into ``order`` with the fewest slices, and these.
+
+    >>> cheapest_swaps((2, 3, 5), (0, 2, 1))
+    (3, [Swap(first=1, middle=2, end=3)])
+    """
+    start = tuple(range(len(order)))
+    queue: list[tuple[int, int, Order]] = [(0, 0, start)]
+    best: dict[Order, tuple[int, list[Swap]]] = {start: (0, [])}
+    while queue:
+        cost, _, axes = heapq.heappop(queue)
+        if axes == order:
+            break
+        if cost > best[axes][0]:
+            continue
+        for swap in _swaps(len(order)):
+            following = swap.of(axes)
+            total = cost + swap.slices(tuple(shape[axis] for axis in axes))
+            if following not in best or total < best[following][0]:
+                best[following] = total, [*best[axes][1], swap]
+                heapq.heappush(queue, (total, len(best), following))
+    return best[order]
+
+
+def _swaps(rank: int) -> Iterator[Swap]:
+    for first in range(rank):
+        for middle in range(first + 1, rank):
+            for end in range(middle + 1, rank + 1):
+                yield Swap(first, middle, end)
+
+
+@permute.caffe()  # Permute is a fork's: slices of one block, joined behind or before the other
+def permute_caffe(g, x, dims):
+    shape, order = merged(x.shape, _order(len(x.shape), dims))
+    if len(order) > 6:
+        g.refuse(f"Caffe (BVLC) has no Permute layer, and this transpose moves {len(order)} axes")
+    count, swaps = cheapest_swaps(shape, order)
+    if count > MOST_CAFFE_SLICES:
+        g.refuse(
+            f"Caffe (BVLC) has no Permute layer, and this transpose would take {count} slices",
+            "replace the transpose in the model, or move it behind the output",
+        )
+    extents: Order = shape
+    for swap in swaps:
+        x = _swapped(g, x, extents, swap)
+        extents = swap.of(extents)
+    return caffe.reshaped(g, x, g.result_types[0].shape)
+
+
+def _swapped(g: Any, x: Any, extents: Order, swap: Swap) -> Any:
+    """``x``, viewed with axes ``extents``, after one swap: [outer, back, front, inner]."""
+    blocks = (
+        extents[: swap.first],
+        extents[swap.first : swap.middle],
+        extents[swap.middle : swap.end],
+        extents[swap.end :],
+    )
+    outer, front, back, inner = (_size(block) for block in blocks)
+    x = caffe.reshaped(g, x, (outer, front, back, inner))
+    if front <= back:
+        parts, shape, axis = caffe.cut(g, x, 1, range(1, front)), (outer, back, 1, inner), 2
+    else:
+        parts, shape, axis = caffe.cut(g, x, 2, range(1, back)), (outer, 1, front, inner), 1
+    parts = [caffe.reshaped(g, part, shape) for part in parts]
+    return g.op("Concat", *parts, axis=axis, shape=(outer, back, front, inner))

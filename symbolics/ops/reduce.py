@@ -1,0 +1,163 @@
+"""Reductions over axes: mean, sum, amax, amin. Without ``dim``, or with an empty one, over all axes.
+
+The result has the element type of ``x``: ATen widens sums of integers, and sources say so with a cast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..idioms import caffe
+from ..layouts import SOURCE, LayoutRule, any_with
+from ..op import FLOATS, NUMBERS, Op, Tensor, boolean, integers
+from ..results import normalized_axis
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Row:
+    """One op: its kernel and dtypes, ONNX's operator and the opset in which its axes became an input."""
+
+    kernel: Callable[..., Array]
+    dtypes: tuple[str, ...]
+    onnx: str
+    onnx_axes_input: int
+    tflite: str
+
+
+TABLE = {
+    "mean": Row(np.mean, FLOATS, "ReduceMean", 18, "MEAN"),
+    "sum": Row(np.sum, NUMBERS, "ReduceSum", 13, "SUM"),
+    "amax": Row(np.max, NUMBERS, "ReduceMax", 18, "REDUCE_MAX"),
+    "amin": Row(np.min, NUMBERS, "ReduceMin", 18, "REDUCE_MIN"),
+}
+
+
+def _axes(rank: int, dim: list[int] | None) -> list[int]:
+    """The reduced axes from the front, in order."""
+    if not dim:
+        return list(range(rank))
+    axes = sorted(normalized_axis(axis, rank) for axis in dim)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"{dim} names an axis twice")
+    return axes
+
+
+def _result(x: TensorType, dim: list[int] | None, keepdim: bool) -> TensorType:
+    axes = _axes(x.rank, dim)
+    if keepdim:
+        return TensorType(x.dtype, tuple(1 if i in axes else extent for i, extent in enumerate(x.shape)))
+    return TensorType(x.dtype, tuple(extent for i, extent in enumerate(x.shape) if i not in axes))
+
+
+def _layout(x: TensorType, dim: list[int] | None, keepdim: bool) -> LayoutRule:
+    """Any order where channels-last leaves the axes that remain in their order."""
+    if x.rank != 4:
+        return SOURCE
+    axes = _axes(4, dim)
+    in_order = 1 in axes or {2, 3} <= set(axes)
+    return any_with(dim="axes") if keepdim or in_order else SOURCE
+
+
+def _op(name: str) -> Op:
+    row = TABLE[name]
+    op = Op(
+        f"aten::{name}",
+        args=[Tensor("x", row.dtypes), integers("dim", None), boolean("keepdim", False)],
+        result=_result,
+        layout=_layout,
+    )
+
+    @op.reference
+    def reduce_ref(x: Array, dim: list[int] | None, keepdim: bool) -> Array:
+        result = row.kernel(x, axis=tuple(_axes(x.ndim, dim)), keepdims=keepdim)
+        return np.asarray(result).astype(x.dtype)
+
+    @op.onnx(since=1)
+    def reduce_onnx1(g, x, dim, keepdim):
+        return g.op(row.onnx, x, axes=_onnx_axes(x, dim), keepdims=int(keepdim))
+
+    @op.onnx(since=row.onnx_axes_input)  # axes are an input
+    def reduce_onnx13(g, x, dim, keepdim):
+        axes = _onnx_axes(x, dim)
+        return g.op(row.onnx, x, None if axes is None else g.ints(axes), keepdims=int(keepdim))
+
+    @op.tflite()
+    def reduce_tflite(g, x, dim, keepdim):
+        return g.op(row.tflite, x, g.ints(_axes(len(x.shape), dim)), keep_dims=keepdim)
+
+    return op
+
+
+def _onnx_axes(x: Any, dim: list[int] | None) -> list[int] | None:
+    """None stands for all axes, also for those of a scalar."""
+    axes = _axes(len(x.shape), dim)
+    return axes if len(axes) < len(x.shape) else None
+
+
+REDUCE = {name: _op(name) for name in TABLE}
+OPS = list(REDUCE.values())
+
+
+def _pooled(g: Any, x: Any, dim: list[int] | None, method: str) -> Any:
+    """``x`` reduced by a Pooling layer over each run of neighbouring axes, then in the result's shape.
+
+    OpenCV has no Reduction layer, and BVLC's takes trailing axes alone.
+    """
+    target = g.result_types[0].shape
+    if not target:
+        g.refuse("a Caffe blob has at least one axis, and this result has none", "keep the reduced axes")
+    axes = [axis for axis in _axes(len(x.shape), dim) if x.shape[axis] != 1]
+    for first, end in _runs(axes):
+        shape = (*x.shape[:first], *[1] * (end - first), *x.shape[end:])
+        if len(x.shape) == 4 and (first, end) == (2, 4):
+            x = g.op("Pooling", x, pool=method, global_pooling=True, shape=shape)
+            continue
+        rows = caffe.as_rows(g, x, first, end)
+        extent, inner = rows.shape[2:]
+        x = caffe.pooled(g, rows, method, (extent, 1), (1, 1), (0, 0), (1, inner))
+        x = caffe.reshaped(g, x, shape)
+    return caffe.reshaped(g, x, target)
+
+
+def _runs(axes: list[int]) -> list[tuple[int, int]]:
+    """[first, end) of each run of neighbours.
+
+    >>> _runs([0, 2, 3])
+    [(0, 1), (2, 4)]
+    """
+    runs: list[tuple[int, int]] = []
+    for axis in axes:
+        if runs and runs[-1][1] == axis:
+            runs[-1] = (runs[-1][0], axis + 1)
+        else:
+            runs.append((axis, axis + 1))
+    return runs
+
+
+@REDUCE["mean"].caffe()
+def mean_caffe(g, x, dim, keepdim):
+    return _pooled(g, x, dim, "AVE")
+
+
+@REDUCE["sum"].caffe()
+def sum_caffe(g, x, dim, keepdim):
+    count = int(np.prod([x.shape[axis] for axis in _axes(len(x.shape), dim)]))
+    mean = _pooled(g, x, dim, "AVE")
+    return g.op("Power", mean, scale=float(count)) if count != 1 else mean
+
+
+@REDUCE["amax"].caffe()
+def amax_caffe(g, x, dim, keepdim):
+    return _pooled(g, x, dim, "MAX")
+
+
+@REDUCE["amin"].caffe()
+def amin_caffe(g, x, dim, keepdim):
+    return g.op("Power", _pooled(g, g.op("Power", x, scale=-1.0), dim, "MAX"), scale=-1.0)

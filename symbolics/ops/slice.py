@@ -1,0 +1,135 @@
+"""aten::slice and aten::select: parts of a tensor along one axis, at static positions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..idioms import caffe, tflite
+from ..layouts import SOURCE, LayoutRule, any_with
+from ..op import ANY_DTYPE, Op, Tensor, integer
+from ..results import around, normalized_axis
+
+Array = np.ndarray
+
+TFLITE_RANK = 5  # of SLICE and STRIDED_SLICE
+
+
+def _slice_result(x: TensorType, dim: int, start: int, end: int, step: int) -> TensorType:
+    axis = normalized_axis(dim, x.rank)
+    if not 0 <= start <= end <= x.shape[axis] or step < 1:
+        raise ValueError(f"{start}:{end}:{step} is no slice of axis {dim} of {x}")
+    return TensorType(x.dtype, (*x.shape[:axis], -((start - end) // step), *x.shape[axis + 1 :]))
+
+
+def _slice_layout(x: TensorType, dim: int, start: int, end: int, step: int) -> LayoutRule:
+    return any_with(dim="axis") if x.rank == 4 else SOURCE
+
+
+def _select_result(x: TensorType, dim: int, index: int) -> TensorType:
+    axis = normalized_axis(dim, x.rank)
+    if not 0 <= index < x.shape[axis]:
+        raise ValueError(f"{index} is no index of axis {dim} of {x}")
+    return TensorType(x.dtype, (*x.shape[:axis], *x.shape[axis + 1 :]))
+
+
+def _select_layout(x: TensorType, dim: int, index: int) -> LayoutRule:
+    """Any order where channels-last leaves the axes that remain in their order."""
+    return any_with(dim="axis") if x.rank == 4 and dim % 4 == 1 else SOURCE
+
+
+slice_ = Op(
+    "aten::slice",
+    args=[Tensor("x", ANY_DTYPE), integer("dim"), integer("start"), integer("end"), integer("step", 1)],
+    result=_slice_result,
+    layout=_slice_layout,
+)
+select = Op(
+    "aten::select",
+    args=[Tensor("x", ANY_DTYPE), integer("dim"), integer("index")],
+    result=_select_result,
+    layout=_select_layout,
+)
+OPS = [slice_, select]
+
+
+@slice_.reference
+def slice_ref(x: Array, dim: int, start: int, end: int, step: int) -> Array:
+    """The elements ``start``, ``start + step``, ... below ``end`` along ``dim``."""
+    return x.take(range(start, end, step), dim)
+
+
+@slice_.onnx(since=10)  # the bounds are inputs, with steps
+def slice_onnx10(g, x, dim, start, end, step):
+    return g.op("Slice", x, *(g.ints([value]) for value in (start, end, dim % len(x.shape), step)))
+
+
+@slice_.onnx(since=1)
+def slice_onnx1(g, x, dim, start, end, step):
+    axis = dim % len(x.shape)
+    if step != 1:
+        return g.op("Gather", x, g.ints(range(start, end, step)), axis=axis)
+    return g.op("Slice", x, axes=[axis], starts=[start], ends=[end])
+
+
+@slice_.tflite()
+def slice_tflite(g, x, dim, start, end, step):
+    x, axis = _low_rank(g, x, dim % len(x.shape))
+    begin, ends, strides = [0] * len(x.shape), list(x.shape), [1] * len(x.shape)
+    begin[axis], ends[axis], strides[axis] = start, end, step
+    shape = [-((low - high) // by) for low, high, by in zip(begin, ends, strides, strict=True)]
+    if step == 1:
+        part = g.op("SLICE", x, g.ints(begin), g.ints(shape), shape=shape)
+    else:
+        part = g.op("STRIDED_SLICE", x, g.ints(begin), g.ints(ends), g.ints(strides), shape=shape)
+    return tflite.reshaped(g, part, g.result_types[0].shape)
+
+
+def _low_rank(g: Any, x: Any, axis: int) -> tuple[Any, int]:
+    """``x`` in a rank that TFLite can slice, and where ``axis`` is then."""
+    if len(x.shape) <= TFLITE_RANK:
+        return x, axis
+    return tflite.reshaped(g, x, around(x.shape, axis, axis + 1)), 1
+
+
+@slice_.caffe()
+def slice_caffe(g, x, dim, start, end, step):
+    axis, result = dim % len(x.shape), g.result_types[0].shape
+    count = result[axis]
+    if count == 0:
+        g.refuse("a Caffe blob cannot be empty")
+    x = caffe.sliced(g, x, axis, start, start + (count - 1) * step + 1)
+    if step == 1 or count == 1:
+        return x
+    rows = caffe.as_rows(g, x, axis, axis + 1)  # windows of one element, with gaps between them
+    rows = caffe.pooled(g, rows, "MAX", (1, 1), (step, 1), (0, 0), (count, rows.shape[3]))
+    return caffe.reshaped(g, rows, result)
+
+
+@select.reference
+def select_ref(x: Array, dim: int, index: int) -> Array:
+    return np.asarray(x.take(index, dim))
+
+
+@select.onnx(since=1)
+def select_onnx1(g, x, dim, index):
+    return g.op("Gather", x, g.ints(index), axis=dim % len(x.shape))
+
+
+@select.tflite()
+def select_tflite(g, x, dim, index):
+    x, axis = _low_rank(g, x, dim % len(x.shape))
+    begin, size = [0] * len(x.shape), list(x.shape)
+    begin[axis], size[axis] = index, 1
+    part = g.op("SLICE", x, g.ints(begin), g.ints(size), shape=size)
+    return tflite.reshaped(g, part, g.result_types[0].shape)
+
+
+@select.caffe()
+def select_caffe(g, x, dim, index):
+    if len(x.shape) == 1:
+        g.refuse("a Caffe blob has at least one axis, and this result has none")
+    part = caffe.sliced(g, x, dim % len(x.shape), index, index + 1)
+    return caffe.reshaped(g, part, g.result_types[0].shape)
