@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import Refusal
 from ..ir.types import TensorType
 from ..source import Source
+from .element_types import onnx_refusal, tflite_refusal
 from .target_graph import Operator, TargetGraph, Value
 
 
@@ -47,8 +48,8 @@ class Builder:
         """Appends one operator and returns its output Value; a list of Values with ``shapes``.
 
         An intermediate result has by default the dtype of the first input and the shape to which the
-        inputs broadcast; say ``shape`` (or ``shapes`` for several outputs) and ``dtype`` where that is wrong. The
-        final result of a symbolic takes the declared type of the expression.
+        inputs broadcast; say ``shape`` (or ``shapes`` for several outputs) and ``dtype`` where that is
+        wrong. The final result of a symbolic takes the declared type of the expression.
         """
         present = [value for value in inputs if value is not None]
         element = np.dtype(dtype) if dtype is not None else present[0].dtype
@@ -127,12 +128,27 @@ class Builder:
 
 
 class OnnxBuilder(Builder):
+    def op(self, type: str, *inputs: Value | None, **options: Any) -> Any:
+        assert isinstance(self.graph.version, int)
+        if inputs and inputs[0] is not None:
+            refusal = onnx_refusal(type, inputs[0].dtype, self.graph.version)
+            if refusal:
+                self.refuse(*refusal)
+        return super().op(type, *inputs, **options)
+
     def identity(self, value: Value) -> Value:
         return self.op("Identity", value)
 
 
 class TfliteBuilder(Builder):
     index_dtype = np.dtype(np.int32)
+
+    def op(self, type: str, *inputs: Value | None, **options: Any) -> Any:
+        if inputs and inputs[0] is not None:
+            refusal = tflite_refusal(type, inputs[0].dtype)
+            if refusal:
+                self.refuse(*refusal)
+        return super().op(type, *inputs, **options)
 
     def identity(self, value: Value) -> Value:
         return self.op(
@@ -141,6 +157,19 @@ class TfliteBuilder(Builder):
 
 
 class CaffeBuilder(Builder):
+    def op(self, type: str, *inputs: Value | None, **options: Any) -> Any:
+        if type == "Power" and options.get("power", 1.0) == 1.0 and self._is_power(inputs[0]):
+            # OpenCV 4.14 fuses 3 (x ^ 2) to (3 x) ^ 2; a Split in between keeps them apart
+            inputs = (super().op("Split", inputs[0]), *inputs[1:])
+        return super().op(type, *inputs, **options)
+
+    def _is_power(self, value: Value | None) -> bool:
+        """Whether a Power layer with an exponent computes ``value``."""
+        for operator in reversed(self.graph.operators):
+            if any(output is value for output in operator.outputs):
+                return operator.type == "Power" and operator.attributes.get("power", 1.0) != 1.0
+        return False
+
     def identity(self, value: Value) -> Value:
         if value.is_constant:
             self.refuse("Caffe has no constant outputs")
