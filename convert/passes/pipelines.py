@@ -14,6 +14,7 @@ from .fold_constants import FoldConstants
 from .fuse_conv_bn import FuseConvBn
 from .fuse_views import FuseViews
 from .manager import Pass
+from .merge_reductions import MergeReductions
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ def pipeline(goal: Goal, catalogue: Mapping[str, Op]) -> list[Pass]:
         EliminateDeadCode(),
         FoldConstants(catalogue),
         FuseConvBn(),
+        MergeReductions(catalogue),
         Decompose(catalogue, goal.target, goal.version),
     ]
     clean: list[Pass] = [FoldConstants(catalogue), EliminateDeadCode()]
