@@ -122,6 +122,9 @@ def prepared(
     Decompose(catalogue(), target, version).run(graph)
     if target == "tflite":
         AlignRanks(catalogue()).run(graph)
+        for call in graph.exprs():
+            if isinstance(call, CallFunction) and call.function == "tm::relayout":
+                (call.output if call.kwargs["to"] == "nhwc" else call.inputs[0]).layout = "nhwc"
     return graph
 
 

@@ -1,0 +1,99 @@
+"""Sample arguments of every op, for the tests that are generated from the catalogue.
+
+Each op's first samples run on every target that has a rule for it, at every version. Ranges are
+those in which the op is finite; what an op's own test file tries is not repeated here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from tmconvert.symbolics.op import TARGETS
+
+from tests.ops.harness import Const, normal
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Arguments of one call, the targets that can express it, and from which opset on."""
+
+    args: list[Any]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    targets: tuple[str, ...] = TARGETS
+    onnx_since: int = 7
+
+    def suits(self, target: str, version: int) -> bool:
+        return target in self.targets and (target != "onnx" or version >= self.onnx_since)
+
+
+X = normal(0, 2, 3, 5, 7)
+POSITIVE = np.abs(X) + np.float32(0.25)
+CHANNELS = [Const(array) for array in (normal(1, 3), normal(2, 3), normal(3, 3), np.abs(normal(4, 3)) + 1)]
+
+BINARY = [Sample([X, POSITIVE[::-1].copy()]), Sample([X, Const(POSITIVE[:1, :, :1, :1])])]
+UNARY = [Sample([X]), Sample([normal(1, 2, 5)])]
+UNARY_POSITIVE = [Sample([POSITIVE]), Sample([POSITIVE[0, 0]])]
+REDUCTION = [
+    Sample([X], {"dim": [2, 3], "keepdim": True}),
+    Sample([X[0]], {"dim": [1]}, targets=("onnx", "tflite")),
+]
+ARG_REDUCTION = [Sample([X], {"dim": 1}), Sample([X], {"dim": 3, "keepdim": True})]
+
+SAMPLES: dict[str, list[Sample]] = {
+    "aten::conv2d": [
+        Sample([X, Const(normal(1, 4, 3, 3, 2)), Const(normal(2, 4))], {"stride": [2, 1], "padding": [1, 0]}),
+        Sample([X, Const(normal(1, 6, 1, 2, 3)), None], {"dilation": [1, 2], "groups": 3}),
+    ],
+    "aten::max_pool2d": [
+        Sample([X], {"kernel_size": [3, 2], "stride": [2, 1], "padding": [1, 0]}),
+        Sample([X], {"kernel_size": [2, 3], "stride": [1, 2], "dilation": [2, 1]}, ("onnx",), onnx_since=10),
+    ],
+    "aten::avg_pool2d": [
+        Sample([X], {"kernel_size": [3, 2], "stride": [2, 1]}),
+        Sample([X], {"kernel_size": [5, 7], "stride": [1, 1]}),
+    ],
+    "aten::batch_norm": [Sample([X, *CHANNELS]), Sample([X[:, :, 0, 0], None, None, *CHANNELS[2:]])],
+    "aten::linear": [
+        Sample([normal(0, 2, 5), Const(normal(1, 7, 5)), Const(normal(2, 7))]),
+        Sample([normal(0, 2, 3, 5), Const(normal(1, 7, 5)), None]),
+    ],
+    **{f"aten::{name}": BINARY for name in ("add", "sub", "mul", "div", "maximum", "minimum")},
+    "aten::floor_divide": [Sample([np.array([7, -7]), np.array([2, 2])])],
+    **{f"aten::{name}": UNARY for name in ("abs", "neg", "exp", "square", "floor", "ceil")},
+    **{f"aten::{name}": UNARY for name in ("sigmoid", "tanh", "relu", "relu6")},
+    **{f"aten::{name}": UNARY_POSITIVE for name in ("log", "sqrt", "reciprocal", "rsqrt")},
+    "aten::clamp": [
+        Sample([X], {"min": -0.5, "max": 1}),
+        Sample([X], {"max": 0.5}),
+        Sample([X], {"min": -1}),
+    ],
+    "aten::softmax": [Sample([X], {"dim": 1}), Sample([X], {"dim": -1})],
+    **{f"aten::{name}": REDUCTION for name in ("mean", "sum", "amax", "amin")},
+    **{f"aten::{name}": ARG_REDUCTION for name in ("argmax", "argmin")},
+    "aten::reshape": [Sample([X], {"shape": [2, 105]}), Sample([X], {"shape": [3, 2, 35]})],
+    "aten::permute": [Sample([X], {"dims": [0, 2, 3, 1]}), Sample([X[0]], {"dims": [2, 0, 1]})],
+    "aten::cat": [
+        Sample([[X, normal(1, 2, 4, 5, 7)]], {"dim": 1}),
+        Sample([[X, X[:, :, :2], normal(1, 2, 3, 1, 7)]], {"dim": 2}),
+    ],
+    "aten::slice": [
+        Sample([X], {"dim": 2, "start": 1, "end": 4}),
+        Sample([X], {"dim": 3, "start": 1, "end": 7, "step": 3}, targets=("onnx", "tflite")),
+    ],
+    "aten::select": [Sample([X], {"dim": 1, "index": 2}), Sample([X], {"dim": 3, "index": 0})],
+    "aten::pad": [
+        Sample([X], {"pad": [0, 0, 0, 1, 1, 2, 0, 3], "value": 0.5}),
+        Sample([X], {"pad": [0, 0, 0, 0, 1, 2, 0, 3], "mode": "reflect"}, targets=("onnx", "tflite")),
+    ],
+    "aten::to": [Sample([X], {"dtype": "int32"}), Sample([np.arange(6).reshape(2, 3)], {"dtype": "float32"})],
+    "tm::view": [
+        Sample([X], {"split": [2, 3, 5, 7], "index": [-1, 1, -1, -1], "order": [0, 2, 1], "shape": [14, 5]}),
+        Sample(
+            [normal(0, 2, 6, 5, 7)],
+            {"split": [2, 2, 3, 5, 7], "index": [-1] * 5, "order": [0, 2, 1, 3, 4], "shape": [2, 6, 5, 7]},
+        ),
+    ],
+    "tm::relayout": [Sample([X], {"to": "nhwc"}), Sample([X], {"to": "source"})],
+}

@@ -1,0 +1,165 @@
+"""The catalogue is complete, and each of its symbolics runs at every version it is valid for."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+import pytest
+from tmconvert.errors import InternalError
+from tmconvert.symbolics.op import TARGETS, Op, Tensor
+from tmconvert.symbolics.registry import Catalogue, catalogue
+from tmconvert.symbolics.results import same_as
+from tmconvert.targets import OLDEST_OPSET
+
+from tests.ops.harness import (
+    NEWEST_OPSET,
+    assert_decomposition_matches,
+    assert_target_matches,
+    assert_types_match,
+    reference,
+    refusal,
+    versions_of,
+)
+from tests.ops.samples import SAMPLES
+
+OPS = list(catalogue())
+OPSETS = range(OLDEST_OPSET, NEWEST_OPSET + 1)
+
+# (op, target, version) of every rule at every version
+RULES = [
+    (name, target, version)
+    for name in OPS
+    for target in TARGETS
+    for version in versions_of(target, name, OPSETS)
+]
+
+NAME = re.compile(r"^\w+?_(?P<target>onnx|tflite|caffe)\d*$")
+
+
+def an_op(name: str = "aten::twice") -> Op:
+    return Op(name, args=[Tensor("x")], result=same_as("x"))
+
+
+def test_every_op_has_samples() -> None:
+    assert sorted(set(OPS) - set(SAMPLES)) == [], "add them to tests/ops/samples.py"
+    assert sorted(set(SAMPLES) - set(OPS)) == []
+
+
+def test_every_op_has_a_rule_or_a_reason_for_every_target() -> None:
+    assert catalogue().incomplete() == []
+
+
+def test_incomplete_names_what_is_missing() -> None:
+    op = an_op()
+    op.onnx(since=7)(lambda g, x: x)
+    op.unsupported("caffe", "it has no such layer")
+    assert Catalogue([op]).incomplete() == [("aten::twice", "tflite")]
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_every_target_has_a_rule_or_a_reason_and_not_both(name: str) -> None:
+    op = catalogue()[name]
+    assert op.kernel is not None
+    for target in TARGETS:
+        assert not (op.symbolics.get(target) and target in op.reasons)
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_symbolics_take_the_arguments_of_the_signature_by_name(name: str) -> None:
+    op = catalogue()[name]
+    names = [argument.name for argument in op.args]
+    assert list(inspect.signature(op.kernel).parameters) == names
+    functions = [function for known in op.symbolics.values() for function in known.values()]
+    for function in [*functions, *filter(None, [op.decomposition])]:
+        parameters = inspect.signature(function).parameters.values()
+        if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
+            continue  # shared by ops of one table
+        required = [each.name for each in parameters if each.default is inspect.Parameter.empty]
+        assert required == ["g", *names], function.__name__
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_names_of_symbolics_tell_the_target(name: str) -> None:
+    for target, known in catalogue()[name].symbolics.items():
+        for function in known.values():
+            parts = NAME.match(function.__name__)
+            assert function.__name__ == "<lambda>" or (parts and parts["target"] == target)
+
+
+@pytest.mark.parametrize(("name", "target", "version"), RULES, ids=["-".join(map(str, row)) for row in RULES])
+def test_rule(name: str, target: str, version: int) -> None:
+    samples = [sample for sample in SAMPLES[name] if sample.suits(target, version)]
+    for sample in samples:
+        expected = reference(name, sample.args, sample.attributes)
+        assert_target_matches(target, version, name, sample.args, sample.attributes, expected)
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_types_and_decomposition(name: str) -> None:
+    for sample in SAMPLES[name]:
+        expected = reference(name, sample.args, sample.attributes)
+        assert_types_match(name, sample.args, sample.attributes, expected)
+        assert_decomposition_matches(name, sample.args, sample.attributes, expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [(name, target) for name in OPS for target in catalogue()[name].reasons],
+    ids=lambda value: value,
+)
+def test_reasons_are_reported(name: str, target: str) -> None:
+    sample = SAMPLES[name][0]
+    reason = catalogue()[name].reasons[target]
+    assert (
+        refusal(target, name, sample.args, sample.attributes) == f"{target} cannot express {name}: {reason}"
+    )
+
+
+def test_every_target_runs_a_sample_of_every_rule() -> None:
+    untried = [
+        (name, target)
+        for name, target, version in RULES
+        if not any(sample.suits(target, version) for sample in SAMPLES[name])
+    ]
+    assert untried == []
+
+
+def test_lookup_takes_the_largest_since_not_above_the_version() -> None:
+    op = an_op()
+
+    def twice_onnx7(g: Any, x: Any) -> Any: ...
+    def twice_onnx11(g: Any, x: Any) -> Any: ...
+
+    op.onnx(since=7)(twice_onnx7)
+    op.onnx(since=11)(twice_onnx11)
+    found = {version: op.lookup("onnx", version) for version in (6, 7, 10, 11, 26)}
+    assert found == {6: None, 7: twice_onnx7, 10: twice_onnx7, 11: twice_onnx11, 26: twice_onnx11}
+    assert op.lookup("caffe", 0) is None
+    assert op.lowest_version("onnx") == 7
+
+
+def test_a_second_symbolic_of_one_version_names_both() -> None:
+    op = an_op()
+
+    def twice_onnx7(g: Any, x: Any) -> Any: ...
+    def also_onnx7(g: Any, x: Any) -> Any: ...
+
+    op.onnx(since=7)(twice_onnx7)
+    with pytest.raises(InternalError) as caught:
+        op.onnx(since=7)(also_onnx7)
+    assert str(caught.value) == (
+        "error[TM3005]: aten::twice has two symbolics for onnx 7: twice_onnx7 and also_onnx7"
+    )
+
+
+def test_a_second_op_of_one_name_is_refused() -> None:
+    with pytest.raises(InternalError) as caught:
+        Catalogue([an_op(), an_op()])
+    assert str(caught.value) == "error[TM3005]: aten::twice is registered twice"
+
+
+def test_the_catalogue_is_frozen() -> None:
+    with pytest.raises(TypeError):
+        catalogue()["aten::twice"] = an_op()  # type: ignore[index]
