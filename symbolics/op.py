@@ -240,7 +240,9 @@ class Op:
         if self.kernel is None:
             raise InternalError("TM3006", f"{self.name} has no reference kernel")
         with np.errstate(all="ignore"):
-            return self.kernel(**arguments)
+            result = self.kernel(**arguments)
+        # NumPy gives scalars for arrays of rank 0
+        return [np.asarray(item) for item in result] if isinstance(result, list) else np.asarray(result)
 
     def layout_rule(self, types: Sequence[Any], attributes: Mapping[str, Any]) -> LayoutRule:
         if isinstance(self.layout, LayoutRule):

@@ -110,6 +110,9 @@ class Builder:
         """A computed copy, for an output that would share its value with something else."""
         raise NotImplementedError
 
+    def finish(self) -> None:
+        """Called once, behind the last expression."""
+
     def _operator_name(self, type: str) -> str:
         scope = self.source.scope.replace(".", "/") if self.source and self.source.scope else ""
         base = f"/{scope}/{self.name}/{type}" if scope else f"/{self.name}/{type}"
@@ -174,6 +177,11 @@ class CaffeBuilder(Builder):
         if value.is_constant:
             self.refuse("Caffe has no constant outputs")
         return self.op("Power", value, power=1.0, scale=1.0, shift=0.0)
+
+    def finish(self) -> None:
+        """Calls each layer by its first top: users and runtimes look results up by either."""
+        for operator in self.graph.operators:
+            operator.name = operator.outputs[0].name
 
 
 BUILDERS: dict[str, type[Builder]] = {"onnx": OnnxBuilder, "tflite": TfliteBuilder, "caffe": CaffeBuilder}

@@ -55,6 +55,7 @@ class _Lowerer:
                 assert isinstance(expr, CallFunction)
                 self._call(expr)
         self._outputs()
+        self.builder.finish()
         self.lowering.graph.input_names = [node.name for node in self.source_graph.inputs]
         self.lowering.graph.output_names = [value.name for value in self.lowering.graph.outputs]
         return self.lowering

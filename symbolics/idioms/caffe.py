@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -53,15 +54,23 @@ def scaled(g: Builder, x: Value, gamma: np.ndarray | None, beta: np.ndarray | No
         for value in (gamma, beta)
         if value is not None
     ]
-    return g.op(
-        "Scale",
-        x,
-        *(g.const(np.ascontiguousarray(blob)) for blob in blobs),
-        axis=first,
-        num_axes=end - first,
-        bias_term=len(blobs) == 2,
-        shape=x.shape,
+    # OpenCV folds any Scale behind a convolution into it as if it were per channel: such a Scale gets
+    # the covered axes as axis 1 of a reshaped blob, which it leaves alone.
+    per_channel = (first, end) == (1, 2)
+    flat = (
+        x
+        if per_channel
+        else reshaped(g, x, [math.prod(x.shape[:first]), math.prod(block), math.prod(x.shape[end:])])
     )
+    result = g.op(
+        "Scale",
+        flat,
+        *(g.const(np.ascontiguousarray(blob).reshape(-1)) for blob in blobs),
+        axis=1,
+        bias_term=len(blobs) == 2,
+        shape=flat.shape,
+    )
+    return reshaped(g, result, x.shape)
 
 
 def multiplied(g: Builder, x: Value, factor: Value) -> Value:
@@ -110,14 +119,18 @@ def pooled(
 ) -> Value:
     """Pooling of ``x`` [N, C, H, W] to ``outputs`` [H', W'].
 
-    Caffe rounds the number of windows up, and drops the last one if it starts behind the end and
-    there is padding. No window depends on how many follow, so those too many are cut off.
+    Caffe rounds the number of windows up, and drops the last one if it starts in the padding behind
+    the end. No window depends on how many follow, so those too many are cut off.
     """
     made = []
     for i in (0, 1):
         extent = x.shape[2 + i]
         count = -(-(extent + 2 * padding[i] - kernel[i]) // stride[i]) + 1
-        made.append(count - 1 if any(padding) and (count - 1) * stride[i] >= extent + padding[i] else count)
+        if (count - 1) * stride[i] >= extent + padding[i]:
+            count -= 1
+            if not padding[i]:  # BVLC keeps the window unless the other axis has padding, OpenCV always
+                x = sliced(g, x, 2 + i, 0, (count - 1) * stride[i] + kernel[i])
+        made.append(count)
     result = g.op(
         "Pooling",
         x,
