@@ -19,6 +19,14 @@ def same_as(name: str) -> Callable[..., TensorType]:
     return rule
 
 
+def fits(value: int | float, dtype: np.dtype) -> bool:
+    """Whether a tensor of ``dtype`` can hold ``value``; a float tensor holds it rounded."""
+    if dtype.kind == "f":
+        return True
+    limits = np.iinfo(dtype)
+    return float(value).is_integer() and limits.min <= value <= limits.max
+
+
 def broadcast(*names: str, dtype: str | None = None) -> Callable[..., TensorType]:
     """Equal dtypes, shapes broadcast as in NumPy; ``dtype`` overrides the element type of the result."""
 

@@ -18,7 +18,10 @@ _ONNX: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
     **dict.fromkeys(("Add", "Sub", "Mul", "Div"), ((7, _WIDE), (14, _ALL))),
     **dict.fromkeys(("Max", "Min"), ((1, _FLOATS), (12, _ALL))),
     "Clip": ((1, _FLOATS), (12, _ALL)),
+    **dict.fromkeys(("ReduceMax", "ReduceMin"), ((1, _WIDE), (12, (*_WIDE, "int8", "uint8")))),
     "Neg": ((6, (*_FLOATS, *_SIGNED)),),
+    "Pad": ((2, _FLOATS), (11, _ALL)),
+    "ReduceSum": ((1, _WIDE),),
     "Relu": ((1, _FLOATS), (14, (*_FLOATS, *_SIGNED))),
 }
 
@@ -26,9 +29,14 @@ _ONNX: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
 _FLOAT32 = (
     *("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"),
     *("RELU", "RELU6", "EXP", "LOG", "SQRT", "RSQRT", "LOGISTIC", "TANH", "FLOOR", "CEIL"),
+    *("RELU_N1_TO_1", "RELU_0_TO_1", "MAX_POOL_2D", "AVERAGE_POOL_2D", "MEAN"),
 )
+_NOT_FLOAT64 = ("CONCATENATION", "GATHER", "PAD", "PADV2", "SOFTMAX")
 _TFLITE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_FLOAT32, ("float32",)),
+    **dict.fromkeys(_NOT_FLOAT64, ("float16", "float32", *_SIGNED, "uint8", "bool")),
+    **dict.fromkeys(("ARG_MAX", "ARG_MIN"), ("float32", "int8", "int32", "uint8")),
+    **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN"), ("float32", *_SIGNED, "uint8")),
     "ABS": ("float32", "int16", "int32"),
     "ADD": ("float16", "float32", "int16", "int32", "int64"),
     "DIV": ("float32", "int32"),
@@ -36,6 +44,7 @@ _TFLITE: dict[str, tuple[str, ...]] = {
     "MINIMUM": ("float16", "float32", *_SIGNED, "uint8"),
     "MUL": ("float16", "float32", "int16", "int32", "int64"),
     "NEG": ("float16", "float32", *_SIGNED),
+    "SUM": ("float32", "int32", "int64"),
     "SUB": ("float32", "int32", "int64"),
 }
 

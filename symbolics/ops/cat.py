@@ -47,6 +47,8 @@ def cat_tflite(g, tensors, dim):
 
 @cat.caffe()
 def cat_caffe(g, tensors, dim):
+    if len(tensors) == 1:  # OpenCV gives back other memory
+        return tensors[0]
     for value in tensors:
         if value.is_constant:
             g.refuse(f"a Caffe Concat joins computed blobs, and one of these is the constant {value.name}")

@@ -9,6 +9,7 @@ import numpy as np
 from ...ir.types import TensorType
 from ..layouts import ANY
 from ..op import NUMBERS, Op, Tensor, number
+from ..results import fits
 
 Number = int | float
 
@@ -27,7 +28,7 @@ def _result(x: TensorType, min: Number | None, max: Number | None) -> TensorType
         raise ValueError("needs min or max")
     if any(np.isnan(bound) for bound in bounds):
         raise ValueError(f"the bounds {min} and {max} are not numbers")
-    if x.dtype.kind != "f" and any(bound != np.array(bound, x.dtype) for bound in bounds):
+    if not all(fits(bound, x.dtype) for bound in bounds):
         raise ValueError(f"the bounds {min} and {max} are not of the type of {x}")
     return x
 
@@ -47,31 +48,21 @@ def clamp_ref(x: np.ndarray, min: Number | None, max: Number | None) -> np.ndarr
     return x if max is None else np.minimum(x, np.array(max, x.dtype))
 
 
-@clamp.onnx(since=12)  # integers too
-def clamp_onnx12(g, x, min, max):
-    return g.op("Clip", x, *(None if bound is None else g.const(bound) for bound in (min, max)))
-
-
 @clamp.onnx(since=11)  # the bounds are inputs
 def clamp_onnx11(g, x, min, max):
-    _refuse_integers(g, x)
-    return clamp_onnx12(g, x, min, max)
+    return g.op("Clip", x, *(None if bound is None else g.const(bound) for bound in (min, max)))
 
 
 @clamp.onnx(since=6)  # the bounds are attributes
 def clamp_onnx6(g, x, min, max):
-    _refuse_integers(g, x)
+    if None not in (min, max) and min > max:  # not allowed here
+        min = max
     return g.op("Clip", x, min=min, max=max)
-
-
-def _refuse_integers(g: Any, x: Any) -> None:
-    if x.dtype.kind != "f":
-        g.refuse("ONNX Clip takes integers since opset 12", "use --opset 12 or later")
 
 
 @clamp.tflite()
 def clamp_tflite(g, x, min, max):
-    if x.dtype.kind == "f" and (min, max) in TFLITE_ACTIVATIONS:
+    if x.dtype == np.float32 and (min, max) in TFLITE_ACTIVATIONS:
         return g.op(TFLITE_ACTIVATIONS[min, max], x)
     if min is not None:
         x = g.op("MAXIMUM", x, g.const(min))

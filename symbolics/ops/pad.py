@@ -10,6 +10,7 @@ from ...ir.types import TensorType
 from ..idioms import caffe
 from ..layouts import SOURCE, LayoutRule, any_with
 from ..op import NUMBERS, Op, Tensor, choice, integers, number
+from ..results import fits
 
 Array = np.ndarray
 Number = int | float
@@ -34,7 +35,7 @@ def _result(x: TensorType, pad: list[int], mode: str, value: Number) -> TensorTy
         if min(before, 0) + min(after, 0) + extent < 0:
             raise ValueError(f"cannot cut {-before} and {-after} of {extent} elements")
         shape.append(before + extent + after)
-    if x.dtype.kind != "f" and value != np.array(value, x.dtype):
+    if not fits(value, x.dtype):
         raise ValueError(f"the value {value} is not of the type of {x}")
     return TensorType(x.dtype, tuple(shape))
 
@@ -79,8 +80,6 @@ def pad_onnx11(g, x, pad, mode, value):
 
 @pad.onnx(since=2)
 def pad_onnx2(g, x, pad, mode, value):
-    if x.dtype.kind != "f":
-        g.refuse("ONNX Pad takes integers since opset 11", "use --opset 11 or later")
     return g.op("Pad", x, pads=pad[::2] + pad[1::2], mode=NUMPY_MODES[mode], value=float(value))
 
 
