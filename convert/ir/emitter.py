@@ -23,6 +23,9 @@ from .types import TensorType
 # Shape arithmetic and other small integer constants are folded as they are emitted, so that
 # adapters see plain numbers; weights wait for the pass.
 FOLD_ELEMENTS = 4096
+# No machine holds a tensor of so many elements. Extents may come from a damaged file; 64 bits are
+# enough to count up to here and a little further.
+MAX_ELEMENTS = 1 << 48
 
 
 class OpDefinition(Protocol):
@@ -33,6 +36,8 @@ class OpDefinition(Protocol):
     def bind(self, args: Any, attributes: Any) -> tuple[tuple[Any, ...], dict[str, Any]]: ...
 
     def infer(self, types: Any, attributes: Any) -> list[TensorType]: ...
+
+    def by_name(self, tensors: Any, attributes: Any) -> dict[str, Any]: ...
 
     def evaluate(self, arrays: Any, attributes: Any) -> Any: ...
 
@@ -62,7 +67,8 @@ class EagerEmitter:
 
     def call(self, op: str, *args: Any, **attributes: Any) -> Any:
         definition = self.catalogue[op]
-        return definition.evaluate(*definition.bind(args, attributes))
+        result = definition.evaluate(*definition.bind(args, attributes))
+        return map_leaves(np.asarray, result)  # NumPy turns results of rank 0 into scalars
 
     def constant(self, value: Any, dtype: Any = None) -> np.ndarray:
         return np.asarray(value, dtype)
@@ -106,7 +112,11 @@ class GraphEmitter:
         tensors, bound = definition.bind(args, attributes)
         types = map_leaves(lambda leaf: self.type(leaf) if leaf is not None else None, list(tensors))
         results = definition.infer(types, bound)
-        if _is_small(types, results):
+        for type_ in results:
+            if type_.size > MAX_ELEMENTS:
+                raise GraphError("TM3004", f"{op} would give {type_}, more than any machine can hold")
+        # padding makes kernels allocate more than what goes in and comes out
+        if _is_small(types, results) and not any(bound.get("padding") or ()):
             known = map_leaves(lambda leaf: None if leaf is None else self._folded(leaf), list(tensors))
             if not any(leaf is _UNKNOWN for leaf in _flat(known)):
                 return map_leaves(self.constant, definition.evaluate(known, bound))
@@ -123,7 +133,9 @@ class GraphEmitter:
 
     def parameter(self, array: np.ndarray, name: str) -> TensorNode:
         if id(array) not in self._parameters:
-            self._parameters[id(array)] = self._constant(array, re.sub(r"\W", "_", name), name)
+            self._parameters[id(array)] = self._constant(
+                array, re.sub(r"\W", "_", name, flags=re.ASCII), name
+            )
         return self._parameters[id(array)]
 
     def _constant(self, array: np.ndarray, base: str, name: str | None) -> TensorNode:

@@ -16,6 +16,9 @@ from .tree import map_leaves
 
 # A file of a few kilobytes can name calls of calls of calls: 2**n expressions once they are in line.
 MAX_EXPRESSIONS = 200_000
+MAX_CALLS = 200_000
+MAX_CALL_DEPTH = 200
+MAX_NAME = 500  # a path of modules deeper than that loses its front
 
 
 def flatten_module(module: TracedModule) -> TracedModule:
@@ -41,6 +44,7 @@ class _Call:
     scope: str = ""
     prefix: str = ""
     caller: _Call | None = None
+    depth: int = 0
     mapped: dict[Node, Node] = field(default_factory=dict)
     names: dict[Node, str] = field(default_factory=dict)
 
@@ -58,6 +62,7 @@ class _Flattener:
     def __init__(self, top: TracedModule) -> None:
         self.top = top
         self.flat = InternalGraph()
+        self.calls = 0
         self.paths: dict[Node, str] = {}  # module nodes of the flat graph -> dotted path from the top
 
     def run(self, graph: InternalGraph) -> InternalGraph:
@@ -83,7 +88,7 @@ class _Flattener:
         """The traced module that ``expr`` calls, or None for anything else."""
         if not isinstance(expr, CallMethod) or expr.method != "__call__":
             return None
-        node = call.mapped[expr.args[0]]
+        node = call.map(expr.args[0])
         if not isinstance(node, ModuleNode) or node.owner is None or node.owner.graph is None:
             return None
         return node.owner
@@ -104,9 +109,14 @@ class _Flattener:
                 source=self._source(caller, expr),
                 notes=[("help", "a recursive module has no finite flat graph; unroll the recursion")],
             )
+        self.calls += 1
+        if self.calls > MAX_CALLS or caller.depth >= MAX_CALL_DEPTH:
+            raise UnsupportedError(
+                "TM2008", f"the calls of modules are more than {MAX_CALLS}, or nested {MAX_CALL_DEPTH} deep"
+            )
         path = self.paths.get(caller.mapped[expr.args[0]], "")
         prefix = _identifier(caller.prefix, expr.args[0].name)
-        call = _Call(graph, callee, path, prefix, caller)
+        call = _Call(graph, callee, path, prefix, caller, caller.depth + 1)
         call.mapped = {
             formal: caller.mapped[actual] for formal, actual in zip(graph.inputs, expr.inputs, strict=True)
         }
@@ -172,4 +182,4 @@ def _twin(node: Node, name: str) -> Node:
 def _identifier(prefix: str, name: str) -> str:
     """A node name that is valid in the text form: path parts joined by underscores."""
     clean = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return f"{prefix}_{clean}" if prefix else clean or "v"
+    return f"{prefix}_{clean}"[-MAX_NAME:] if prefix else clean[-MAX_NAME:] or "v"

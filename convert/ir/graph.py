@@ -90,6 +90,8 @@ class InternalGraph:
         """Gives ``node`` exactly this name. Raises GraphError when another node has it."""
         if node.name == name:
             return
+        if not name or node.expr is None or node.expr.graph is not self:
+            raise GraphError("TM3003", f"cannot call {node} of graph {self.name!r} {name!r}")
         if self._names.get(name) is not None:
             raise GraphError("TM3003", f"the name {name!r} is already in use in graph {self.name!r}")
         self._names.pop(node.name, None)
@@ -100,6 +102,7 @@ class InternalGraph:
 
     def add_input(self, node: Node, name: str | None = None, **common: Any) -> Node:
         """Appends a formal input."""
+        self._check_names([node])
         expr = Input(name or node.name, result=node, **common)
         expr.graph = self
         self._register(node)
@@ -112,6 +115,7 @@ class InternalGraph:
             raise GraphError("TM3002", f"{expr!r} already belongs to a graph")
         if before is not None and before.graph is not self:
             raise GraphError("TM3002", f"{before!r} is not in graph {self.name!r}")
+        self._check_names(expr.outputs)
         previous = self._last if before is None else before.previous
         expr.graph, expr.previous, expr.next = self, previous, before
         if previous is None:
@@ -130,11 +134,10 @@ class InternalGraph:
 
     def remove(self, expr: Expr) -> None:
         """Takes ``expr`` out. Raises GraphError while one of its outputs is still used."""
+        self._check_member(expr)
         for node in expr.outputs:
             if self.use_count(node):
                 raise GraphError("TM3002", f"cannot remove {expr!r}: {node} is still used")
-        if expr.graph is not self:
-            raise GraphError("TM3002", f"{expr!r} is not in graph {self.name!r}")
         if expr.previous is None:
             self._first = expr.next
         else:
@@ -151,6 +154,7 @@ class InternalGraph:
 
     def set_arguments(self, expr: Expr, args: tuple[Tree, ...], kwargs: dict[str, Tree]) -> None:
         """Gives ``expr`` other arguments."""
+        self._check_member(expr)
         self._unlink(expr)
         expr.args, expr.kwargs = args, kwargs
         self._link(expr)
@@ -200,11 +204,19 @@ class InternalGraph:
     # ---- links
 
     def _register(self, node: Node) -> None:
-        if not node.name:
-            return
-        if self._names.get(node.name) is not None:
-            raise GraphError("TM3003", f"two nodes of graph {self.name!r} are called {node.name!r}")
-        self._names[node.name] = node
+        if node.name:
+            self._names[node.name] = node
+
+    def _check_names(self, nodes: list[Node]) -> None:
+        """Raises GraphError, before anything has changed, where a name is in use."""
+        names = [node.name for node in nodes if node.name]
+        for place, name in enumerate(names):
+            if self._names.get(name) is not None or name in names[:place]:
+                raise GraphError("TM3003", f"two nodes of graph {self.name!r} are called {name!r}")
+
+    def _check_member(self, expr: Expr) -> None:
+        if expr.graph is not self or isinstance(expr, Input):
+            raise GraphError("TM3002", f"{expr!r} is not among the expressions of graph {self.name!r}")
 
     def _link(self, expr: Expr) -> None:
         for node in expr.inputs:

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UsageError
+from ..errors import UnsupportedError, UsageError
 from .expr import CallMethod, Constant, Expr, GetAttr
 from .graph import InternalGraph
 from .node import Node
 from .traced_module import Evaluate, TracedModule
-from .tree import leaves, map_leaves
+from .tree import map_leaves
+
+# Python itself ends at 1000 frames; a call takes a handful.
+MAX_CALL_DEPTH = 100
 
 
 class Interpreter:
@@ -25,6 +28,7 @@ class Interpreter:
     def __init__(self, graph: InternalGraph, evaluate: Evaluate) -> None:
         self.graph = graph
         self.evaluate = evaluate
+        self.depth = 0
 
     def run(self, inputs: Sequence[Any]) -> Any:
         """Values of the result, in its structure. ``inputs`` match ``graph.inputs``."""
@@ -39,10 +43,12 @@ class Interpreter:
         for expr in self.graph.exprs():
             result = self.run_expr(expr, values)
             _bind(expr.result, result, values)
+            del result
             for node in expr.outputs:
                 remaining[node] = self.graph.use_count(node)
             for node in expr.inputs:
                 remaining[node] -= 1
+            for node in (*expr.inputs, *expr.outputs):
                 if not remaining[node]:
                     values.pop(node, None)
         return map_leaves(lambda leaf: values[leaf] if isinstance(leaf, Node) else leaf, self.graph.result)
@@ -59,19 +65,38 @@ class Interpreter:
             return values[expr.args[0]].get(expr.name)
         args, kwargs = map_leaves(value, expr.args), map_leaves(value, expr.kwargs)
         if isinstance(expr, CallMethod) and isinstance(args[0], TracedModule):
-            graph = args[0].graph_for(args, kwargs)
+            graph = args[0].graph_for(expr.args, expr.kwargs)
             if graph is not None:
-                formal = [
-                    leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, (np.ndarray, TracedModule))
-                ]
-                return Interpreter(graph, self.evaluate).run(formal)
+                return self.run_call(expr, graph, [values[node] for node in expr.inputs])
         return self.evaluate(expr, args, kwargs)
+
+    def run_call(self, expr: Expr, graph: InternalGraph, inputs: list[Any]) -> Any:
+        """The values of a call of a module that has a graph."""
+        if len(inputs) != len(graph.inputs) or len(graph.outputs) != len(expr.outputs):
+            raise UnsupportedError(
+                "TM2007",
+                f"{graph.name or 'a module'} was not traced for a call of this structure",
+                source=expr.source,
+                excerpt=repr(expr),
+            )
+        if self.depth >= MAX_CALL_DEPTH:
+            raise UnsupportedError(
+                "TM2006", f"modules call each other more than {MAX_CALL_DEPTH} deep", source=expr.source
+            )
+        callee = type(self)(graph, self.evaluate)
+        callee.depth = self.depth + 1
+        return callee.run(inputs)
 
 
 def run_module(module: TracedModule, inputs: Sequence[np.ndarray]) -> Any:
     """``module(*inputs)``."""
     if module.graph is None or module.vocabulary is None:
         raise UsageError("TM6004", f"{module!r} has no graph to run")
+    expected = len(module.graph.inputs) - 1
+    if len(inputs) != expected:
+        raise UsageError(
+            "TM6003", f"{module.name or 'the model'} takes {expected} inputs, {len(inputs)} were given"
+        )
     return Interpreter(module.graph, module.vocabulary.evaluate).run([module, *map(np.asarray, inputs)])
 
 

@@ -21,14 +21,16 @@ _TOKEN = re.compile(
     r"""\s*(?:
         (?P<string>"(?:[^"\\]|\\.)*")
       | (?P<value>%[A-Za-z_0-9.]+)
-      | (?P<number>-?(?:inf|nan)\b|-?\d+(?:\.\d*)?(?:e[+-]?\d+)?)
+      | (?P<number>-?(?:inf|nan)\b|-?[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?)
       | (?P<name>[A-Za-z_][\w.]*(?:::[A-Za-z_]\w*)?)
       | (?P<mark>->|[()\[\]{}=:,?])
     )""",
     re.VERBOSE,
 )
+_INTEGER = re.compile(r"-?[0-9]+")
 _WORDS = {"none": None, "true": True, "false": False, "inf": float("inf"), "nan": float("nan")}
 MAX_DEPTH = 50
+MAX_DIGITS = 640  # of an integer: as many as any Python reads in
 
 
 def parse_graph(text: str, constants: Mapping[str, np.ndarray] | None = None) -> InternalGraph:
@@ -45,6 +47,7 @@ class _Parser:
         self.text = text
         self.constants = constants
         self.position = 0
+        self.start = 0  # of the token at hand
         self.nodes: dict[str, Node] = {}
         self.kind, self.token = "", ""
         self.advance()
@@ -56,12 +59,14 @@ class _Parser:
         previous = self.token
         match = _TOKEN.match(self.text, self.position)
         if match is None:
-            if self.text[self.position :].strip():
+            rest = self.text[self.position :].lstrip()
+            if rest:
+                self.start = len(self.text) - len(rest)
                 self.fail("unexpected character")
-            self.kind, self.token = "end", ""
+            self.kind, self.token, self.start = "end", "", len(self.text)
         else:
             self.kind = match.lastgroup or ""
-            self.token = match.group(self.kind)
+            self.token, self.start = match.group(self.kind), match.start(self.kind)
             self.position = match.end()
         return previous
 
@@ -77,31 +82,31 @@ class _Parser:
         return True
 
     def fail(self, message: str) -> NoReturn:
-        before = self.text[: self.position]
+        before = self.text[: self.start]
         line = before.count("\n") + 1
-        column = len(before) - (before.rfind("\n") + 1)
-        excerpt = self.text.splitlines()[line - 1] if self.text else ""
+        column = len(before) - before.rfind("\n")
+        excerpt = self.text.split("\n")[line - 1]
         raise LoadError("TM1101", f"graph text, line {line}, column {column}: {message}", excerpt=excerpt)
 
     # ---- grammar
 
     def graph(self) -> InternalGraph:
         self.expect("graph")
-        graph = InternalGraph(self.advance())
+        graph = InternalGraph(self.string() if self.kind == "string" else self.word("the name of the graph"))
         self.expect("(")
         while not self.accept(")"):
             self.input(graph)
             self.accept(",")
         self.expect("->")
-        result_position = self.position, self.kind, self.token
+        result_position = self.position, self.start, self.kind, self.token
         self.skip_result()
         self.expect("{")
         while not self.accept("}"):
             graph.insert(self.expr())
-        end = self.position, self.kind, self.token
-        self.position, self.kind, self.token = result_position
+        if self.kind != "end":
+            self.fail(f"expected the end, found {self.token!r}")
+        self.position, self.start, self.kind, self.token = result_position
         graph.set_result(self.tree())
-        self.position, self.kind, self.token = end
         return graph
 
     def input(self, graph: InternalGraph) -> None:
@@ -116,7 +121,7 @@ class _Parser:
         while self.accept(","):
             names.append(self.value_name())
         self.expect("=")
-        function = self.advance()
+        function = self.word("an op")
         args = self.arguments()
         attributes = self.attributes() if self.token == "{" else {}
         nodes = [self.new_node(name) for name in names]
@@ -124,6 +129,8 @@ class _Parser:
         self.types(nodes)
         source, made_by = self.place()
         result = nodes[0] if len(nodes) == 1 else tuple(nodes)
+        if function == "aten::constant" and len(nodes) > 1:
+            self.fail("a constant has one result")
         if function == "aten::constant":
             value = self.constant(attributes, nodes[0])
             return Constant(value, attributes.get("name"), result=result, source=source, made_by=made_by)
@@ -141,7 +148,7 @@ class _Parser:
         self.expect("{")
         attributes = {}
         while not self.accept("}"):
-            name = self.advance()
+            name = self.word("the name of an attribute")
             self.expect("=")
             attributes[name] = self.tree()
             self.accept(",")
@@ -158,12 +165,12 @@ class _Parser:
 
     def type_of(self, node: TensorNode) -> None:
         if not self.accept("?"):
+            if self.token not in DTYPES_BY_NAME:
+                self.fail(f"unknown element type {self.token!r}")
             name = self.advance()
-            if name not in DTYPES_BY_NAME:
-                self.fail(f"unknown element type {name!r}")
             shape = self.tree()
-            if not isinstance(shape, list) or not all(isinstance(extent, int) for extent in shape):
-                self.fail("a shape is a list of integers")
+            if not isinstance(shape, list) or not all(_is_count(extent) for extent in shape):
+                self.fail("a shape is a list of integers, none negative")
             node.type = TensorType(DTYPES_BY_NAME[name], tuple(shape))
         if self.token == "nhwc":
             node.layout = self.advance()
@@ -172,15 +179,18 @@ class _Parser:
 
     def qparams(self) -> QParams:
         fields = self.attributes()
-        low, high = fields["range"]
-        return QParams(
-            fields["dtype"],
-            tuple(map(float, fields["scale"])),
-            tuple(fields["zero_point"]),
-            low,
-            high,
-            fields["channel_axis"],
-        )
+        try:
+            low, high = fields["range"]
+            return QParams(
+                str(fields["dtype"]),
+                tuple(map(float, fields["scale"])),
+                tuple(map(int, fields["zero_point"])),
+                int(low),
+                int(high),
+                None if fields["channel_axis"] is None else int(fields["channel_axis"]),
+            )
+        except (KeyError, TypeError, ValueError, OverflowError):
+            self.fail("quantization has dtype, scale, zero_point, range and channel_axis")
 
     def place(self) -> tuple[Source | None, str | None]:
         source = made_by = None
@@ -188,9 +198,11 @@ class _Parser:
             self.expect("(")
             file, line, words = self.string(), None, []
             if self.accept(":"):
-                line = int(self.advance())
+                line = self.integer()
             while self.accept(","):
                 words.append(self.string())
+            if len(words) > 2:
+                self.fail("a location is a file, a line, a module path and a class")
             self.expect(")")
             source = Source(file, line, *words)
         if self.accept("by"):
@@ -201,16 +213,26 @@ class _Parser:
 
     def constant(self, attributes: dict[str, Any], node: TensorNode) -> np.ndarray:
         if "value" in attributes:
-            try:
-                return np.array(attributes["value"], node.type.dtype).reshape(node.type.shape)
-            except ValueError as error:
-                self.fail(str(error))
-        value = self.constants.get(attributes.get("digest", ""))
+            return self.inline_constant(attributes["value"], node)
+        key = attributes.get("digest")
+        value = self.constants.get(key) if isinstance(key, str) else None
         if value is None:
-            self.fail(f"no constant with digest {attributes.get('digest')!r} was given")
-        if digest(value) != attributes["digest"] or value.shape != node.shape:
-            self.fail(f"the constant given for {attributes['digest']!r} is another one")
+            self.fail(f"no constant with digest {key!r} was given")
+        if digest(value) != key or value.shape != node.shape:
+            self.fail(f"the constant given for {key!r} is another one")
         return value
+
+    def inline_constant(self, items: Any, node: TensorNode) -> np.ndarray:
+        if node.dtype is None or node.shape is None:
+            self.fail("a constant has a type")
+        kinds = {"f": (int, float), "b": (bool,)}.get(node.dtype.kind, (int,))
+        if not isinstance(items, list) or not all(type(item) in kinds for item in items):
+            self.fail(f"the values of a constant are a list of {node.dtype.name}")
+        try:
+            with np.errstate(all="ignore"):
+                return np.array(items, node.dtype).reshape(node.shape)
+        except (ValueError, OverflowError) as error:
+            self.fail(str(error))
 
     # ---- leaves
 
@@ -237,10 +259,10 @@ class _Parser:
             commas += self.accept(",")
         return items[0] if len(items) == 1 and not commas else tuple(items)
 
-    def dict(self, depth: int) -> dict[str, Any]:
-        entries = {}
+    def dict(self, depth: int) -> dict[Any, Any]:
+        entries: dict[Any, Any] = {}
         while not self.accept("}"):
-            key = self.string()
+            key = self.string() if self.kind == "string" else self.integer()
             self.expect(":")
             entries[key] = self.tree(depth + 1)
             self.accept(",")
@@ -259,8 +281,10 @@ class _Parser:
             self.advance()
             return _WORDS[token]
         if kind == "number":
+            if _INTEGER.fullmatch(token):
+                return self.integer()
             self.advance()
-            return int(token) if re.fullmatch(r"-?\d+", token) else float(token)
+            return float(token)
         self.fail(f"expected a value, found {token or 'the end'!r}")
 
     def string(self) -> str:
@@ -270,6 +294,16 @@ class _Parser:
             return str(json.loads(self.advance()))
         except ValueError as error:
             self.fail(str(error))
+
+    def integer(self) -> int:
+        if not _INTEGER.fullmatch(self.token) or len(self.token) > MAX_DIGITS:
+            self.fail(f"expected an integer, found {self.token[:40] or 'the end'!r}")
+        return int(self.advance())
+
+    def word(self, what: str) -> str:
+        if self.kind != "name":
+            self.fail(f"expected {what}, found {self.token or 'the end'!r}")
+        return self.advance()
 
     def value_name(self) -> str:
         if self.kind != "value":
@@ -285,11 +319,15 @@ class _Parser:
     def skip_result(self) -> None:
         """Passes over the result, whose nodes are defined further down."""
         depth = 0
-        while depth or self.token != "{" or self.kind == "string":
+        while True:
             if self.kind == "end":
                 self.fail("the graph has no body")
-            depth += self.token in ("(", "[", "{") and self.kind == "mark"
-            depth -= self.token in (")", "]", "}") and self.kind == "mark"
+            if self.kind == "mark":
+                depth += (self.token in ("(", "[", "{")) - (self.token in (")", "]", "}"))
             self.advance()
-            if not depth:
-                break
+            if depth <= 0:
+                return
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0

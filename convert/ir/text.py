@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,12 +27,15 @@ if TYPE_CHECKING:
     from .graph import InternalGraph
 
 INLINE_ELEMENTS = 16
+_WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9.]*")
 
 
 def graph_to_text(graph: InternalGraph) -> str:
     """The whole graph. Raises UsageError for a graph that still has modules or methods."""
     inputs = ", ".join(f"%{node.name}: {_type(node)}{_place(node.expr)}" for node in graph.inputs)
-    lines = [f"graph {graph.name or 'main'}({inputs}) -> {_result(graph.result)} {{"]
+    name = graph.name or "main"
+    title = name if _WORD.fullmatch(name) else _string(name)
+    lines = [f"graph {title}({inputs}) -> {_result(graph.result)} {{"]
     lines += [f"  {expr_to_text(expr)}" for expr in graph.exprs()]
     return "\n".join([*lines, "}"]) + "\n"
 
@@ -108,7 +112,7 @@ def _attribute(value: Any) -> str:
     if isinstance(value, (int, float, _Literal)):
         return str(value)
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
+        return _string(value)
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(_attribute, value)) + "]"
     raise UsageError("TM6005", f"an attribute of type {type(value).__name__} has no text form")
@@ -132,12 +136,25 @@ def _result_tree(tree: Any) -> str:
     if isinstance(tree, list):
         return "[" + ", ".join(map(_result_tree, tree)) + "]"
     if isinstance(tree, dict):
-        return "{" + ", ".join(f"{json.dumps(key)}: {_result_tree(tree[key])}" for key in tree) + "}"
+        return "{" + ", ".join(f"{_key(key)}: {_result_tree(tree[key])}" for key in tree) + "}"
     return _argument(tree)
 
 
+def _key(key: Any) -> str:
+    if not isinstance(key, (str, int)) or isinstance(key, bool):
+        raise UsageError("TM6005", f"a result called by a {type(key).__name__} has no text form")
+    return _attribute(key)
+
+
+def _string(text: str) -> str:
+    """A JSON string; characters that no file can hold (half a surrogate pair) are escaped."""
+    is_plain = text.isascii() or text.encode("utf-8", "replace").decode() == text
+    return json.dumps(text, ensure_ascii=not is_plain)
+
+
 def _type(node: Node) -> str:
-    assert isinstance(node, TensorNode)
+    if not isinstance(node, TensorNode):
+        raise UsageError("TM6005", "only a flat, normalized graph has a typed text form", excerpt=str(node))
     text = str(node.type) if node.shape is not None and node.dtype is not None else "?"
     if node.layout is not None:
         text += f" {node.layout}"
@@ -159,15 +176,15 @@ def _place(expr: Expr | None) -> str:
     if expr is None:
         return ""
     text = f"   {_location(expr.source)}" if expr.source is not None else ""
-    return f"{text} by({json.dumps(expr.made_by)})" if expr.made_by else text
+    return f"{text} by({_string(expr.made_by)})" if expr.made_by else text
 
 
 def _location(source: Source) -> str:
-    place = json.dumps(source.file, ensure_ascii=False)
+    place = _string(source.file)
     if source.line is not None:
         place += f":{source.line}"
     if source.scope or source.class_name:
-        place += f", {json.dumps(source.scope, ensure_ascii=False)}"
+        place += f", {_string(source.scope)}"
     if source.class_name:
-        place += f", {json.dumps(source.class_name, ensure_ascii=False)}"
+        place += f", {_string(source.class_name)}"
     return f"loc({place})"

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import NoReturn
 
@@ -37,6 +38,8 @@ def verify_graph(graph: InternalGraph, catalogue: Mapping[str, OpDefinition]) ->
     names: set[str] = set()
     for node in graph.inputs:
         _check_definition(graph, node, node.expr, defined, names)
+        assert node.expr is not None
+        _check_quantization(node.expr, node)
     for expr in graph.exprs():
         for node in expr.inputs:
             if node not in defined:
@@ -49,9 +52,12 @@ def verify_graph(graph: InternalGraph, catalogue: Mapping[str, OpDefinition]) ->
     for node in graph.outputs:
         if node not in defined:
             raise GraphError("TM3011", f"the result %{node.name} is not defined in the graph")
+    returned = Counter(graph.outputs)
     for node in defined:
         if node.uses != uses.get(node, {}):
             raise GraphError("TM3012", f"the recorded uses of %{node.name} are not its actual uses")
+        if graph.use_count(node) != sum(node.uses.values()) + returned[node]:
+            raise GraphError("TM3012", f"%{node.name} is returned other than the graph has recorded")
 
 
 def _check_definition(
@@ -73,21 +79,22 @@ def _check_expr(expr: Expr, catalogue: Mapping[str, OpDefinition]) -> None:
     else:
         _fail("TM3014", expr, f"a {type(expr).__name__} is no part of a normalized graph")
     for node in expr.outputs:
-        if isinstance(node, TensorNode):
-            _check_quantization(expr, node)
+        _check_quantization(expr, node)
     if expr.source is None and expr.made_by is None:
         _fail("TM3018", expr, "the expression has neither a source nor the name of a pass")
 
 
 def _check_constant(expr: Constant) -> None:
-    value, node = expr.value, expr.outputs[0]
+    value, outputs = expr.value, expr.outputs
+    node = outputs[0] if len(outputs) == 1 else None
     if (
         not isinstance(value, np.ndarray)
         or not isinstance(node, TensorNode)
         or value.shape != node.shape
         or value.dtype != node.dtype
     ):
-        _fail("TM3016", expr, f"the constant %{node.name} does not match its declared type")
+        names = ", ".join(f"%{node.name}" for node in outputs)
+        _fail("TM3016", expr, f"the constant {names} does not match its declared type")
 
 
 def _check_call(expr: CallFunction, catalogue: Mapping[str, OpDefinition]) -> None:
@@ -95,11 +102,17 @@ def _check_call(expr: CallFunction, catalogue: Mapping[str, OpDefinition]) -> No
     if op is None:
         _fail("TM3014", expr, f"{expr.function} is not in the catalogue")
     try:
-        bound = op.bind(expr.args, expr.kwargs)
+        bound = op.bind((), op.by_name(expr.args, expr.kwargs))
     except TmconvertError as error:
         _fail("TM3014", expr, error.message)
-    if list(leaves(bound)) != list(leaves((expr.args, expr.kwargs))):
+    except ValueError:
+        _fail("TM3014", expr, f"{expr.function} takes another number of tensors")
+    if bound != (expr.args, expr.kwargs):
         _fail("TM3014", expr, "the arguments are not in the canonical form of the signature")
+    if not all(leaf is None or isinstance(leaf, TensorNode) for leaf in leaves(expr.args)):
+        _fail("TM3014", expr, "an argument that is no tensor stands where a tensor belongs")
+    if not all(_is_typed(node) for node in (*expr.inputs, *expr.outputs)):
+        _fail("TM3015", expr, "the type of an argument or a result is not known")
     types = map_leaves(lambda leaf: None if leaf is None else leaf.type, list(expr.args))
     try:
         expected = op.infer(types, expr.kwargs)
@@ -107,14 +120,22 @@ def _check_call(expr: CallFunction, catalogue: Mapping[str, OpDefinition]) -> No
         _fail("TM3015", expr, error.message)
     actual = [node.type for node in expr.outputs if isinstance(node, TensorNode)]
     if expected != actual:
-        _fail("TM3015", expr, f"declared {actual}, computed {expected}")
+        declared, computed = (", ".join(map(str, types)) for types in (actual, expected))
+        _fail("TM3015", expr, f"declared {declared}, computed {computed}")
 
 
-def _check_quantization(expr: Expr, node: TensorNode) -> None:
-    qparams = node.qparams
+def _is_typed(node: Node) -> bool:
+    return isinstance(node, TensorNode) and node.shape is not None and node.dtype is not None
+
+
+def _check_quantization(expr: Expr, node: Node) -> None:
+    qparams = node.qparams if isinstance(node, TensorNode) else None
     if qparams is None:
         return
-    channels = 1 if qparams.channel_axis is None else node.type.shape[qparams.channel_axis]
+    axis, shape = qparams.channel_axis, getattr(node, "shape", None) or ()
+    if axis is not None and not 0 <= axis < len(shape):
+        _fail("TM3017", expr, f"%{node.name} has no axis {axis}")
+    channels = 1 if axis is None else shape[axis]
     if not len(qparams.scale) == len(qparams.zero_point) == channels:
         _fail("TM3017", expr, f"%{node.name} has {len(qparams.scale)} scales for {channels} channels")
     if not all(math.isfinite(scale) and scale > 0 for scale in qparams.scale):
@@ -134,6 +155,6 @@ def _neighbourhood(expr: Expr) -> str:
         if neighbour is not None:
             try:
                 lines.append(f"{mark} {expr_to_text(neighbour)}")
-            except (TmconvertError, AttributeError, AssertionError):
+            except TmconvertError:
                 lines.append(f"{mark} {type(neighbour).__name__} {neighbour.outputs}")
     return "\n".join(lines)
