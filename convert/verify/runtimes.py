@@ -205,6 +205,8 @@ def _refusals(name: str) -> Iterator[None]:
     """Turns whatever a runtime raises into a VerificationError."""
     try:
         yield
+    except KeyError as error:
+        raise VerificationError("TM4002", f"{name} refused the file: it has no tensor {error}") from error
     except Exception as error:  # each runtime has exceptions of its own, some of them plain RuntimeErrors
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise VerificationError("TM4002", f"{name} refused the file: {first}") from error
