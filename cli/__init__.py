@@ -1,1 +1,57 @@
-"""The command line: click commands, one a file, and rich rendering; nothing else."""
+"""The command line: click commands, one a file, and rich rendering; nothing else.
+
+Importing this package, and showing any help, loads neither NumPy nor a format's library: a command
+imports what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+import click
+
+from .. import __version__
+from .group import CommandGroup
+
+# name -> one line of help, known without importing the command's module (which has the same name)
+COMMANDS = {
+    "onnx": "Convert a model to ONNX.",
+    "tflite": "Convert a model to TFLite.",
+    "caffe": "Convert a model to a Caffe prototxt and caffemodel.",
+    "check": "List every op that would stop a conversion, at once.",
+    "inspect": "Show what is in a model.",
+    "verify": "Compare a written file with its source.",
+    "ops": "List the ops that each target supports.",
+    "explain": "Explain an error code such as TM2003.",
+}
+
+EPILOG = """\b
+MODEL is the path of a model file; its kind is recognised by content.
+Results go to stdout, messages to stderr.
+\b
+Exit status:
+  0  done
+  1  the model could not be loaded, converted or verified
+  2  wrong usage
+  3  a defect of tmconvert
+\b
+Completion of commands and options in your shell:
+  bash  eval "$(_TMCONVERT_COMPLETE=bash_source tmconvert)"   in ~/.bashrc
+  zsh   eval "$(_TMCONVERT_COMPLETE=zsh_source tmconvert)"    in ~/.zshrc
+  fish  _TMCONVERT_COMPLETE=fish_source tmconvert | source    in ~/.config/fish/config.fish
+"""
+
+
+@click.group(
+    name="tmconvert",
+    cls=CommandGroup,
+    commands_table=COMMANDS,
+    epilog=EPILOG,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="tmconvert", message="%(prog)s %(version)s")
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Convert trained models to ONNX, TFLite and Caffe, and prove the result right."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help(), err=True)
+        ctx.exit(2)

@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import GraphError
 from .expr import Expr, Input
 from .node import Node
-from .tree import Tree, leaves, map_leaves
+from .tree import Tree, leaves, map_leaves, replaced
 
 
 class InternalGraph:
@@ -159,14 +159,12 @@ class InternalGraph:
         expr.args, expr.kwargs = args, kwargs
         self._link(expr)
 
-    def replace_uses(self, old: Node, new: Node, *, keep: Expr | None = None) -> None:
-        """Makes every user of ``old`` (expressions but ``keep``, and the result) use ``new``."""
+    def replace_uses(self, old: Node, new: Node) -> None:
+        """Makes every user of ``old``, expressions and the result, use ``new``."""
         for user in old.users:
-            if user is not keep:
-                swap = _swapper(old, new)
-                self.set_arguments(user, map_leaves(swap, user.args), map_leaves(swap, user.kwargs))
+            self.set_arguments(user, replaced(user.args, old, new), replaced(user.kwargs, old, new))
         if old in self._output_uses:
-            self.set_result(map_leaves(_swapper(old, new), self.result))
+            self.set_result(replaced(self.result, old, new))
 
     def set_result(self, result: Tree) -> None:
         """Sets what the graph returns."""
@@ -225,10 +223,6 @@ class InternalGraph:
     def _unlink(self, expr: Expr) -> None:
         for node in expr.inputs:
             node.uses.pop(expr, None)
-
-
-def _swapper(old: Node, new: Node) -> Any:
-    return lambda leaf: new if leaf is old else leaf
 
 
 def _copy_node(node: Node) -> Node:

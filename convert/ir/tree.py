@@ -34,3 +34,8 @@ def map_leaves(function: Callable[[Any], Any], tree: Tree) -> Tree:
     if isinstance(tree, slice):
         return slice(*(map_leaves(function, part) for part in (tree.start, tree.stop, tree.step)))
     return function(tree)
+
+
+def replaced(tree: Tree, old: Any, new: Any) -> Tree:
+    """The tree with ``new`` at each leaf that is ``old``."""
+    return map_leaves(lambda leaf: new if leaf is old else leaf, tree)

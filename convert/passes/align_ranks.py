@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ..ir import CallFunction, Constant, InternalGraph, TensorNode
 from ..ir.emitter import GraphEmitter
-from ..ir.tree import map_leaves
+from ..ir.tree import map_leaves, replaced
 from ..symbolics.op import Op
 
 
@@ -42,7 +42,6 @@ class AlignRanks:
             if len(shape) == rank or (node.type.size == 1 and isinstance(node.expr, Constant)):
                 continue
             aligned = emitter.call("aten::reshape", node, [1] * (rank - len(shape)) + list(shape))
-            args = map_leaves(lambda leaf, old=node, new=aligned: new if leaf is old else leaf, expr.args)
-            graph.set_arguments(expr, args, expr.kwargs)
+            graph.set_arguments(expr, replaced(expr.args, node, aligned), expr.kwargs)
             changed = True
         return changed

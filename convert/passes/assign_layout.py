@@ -8,7 +8,7 @@ import numpy as np
 
 from ..ir import CallFunction, Constant, Expr, InternalGraph, Node, TensorNode
 from ..ir.emitter import GraphEmitter
-from ..ir.tree import map_leaves
+from ..ir.tree import map_leaves, replaced
 from ..symbolics.layouts import NCHW_TO_NHWC
 from ..symbolics.op import Op
 from ..symbolics.ops.view import KEPT
@@ -120,9 +120,7 @@ class AssignLayout:
             if is_image(node) and isinstance(node, TensorNode) and node.layout != order:
                 twin = self._converted(graph, node, order, converted, None)
                 name = node.name
-                graph.set_result(
-                    map_leaves(lambda leaf, old=node, new=twin: new if leaf is old else leaf, graph.result)
-                )
+                graph.set_result(replaced(graph.result, node, twin))
                 if not any(node is given for given in graph.inputs):
                     graph.rename(node, graph.free_name(f"{name}_source"))
                     graph.rename(twin, name)

@@ -33,7 +33,9 @@ class FuseConvBn:
     def _fuse(self, graph: InternalGraph, norm: CallFunction) -> None:
         producer = norm.args[0].expr
         x, weight, bias = producer.args
-        scale, shift = affine(*(_array(node) for node in norm.args[1:]), norm.kwargs["eps"])
+        gamma, beta, mean, variance = (_array(node) for node in norm.args[1:])
+        assert mean is not None and variance is not None
+        scale, shift = affine(gamma, beta, mean, variance, norm.kwargs["eps"])
         old_weight, old_bias = _array(weight), _array(bias)
         assert old_weight is not None
         column = scale.reshape(-1, *[1] * (old_weight.ndim - 1))

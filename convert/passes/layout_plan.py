@@ -87,7 +87,7 @@ class _Planner:
             if not isinstance(expr, Constant):
                 self._label(expr)
         for node in [*self.graph.inputs, *(node for expr in self.graph.exprs() for node in expr.outputs)]:
-            if is_image(node) and not isinstance(node.expr, Constant):
+            if isinstance(node, TensorNode) and is_image(node) and not isinstance(node.expr, Constant):
                 self._price(node)
         source_side = self.cut.source_side()
         return LayoutPlan(

@@ -36,7 +36,9 @@ class MergeReductions:
             name=outer.output.name,
             before=outer,
         )
-        merged = emitter.call(outer.function, inner.args[0], _merged_axes(inner, outer), outer.kwargs["keepdim"])
+        merged = emitter.call(
+            outer.function, inner.args[0], _merged_axes(inner, outer), outer.kwargs["keepdim"]
+        )
         old = outer.output
         graph.replace_uses(old, merged)
         graph.remove(outer)

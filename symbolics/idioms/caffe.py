@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,7 +36,8 @@ def reshaped(g: Builder, x: Value, shape: Sequence[int]) -> Value:
         return x
     if x.data is not None:
         return g.const(x.data.reshape(shape), name=x.name)
-    return g.op("Reshape", x, **{"shape.dim": list(shape)}, shape=shape)
+    dims: Any = {"shape.dim": list(shape)}
+    return g.op("Reshape", x, **dims, shape=shape)
 
 
 def scaled(g: Builder, x: Value, gamma: np.ndarray | None, beta: np.ndarray | None) -> Value:

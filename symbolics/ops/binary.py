@@ -80,7 +80,7 @@ def _aligned(g: Any, x: Any, other: Any) -> tuple[Any, Any]:
         return x, caffe.expanded(g, other, x)
     if np.broadcast_shapes(x.shape, other.shape) == other.shape:
         return caffe.expanded(g, x, other), other
-    g.refuse(f"Caffe cannot broadcast {list(x.shape)} and {list(other.shape)} against each other")
+    return g.refuse(f"Caffe cannot broadcast {list(x.shape)} and {list(other.shape)} against each other")
 
 
 @BINARY["add"].caffe()

@@ -31,6 +31,7 @@ The types of the values inside a state are those that the file says: check befor
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -67,7 +68,7 @@ class Instance:
     """An object of a class that we know only by name, and its attributes."""
 
     reference: GlobalRef
-    state: dict[str, object]
+    state: dict[str, Any]
 
     @property
     def class_name(self) -> str:
