@@ -142,14 +142,15 @@ def avg_pool2d_tflite(g, x, kernel_size, stride, padding, ceil_mode, count_inclu
     if windows.is_global and np.array_equal(wanted, divisors):
         return g.op("MEAN", x, g.ints([1, 2]), keep_dims=True)
     scheme = tflite.pooling_scheme(windows.spatial, windows.outputs, stride, padding, windows.after)
-    if scheme == "SAME":  # divides by the elements of the input alone
+    if scheme == "SAME" and not np.array_equal(wanted, windows.all):
         divisors = windows.elements([0, 0])
-    elif scheme is None:
+    elif scheme != "VALID":  # SAME never counts the padding
+        scheme = "VALID"
         x = tflite.padded(g, x, padding, [max(amount, 0) for amount in windows.after])
     mean = g.op(
         "AVERAGE_POOL_2D",
         x,
-        padding=scheme or "VALID",
+        padding=scheme,
         stride_h=stride[0],
         stride_w=stride[1],
         filter_height=kernel_size[0],
