@@ -71,7 +71,7 @@ class EagerEmitter:
         return map_leaves(np.asarray, result)  # NumPy turns results of rank 0 into scalars
 
     def constant(self, value: Any, dtype: Any = None) -> np.ndarray:
-        return np.asarray(value, dtype)
+        return _array(value, dtype)
 
     def parameter(self, array: np.ndarray, name: str) -> np.ndarray:
         return array
@@ -113,8 +113,8 @@ class GraphEmitter:
         types = map_leaves(lambda leaf: self.type(leaf) if leaf is not None else None, list(tensors))
         results = definition.infer(types, bound)
         for type_ in results:
-            if type_.size > MAX_ELEMENTS:
-                raise GraphError("TM3004", f"{op} would give {type_}, more than any machine can hold")
+            if type_.size > MAX_ELEMENTS or any(extent < 0 for extent in type_.shape):
+                raise GraphError("TM3004", f"{op} would give {type_}, which no machine can hold")
         # padding makes kernels allocate more than what goes in and comes out
         if _is_small(types, results) and not any(bound.get("padding") or ()):
             known = map_leaves(lambda leaf: None if leaf is None else self._folded(leaf), list(tensors))
@@ -129,7 +129,7 @@ class GraphEmitter:
         return result
 
     def constant(self, value: Any, dtype: Any = None) -> TensorNode:
-        return self._constant(np.asarray(value, dtype), f"{self.name}_const", None)
+        return self._constant(_array(value, dtype), f"{self.name}_const", None)
 
     def parameter(self, array: np.ndarray, name: str) -> TensorNode:
         if id(array) not in self._parameters:
@@ -162,6 +162,11 @@ class GraphEmitter:
 
 
 _UNKNOWN = object()
+
+
+def _array(value: Any, dtype: Any) -> np.ndarray:
+    with np.errstate(all="ignore"):  # 1e300 is infinite in float32, as it is in the source
+        return np.asarray(value, dtype)
 
 
 def _flat(tree: Any) -> list[Any]:

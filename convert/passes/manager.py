@@ -37,7 +37,10 @@ class PassOptions:
 
 @dataclass
 class PassManager:
-    """Runs passes in order. ``seconds`` holds (name, time) of each; ``stopped`` whether stop_after ended it."""
+    """Runs passes in order.
+
+    ``seconds`` holds (name, time) of each; ``stopped`` says whether ``stop_after`` ended the run.
+    """
 
     passes: Sequence[Pass]
     catalogue: Mapping[str, OpDefinition]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-INFINITE = 1 << 60
+INFINITE = 1 << 100
 
 
 class CutGraph:

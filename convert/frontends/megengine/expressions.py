@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -22,128 +23,161 @@ from ...ir import (
 )
 from ...source import Source
 from .arguments import merged, unflatten_values
+from .budget import DAMAGED, OVER_LIMIT, Budget, kind, native, number, text
 from .stand_ins import GlobalRef, Instance, Tensor
 
 OPERATOR_PREFIX = "opdef."
+EXPRESSION_PACKAGE = "megengine.traced_module.expr."
+STEPS_PER_EXPRESSION = 10
+MAX_RANK = 32
+MAX_ELEMENTS = 1 << 48  # of a tensor, as for the arrays of a file
 
 
 class GraphBuilder:
     """Builds one graph. ``captured`` gives the TracedModule of a module held by a Constant."""
 
-    def __init__(self, path: str, captured: Callable[[Instance, str], TracedModule]) -> None:
+    def __init__(self, path: str, captured: Callable[[Instance, str], TracedModule], budget: Budget) -> None:
         self.path = path
         self.captured = captured
+        self.budget = budget
         self.nodes: dict[int, Node] = {}
 
     def build(self, stand_in: Instance, result_definition: Any) -> InternalGraph:
         """The graph; ``result_definition`` is the TreeDef of what it returns, or None."""
-        state = stand_in.state
-        graph = InternalGraph(str(state.get("_name") or ""))
+        state: dict[str, Any] = stand_in.state
+        graph = InternalGraph(text(state.get("_name"), "the name of a graph"))
         for value in state["_inputs"]:
             node = self._new_node(value)
             input_state = value.state["expr"].state
-            name = input_state.get("name") or node.name
-            graph.add_input(node, str(name), id=int(input_state.get("_id") or 0))
+            name = text(input_state.get("name"), "the name of an input") or node.name
+            graph.add_input(node, name, id=number(input_state.get("_id"), "an id"))
         for value in state["_exprs"]:
             graph.insert(self._expr(value))
         outputs = [self._node(value) for value in state["_outputs"]]
-        graph.set_result(_result(result_definition, outputs))
+        graph.set_result(self._result(result_definition, outputs))
         return graph
 
     # ---- nodes
 
     def _new_node(self, value: Instance) -> Node:
         if id(value) in self.nodes:
-            raise LoadError("TM1007", f"the node {self.nodes[id(value)]} is produced twice")
+            raise LoadError(DAMAGED, f"the node {self.nodes[id(value)]} is produced twice")
         state = value.state
-        name, number = str(state.get("_name") or ""), int(state.get("_id") or 0)
+        name, identity = text(state.get("_name"), "the name of a node"), number(state.get("_id"), "an id")
         node: Node
         if value.short_name == "ModuleNode":
-            node = ModuleNode(name, _class_name(state.get("module_type")), id=number)
+            node = ModuleNode(name, _class_name(state.get("module_type")), id=identity)
         elif value.short_name == "TensorNode":
-            shape, dtype = state.get("_shape"), state.get("_dtype")
-            shape = None if shape is None else tuple(int(extent) for extent in shape)
-            node = TensorNode(name, shape, dtype if isinstance(dtype, np.dtype) else None, id=number)
+            dtype = state.get("_dtype")
+            dtype = dtype.newbyteorder("=") if isinstance(dtype, np.dtype) else None
+            node = TensorNode(name, _shape(state.get("_shape")), dtype, id=identity)
         else:
-            raise LoadError("TM1007", f"a {value.short_name} stands where a node belongs")
+            raise LoadError(DAMAGED, f"a {value.short_name} stands where a node belongs")
         self.nodes[id(value)] = node
         return node
 
     def _node(self, value: Any) -> Node:
         node = self.nodes.get(id(value))
         if node is None:
-            raise LoadError("TM1007", "a node is used before it is produced")
+            raise LoadError(DAMAGED, "a node is used before it is produced")
         return node
 
     # ---- expressions
 
     def _expr(self, value: Instance) -> Expr:
-        build = getattr(self, f"_{value.short_name.lower()}", None)
-        if build is None or not value.class_name.startswith("megengine.traced_module.expr."):
-            raise LoadError("TM1007", f"a {value.class_name} stands where an expression belongs")
-        state = value.state
+        builders = {
+            "GetAttr": self._getattr,
+            "CallMethod": self._call_method,
+            "CallFunction": self._call_function,
+            "Apply": self._apply,
+            "Constant": self._constant,
+        }
+        build = builders.get(value.class_name.removeprefix(EXPRESSION_PACKAGE))
+        if build is None:
+            raise LoadError(DAMAGED, f"a {value.class_name} stands where an expression belongs")
+        state: dict[str, Any] = value.state
+        self.budget.spend(STEPS_PER_EXPRESSION + len(state["inputs"]) + len(state["outputs"]))
         inputs = [self._node(node) for node in state["inputs"]]
         outputs = [self._new_node(node) for node in state["outputs"]]
-        number = int(state.get("_id") or 0)
-        expr: Expr = build(state, inputs, outputs)
-        expr.id = number
-        expr.source = Source(self.path, number)
+        expr = build(state, inputs, outputs)
+        expr.id = number(state.get("_id"), "an id")
+        expr.source = Source(self.path, expr.id)
         return expr
 
     def _getattr(self, state: dict[str, Any], inputs: list[Node], outputs: list[Node]) -> Expr:
         (owner,), (output,) = inputs, outputs
-        return GetAttr(owner, str(state["name"]), result=output)
+        if not isinstance(owner, ModuleNode):
+            raise LoadError(DAMAGED, f"an attribute of {owner}, which is no module, is taken")
+        return GetAttr(owner, text(state["name"], "the name of an attribute"), result=output)
 
-    def _callmethod(self, state: dict[str, Any], inputs: list[Node], outputs: list[Node]) -> Expr:
-        args, kwargs = _arguments(state, inputs)
-        return CallMethod(str(state["method"]), args, kwargs, result=_result(state.get("out_def"), outputs))
+    def _call_method(self, state: dict[str, Any], inputs: list[Node], outputs: list[Node]) -> Expr:
+        args, kwargs = self._arguments(state, inputs)
+        if not args or not isinstance(args[0], Node):
+            raise LoadError(DAMAGED, "a method is called of something that is no node")
+        method, result = text(state["method"], "a method"), self._result(state.get("out_def"), outputs)
+        return CallMethod(method, args, kwargs, result=result)
 
-    def _callfunction(self, state: dict[str, Any], inputs: list[Node], outputs: list[Node]) -> Expr:
-        args, kwargs = _arguments(state, inputs)
+    def _call_function(self, state: dict[str, Any], inputs: list[Node], outputs: list[Node]) -> Expr:
+        args, kwargs = self._arguments(state, inputs)
         module, name = _function(state["func"])
         # as MegEngine prints it: the last part of the module, and the function's own name
         label = f"{module.rpartition('.')[2]}.{name.rpartition('.')[2]}"
-        result = _result(state.get("out_def"), outputs)
+        result = self._result(state.get("out_def"), outputs)
         return CallFunction(f"{module}.{name}", args, kwargs, label=label, result=result)
 
     def _apply(self, state: dict[str, Any], inputs: list[Node], outputs: list[Node]) -> Expr:
-        attributes = dict(state["opdef_state"])
+        attributes: dict[Any, Any] = self.budget.constant(dict(state["opdef_state"]))
         name = _class_name(attributes.pop("opdef_type")).rpartition(".")[2]
         result = outputs[0] if len(outputs) == 1 else tuple(outputs)
         return CallFunction(f"{OPERATOR_PREFIX}{name}", tuple(inputs), attributes, label=name, result=result)
 
     def _constant(self, state: dict[str, Any], inputs: list[Node], outputs: list[Node]) -> Expr:
         (output,) = outputs
-        value, name = state["value"], state.get("name")
-        if isinstance(value, Tensor):
-            return Constant(value.array, name, result=output)
+        value, name = state["value"], text(state.get("name"), "the name of a constant") or None
+        if isinstance(value, Instance) != isinstance(output, ModuleNode):
+            raise LoadError(DAMAGED, f"the constant {output} is {kind(value)}")
         if isinstance(value, Instance):
-            return Constant(self.captured(value, str(name or output.name)), name, result=output)
-        return Constant(np.asarray(value), name, result=output)
+            return Constant(self.captured(value, name or output.name), name, result=output)
+        array = value.array if isinstance(value, Tensor) else np.asarray(self.budget.constant(value))
+        if array.dtype.kind not in "biufc":
+            raise LoadError(DAMAGED, f"the constant {output} is no tensor of numbers")
+        return Constant(native(array), name, result=output)
+
+    # ---- trees
+
+    def _arguments(self, state: dict[str, Any], inputs: list[Node]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        constants = [(position, self.budget.constant(value)) for position, value in state["const_val"]]
+        args, kwargs = unflatten_values(state["arg_def"], merged(inputs, constants), self.budget)
+        if not isinstance(args, tuple) or not isinstance(kwargs, dict):
+            raise LoadError(DAMAGED, "a call's arguments are not a tuple and a dict")
+        if not all(isinstance(name, str) for name in kwargs):
+            raise LoadError(DAMAGED, "a keyword argument has no name")
+        return args, kwargs
+
+    def _result(self, definition: Any, outputs: list[Node]) -> Any:
+        if not isinstance(definition, Instance) or _leaf_count(definition) != len(outputs):
+            return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        return unflatten_values(definition, outputs, self.budget)
 
 
-def _arguments(state: dict[str, Any], inputs: list[Node]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    values = [_plain(value) for value in merged(inputs, state["const_val"])]
-    args, kwargs = unflatten_values(state["arg_def"], values)
-    if not isinstance(args, tuple) or not isinstance(kwargs, dict):
-        raise LoadError("TM1007", "a call's arguments are not a tuple and a dict")
-    return args, kwargs
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, GlobalRef) and value.qualified_name == "builtins.ellipsis":
-        return Ellipsis
-    return value
-
-
-def _result(definition: Any, outputs: list[Node]) -> Any:
-    if not isinstance(definition, Instance) or _leaf_count(definition) != len(outputs):
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
-    return unflatten_values(definition, outputs)
+def _shape(value: Any) -> tuple[int, ...] | None:
+    """The recorded shape. Raises LoadError for one that no tensor has."""
+    if value is None:
+        return None
+    if not isinstance(value, (tuple, list, np.ndarray)) or len(value) > MAX_RANK:
+        raise LoadError(DAMAGED, f"a shape is {kind(value)}")
+    shape = tuple(int(extent) for extent in value)
+    if any(extent < 0 for extent in shape):
+        raise LoadError(DAMAGED, "an extent of a shape is negative")
+    if math.prod(max(extent, 1) for extent in shape) > MAX_ELEMENTS:
+        raise LoadError(OVER_LIMIT, "a shape has more elements than any machine can hold")
+    return shape
 
 
 def _leaf_count(definition: Instance) -> int:
-    return int(definition.state.get("num_leaves", 1)) if definition.short_name == "TreeDef" else 1
+    return (
+        number(definition.state.get("num_leaves", 1), "a count") if definition.short_name == "TreeDef" else 1
+    )
 
 
 def _function(value: Any) -> tuple[str, str]:
@@ -151,12 +185,9 @@ def _function(value: Any) -> tuple[str, str]:
     if isinstance(value, GlobalRef):
         return value.module, value.name
     module, name = value
-    return str(module), str(name)
+    return text(module, "the module of a function"), text(name, "the name of a function")
 
 
 def _class_name(value: Any) -> str:
     """Qualified name of a class stored as (module, name), or by releases before 1.7 as itself."""
-    if isinstance(value, GlobalRef):
-        return value.qualified_name
-    module, name = value
-    return f"{module}.{name}"
+    return ".".join(_function(value))

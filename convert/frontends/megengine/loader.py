@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from ...errors import GraphError, LoadError
@@ -13,13 +14,14 @@ from ...ir.traced_module import call_structure
 from ...source import Source
 from . import versions
 from .arguments import unflatten
+from .budget import DAMAGED, OVER_LIMIT, Budget, native, text, text_key
 from .expressions import GraphBuilder
 from .stand_ins import GlobalRef, Instance, Tensor
 from .unpickler import read_file
 from .vocabulary import VOCABULARY
 
-DAMAGED = "TM1007"
-MAX_MODULE_DEPTH = 200
+MAX_MODULE_DEPTH = 100
+MAX_PATH = 5000  # characters of a dotted path
 MODULE_PACKAGES = ("megengine.module.", "megengine.quantization.", "megengine.traced_module.")
 MODULE_STATE = "megengine.traced_module.serialization._ModuleState"
 # what every module carries and no conversion asks for
@@ -46,9 +48,11 @@ def load_megengine(path: str) -> TracedModule:
     """
     root = read_file(path)
     try:
-        return _Loader(path).load(root)
-    except LoadError:
-        raise
+        return _Loader(path, Path(path).stat().st_size).load(root)
+    except LoadError as error:
+        if error.source is not None:
+            raise
+        raise LoadError(error.code, error.message, source=Source(path), notes=error.notes) from error
     except GraphError as error:
         raise _damaged(path, error.message) from error
     # The content is untrusted: a field may be missing or of any type. Whatever such a thing breaks
@@ -70,15 +74,16 @@ def _damaged(path: str, detail: str) -> LoadError:
 
 
 class _Loader:
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, file_size: int) -> None:
         self.path = path
+        self.budget = Budget(file_size)
         self.modules: dict[int, TracedModule] = {}
 
     def load(self, root: Instance) -> TracedModule:
         versions.upgrade(root)
         module = self.module(root, "", 0)
         if module.graph is None:
-            raise LoadError(DAMAGED, "the TracedModule has no graph", source=Source(self.path))
+            raise LoadError(DAMAGED, "the TracedModule has no graph")
         module.producer = f"MegEngine {versions.version_of(root)}"
         module.name = module.graph.name or "model"
         _number(module.graph)
@@ -88,25 +93,25 @@ class _Loader:
         """The module of one stand-in; the same stand-in gives the same module."""
         if id(value) in self.modules:
             return self.modules[id(value)]
-        if depth > MAX_MODULE_DEPTH:
-            raise LoadError(
-                "TM1006", f"modules are nested more than {MAX_MODULE_DEPTH} deep", source=Source(self.path)
-            )
-        class_name, state = value.class_name, value.state
+        if depth > MAX_MODULE_DEPTH or len(path) > MAX_PATH:
+            raise LoadError(OVER_LIMIT, f"modules are nested more than {MAX_MODULE_DEPTH} deep")
+        class_name = value.class_name
+        state: dict[str, Any] = value.state
         if class_name == MODULE_STATE:
-            class_name, state = ".".join(state["module"]), state["state"]
+            package, name = state["module"]
+            class_name, state = f"{text(package, 'a module')}.{text(name, 'a class')}", state["state"]
         module = self.modules[id(value)] = TracedModule(path, class_name, vocabulary=VOCABULARY)
         module.source_file = self.path
         for name, item in state.items():
             if name not in IGNORED_ATTRIBUTES and name not in GRAPH_FIELDS:
-                self._attribute(module, str(name), item, depth)
+                self._attribute(module, text(name, "the name of an attribute"), item, depth)
         if "argdef_graph_map" in state:
-            self._graphs(module, state)
+            self._graphs(module, state, depth)
         return module
 
     def _attribute(self, module: TracedModule, name: str, value: Any, depth: int) -> None:
         if isinstance(value, Tensor):
-            module.tensors[name] = value.array
+            module.tensors[name] = native(value.array)
         elif _is_module(value):
             path = f"{module.name}.{name}" if module.name else name
             module.children[name] = self.module(value, path, depth + 1)
@@ -115,38 +120,54 @@ class _Loader:
 
     def _constant(self, value: Any, path: str, depth: int) -> Any:
         """A plain attribute; modules and tensors inside lists and dicts (the cells of an LSTM) included."""
-        if depth > MAX_MODULE_DEPTH:
-            raise LoadError("TM1006", "attributes are nested too deeply", source=Source(self.path))
+        self.budget.spend(1)
+        if depth > MAX_MODULE_DEPTH or len(path) > MAX_PATH:
+            raise LoadError(OVER_LIMIT, "attributes are nested too deeply")
         if _is_module(value):
             return self.module(value, path, depth + 1)
         if isinstance(value, Tensor):
-            return value.array
+            return native(value.array)
         if isinstance(value, (list, tuple)):
             return type(value)(
                 self._constant(item, f"{path}.{index}", depth + 1) for index, item in enumerate(value)
             )
         if isinstance(value, dict):
-            return {key: self._constant(item, f"{path}.{key}", depth + 1) for key, item in value.items()}
-        return value
+            return {
+                text_key(key): self._constant(item, f"{path}.{key}", depth + 1) for key, item in value.items()
+            }
+        return self.budget.constant(value)
 
-    def _graphs(self, module: TracedModule, state: dict[str, Any]) -> None:
+    def _graphs(self, module: TracedModule, state: dict[str, Any], depth: int) -> None:
         results = {id(key): definition for key, definition in state["argdef_outdef_map"].items()}
         by_structure = {
-            call_structure(*_formal_arguments(key)): definition
+            call_structure(*self._formal_arguments(key)): definition
             for key, definition in state["argdef_outdef_map"].items()
         }
         for key, stand_in in state["argdef_graph_map"].items():
-            structure = call_structure(*_formal_arguments(key))
+            structure = call_structure(*self._formal_arguments(key))
             definition = results.get(id(key), by_structure.get(structure))
-            builder = GraphBuilder(self.path, self.captured_module)
+            builder = GraphBuilder(
+                self.path, lambda value, name: self.module(value, name, depth + 1), self.budget
+            )
             module.graphs[structure] = builder.build(stand_in, definition)
             _own(module.graphs[structure], module)
         first = module.graph
         if first is not None and first.name and not module.class_name.startswith("user."):
             module.class_name = f"user.{first.name}"
 
-    def captured_module(self, value: Instance, name: str) -> TracedModule:
-        return self.module(value, name, 0)
+    def _formal_arguments(self, definition: Instance) -> tuple[Any, Any]:
+        """(args, kwargs) of a graph's argument structure, with blank nodes for tensors and modules."""
+
+        def leaf(leaf_definition: Instance) -> Any:
+            kinds = _kinds(leaf_definition.state.get("type"))
+            if "Tensor" in kinds:
+                return TensorNode()
+            if "Module" in kinds:
+                return ModuleNode()
+            return self.budget.constant(leaf_definition.state.get("const_val"))
+
+        args, kwargs = unflatten(definition, leaf, self.budget)
+        return args, kwargs
 
 
 def _own(graph: InternalGraph, module: TracedModule) -> None:
@@ -159,17 +180,30 @@ def _own(graph: InternalGraph, module: TracedModule) -> None:
         for node in expr.outputs:
             if isinstance(node, ModuleNode):
                 node.owner = _owner(expr)
+            elif isinstance(expr, GetAttr):
+                _attribute(expr)
 
 
-def _owner(expr: Expr) -> TracedModule:
+def _owner(expr: Expr) -> TracedModule | None:
+    """The module that an expression gives; None where it depends on a module that callers pass."""
     value: Any = None
     if isinstance(expr, Constant):
         value = expr.value
     elif isinstance(expr, GetAttr):
-        value = expr.args[0].owner.get(expr.name)
+        value = _attribute(expr)
+        if value is _UNKNOWN:
+            return None
     if not isinstance(value, TracedModule):
-        raise LoadError(DAMAGED, f"{expr!r} does not give a module")
+        raise LoadError(DAMAGED, f"{expr.outputs[0]} is used as a module and is none")
     return value
+
+
+def _attribute(expr: GetAttr) -> Any:
+    holder = expr.args[0]
+    return holder.owner.get(expr.name) if holder.owner is not None else _UNKNOWN
+
+
+_UNKNOWN = object()
 
 
 def _number(graph: InternalGraph) -> None:
@@ -209,21 +243,6 @@ def _is_module(value: Any) -> bool:
     return name.startswith(MODULE_PACKAGES) and not name.startswith(
         ("megengine.quantization.utils.", "megengine.traced_module.expr.", "megengine.traced_module.node.")
     )
-
-
-def _formal_arguments(definition: Instance) -> tuple[Any, Any]:
-    """(args, kwargs) of a graph's argument structure, with blank nodes for tensors and modules."""
-
-    def leaf(leaf_definition: Instance) -> Any:
-        kinds = _kinds(leaf_definition.state.get("type"))
-        if "Tensor" in kinds:
-            return TensorNode()
-        if "Module" in kinds:
-            return ModuleNode()
-        return leaf_definition.state.get("const_val")
-
-    args, kwargs = unflatten(definition, leaf)
-    return args, kwargs
 
 
 def _kinds(types: Any) -> set[str]:

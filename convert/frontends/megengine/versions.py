@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from .budget import text
 from .stand_ins import Instance
 
 OLDEST = (1, 6, 0)
@@ -14,7 +15,7 @@ def version_of(root: Instance) -> str:
     """The release that wrote a TracedModule, such as "1.13.0"; files of 1.6 do not say."""
     info = root.state.get("dump_info")
     version = info.get("version") if isinstance(info, dict) else None
-    return str(version) if version else "1.6"
+    return text(version, "the release that wrote the file") or "1.6"
 
 
 def upgrade(root: Instance) -> None:
@@ -23,7 +24,7 @@ def upgrade(root: Instance) -> None:
     The argument lists of calls stay as they were recorded: adapters bind them to signatures with
     the defaults of the release.
     """
-    if not str(version_of(root)).startswith("1.6"):
+    if not version_of(root).startswith("1.6"):
         return
     for instance in _instances(root):
         step = _STEPS_1_6.get(instance.short_name)

@@ -11,7 +11,7 @@ from ....errors import Refusal
 from ....ir.emitter import Emitter
 from .indexing import getitem
 from .table import Table
-from .values import axes_of, axis_of, cast, is_tensor, rank, reshaped, static_int, static_ints
+from .values import MAX_INTS, axes_of, axis_of, cast, is_tensor, rank, reshaped, static_int, static_ints
 
 FUNCTIONS = Table("megengine.functional.tensor.")
 METHODS = Table()
@@ -119,7 +119,7 @@ def split(g: Emitter, inp: Any, nsplits_or_sections: Any, axis: int = 0) -> list
         points = static_ints(g, nsplits_or_sections, "a split point")
     else:
         parts = static_int(g, nsplits_or_sections, "a number of parts")
-        if parts < 1 or extent % parts:
+        if parts < 1 or parts > MAX_INTS or extent % parts:
             raise Refusal(f"axis {where} of {g.type(inp)} has no {parts} equal parts")
         points = [extent // parts * i for i in range(1, parts)]
     bounds = [0, *points, extent]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,9 @@ import numpy as np
 from ....errors import Refusal
 from ....ir import TensorNode
 from ....ir.emitter import Emitter
+
+
+MAX_INTS = 10_000  # of a shape, a list of axes, split points
 
 
 def is_tensor(value: Any) -> bool:
@@ -38,6 +42,8 @@ def static_ints(g: Emitter, value: Any, what: str = "a shape") -> list[int]:
         array = g.known(value)
         if array is None:
             raise Refusal(f"{what} is computed from the data", "make it a constant of the model")
+        if array.size > MAX_INTS:
+            raise Refusal(f"{what} has {array.size} entries")
         return [int(item) for item in array.reshape(-1)]
     if isinstance(value, (list, tuple)):
         return [static_int(g, item, what) for item in value]
@@ -100,10 +106,10 @@ def reshaped(g: Emitter, x: Any, shape: Sequence[int]) -> Any:
     old = g.type(x)
     sizes = list(shape)
     if sizes.count(-1) == 1:
-        rest = int(np.prod([size for size in sizes if size != -1], dtype=np.int64))
+        rest = math.prod(size for size in sizes if size != -1)
         if not rest or old.size % rest:
             raise Refusal(f"{old} cannot be reshaped to {tuple(shape)}")
         sizes[sizes.index(-1)] = old.size // rest
-    if any(size < 0 for size in sizes) or int(np.prod(sizes, dtype=np.int64)) != old.size:
+    if any(size < 0 for size in sizes) or math.prod(sizes) != old.size:
         raise Refusal(f"{old} cannot be reshaped to {tuple(shape)}")
     return x if tuple(sizes) == old.shape else g.call("aten::reshape", x, sizes)
