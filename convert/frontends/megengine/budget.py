@@ -1,0 +1,97 @@
+"""How much a loader may unfold of what a file says.
+
+A pickle refers to one value from many places, so ``t = (t, t)`` sixty times over is a file of a few
+hundred bytes and a tree of 2**60 leaves. Whatever the loader walks is paid for here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import LoadError
+from .stand_ins import GlobalRef
+
+OVER_LIMIT = "TM1006"
+DAMAGED = "TM1007"
+FREE_STEPS = 200_000
+STEPS_PER_BYTE = 2
+MAX_DEPTH = 50
+MAX_TEXT = 1000
+CHARACTERS_PER_STEP = 8
+# What a print of an array shows before NumPy abbreviates.
+MAX_SHOWN = 1000
+
+
+class Budget:
+    """The steps left for one file: a fixed number and some for each of its bytes."""
+
+    def __init__(self, file_size: int) -> None:
+        self._left = FREE_STEPS + STEPS_PER_BYTE * file_size
+
+    def spend(self, steps: int) -> None:
+        """Raises LoadError TM1006 when the file asks for more than a sound one of its size would."""
+        self._left -= steps
+        if self._left < 0:
+            raise LoadError(OVER_LIMIT, "the file repeats the same values again and again")
+
+    def constant(self, value: Any, depth: int = 0) -> Any:
+        """``value``, once it is known to be a tree of bearable size. Ellipsis is put in for its class."""
+        self.spend(1)
+        if depth > MAX_DEPTH:
+            raise LoadError(OVER_LIMIT, f"values are nested more than {MAX_DEPTH} deep")
+        if isinstance(value, (tuple, list)):
+            return type(value)([self.constant(item, depth + 1) for item in value])
+        if isinstance(value, dict):
+            return {text_key(key): self.constant(item, depth + 1) for key, item in value.items()}
+        if isinstance(value, GlobalRef) and value.qualified_name == "builtins.ellipsis":
+            return Ellipsis
+        self.spend(_weight(value))
+        return native(value) if isinstance(value, np.ndarray) else value
+
+
+def _weight(value: Any) -> int:
+    """What a leaf costs to print."""
+    if isinstance(value, (str, memoryview)):
+        return len(value) // CHARACTERS_PER_STEP
+    if isinstance(value, np.ndarray):
+        return min(value.size, MAX_SHOWN)
+    return len(value) if isinstance(value, (set, frozenset)) else 0
+
+
+def native(array: np.ndarray) -> np.ndarray:
+    """The array in this machine's byte order."""
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def text(value: Any, what: str) -> str:
+    """A name from the file; empty for None. Raises LoadError for anything but a short text."""
+    if value is None:
+        return ""
+    if not isinstance(value, str) or len(value) > MAX_TEXT:
+        raise LoadError(DAMAGED, f"{what} is {kind(value)}")
+    return value
+
+
+def number(value: Any, what: str) -> int:
+    """An id from the file; 0 for None."""
+    if value is None:
+        return 0
+    if not isinstance(value, int):
+        raise LoadError(DAMAGED, f"{what} is {kind(value)}")
+    return int(value)
+
+
+def text_key(key: Any) -> Any:
+    """A key of a dict, short enough to take part in names."""
+    if isinstance(key, str):
+        return text(key, "a key")
+    if isinstance(key, (int, float, GlobalRef)) or key is None:
+        return key
+    raise LoadError(DAMAGED, f"a key is {kind(key)}")
+
+
+def kind(value: Any) -> str:
+    """What a message calls a value, whose ``repr`` may have no end."""
+    return f"a text of {len(value)} characters" if isinstance(value, str) else f"a {type(value).__name__}"
