@@ -117,9 +117,9 @@ class Op:
     """Signature, type rule, layout rule, reference kernel and symbolics of one op.
 
     ``args`` are in ATen's order with ATen's names and defaults, except that ATen's ``self`` and
-    ``input`` are called ``x``. ``result`` computes the TensorType (or a list of them) from the arguments by name,
-    tensors given as TensorTypes. ``layout`` is a LayoutRule, or a function from the attributes and
-    the argument types to one.
+    ``input`` are called ``x``. ``result`` computes the TensorType (or a list of them) from the
+    arguments by name, tensors given as TensorTypes. ``layout`` is a LayoutRule, or a function from
+    the same arguments to one.
     """
 
     name: str
@@ -153,7 +153,7 @@ class Op:
         return self.symbolic("caffe", 0)
 
     def symbolic(self, target: str, since: int) -> Callable[[Symbolic], Symbolic]:
-        """Declares how ``target`` says this op from its version ``since`` on: ``function(g, **arguments)``."""
+        """Declares how ``target`` says this op from version ``since`` on: ``function(g, **arguments)``."""
 
         def register(function: Symbolic) -> Symbolic:
             known = self.symbolics.setdefault(target, {})

@@ -21,6 +21,14 @@ from ..errors import VerificationError
 THREADS = 2
 
 
+# What ONNX Runtime says of a sound file of an opset or IR version that is newer than itself.
+TOO_NEW = ("is under development and support for this is limited", "Unsupported model IR version")
+
+
+class RuntimeTooOld(VerificationError):
+    """The installed runtime is older than the version that the file was written for."""
+
+
 class Runtime(Protocol):
     """Runs a written file.
 
@@ -44,7 +52,8 @@ class Runtime(Protocol):
 
         ``paths`` are the files that make up the model, the one with the structure first. ``shapes``
         are those expected of the outputs, for runtimes that do not keep ranks below 2.
-        Raises: VerificationError TM4002 when the runtime does not load or run the file.
+        Raises: VerificationError TM4002 when the runtime does not load or run the file, and
+        RuntimeTooOld TM4004 when the file is for a later version of it.
         """
 
 
@@ -209,6 +218,8 @@ def _refusals(name: str) -> Iterator[None]:
         raise VerificationError("TM4002", f"{name} refused the file: it has no tensor {error}") from error
     except Exception as error:  # each runtime has exceptions of its own, some of them plain RuntimeErrors
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        if any(phrase in first for phrase in TOO_NEW):
+            raise RuntimeTooOld("TM4004", f"the installed {name} is too old for this file") from error
         raise VerificationError("TM4002", f"{name} refused the file: {first}") from error
 
 
