@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 
 import numpy as np
 
@@ -33,18 +34,14 @@ class FuseConvBn:
     def _fuse(self, graph: InternalGraph, norm: CallFunction) -> None:
         producer = norm.args[0].expr
         x, weight, bias = producer.args
-        gamma, beta, mean, variance = (_array(node) for node in norm.args[1:])
-        assert mean is not None and variance is not None
-        scale, shift = affine(gamma, beta, mean, variance, norm.kwargs["eps"])
-        old_weight, old_bias = _array(weight), _array(bias)
-        assert old_weight is not None
-        column = scale.reshape(-1, *[1] * (old_weight.ndim - 1))
-        new_bias = shift if old_bias is None else shift + scale * old_bias
+        new_weight, new_bias = _scaled(norm, _array(weight), _array(bias))
         constants = [
-            self._constant(graph, norm, (old_weight * column).astype(old_weight.dtype), weight.expr.name),
-            self._constant(graph, norm, new_bias.astype(old_weight.dtype), _bias_name(weight, bias)),
+            self._constant(graph, norm, new_weight, weight.expr.name),
+            self._constant(graph, norm, new_bias, _bias_name(weight, bias)),
         ]
-        node = TensorNode(graph.free_name(f"{norm.output.name}_fused"), norm.output.shape, norm.output.dtype)
+        old = norm.output
+        name = graph.free_name(f"{old.name}_fused")
+        node = TensorNode(name, old.shape, old.dtype, qparams=old.qparams)
         fused = CallFunction(
             producer.function,
             (x, *constants),
@@ -54,8 +51,7 @@ class FuseConvBn:
             made_by=self.name,
         )
         graph.insert(fused, before=norm)
-        graph.replace_uses(norm.output, node)
-        old = norm.output
+        graph.replace_uses(old, node)
         graph.remove(norm)
         graph.remove(producer)
         graph.rename(node, old.name)
@@ -63,10 +59,23 @@ class FuseConvBn:
     def _constant(
         self, graph: InternalGraph, norm: CallFunction, value: np.ndarray, name: str | None
     ) -> TensorNode:
-        base = (name or f"{norm.output.name}_const").replace(".", "_")
+        base = re.sub(r"\W", "_", name or f"{norm.output.name}_const", flags=re.ASCII)
         node = TensorNode(graph.free_name(base), value.shape, value.dtype)
         graph.insert(Constant(value, name, result=node, source=norm.source, made_by=self.name), before=norm)
         return node
+
+
+def _scaled(
+    norm: CallFunction, weight: np.ndarray | None, bias: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weight and bias that do the work of the norm too."""
+    gamma, beta, mean, variance = (_array(node) for node in norm.args[1:])
+    assert weight is not None and mean is not None and variance is not None
+    with np.errstate(all="ignore"):  # a channel that overflows here did so before
+        scale, shift = affine(gamma, beta, mean, variance, norm.kwargs["eps"])
+        column = scale.reshape(-1, *[1] * (weight.ndim - 1))
+        new_bias = shift if bias is None else shift + scale * bias
+        return (weight * column).astype(weight.dtype), new_bias.astype(weight.dtype)
 
 
 def _refusal(graph: InternalGraph, norm: CallFunction) -> str:

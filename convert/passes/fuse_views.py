@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -158,7 +159,8 @@ def _extended(graph: InternalGraph, expr: CallFunction, views: dict[TensorNode, 
 
 def _apply(view: _View, expr: CallFunction) -> bool:
     if expr.function == "aten::select":
-        view.select(expr.kwargs["dim"], expr.kwargs["index"])
+        axis = expr.kwargs["dim"] % len(view.axes)
+        view.select(axis, expr.kwargs["index"] % math.prod(factor.size for factor in view.axes[axis]))
     elif expr.function == "aten::permute":
         view.permute([axis % len(view.axes) for axis in expr.kwargs["dims"]])
     else:

@@ -68,8 +68,7 @@ class PassManager:
         """Runs all passes on ``graph``, in place."""
         for number, step in enumerate(self.passes, start=1):
             started = time.perf_counter()
-            step.run(graph)
-            self._verify(graph, step, number)
+            self._step(graph, step, number)
             self.seconds.append((step.name, time.perf_counter() - started))
             if {step.name, "all"} & set(self.options.dump_after):
                 self._dump(graph, step, number)
@@ -77,8 +76,9 @@ class PassManager:
                 self.stopped = True
                 return
 
-    def _verify(self, graph: InternalGraph, step: Pass, number: int) -> None:
+    def _step(self, graph: InternalGraph, step: Pass, number: int) -> None:
         try:
+            step.run(graph)
             verify_graph(graph, self.catalogue)
         except GraphError as error:
             before = ", ".join(earlier.name for earlier in self.passes[: number - 1]) or "none"
