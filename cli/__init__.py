@@ -26,12 +26,14 @@ COMMANDS = {
 EPILOG = """\b
 MODEL is the path of a model file; its kind is recognised by content.
 Results go to stdout, messages to stderr.
+
 \b
 Exit status:
   0  done
   1  the model could not be loaded, converted or verified
   2  wrong usage
   3  a defect of tmconvert
+
 \b
 Completion of commands and options in your shell:
   bash  eval "$(_TMCONVERT_COMPLETE=bash_source tmconvert)"   in ~/.bashrc

@@ -1,0 +1,52 @@
+"""``tmconvert caffe``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ..targets import DIALECTS
+from .conversion import run_conversion
+from .options import conversion_options, model_argument, qparams_option
+
+
+@click.command("caffe")
+@model_argument
+@click.argument("prototxt", metavar="OUT.prototxt", type=click.Path())
+@click.argument("caffemodel", metavar="[OUT.caffemodel]", required=False, type=click.Path())
+@click.option(
+    "--dialect", type=click.Choice(DIALECTS), help=f"Whose layers to write.  [default: {DIALECTS[0]}]"
+)
+@qparams_option
+@conversion_options
+def command(
+    model: str,
+    prototxt: str,
+    caffemodel: str | None,
+    dialect: str | None,
+    qparams: str | None,
+    no_verify: bool,
+    **shared: Any,
+) -> None:
+    """Convert MODEL to the Caffe net OUT.prototxt and its weights OUT.caffemodel.
+
+    Without a name for the weights they are written beside the net. The net is run in OpenCV, when
+    that is installed, and compared with MODEL before the files appear; files that compute something
+    else are not written.
+    """
+
+    def convert(options: Any) -> Any:
+        from .. import api
+
+        return api.to_caffe(
+            model,
+            prototxt,
+            caffemodel,
+            dialect=dialect,
+            qparams=qparams,
+            verify=not no_verify,
+            pass_options=options,
+        )
+
+    run_conversion(convert, model, verify=not no_verify, **shared)

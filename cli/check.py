@@ -1,0 +1,69 @@
+"""``tmconvert check``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from ..targets import TARGETS
+from .conversion import version_of, version_text
+from .messages import logging_to_stderr, progress
+from .options import json_option, model_argument, opset_option
+from .rendering import Line, write, write_json
+from .wording import counted
+
+if TYPE_CHECKING:
+    from ..lower.unsupported import UnsupportedGroup
+
+
+@click.command("check")
+@model_argument
+@click.option("--target", type=click.Choice(TARGETS), required=True, help="What MODEL is to be converted to.")
+@opset_option
+@json_option
+@click.pass_context
+def command(ctx: click.Context, model: str, target: str, opset: int | None, as_json: bool) -> None:
+    """List every op of MODEL that would stop a conversion, at once.
+
+    The exit status is 1 when there is any.
+    """
+    version = version_of(target, opset)
+    from .. import api
+
+    with logging_to_stderr(False), progress(f"checking {model}"):
+        groups = api.check(model, target, opset)
+    if as_json:
+        write_json(
+            {
+                "model": model,
+                "target": target,
+                "version": version,
+                "ok": not groups,
+                "unsupported": [group.to_json() for group in groups],
+            }
+        )
+    elif groups:
+        write(*_lines(groups, version_text(target, version)))
+    else:
+        write([("ok", "bold green"), (": every op can be converted", "")])
+    ctx.exit(1 if groups else 0)
+
+
+def _lines(groups: list[UnsupportedGroup], target: str) -> Iterator[Line]:
+    calls = sum(group.count for group in groups)
+    yield f"{counted(len(groups), 'op')} in {counted(calls, 'call')} cannot be converted to {target}"
+    for group in groups:
+        yield ""
+        yield [(group.op, "bold red"), (f"  ({counted(group.count, 'call')})", "")]
+        yield _field("reason", group.reason)
+        yield _field("in", ", ".join(scope or "the top module" for scope in group.scopes))
+        if group.first.source is not None:
+            yield _field("first", str(group.first.source))
+        if group.help:
+            yield _field("help", group.help)
+
+
+def _field(name: str, text: str) -> Line:
+    return [(f"  {name + ':':<8}", "blue"), (text, "")]

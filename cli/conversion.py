@@ -1,0 +1,116 @@
+"""What the three conversion commands share: options, the run, and what is said of the result."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from ..targets import DEFAULT_OPSET, DIALECTS, TFLITE_RUNTIME
+from .messages import logging_to_stderr, progress
+from .rendering import sys_stderr, write, write_json, write_message, write_table
+from .wording import counted, quantity, size
+
+if TYPE_CHECKING:
+    from ..conversion import Report
+    from ..passes.manager import PassOptions
+    from ..verification.report import Verification
+
+
+def run_conversion(
+    convert: Callable[[PassOptions], Report],
+    model: str,
+    *,
+    as_json: bool,
+    verbose: bool,
+    verify: bool,
+    dump_after: str | None,
+    dump_folder: str | None,
+    stop_after: str | None,
+    time_passes: bool,
+) -> None:
+    """Runs ``convert`` and prints what came of it."""
+    options = _pass_options(dump_after, dump_folder, stop_after)
+    with logging_to_stderr(verbose), progress(f"converting {model}", enabled=not verbose):
+        report = convert(options)
+    if options.dump_after:
+        write_message(f"wrote the graphs to {options.dump_folder}")
+    if time_passes:
+        _write_times(report.seconds)
+    write_message(*_remarks(report, verify))
+    if as_json:
+        write_json(report.to_json())
+    elif not report.stopped:
+        write(*_results(report))
+
+
+def _pass_options(dump_after: str | None, dump_folder: str | None, stop_after: str | None) -> PassOptions:
+    if dump_folder is not None and dump_after is None:
+        raise click.UsageError("--dump-folder goes with --dump-after")
+    from ..passes.manager import PassOptions
+
+    names = tuple(name.strip() for name in (dump_after or "").split(",") if name.strip())
+    return PassOptions(names, dump_folder or ".", stop_after)
+
+
+def _write_times(seconds: list[tuple[str, float]]) -> None:
+    total = sum(time for _, time in seconds)
+    rows = [[f"{time * 1000:.1f}", name] for name, time in [*seconds, ("all passes", total)]]
+    width = max(len(row[0]) for row in rows)
+    write_table(
+        ["ms".rjust(width), "pass"], [[time.rjust(width), name] for time, name in rows], to=sys_stderr()
+    )
+
+
+def _remarks(report: Report, verify: bool) -> Iterator[str]:
+    if report.stopped:
+        yield f"stopped after {report.seconds[-1][0]}: no model was written"
+        return
+    if report.verification is not None:
+        yield verified(report.verification)
+    elif not verify:
+        yield "not verified: --no-verify was given"
+    yield from report.notes
+
+
+def verified(verification: Verification) -> str:
+    """``verified in ONNX Runtime 1.31.1: max error 3.1e-07 (limit 1e-04)``."""
+    worst = max(verification.comparisons, key=lambda each: (each.max_error, each.tolerance), default=None)
+    if worst is None or worst.max_error == 0:
+        return f"verified in {verification.runtime}: equal outputs"
+    return (
+        f"verified in {verification.runtime}: max error {worst.max_error:.1e} (limit {worst.tolerance:.0e})"
+    )
+
+
+def _results(report: Report) -> Iterator[str]:
+    """One line for each written file."""
+    first, *others = report.paths
+    unit = "layer" if report.target == "caffe" else "operator"
+    about = [
+        version_text(report.target, report.version),
+        counted(report.operators, unit),
+        quantity(report.parameters, "parameter"),
+    ]
+    yield f"{first}  ({', '.join(about)})"
+    for path in others:
+        with contextlib.suppress(OSError):
+            yield f"{path}  (weights, {size(path.stat().st_size)})"
+
+
+def version_text(target: str, version: object) -> str:
+    """``ONNX opset 17``, ``TFLite 2.18`` or ``Caffe, dialect bvlc``."""
+    return {"onnx": "ONNX opset {}", "tflite": "TFLite {}", "caffe": "Caffe, dialect {}"}[target].format(
+        version
+    )
+
+
+def version_of(target: str, opset: int | None) -> int | str:
+    """The version as reports name it. Raises UsageError for an opset of another target than ONNX."""
+    if target != "onnx" and opset is not None:
+        raise click.UsageError(f"--opset goes with --target onnx, not {target}")
+    if target == "onnx":
+        return DEFAULT_OPSET if opset is None else opset
+    return f"2.{TFLITE_RUNTIME}" if target == "tflite" else DIALECTS[0]

@@ -1,0 +1,93 @@
+"""From whatever ended a command to a message and an exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+
+import click
+
+from ..errors import InternalError, TmconvertError, UsageError, WriteError
+from .rendering import write_error, write_json, write_message
+
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+PIPE_CLOSED = 141  # 128 + SIGPIPE
+REPORT = "this is a defect of tmconvert: please report it, with the command and, if you can, the model"
+
+
+class Carried(Exception):
+    """An exception of a command that click would mistake for one of its own."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def report_failure(error: BaseException, *, as_json: bool, with_traceback: bool) -> int:
+    """Tells the person, and with ``as_json`` the calling program; gives back the exit status."""
+    if isinstance(error, Carried):
+        error = error.error
+    try:
+        if isinstance(error, BrokenPipeError):
+            _silence_stdout()
+            return PIPE_CLOSED
+        if isinstance(error, (click.Abort, KeyboardInterrupt)):
+            write_message("interrupted")
+            return INTERRUPTED
+        known = as_tmconvert_error(error)
+        if isinstance(known, InternalError):
+            known = _reportable(known, with_traceback)
+            if with_traceback:
+                write_message("".join(traceback.format_exception(error)).rstrip())
+        write_error(known)
+        if as_json:
+            write_json({"error": known.to_json()})
+        return known.exit_status
+    except BrokenPipeError:  # nobody listens any more
+        _silence_stdout()
+        return PIPE_CLOSED
+    except WriteError as unwritable:  # of the JSON document
+        write_error(unwritable)
+        return unwritable.exit_status
+
+
+def as_tmconvert_error(error: BaseException) -> TmconvertError:
+    """The error as one of ours, with a code."""
+    if isinstance(error, TmconvertError):
+        return error
+    if isinstance(error, click.ClickException):
+        return _usage_error(error)
+    if isinstance(error, MemoryError):
+        return TmconvertError(
+            "TM5003",
+            "there is not enough memory",
+            notes=[("help", "close other programs, or use a larger machine")],
+        )
+    detail = f": {error}" if str(error) else ""
+    return InternalError("TM9000", f"{type(error).__name__}{detail}")
+
+
+def _reportable(error: InternalError, with_traceback: bool) -> InternalError:
+    notes = [*error.notes, ("help", REPORT)]
+    if not with_traceback:
+        notes.append(("traceback", "set TMCONVERT_DEBUG=1 to see it"))
+    return InternalError(error.code, error.message, source=error.source, excerpt=error.excerpt, notes=notes)
+
+
+def _usage_error(error: click.ClickException) -> UsageError:
+    message = error.format_message().rstrip(".")
+    notes = []
+    context = getattr(error, "ctx", None)
+    if context is not None:
+        usage = context.get_usage().removeprefix("Usage: ")
+        notes = [("usage", " ".join(usage.split())), ("help", f"`{context.command_path} --help` says more")]
+    return UsageError("TM6010", message[:1].lower() + message[1:], notes=notes)
+
+
+def _silence_stdout() -> None:
+    """Lets the interpreter flush stdout at its end without a complaint about the closed pipe."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):  # stdout is no file, as in a test
+        return

@@ -1,0 +1,80 @@
+"""The command group: loads a command's module when it is asked for, and turns failures into exit statuses."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from .failures import Carried, report_failure
+
+
+class CommandGroup(click.Group):
+    """A group whose commands are the attribute ``command`` of modules ``tmconvert.cli.<name>``."""
+
+    def __init__(self, *args: Any, commands_table: Mapping[str, str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.commands_table = commands_table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands_table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.commands_table:
+            return None
+        return importlib.import_module(f".{cmd_name}", __package__).command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self.commands_table.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name in self.commands_table or name.startswith("-"):
+            return super().resolve_command(ctx, args)
+        close = difflib.get_close_matches(name, self.commands_table, n=1)
+        hint = f", did you mean {close[0]!r}?" if close else ""
+        raise click.UsageError(f"there is no command {name!r}{hint}", ctx)
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Runs a command line; ends the process with its exit status, as ``click`` does."""
+        given = sys.argv[1:] if args is None else list(args)
+        if not standalone_mode:
+            return super().main(given, prog_name, complete_var, False, **extra)
+        try:
+            status = super().main(given, prog_name, complete_var, False, **extra)
+        except (Exception, KeyboardInterrupt) as error:
+            status = report_failure(
+                error, as_json=_has(given, "--json"), with_traceback=_wants_traceback(given)
+            )
+        sys.exit(status or 0)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (BrokenPipeError, EOFError) as error:  # click would end the process in its own way
+            raise Carried(error) from error
+
+
+def _has(args: list[str], *options: str) -> bool:
+    flags = args[: args.index("--")] if "--" in args else args
+    return any(option in flags for option in options)
+
+
+def _wants_traceback(args: list[str]) -> bool:
+    debug = os.environ.get("TMCONVERT_DEBUG", "")
+    return debug not in ("", "0") or _has(args, "-v", "--verbose")

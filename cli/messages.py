@@ -1,0 +1,47 @@
+"""What stderr hears while a command runs: log lines, and on a terminal that something goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+from collections.abc import Iterator
+
+from .rendering import is_terminal, sanitized, write_message
+
+
+class _ToStderr(logging.Handler):
+    """Writes ``warning: ...`` for warnings and up, the bare message below."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        prefix = f"{record.levelname.lower()}: " if record.levelno >= logging.WARNING else ""
+        write_message(prefix + record.getMessage())
+
+
+@contextlib.contextmanager
+def logging_to_stderr(verbose: bool) -> Iterator[None]:
+    """Shows what tmconvert logs: everything when verbose, else warnings."""
+    logger = logging.getLogger("tmconvert")
+    handler, level, propagate = _ToStderr(), logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG if verbose else logging.WARNING)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = propagate
+
+
+@contextlib.contextmanager
+def progress(what: str, *, enabled: bool = True) -> Iterator[None]:
+    """A spinner on stderr, on a terminal only; gone when the work is done."""
+    if not enabled or not is_terminal(sys.stderr):
+        yield
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    with Console(stderr=True).status(Text(sanitized(what)), spinner="line"):
+        yield

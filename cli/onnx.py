@@ -1,0 +1,53 @@
+"""``tmconvert onnx``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from .conversion import run_conversion
+from .options import conversion_options, model_argument, opset_option, qparams_option
+
+
+@click.command("onnx")
+@model_argument
+@click.argument("out", metavar="OUT.onnx", type=click.Path())
+@opset_option
+@click.option("--external-data", is_flag=True, help="Store the weights in a file beside OUT.onnx.")
+@click.option(
+    "--quantized", is_flag=True, help="Write an integer model, with QuantizeLinear and DequantizeLinear."
+)
+@qparams_option
+@conversion_options
+def command(
+    model: str,
+    out: str,
+    opset: int | None,
+    external_data: bool,
+    quantized: bool,
+    qparams: str | None,
+    no_verify: bool,
+    **shared: Any,
+) -> None:
+    """Convert MODEL to the ONNX file OUT.onnx.
+
+    The file is run in ONNX Runtime, when that is installed, and compared with MODEL before it
+    appears; a file that computes something else is not written.
+    """
+
+    def convert(options: Any) -> Any:
+        from .. import api
+
+        return api.to_onnx(
+            model,
+            out,
+            opset=opset,
+            external_data=external_data,
+            quantized=quantized,
+            qparams=qparams,
+            verify=not no_verify,
+            pass_options=options,
+        )
+
+    run_conversion(convert, model, verify=not no_verify, **shared)

@@ -1,0 +1,40 @@
+"""Arguments and options that several commands have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from ..targets import DEFAULT_OPSET
+
+Command = Callable[..., Any]
+
+model_argument = click.argument("model", metavar="MODEL", type=click.Path())
+opset_option = click.option(
+    "--opset", type=int, metavar="N", help=f"Version of ONNX's operators.  [default: {DEFAULT_OPSET}]"
+)
+qparams_option = click.option(
+    "--qparams", type=click.Path(), metavar="FILE", help="Write the quantization parameters to FILE, too."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
+
+_CONVERSION_OPTIONS = (
+    click.option("--no-verify", is_flag=True, help="Do not run the written file to compare it with MODEL."),
+    json_option,
+    click.option("-v", "--verbose", is_flag=True, help="Say on stderr which fusions were refused, and why."),
+    click.option(
+        "--dump-after", metavar="NAME[,NAME]", help="Write the graph behind these passes, or 'all'."
+    ),
+    click.option("--dump-folder", metavar="DIR", help="Where --dump-after writes.  [default: .]"),
+    click.option("--stop-after", metavar="NAME", help="End behind this pass and write no model."),
+    click.option("--time-passes", is_flag=True, help="Print a table of the passes' times on stderr."),
+)
+
+
+def conversion_options(command: Command) -> Command:
+    """Adds the options that every conversion has, below those of its own."""
+    for option in reversed(_CONVERSION_OPTIONS):
+        command = option(command)
+    return command

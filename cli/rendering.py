@@ -1,0 +1,156 @@
+"""What the command line shows: text and JSON on stdout, messages on stderr.
+
+On a terminal rich adds colour and fits the text to the width; anywhere else the same text is plain.
+Text that comes from a model file may hold control characters; they are shown, never sent.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+from ..errors import TmconvertError, WriteError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# C0 but tab and newline, DEL, C1, and the marks that reorder what a person reads
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+Segment = tuple[str, str]  # (text, rich style)
+Line = str | Sequence[Segment]
+
+
+def write(*lines: Line) -> None:
+    """Lines to stdout. Raises WriteError when it takes no more, BrokenPipeError when nobody reads."""
+    try:
+        _emit(sys.stdout, lines)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise WriteError("TM5001", f"cannot write to stdout: {error.strerror}") from error
+
+
+def write_json(document: object) -> None:
+    """One JSON document to stdout."""
+    write(json.dumps(document, indent=2))
+
+
+def write_message(*lines: Line) -> None:
+    """Lines to stderr."""
+    _emit(sys.stderr, lines)
+
+
+def write_error(error: TmconvertError) -> None:
+    """An error to stderr, coloured and fitted to the width on a terminal."""
+    if not is_terminal(sys.stderr):
+        write_message(error.render())
+        return
+    write_message(*error_lines(error, _console(sys.stderr).width))
+
+
+def error_lines(error: TmconvertError, width: int) -> list[list[Segment]]:
+    """The lines of ``error.render()`` with styles, continued under their beginnings where too long."""
+    head = f"error[{error.code}]: "
+    lines = _fitted([(head, "bold red")], error.message, "bold", width, indent=len("error: "))
+    if error.source is not None:
+        lines += _fitted([("  --> ", "blue")], str(error.source), "", width)
+    if error.excerpt:
+        lines.append([("   |", "blue")])
+        for text in error.excerpt.splitlines():
+            parts = _wrap(text, width - 6) or [""]
+            lines += [[("   |  ", "blue"), (part, "")] for part in parts]
+        lines.append([("   |", "blue")])
+    for label, text in error.notes:
+        lines += _fitted([("   = ", "blue"), (f"{label}: ", "bold")], text, "", width)
+    return lines
+
+
+def sys_stderr() -> TextIO:
+    return sys.stderr
+
+
+def is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty()
+    except ValueError:  # closed
+        return False
+
+
+def sanitized(text: str) -> str:
+    """The text with control characters spelled out, as ``\\x1b``."""
+    return _CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
+
+
+def plain_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Columns aligned by spaces; the last one is not padded."""
+    table = [[sanitized(cell).replace("\n", " ") for cell in row] for row in (header, *rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
+
+
+def write_table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    style: Callable[[str], str] = lambda cell: "",
+    to: TextIO | None = None,
+) -> None:
+    """A table on stdout or ``to``: rich on a terminal, plain columns elsewhere."""
+    stream = sys.stdout if to is None else to
+    emit = write_message if stream is sys.stderr else write
+    if not is_terminal(stream):
+        emit(*plain_table(header, rows))
+        return
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for name in header:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(sanitized(cell), style=style(cell)) for cell in row))
+    _console(stream).print(table)
+
+
+def _console(stream: TextIO) -> Console:
+    from rich.console import Console
+
+    return Console(file=stream, highlight=False, markup=False, emoji=False)
+
+
+def _emit(stream: TextIO, lines: Iterable[Line]) -> None:
+    lines = list(lines)
+    if is_terminal(stream) and not all(isinstance(line, str) for line in lines):
+        from rich.text import Text
+
+        console = _console(stream)
+        for line in lines:
+            segments: Any = [(line, "")] if isinstance(line, str) else line
+            styled = Text.assemble(*((sanitized(part), style) for part, style in segments))
+            console.print(styled, soft_wrap=True)
+        return
+    texts = [line if isinstance(line, str) else "".join(part for part, _ in line) for line in lines]
+    plain = sanitized("".join(f"{text}\n" for text in texts))
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    stream.write(plain.encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()
+
+
+def _fitted(
+    head: list[Segment], text: str, style: str, width: int, indent: int | None = None
+) -> list[list[Segment]]:
+    """``head`` and ``text``, wrapped at words; lines after the first are indented below the text."""
+    taken = sum(len(part) for part, _ in head)
+    below = taken if indent is None else indent
+    parts = [part for line in text.splitlines() or [""] for part in _wrap(line, width - taken) or [""]]
+    return [[*head, (parts[0], style)], *([(" " * below, ""), (part, style)] for part in parts[1:])]
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, max(width, 20), break_on_hyphens=False, replace_whitespace=False)

@@ -1,0 +1,60 @@
+"""``tmconvert tflite``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from .conversion import run_conversion
+from .options import conversion_options, model_argument, qparams_option
+
+
+@click.command("tflite")
+@model_argument
+@click.argument("out", metavar="OUT.tflite", type=click.Path())
+@click.option("--quantized", is_flag=True, help="Write an integer model.")
+@click.option(
+    "--calibration",
+    type=click.Path(),
+    metavar="DATA",
+    help="Inputs from which the ranges of a float model are measured, for --quantized.",
+)
+@qparams_option
+@click.option(
+    "--io-layout",
+    type=click.Choice(["nhwc", "source"]),
+    help="Order of rank-4 inputs and outputs: channels last, or as MODEL has them.  [default: nhwc]",
+)
+@conversion_options
+def command(
+    model: str,
+    out: str,
+    quantized: bool,
+    calibration: str | None,
+    qparams: str | None,
+    io_layout: str | None,
+    no_verify: bool,
+    **shared: Any,
+) -> None:
+    """Convert MODEL to the TFLite file OUT.tflite.
+
+    The file is run in LiteRT, when that is installed, and compared with MODEL before it appears; a
+    file that computes something else is not written.
+    """
+
+    def convert(options: Any) -> Any:
+        from .. import api
+
+        return api.to_tflite(
+            model,
+            out,
+            io_layout=io_layout,
+            quantized=quantized,
+            calibration=calibration,
+            qparams=qparams,
+            verify=not no_verify,
+            pass_options=options,
+        )
+
+    run_conversion(convert, model, verify=not no_verify, **shared)

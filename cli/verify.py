@@ -1,0 +1,97 @@
+"""``tmconvert verify``."""
+
+from __future__ import annotations
+
+import contextlib
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import UsageError
+from .conversion import verified
+from .messages import logging_to_stderr, progress
+from .options import json_option, model_argument
+from .rendering import write, write_json
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..ir import TracedModule
+
+
+@click.command("verify")
+@model_argument
+@click.argument("out", metavar="OUT", type=click.Path())
+@click.option(
+    "--inputs",
+    type=click.Path(),
+    metavar="FILE.npz",
+    help="Arrays named as the inputs of MODEL, or in0, in1, ...  [default: random]",
+)
+@json_option
+def command(model: str, out: str, inputs: str | None, as_json: bool) -> None:
+    """Compare the written file OUT with its source MODEL.
+
+    OUT is run in the runtime for its format; for Caffe it is the prototxt. The exit status is 1
+    when OUT computes something else than MODEL.
+    """
+    from .. import api
+
+    with logging_to_stderr(False), progress(f"verifying {out}"):
+        module = api.load(model)
+        arrays = None if inputs is None else read_inputs(inputs, _input_names(module))
+        verification = api.verify(module, out, arrays)
+    if as_json:
+        write_json({"model": model, "file": out, "ok": True, **verification.to_json()})
+    else:
+        write([("ok", "bold green"), (f": {out} {verified(verification)}", "")])
+
+
+def _input_names(module: TracedModule) -> list[str]:
+    return [] if module.graph is None else [node.name for node in module.graph.inputs[1:]]
+
+
+def read_inputs(path: str, names: list[str]) -> list[np.ndarray]:
+    """The arrays of an npz for inputs of these names, in that order. Raises UsageError TM6011."""
+    import numpy as np
+
+    with _faults(path):
+        archive = np.load(path, allow_pickle=False)
+        if isinstance(archive, np.ndarray):
+            raise _unusable(path, "it is one array (.npy)")
+        with archive:
+            keys = names if set(names) & set(archive.files) else [f"in{index}" for index in range(len(names))]
+            missing = [
+                name if key == name else f"{name} ({key})"
+                for name, key in zip(names, keys, strict=True)
+                if key not in archive.files
+            ]
+            if missing:
+                has = ", ".join(archive.files) or "nothing"
+                raise _unusable(path, f"no array for the input {', '.join(missing)}; it has {has}")
+            return [archive[key] for key in keys]
+
+
+@contextlib.contextmanager
+def _faults(path: str) -> Iterator[None]:
+    """Turns what NumPy and zipfile raise for a missing or malformed file into a UsageError."""
+    try:
+        yield
+    except (OSError, ValueError, EOFError, SyntaxError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        reason = getattr(error, "strerror", None)
+        if reason is None and "allow_pickle" in str(error):
+            reason = "it holds Python objects, or is no .npz file; objects are never loaded"
+        raise _unusable(path, reason or str(error) or type(error).__name__) from error
+
+
+def _unusable(path: str, reason: str) -> UsageError:
+    return UsageError(
+        "TM6011",
+        f"cannot use the inputs in {path}: {reason}",
+        notes=[
+            ("help", "give an .npz file of numpy.savez, with arrays named as the inputs, or in0, in1, ...")
+        ],
+    )

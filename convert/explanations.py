@@ -1,0 +1,367 @@
+"""What each error code means: ``tmconvert explain TM2003`` prints it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """``title`` says it in a line, ``cause`` when it comes up, ``example`` how, ``remedy`` what to do."""
+
+    title: str
+    cause: str
+    example: str
+    remedy: str
+
+
+_COPY_AGAIN = "Copy the file again, compare its size with the original, or save the model again in MegEngine."
+_REPORT = (
+    "This is a defect of tmconvert, not of your model. Please report it with the command, the message and, "
+    "if you can, the model. TMCONVERT_DEBUG=1 in the environment adds a traceback."
+)
+
+_LOADING = {
+    "TM1001": Explanation(
+        "a model file cannot be read",
+        "The path does not exist, is a folder, or may not be read by you.",
+        "tmconvert inspect no_such.tm",
+        "Check the path and the permissions of the file.",
+    ),
+    "TM1002": Explanation(
+        "a file is of no kind that tmconvert reads",
+        "The first bytes are not those of a .tm file. The name of a file plays no part in this.",
+        "tmconvert inspect photo.png",
+        "Give a file that megengine.save wrote from a TracedModule.",
+    ),
+    "TM1003": Explanation(
+        "a model file is damaged or truncated",
+        "The pickle inside the file breaks the rules of pickles, mostly because a copy was cut short.",
+        "head -c 100000 model.tm > part.tm; tmconvert inspect part.tm",
+        _COPY_AGAIN,
+    ),
+    "TM1004": Explanation(
+        "a model file asks for something that no model needs",
+        "A .tm file is a pickle, and a pickle can name any function of Python to be called. tmconvert calls "
+        "none of them, and refuses files that name others than those a TracedModule is made of.",
+        "a file whose pickle names posix.system",
+        "Do not load such a file in MegEngine unless you trust its origin. If you do, load it there and save "
+        "only the traced module.",
+    ),
+    "TM1005": Explanation(
+        "a pickle holds something else than a TracedModule",
+        "The file is sound, but was saved from another object: a state dict, a tensor, a plain Module.",
+        'megengine.save(net.state_dict(), "model.tm")',
+        "Trace the module with megengine.traced_module.trace_module and save the result of that.",
+    ),
+    "TM1006": Explanation(
+        "a model file would cost time or memory out of proportion to its size",
+        "The file nests or repeats its parts far beyond what any model does.",
+        "modules nested more than 200 deep",
+        "Files like this are made by hand, to do harm. If a tool of yours wrote it, report it with the file.",
+    ),
+    "TM1007": Explanation(
+        "a file holds a TracedModule that makes no sense",
+        "The pickle is sound, but its graph is not: a node is used before it is made, or a field is missing.",
+        "a file changed by hand, or written by a fork of MegEngine",
+        _COPY_AGAIN,
+    ),
+    "TM1009": Explanation(
+        "a file to verify is no ONNX, TFLite or Caffe model",
+        "The content of the second file given to verify is not of a format that tmconvert writes.",
+        "tmconvert verify model.tm notes.txt",
+        "Give the .onnx, .tflite or .prototxt file; a caffemodel is found beside its prototxt.",
+    ),
+    "TM1101": Explanation(
+        "the text of a graph cannot be parsed",
+        "The text breaks the grammar of the typed text form; the message has line and column.",
+        "%y = aten::relu(%x : f32[2,3]",
+        "Correct the text at that place. The form is what --dump-after writes.",
+    ),
+}
+
+_MODEL = {
+    "TM2001": Explanation(
+        "a call of the model cannot be computed",
+        "The reference interpreter met a function or module that it does not know, or arguments beyond it.",
+        'tmconvert.load("model.tm")(x) of a model with an unknown function',
+        "Write this part of the model with functions that `tmconvert ops` lists.",
+    ),
+    "TM2003": Explanation(
+        "the target cannot express an op of the model",
+        "The target has no operator for the op, not in this version, or not with these arguments; or "
+        "tmconvert does not know the op at all.",
+        "tmconvert caffe vit.tm vit.prototxt",
+        "`tmconvert check MODEL --target T` lists all such ops with places and hints. Often a later --opset "
+        "helps, another target, or another way to write this part of the model.",
+    ),
+    "TM2006": Explanation(
+        "a module of the model calls itself",
+        "Targets have graphs without calls, so submodules are put in line. A recursion has no end there.",
+        "a module whose graph calls the same module",
+        "Unroll the recursion in the model, and trace it again.",
+    ),
+    "TM2007": Explanation(
+        "a module was not traced for a call that the model makes",
+        "A TracedModule keeps a graph for each structure of arguments with which it was called. The model "
+        "calls it with another one, mostly after an edit of its graphs.",
+        "traced with f(x), called as f(x, y)",
+        "Trace the model again, with inputs that make all its calls.",
+    ),
+    "TM2008": Explanation(
+        "the model is too large once its submodules are in line",
+        "Calls of calls of calls grew to more than 200,000 expressions.",
+        "30 levels of modules, each calling the next one twice",
+        "Share less, or split the model.",
+    ),
+    "TM2009": Explanation(
+        "the model does not record the shape and type of an input",
+        "Conversions need static shapes. MegEngine records them while it traces.",
+        "a graph with an input that was added by hand",
+        "Trace the model again with an input of the wanted shape.",
+    ),
+    "TM2010": Explanation(
+        "the model returns something that is no tensor",
+        "A file of a target has tensors as its outputs, nothing else.",
+        "def forward(self, x): return x, 3",
+        "Return tensors only, from the module or from a small module around it.",
+    ),
+}
+
+_GRAPH = {
+    "TM3002": Explanation(
+        "an edit of a graph would break its links",
+        "An expression was inserted twice, removed while it is in use, or belongs to another graph.",
+        "graph.remove(expr), while a later expression uses its output",
+        "In code of your own: redirect the uses first, with replace_uses. Otherwise: " + _REPORT,
+    ),
+    "TM3003": Explanation(
+        "two nodes of a graph have the same name",
+        "Names are unique within a graph.",
+        'graph.rename(node, "x"), where x exists',
+        "In code of your own: take a name of graph.free_name. Otherwise: " + _REPORT,
+    ),
+    "TM3004": Explanation(
+        "arguments do not fit the signature of an op",
+        "An argument is missing, one too many, or of the wrong kind or dtype.",
+        "aten::conv2d without a weight",
+        "In a symbolic or adapter of your own: compare with the op's signature. Otherwise: " + _REPORT,
+    ),
+    "TM3005": Explanation(
+        "an op, symbolic or adapter is registered twice",
+        "Two functions claim the same op, target and version; the message names both.",
+        "two functions under @relu.onnx(since=7)",
+        "Remove one of the two, or give it another version.",
+    ),
+    "TM3006": Explanation(
+        "an op has no reference kernel",
+        "The reference interpreter has nothing to compute the op with.",
+        "an op of your own without @op.reference",
+        "Give the op a kernel. For an op of tmconvert: " + _REPORT,
+    ),
+    "TM3007": Explanation(
+        "passes are in the wrong order",
+        "A pass says that it must run after another one, which does not come before it.",
+        'after=("fold_constants",), in a pipeline that folds later',
+        "Reorder the pipeline. In a pipeline of tmconvert: " + _REPORT,
+    ),
+    "TM3011": Explanation(
+        "a pass left a value that is used before it is defined",
+        "Found by the verifier, which runs after each pass; the message names the pass.",
+        "%y = aten::relu(%z), above the definition of %z",
+        _REPORT,
+    ),
+    "TM3012": Explanation(
+        "a pass left links between values and their users that are wrong",
+        "Found by the verifier: a value has two producers, or its recorded uses are not the actual ones.",
+        "an argument that was replaced without the graph's methods",
+        _REPORT,
+    ),
+    "TM3013": Explanation(
+        "a pass left a name that is taken or not valid",
+        "Found by the verifier: names are unique, and can be written in the text form.",
+        "two values called %x",
+        _REPORT,
+    ),
+    "TM3014": Explanation(
+        "a pass left an op that is unknown or has the wrong arguments",
+        "Found by the verifier: a normalized graph has ops of the catalogue only, bound to their signatures.",
+        "aten::relu(%x, %y)",
+        _REPORT,
+    ),
+    "TM3015": Explanation(
+        "a pass left a value of another type than its op computes",
+        "Found by the verifier, which computes the type of each result again.",
+        "%y = aten::relu(%x : f32[2,3]) : f32[3,2]",
+        _REPORT,
+    ),
+    "TM3016": Explanation(
+        "a pass left a constant that is not of its declared type",
+        "Found by the verifier.",
+        "a float64 array, declared f32",
+        _REPORT,
+    ),
+    "TM3017": Explanation(
+        "a pass left quantization parameters that make no sense",
+        "Found by the verifier: scales are positive and finite, zero points lie within the integer range, "
+        "and there is one of each, or one for each channel.",
+        "scale=[0.0]",
+        _REPORT,
+    ),
+    "TM3018": Explanation(
+        "a pass left an expression without an origin",
+        "Found by the verifier: each expression has a place in the model, or the name of its pass.",
+        "an expression without source and made_by",
+        _REPORT,
+    ),
+}
+
+_VERIFICATION = {
+    "TM4001": Explanation(
+        "a written file does not compute what its source computes",
+        "The file ran, and an output differs from the reference by more than the limit for its dtype. A "
+        "conversion that ends like this leaves no file.",
+        "tmconvert verify model.tm other.onnx",
+        "Check that the two files belong together. If the file is fresh from a conversion it is a defect: "
+        "please report it. --no-verify writes the file all the same.",
+    ),
+    "TM4002": Explanation(
+        "a runtime refuses a written file",
+        "The runtime cannot load or run the file, or not with these inputs.",
+        "an opset newer than the installed ONNX Runtime knows",
+        "Update the runtime, choose an older --opset, or check that the two files belong together.",
+    ),
+    "TM4003": Explanation(
+        "no runtime for the file is installed",
+        "ONNX files run in ONNX Runtime, TFLite files in LiteRT, Caffe nets in OpenCV 4.",
+        "tmconvert verify model.tm model.onnx, without onnxruntime",
+        "Install the package that the message names, or all with: pip install 'tmconvert[runtimes]'",
+    ),
+}
+
+_WRITING = {
+    "TM5001": Explanation(
+        "an output cannot be written",
+        "The folder does not exist or may not be written to, the disk is full, or the path is a folder.",
+        "tmconvert onnx model.tm /no/such/folder/out.onnx",
+        "The message says what is wrong. Nothing was written; an older file is as it was.",
+    ),
+    "TM5002": Explanation(
+        "the model is larger than the format allows",
+        "A protobuf message and a FlatBuffers file end at 2 GiB.",
+        "a model with 600 million float32 parameters, to TFLite",
+        "Store the weights in fewer bits, split the model, or convert to another target.",
+    ),
+    "TM5003": Explanation(
+        "there is not enough memory",
+        "The system refused memory to tmconvert.",
+        "a model with very large activations, verified on a small machine",
+        "Close other programs, use a larger machine, or leave out the verification with --no-verify.",
+    ),
+}
+
+_USAGE = {
+    "TM6001": Explanation(
+        "there is no such target or version",
+        "The target, the opset or the Caffe dialect is none of those that tmconvert writes.",
+        "tmconvert onnx model.tm out.onnx --opset 99",
+        "Use one of those that the message lists.",
+    ),
+    "TM6002": Explanation(
+        "there is no such layout of inputs and outputs",
+        'TFLite inputs and outputs are stored channels-last ("nhwc") or as the source has them ("source").',
+        'tmconvert.to_tflite(tm, "out.tflite", io_layout="nchw")',
+        'Use "nhwc" or "source".',
+    ),
+    "TM6003": Explanation(
+        "inputs do not fit the model",
+        "There are too many or too few arrays, or one has another shape or dtype than the model's input.",
+        "float64 arrays for a float32 input",
+        "`tmconvert inspect MODEL` shows names, dtypes and shapes; astype and reshape change arrays.",
+    ),
+    "TM6004": Explanation(
+        "a module has no graph to run",
+        "Builtin modules, such as a Conv2d, have a meaning but no graph; they run as part of a model only.",
+        'tm.get("conv1")(x)',
+        "Run the module that holds it.",
+    ),
+    "TM6005": Explanation(
+        "a graph has no typed text form",
+        "Only flat graphs of aten-style ops have one.",
+        "tm.graph.to_text(), right after loading",
+        "Print str(graph), or dump the graph of a conversion with --dump-after.",
+    ),
+    "TM6006": Explanation(
+        "there is no such pass",
+        "--dump-after or --stop-after names a pass that the target's pipeline does not have.",
+        "--dump-after fuse_everything",
+        "Use a name that the message lists, or 'all'.",
+    ),
+    "TM6007": Explanation(
+        "two outputs are the same file",
+        "The prototxt and the caffemodel need names of their own.",
+        "tmconvert caffe model.tm net.caffemodel",
+        "Give the prototxt first, then the caffemodel.",
+    ),
+    "TM6008": Explanation(
+        "an object cannot be converted",
+        "Conversions take a TracedModule or the path of a model file.",
+        'tmconvert.to_onnx({"weights": array}, "out.onnx")',
+        "Load the model with tmconvert.load, or give its path.",
+    ),
+    "TM6009": Explanation(
+        "an option is not available in this release",
+        "The option belongs to the interface, but has no effect yet. An error is better than silence.",
+        "tmconvert onnx model.tm out.onnx --quantized",
+        "Leave the option out, or use a later release.",
+    ),
+    "TM6010": Explanation(
+        "the command line is wrong",
+        "A command or option does not exist, an argument is missing, or a value is not of the right kind.",
+        "tmconvert onnx model.tm",
+        "`tmconvert COMMAND --help` shows arguments and options.",
+    ),
+    "TM6011": Explanation(
+        "a file of inputs cannot be used",
+        "It cannot be read, is no .npz file, holds Python objects, or lacks an array for an input.",
+        "tmconvert verify model.tm out.onnx --inputs photo.png",
+        "Save the arrays with numpy.savez, named as the inputs of the model, or in0, in1, ... in order.",
+    ),
+    "TM6012": Explanation(
+        "there is no such error code",
+        "Codes are TM and four digits.",
+        "tmconvert explain TM0000",
+        "`tmconvert explain` lists all codes.",
+    ),
+}
+
+_DEFECTS = {
+    "TM9000": Explanation(
+        "something unexpected went wrong",
+        "An exception came up that nobody thought of.",
+        "TypeError: 'NoneType' object is not subscriptable",
+        _REPORT,
+    ),
+    "TM9001": Explanation(
+        "a writer was handed a graph that it cannot write",
+        "The lowering made a constant of the wrong type, a name twice, or a value that nothing computes.",
+        "constant 'w' is declared float32[3] and holds float64[3]",
+        _REPORT,
+    ),
+    "TM9002": Explanation(
+        "a written ONNX model is not valid",
+        "ONNX's own checker refuses the file. It was removed again.",
+        "a node without an input that its operator requires",
+        _REPORT,
+    ),
+    "TM9004": Explanation(
+        "a symbolic or decomposition failed",
+        "It raised an exception, or returned values of another number, shape or dtype than the op has.",
+        "relu_onnx6 failed: missing argument",
+        "If the symbolic is your own, correct it. Otherwise: " + _REPORT,
+    ),
+}
+
+EXPLANATIONS: dict[str, Explanation] = {
+    **_LOADING, **_MODEL, **_GRAPH, **_VERIFICATION, **_WRITING, **_USAGE, **_DEFECTS,
+}  # fmt: skip
