@@ -19,8 +19,8 @@ from .passes.manager import PassOptions
 from .passes.pipelines import Goal
 from .symbolics.registry import catalogue
 from .targets import DEFAULT_OPSET, goal_version
-from .verify.files import verify_file
-from .verify.report import Verification
+from .verification.files import verify_file
+from .verification.report import Verification
 
 Model = TracedModule | str | PathLike[str]
 

@@ -22,8 +22,8 @@ from .serialize.atomic import commit_together, staged_outputs
 from .serialize.metadata import metadata
 from .serialize.writers import check_written, write
 from .symbolics.op import Op
-from .verify.reference import Reference
-from .verify.report import Verification, verify_written
+from .verification.reference import Reference
+from .verification.report import Verification, verify_written
 
 
 @dataclass

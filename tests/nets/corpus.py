@@ -12,7 +12,7 @@ import tmconvert
 from tmconvert.conversion import Report
 from tmconvert.serialize.recognise import tflite_layouts
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
-from tmconvert.verify.runtimes import runtime_for
+from tmconvert.verification.runtimes import runtime_for
 
 DATA = Path(__file__).parents[1] / "data"
 SUFFIXES = {"onnx": ".onnx", "tflite": ".tflite", "caffe": ".prototxt"}

@@ -47,8 +47,8 @@ from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
 from tmconvert.symbolics.op import TARGETS
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets import OLDEST_OPSET, TFLITE_RUNTIME
-from tmconvert.verify.compare import check
-from tmconvert.verify.runtimes import LiteRtRuntime, OnnxRuntime, OpenCvRuntime
+from tmconvert.verification.compare import check
+from tmconvert.verification.runtimes import LiteRtRuntime, OnnxRuntime, OpenCvRuntime
 
 NEWEST_OPSET = 26  # of those that the installed onnx knows, the newest that ONNX Runtime takes
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tmconvert.errors import VerificationError
 from tmconvert.ir.types import DTYPE_NAMES, TensorType
-from tmconvert.verify.compare import TOLERANCES, check, compare, example_inputs
+from tmconvert.verification.compare import TOLERANCES, check, compare, example_inputs
 
 INF, NAN = np.inf, np.nan
 

@@ -18,7 +18,7 @@ from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.lower.lower import lower
 from tmconvert.serialize.writers import write
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.verify.runtimes import LiteRtRuntime, runtime_for
+from tmconvert.verification.runtimes import LiteRtRuntime, runtime_for
 
 SUFFIXES = {"onnx": [".onnx"], "tflite": [".tflite"], "caffe": [".prototxt", ".caffemodel"]}
 VERSIONS = {"onnx": 17, "tflite": 18, "caffe": 0}
@@ -126,7 +126,7 @@ def run_python(code: str, *args: Any) -> subprocess.CompletedProcess[str]:
 
 def test_importing_loads_no_runtime() -> None:
     code = (
-        "import sys, tmconvert.verify.runtimes as r; r.runtime_for('onnx')\n"
+        "import sys, tmconvert.verification.runtimes as r; r.runtime_for('onnx')\n"
         "print({'onnxruntime', 'ai_edge_litert', 'cv2', 'onnx'} & set(sys.modules))"
     )
     assert run_python(code).stdout == "set()\n"
@@ -137,7 +137,7 @@ def test_runtimes_keep_quiet_and_give_stderr_back(target: str, tmp_path: Path) -
     np.savez(tmp_path / "inputs.npz", a=A, b=B)
     code = (
         "import sys, pathlib, numpy\n"
-        "from tmconvert.verify.runtimes import runtime_for\n"
+        "from tmconvert.verification.runtimes import runtime_for\n"
         "target, inputs, *paths = sys.argv[1:]\n"
         "feeds = dict(numpy.load(inputs))\n"
         "runtime_for(target).run([pathlib.Path(path) for path in paths], feeds, ['v_sub'])\n"
