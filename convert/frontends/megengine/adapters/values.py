@@ -12,7 +12,6 @@ from ....errors import Refusal
 from ....ir import TensorNode
 from ....ir.emitter import Emitter
 
-
 MAX_INTS = 10_000  # of a shape, a list of axes, split points
 
 
