@@ -1,0 +1,144 @@
+"""What users rely on whatever the model: same bytes every time, whole files or none, no wrong files."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tmconvert
+from tmconvert.conversion import convert
+from tmconvert.errors import UsageError, VerificationError
+from tmconvert.passes.pipelines import Goal
+from tmconvert.symbolics.op import FLOATS, Op, Tensor
+from tmconvert.symbolics.ops import OPS
+from tmconvert.symbolics.registry import Catalogue
+from tmconvert.symbolics.results import same_as
+
+DATA = Path(__file__).parent / "data"
+SUFFIXES = {"onnx": ".onnx", "tflite": ".tflite", "caffe": ".prototxt"}
+SEEDS = ("0", "1", "2", "77", "4242")
+
+CONVERT_ALL = """
+import sys, tmconvert
+model, folder = sys.argv[1:]
+tmconvert.to_onnx(model, folder + "/m.onnx", verify=False)
+tmconvert.to_tflite(model, folder + "/m.tflite", verify=False)
+tmconvert.to_caffe(model, folder + "/m.prototxt", verify=False)
+"""
+
+STOP_IN_MID_WRITE = """
+import sys, time, tmconvert, tmconvert.conversion as conversion
+whole = conversion.write
+def half(graph, files):
+    whole(graph, files)
+    for file in files:
+        file.flush()
+        file.truncate(file.tell() // 2)
+    print("writing", flush=True)
+    time.sleep(60)
+conversion.write = half
+getattr(tmconvert, sys.argv[1])(sys.argv[2], sys.argv[3])
+"""
+
+
+@pytest.mark.parametrize("name", ["shufflenet_v2", "op_nested_reuse"])
+def test_same_bytes_under_any_hash_seed(name: str, tmp_path: Path) -> None:
+    digests = set()
+    for seed in SEEDS:
+        folder = tmp_path / seed
+        folder.mkdir()
+        subprocess.run(
+            [sys.executable, "-c", CONVERT_ALL, str(DATA / f"{name}.tm"), str(folder)],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True,
+        )
+        files = sorted(folder.iterdir())
+        assert [file.name for file in files] == ["m.caffemodel", "m.onnx", "m.prototxt", "m.tflite"]
+        digests.add(tuple(hashlib.sha256(file.read_bytes()).hexdigest() for file in files))
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize("target", SUFFIXES)
+def test_kill_in_mid_write_leaves_no_file(target: str, tmp_path: Path) -> None:
+    out = tmp_path / f"out{SUFFIXES[target]}"
+    command = [sys.executable, "-c", STOP_IN_MID_WRITE, f"to_{target}", str(DATA / "resnet18.tm"), str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"writing\n"
+        assert any(tmp_path.iterdir()), "nothing was being written"
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert not out.exists()
+    assert not out.with_suffix(".caffemodel").exists()
+
+
+def _wrong_relu() -> Catalogue:
+    """The catalogue with a relu that every target gets wrong."""
+    relu = Op("aten::relu", args=[Tensor("x", FLOATS)], result=same_as("x"))
+    relu.reference(lambda x: np.maximum(x, 0))
+    relu.onnx(since=1)(lambda g, x: g.op("Abs", x))
+    relu.tflite()(lambda g, x: g.op("ABS", x))
+    relu.caffe()(lambda g, x: g.op("AbsVal", x))
+    return Catalogue([relu if op.name == "aten::relu" else op for op in OPS])
+
+
+@pytest.mark.parametrize("target", SUFFIXES)
+def test_a_mismatch_fails_and_leaves_nothing(target: str, tmp_path: Path) -> None:
+    paths = [tmp_path / f"out{SUFFIXES[target]}"]
+    if target == "caffe":
+        paths.append(tmp_path / "out.caffemodel")
+    paths[0].write_text("an older file")
+    module = tmconvert.load(DATA / "op_s_conv_bn_relu.tm")
+    goal = Goal(target, {"onnx": 17, "tflite": 18, "caffe": 0}[target])
+    with pytest.raises(VerificationError) as caught:
+        convert(module, paths, goal, _wrong_relu(), version_name="17")
+    assert caught.value.code == "TM4001"
+    assert "output r_out differs by" in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == [paths[0].name]
+    assert paths[0].read_text() == "an older file"
+
+
+def test_exports_do_not_change_the_module(tmp_path: Path) -> None:
+    module = tmconvert.load(DATA / "op_nested_reuse.tm")
+    before = str(module.graph)
+    weights = {path: dict(child.tensors) for path, child in module.modules()}
+    tmconvert.to_tflite(module, tmp_path / "a.tflite")
+    tmconvert.to_onnx(module, tmp_path / "a.onnx")
+    assert str(module.graph) == before
+    for path, child in module.modules():
+        assert all(child.tensors[name] is array for name, array in weights[path].items())
+
+
+@pytest.mark.parametrize(
+    ("function", "options"),
+    [
+        ("to_onnx", {"quantized": True}),
+        ("to_onnx", {"external_data": True}),
+        ("to_onnx", {"qparams": "q.json"}),
+        ("to_tflite", {"calibration": "data.npz"}),
+        ("to_tflite", {"quantized": True}),
+        ("to_caffe", {"qparams": "q.json"}),
+    ],
+)
+def test_an_option_without_effect_is_refused(
+    function: str, options: dict[str, object], tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        getattr(tmconvert, function)(DATA / "op_s_elemwise.tm", tmp_path / "out", **options)
+    assert caught.value.code == "TM6009"
+    assert next(iter(options)) in str(caught.value)
+    assert not any(tmp_path.iterdir())
+
+
+def test_nothing_is_written_for_an_unsupported_model(tmp_path: Path) -> None:
+    for target, suffix in SUFFIXES.items():
+        with pytest.raises(tmconvert.errors.UnsupportedError):
+            getattr(tmconvert, f"to_{target}")(DATA / "vit_tiny.tm", tmp_path / f"out{suffix}")
+    assert not any(tmp_path.iterdir())
