@@ -144,7 +144,7 @@ def permute_caffe(g, x, dims):
             f"Caffe (BVLC) has no Permute layer, and this transpose would take {count} slices",
             "replace the transpose in the model, or move it behind the output",
         )
-    extents: Order = shape
+    extents = shape
     for swap in swaps:
         x = _swapped(g, x, extents, swap)
         extents = swap.of(extents)
