@@ -57,7 +57,7 @@ _LOADING = {
     "TM1006": Explanation(
         "a model file would cost time or memory out of proportion to its size",
         "The file nests or repeats its parts far beyond what any model does.",
-        "modules nested more than 200 deep",
+        "modules nested more than 100 deep",
         "Files like this are made by hand, to do harm. If a tool of yours wrote it, report it with the file.",
     ),
     "TM1007": Explanation(
@@ -212,6 +212,13 @@ _GRAPH = {
         "a pass left an expression without an origin",
         "Found by the verifier: each expression has a place in the model, or the name of its pass.",
         "an expression without source and made_by",
+        _REPORT,
+    ),
+    "TM3019": Explanation(
+        "a pass left a tensor in a memory order that its user does not work in",
+        "Found when layouts have been assigned: spatial ops work channels-last, elementwise ops on operands "
+        "of one order.",
+        "a pooling whose operand is in the order of the source",
         _REPORT,
     ),
 }

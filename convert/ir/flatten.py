@@ -152,11 +152,16 @@ class _Flattener:
     def _resolve(self, expr: GetAttr) -> None:
         """Points a GetAttr at the top module by a dotted path, and its module node at the module."""
         holder = expr.args[0]
-        owner = holder.owner or self.top
+        owner = self.top if holder is self.flat.inputs[0] else holder.owner
         base = self.paths.get(holder, "")
         path = f"{base}.{expr.name}" if base else expr.name
         node = expr.outputs[0]
-        value = owner.get(expr.name)
+        try:
+            value = owner.get(expr.name)
+        except (AttributeError, KeyError) as error:  # of a module that a caller passes, or nobody does
+            raise UnsupportedError(
+                "TM2007", f"{path} is not in the model", source=expr.source, excerpt=repr(expr)
+            ) from error
         if isinstance(node, ModuleNode):
             node.owner = value
             self.paths[node] = path

@@ -12,7 +12,8 @@ from ..ir.tree import map_leaves, replaced
 from ..symbolics.layouts import NCHW_TO_NHWC
 from ..symbolics.op import Op
 from ..symbolics.ops.view import KEPT
-from .layout_plan import LayoutPlan, is_image, plan_layout, rule_of
+from .check_layout import check_layout
+from .layout_plan import LayoutPlan, is_image, operand_orders, plan_layout, rule_of
 
 
 class AssignLayout:
@@ -40,6 +41,10 @@ class AssignLayout:
         )
         self._apply(graph, plan)
         return True
+
+    def ensures(self, graph: InternalGraph) -> None:
+        """Raises GraphError TM3019 when an op gets or gives a tensor in an order it does not work in."""
+        check_layout(graph, self.catalogue)
 
     def _is_spatial(self, expr: Expr) -> bool:
         return isinstance(expr, CallFunction) and rule_of(expr, self.catalogue).kind == "nhwc"
@@ -71,15 +76,15 @@ class AssignLayout:
         converted: dict[tuple[Node, str | None], TensorNode],
     ) -> None:
         """Gives an expression its rank-4 operands in ``order``."""
-        kind = rule_of(expr, self.catalogue).kind
-        first = next(iter(expr.inputs), None)
+        orders = iter(operand_orders(expr, self.catalogue, order))
 
         def brought(leaf: object) -> object:
-            if not isinstance(leaf, TensorNode) or not is_image(leaf) or leaf.layout == order:
+            if not isinstance(leaf, TensorNode):
                 return leaf
-            if kind == "nhwc" and leaf is not first:
-                return leaf  # weights: the symbolic brings them into the target's own order
-            return self._converted(graph, leaf, order, converted, expr)
+            wanted = next(orders)
+            if not is_image(leaf) or leaf.layout == wanted:
+                return leaf
+            return self._converted(graph, leaf, wanted, converted, expr)
 
         graph.set_arguments(expr, map_leaves(brought, expr.args), expr.kwargs)
 
@@ -109,7 +114,7 @@ class AssignLayout:
                     before=before,
                 )
                 twin = emitter.call("tm::relayout", node, order or "source")
-            twin.layout = order
+            twin.layout, twin.qparams = order, node.qparams
             converted[node, order] = twin
         return converted[node, order]
 

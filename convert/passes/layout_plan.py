@@ -48,6 +48,18 @@ def rule_of(expr: Expr, catalogue: Mapping[str, Op]) -> LayoutRule:
     return catalogue[expr.function].layout_rule(types, expr.kwargs)
 
 
+def operand_orders(expr: Expr, catalogue: Mapping[str, Op], order: str | None) -> list[str | None]:
+    """The memory order in which an expression that works in ``order`` takes each of its inputs.
+
+    A spatial op has only its first operand channels-last: its symbolic brings weights, constant or
+    computed, from the source's order into the target's own.
+    """
+    count = len(expr.inputs)
+    if rule_of(expr, catalogue).kind == "nhwc":
+        return [order, *[None] * (count - 1)][:count]
+    return [order] * count
+
+
 def plan_layout(
     graph: InternalGraph,
     catalogue: Mapping[str, Op],
@@ -161,10 +173,10 @@ class _Planner:
         """A tensor costs one transpose when any of its users takes another order than it is made in."""
         assert node.expr is not None
         producer = self.gives[node.expr]
-        users = list(dict.fromkeys(self.takes[user] for user in node.users))
+        users = list(dict.fromkeys(label for user in node.users for label in self._labels(user, node)))
         if self.graph.is_output(node) and self.io_label not in users:
             users.append(self.io_label)
-        users = [user for user in users if user != producer]
+        users = [label for label in users if label != producer]
         if not users:
             return
         cost = transpose_cost(node)
@@ -178,3 +190,12 @@ class _Planner:
         for user in users:
             self.cut.add_edge(away, user, INFINITE)
             self.cut.add_edge(user, back, INFINITE)
+
+    def _labels(self, user: Expr, node: TensorNode) -> list[int]:
+        """The orders in which ``user`` takes ``node``."""
+        orders = operand_orders(user, self.catalogue, "nhwc")
+        return [
+            self.takes[user] if order else CutGraph.SOURCE
+            for operand, order in zip(user.inputs, orders, strict=True)
+            if operand is node
+        ]

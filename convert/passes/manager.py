@@ -15,7 +15,11 @@ from ..ir.verifier import verify_graph
 
 
 class Pass(Protocol):
-    """One step. ``run`` says whether it changed the graph."""
+    """One step. ``run`` says whether it changed the graph.
+
+    ``after`` names passes that must have run before. ``ensures(graph)``, where a pass has it,
+    raises GraphError when what comes out is not what the pass promises.
+    """
 
     name: str
 
@@ -80,6 +84,8 @@ class PassManager:
         try:
             step.run(graph)
             verify_graph(graph, self.catalogue)
+            if hasattr(step, "ensures"):
+                step.ensures(graph)
         except GraphError as error:
             before = ", ".join(earlier.name for earlier in self.passes[: number - 1]) or "none"
             notes = [("pass", step.name), ("before it", before), *error.notes]

@@ -46,8 +46,8 @@ class _Normalizer:
     def run(self) -> Normalized:
         graph = self.result.graph
         for node in self.source.inputs[1:]:
-            assert isinstance(node, TensorNode) and isinstance(node.expr, Input)
-            if node.shape is None or node.dtype is None:
+            assert isinstance(node.expr, Input)
+            if not isinstance(node, TensorNode) or node.shape is None or node.dtype is None:
                 raise UnsupportedError(
                     "TM2009", f"the model does not say the shape and type of {node.name!r}"
                 )
