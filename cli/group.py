@@ -54,9 +54,9 @@ class CommandGroup(click.Group):
         """Runs a command line; ends the process with its exit status, as ``click`` does."""
         given = sys.argv[1:] if args is None else list(args)
         if not standalone_mode:
-            return super().main(given, prog_name, complete_var, False, **extra)
+            return super().main(given, prog_name or self.name, complete_var, False, **extra)
         try:
-            status = super().main(given, prog_name, complete_var, False, **extra)
+            status = super().main(given, prog_name or self.name, complete_var, False, **extra)
         except (Exception, KeyboardInterrupt) as error:
             status = report_failure(
                 error, as_json=_has(given, "--json"), with_traceback=_wants_traceback(given)

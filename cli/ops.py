@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..targets import TARGETS
+from ..targets import OLDEST_OPSET, TARGETS
 from .conversion import version_of, version_text
 from .options import json_option, opset_option
 from .rendering import is_terminal, write_json, write_message, write_table
@@ -56,8 +56,13 @@ def _document(row: tuple[OpSupport, ...]) -> dict[str, object]:
 
 def _cell(each: OpSupport) -> str:
     if each.support == "native":
-        return f"since {'2.' if each.target == 'tflite' else ''}{each.since}" if each.since else "native"
+        return f"since {'2.' if each.target == 'tflite' else ''}{each.since}" if _later(each) else "native"
     return "decomposed" if each.support == "decomposed" else f"no: {each.reason}"
+
+
+def _later(each: OpSupport) -> bool:
+    """Whether the target lacks the op in one of the versions that we write."""
+    return (each.since or 0) > (OLDEST_OPSET if each.target == "onnx" else 0)
 
 
 def _style(cell: str) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import zipfile
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -58,8 +59,8 @@ def read_inputs(path: str, names: list[str]) -> list[np.ndarray]:
     """The arrays of an npz for inputs of these names, in that order. Raises UsageError TM6011."""
     import numpy as np
 
-    with _faults(path):
-        archive = np.load(path, allow_pickle=False)
+    with _faults(path), Path(path).open("rb") as file:
+        archive = np.load(file, allow_pickle=False)
         if isinstance(archive, np.ndarray):
             raise _unusable(path, "it is one array (.npy)")
         with archive:

@@ -154,7 +154,10 @@ def verify(
 
 @dataclass(frozen=True)
 class OpSupport:
-    """How one target has one op: "native", "decomposed", or "no" with the reason."""
+    """How one target has one op: "native", "decomposed", or "no" with the reason.
+
+    ``since`` is the first version of the target with a symbolic, whatever version was asked for.
+    """
 
     op: str
     target: str
@@ -172,8 +175,7 @@ def supported_ops(target: str, version: int | str | None = None) -> list[OpSuppo
 def _support(op: Any, target: str, version: int) -> OpSupport:
     lowest = op.lowest_version(target)
     if op.lookup(target, version) is not None:
-        used = max(since for since in op.symbolics[target] if since <= version)
-        return OpSupport(op.name, target, "native", used)
+        return OpSupport(op.name, target, "native", lowest)
     if op.decomposition is not None:
         return OpSupport(op.name, target, "decomposed")
     reason = op.reasons.get(target) or f"needs version {lowest} or later"

@@ -235,14 +235,21 @@ _VERIFICATION = {
     "TM4002": Explanation(
         "a runtime refuses a written file",
         "The runtime cannot load or run the file, or not with these inputs.",
-        "an opset newer than the installed ONNX Runtime knows",
-        "Update the runtime, choose an older --opset, or check that the two files belong together.",
+        "tmconvert verify small.tm large.onnx: the inputs have other shapes",
+        "Check that the two files belong together. If they do, please report it with the message.",
     ),
     "TM4003": Explanation(
         "no runtime for the file is installed",
         "ONNX files run in ONNX Runtime, TFLite files in LiteRT, Caffe nets in OpenCV 4.",
         "tmconvert verify model.tm model.onnx, without onnxruntime",
         "Install the package that the message names, or all with: pip install 'tmconvert[runtimes]'",
+    ),
+    "TM4004": Explanation(
+        "the installed runtime is too old for a written file",
+        "The file uses a version of the format that came after the installed runtime. A conversion writes "
+        "the file all the same, and says that it was not verified.",
+        "tmconvert verify model.tm model.onnx, with an opset newer than the installed ONNX Runtime",
+        "Update the runtime, or choose an older --opset.",
     ),
 }
 

@@ -1,0 +1,86 @@
+"""``tmconvert check``."""
+
+from __future__ import annotations
+
+import pytest
+from tmconvert import api
+
+from tests.cli.runner import DATA, run
+
+
+@pytest.fixture(autouse=True)
+def _in_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(DATA)
+
+
+@pytest.mark.parametrize("target", ["onnx", "tflite", "caffe"])
+def test_nothing_stands_in_the_way(target: str) -> None:
+    outcome = run("check", "op_s_conv_bn_relu.tm", "--target", target)
+    assert (outcome.status, outcome.stdout, outcome.stderr) == (0, "ok: every op can be converted\n", "")
+
+
+def test_one_op_of_the_users() -> None:
+    outcome = run("check", "custom_user_function.tm", "--target", "onnx", "--opset", "13")
+    assert (outcome.status, outcome.stderr) == (1, "")
+    assert outcome.stdout == (
+        "1 op in 1 call cannot be converted to ONNX opset 13\n"
+        "\n"
+        "userlib_layers.my_act  (1 call)\n"
+        "  reason: userlib_layers.my_act is not supported\n"
+        "  in:     the top module\n"
+        "  first:  custom_user_function.tm:%5, in UF\n"
+        "  help:   it is code of your own: trace through it, or write it with MegEngine's functions\n"
+    )
+
+
+def test_all_ops_at_once() -> None:
+    groups = api.check("vit_tiny.tm", "caffe")
+    assert len(groups) >= 2
+    outcome = run("check", "vit_tiny.tm", "--target", "caffe")
+    assert (outcome.status, outcome.stderr) == (1, "")
+    assert outcome.stdout.startswith(f"{len(groups)} ops in {sum(group.count for group in groups)} calls ")
+    for group in groups:
+        calls = "1 call" if group.count == 1 else f"{group.count} calls"
+        assert f"\n{group.op}  ({calls})\n  reason: {group.reason}\n" in outcome.stdout
+        assert ", ".join(scope or "the top module" for scope in group.scopes) in outcome.stdout
+        assert f"\n  help:   {group.help}" in outcome.stdout or not group.help
+
+
+def test_json() -> None:
+    groups = api.check("vit_tiny.tm", "caffe")
+    outcome = run("check", "vit_tiny.tm", "--target", "caffe", "--json")
+    assert outcome.status == 1
+    assert outcome.json == {
+        "model": "vit_tiny.tm",
+        "target": "caffe",
+        "version": "bvlc",
+        "ok": False,
+        "unsupported": [group.to_json() for group in groups],
+    }
+    fine = run("check", "op_s_conv_bn_relu.tm", "--target", "onnx", "--opset", "11", "--json")
+    assert fine.status == 0
+    assert fine.json == {
+        "model": "op_s_conv_bn_relu.tm",
+        "target": "onnx",
+        "version": 11,
+        "ok": True,
+        "unsupported": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["op_s_conv_bn_relu.tm"], "error[TM6010]: missing option '--target'"),
+        (["op_s_conv_bn_relu.tm", "--target", "coreml"], "'coreml' is not one of 'onnx', 'tflite', 'caffe'"),
+        (
+            ["op_s_conv_bn_relu.tm", "--target", "onnx", "--opset", "99"],
+            "error[TM6001]: opset 99 is not supp",
+        ),
+        (["op_s_conv_bn_relu.tm", "--target", "tflite", "--opset", "9"], "--opset goes with --target onnx"),
+    ],
+)
+def test_wrong_usage(args: list[str], said: str) -> None:
+    outcome = run("check", *args)
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert said in outcome.stderr

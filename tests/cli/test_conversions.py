@@ -1,0 +1,205 @@
+"""``tmconvert onnx``, ``tflite`` and ``caffe``: results, messages, options of the passes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tmconvert import api
+from tmconvert.conversion import Report
+
+from tests.cli.runner import model, run
+
+CONV = model("op_s_conv_bn_relu")
+SMALL = ("op_s_conv_bn_relu", "op_s_elemwise", "op_s_flatten_linear")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, empty."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize(
+    ("target", "out"),
+    [("onnx", ["out.onnx"]), ("tflite", ["out.tflite"]), ("caffe", ["out.prototxt", "out.caffemodel"])],
+)
+def test_converts(name: str, target: str, out: list[str], folder: Path) -> None:
+    outcome = run(target, model(name), out[0])
+    assert outcome.status == 0, outcome.stderr
+    assert names(folder) == sorted(out)
+    assert [line.split()[0] for line in outcome.stdout.splitlines()] == out
+    assert re.fullmatch(
+        r"verified in [\w ]+ [\d.]+: (max error \d\.\de-\d\d \(limit 1e-04\)|equal outputs)\n", outcome.stderr
+    )
+
+
+def test_lines_for_onnx(folder: Path) -> None:
+    outcome = run("onnx", CONV, "o.onnx", "--opset", "13", "--no-verify")
+    assert outcome.stdout == "o.onnx  (ONNX opset 13, 2 operators, 248 parameters)\n"
+    assert outcome.stderr == "not verified: --no-verify was given\n"
+    assert names(folder) == ["o.onnx"]
+
+
+def test_lines_for_tflite(folder: Path) -> None:
+    outcome = run("tflite", CONV, "o.tflite", "--io-layout", "source", "--no-verify")
+    assert re.fullmatch(r"o\.tflite  \(TFLite 2\.\d+, \d+ operators?, 248 parameters\)\n", outcome.stdout)
+
+
+def test_lines_for_caffe(folder: Path) -> None:
+    outcome = run("caffe", CONV, "net.prototxt", "weights.caffemodel", "--no-verify", "--dialect", "bvlc")
+    first, second = outcome.stdout.splitlines()
+    assert first == "net.prototxt  (Caffe, dialect bvlc, 2 layers, 248 parameters)"
+    assert re.fullmatch(r"weights\.caffemodel  \(weights, 1\.\d kB\)", second)
+    assert names(folder) == ["net.prototxt", "weights.caffemodel"]
+
+
+def test_missing_runtime_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tmconvert.verification.report.runtime_for", lambda target: None)
+    outcome = run("onnx", CONV, "o.onnx")
+    assert outcome.status == 0
+    assert outcome.stderr == "not verified: no runtime for onnx is installed (pip install 'onnxruntime')\n"
+
+
+def test_json_is_the_report(folder: Path) -> None:
+    outcome = run("onnx", CONV, "o.onnx", "--json")
+    document = outcome.json
+    assert outcome.status == 0
+    assert outcome.stderr.startswith("verified in ONNX Runtime ")
+    assert (document["target"], document["version"], document["paths"]) == ("onnx", 17, ["o.onnx"])
+    assert document["verified"] is True
+    assert document["max_error"] < 1e-4
+    assert document["verification"]["outputs"][0]["shape"] == [1, 8, 16, 16]
+
+
+def test_options_reach_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = {}
+
+    def to_tflite(source: str, path: str, **options: object) -> Report:
+        seen.update(options, source=source, path=path)
+        return Report("tflite", "2.18", ())
+
+    monkeypatch.setattr(api, "to_tflite", to_tflite)
+    monkeypatch.setattr("tmconvert.cli.conversion._results", lambda report: [])
+    outcome = run(
+        *("tflite", "m.tm", "o.tflite", "--quantized", "--calibration", "d", "--qparams", "q.json"),
+        *("--io-layout", "source", "--dump-after", "a, b", "--dump-folder", "d", "--stop-after", "c"),
+    )
+    assert outcome.status == 0
+    passes = seen.pop("pass_options")
+    assert (passes.dump_after, passes.dump_folder, passes.stop_after) == (("a", "b"), "d", "c")
+    assert seen == {
+        "source": "m.tm",
+        "path": "o.tflite",
+        "quantized": True,
+        "calibration": "d",
+        "qparams": "q.json",
+        "io_layout": "source",
+        "verify": True,
+    }
+
+
+def test_verbose_says_why_fusions_were_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import logging
+
+    def to_onnx(*args: object, **options: object) -> Report:
+        logger = logging.getLogger("tmconvert.passes.fuse_conv_bn")
+        logger.debug("not fused: %s has two users", "conv1")
+        logger.warning("one thing more")
+        return Report("onnx", 17, (), stopped=True, seconds=[("fuse_conv_bn", 0.0)])
+
+    monkeypatch.setattr(api, "to_onnx", to_onnx)
+    stopped = "stopped after fuse_conv_bn: no model was written\n"
+    quiet, verbose = run("onnx", "m", "o"), run("onnx", "m", "o", "-v")
+    assert quiet.stderr == "warning: one thing more\n" + stopped
+    assert verbose.stderr == "not fused: conv1 has two users\nwarning: one thing more\n" + stopped
+    assert logging.getLogger("tmconvert").handlers == []
+
+
+def test_dump_after(folder: Path) -> None:
+    outcome = run("onnx", CONV, "o.onnx", "--dump-after", "fuse_conv_bn", "--dump-folder", "dumps")
+    assert outcome.status == 0
+    assert outcome.stderr.startswith("wrote the graphs to dumps\n")
+    (dump,) = (folder / "dumps").iterdir()
+    assert re.fullmatch(r"\d\d-fuse_conv_bn\.ir", dump.name)
+    assert dump.read_text().startswith("graph CBR(%x: f32[1,3,32,32]")
+
+
+def test_stop_after_writes_no_model(folder: Path) -> None:
+    outcome = run("caffe", CONV, "o.prototxt", "--stop-after", "fold_constants")
+    assert (outcome.status, outcome.stdout) == (0, "")
+    assert outcome.stderr == "stopped after fold_constants: no model was written\n"
+    assert names(folder) == []
+
+
+def test_time_passes(folder: Path) -> None:
+    outcome = run("onnx", CONV, "o.onnx", "--time-passes", "--no-verify")
+    header, *rows, last = outcome.stderr.splitlines()
+    assert header.split() == ["ms", "pass"]
+    assert all(re.fullmatch(r" *\d+\.\d  [a-z_ ]+", row) for row in rows)
+    assert rows[-1].split()[1:] == ["all", "passes"]
+    assert "fuse_conv_bn" in outcome.stderr
+    assert last.startswith("not verified")
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        (["onnx", CONV, "o.onnx", "--opset", "99"], "TM6001", "opset 99 is not supported"),
+        (["onnx", CONV, "o.onnx", "--opset", "6"], "TM6001", "opset 6 is not supported"),
+        (["onnx", CONV, "o.onnx", "--opset", "new"], "TM6010", "'--opset': 'new' is not a valid integer"),
+        (["onnx", CONV], "TM6010", "missing argument 'OUT.onnx'"),
+        (["onnx", CONV, "o.onnx", "more"], "TM6010", "unexpected extra argument"),
+        (["onnx", CONV, "o.onnx", "--bogus"], "TM6010", "--bogus"),
+        (["onnx", CONV, "o.onnx", "--dump-after", "nothing"], "TM6006", "there is no pass 'nothing'"),
+        (["onnx", CONV, "o.onnx", "--stop-after", "nothing"], "TM6006", "there is no pass 'nothing'"),
+        (["onnx", CONV, "o.onnx", "--dump-folder", "d"], "TM6010", "--dump-folder goes with --dump-after"),
+        (["tflite", CONV, "o.tflite", "--io-layout", "nchw"], "TM6010", "'nchw' is not one of"),
+        (["caffe", CONV, "o.prototxt", "--dialect", "x"], "TM6010", "'x' is not"),
+        (["caffe", CONV, "o.caffemodel"], "TM6007", "would be the same file"),
+        (["caffee", CONV, "o.prototxt"], "TM6010", "there is no command 'caffee', did you mean 'caffe'?"),
+    ],
+)
+def test_wrong_usage(args: list[str], code: str, said: str, folder: Path) -> None:
+    outcome = run(*args)
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert outcome.stderr.startswith(f"error[{code}]: ")
+    assert said in outcome.stderr.splitlines()[0]
+    assert names(folder) == []
+
+
+def test_unwritable_outputs(folder: Path) -> None:
+    (folder / "file").write_text("kept")
+    for out, reason in [("no/o.onnx", "No such file"), ("file/o.onnx", "Not a directory"), (".", "Is a dir")]:
+        outcome = run("onnx", CONV, out)
+        assert (outcome.status, outcome.stdout) == (1, "")
+        assert outcome.stderr.startswith(f"error[TM5001]: cannot write {out}: {reason}")
+    assert names(folder) == ["file"]
+
+
+def test_unsupported_ops_write_nothing(folder: Path) -> None:
+    (folder / "o.onnx").write_text("older")
+    outcome = run("onnx", model("custom_user_function"), "o.onnx")
+    assert (outcome.status, outcome.stdout) == (1, "")
+    assert outcome.stderr.startswith("error[TM2003]: userlib_layers.my_act is not supported\n  --> ")
+    assert "\n   = see: `tmconvert check MODEL --target onnx` for the whole list\n" in outcome.stderr
+    assert names(folder) == ["o.onnx"]
+    assert (folder / "o.onnx").read_text() == "older"
+
+
+def test_errors_as_json(folder: Path) -> None:
+    outcome = run("onnx", model("custom_user_function"), "o.onnx", "--json")
+    assert outcome.status == 1
+    assert outcome.json["error"]["code"] == "TM2003"
+    assert "userlib_layers.my_act(" in outcome.json["error"]["excerpt"]
+    assert outcome.stderr.startswith("error[TM2003]: ")
+    usage = run("onnx", "--json")
+    assert usage.status == 2
+    assert usage.json["error"]["message"] == "missing argument 'MODEL'"

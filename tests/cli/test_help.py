@@ -1,0 +1,117 @@
+"""Help, version, completion, and how little they load."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+import tmconvert
+from tmconvert.cli import COMMANDS
+
+from tests.cli.runner import environment, run, spawn
+
+HEAVY = {"cv2", "flatbuffers", "google.protobuf", "numpy", "onnx", "onnxruntime", "rich", "tflite", "torch"}
+
+LOADED = """
+import contextlib, io, json, sys
+from tmconvert.cli import main
+for args in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()):
+        try:
+            main(args)
+        except SystemExit as end:
+            assert not end.code, (args, end.code)
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def loaded_after(*command_lines: list[str]) -> set[str]:
+    program = [sys.executable, "-c", LOADED, json.dumps(command_lines)]
+    done = subprocess.run(program, capture_output=True, text=True, env=environment(), timeout=60, check=True)
+    return set(json.loads(done.stdout))
+
+
+def test_help_loads_no_command_and_nothing_heavy() -> None:
+    modules = loaded_after(["--help"], ["--version"])
+    assert not HEAVY & modules
+    assert not {f"tmconvert.cli.{name}" for name in COMMANDS} & modules
+
+
+def test_help_of_commands_loads_nothing_heavy() -> None:
+    modules = loaded_after(*([name, "--help"] for name in COMMANDS), ["explain", "TM2003"])
+    assert not HEAVY & modules
+    assert {f"tmconvert.cli.{name}" for name in COMMANDS} <= modules
+
+
+def test_help_lists_each_command_with_a_line() -> None:
+    outcome = run("--help")
+    assert (outcome.status, outcome.stderr) == (0, "")
+    for name, line in COMMANDS.items():
+        assert any(shown.split() == [name, *line.split()] for shown in outcome.stdout.splitlines())
+    assert "3  a defect of tmconvert" in outcome.stdout
+    assert "_TMCONVERT_COMPLETE=bash_source tmconvert" in outcome.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_line_of_a_command_agrees_with_its_help(name: str) -> None:
+    outcome = run(name, "-h")
+    assert outcome.status == 0
+    assert outcome.stdout.startswith(f"Usage: tmconvert {name} ")
+    assert COMMANDS[name].split()[0] in outcome.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("onnx", "MODEL OUT.onnx --opset --external-data --quantized --qparams --no-verify"),
+        (
+            "tflite",
+            "MODEL OUT.tflite --quantized --calibration --qparams --io-layout nhwc|source --no-verify",
+        ),
+        ("caffe", "MODEL OUT.prototxt [OUT.caffemodel] --dialect bvlc --qparams --no-verify"),
+        ("ops", "--target --opset --search --json"),
+        ("check", "MODEL --target --opset --json"),
+        ("inspect", "MODEL --graph --tabular --json"),
+        ("verify", "MODEL OUT --inputs FILE.npz --json"),
+    ],
+)
+def test_the_contract(name: str, options: str) -> None:
+    shown = run(name, "--help").stdout
+    assert [word for word in options.split() if word not in shown] == []
+
+
+@pytest.mark.parametrize("name", ["onnx", "tflite", "caffe"])
+def test_options_of_all_conversions(name: str) -> None:
+    shown = run(name, "--help").stdout
+    for option in ("--json", "--verbose", "--dump-after", "--dump-folder", "--stop-after", "--time-passes"):
+        assert option in shown
+
+
+def test_version() -> None:
+    assert run("--version").stdout == f"tmconvert {tmconvert.__version__}\n"
+
+
+def test_no_command_is_wrong_usage() -> None:
+    outcome = run()
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert outcome.stderr.startswith("Usage: tmconvert [OPTIONS]")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # click asks the bash that is installed for its version, and warns when there is none
+    monkeypatch.setattr("click.shell_completion.BashComplete._check_version", lambda *_: None)
+    outcome = run(env={"_TMCONVERT_COMPLETE": f"{shell}_source"})
+    assert outcome.status == 0
+    assert "_TMCONVERT_COMPLETE" in outcome.stdout
+    assert "tmconvert" in outcome.stdout
+
+
+def test_completion_of_commands_and_options() -> None:
+    env = {"_TMCONVERT_COMPLETE": "bash_complete"}
+    commands = spawn(**env, COMP_WORDS="tmconvert ", COMP_CWORD="1").stdout.splitlines()
+    assert [line.partition(",")[2] for line in commands] == list(COMMANDS)
+    targets = spawn(**env, COMP_WORDS="tmconvert check --target ", COMP_CWORD="3").stdout
+    assert targets.splitlines() == ["plain,onnx", "plain,tflite", "plain,caffe"]

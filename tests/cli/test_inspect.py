@@ -1,0 +1,117 @@
+"""``tmconvert inspect``."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.runner import DATA, run
+
+MODELS = sorted(path.stem for path in DATA.glob("*.tm") if not path.stem.startswith("hostile_"))
+
+
+@pytest.fixture(autouse=True)
+def _in_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(DATA)
+
+
+def test_the_data_is_there() -> None:
+    assert len(MODELS) == 73
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_graph_is_what_megengine_prints(name: str) -> None:
+    outcome = run("inspect", f"{name}.tm", "--graph")
+    expected = json.loads((DATA / f"{name}.json").read_text())["graph"]
+    assert (outcome.status, outcome.stdout, outcome.stderr) == (0, expected + "\n", "")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_summary_of_every_model(name: str) -> None:
+    described = json.loads((DATA / f"{name}.json").read_text())
+    outcome = run("inspect", f"{name}.tm", "--json", "--tabular")
+    assert (outcome.status, outcome.stderr) == (0, "")
+    document = outcome.json
+    assert [(each["name"], each["shape"]) for each in document["inputs"]] == [
+        (each["node"], each["shape"]) for each in described["inputs"]
+    ]
+    assert len(document["outputs"]) == len(described["outputs"])
+    assert document["modules"][0]["path"] == ""
+    assert all(row["id"].startswith("%") and row["kind"] for row in document["exprs"])
+
+
+def test_summary() -> None:
+    outcome = run("inspect", "op_s_conv_bn_relu.tm")
+    assert outcome.status == 0
+    assert outcome.stdout == (
+        "model       op_s_conv_bn_relu.tm\n"
+        "name        CBR\n"
+        "producer    MegEngine 1.13.0\n"
+        "parameters  248 (992 bytes)\n"
+        "\n"
+        "inputs\n"
+        "  x  f32[1,3,32,32]\n"
+        "\n"
+        "outputs\n"
+        "  r_out  f32[1,8,16,16]\n"
+        "\n"
+        "modules\n"
+        "  1  megengine.module.activation.ReLU\n"
+        "  1  megengine.module.batchnorm.BatchNorm2d\n"
+        "  1  megengine.module.conv.Conv2d\n"
+        "\n"
+        "module tree\n"
+        "  CBR\n"
+        "    r: ReLU\n"
+        "    b: BatchNorm2d  (32 parameters)\n"
+        "    c: Conv2d  (216 parameters)\n"
+    )
+
+
+def test_table() -> None:
+    outcome = run("inspect", "op_s_conv_bn_relu.tm", "--tabular")
+    assert outcome.status == 0
+    assert [line.split() for line in outcome.stdout.splitlines()] == [
+        ["id", "kind", "target", "inputs", "output", "shape"],
+        ["%0", "Input", "self", "self", "Module"],
+        ["%1", "Input", "x", "x", "f32[1,3,32,32]"],
+        ["%2", "GetAttr", "r", "self", "r", "ReLU"],
+        ["%3", "GetAttr", "b", "self", "b", "BatchNorm2d"],
+        ["%4", "GetAttr", "c", "self", "c", "Conv2d"],
+        ["%5", "CallMethod", "megengine.module.conv.Conv2d", "c,", "x", "c_out", "f32[1,8,16,16]"],
+        [
+            "%6",
+            "CallMethod",
+            "megengine.module.batchnorm.BatchNorm2d",
+            "b,",
+            "c_out",
+            "b_out",
+            "f32[1,8,16,16]",
+        ],
+        ["%7", "CallMethod", "megengine.module.activation.ReLU", "r,", "b_out", "r_out", "f32[1,8,16,16]"],
+    ]
+    starts = {line.index(" f32[") for line in outcome.stdout.splitlines() if " f32[" in line}
+    assert len(starts) == 1
+
+
+def test_json_has_the_graph_on_request() -> None:
+    plain = run("inspect", "vit_tiny.tm", "--json").json
+    assert "graph" not in plain
+    assert "exprs" not in plain
+    assert plain["ops"]["functions"]["megengine.functional.math.matmul"] == 4
+    assert plain["producer"] == "MegEngine 1.13.0"
+    both = run("inspect", "vit_tiny.tm", "--json", "--graph", "--tabular").json
+    assert both["graph"] == json.loads((DATA / "vit_tiny.json").read_text())["graph"]
+
+
+def test_models_that_cannot_be_converted() -> None:
+    outcome = run("inspect", "custom_user_function.tm")
+    assert outcome.status == 0
+    assert "\nfunctions\n  1  userlib_layers.my_act\n" in outcome.stdout
+
+
+def test_graph_and_table_are_two_things() -> None:
+    outcome = run("inspect", "vit_tiny.tm", "--graph", "--tabular")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert outcome.stderr.startswith("error[TM6010]: --graph and --tabular go together with --json only\n")
