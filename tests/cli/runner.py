@@ -7,12 +7,15 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner
 from tmconvert.cli import main
 
+# click 8.1 puts stderr into stdout unless told not to
+APART: dict[str, Any] = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}
 DATA = Path(__file__).parent.parent / "data"
 
 
@@ -30,7 +33,9 @@ class Outcome:
 
 def run(*args: str | Path, env: dict[str, str] | None = None) -> Outcome:
     """``tmconvert *args`` in this process, piped."""
-    result = CliRunner(env={"TMCONVERT_DEBUG": None, **(env or {})}).invoke(main, list(map(str, args)))
+    result = CliRunner(env={"TMCONVERT_DEBUG": None, **(env or {})}, **APART).invoke(
+        main, list(map(str, args))
+    )
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Outcome(result.exit_code, result.stdout, result.stderr)
