@@ -212,6 +212,8 @@ class Op:
             if not argument.optional:
                 raise SchemaError(self.name, f"{argument.name} is missing")
             return None
+        if isinstance(value, (list, tuple)):
+            raise SchemaError(self.name, f"{argument.name} must be one tensor")
         return value
 
     def by_name(self, tensors: Sequence[Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
