@@ -1,0 +1,186 @@
+"""Folding, dead code, ranks and decompositions: limits, and random networks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tmconvert.errors import InternalError
+from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
+from tmconvert.ir.parser import parse_graph
+from tmconvert.passes import fold_constants
+from tmconvert.passes.align_ranks import AlignRanks
+from tmconvert.passes.decompose import Decompose
+from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
+from tmconvert.passes.fold_constants import FoldConstants
+from tmconvert.symbolics.op import FLOATS, Op, Tensor
+from tmconvert.symbolics.registry import Catalogue, catalogue
+from tmconvert.symbolics.results import same_as
+
+from tests.passes.graphs import Net, apply
+
+
+def functions(graph: InternalGraph) -> list[str]:
+    return [expr.function for expr in graph.exprs() if isinstance(expr, CallFunction)]
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> InternalGraph:
+    """Elementwise ops on inputs and constants that broadcast, with dead ends."""
+    net = Net()
+    shape = draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+    nodes = [net.input(*shape), net.input(*shape[-1:])]
+    for _ in range(draw(st.integers(1, 8))):
+        kind = draw(st.sampled_from(["constant", "neg", "relu", "add", "mul", "sub"]))
+        if kind == "constant":
+            kept = shape[draw(st.integers(0, len(shape))) :]
+            nodes.append(net.constant(*(draw(st.sampled_from([1, extent])) for extent in kept)))
+        elif kind in ("neg", "relu"):
+            nodes.append(net(f"aten::{kind}", draw(st.sampled_from(nodes))))
+        else:
+            nodes.append(net(f"aten::{kind}", *(draw(st.sampled_from(nodes)) for _ in range(2))))
+    return net.give(*draw(st.lists(st.sampled_from(nodes), min_size=1, max_size=3)))
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@given(networks())
+def test_random_networks(graph: InternalGraph) -> None:
+    apply(FoldConstants(catalogue()), graph)
+    for expr in graph.exprs():
+        assert not isinstance(expr, CallFunction) or not all(
+            isinstance(node.expr, Constant) for node in expr.inputs
+        )
+    apply(AlignRanks(catalogue()), graph)
+    for expr in graph.exprs():
+        if isinstance(expr, CallFunction) and expr.function != "aten::reshape":
+            ranks = {
+                node.type.rank
+                for node in expr.inputs
+                if node.type.size > 1 or not isinstance(node.expr, Constant)
+            }
+            assert len(ranks) <= 1
+    apply(EliminateDeadCode(), graph)
+    assert all(graph.use_count(node) for expr in graph.exprs() for node in expr.outputs)
+    for step in (FoldConstants(catalogue()), AlignRanks(catalogue()), EliminateDeadCode()):
+        assert not apply(step, graph)
+
+
+# ---- fold_constants
+
+
+def constant_call(op: str, shape: tuple[int, ...], **attributes: object) -> InternalGraph:
+    """A call on a constant, which the emitter would fold at once."""
+    net = Net()
+    value = net.constant(*shape)
+    types = catalogue()[op].infer([value.type], attributes)
+    result = TensorNode("y", types[0].shape, types[0].dtype)
+    net.graph.insert(CallFunction(op, (value,), attributes, result=result, made_by="test"))
+    net.graph.set_result(result)
+    return net.graph
+
+
+def test_a_folded_value_has_the_name_and_the_quantization_of_the_result() -> None:
+    text = (
+        'graph g() -> (%y) {\n  %c = aten::constant() {value=[1.0], name="scale"} : f32[1] by("a")\n'
+        '  %y = aten::neg(%c) : f32[1] q{dtype="int8", scale=[0.5], zero_point=[0], range=[-128, 127], '
+        'channel_axis=none} by("b")\n}\n'
+    )
+    graph = parse_graph(text)
+    assert apply(FoldConstants(catalogue()), graph)
+    (folded,) = [expr for expr in graph.exprs() if expr.outputs[0].name == "y"]
+    assert isinstance(folded, Constant)
+    assert folded.name == "scale"
+    assert folded.made_by == "fold_constants"
+    assert folded.output.qparams is not None
+
+
+def test_results_that_grow_are_not_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fold_constants, "MAX_ELEMENTS", 1000)
+    assert not apply(FoldConstants(catalogue()), constant_call("aten::neg", (1001,)))
+    assert apply(FoldConstants(catalogue()), constant_call("aten::neg", (1000,)))
+
+
+def test_huge_padding_is_not_folded() -> None:
+    attributes = {
+        "kernel_size": [10**9 + 1, 1], "stride": [10**9, 1], "padding": [5 * 10**8, 0], "dilation": [1, 1],
+        "ceil_mode": False,
+    }  # fmt: skip
+    graph = constant_call("aten::max_pool2d", (1, 1, 2, 2), **attributes)
+    assert not FoldConstants(catalogue()).run(graph)
+
+
+def test_an_op_without_kernel_is_not_folded() -> None:
+    op = Op("t::opaque", args=[Tensor("x", FLOATS)], result=same_as("x"))
+    graph = parse_graph(
+        'graph g() -> (%y) {\n  %c = aten::constant() {value=[1.0]} : f32[1] by("a")\n'
+        '  %y = t::opaque(%c) : f32[1] by("b")\n}\n'
+    )
+    assert not FoldConstants(Catalogue([op])).run(graph)
+
+
+# ---- decompose
+
+
+def test_only_what_the_target_lacks_is_decomposed() -> None:
+    for version, expected in ((7, False), (17, False)):
+        net = Net()
+        graph = net.give(net("aten::relu", net.input(2, 3)))
+        assert apply(Decompose(catalogue(), "onnx", version), graph) is expected
+
+
+def test_what_a_decomposition_emits_is_decomposed_in_turn() -> None:
+    once = Op("t::once", args=[Tensor("x", FLOATS)], result=same_as("x"))
+    twice = Op("t::twice", args=[Tensor("x", FLOATS)], result=same_as("x"))
+    once.decompose(lambda g, x: g.call("aten::neg", x))
+    twice.decompose(lambda g, x: g.call("t::once", g.call("t::once", x)))
+    ops = Catalogue([once, twice, *catalogue().values()])
+    graph = parse_graph('graph g(%x: f32[2]) -> (%y) {\n  %y = t::twice(%x) : f32[2]   loc("a.py":3)\n}\n')
+    assert Decompose(ops, "onnx", 17).run(graph)
+    assert functions(graph) == ["aten::neg", "aten::neg"]
+    assert graph.outputs[0].name == "y"
+    assert all(expr.source.line == 3 and expr.made_by == "decompose" for expr in graph.exprs())
+
+
+def test_a_decomposition_may_give_its_argument_back() -> None:
+    same = Op("t::same", args=[Tensor("x", FLOATS)], result=same_as("x"))
+    same.decompose(lambda g, x: x)
+    graph = parse_graph('graph g(%x: f32[2]) -> (%y) {\n  %y = t::same(%x) : f32[2] by("a")\n}\n')
+    assert Decompose(Catalogue([same]), "onnx", 17).run(graph)
+    assert graph.outputs == graph.inputs
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (lambda g, x: [x, x], "the decomposition of t::bad gives 2 results, not 1"),
+        (lambda g, x: g.call("aten::reshape", x, [2, 1]), "gives f32[2,1], not f32[2]"),
+    ],
+)
+def test_a_wrong_decomposition_is_our_defect(made: object, message: str) -> None:
+    bad = Op("t::bad", args=[Tensor("x", FLOATS)], result=same_as("x"))
+    bad.decompose(made)  # type: ignore[arg-type]
+    graph = parse_graph('graph g(%x: f32[2]) -> (%y) {\n  %y = t::bad(%x) : f32[2]   loc("a.py":3)\n}\n')
+    with pytest.raises(InternalError) as caught:
+        Decompose(Catalogue([bad, *catalogue().values()]), "onnx", 17).run(graph)
+    assert caught.value.code == "TM9004"
+    assert message in str(caught.value)
+    assert "a.py:3" in str(caught.value)
+
+
+# ---- align_ranks
+
+
+def test_operands_used_twice_are_aligned_together() -> None:
+    net = Net()
+    x, y = net.input(2, 3, 4), net.input(4)
+    graph = net.give(net("aten::add", net("aten::mul", y, y), x))
+    assert apply(AlignRanks(catalogue()), graph)
+    assert functions(graph) == ["aten::mul", "aten::reshape", "aten::add"]
+
+
+def test_scalars_stay_as_they_are() -> None:
+    net = Net()
+    scalar = net.emitter.constant(np.float32(2))
+    graph = net.give(net("aten::mul", net.input(2, 3, 4, 5), scalar))
+    assert not apply(AlignRanks(catalogue()), graph)
