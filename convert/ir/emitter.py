@@ -17,7 +17,7 @@ from ..source import Source
 from .expr import CallFunction, Constant, Expr
 from .graph import InternalGraph
 from .node import TensorNode
-from .tree import map_leaves
+from .tree import leaves, map_leaves
 from .types import TensorType
 
 # Shape arithmetic and other small integer constants are folded as they are emitted, so that
@@ -112,6 +112,8 @@ class GraphEmitter:
         tensors, bound = definition.bind(args, attributes)
         types = map_leaves(lambda leaf: self.type(leaf) if leaf is not None else None, list(tensors))
         results = definition.infer(types, bound)
+        if any(isinstance(leaf, int) and abs(leaf) > MAX_ELEMENTS for leaf in leaves(bound)):
+            raise GraphError("TM3004", f"{op} has an argument that no tensor is large enough for")
         for type_ in results:
             if type_.size > MAX_ELEMENTS or any(extent < 0 for extent in type_.shape):
                 raise GraphError("TM3004", f"{op} would give {type_}, which no machine can hold")

@@ -82,6 +82,9 @@ class Builder:
 
     def ints(self, values: Sequence[int] | int) -> Value:
         """A constant of the target's type for indices, shapes and axes."""
+        limits = np.iinfo(self.index_dtype)
+        if any(not limits.min <= value <= limits.max for value in np.ravel(np.asarray(values, object))):
+            self.refuse(f"{values} does not fit {self.index_dtype}, in which the target counts")
         return self.const(np.asarray(values, self.index_dtype))
 
     def refuse(self, reason: str, help: str = "") -> NoReturn:

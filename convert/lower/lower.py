@@ -108,6 +108,8 @@ class _Lowerer:
             result = symbolic(self.builder, **arguments)
         except (Refusal, TmconvertError):
             raise
+        except MemoryError as error:  # extents may come from a damaged file
+            raise Refusal(f"{op.name} on tensors of this size takes more memory than there is") from error
         except Exception as error:
             raise InternalError(
                 "TM9004", f"{symbolic.__name__} failed: {error}", source=expr.source, excerpt=repr(expr)

@@ -28,7 +28,7 @@ from .stand_ins import GlobalRef, Instance, Tensor
 
 OPERATOR_PREFIX = "opdef."
 EXPRESSION_PACKAGE = "megengine.traced_module.expr."
-STEPS_PER_EXPRESSION = 10
+STEPS_PER_EXPRESSION = 50  # less than half of what its bytes in a sound file are good for
 MAX_RANK = 32
 MAX_ELEMENTS = 1 << 48  # of a tensor, as for the arrays of a file
 
