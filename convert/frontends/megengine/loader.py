@@ -48,7 +48,7 @@ def load_megengine(path: str) -> TracedModule:
     """
     root = read_file(path)
     try:
-        return _Loader(path, Path(path).stat().st_size).load(root)
+        return _Loader(path, _file_size(path)).load(root)
     except LoadError as error:
         if error.source is not None:
             raise
@@ -59,6 +59,14 @@ def load_megengine(path: str) -> TracedModule:
     # on its way through the loader is the file's fault.
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise _damaged(path, f"{type(error).__name__}: {error}") from error
+
+
+def _file_size(path: str) -> int:
+    """Bytes of a file that was read a moment ago; none if it has gone since."""
+    try:
+        return Path(path).stat().st_size
+    except OSError:
+        return 0
 
 
 def _damaged(path: str, detail: str) -> LoadError:
