@@ -15,8 +15,8 @@ from .traced_module import TracedModule
 from .tree import map_leaves
 
 # A file of a few kilobytes can name calls of calls of calls: 2**n expressions once they are in line.
-MAX_EXPRESSIONS = 200_000
-MAX_CALLS = 200_000
+MAX_EXPRESSIONS = 50_000
+MAX_CALLS = 50_000
 MAX_CALL_DEPTH = 200
 MAX_NAME = 500  # a path of modules deeper than that loses its front
 
