@@ -110,7 +110,7 @@ _MODEL = {
     ),
     "TM2008": Explanation(
         "the model is too large once its submodules are in line",
-        "Calls of calls of calls grew to more than 200,000 expressions.",
+        "Calls of calls of calls grew to more than 50,000 expressions.",
         "30 levels of modules, each calling the next one twice",
         "Share less, or split the model.",
     ),
