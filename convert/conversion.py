@@ -65,6 +65,7 @@ class Report:
             "max_error": self.max_error,
             "verification": None if self.verification is None else self.verification.to_json(),
             "notes": self.notes,
+            "stopped": self.stopped,
         }
 
 
@@ -154,7 +155,7 @@ def convert(
         for output in outputs:
             output.finish()
         staged = [output.path for output in outputs]
-        check_written(goal.target, staged)
+        check_written(graph, staged)
         if verify:
             reference = Reference(
                 converted.reference, catalogue, converted.nhwc_inputs, converted.nhwc_outputs

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
 import tmconvert
 from tmconvert.errors import InternalError
 from tmconvert.symbolics.op import TARGETS, Op, Tensor

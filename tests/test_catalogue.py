@@ -7,11 +7,6 @@ import re
 from typing import Any
 
 import pytest
-from tmconvert.errors import InternalError
-from tmconvert.symbolics.op import TARGETS, Op, Tensor
-from tmconvert.symbolics.registry import Catalogue, catalogue
-from tmconvert.symbolics.results import same_as
-from tmconvert.targets import OLDEST_OPSET
 
 from tests.ops.harness import (
     NEWEST_OPSET,
@@ -23,6 +18,11 @@ from tests.ops.harness import (
     versions_of,
 )
 from tests.ops.samples import SAMPLES
+from tmconvert.errors import InternalError
+from tmconvert.symbolics.op import TARGETS, Op, Tensor
+from tmconvert.symbolics.registry import Catalogue, catalogue
+from tmconvert.symbolics.results import same_as
+from tmconvert.targets import OLDEST_OPSET
 
 OPS = list(catalogue())
 OPSETS = range(OLDEST_OPSET, NEWEST_OPSET + 1)

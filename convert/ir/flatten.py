@@ -70,7 +70,9 @@ class _Flattener:
         call = _Call(graph, self.top)
         for node in graph.inputs:
             twin = _twin(node, self.flat.free_name(_identifier("", node.name)))
-            call.mapped[node] = self.flat.add_input(twin, node.name, source=self._source(call, node.expr))
+            call.mapped[node] = self.flat.add_input(
+                twin, node.name, id=node.expr.id if node.expr else 0, source=self._source(call, node.expr)
+            )
         self.paths[call.mapped[graph.inputs[0]]] = ""
         self._inline(call)
         self.flat.set_result(call.map(graph.result))

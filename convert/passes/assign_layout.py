@@ -133,11 +133,10 @@ class AssignLayout:
     def _absorb_flatten(self, graph: InternalGraph, flatten: Expr) -> None:
         """Flattens in channels-last order, and permutes the columns of the weights behind instead."""
         _, channels, height, width = flatten.args[0].type.shape
-        columns = np.arange(channels * height * width).reshape(channels, height, width)
-        wanted = columns.transpose(1, 2, 0).reshape(-1)
         for user in flatten.outputs[0].users:
             x, weight, bias = user.args
-            value = weight.expr.value[:, wanted]
+            columns = weight.expr.value.reshape(-1, channels, height, width)
+            value = columns.transpose(NCHW_TO_NHWC).reshape(weight.expr.value.shape)
             node = TensorNode(graph.free_name(f"{weight.name}_hwc"), value.shape, value.dtype)
             constant = Constant(value, weight.expr.name, result=node, source=user.source, made_by=self.name)
             graph.insert(constant, before=user)

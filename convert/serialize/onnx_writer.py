@@ -6,8 +6,11 @@ does not grow with them. The same graph gives the same bytes.
 
 from __future__ import annotations
 
+import dataclasses
+import io
 import os
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -46,6 +49,9 @@ _MODEL_GRAPH = ModelProto.GRAPH_FIELD_NUMBER
 _GRAPH_INITIALIZER = GraphProto.INITIALIZER_FIELD_NUMBER
 _TENSOR_RAW_DATA = TensorProto.RAW_DATA_FIELD_NUMBER
 
+_CHECKED_WHOLE = 64 << 20  # bytes of a file that the checker may read
+_SMALL_CONSTANT = 1 << 10  # bytes; the shape inference needs the values of shapes and axes
+
 # Since IR version 4 an initializer need not be listed among the graph's inputs.
 _IR_WITH_FREE_INITIALIZERS = 4
 
@@ -67,12 +73,36 @@ def write_onnx(graph: TargetGraph, file: BinaryIO) -> None:
     message.write(file)
 
 
-def check_onnx(path: str | os.PathLike[str]) -> None:
-    """Raise InternalError TM9002 unless ONNX's own checker accepts the file, shapes included."""
+def check_onnx(path: str | os.PathLike[str], graph: TargetGraph | None = None) -> None:
+    """Raise InternalError TM9002 unless ONNX's own checker accepts the file, shapes included.
+
+    The checker reads a file into memory, twice. Above 64 MiB ``graph``, if given, is checked in its
+    place, with large weights declared as inputs: the same nodes and types without the bytes.
+    """
+    is_large = Path(path).stat().st_size > _CHECKED_WHOLE and graph is not None
     try:
-        onnx.checker.check_model(os.fspath(path), full_check=True)
+        onnx.checker.check_model(_without_weights(graph) if is_large else os.fspath(path), full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise InternalError("TM9002", f"the written ONNX model is not valid: {error}") from error
+
+
+def _without_weights(graph: TargetGraph) -> ModelProto:
+    """The model of ``graph`` with its large constants as inputs."""
+    large = {id(value): value for value in graph.constants() if value.data.nbytes > _SMALL_CONSTANT}
+    slim = {key: Value(value.name, value.dtype, value.shape) for key, value in large.items()}
+
+    def slimmed(value: Value | None) -> Value | None:
+        return value if value is None else slim.get(id(value), value)
+
+    operators = [
+        dataclasses.replace(operator, inputs=[slimmed(value) for value in operator.inputs])
+        for operator in graph.operators
+    ]
+    outputs = [slimmed(value) for value in graph.outputs]
+    inputs = [*graph.inputs, *slim.values()]
+    buffer = io.BytesIO()
+    _model(dataclasses.replace(graph, operators=operators, outputs=outputs, inputs=inputs)).write(buffer)
+    return ModelProto.FromString(buffer.getvalue())
 
 
 def newest_opset() -> int:

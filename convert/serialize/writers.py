@@ -25,9 +25,9 @@ def write(graph: TargetGraph, files: Sequence[BinaryIO]) -> None:
         write_caffe(graph, files[0], files[1])
 
 
-def check_written(target: str, paths: Sequence[Path]) -> None:
+def check_written(graph: TargetGraph, paths: Sequence[Path]) -> None:
     """The format's own checker, where there is one."""
-    if target == "onnx":
+    if graph.target == "onnx":
         from .onnx_writer import check_onnx
 
-        check_onnx(paths[0])
+        check_onnx(paths[0], graph)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner
+
 from tmconvert.cli import main
 
 # click 8.1 puts stderr into stdout unless told not to

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tmconvert import api
 
 from tests.cli.runner import DATA, run
+from tmconvert import api
 
 
 @pytest.fixture(autouse=True)

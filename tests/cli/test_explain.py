@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from tmconvert.explanations import EXPLANATIONS
 
 from tests.cli.runner import run
+from tmconvert.explanations import EXPLANATIONS
 
 ROOT = Path(__file__).parent.parent.parent
 

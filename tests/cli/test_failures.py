@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from tmconvert import api
-from tmconvert.errors import GraphError, InternalError
 
 from tests.cli.runner import DATA, command_line, environment, model, run, spawn
+from tmconvert import api
+from tmconvert.errors import GraphError, InternalError
 
 CONV = model("op_s_conv_bn_relu")
 CANARY = Path("/tmp/PWNED")

@@ -7,10 +7,10 @@ import subprocess
 import sys
 
 import pytest
-import tmconvert
-from tmconvert.cli import COMMANDS
 
+import tmconvert
 from tests.cli.runner import environment, run, spawn
+from tmconvert.cli import COMMANDS
 
 HEAVY = {"cv2", "flatbuffers", "google.protobuf", "numpy", "onnx", "onnxruntime", "rich", "tflite", "torch"}
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tmconvert import api
-from tmconvert.targets import DEFAULT_OPSET
 
 from tests.cli.runner import run
+from tmconvert import api
+from tmconvert.targets import DEFAULT_OPSET
 
 
 def rows(*args: str) -> dict[str, str]:

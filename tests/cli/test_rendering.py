@@ -9,12 +9,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.cli.runner import DATA, command_line, environment
 from tmconvert.cli.rendering import error_lines, plain_table, sanitized
 from tmconvert.cli.wording import counted, quantity, size
 from tmconvert.errors import UnsupportedError
 from tmconvert.source import Source
-
-from tests.cli.runner import DATA, command_line, environment
 
 pty = pytest.importorskip("pty")
 

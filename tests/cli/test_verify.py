@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tmconvert import api
 
 from tests.cli.runner import DATA, model, run
+from tmconvert import api
 
 CONV = model("op_s_conv_bn_relu")
 LINEAR = model("op_s_flatten_linear")

@@ -10,16 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tmconvert.conversion import survey
-from tmconvert.errors import LoadError, TmconvertError
-from tmconvert.frontends.megengine.arguments import merged
-from tmconvert.frontends.megengine.budget import Budget
-from tmconvert.frontends.megengine.loader import load_megengine
-from tmconvert.ir import TracedModule
-from tmconvert.passes.normalize import normalize
-from tmconvert.passes.pipelines import Goal
-from tmconvert.symbolics.registry import catalogue
-from tmconvert.targets import TFLITE_RUNTIME
 
 from tests.frontends.pickles import (
     Obj,
@@ -34,6 +24,16 @@ from tests.frontends.pickles import (
     traced_module,
     tree,
 )
+from tmconvert.conversion import survey
+from tmconvert.errors import LoadError, TmconvertError
+from tmconvert.frontends.megengine.arguments import merged
+from tmconvert.frontends.megengine.budget import Budget
+from tmconvert.frontends.megengine.loader import load_megengine
+from tmconvert.ir import TracedModule
+from tmconvert.passes.normalize import normalize
+from tmconvert.passes.pipelines import Goal
+from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets import TFLITE_RUNTIME
 
 DATA = Path(__file__).parent.parent / "data"
 GOALS = (Goal("onnx", 17), Goal("tflite", TFLITE_RUNTIME, "nhwc"), Goal("caffe", 0))

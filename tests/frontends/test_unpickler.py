@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from tmconvert.errors import LoadError
 from tmconvert.frontends.megengine.stand_ins import (
     GlobalRef,

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 import tmconvert
+from tests.ir.modules import FLOAT, Body, chain, module
 from tmconvert.errors import UnsupportedError
 from tmconvert.ir import CallMethod, GetAttr, ModuleNode, TensorNode, TracedModule, flatten
 from tmconvert.ir.tree import leaves
-
-from tests.ir.modules import FLOAT, Body, chain, module
 
 DATA = Path(__file__).parent.parent / "data"
 MADE = sorted(path.stem for path in (DATA / "made").glob("*.tm"))

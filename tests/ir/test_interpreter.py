@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import tmconvert
+from tests.ir.modules import FLOAT, Body, chain, module
 from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.ir import CallFunction, InternalGraph, Node, TensorNode, TracedModule
 from tmconvert.ir.interpreter import Interpreter
 from tmconvert.ir.tree import leaves
-
-from tests.ir.modules import FLOAT, Body, chain, module
 
 DATA = Path(__file__).parent.parent / "data"
 # models whose every call had a meaning when the interpreter was written

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 import tmconvert
 from tmconvert.ir import CallFunction, CallMethod, Constant, GetAttr, InternalGraph, ModuleNode, TensorNode
 

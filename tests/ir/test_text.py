@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from tmconvert.errors import LoadError, UsageError
 from tmconvert.ir import CallFunction, CallMethod, Constant, InternalGraph, ModuleNode, QParams, TensorNode
 from tmconvert.ir.parser import parse_graph

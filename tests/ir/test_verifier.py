@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+
 from tmconvert.errors import GraphError
 from tmconvert.ir import CallFunction, CallMethod, Constant, InternalGraph, ModuleNode, QParams, TensorNode
 from tmconvert.ir.parser import parse_graph

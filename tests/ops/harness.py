@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode, TensorType
 from tmconvert.ir.emitter import EagerEmitter, GraphEmitter
 from tmconvert.ir.tree import leaves, map_leaves

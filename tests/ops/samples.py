@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from tmconvert.symbolics.op import TARGETS
 
 from tests.ops.harness import Const, normal
+from tmconvert.symbolics.op import TARGETS
 
 
 @dataclass(frozen=True)

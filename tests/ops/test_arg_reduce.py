@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
+from tests.ops.harness import assert_op_matches, normal, refusal
 from tmconvert.ir import TensorType
 from tmconvert.symbolics.op import SchemaError
 from tmconvert.symbolics.ops.arg_reduce import argmax
-
-from tests.ops.harness import assert_op_matches, normal, refusal
 
 NAMES = ["argmax", "argmin"]
 SHAPES = [(5,), (3, 5), (2, 3, 5), (2, 3, 5, 7), (2, 3, 1, 5, 7)]

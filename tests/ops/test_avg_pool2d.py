@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.ops.harness import assert_op_matches, normal, op_graph, store_channels_last
 from tmconvert.lower.lower import lower
 from tmconvert.symbolics.op import SchemaError
 from tmconvert.symbolics.ops.avg_pool2d import avg_pool2d
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets import TFLITE_RUNTIME
-
-from tests.ops.harness import assert_op_matches, normal, op_graph, store_channels_last
 
 X = (2, 3, 5, 7)
 

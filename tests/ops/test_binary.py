@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from tests.ops.harness import Const, assert_op_matches, normal, op_graph, reference, refusal, run_lowered
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.lower.lower import lower
 from tmconvert.symbolics.op import SchemaError
 from tmconvert.symbolics.registry import catalogue
-
-from tests.ops.harness import Const, assert_op_matches, normal, op_graph, reference, refusal, run_lowered
 
 NAMES = ["add", "sub", "mul", "div", "maximum", "minimum"]
 X = (2, 3, 5, 7)

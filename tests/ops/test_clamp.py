@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from tests.ops.harness import assert_op_matches, normal, op_graph, refusal
 from tmconvert.ir import TensorType
 from tmconvert.lower.lower import lower
 from tmconvert.symbolics.op import SchemaError
 from tmconvert.symbolics.ops.clamp import clamp
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets import TFLITE_RUNTIME
-
-from tests.ops.harness import assert_op_matches, normal, op_graph, refusal
 
 BOUNDS: list[tuple[Any, Any]] = [
     (-0.5, 0.75),

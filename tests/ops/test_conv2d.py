@@ -6,10 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tmconvert.lower.lower import lower
-from tmconvert.symbolics.op import SchemaError
-from tmconvert.symbolics.registry import catalogue
-from tmconvert.targets import TFLITE_RUNTIME
 
 from tests.ops.harness import (
     Const,
@@ -21,6 +17,10 @@ from tests.ops.harness import (
     refusal,
     store_channels_last,
 )
+from tmconvert.lower.lower import lower
+from tmconvert.symbolics.op import SchemaError
+from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets import TFLITE_RUNTIME
 
 # id: (x, weight, has a bias, attributes); no two axes are alike
 CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], bool, dict[str, Any]]] = {

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.ops.harness import assert_op_matches, normal, reference, refusal
 from tmconvert.ir import TensorType
 from tmconvert.symbolics.op import SchemaError
 from tmconvert.symbolics.ops.max_pool2d import max_pool2d
-
-from tests.ops.harness import assert_op_matches, normal, reference, refusal
 
 X = (2, 3, 5, 7)
 

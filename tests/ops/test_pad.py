@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.ops.harness import assert_op_matches, normal, op_graph, refusal
 from tmconvert.ir import TensorType
 from tmconvert.lower.lower import lower
 from tmconvert.symbolics.op import SchemaError
 from tmconvert.symbolics.ops.pad import MODES, pad
 from tmconvert.symbolics.registry import catalogue
-
-from tests.ops.harness import assert_op_matches, normal, op_graph, refusal
 
 X = (2, 3, 5, 7)
 SPATIAL = [0, 0, 0, 0, 1, 2, 3, 0]

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.ops.harness import assert_op_matches, normal, op_graph, refusal
 from tmconvert.ir import TensorType
 from tmconvert.lower.lower import lower
 from tmconvert.symbolics.op import SchemaError
 from tmconvert.symbolics.ops.permute import cheapest_swaps, merged, permute
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets import TFLITE_RUNTIME
-
-from tests.ops.harness import assert_op_matches, normal, op_graph, refusal
 
 
 def in_loops(x: np.ndarray, dims: list[int]) -> np.ndarray:

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.ops.harness import assert_op_matches, normal, reference, refusal
 from tmconvert.ir import TensorType
 from tmconvert.symbolics.op import SchemaError
 from tmconvert.symbolics.ops.reduce import REDUCE
-
-from tests.ops.harness import assert_op_matches, normal, reference, refusal
 
 FOLDS: dict[str, Callable[[list[float]], float]] = {
     "mean": lambda values: math.fsum(values) / len(values),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tmconvert.symbolics.op import SchemaError
 
 from tests.ops.harness import Const, assert_op_matches, normal, op_graph, reference, refusal
+from tmconvert.symbolics.op import SchemaError
 
 CASES: dict[str, tuple[tuple[int, ...], list[int]]] = {
     "flatten": ((2, 3, 5, 7), [2, 105]),

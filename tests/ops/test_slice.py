@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.ops.harness import assert_op_matches, normal, refusal
 from tmconvert.ir import TensorType
 from tmconvert.symbolics.op import SchemaError
 from tmconvert.symbolics.ops.slice import select, slice_
-
-from tests.ops.harness import assert_op_matches, normal, refusal
 
 X = (2, 3, 5, 7)
 

@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 import pytest
+
+from tests.ops.harness import assert_op_matches, normal, op_graph, reference, store_channels_last
 from tmconvert.ir import TensorType
 from tmconvert.lower.lower import lower
 from tmconvert.symbolics.op import SchemaError
 from tmconvert.symbolics.ops.softmax import softmax
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets import TFLITE_RUNTIME
-
-from tests.ops.harness import assert_op_matches, normal, op_graph, reference, store_channels_last
 
 SHAPES = [(5,), (3, 5), (2, 3, 5), (2, 3, 5, 7), (2, 3, 1, 5, 7)]
 

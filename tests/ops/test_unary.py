@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from tmconvert.symbolics.ops.unary import UNARY
 
 from tests.ops.harness import assert_op_matches, normal, reference, refusal
+from tmconvert.symbolics.ops.unary import UNARY
 
 POSITIVE = {"log", "sqrt", "rsqrt", "reciprocal"}
 SHAPES = {

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from tests.passes.graphs import Net, apply
 from tmconvert.errors import GraphError
 from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
 from tmconvert.passes.align_ranks import AlignRanks
@@ -25,8 +27,6 @@ from tmconvert.passes.layout_plan import (
 )
 from tmconvert.symbolics.ops.view import simplified, stored
 from tmconvert.symbolics.registry import catalogue
-
-from tests.passes.graphs import Net, apply
 
 
 def relayouts(graph: InternalGraph) -> int:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
-from tmconvert.passes.fuse_conv_bn import FuseConvBn
 
 from tests.passes.graphs import Net, apply
+from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
+from tmconvert.passes.fuse_conv_bn import FuseConvBn
 
 
 def norm(net: Net, x: TensorNode, *, affine: bool = True, computed: bool = False) -> TensorNode:

@@ -7,13 +7,13 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from tests.passes.graphs import Net, apply
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.passes.decompose import Decompose
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fuse_views import VIEWS, FuseViews
 from tmconvert.symbolics.registry import catalogue
-
-from tests.passes.graphs import Net, apply
 
 
 def functions(graph: InternalGraph) -> list[str]:

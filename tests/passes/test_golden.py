@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.passes.graphs import apply
 from tmconvert.ir.parser import parse_graph
 from tmconvert.passes.align_ranks import AlignRanks
 from tmconvert.passes.assign_layout import AssignLayout
@@ -19,8 +21,6 @@ from tmconvert.passes.fuse_conv_bn import FuseConvBn
 from tmconvert.passes.fuse_views import FuseViews
 from tmconvert.passes.merge_reductions import MergeReductions
 from tmconvert.symbolics.registry import catalogue
-
-from tests.passes.graphs import apply
 
 GOLDEN = Path(__file__).parent / "golden"
 PASSES: dict[str, Any] = {

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tmconvert.errors import GraphError, InternalError, UsageError, WriteError
 from tmconvert.ir import InternalGraph
 from tmconvert.ir.parser import parse_graph

@@ -6,6 +6,7 @@ import itertools
 import random
 
 import pytest
+
 from tmconvert.passes.minimum_cut import INFINITE, CutGraph
 
 Edge = tuple[int, int, int]

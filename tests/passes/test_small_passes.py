@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from tests.passes.graphs import Net, apply
 from tmconvert.errors import InternalError
 from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
 from tmconvert.ir.parser import parse_graph
@@ -17,8 +19,6 @@ from tmconvert.passes.fold_constants import FoldConstants
 from tmconvert.symbolics.op import FLOATS, Op, Tensor
 from tmconvert.symbolics.registry import Catalogue, catalogue
 from tmconvert.symbolics.results import same_as
-
-from tests.passes.graphs import Net, apply
 
 
 def functions(graph: InternalGraph) -> list[str]:

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tmconvert.errors import WriteError
 from tmconvert.serialize.atomic import (
     StagedOutput,

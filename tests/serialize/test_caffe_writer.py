@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from google.protobuf import text_format
+
 from tmconvert.errors import InternalError, WriteError
 from tmconvert.lower.target_graph import Operator, TargetGraph, Value
 from tmconvert.serialize.caffe_schema import LayerParameter, NetParameter

@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+
 import tmconvert
 from tmconvert.errors import InternalError, WriteError
 from tmconvert.lower.target_graph import Operator, TargetGraph, Value

@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+
 from tmconvert.serialize import protobuf_stream
 from tmconvert.serialize.protobuf_stream import StreamedMessage
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter
+
 from tmconvert.lower.target_graph import Operator, TargetGraph, Value
 from tmconvert.serialize.tflite_writer import write_tflite
 

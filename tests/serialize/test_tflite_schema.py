@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ai_edge_litert import schema_py_generated as schema
+
 from tmconvert.errors import InternalError
 from tmconvert.lower.target_graph import Operator, TargetGraph, Value
 from tmconvert.serialize.tflite_schema import ENUMS, OPERATORS, TENSOR_TYPES, options_fields

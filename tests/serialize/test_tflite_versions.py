@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter
+
 from tmconvert.lower.target_graph import Operator, TargetGraph, Value
 from tmconvert.serialize import tflite_versions, tflite_writer
 from tmconvert.serialize.tflite_runtimes import minimum_runtime

@@ -13,9 +13,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-import tmconvert
 from ai_edge_litert import schema_py_generated as schema
 from ai_edge_litert.interpreter import Interpreter
+
+import tmconvert
 from tmconvert.errors import InternalError, WriteError
 from tmconvert.lower.target_graph import Operator, TargetGraph, Value
 from tmconvert.serialize.tflite_writer import write_tflite

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from tmconvert.errors import VerificationError
 from tmconvert.ir.types import DTYPE_NAMES, TensorType
 from tmconvert.verification.compare import TOLERANCES, check, compare, example_inputs

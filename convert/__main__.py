@@ -1,0 +1,5 @@
+"""``python -m tmconvert`` is the command ``tmconvert``."""
+
+from .cli import main
+
+main()
