@@ -79,29 +79,34 @@ def check_onnx(path: str | os.PathLike[str], graph: TargetGraph | None = None) -
     The checker reads a file into memory, twice. Above 64 MiB ``graph``, if given, is checked in its
     place, with large weights declared as inputs: the same nodes and types without the bytes.
     """
-    is_large = Path(path).stat().st_size > _CHECKED_WHOLE and graph is not None
+    model: ModelProto | str = os.fspath(path)
+    if graph is not None and Path(path).stat().st_size > _CHECKED_WHOLE:
+        model = _without_weights(graph)
     try:
-        onnx.checker.check_model(_without_weights(graph) if is_large else os.fspath(path), full_check=True)
+        onnx.checker.check_model(model, full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise InternalError("TM9002", f"the written ONNX model is not valid: {error}") from error
 
 
 def _without_weights(graph: TargetGraph) -> ModelProto:
     """The model of ``graph`` with its large constants as inputs."""
-    large = {id(value): value for value in graph.constants() if value.data.nbytes > _SMALL_CONSTANT}
-    slim = {key: Value(value.name, value.dtype, value.shape) for key, value in large.items()}
-
-    def slimmed(value: Value | None) -> Value | None:
-        return value if value is None else slim.get(id(value), value)
-
+    slim = {
+        id(value): Value(value.name, value.dtype, value.shape)
+        for value in graph.constants()
+        if value.data is not None and value.data.nbytes > _SMALL_CONSTANT
+    }
     operators = [
-        dataclasses.replace(operator, inputs=[slimmed(value) for value in operator.inputs])
+        dataclasses.replace(operator, inputs=[slim.get(id(value), value) for value in operator.inputs])
         for operator in graph.operators
     ]
-    outputs = [slimmed(value) for value in graph.outputs]
-    inputs = [*graph.inputs, *slim.values()]
+    slimmed = dataclasses.replace(
+        graph,
+        operators=operators,
+        inputs=[*graph.inputs, *slim.values()],
+        outputs=[slim.get(id(value), value) for value in graph.outputs],
+    )
     buffer = io.BytesIO()
-    _model(dataclasses.replace(graph, operators=operators, outputs=outputs, inputs=inputs)).write(buffer)
+    _model(slimmed).write(buffer)
     return ModelProto.FromString(buffer.getvalue())
 
 
