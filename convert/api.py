@@ -16,9 +16,8 @@ from .frontends.detect import load_model
 from .ir import TracedModule
 from .lower.unsupported import UnsupportedGroup, grouped
 from .passes.manager import PassOptions
-from .passes.pipelines import Goal
 from .symbolics.registry import catalogue
-from .targets import DEFAULT_OPSET, goal_version
+from .targets import DEFAULT_OPSET, Goal, goal_version
 from .verification.files import verify_file
 from .verification.report import Verification
 

@@ -17,11 +17,12 @@ from .lower.target_graph import TargetGraph
 from .lower.unsupported import Unsupported, unsupported_error
 from .passes.manager import PassManager, PassOptions
 from .passes.normalize import Normalized, normalize
-from .passes.pipelines import Goal, pipeline
+from .passes.pipelines import pipeline
 from .serialize.atomic import commit_together, staged_outputs
 from .serialize.metadata import metadata
 from .serialize.writers import check_written, write
 from .symbolics.op import Op
+from .targets import Goal
 from .verification.reference import Reference
 from .verification.report import Verification, verify_written
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from .errors import UsageError
 
 TARGETS = ("onnx", "tflite", "caffe")
@@ -10,6 +12,20 @@ OLDEST_OPSET = 7
 DEFAULT_OPSET = 17
 # minor number of the newest TFLite runtime whose operators we know
 TFLITE_RUNTIME = 18
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a model is converted to: a target, its version, and the order of its inputs and outputs.
+
+    ``version`` is the ONNX opset, the minor number N of the TFLite runtime 2.N, or 0 for Caffe.
+    ``io_layout`` is "nhwc" (rank-4 inputs and outputs of models with spatial ops channels-last) or
+    "source"; only TFLite has the choice.
+    """
+
+    target: str
+    version: int
+    io_layout: str = "source"
 
 
 def newest_opset() -> int:

@@ -156,6 +156,8 @@ class Op:
         """Declares how ``target`` says this op from version ``since`` on: ``function(g, **arguments)``."""
 
         def register(function: Symbolic) -> Symbolic:
+            if function.__name__ == "<lambda>":  # the name that a traceback shows, and grep finds
+                function.__name__ = f"{self.name.rpartition(':')[2]}_{target}{since or ''}"
             known = self.symbolics.setdefault(target, {})
             if since in known:
                 raise InternalError(

@@ -15,11 +15,11 @@ import pytest
 import tmconvert
 from tmconvert.conversion import convert
 from tmconvert.errors import UsageError, VerificationError
-from tmconvert.passes.pipelines import Goal
 from tmconvert.symbolics.op import FLOATS, Op, Tensor
 from tmconvert.symbolics.ops import OPS
 from tmconvert.symbolics.registry import Catalogue
 from tmconvert.symbolics.results import same_as
+from tmconvert.targets import Goal
 
 DATA = Path(__file__).parent / "data"
 SUFFIXES = {"onnx": ".onnx", "tflite": ".tflite", "caffe": ".prototxt"}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ..symbolics.op import Op
+from ..targets import Goal
 from .align_ranks import AlignRanks
 from .assign_layout import AssignLayout
 from .decompose import Decompose
@@ -15,20 +15,6 @@ from .fuse_conv_bn import FuseConvBn
 from .fuse_views import FuseViews
 from .manager import Pass
 from .merge_reductions import MergeReductions
-
-
-@dataclass(frozen=True)
-class Goal:
-    """What a model is converted to: a target, its version, and the order of its inputs and outputs.
-
-    ``version`` is the ONNX opset, the minor number N of the TFLite runtime 2.N, or 0 for Caffe.
-    ``io_layout`` is "nhwc" (rank-4 inputs and outputs of models with spatial ops channels-last) or
-    "source"; only TFLite has the choice.
-    """
-
-    target: str
-    version: int
-    io_layout: str = "source"
 
 
 def pipeline(goal: Goal, catalogue: Mapping[str, Op]) -> list[Pass]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..ir import TracedModule
-from ..passes.pipelines import Goal
+from ..targets import Goal
 
 PRODUCER = "tmconvert"
 

@@ -31,9 +31,8 @@ from tmconvert.frontends.megengine.budget import Budget
 from tmconvert.frontends.megengine.loader import load_megengine
 from tmconvert.ir import TracedModule
 from tmconvert.passes.normalize import normalize
-from tmconvert.passes.pipelines import Goal
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.targets import TFLITE_RUNTIME
+from tmconvert.targets import TFLITE_RUNTIME, Goal
 
 DATA = Path(__file__).parent.parent / "data"
 GOALS = (Goal("onnx", 17), Goal("tflite", TFLITE_RUNTIME, "nhwc"), Goal("caffe", 0))

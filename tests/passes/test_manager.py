@@ -11,9 +11,10 @@ from tmconvert.errors import GraphError, InternalError, UsageError, WriteError
 from tmconvert.ir import InternalGraph
 from tmconvert.ir.parser import parse_graph
 from tmconvert.passes.manager import PassManager, PassOptions
-from tmconvert.passes.pipelines import Goal, pipeline
+from tmconvert.passes.pipelines import pipeline
 from tmconvert.symbolics.op import TARGETS
 from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets import Goal
 
 TEXT = """\
 graph net(%x: f32[2,3]) -> (%z) {
