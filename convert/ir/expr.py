@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..source import Source
 from .node import Node, TensorNode
-from .tree import Tree, leaves
+from .tree import Tree, leaves, map_leaves
 
 if TYPE_CHECKING:
     from .graph import InternalGraph
+    from .traced_module import Evaluate
 
 
 class Expr:
@@ -61,6 +63,16 @@ class Expr:
         assert isinstance(node, TensorNode)
         return node
 
+    def interpret(self, values: Mapping[Node, Any], evaluate: Evaluate) -> Any:
+        """The tree of this expression's results, from the values of the nodes before it.
+
+        ``evaluate`` computes calls; see ``ir.traced_module.Evaluate``.
+        """
+        args, kwargs = map_leaves(
+            lambda leaf: values[leaf] if isinstance(leaf, Node) else leaf, (self.args, self.kwargs)
+        )
+        return evaluate(self, args, kwargs)
+
     def like(self, args: tuple[Tree, ...], kwargs: dict[str, Tree], result: Tree) -> Expr:
         """An unlinked expression of the same kind, meaning and origin with other arguments and results."""
         clone = object.__new__(type(self))
@@ -89,6 +101,9 @@ class Input(Expr):
         super().__init__(**common)
         self.name = name
 
+    def interpret(self, values: Mapping[Node, Any], evaluate: Evaluate) -> Any:
+        return values[self.outputs[0]]
+
 
 class Constant(Expr):
     """A captured value: an ``np.ndarray``, or a TracedModule.
@@ -104,6 +119,9 @@ class Constant(Expr):
         self.value = value
         self.name = name
 
+    def interpret(self, values: Mapping[Node, Any], evaluate: Evaluate) -> Any:
+        return self.value
+
 
 class GetAttr(Expr):
     """Attribute ``name`` (dotted after flatten) of the module ``args[0]``."""
@@ -114,6 +132,9 @@ class GetAttr(Expr):
     def __init__(self, owner: Node, name: str, **common: Any) -> None:
         super().__init__((owner,), **common)
         self.name = name
+
+    def interpret(self, values: Mapping[Node, Any], evaluate: Evaluate) -> Any:
+        return values[self.args[0]].get(self.name)
 
 
 class CallMethod(Expr):

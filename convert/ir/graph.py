@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import GraphError
 from .expr import Expr, Input
 from .node import Node
 from .tree import Tree, leaves, map_leaves, replaced
+
+if TYPE_CHECKING:
+    from .traced_module import Evaluate
 
 
 class InternalGraph:
@@ -60,6 +63,16 @@ class InternalGraph:
     def use_count(self, node: Node) -> int:
         """Argument leaves and returned leaves that are this node."""
         return sum(node.uses.values()) + self._output_uses.get(node, 0)
+
+    def interpret(self, *inputs: Any, evaluate: Evaluate | None = None) -> Any:
+        """The values of the result for values of ``inputs``, which match ``self.inputs``.
+
+        ``evaluate`` computes calls. A source graph does without: its first input is the module, whose
+        vocabulary knows.
+        """
+        from .interpreter import interpret_graph
+
+        return interpret_graph(self, inputs, evaluate)
 
     def __str__(self) -> str:
         from .printing import format_graph

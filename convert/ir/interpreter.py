@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedError, UsageError
-from .expr import CallMethod, Constant, Expr, GetAttr
+from .expr import CallMethod, Expr
 from .graph import InternalGraph
 from .node import Node
 from .traced_module import Evaluate, TracedModule
@@ -55,20 +55,11 @@ class Interpreter:
 
     def run_expr(self, expr: Expr, values: dict[Node, Any]) -> Any:
         """The tree of values of one expression."""
-
-        def value(leaf: Any) -> Any:
-            return values[leaf] if isinstance(leaf, Node) else leaf
-
-        if isinstance(expr, Constant):
-            return expr.value
-        if isinstance(expr, GetAttr):
-            return values[expr.args[0]].get(expr.name)
-        args, kwargs = map_leaves(value, expr.args), map_leaves(value, expr.kwargs)
-        if isinstance(expr, CallMethod) and isinstance(args[0], TracedModule):
-            graph = args[0].graph_for(expr.args, expr.kwargs)
+        if isinstance(expr, CallMethod) and isinstance(values.get(expr.args[0]), TracedModule):
+            graph = values[expr.args[0]].graph_for(expr.args, expr.kwargs)
             if graph is not None:
                 return self.run_call(expr, graph, [values[node] for node in expr.inputs])
-        return self.evaluate(expr, args, kwargs)
+        return expr.interpret(values, self.evaluate)
 
     def run_call(self, expr: Expr, graph: InternalGraph, inputs: list[Any]) -> Any:
         """The values of a call of a module that has a graph."""
@@ -86,6 +77,16 @@ class Interpreter:
         callee = type(self)(graph, self.evaluate)
         callee.depth = self.depth + 1
         return callee.run(inputs)
+
+
+def interpret_graph(graph: InternalGraph, inputs: Sequence[Any], evaluate: Evaluate | None) -> Any:
+    """``graph.interpret(*inputs)``."""
+    owner = inputs[0] if inputs else None
+    if evaluate is None and isinstance(owner, TracedModule) and owner.vocabulary is not None:
+        evaluate = owner.vocabulary.evaluate
+    if evaluate is None:
+        raise UsageError("TM6004", f"graph {graph.name!r} has no module that knows how to evaluate its calls")
+    return Interpreter(graph, evaluate).run(inputs)
 
 
 def run_module(module: TracedModule, inputs: Sequence[np.ndarray]) -> Any:

@@ -14,6 +14,7 @@ from tests.ir.modules import FLOAT, Body, chain, module
 from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.ir import CallFunction, InternalGraph, Node, TensorNode, TracedModule
 from tmconvert.ir.interpreter import Interpreter
+from tmconvert.ir.parser import parse_graph
 from tmconvert.ir.tree import leaves
 
 DATA = Path(__file__).parent.parent / "data"
@@ -180,3 +181,17 @@ def test_the_actual_arguments_are_the_nodes_in_order() -> None:
     assert np.array_equal(a, -X - 1)
     assert np.array_equal(b, X)
     assert [leaf.tolist() for leaf in leaves(top.flatten()(X, X + 1))] == [a.tolist(), b.tolist()]
+
+
+def test_a_source_graph_is_interpreted_by_its_module() -> None:
+    module = tmconvert.load(DATA / "op_s_elemwise.tm")
+    with np.load(DATA / "op_s_elemwise.npz") as golden:
+        result = module.graph.interpret(module, golden["in0"])
+        np.testing.assert_allclose(result, golden["out0"], rtol=1e-5, atol=1e-6)
+
+
+def test_a_graph_without_a_module_needs_evaluate() -> None:
+    graph = parse_graph("graph g(%x: f32[2]) -> (%y) {\n  %y = aten::relu(%x) : f32[2]\n}")
+    with pytest.raises(UsageError, match="TM6004"):
+        graph.interpret(np.zeros(2, np.float32))
+    np.testing.assert_array_equal(graph.interpret(X, evaluate=lambda expr, args, kwargs: args[0] + 1), X + 1)
