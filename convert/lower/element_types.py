@@ -30,6 +30,7 @@ _FLOAT32 = (
     *("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"),
     *("RELU", "RELU6", "EXP", "LOG", "SQRT", "RSQRT", "LOGISTIC", "TANH", "FLOOR", "CEIL"),
     *("RELU_N1_TO_1", "RELU_0_TO_1", "MAX_POOL_2D", "AVERAGE_POOL_2D", "MEAN"),
+    "RESIZE_BILINEAR",
 )
 _NOT_FLOAT64 = ("CONCATENATION", "GATHER", "PAD", "PADV2", "SOFTMAX")
 _TFLITE: dict[str, tuple[str, ...]] = {
@@ -44,6 +45,7 @@ _TFLITE: dict[str, tuple[str, ...]] = {
     "MINIMUM": ("float16", "float32", *_SIGNED, "uint8"),
     "MUL": ("float16", "float32", "int16", "int32", "int64"),
     "NEG": ("float16", "float32", *_SIGNED),
+    "RESIZE_NEAREST_NEIGHBOR": ("float16", "float32", "int16", "int8", "uint8"),
     "SUM": ("float32", "int32", "int64"),
     "SUB": ("float32", "int32", "int64"),
 }

@@ -151,3 +151,47 @@ def as_rows(g: Builder, x: Value, first: int, end: int) -> Value:
     """``x`` as [outer, 1, axes, inner], so that the axes [first, end) are the height."""
     outer, extent, inner = around(x.shape, first, end)
     return reshaped(g, x, (outer, 1, extent, inner))
+
+
+def deconvolved(
+    g: Builder, x: Value, kernel: np.ndarray, stride: Sequence[int], padding: Sequence[int]
+) -> Value:
+    """Each element of ``x`` [N, C, H, W] spread over ``kernel``, with sums where these overlap.
+
+    ``padding`` is what is cut off on each side of the result.
+    """
+    batch, channels = x.shape[:2]
+    outputs = [(x.shape[2 + i] - 1) * stride[i] + kernel.shape[i] - 2 * padding[i] for i in (0, 1)]
+    return g.op(
+        "Deconvolution",
+        x,
+        g.const(np.broadcast_to(kernel, (channels, 1, *kernel.shape))),
+        num_output=channels,
+        bias_term=False,
+        kernel_h=kernel.shape[0],
+        kernel_w=kernel.shape[1],
+        stride_h=stride[0],
+        stride_w=stride[1],
+        pad_h=padding[0],
+        pad_w=padding[1],
+        group=channels,
+        shape=(batch, channels, *outputs),
+    )
+
+
+def mapped(g: Builder, x: Value, rows: np.ndarray, columns: np.ndarray) -> Value:
+    """rows @ image @ columns^T for each image of ``x`` [N, C, H, W].
+
+    An InnerProduct takes the last axis; for H, a convolution with H in the place of the channels.
+    """
+    batch, channels, height, width = x.shape
+    outputs_h, outputs_w = len(rows), len(columns)
+    if width != outputs_w:
+        sizes: Any = {"num_output": outputs_w, "shape": (batch, channels, height, outputs_w)}
+        x = g.op("InnerProduct", x, g.const(columns), bias_term=False, axis=3, **sizes)
+    if height != outputs_h:
+        kernel = g.const(rows.reshape(*rows.shape, 1, 1))
+        sizes = {"num_output": outputs_h, "shape": (batch * channels, outputs_h, 1, outputs_w)}
+        x = reshaped(g, x, (batch * channels, height, 1, outputs_w))
+        x = g.op("Convolution", x, kernel, bias_term=False, kernel_h=1, kernel_w=1, **sizes)
+    return reshaped(g, x, (batch, channels, outputs_h, outputs_w))

@@ -19,12 +19,14 @@ from .slice import OPS as SLICE_OPS
 from .softmax import softmax
 from .to import to
 from .unary import OPS as UNARY_OPS
+from .upsample import OPS as UPSAMPLE_OPS
 from .view import view
 
 OPS = [
     conv2d,
     max_pool2d,
     avg_pool2d,
+    *UPSAMPLE_OPS,
     batch_norm,
     linear,
     *BINARY_OPS,

@@ -54,6 +54,14 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([X], {"kernel_size": [3, 2], "stride": [2, 1]}),
         Sample([X], {"kernel_size": [5, 7], "stride": [1, 1]}),
     ],
+    "aten::upsample_nearest2d": [
+        Sample([X], {"output_size": [10, 21]}),
+        Sample([X], {"output_size": [4, 9]}),
+    ],
+    "aten::upsample_bilinear2d": [
+        Sample([X], {"output_size": [10, 21]}),
+        Sample([X], {"output_size": [4, 9], "align_corners": True}),
+    ],
     "aten::batch_norm": [Sample([X, *CHANNELS]), Sample([X[:, :, 0, 0], None, None, *CHANNELS[2:]])],
     "aten::linear": [
         Sample([normal(0, 2, 5), Const(normal(1, 7, 5)), Const(normal(2, 7))]),

@@ -6,11 +6,16 @@ recorded in any release binds to it. ``g`` is an Emitter; tensors are its values
 
 from __future__ import annotations
 
-from . import elemwise, math, modules, nn, operators, tensor
+from . import elemwise, math, modules, nn, operators, tensor, vision
 from .table import Table
 
 FUNCTIONS = Table.merged(
-    elemwise.FUNCTIONS, math.FUNCTIONS, nn.FUNCTIONS, operators.FUNCTIONS, tensor.FUNCTIONS
+    elemwise.FUNCTIONS,
+    math.FUNCTIONS,
+    nn.FUNCTIONS,
+    operators.FUNCTIONS,
+    tensor.FUNCTIONS,
+    vision.FUNCTIONS,
 )
 METHODS = Table.merged(elemwise.METHODS, math.METHODS, tensor.METHODS)
 MODULES = modules.MODULES
