@@ -19,6 +19,8 @@ MODELS = (
     "op_s_flatten_linear",
     "op_conv_variants",
     "op_nested_reuse",
+    "op_s_bilinear",
+    "op_interpolate",
 )
 TOLERANCE = 1e-4
 
@@ -40,7 +42,9 @@ def test_source_order_of_tflite(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("opset", [7, 9, 11, 13, 18, 21])
-@pytest.mark.parametrize("name", ["resnet18", "shufflenet_v2", "op_nested_reuse", "op_s_pool_chain"])
+@pytest.mark.parametrize(
+    "name", ["resnet18", "shufflenet_v2", "op_nested_reuse", "op_s_pool_chain", "op_interpolate"]
+)
 def test_opsets(name: str, opset: int, tmp_path: Path) -> None:
     _, paths = corpus.converted(name, "onnx", tmp_path, opset=opset)
     for actual, expected in zip(corpus.run("onnx", paths, name), corpus.golden(name)[1], strict=True):

@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tflite
 
 from tests.nets import corpus
+from tests.ops.harness import normal, run_lowered
+from tests.passes.graphs import run
+from tmconvert.ir import InternalGraph, TensorNode
+from tmconvert.ir.emitter import GraphEmitter
+from tmconvert.lower.lower import lower
+from tmconvert.passes.manager import PassManager
+from tmconvert.passes.pipelines import pipeline
+from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
+from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets import TFLITE_RUNTIME, Goal
 
 SPATIAL = {"CONV_2D", "DEPTHWISE_CONV_2D"}
 NAMES = {code: name for name, code in vars(tflite.BuiltinOperator).items() if isinstance(code, int)}
@@ -26,6 +37,36 @@ def test_no_transpose_in_a_cnn(name: str, tmp_path: Path) -> None:
     """Channel shuffle itself needs none: in NHWC the two halves are slices of the last axis."""
     _, (path,) = corpus.converted(name, "tflite", tmp_path)
     assert "TRANSPOSE" not in _operators(path)
+
+
+@pytest.mark.parametrize("sizes", [[(8, 12), (16, 24)], [(7, 9), (5, 11)], [(2, 12), (14, 21)]], ids=str)
+def test_no_transpose_around_resizes(sizes: list[tuple[int, int]]) -> None:
+    """Resizes by operators and (14 to 2 rows, nearest) by indices, between convolutions and joins."""
+    graph = _with_resizes(sizes)
+    reference, x = graph.copy(), normal(3, 1, 3, 14, 20)
+    PassManager(pipeline(Goal("tflite", TFLITE_RUNTIME, "nhwc"), catalogue()), catalogue()).run(graph)
+    lowering = lower(graph, catalogue(), "tflite", TFLITE_RUNTIME)
+    types = [operator.type for operator in lowering.graph.operators]
+    assert {"RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"} <= set(types)
+    assert "TRANSPOSE" not in types
+    (actual,) = run_lowered(lowering, {"x": x.transpose(NCHW_TO_NHWC).copy()})
+    (expected,) = run(reference, [x])
+    assert corpus.relative_error(actual.transpose(NHWC_TO_NCHW), expected) < 1e-5
+
+
+def _with_resizes(sizes: list[tuple[int, int]]) -> InternalGraph:
+    graph = InternalGraph("net")
+    g = GraphEmitter(graph, catalogue(), made_by="test")
+    x = graph.add_input(TensorNode("x", (1, 3, 14, 20), np.dtype(np.float32)))
+    weights = [g.constant(normal(0, 4, 3, 3, 3)), g.constant(normal(1, 4, 4, 3, 3))]
+    y = g.call("aten::relu", g.call("aten::conv2d", x, weights[0], None, padding=1))
+    for size, align_corners in zip(sizes, (False, True), strict=True):
+        nearest = g.call("aten::upsample_nearest2d", y, list(size))
+        bilinear = g.call("aten::upsample_bilinear2d", y, list(size), align_corners=align_corners)
+        y = g.call("aten::conv2d", g.call("aten::add", nearest, bilinear), weights[1], None, padding=1)
+    y = g.call("aten::cat", [y, g.call("aten::upsample_bilinear2d", x, list(sizes[-1]))], dim=1)
+    graph.set_result((g.call("aten::relu", y),))
+    return graph
 
 
 @pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2"])

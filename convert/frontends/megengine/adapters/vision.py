@@ -14,6 +14,8 @@ from .values import cast, static_ints
 
 FUNCTIONS = Table("megengine.functional.vision.")
 
+MAX_SCALE = 1 << 31
+
 
 @FUNCTIONS.add("interpolate")
 def interpolate(
@@ -64,8 +66,6 @@ def _sizes(g: Emitter, spatial: tuple[int, ...], size: Any, scale_factor: Any) -
 
 def _scaled(extent: int, scale: Any) -> int:
     """floor(extent scale), the product rounded to float32."""
-    if not isinstance(scale, (int, float)) or not math.isfinite(scale):
-        raise Refusal(f"a scale_factor must be a number, not {scale!r}")
-    with np.errstate(over="ignore"):
-        product = np.float32(extent * float(scale))
-    return math.floor(product) if np.isfinite(product) else 0
+    if not isinstance(scale, (int, float)) or not abs(scale) <= MAX_SCALE:
+        raise Refusal(f"a scale_factor must be a number of at most {MAX_SCALE}")
+    return math.floor(np.float32(extent * float(scale)))

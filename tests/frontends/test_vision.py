@@ -1,0 +1,110 @@
+"""megengine.functional.vision: what MegEngine's arguments mean, as MegEngine 1.13 ran them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters import FUNCTIONS
+from tmconvert.ir import InternalGraph, TensorNode
+from tmconvert.ir.emitter import EagerEmitter, GraphEmitter
+from tmconvert.symbolics.registry import catalogue
+
+X = np.arange(1, 25, dtype=np.float32).reshape(1, 1, 4, 6)
+
+
+def interpolate(x: np.ndarray, *args: Any, **options: Any) -> Any:
+    return FUNCTIONS["megengine.functional.vision.interpolate"](
+        EagerEmitter(catalogue()), x, *args, **options
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shape", "first"),
+    [
+        ({"size": (3, 4)}, (3, 4), [2.25, 3.75, 5.25, 6.75, 10.25]),
+        ({"size": [3, 4], "mode": "BILINEAR"}, (3, 4), [2.25, 3.75, 5.25, 6.75, 10.25]),
+        ({"size": (3, 4), "align_corners": True}, (3, 4), [1, 8 / 3, 13 / 3, 6, 10]),
+        ({"size": (3, 4), "mode": "nearest"}, (3, 4), [1, 2, 4, 5, 7]),
+        ({"size": np.array([3, 4], np.int32)}, (3, 4), [2.25, 3.75]),
+        ({"size": (np.array([3], np.int32), 4)}, (3, 4), [2.25, 3.75]),
+        ({"size": 3}, (3, 1), [4.5, 12.5, 20.5]),  # the width becomes 1
+        ({"scale_factor": 2}, (8, 12), [1, 1.25, 1.75, 2.25]),
+        ({"scale_factor": (0.5, 2)}, (2, 12), [4, 4.25, 4.75]),
+        ({"scale_factor": 0.7}, (2, 4), [4.25, 5.75]),
+        ({"scale_factor": 0.5, "align_corners": True}, (2, 3), [1, 3.5, 6, 19, 21.5, 24]),
+        ({"scale_factor": 1.1}, (4, 6), [1, 2, 3]),
+    ],
+    ids=str,
+)
+def test_interpolate(arguments: dict[str, Any], shape: tuple[int, int], first: list[float]) -> None:
+    actual = interpolate(X, **arguments)
+    assert actual.shape == (1, 1, *shape)
+    np.testing.assert_allclose(actual.reshape(-1)[: len(first)], first, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("extent", "scale", "size"),
+    [(50, 2.3, 115), (100, 0.29, 29), (100, 4.35, 435), (10, 0.1, 1), (10, 1, 10)],
+)
+def test_products_of_extent_and_scale_are_rounded_to_float32(extent: int, scale: float, size: int) -> None:
+    """In float64, 50 * 2.3 is below 115."""
+    x = np.zeros((1, 1, extent, extent), np.float32)
+    assert interpolate(x, scale_factor=scale, mode="nearest").shape == (1, 1, size, size)
+
+
+@pytest.mark.parametrize("size", [(4, 6), (3, 4)], ids=str)
+def test_float16_becomes_float32(size: tuple[int, int]) -> None:
+    for mode in ("nearest", "bilinear"):
+        assert interpolate(X.astype(np.float16), size, mode=mode).dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("x", "arguments", "reason"),
+    [
+        (X, {"scale_factor": 2, "mode": "bicubic"}, "the interpolation mode 'bicubic' is not supported"),
+        (X[0], {"scale_factor": 2, "mode": "linear"}, "the interpolation mode 'linear' is not supported"),
+        (X[None], {"size": 2, "mode": "trilinear"}, "the interpolation mode 'trilinear' is not supported"),
+        (X[0], {"size": (2, 2)}, "interpolate resizes float images [N, C, H, W], not f32[1,4,6]"),
+        (
+            X.astype(np.uint8),
+            {"size": (2, 2)},
+            "interpolate resizes float images [N, C, H, W], not u8[1,1,4,6]",
+        ),
+        (X, {}, "interpolate takes either size or scale_factor"),
+        (X, {"size": (2, 2), "scale_factor": 2}, "interpolate takes either size or scale_factor"),
+        (X, {"size": (3,)}, "size (3,) makes no image of one of [4, 6]"),
+        (X, {"size": (0, 3)}, "size (0, 3) makes no image of one of [4, 6]"),
+        (X, {"size": (3.5, 3)}, "the size of an image must be an integer, not 3.5"),
+        (X, {"scale_factor": 0.1}, "scale_factor 0.1 makes no image of one of [4, 6]"),
+        (X, {"scale_factor": -2}, "scale_factor -2 makes no image of one of [4, 6]"),
+        (X, {"scale_factor": (2, 2, 2)}, "scale_factor (2, 2, 2) makes no image of one of [4, 6]"),
+        (X, {"scale_factor": 1e300}, "a scale_factor must be a number of at most 2147483648"),
+        (X, {"scale_factor": float("nan")}, "a scale_factor must be a number of at most 2147483648"),
+        (X, {"scale_factor": 10**400}, "a scale_factor must be a number of at most 2147483648"),
+        (X, {"scale_factor": "2"}, "a scale_factor must be a number of at most 2147483648"),
+        (X, {"size": (1, 3), "align_corners": True}, "an image of one row or column has no corners to align"),
+        (
+            X,
+            {"size": (3, 3), "mode": "nearest", "align_corners": True},
+            "the interpolation mode 'nearest' has no align_corners",
+        ),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
+)
+def test_refusals(x: np.ndarray, arguments: dict[str, Any], reason: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        interpolate(x, **arguments)
+    assert str(caught.value) == reason
+
+
+def test_a_computed_size_is_refused() -> None:
+    graph = InternalGraph("net")
+    x = graph.add_input(TensorNode("x", X.shape, X.dtype))
+    size = graph.add_input(TensorNode("size", (2,), np.dtype(np.int32)))
+    adapter = FUNCTIONS["megengine.functional.vision.interpolate"]
+    with pytest.raises(Refusal, match="the size of an image is computed from the data"):
+        adapter(GraphEmitter(graph, catalogue()), x, size)
