@@ -112,20 +112,39 @@ def avg_pool2d_ref(
     return (sums / windows.wanted(count_include_pad, divisor_override)).astype(x.dtype)
 
 
-@avg_pool2d.onnx(since=7)
-def avg_pool2d_onnx7(g, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
-    # ceil_mode as padding behind the end: runtimes disagree about its divisors
+@avg_pool2d.onnx(since=19)
+def avg_pool2d_onnx19(g, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     windows = Windows(x.shape[2:], g.result_types[0].shape[2:], kernel_size, stride, padding)
     wanted = windows.wanted(count_include_pad, divisor_override)
+    after = [max(amount, 0) for amount in windows.after]
+    if np.array_equal(wanted, windows.elements([0, 0])) or len({*padding, *after}) == 1:
+        return _averaged_onnx(g, x, windows, wanted)
+    # ONNX Runtime up to 1.23 counts padding wrongly unless it is the same all around, and fuses a Pad
+    # in front: a convolution has the same sums
+    channels, area = x.shape[1], kernel_size[0] * kernel_size[1]
+    weight = g.const(np.full((channels, 1, *kernel_size), 1 / area, x.dtype))
+    shape = g.result_types[0].shape
+    mean = g.op("Conv", x, weight, strides=stride, pads=padding + after, group=channels, shape=shape)
+    return mean if np.array_equal(wanted, windows.all) else g.op("Mul", mean, _factor(g, windows.all, wanted))
+
+
+@avg_pool2d.onnx(since=7)
+def avg_pool2d_onnx7(g, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    windows = Windows(x.shape[2:], g.result_types[0].shape[2:], kernel_size, stride, padding)
+    return _averaged_onnx(g, x, windows, windows.wanted(count_include_pad, divisor_override))
+
+
+def _averaged_onnx(g: Any, x: Any, windows: Windows, wanted: Array) -> Any:
+    # ceil_mode as padding behind the end: runtimes disagree about its divisors
     if windows.is_global and np.array_equal(wanted, windows.all):
         return g.op("GlobalAveragePool", x)
     without_padding = np.array_equal(wanted, windows.elements([0, 0]))
     mean = g.op(
         "AveragePool",
         x,
-        kernel_shape=kernel_size,
-        strides=stride,
-        pads=padding + [max(amount, 0) for amount in windows.after],
+        kernel_shape=list(windows.kernel),
+        strides=list(windows.stride),
+        pads=list(windows.padding) + [max(amount, 0) for amount in windows.after],
         count_include_pad=0 if without_padding else 1,
         shape=g.result_types[0].shape,
     )

@@ -35,6 +35,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.opsets import newest_runnable
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode, TensorType
 from tmconvert.ir.emitter import EagerEmitter, GraphEmitter
 from tmconvert.ir.tree import leaves, map_leaves
@@ -51,7 +52,7 @@ from tmconvert.targets import OLDEST_OPSET, TFLITE_RUNTIME
 from tmconvert.verification.compare import check
 from tmconvert.verification.runtimes import LiteRtRuntime, OnnxRuntime, OpenCvRuntime
 
-NEWEST_OPSET = 26  # of those that the installed onnx knows, the newest that ONNX Runtime takes
+NEWEST_OPSET = newest_runnable()
 
 
 @dataclass(frozen=True)

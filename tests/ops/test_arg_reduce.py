@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.ops.harness import assert_op_matches, normal, refusal
+from tests.ops.harness import NEWEST_OPSET, assert_op_matches, normal, refusal
 from tmconvert.ir import TensorType
 from tmconvert.symbolics.op import SchemaError
 from tmconvert.symbolics.ops.arg_reduce import argmax
@@ -31,7 +31,9 @@ def test_matches(name: str, shape: tuple[int, ...], dim: int, keepdim: bool) -> 
     x = normal(0, *shape)
     attributes = {"dim": dim - len(shape), "keepdim": keepdim}
     expected = [in_loops(name, x, dim, keepdim)]
-    assert_op_matches(f"aten::{name}", [x], attributes, expected=expected, opsets=[7, 11, 12, 13, 26])
+    assert_op_matches(
+        f"aten::{name}", [x], attributes, expected=expected, opsets=[7, 11, 12, 13, NEWEST_OPSET]
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)

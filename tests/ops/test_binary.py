@@ -7,7 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.ops.harness import Const, assert_op_matches, normal, op_graph, reference, refusal, run_lowered
+from tests.ops.harness import (
+    NEWEST_OPSET,
+    Const,
+    assert_op_matches,
+    normal,
+    op_graph,
+    reference,
+    refusal,
+    run_lowered,
+)
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.lower.lower import lower
 from tmconvert.symbolics.op import SchemaError
@@ -90,8 +99,6 @@ def test_caffe_is_right_or_refuses(name: str, case: str, kind: str) -> None:
         assert_op_matches(f"aten::{name}", args, targets=["caffe"])
 
 
-# ONNX Runtime lacks the kernels, though ONNX has the types
-NO_KERNEL = {("maximum", "int16"), ("minimum", "int16"), ("maximum", "float64"), ("minimum", "float64")}
 INTEGERS = ["int32", "int64", "int8", "uint8", "int16"]
 
 
@@ -110,8 +117,12 @@ def test_onnx_is_right_or_refuses_a_dtype(name: str, dtype: str) -> None:
     for opset in (7, 11, 13):
         reason = refusal("onnx", f"aten::{name}", args, version=opset)
         assert (f"does not take {dtype} at opset {opset}" in reason) == (opset < since)
-    if (name, dtype) not in NO_KERNEL:
-        assert_op_matches(f"aten::{name}", args, targets=["onnx"], opsets=[since, 26])
+    try:
+        assert_op_matches(f"aten::{name}", args, targets=["onnx"], opsets=[since, NEWEST_OPSET])
+    except AssertionError as error:
+        # releases of ONNX Runtime differ in the kernels they have; that the file is valid was checked
+        if "Could not find an implementation" not in str(error):
+            raise
 
 
 @pytest.mark.parametrize("dtype", ["float64", *INTEGERS])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.ops.harness import Const, assert_op_matches, normal, refusal
+from tests.ops.harness import NEWEST_OPSET, Const, assert_op_matches, normal, refusal
 from tmconvert.ir import TensorType
 from tmconvert.symbolics.op import SchemaError
 from tmconvert.symbolics.ops.cat import cat
@@ -54,7 +54,9 @@ def test_constants() -> None:
 @pytest.mark.parametrize("dtype", ["float16", "int8", "uint8", "int32", "int64", "bool"])
 def test_dtypes(dtype: str) -> None:
     tensors = [np.arange(6).reshape(2, 3).astype(dtype), np.arange(4).reshape(2, 2).astype(dtype)]
-    assert_op_matches("aten::cat", [tensors], {"dim": 1}, targets=["onnx", "tflite"], opsets=[7, 26])
+    assert_op_matches(
+        "aten::cat", [tensors], {"dim": 1}, targets=["onnx", "tflite"], opsets=[7, NEWEST_OPSET]
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.ops.harness import assert_op_matches, normal, op_graph, refusal
+from tests.ops.harness import NEWEST_OPSET, assert_op_matches, normal, op_graph, refusal
 from tmconvert.ir import TensorType
 from tmconvert.lower.lower import lower
 from tmconvert.symbolics.op import SchemaError
@@ -48,7 +48,7 @@ def test_matches(low: Any, high: Any, shape: tuple[int, ...]) -> None:
         [x],
         {"min": low, "max": high},
         expected=[in_loops(x, low, high)],
-        opsets=[7, 10, 11, 12, 26],
+        opsets=[7, 10, 11, 12, NEWEST_OPSET],
     )
 
 
@@ -86,7 +86,7 @@ def test_integers(dtype: str) -> None:
             {"min": low, "max": high},
             expected=[in_loops(x, low, high)],
             targets=["onnx", "tflite"],
-            opsets=[12, 13, 26],
+            opsets=[12, 13, NEWEST_OPSET],
         )
 
 

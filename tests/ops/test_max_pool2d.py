@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.ops.harness import assert_op_matches, normal, reference, refusal
+from tests.ops.harness import NEWEST_OPSET, assert_op_matches, normal, reference, refusal
 from tmconvert.ir import TensorType
 from tmconvert.symbolics.op import SchemaError
 from tmconvert.symbolics.ops.max_pool2d import max_pool2d
@@ -94,7 +94,9 @@ def test_matches_for_any_window(data: st.DataObject) -> None:
         "padding": padding,
         "ceil_mode": data.draw(st.booleans()),
     }
-    assert_op_matches("aten::max_pool2d", [x], attributes, expected=[in_loops(x, attributes)], opsets=[7, 26])
+    assert_op_matches(
+        "aten::max_pool2d", [x], attributes, expected=[in_loops(x, attributes)], opsets=[7, NEWEST_OPSET]
+    )
 
 
 def test_dilation() -> None:
@@ -108,14 +110,14 @@ def test_dilation() -> None:
             given_,
             expected=[in_loops(x, given_)],
             targets=["onnx"],
-            opsets=[10, 12, 26],
+            opsets=[10, 12, NEWEST_OPSET],
         )
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64"])
 def test_dtypes_on_onnx(dtype: str) -> None:
     x = normal(0, *X, dtype=dtype)
-    opsets = [8, 12, 26] if dtype == "float64" else [12, 26]
+    opsets = [8, 12, NEWEST_OPSET] if dtype == "float64" else [12, NEWEST_OPSET]
     attributes = {"kernel_size": [3, 2], "stride": [2, 1], "padding": [1, 0]}
     assert_op_matches("aten::max_pool2d", [x], attributes, targets=["onnx"], opsets=opsets)
 

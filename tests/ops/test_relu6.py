@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.ops.harness import assert_op_matches, normal, reference
+from tests.ops.harness import NEWEST_OPSET, assert_op_matches, normal, reference
 
 
 @pytest.mark.parametrize("target", ["onnx", "tflite", "caffe"])
@@ -20,7 +20,9 @@ def test_bounds_are_exact(target: str) -> None:
     assert_op_matches("aten::relu6", [x], targets=[target], tolerance=0)
 
 
-@pytest.mark.parametrize(("dtype", "opsets"), [("float16", [11, 12, 26]), ("float64", [12, 26])])
+@pytest.mark.parametrize(
+    ("dtype", "opsets"), [("float16", [11, 12, NEWEST_OPSET]), ("float64", [12, NEWEST_OPSET])]
+)
 def test_dtypes_on_onnx(dtype: str, opsets: list[int]) -> None:
     # ONNX Runtime has no float64 kernel of Clip below 12
     assert_op_matches("aten::relu6", [6 * normal(0, 2, 5, dtype=dtype)], targets=["onnx"], opsets=opsets)

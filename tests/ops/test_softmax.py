@@ -7,7 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from tests.ops.harness import assert_op_matches, normal, op_graph, reference, store_channels_last
+from tests.ops.harness import (
+    NEWEST_OPSET,
+    assert_op_matches,
+    normal,
+    op_graph,
+    reference,
+    store_channels_last,
+)
 from tmconvert.ir import TensorType
 from tmconvert.lower.lower import lower
 from tmconvert.symbolics.op import SchemaError
@@ -33,7 +40,7 @@ def test_matches(shape: tuple[int, ...], dim: int) -> None:
     assert_op_matches("aten::softmax", [x], {"dim": dim}, expected=[in_loops(x, dim)])
 
 
-@pytest.mark.parametrize("opset", [7, 10, 11, 12, 13, 26])
+@pytest.mark.parametrize("opset", [7, 10, 11, 12, 13, NEWEST_OPSET])
 @pytest.mark.parametrize("dim", [-4, -3, -2, -1])
 def test_onnx_below_and_from_13(dim: int, opset: int) -> None:
     x = normal(0, 2, 3, 5, 7)
@@ -64,7 +71,9 @@ def test_large_numbers_do_not_overflow() -> None:
     assert_op_matches("aten::softmax", [x], {"dim": 1})
 
 
-@pytest.mark.parametrize(("dtype", "opsets"), [("float16", [12, 13, 26]), ("float64", [12, 13, 26])])
+@pytest.mark.parametrize(
+    ("dtype", "opsets"), [("float16", [12, 13, NEWEST_OPSET]), ("float64", [12, 13, NEWEST_OPSET])]
+)
 def test_dtypes_on_onnx(dtype: str, opsets: list[int]) -> None:
     x = normal(0, 2, 3, 5, dtype=dtype)
     assert_op_matches("aten::softmax", [x], {"dim": 1}, targets=["onnx"], opsets=opsets)
