@@ -239,7 +239,7 @@ class Op:
         return result if isinstance(result, list) else [result]
 
     def evaluate(self, arrays: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
-        """The reference kernel's result; by the decomposition where there is no kernel."""
+        """The reference kernel's result, arrays. Raises InternalError TM3006 where there is no kernel."""
         arguments = self.by_name(arrays, attributes)
         if self.kernel is None:
             raise InternalError("TM3006", f"{self.name} has no reference kernel")

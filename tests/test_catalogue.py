@@ -33,6 +33,7 @@ RULES = [
     for name in OPS
     for target in TARGETS
     for version in versions_of(target, name, OPSETS)
+    if catalogue()[name].decomposition or catalogue()[name].lookup(target, version)
 ]
 
 NAME = re.compile(r"^\w+?_(?P<target>onnx|tflite|caffe)\d*$")
