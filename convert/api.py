@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -50,6 +51,7 @@ def to_onnx(
     """
     _not_yet(external_data=external_data, quantized=quantized, qparams=qparams, example_kwargs=example_kwargs)
     version = goal_version("onnx", DEFAULT_OPSET if opset is None else opset)
+    _keep_model(model, Path(path))
     return convert(
         _loaded(model),
         [Path(path)],
@@ -86,6 +88,7 @@ def to_tflite(
     if layout not in ("nhwc", "source"):
         raise UsageError("TM6002", f"io_layout is {layout!r}", notes=[("help", 'use "nhwc" or "source"')])
     version = goal_version("tflite", None)
+    _keep_model(model, Path(path))
     return convert(
         _loaded(model),
         [Path(path)],
@@ -120,6 +123,7 @@ def to_caffe(
     weights = Path(caffemodel) if caffemodel is not None else Path(prototxt).with_suffix(".caffemodel")
     if weights == Path(prototxt):
         raise UsageError("TM6007", "the prototxt and the caffemodel would be the same file")
+    _keep_model(model, Path(prototxt), weights)
     return convert(
         _loaded(model),
         [Path(prototxt), weights],
@@ -191,6 +195,20 @@ def _loaded(model: Model) -> TracedModule:
         f"cannot convert a {type(model).__name__}",
         notes=[("help", "give a TracedModule or the path of a .tm file")],
     )
+
+
+def _keep_model(model: Model, *outputs: Path) -> None:
+    """Refuses to write over the model that is read."""
+    if not isinstance(model, (str, PathLike)):
+        return
+    for path in outputs:
+        with contextlib.suppress(OSError):  # one of them does not exist
+            if path.samefile(model):
+                raise UsageError(
+                    "TM6013",
+                    f"{path} is the model itself, which the output would replace",
+                    notes=[("help", "give the output a name of its own")],
+                )
 
 
 def _not_yet(**options: Any) -> None:

@@ -347,6 +347,12 @@ _USAGE = {
         "tmconvert explain TM0000",
         "`tmconvert explain` lists all codes.",
     ),
+    "TM6013": Explanation(
+        "the output is the model itself",
+        "Writing there would replace the model that is read. Links to the same file count as one.",
+        "tmconvert onnx net.tm net.tm",
+        "Give the output a name of its own.",
+    ),
 }
 
 _DEFECTS = {

@@ -142,3 +142,23 @@ def test_nothing_is_written_for_an_unsupported_model(tmp_path: Path) -> None:
         with pytest.raises(tmconvert.errors.UnsupportedError):
             getattr(tmconvert, f"to_{target}")(DATA / "vit_tiny.tm", tmp_path / f"out{suffix}")
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("linked", [False, True], ids=["same path", "link"])
+@pytest.mark.parametrize("target", list(SUFFIXES))
+def test_the_model_is_never_replaced(target: str, linked: bool, tmp_path: Path) -> None:
+    model, out = tmp_path / "net.tm", tmp_path / "out"
+    model.write_bytes((DATA / "op_s_elemwise.tm").read_bytes())
+    if linked:
+        out.symlink_to(model)
+    with pytest.raises(UsageError, match="is the model itself") as caught:
+        getattr(tmconvert, f"to_{target}")(model, out if linked else model)
+    assert caught.value.code == "TM6013"
+    assert model.read_bytes() == (DATA / "op_s_elemwise.tm").read_bytes()
+
+
+def test_no_caffemodel_replaces_the_model(tmp_path: Path) -> None:
+    model = tmp_path / "net.caffemodel"
+    model.write_bytes((DATA / "op_s_elemwise.tm").read_bytes())
+    with pytest.raises(UsageError, match="is the model itself"):
+        tmconvert.to_caffe(model, tmp_path / "net.prototxt")
