@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ....errors import Refusal
 from ....ir.emitter import Emitter
 from .table import Table
-from .values import cast, is_tensor, promoted
+from .values import floating, is_tensor, promoted
 
 FUNCTIONS = Table("megengine.functional.elemwise.")
 METHODS = Table()
@@ -27,7 +25,9 @@ UNARY = {
     "square": "square",
     "tanh": "tanh",
 }
-KEEPS_INTEGERS = {"abs", "neg", "square", "relu"}
+KEEPS_INTEGERS = {"abs", "neg", "square"}
+# ops on integers that targets have only for floats -> the bounds of the clamp that says the same
+INTEGER_CLAMPS = {"relu": {"min": 0}, "relu6": {"min": 0, "max": 6}}
 
 # name in MegEngine -> aten op of two arguments
 BINARY = {"add": "add", "sub": "sub", "mul": "mul", "div": "div", "maximum": "maximum", "minimum": "minimum"}
@@ -39,9 +39,12 @@ def unary(op: str) -> Callable[[Emitter, Any], Any]:
     """An adapter of one tensor; integers become float32 unless the op keeps them."""
 
     def adapter(g: Emitter, x: Any) -> Any:
-        if g.type(x).dtype.kind != "f" and op not in KEEPS_INTEGERS:
-            x = cast(g, x, np.float32)
-        return g.call(f"aten::{op}", x)
+        if g.type(x).dtype.kind in "iu":
+            if op in ("ceil", "floor"):
+                return x
+            if op in INTEGER_CLAMPS:
+                return g.call("aten::clamp", x, **INTEGER_CLAMPS[op])
+        return g.call(f"aten::{op}", x if op in KEEPS_INTEGERS else floating(g, x))
 
     return adapter
 
@@ -75,10 +78,11 @@ FUNCTIONS.add("floor_div")(binary("floor_divide"))
 @METHODS.add("__pow__")
 @FUNCTIONS.add("pow")
 def pow(g: Emitter, x: Any, y: Any) -> Any:
-    """Constant exponents that are products, roots and inverses."""
+    """Constant exponents that are products, roots and inverses; of integers, too, a float32."""
     forms = {2: "square", 0.5: "sqrt", -1: "reciprocal", -0.5: "rsqrt"}
     if is_tensor(y) or not is_tensor(x) or y not in (1, *forms):
         raise Refusal("a power is supported for the exponents 1, 2, 0.5, -1 and -0.5")
+    x = floating(g, x)
     return x if y == 1 else unary(forms[y])(g, x)
 
 
@@ -86,4 +90,6 @@ def pow(g: Emitter, x: Any, y: Any) -> Any:
 def clip(g: Emitter, x: Any, lower: Any = None, upper: Any = None) -> Any:
     if is_tensor(lower) or is_tensor(upper):
         raise Refusal("clip is supported with constant bounds")
+    if isinstance(lower, float) or isinstance(upper, float):
+        x = floating(g, x)
     return g.call("aten::clamp", x, min=lower, max=upper)

@@ -10,7 +10,7 @@ from ....errors import Refusal
 from ....ir.emitter import Emitter
 from .elemwise import unary
 from .table import Table
-from .values import axis_of, pair, rank, reshaped, static_ints
+from .values import axis_of, floating, pair, rank, reshaped, static_ints
 
 FUNCTIONS = Table("megengine.functional.nn.")
 
@@ -153,6 +153,7 @@ def hswish(g: Emitter, x: Any) -> Any:
 
 @FUNCTIONS.add("hsigmoid")
 def hsigmoid(g: Emitter, x: Any) -> Any:
+    x = floating(g, x)
     dtype = g.type(x).dtype
     gate = g.call("aten::relu6", g.call("aten::add", x, g.constant(3, dtype)))
     return g.call("aten::mul", gate, g.constant(np.divide(1, 6, dtype=dtype), dtype))
@@ -165,6 +166,7 @@ def silu(g: Emitter, x: Any) -> Any:
 
 @FUNCTIONS.add("leaky_relu")
 def leaky_relu(g: Emitter, inp: Any, negative_slope: float = 0.01) -> Any:
+    inp = floating(g, inp)
     negative = g.call("aten::clamp", inp, max=0.0)
     slope = g.constant(negative_slope, g.type(inp).dtype)
     return g.call("aten::add", g.call("aten::relu", inp), g.call("aten::mul", negative, slope))
@@ -185,6 +187,8 @@ def pad(g: Emitter, src: Any, pad_width: Any, mode: Any = "constant", constant_v
     missing = 2 * rank(g, src) - len(amounts)  # pairs count from the first axis; the others are zero
     if missing < 0 or any(len(row) != 2 for row in pad_width):
         raise Refusal(f"pad_width {pad_width!r} does not fit {g.type(src)}")
+    if not any(amounts):
+        return src
     return g.call(
         "aten::pad", src, amounts + [0] * missing, mode=names[str(mode).lower()], value=float(constant_value)
     )

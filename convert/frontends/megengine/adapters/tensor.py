@@ -11,7 +11,18 @@ from ....errors import Refusal
 from ....ir.emitter import Emitter
 from .indexing import getitem
 from .table import Table
-from .values import MAX_INTS, axes_of, axis_of, cast, is_tensor, rank, reshaped, static_int, static_ints
+from .values import (
+    MAX_INTS,
+    axes_of,
+    axis_of,
+    cast,
+    is_tensor,
+    promoted,
+    rank,
+    reshaped,
+    static_int,
+    static_ints,
+)
 
 FUNCTIONS = Table("megengine.functional.tensor.")
 METHODS = Table()
@@ -99,15 +110,24 @@ def expand_dims(g: Emitter, inp: Any, axis: Any) -> Any:
 
 @FUNCTIONS.add("concat")
 def concat(g: Emitter, inps: Any, axis: int = 0, device: Any = None) -> Any:
-    tensors = list(inps)
-    if not tensors:
-        raise Refusal("concat of no tensors")
+    tensors = _joinable(g, inps)
     return tensors[0] if len(tensors) == 1 else g.call("aten::cat", tensors, axis_of(g, tensors[0], axis))
 
 
 @FUNCTIONS.add("stack")
 def stack(g: Emitter, inps: Any, axis: int = 0, device: Any = None) -> Any:
-    return concat(g, [expand_dims(g, x, static_int(g, axis, "an axis")) for x in inps], axis)
+    where = static_int(g, axis, "an axis")
+    return concat(g, [expand_dims(g, x, where) for x in _joinable(g, inps)], where)
+
+
+def _joinable(g: Emitter, inps: Any) -> list[Any]:
+    """Tensors of one dtype; scalars have one axis here, for ``stack``, too."""
+    tensors = [x if rank(g, x) else reshaped(g, x, [1]) for x in inps]
+    if not tensors:
+        raise Refusal("concat of no tensors")
+    for x in tensors[1:]:
+        tensors[0], _ = promoted(g, tensors[0], x)
+    return [tensors[0], *(cast(g, x, g.type(tensors[0]).dtype) for x in tensors[1:])]
 
 
 @FUNCTIONS.add("split")

@@ -78,6 +78,11 @@ def cast(g: Emitter, x: Any, dtype: Any) -> Any:
     return x if g.type(x).dtype == dtype else g.call("aten::to", x, dtype=dtype.name)
 
 
+def floating(g: Emitter, x: Any) -> Any:
+    """``x`` itself if it holds floats, else as float32."""
+    return x if g.type(x).dtype.kind == "f" else cast(g, x, np.float32)
+
+
 def promoted(g: Emitter, x: Any, y: Any, *, to_float: bool = False) -> tuple[Any, Any]:
     """Two operands as tensors of one dtype, by MegEngine's rules.
 
