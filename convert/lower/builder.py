@@ -182,9 +182,32 @@ class CaffeBuilder(Builder):
         return self.op("Power", value, power=1.0, scale=1.0, shift=0.0)
 
     def finish(self) -> None:
-        """Calls each layer by its first top: users and runtimes look results up by either."""
+        """Makes the net one that every runtime can be asked for its outputs, and names the layers.
+
+        Each layer is called by its first top: users and runtimes look results up by either. OpenCV
+        finds only first tops by name and keeps only these from being overwritten, so an output that
+        is a later top is copied; and it fails on an input that nothing reads.
+        """
+        outputs = self.graph.outputs
+        later = {id(value) for operator in self.graph.operators for value in operator.outputs[1:]}
+        for i, value in enumerate(outputs):
+            if id(value) in later:
+                outputs[i] = self._first_top(value)
         for operator in self.graph.operators:
             operator.name = operator.outputs[0].name
+        read = {id(value) for operator in self.graph.operators for value in operator.inputs}
+        for value in self.graph.inputs:
+            if id(value) not in read:
+                name = self.free_name(f"{value.name}_silence")
+                self.graph.operators.append(Operator("Silence", [value], [], {}, name))
+
+    def _first_top(self, value: Value) -> Value:
+        """A copy of ``value`` that takes its name."""
+        name = value.name
+        value.name = self.free_name(f"{name}_part")
+        copy = self.op("Split", value)
+        self.rename(copy, name)
+        return copy
 
 
 BUILDERS: dict[str, type[Builder]] = {"onnx": OnnxBuilder, "tflite": TfliteBuilder, "caffe": CaffeBuilder}

@@ -127,6 +127,12 @@ def conv2d_tflite(g, x, weight, bias, stride, padding, dilation, groups):
 def conv2d_caffe(g, x, weight, bias, stride, padding, dilation, groups):
     if not weight.is_constant or (bias is not None and not bias.is_constant):
         g.refuse("a Caffe Convolution keeps its weights in the model: they cannot be computed")
+    for axis in (2, 3):
+        tap = _only_tap(x, weight, stride, padding, dilation, axis)
+        if tap is not None:
+            taps = weight.data.take([tap], axis)
+            weight = g.const(taps, name=f"{weight.name}_taps")
+            padding = [0 if i == axis - 2 else amount for i, amount in enumerate(padding)]
     out_channels, _, kernel_h, kernel_w = weight.shape
     return g.op(
         "Convolution",
@@ -144,3 +150,17 @@ def conv2d_caffe(g, x, weight, bias, stride, padding, dilation, groups):
         dilation=dilation,
         group=groups,
     )
+
+
+def _only_tap(
+    x: Any, weight: Any, stride: list[int], padding: list[int], dilation: list[int], axis: int
+) -> int | None:
+    """The one tap along ``axis`` that meets an element where input and output have one; else None.
+
+    OpenCV 4.14 reads beyond an axis of one element in depthwise 3x3 convolutions with padding.
+    """
+    i = axis - 2
+    reach = (weight.shape[axis] - 1) * dilation[i] + 1
+    single = x.shape[axis] == 1 and (1 + 2 * padding[i] - reach) // stride[i] == 0
+    met = padding[i] % dilation[i] == 0 and padding[i] // dilation[i] < weight.shape[axis]
+    return padding[i] // dilation[i] if single and met and weight.shape[axis] > 1 else None
