@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from .errors import UsageError
 
-TARGETS = ("onnx", "tflite", "caffe")
+TITLES = {"onnx": "ONNX", "tflite": "TFLite", "caffe": "Caffe"}
+TARGETS = tuple(TITLES)
 DIALECTS = ("bvlc",)
 OLDEST_OPSET = 7
 DEFAULT_OPSET = 17

@@ -14,6 +14,7 @@ from ..ir.tree import map_leaves
 from ..symbolics.layouts import NCHW_TO_NHWC, remap
 from ..symbolics.op import Op
 from ..symbolics.ops.view import stored
+from ..targets import TITLES
 from .builder import BUILDERS
 from .target_graph import TargetGraph, Value
 from .unsupported import Unsupported
@@ -171,12 +172,11 @@ def stored_type(node: TensorNode) -> TensorType:
 
 
 def _missing(op: Op, target: str, version: int) -> tuple[str, str]:
+    """(reason, help) why there is no symbolic."""
+    name = TITLES[target]
     if target in op.reasons:
-        return f"{target} cannot express {op.name}: {op.reasons[target]}", ""
+        return f"{name} cannot express {op.name}: {op.reasons[target]}", ""
     lowest = op.lowest_version(target)
     if lowest is None:
-        return f"no {target} symbolic for {op.name}", f"`tmconvert ops --target {target}` lists what there is"
-    return (
-        f"no {target} symbolic for {op.name} at version {version}",
-        f"have: since {lowest}; use --opset {lowest} or later",
-    )
+        return f"no {name} symbolic for {op.name}", f"`tmconvert ops --target {target}` lists what there is"
+    return f"no {name} symbolic for {op.name} at opset {version}", f"use --opset {lowest} or later"

@@ -13,6 +13,7 @@ from ..lower.unsupported import unsupported_error
 from ..passes.normalize import normalize
 from ..serialize.recognise import tflite_layouts, written_target
 from ..symbolics.op import Op
+from ..targets import TITLES
 from .compare import check
 from .reference import Reference
 from .report import PACKAGES, Verification, matching_inputs
@@ -28,7 +29,7 @@ def verify_file(
     if runtime is None:
         raise VerificationError(
             "TM4003",
-            f"no runtime for {target} is installed",
+            f"no runtime for {TITLES[target]} is installed",
             notes=[("help", f"pip install '{PACKAGES[target]}'")],
         )
     normalized = normalize(module.flatten(), catalogue)

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import UsageError
 from ..ir.types import TensorType
 from ..lower.target_graph import TargetGraph
+from ..targets import TITLES
 from .compare import Comparison, check, example_inputs
 from .reference import Reference
 from .runtimes import RuntimeTooOld, runtime_for
@@ -58,7 +59,9 @@ def verify_written(
     """
     runtime = runtime_for(target)
     if runtime is None:
-        notes.append(f"not verified: no runtime for {target} is installed (pip install '{PACKAGES[target]}')")
+        notes.append(
+            f"not verified: no runtime for {TITLES[target]} is installed (pip install '{PACKAGES[target]}')"
+        )
         return None
     if reference.bytes_needed() > MAX_BYTES:
         notes.append("not verified: the activations take more than 4 GiB in the reference interpreter")
@@ -71,7 +74,7 @@ def verify_written(
         actual = runtime.run(paths, stored, names, shapes=[value.shape for value in graph.outputs])
     except RuntimeTooOld:
         notes.append(
-            f"not verified: {runtime.name} {runtime.version} is too old for this version of {target}"
+            f"not verified: {runtime.name} {runtime.version} is too old for this version of {TITLES[target]}"
         )
         return None
     comparisons = check(reference.source_outputs(actual), expected, names)

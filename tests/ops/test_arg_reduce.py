@@ -50,7 +50,7 @@ def test_integers(name: str) -> None:
 
 def test_refusals() -> None:
     assert refusal("caffe", "aten::argmax", [normal(0, 2, 3)], {"dim": 1}) == (
-        "caffe cannot express aten::argmax: "
+        "Caffe cannot express aten::argmax: "
         "its ArgMax gives indices as floats, and runtimes differ over what it means"
     )
     assert refusal("tflite", "aten::argmin", [np.ones((2, 3), np.int64)], {"dim": 1}) == (

@@ -20,6 +20,6 @@ def test_newest_opset_is_written(tmp_path: Path) -> None:
     written = onnx.load(tmp_path / "out.onnx")
     assert written.opset_import[0].version == opset
     if not report.verified:
-        assert "is too old for this version of onnx" in report.notes[0]
+        assert "is too old for this version of ONNX" in report.notes[0]
         with pytest.raises(VerificationError, match="TM4004"):
             tmconvert.verify(DATA / "op_s_conv_bn_relu.tm", tmp_path / "out.onnx")
