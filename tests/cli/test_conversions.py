@@ -65,7 +65,7 @@ def test_missing_runtime_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("tmconvert.verification.report.runtime_for", lambda target: None)
     outcome = run("onnx", CONV, "o.onnx")
     assert outcome.status == 0
-    assert outcome.stderr == "not verified: no runtime for onnx is installed (pip install 'onnxruntime')\n"
+    assert outcome.stderr == "not verified: no runtime for ONNX is installed (pip install 'onnxruntime')\n"
 
 
 def test_json_is_the_report(folder: Path) -> None:

@@ -55,7 +55,7 @@ def test_no_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tmconvert.verification.files.runtime_for", lambda target: None)
     outcome = run("verify", CONV, "o.onnx")
     assert (outcome.status, outcome.stdout) == (1, "")
-    assert outcome.stderr.startswith("error[TM4003]: no runtime for onnx is installed\n")
+    assert outcome.stderr.startswith("error[TM4003]: no runtime for ONNX is installed\n")
 
 
 @pytest.mark.parametrize(
