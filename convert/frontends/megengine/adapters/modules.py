@@ -16,7 +16,6 @@ MODULES = Table("megengine.module.")
 UNARY = {
     "activation.ReLU": "relu",
     "activation.Sigmoid": "sigmoid",
-    "activation.ReLU6": "relu6",
 }
 # methods of Elemwise that one aten op says
 ELEMWISE = {

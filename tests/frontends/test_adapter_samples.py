@@ -1,0 +1,139 @@
+"""Every adapter computes what MegEngine 1.13 computed, on arrays and as a graph; else it refuses."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.frontends.adapter_samples import SAMPLES, Call, Known, all_calls, call, numbers, parameter
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters import FUNCTIONS, METHODS, MODULES
+from tmconvert.frontends.megengine.vocabulary import VOCABULARY
+from tmconvert.ir import (
+    CallFunction,
+    CallMethod,
+    Expr,
+    InternalGraph,
+    ModuleNode,
+    TensorNode,
+    TracedModule,
+)
+from tmconvert.ir.emitter import EagerEmitter, Emitter, GraphEmitter
+from tmconvert.ir.verifier import verify_graph
+from tmconvert.symbolics.registry import catalogue
+from tmconvert.verification.reference import Reference
+
+PACKED = np.load(Path(__file__).parent.parent / "data/made/adapters.npz")
+RELATIVE = {"float32": 2e-5, "float16": 2e-3}
+
+
+def unpacked() -> dict[str, list[np.ndarray]]:
+    """MegEngine's results by the key of the sample."""
+    results: dict[str, list[np.ndarray]] = {}
+    values, start = PACKED["values"], 0
+    for key, dtype, shape in json.loads(str(PACKED["index"])):
+        end = start + int(np.prod(shape))
+        results.setdefault(key, []).append(values[start:end].astype(dtype).reshape(shape))
+        start = end
+    return results
+
+
+TRUTH = unpacked()
+MODULE_STATES = json.loads(str(PACKED["modules"]))
+CALLS = [(row, key, each) for row, key, each in all_calls()]
+
+
+def mapped(leaf: Callable[[Any], Any], tree: Any) -> Any:
+    """``tree`` with ``leaf`` applied to its tensors, those in slices, too."""
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(mapped(leaf, item) for item in tree)
+    if isinstance(tree, dict):
+        return {key: mapped(leaf, item) for key, item in tree.items()}
+    if isinstance(tree, slice):
+        return slice(*mapped(leaf, (tree.start, tree.stop, tree.step)))
+    return leaf(tree) if isinstance(tree, (np.ndarray, Known)) else tree
+
+
+def applied(g: Emitter, row: str, args: tuple[Any, ...], kwargs: dict[str, Any], owner: Any = None) -> Any:
+    """What the adapter of ``row`` returns; ``owner`` is the module that is called, if one is."""
+    folder, _, name = row.rpartition(".")
+    expr: Expr = CallFunction(row, args, kwargs)
+    if owner is not None:
+        expr, args = CallMethod("__call__", (ModuleNode("m", owner.class_name), *args)), (owner, *args)
+    elif folder == "Tensor":
+        expr = CallMethod(name, args, kwargs)
+    return VOCABULARY.apply(g, expr, args, kwargs)
+
+
+def eagerly(row: str, each: Call, owner: Any = None) -> list[np.ndarray]:
+    args, kwargs = mapped(
+        lambda leaf: leaf.array if isinstance(leaf, Known) else leaf, (each.args, each.kwargs)
+    )
+    result = applied(EagerEmitter(catalogue()), row, args, kwargs, owner)
+    return result if isinstance(result, list) else [result]
+
+
+def as_graph(row: str, each: Call, owner: Any = None) -> list[np.ndarray]:
+    """The results of the graph that the adapter builds. The graph is verified."""
+    graph = InternalGraph("net")
+    emitter = GraphEmitter(graph, catalogue(), made_by="test")
+    feeds: list[np.ndarray] = []
+
+    def node(leaf: Any) -> TensorNode:
+        if isinstance(leaf, Known):
+            return emitter.constant(leaf.array)
+        feeds.append(leaf)
+        return graph.add_input(TensorNode(f"x{len(feeds)}", leaf.shape, leaf.dtype))
+
+    args, kwargs = mapped(node, (each.args, each.kwargs))
+    result = applied(emitter, row, args, kwargs, owner)
+    graph.set_result(tuple(result) if isinstance(result, list) else (result,))
+    verify_graph(graph, catalogue())
+
+    results = Reference(graph, catalogue()).run(feeds)
+    for node_, array in zip(graph.outputs, results, strict=True):
+        assert (node_.dtype, node_.shape) == (array.dtype, array.shape), "the graph declares another type"
+    return results
+
+
+def module_of(key: str) -> TracedModule | None:
+    """The module of a sample, with the attributes that MegEngine gave it."""
+    modules: dict[str, TracedModule] = {}
+    for path, state in MODULE_STATES.get(key, {}).items():
+        module = modules[path] = TracedModule(path, state["class"], vocabulary=VOCABULARY)
+        module.attributes = {name: ast.literal_eval(text) for name, text in state["attributes"].items()}
+        prefix = f"{path}." if path else ""
+        module.tensors = {name: parameter(prefix + name, shape) for name, shape in state["tensors"].items()}
+        if path:
+            owner, _, name = path.rpartition(".")
+            modules[owner].children[name] = module
+    return modules.get("")
+
+
+def test_every_adapter_has_samples() -> None:
+    rows = {*FUNCTIONS, *(f"Tensor.{name}" for name in METHODS), *MODULES}
+    assert sorted(rows - set(SAMPLES)) == [], "add them to tests/frontends/adapter_samples.py"
+    assert sorted(set(SAMPLES) - rows) == []
+
+
+def test_every_sample_has_a_truth() -> None:
+    assert [key for _, key, _ in CALLS if key not in TRUTH] == [], "run tests/data/made/make_adapters.py"
+
+
+@pytest.mark.parametrize("way", [eagerly, as_graph])
+@pytest.mark.parametrize(("row", "key", "each"), CALLS, ids=[key for _, key, _ in CALLS])
+def test_sample(row: str, key: str, each: Call, way: Callable[..., list[np.ndarray]]) -> None:
+    actual, expected = way(row, each, module_of(key)), TRUTH[key]
+    assert [(array.dtype, array.shape) for array in actual] == [
+        (array.dtype, array.shape) for array in expected
+    ]
+    for ours, theirs in zip(actual, expected, strict=True):
+        tolerance = RELATIVE.get(theirs.dtype.name, 0)
+        scale = float(np.abs(theirs).max(initial=0, where=np.isfinite(theirs)))
+        np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance * min(scale, 1))
