@@ -121,7 +121,9 @@ class GraphEmitter:
         if _is_small(types, results) and not any(bound.get("padding") or ()):
             known = map_leaves(lambda leaf: None if leaf is None else self._folded(leaf), list(tensors))
             if not any(leaf is _UNKNOWN for leaf in _flat(known)):
-                return map_leaves(self.constant, definition.evaluate(known, bound))
+                name = _parameter_name(_flat(tensors))
+                make = self.constant if name is None else lambda array: self._named_constant(array, name)
+                return map_leaves(make, definition.evaluate(known, bound))
         base = f"{self.name}_{op.rpartition('::')[2]}"
         nodes = [TensorNode(self.graph.free_name(base), type_.shape, type_.dtype) for type_ in results]
         result = nodes[0] if len(nodes) == 1 else nodes
@@ -135,10 +137,11 @@ class GraphEmitter:
 
     def parameter(self, array: np.ndarray, name: str) -> TensorNode:
         if id(array) not in self._parameters:
-            self._parameters[id(array)] = self._constant(
-                array, re.sub(r"\W", "_", name, flags=re.ASCII), name
-            )
+            self._parameters[id(array)] = self._named_constant(array, name)
         return self._parameters[id(array)]
+
+    def _named_constant(self, array: np.ndarray, name: str) -> TensorNode:
+        return self._constant(array, re.sub(r"\W", "_", name, flags=re.ASCII), name)
 
     def _constant(self, array: np.ndarray, base: str, name: str | None) -> TensorNode:
         node = TensorNode(self.graph.free_name(base), array.shape, array.dtype)
@@ -169,6 +172,13 @@ _UNKNOWN = object()
 def _array(value: Any, dtype: Any) -> np.ndarray:
     with np.errstate(all="ignore"):  # 1e300 is infinite in float32, as it is in the source
         return np.asarray(value, dtype)
+
+
+def _parameter_name(leaves: list[Any]) -> str | None:
+    """What is made of one parameter alone keeps the name of that parameter."""
+    if len(leaves) != 1 or leaves[0] is None:
+        return None
+    return leaves[0].expr.name
 
 
 def _flat(tree: Any) -> list[Any]:
