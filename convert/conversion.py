@@ -79,6 +79,7 @@ class Converted:
     nhwc_inputs: tuple[bool, ...]
     nhwc_outputs: tuple[bool, ...]
     manager: PassManager
+    notes: list[str]
 
 
 def survey(module: TracedModule, goal: Goal, catalogue: Mapping[str, Op]) -> list[Unsupported]:
@@ -122,7 +123,12 @@ def lowered(
         if goal.target == "tflite":
             fuse_activations(graph)
     return Converted(
-        reference, graph, _nhwc(normalized.graph.inputs), _nhwc(normalized.graph.outputs), manager
+        reference,
+        graph,
+        _nhwc(normalized.graph.inputs),
+        _nhwc(normalized.graph.outputs),
+        manager,
+        normalized.notes(),
     )
 
 
@@ -143,7 +149,13 @@ def convert(
 ) -> Report:
     """Writes ``module`` for ``goal`` to ``paths`` (two for Caffe), verified, whole or not at all."""
     converted = lowered(module, goal, catalogue, options)
-    report = Report(goal.target, version_name, tuple(paths), seconds=converted.manager.seconds)
+    report = Report(
+        goal.target,
+        version_name,
+        tuple(paths),
+        notes=converted.notes,
+        seconds=converted.manager.seconds,
+    )
     if converted.manager.stopped:
         report.stopped = True
         return report

@@ -152,6 +152,8 @@ class _Lowerer:
                 or id(value) in taken
                 or (value.name != node.name)
             ):
+                if value.is_constant and value.name == node.name:
+                    self.builder.rename(value, self.builder.free_name(f"{node.name}_value"))
                 self.builder.begin(f"{node.name}_output", None, [stored_type(node)])
                 name = self.builder.free_name(f"{node.name}_output") if value.name == node.name else node.name
                 try:

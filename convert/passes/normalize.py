@@ -9,7 +9,18 @@ from typing import Any
 import numpy as np
 
 from ..errors import Refusal, UnsupportedError
-from ..ir import CallFunction, Constant, Expr, GetAttr, Input, InternalGraph, Node, TensorNode, TracedModule
+from ..ir import (
+    CallFunction,
+    Constant,
+    Expr,
+    GetAttr,
+    Input,
+    InternalGraph,
+    Node,
+    TensorNode,
+    TensorType,
+    TracedModule,
+)
 from ..ir.emitter import GraphEmitter, OpDefinition
 from ..ir.tree import Tree, leaves, map_leaves
 from ..lower.unsupported import Unsupported
@@ -20,10 +31,23 @@ class Normalized:
     """The graph, and the calls of the source that nothing in the catalogue says.
 
     Where ``unsupported`` is not empty the graph still has all other calls; it serves for a report.
+    ``disagreements`` are results whose element type or rank is another than the source recorded when
+    it ran, as (place, recorded, computed): an edited model, or an adapter that is wrong.
     """
 
     graph: InternalGraph
     unsupported: list[Unsupported] = field(default_factory=list)
+    disagreements: list[tuple[str, TensorType, TensorType]] = field(default_factory=list)
+
+    def notes(self) -> list[str]:
+        """What a report should say of it."""
+        if not self.disagreements:
+            return []
+        place, recorded, computed = self.disagreements[0]
+        return [
+            f"types differ from what the model recorded, in {len(self.disagreements)} results; "
+            f"the first is {place}: {recorded} recorded, {computed} computed"
+        ]
 
 
 def normalize(flat: TracedModule, catalogue: Mapping[str, OpDefinition]) -> Normalized:
@@ -92,6 +116,7 @@ class _Normalizer:
             self._stand_in(expr)
         else:
             self._rename(expr, last)
+            self._compare_types(expr)
 
     def _bind(self, structure: Tree, result: Any) -> None:
         if isinstance(structure, Node):
@@ -102,6 +127,21 @@ class _Normalizer:
             raise Refusal("the call was recorded with another number of results than it has")
         for child, part in zip(children, result, strict=True):
             self._bind(child, part)
+
+    def _compare_types(self, expr: Expr) -> None:
+        """Holds the computed types against those that the source recorded, where it did.
+
+        Extents are left out: a module that is called at two sizes has one graph, which recorded one.
+        """
+        for node in expr.outputs:
+            value = self.values[node]
+            if not isinstance(node, TensorNode) or not isinstance(value, TensorNode):
+                continue
+            if node.shape is None or node.dtype is None:
+                continue
+            recorded = TensorType(np.dtype(node.dtype.name), node.shape)
+            if (recorded.dtype, recorded.rank) != (value.type.dtype, value.type.rank):
+                self.result.disagreements.append((f"{node} in {expr.source}", recorded, value.type))
 
     def _rename(self, expr: Expr, last: Expr | None) -> None:
         """Gives the results the source's names, unless they are values that were there before."""

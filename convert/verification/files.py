@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import VerificationError
+from ..errors import LoadError, VerificationError
 from ..ir import TensorNode, TracedModule
 from ..lower.unsupported import unsupported_error
 from ..passes.normalize import normalize
 from ..serialize.recognise import tflite_layouts, written_target
+from ..source import Source
 from ..symbolics.op import Op
 from ..targets import TITLES
 from .compare import check
@@ -43,8 +44,23 @@ def verify_file(
     stored = dict(
         zip([node.name for node in normalized.graph.inputs], reference.stored_inputs(given), strict=True)
     )
-    paths = [path, path.with_suffix(".caffemodel")] if target == "caffe" else [path]
+    paths = _files(path, target)
     shapes = [node.type.shape for node in normalized.graph.outputs if isinstance(node, TensorNode)]
     actual = runtime.run(paths, stored, names, shapes=shapes if target == "caffe" else None)
     comparisons = check(reference.source_outputs(actual), expected, names)
     return Verification(f"{runtime.name} {runtime.version}", tuple(comparisons))
+
+
+def _files(path: Path, target: str) -> list[Path]:
+    """The files that make up the model. Raises LoadError TM1001 when a net has no weights beside it."""
+    if target != "caffe":
+        return [path]
+    weights = path.with_suffix(".caffemodel")
+    if not weights.is_file():
+        raise LoadError(
+            "TM1001",
+            f"the net has no weights: {weights} is missing",
+            source=Source(str(path)),
+            notes=[("help", "put the caffemodel beside the prototxt, under the same name")],
+        )
+    return [path, weights]

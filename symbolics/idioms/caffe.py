@@ -78,14 +78,32 @@ def multiplied(g: Builder, x: Value, factor: Value) -> Value:
     """x * factor where the computed ``factor`` broadcasts to the shape of ``x``."""
     shape = padded_shape(factor, len(x.shape))
     first, end = covered_axes(shape, x.shape)
-    if shape[first:end] != x.shape[first:end]:
-        g.refuse(
-            f"Caffe cannot multiply {list(x.shape)} by {list(factor.shape)}: "
-            "the axes in which the factor varies must be neighbours"
-        )
+    for axis in range(first, end):
+        if shape[axis] != x.shape[axis]:  # between axes in which it varies: Scale wants neighbours
+            factor = repeated(g, reshaped(g, factor, shape), axis, x.shape[axis])
+            shape = factor.shape
     end = max(end, first + 1)
     block = reshaped(g, factor, shape[first:end])
+    if block.shape == x.shape:
+        return g.op("Eltwise", x, block, operation="PROD")
     return g.op("Scale", x, block, axis=first, shape=x.shape)
+
+
+def repeated(g: Builder, x: Value, axis: int, times: int) -> Value:
+    """``x``, of extent 1 along ``axis``, ``times`` over: a 1x1 convolution of ones gives equal channels."""
+    outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
+    column = reshaped(g, x, [outer, 1, inner, 1])
+    repeats = g.op(
+        "Convolution",
+        column,
+        g.const(np.ones((times, 1, 1, 1), x.dtype)),
+        num_output=times,
+        bias_term=False,
+        kernel_h=1,
+        kernel_w=1,
+        shape=[outer, times, inner, 1],
+    )
+    return reshaped(g, repeats, (*x.shape[:axis], times, *x.shape[axis + 1 :]))
 
 
 def expanded(g: Builder, x: Value, like: Value) -> Value:

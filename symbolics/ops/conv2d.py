@@ -32,6 +32,10 @@ def _result(
         raise ValueError(f"weight {weight} does not fit {channels} channels in {groups} groups")
     if bias is not None and bias.shape != (out_channels,):
         raise ValueError(f"bias {bias} does not fit {out_channels} output channels")
+    if min(*stride, *dilation) < 1 or min(padding) < 0:
+        raise ValueError(
+            f"stride {stride} and dilation {dilation} must be positive, the padding {padding} at least zero"
+        )
     spatial = [
         window_extent(x.shape[2 + i], weight.shape[2 + i], stride[i], padding[i], dilation[i]) for i in (0, 1)
     ]
@@ -109,7 +113,7 @@ def conv2d_tflite(g, x, weight, bias, stride, padding, dilation, groups):
         x, scheme = tflite.padded(g, x, padding, padding), "VALID"
     if bias is None:  # the kernels refuse to prepare without one
         bias = g.const(np.zeros(out_channels, x.dtype), name=f"{weight.name}_zero_bias")
-    options: dict[str, Any] = {
+    options = {
         "padding": scheme,
         "stride_h": stride[0],
         "stride_w": stride[1],
