@@ -59,12 +59,14 @@ CUBE = numbers(2, 3, 4)
 WHOLE = np.array([[-7, 3, 0], [2, 5, -1]], np.int32)
 OTHER_WHOLE = np.array([[2, -2, 4], [-3, 3, 3]], np.int32)
 BYTES = np.array([[7, 3, 0], [2, 200, 1]], np.uint8)
+SHORTS = np.array([[-7, 300, 0], [2, 5, -1]], np.int16)
+FLAGS = np.array([[True, False, True], [False, True, True]])
 HALVES = MATRIX.astype(np.float16)
 SCALAR = np.array(2.5, np.float32)
 CHANNEL = numbers(1, 3, 1, 1)
 IMAGE = numbers(1, 2, 5, 7)
 
-UNARY = [call(X), call(VECTOR), call(SCALAR), call(WHOLE), call(HALVES)]
+UNARY = [call(X), call(VECTOR), call(SCALAR), call(WHOLE), call(HALVES), call(BYTES)]
 POSITIVE_UNARY = [call(POSITIVE), call(POSITIVE[0, 0]), call(np.abs(WHOLE) + np.int32(1))]
 ACTIVATION = [call(X), call(VECTOR), call(HALVES)]
 BINARY = [
@@ -80,6 +82,19 @@ BINARY = [
     call(WHOLE, 1.5),
     call(WHOLE, numbers(2, 3)),
     call(SCALAR, VECTOR),
+    call(HALVES[:2, :3], OTHER_WHOLE),
+    call(OTHER_WHOLE, HALVES[:2, :3]),
+    call(BYTES + 1, BYTES + 2),
+    call(BYTES + 1, 3),
+    call(BYTES, 1.5),
+    call(BYTES, numbers(2, 3)),
+    call(SHORTS, OTHER_WHOLE),
+    call(FLAGS, OTHER_WHOLE),
+    call(FLAGS, HALVES[:2, :3]),
+    call(FLAGS, 2),
+    call(WHOLE, np.float32(1.5)),
+    call(HALVES, np.float32(1.5)),
+    call(WHOLE, np.int32(2)),
 ]
 SCALAR_FIRST = [call(2, MATRIX), call(1.5, OTHER_WHOLE)]
 REFLECTED = [call(POSITIVE[0, 0], 2), call(HALVES[:1], 1.5), call(OTHER_WHOLE, 2), call(OTHER_WHOLE, 1.5)]
@@ -92,8 +107,19 @@ REDUCTION = [
     call(WHOLE),
     call(WHOLE, axis=1),
     call(VECTOR, 0),
+    call(HALVES, 1),
+    call(BYTES),
+    call(SHORTS, 0),
 ]
-ARG_REDUCTION = [call(CUBE), call(CUBE, 1), call(CUBE, axis=-1, keepdims=True), call(WHOLE, 0), call(VECTOR)]
+ARG_REDUCTION = [
+    call(CUBE),
+    call(CUBE, 1),
+    call(CUBE, axis=-1, keepdims=True),
+    call(WHOLE, 0),
+    call(VECTOR),
+    call(HALVES, 1),
+    call(BYTES, 1),
+]
 JOINED = [call([CUBE, numbers(2, 3, 4, seed=1)]), call([CUBE])]
 POOLING = [
     call(X, 2),
@@ -144,6 +170,9 @@ ELEMWISE = {
         call(WHOLE, -1, 3),
         call(WHOLE, -1.5, 3.5),
         call(HALVES, -1, 1),
+        call(HALVES, -1.5, 1.25),
+        call(BYTES, 2, 100),
+        call(WHOLE, np.float32(-1.5), 3),
     ],
 }
 MATH = {
@@ -151,9 +180,17 @@ MATH = {
     **dict.fromkeys(("argmax", "argmin"), ARG_REDUCTION),
 }
 NN = {
-    **dict.fromkeys(("relu", "relu6", "hsigmoid"), [*ACTIVATION, call(WHOLE)]),
+    **{name: [*ACTIVATION, call(WHOLE), call(BYTES)] for name in ("relu", "relu6", "hsigmoid")},
     **dict.fromkeys(("sigmoid", "hswish", "silu"), ACTIVATION),
-    "leaky_relu": [call(X), call(X, 0.25), call(VECTOR, negative_slope=2.0), call(WHOLE, 0.5), call(HALVES)],
+    "leaky_relu": [
+        call(X),
+        call(X, 0.25),
+        call(VECTOR, negative_slope=2.0),
+        call(WHOLE, 0.5),
+        call(HALVES),
+        call(BYTES, 0.5),
+        call(WHOLE, 2),
+    ],
     "dropout": [call(X, 0.5, False), call(X, drop_prob=0.3, training=False)],
     "conv2d": [
         call(X, numbers(4, 3, 3, 2)),
@@ -168,6 +205,8 @@ NN = {
         call(numbers(2, 5), numbers(7, 5), numbers(7)),
         call(numbers(2, 3, 5), numbers(7, 5), bias=numbers(7)),
         call(numbers(2, 5), numbers(1, 5), numbers(1)),
+        call(VECTOR, numbers(3, 5), numbers(3)),
+        call(HALVES, HALVES),
     ],
     "batch_norm": [
         call(X, CHANNEL, np.abs(CHANNEL) + 1, numbers(1, 3, 1, 1, seed=1), numbers(1, 3, 1, 1, seed=2)),
@@ -193,6 +232,9 @@ NN = {
         call(CUBE, ((1, 0), (0, 2)), constant_value=-1),
         call(VECTOR, ((2, 1),)),
         call(WHOLE, ((0, 1), (2, 0)), constant_value=3),
+        call(BYTES, ((0, 1), (2, 0)), constant_value=3),
+        call(HALVES, ((0, 1), (2, 1)), "reflect"),
+        call(WHOLE, ((1, 0), (0, 1)), "replicate"),
     ],
 }
 TENSOR = {
@@ -238,6 +280,10 @@ TENSOR = {
         call((CUBE, CUBE, CUBE), -1),
         call([WHOLE, numbers(2, 3)], 0),
         call([HALVES, MATRIX]),
+        call([HALVES[:, :3], WHOLE]),
+        call([FLAGS, WHOLE]),
+        call([FLAGS, FLAGS]),
+        call([SHORTS, WHOLE], 1),
         call([SCALAR, VECTOR]),
     ],
     "stack": [*JOINED, call([CUBE, CUBE], 1), call((CUBE, CUBE), axis=-1), call([SCALAR, SCALAR])],
@@ -310,11 +356,14 @@ METHODS = {
         call(BYTES, dtype="int32"),
         call(MATRIX, np.dtype("float32")),
         call(WHOLE, "bool"),
+        call(FLAGS, "float32"),
+        call(POSITIVE[0, 0], "uint8"),
+        call(MATRIX, "int8"),
     ],
 }
 SMALL = numbers(1, 4, 5, 6)
 MODULES = {
-    **dict.fromkeys(("activation.ReLU", "activation.Sigmoid", "activation.SiLU"), [made()(X)]),
+    **{f"activation.{name}": [made()(X)] for name in ("ReLU", "Sigmoid", "SiLU")},
     "activation.Softmax": [*(made()(each.args[0]) for each in RANKS), made(axis=-1)(CUBE), made(0)(MATRIX)],
     "activation.LeakyReLU": [made()(X), made(0.25)(VECTOR)],
     "conv.Conv2d": [

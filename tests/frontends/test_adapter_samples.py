@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.frontends.adapter_samples import SAMPLES, Call, Known, all_calls, call, numbers, parameter
-from tmconvert.errors import Refusal
+from tests.frontends.adapter_samples import SAMPLES, Call, Known, all_calls, parameter
 from tmconvert.frontends.megengine.adapters import FUNCTIONS, METHODS, MODULES
 from tmconvert.frontends.megengine.vocabulary import VOCABULARY
 from tmconvert.ir import (
@@ -80,7 +79,16 @@ def eagerly(row: str, each: Call, owner: Any = None) -> list[np.ndarray]:
 
 
 def as_graph(row: str, each: Call, owner: Any = None) -> list[np.ndarray]:
-    """The results of the graph that the adapter builds. The graph is verified."""
+    """The results of the graph that the adapter builds."""
+    graph, feeds = built(row, each, owner)
+    results = Reference(graph, catalogue()).run(feeds)
+    for node, array in zip(graph.outputs, results, strict=True):
+        assert (node.dtype, node.shape) == (array.dtype, array.shape), "the graph declares another type"
+    return results
+
+
+def built(row: str, each: Call, owner: Any = None) -> tuple[InternalGraph, list[np.ndarray]]:
+    """The graph that the adapter builds, verified, and its inputs."""
     graph = InternalGraph("net")
     emitter = GraphEmitter(graph, catalogue(), made_by="test")
     feeds: list[np.ndarray] = []
@@ -95,11 +103,7 @@ def as_graph(row: str, each: Call, owner: Any = None) -> list[np.ndarray]:
     result = applied(emitter, row, args, kwargs, owner)
     graph.set_result(tuple(result) if isinstance(result, list) else (result,))
     verify_graph(graph, catalogue())
-
-    results = Reference(graph, catalogue()).run(feeds)
-    for node_, array in zip(graph.outputs, results, strict=True):
-        assert (node_.dtype, node_.shape) == (array.dtype, array.shape), "the graph declares another type"
-    return results
+    return graph, feeds
 
 
 def module_of(key: str) -> TracedModule | None:

@@ -15,7 +15,6 @@ import sys
 from pathlib import Path
 
 import megengine as mge
-import megengine.module as M
 import numpy as np
 from megengine.core._imperative_rt.core2 import apply
 from megengine.core.ops import builtin

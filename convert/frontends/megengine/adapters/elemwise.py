@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ....errors import Refusal
 from ....ir.emitter import Emitter
 from .table import Table
@@ -90,6 +92,6 @@ def pow(g: Emitter, x: Any, y: Any) -> Any:
 def clip(g: Emitter, x: Any, lower: Any = None, upper: Any = None) -> Any:
     if is_tensor(lower) or is_tensor(upper):
         raise Refusal("clip is supported with constant bounds")
-    if isinstance(lower, float) or isinstance(upper, float):
+    if any(isinstance(bound, (float, np.floating)) for bound in (lower, upper)):
         x = floating(g, x)
     return g.call("aten::clamp", x, min=lower, max=upper)

@@ -166,10 +166,11 @@ def silu(g: Emitter, x: Any) -> Any:
 
 @FUNCTIONS.add("leaky_relu")
 def leaky_relu(g: Emitter, inp: Any, negative_slope: float = 0.01) -> Any:
-    inp = floating(g, inp)
+    if not isinstance(negative_slope, int):
+        inp = floating(g, inp)
     negative = g.call("aten::clamp", inp, max=0.0)
     slope = g.constant(negative_slope, g.type(inp).dtype)
-    return g.call("aten::add", g.call("aten::relu", inp), g.call("aten::mul", negative, slope))
+    return g.call("aten::add", unary("relu")(g, inp), g.call("aten::mul", negative, slope))
 
 
 @FUNCTIONS.add("dropout")

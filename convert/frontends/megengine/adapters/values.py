@@ -87,22 +87,30 @@ def promoted(g: Emitter, x: Any, y: Any, *, to_float: bool = False) -> tuple[Any
     """Two operands as tensors of one dtype, by MegEngine's rules.
 
     A Python scalar takes the tensor's dtype, but a float makes an integer tensor float32; tensors
-    of different dtypes meet at the wider one, integers and floats at the float. ``to_float`` makes
-    integers float32 (true division).
+    of different dtypes meet at the wider one, of different kinds at float32. NumPy's scalars count as
+    tensors. ``to_float`` makes integers float32 (true division).
     """
+    x, y = (g.constant(value) if isinstance(value, np.generic) else value for value in (x, y))
     dtypes = [g.type(value).dtype for value in (x, y) if is_tensor(value)]
     dtype = dtypes[0] if len(dtypes) == 1 else _wider(*dtypes)
     has_float = any(isinstance(value, float) for value in (x, y))
-    if dtype.kind != "f" and (has_float or to_float):
+    has_bool = dtype.kind == "b" and len(dtypes) == 1  # MegEngine computes with no other bools
+    if dtype.kind != "f" and (has_float or has_bool or to_float):
         dtype = np.dtype(np.float32)
-    operands = [cast(g, value, dtype) if is_tensor(value) else g.constant(value, dtype) for value in (x, y)]
+    operands = [cast(g, value, dtype) if is_tensor(value) else _numbers(g, value, dtype) for value in (x, y)]
     return operands[0], operands[1]
 
 
+def _numbers(g: Emitter, value: Any, dtype: np.dtype) -> Any:
+    """A constant from a Python number or a list of them."""
+    if np.asarray(value).dtype.kind not in "biuf":  # NumPy makes NaN of None, and numbers of texts
+        raise Refusal(f"{value!r} is neither a tensor nor a number")
+    return g.constant(value, dtype)
+
+
 def _wider(first: np.dtype, second: np.dtype) -> np.dtype:
-    if (first.kind == "f") != (second.kind == "f"):
-        return first if first.kind == "f" else second
-    return np.promote_types(first, second)
+    kinds = {"i" if dtype.kind == "u" else dtype.kind for dtype in (first, second)}
+    return np.promote_types(first, second) if len(kinds) == 1 else np.dtype(np.float32)
 
 
 def reshaped(g: Emitter, x: Any, shape: Sequence[int]) -> Any:
