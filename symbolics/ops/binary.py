@@ -83,6 +83,12 @@ def _aligned(g: Any, x: Any, other: Any) -> tuple[Any, Any]:
     return g.refuse(f"Caffe cannot broadcast {list(x.shape)} and {list(other.shape)} against each other")
 
 
+def _signed(g: Any, x: Any) -> None:
+    """Refuses what wraps around below zero: in Caffe, whose blobs are float32, it would be negative."""
+    if x.dtype.kind == "u":
+        g.refuse(f"Caffe computes in float32, in which {x.dtype} does not wrap around")
+
+
 @BINARY["add"].caffe()
 def add_caffe(g, x, other):
     x, other = _constants_second(x, other)
@@ -93,6 +99,7 @@ def add_caffe(g, x, other):
 
 @BINARY["sub"].caffe()
 def sub_caffe(g, x, other):
+    _signed(g, x)
     if other.is_constant:
         return caffe.scaled(g, x, None, -_fits(g, x, other))
     if x.is_constant:
@@ -112,7 +119,9 @@ def mul_caffe(g, x, other):
 @BINARY["div"].caffe()
 def div_caffe(g, x, other):
     if other.is_constant:
-        return caffe.scaled(g, x, 1 / _fits(g, x, other), None)
+        with np.errstate(divide="ignore"):  # a zero makes infinities, as it does in the source
+            inverse = 1 / _fits(g, x, other)
+        return caffe.scaled(g, x, inverse, None)
     inverse = g.op("Power", other, power=-1.0)
     if x.is_constant:
         return caffe.scaled(g, inverse, _fits(g, inverse, x), None)
@@ -132,6 +141,7 @@ def _product(g: Any, x: Any, other: Any) -> Any:
 
 @BINARY["maximum"].caffe()
 def maximum_caffe(g, x, other):
+    _signed(g, x)
     x, other = _constants_second(x, other)
     if other.is_constant:  # max(x, c) = relu(x - c) + c
         bound = _fits(g, x, other)
@@ -141,6 +151,7 @@ def maximum_caffe(g, x, other):
 
 @BINARY["minimum"].caffe()
 def minimum_caffe(g, x, other):
+    _signed(g, x)
     x, other = _constants_second(x, other)
     minus = np.full((1,) * len(x.shape), -1, x.dtype)
     if other.is_constant:  # min(x, c) = c - relu(c - x)

@@ -13,7 +13,7 @@ from ..results import same_as
 
 # What a target says: (since, operator) for ONNX, the operator for TFLite, (layer, parameters) for Caffe.
 OnnxForm = tuple[int, str]
-CaffeForm = tuple[str, dict[str, Any]] | str
+CaffeForm = tuple[str, dict[str, Any]] | str | None
 
 NO_CAFFE = "BVLC Caffe has no layer for it, and no combination of layers gives it"
 
@@ -27,7 +27,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
 # name: (kernel, dtypes, ONNX, TFLite, Caffe; a plain string is the reason why there is none)
 TABLE: dict[str, tuple[Callable[[np.ndarray], np.ndarray], tuple[str, ...], OnnxForm, str, CaffeForm]] = {
     "abs": (np.abs, NUMBERS, (6, "Abs"), "ABS", ("AbsVal", {})),
-    "neg": (np.negative, NUMBERS, (6, "Neg"), "NEG", ("Power", {"scale": -1.0})),
+    "neg": (np.negative, NUMBERS, (6, "Neg"), "NEG", None),  # see neg_caffe
     "exp": (np.exp, FLOATS, (6, "Exp"), "EXP", ("Exp", {})),
     "log": (np.log, FLOATS, (6, "Log"), "LOG", ("Log", {})),
     "sqrt": (np.sqrt, FLOATS, (6, "Sqrt"), "SQRT", ("Power", {"power": 0.5})),
@@ -52,13 +52,20 @@ def _op(name: str) -> Op:
         op.tflite()(lambda g, x: g.op(tflite_type, x))
     if isinstance(caffe_form, str):
         op.unsupported("caffe", caffe_form)
-    else:
+    elif caffe_form is not None:
         layer, parameters = caffe_form
         op.caffe()(lambda g, x: g.op(layer, x, **parameters))
     return op
 
 
 UNARY = {name: _op(name) for name in TABLE}
+
+
+@UNARY["neg"].caffe()
+def neg_caffe(g, x):
+    if x.dtype.kind == "u":
+        g.refuse(f"Caffe computes in float32, in which {x.dtype} does not wrap around")
+    return g.op("Power", x, scale=-1.0)
 
 
 @UNARY["square"].decompose

@@ -1,0 +1,128 @@
+"""Every op with every element type that its signature declares, on every target: right or refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.ops.harness import (
+    NEWEST_OPSET,
+    TFLITE_RUNTIME,
+    Const,
+    layouts_of,
+    prepared,
+    reference,
+    run_lowered,
+    store_channels_last,
+)
+from tests.ops.samples import SAMPLES, Sample
+from tmconvert.errors import VerificationError
+from tmconvert.ir import InternalGraph
+from tmconvert.ir.tree import map_leaves
+from tmconvert.lower.lower import lower
+from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
+from tmconvert.symbolics.op import TARGETS, Tensor, Tensors
+from tmconvert.symbolics.registry import catalogue
+from tmconvert.verification.compare import check
+
+VERSIONS = [
+    *(("onnx", opset) for opset in sorted({7, 11, 13, 17, NEWEST_OPSET})),
+    ("tflite", TFLITE_RUNTIME),
+    ("caffe", 0),
+]
+# what ONNX Runtime says of a valid operator for which it has no kernel
+MISSING = ("Could not find an implementation", "NOT_IMPLEMENTED")
+
+
+def dtypes_of(name: str) -> tuple[str, ...]:
+    """What all tensor arguments may be: bound by the first, which each op has."""
+    argument = next(each for each in catalogue()[name].args if isinstance(each, (Tensor, Tensors)))
+    return argument.dtypes
+
+
+def small(array: np.ndarray, dtype: str) -> np.ndarray:
+    """Small positive integers in the shape of ``array``: no quotient or root of them is undefined."""
+    numbers = np.arange(array.size).reshape(array.shape) * 3 % 5 + 1
+    return numbers.astype(dtype) if dtype != "bool" else numbers % 2 == 0
+
+
+def sample_of(name: str, dtype: str) -> Sample:
+    """The first sample of the op with other values; bounds that are whole numbers."""
+    first = SAMPLES[name][0]
+
+    def leaf(value: Any) -> Any:
+        if isinstance(value, Const):
+            return Const(small(value.array, dtype))
+        return None if value is None else small(value, dtype)
+
+    whole = {
+        key: int(value) if isinstance(value, float) else value for key, value in first.attributes.items()
+    }
+    if name == "aten::clamp":
+        whole = {"min": 2, "max": 5}
+    return Sample([map_leaves(leaf, arg) for arg in first.args], whole)
+
+
+def stored(graph: InternalGraph, arrays: list[np.ndarray], *, to_file: bool) -> list[np.ndarray]:
+    nodes, order = (graph.inputs, NCHW_TO_NHWC) if to_file else (graph.outputs, NHWC_TO_NCHW)
+    return [
+        np.ascontiguousarray(array.transpose(order)) if getattr(node, "layout", None) == "nhwc" else array
+        for node, array in zip(nodes, arrays, strict=True)
+    ]
+
+
+def outcome(name: str, dtype: str, target: str, version: int, constant: int | None) -> str:
+    """ "right", "refused: ...", "no kernel"; or what went wrong."""
+    sample = sample_of(name, dtype)
+    if constant is not None:
+        sample.args[constant] = Const(sample.args[constant] // 2)
+    graph = prepared(target, version, name, sample.args, sample.attributes)
+    if target == "tflite" and None not in layouts_of(graph):
+        store_channels_last(graph)
+    lowering = lower(graph, catalogue(), target, version)
+    if lowering.unsupported:
+        reasons = "; ".join(each.reason for each in lowering.unsupported)
+        return f"refused: {reasons}" if reasons else "refused without a reason"
+    inputs: list[np.ndarray] = []
+    map_leaves(lambda leaf: inputs.append(leaf) if isinstance(leaf, np.ndarray) else None, sample.args)
+    feeds = dict(zip(lowering.graph.input_names, stored(graph, inputs, to_file=True), strict=True))
+    try:
+        results = run_lowered(lowering, feeds)
+        expected = reference(name, sample.args, sample.attributes)
+        actual = stored(graph, results, to_file=False)
+        check(actual, expected, ["y"] * len(expected))
+        types = [array.dtype for array in actual]
+        if target != "caffe" and types != [array.dtype for array in expected]:
+            return f"gives {types}"
+        return "right"
+    except VerificationError as error:
+        if target == "onnx" and any(text in error.message for text in MISSING):
+            return "no kernel"
+        return f"{error.code} {error.message}"
+    except Exception as error:
+        return f"{type(error).__name__} {error}"
+
+
+CONSTANTS = ["aten::add", "aten::sub", "aten::mul", "aten::div", "aten::maximum", "aten::minimum"]
+
+
+@pytest.mark.parametrize(
+    ("name", "constant"),
+    [*((name, None) for name in catalogue()), *((name, i) for name in CONSTANTS for i in (0, 1))],
+)
+def test_every_element_type_is_right_or_refused(name: str, constant: int | None) -> None:
+    """``constant`` is the operand that is a constant of the file, if one is."""
+    outcomes = {
+        f"{dtype} on {target} {version}": outcome(name, dtype, target, version, constant)
+        for dtype in dtypes_of(name)
+        for target, version in VERSIONS
+    }
+    wrong = {
+        case: result
+        for case, result in outcomes.items()
+        if result not in ("right", "no kernel") and not result.startswith("refused: ")
+    }
+    assert not wrong, "\n".join(f"{case}: {result}" for case, result in wrong.items())
+    assert "right" in outcomes.values() or set(catalogue()[name].reasons) == set(TARGETS)
