@@ -159,3 +159,8 @@ def test_schema_refuses_mixed_dtypes() -> None:
 def test_schema_refuses_shapes_that_do_not_broadcast() -> None:
     with pytest.raises(SchemaError, match="shape mismatch"):
         op_graph("aten::add", [normal(0, 2, 3), normal(1, 2, 5)], {})
+
+
+def test_a_constant_divisor_may_hold_a_zero() -> None:
+    x, zero = np.array([[1.0, -2.0, 3.0]], np.float32), np.array([[2.0, 0.0, 0.0]], np.float32)
+    assert_op_matches("aten::div", [x, Const(zero)], targets=("onnx", "caffe"))

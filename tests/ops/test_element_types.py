@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,10 @@ from tests.ops.harness import (
 from tests.ops.samples import SAMPLES, Sample
 from tmconvert.errors import VerificationError
 from tmconvert.ir import InternalGraph
-from tmconvert.ir.tree import map_leaves
+from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.lower.lower import lower
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
-from tmconvert.symbolics.op import TARGETS, Tensor, Tensors
+from tmconvert.symbolics.op import ANY_DTYPE, TARGETS, Tensor, Tensors
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.verification.compare import check
 
@@ -48,21 +49,27 @@ def small(array: np.ndarray, dtype: str) -> np.ndarray:
     return numbers.astype(dtype) if dtype != "bool" else numbers % 2 == 0
 
 
-def sample_of(name: str, dtype: str) -> Sample:
-    """The first sample of the op with other values; bounds that are whole numbers."""
-    first = SAMPLES[name][0]
+def samples_of(name: str, dtype: str, constant: int | None) -> list[Sample]:
+    """The op's samples with other values; ``constant`` is the operand to be a constant of the file."""
 
     def leaf(value: Any) -> Any:
         if isinstance(value, Const):
             return Const(small(value.array, dtype))
         return None if value is None else small(value, dtype)
 
-    whole = {
-        key: int(value) if isinstance(value, float) else value for key, value in first.attributes.items()
-    }
-    if name == "aten::clamp":
-        whole = {"min": 2, "max": 5}
-    return Sample([map_leaves(leaf, arg) for arg in first.args], whole)
+    if name == "aten::to":
+        return [Sample([small(np.zeros((2, 5)), dtype)], {"dtype": other}) for other in ANY_DTYPE]
+    result = []
+    for sample in SAMPLES[name]:
+        args = [map_leaves(leaf, arg) for arg in sample.args]
+        if constant is not None and isinstance(args[constant], np.ndarray):
+            args[constant] = Const(args[constant] // 2 + 1)
+        bounds = {"min": 2, "max": 5} if name == "aten::clamp" else {}
+        attributes = {key: bounds.get(key, value) for key, value in sample.attributes.items()}
+        if isinstance(attributes.get("value"), float):
+            attributes["value"] = 2.0
+        result.append(replace(sample, args=args, attributes=attributes))
+    return result
 
 
 def stored(graph: InternalGraph, arrays: list[np.ndarray], *, to_file: bool) -> list[np.ndarray]:
@@ -73,11 +80,8 @@ def stored(graph: InternalGraph, arrays: list[np.ndarray], *, to_file: bool) -> 
     ]
 
 
-def outcome(name: str, dtype: str, target: str, version: int, constant: int | None) -> str:
+def outcome(name: str, sample: Sample, target: str, version: int, *, delegates: bool) -> str:
     """ "right", "refused: ...", "no kernel"; or what went wrong."""
-    sample = sample_of(name, dtype)
-    if constant is not None:
-        sample.args[constant] = Const(sample.args[constant] // 2)
     graph = prepared(target, version, name, sample.args, sample.attributes)
     if target == "tflite" and None not in layouts_of(graph):
         store_channels_last(graph)
@@ -89,7 +93,7 @@ def outcome(name: str, dtype: str, target: str, version: int, constant: int | No
     map_leaves(lambda leaf: inputs.append(leaf) if isinstance(leaf, np.ndarray) else None, sample.args)
     feeds = dict(zip(lowering.graph.input_names, stored(graph, inputs, to_file=True), strict=True))
     try:
-        results = run_lowered(lowering, feeds)
+        results = run_lowered(lowering, feeds, delegates=delegates)
         expected = reference(name, sample.args, sample.attributes)
         actual = stored(graph, results, to_file=False)
         check(actual, expected, ["y"] * len(expected))
@@ -115,9 +119,15 @@ CONSTANTS = ["aten::add", "aten::sub", "aten::mul", "aten::div", "aten::maximum"
 def test_every_element_type_is_right_or_refused(name: str, constant: int | None) -> None:
     """``constant`` is the operand that is a constant of the file, if one is."""
     outcomes = {
-        f"{dtype} on {target} {version}": outcome(name, dtype, target, version, constant)
+        f"{dtype} on {target} {version}, sample {i}, {delegates=}": outcome(
+            name, sample, target, version, delegates=delegates
+        )
         for dtype in dtypes_of(name)
+        for i, sample in enumerate(samples_of(name, dtype, constant))
+        if any(isinstance(leaf, np.ndarray) for leaf in leaves(list(sample.args)))
         for target, version in VERSIONS
+        if sample.suits(target, version)
+        for delegates in ((True, False) if target == "tflite" else (True,))
     }
     wrong = {
         case: result
