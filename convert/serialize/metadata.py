@@ -10,8 +10,6 @@ from pathlib import Path
 from ..ir import TracedModule
 from ..targets import Goal
 
-PRODUCER = "tmconvert"
-
 
 def metadata(
     module: TracedModule, goal: Goal, nhwc_inputs: Sequence[bool], nhwc_outputs: Sequence[bool]

@@ -19,7 +19,6 @@ from tmconvert.frontends.megengine.stand_ins import (
     Quantization,
     Tensor,
     quantization_of,
-    tree_key,
 )
 from tmconvert.frontends.megengine.unpickler import is_pickle, read_file, read_pickle
 
@@ -183,29 +182,6 @@ def test_a_users_function_is_a_pair_of_names() -> None:
     expressions = nodes_of(top_graph(load("custom_user_function")), "_exprs")
     functions = [expr["func"] for expr in expressions if "func" in expr]
     assert any(not module.startswith("megengine") for module, _ in functions)
-
-
-def test_tree_key_finds_the_graph_of_a_call() -> None:
-    module = load("op_nested_reuse")
-    found = 0
-    for expression in nodes_of(top_graph(module), "_exprs"):
-        if expression.get("method") != "__call__":
-            continue
-        child = module
-        for part in expression["inputs"][0].state["expr"].state["name"].split("."):
-            child = child.state[part]
-        if child.short_name == "TracedModule":
-            keys = [tree_key(tree) for tree in child.state["argdef_graph_map"]]
-            assert keys.count(tree_key(expression["arg_def"])) == 1
-            found += 1
-    assert found
-
-
-def test_tree_key_of_a_cycle_is_an_error() -> None:
-    tree = Instance(GlobalRef("megengine.traced_module.pytree", "TreeDef"), {})
-    tree.state["children_defs"] = [tree]
-    with pytest.raises(LoadError, match="cyclic or too large"):
-        tree_key(tree)
 
 
 # Files that are refused as a whole

@@ -23,7 +23,8 @@
 Identity is kept: what the pickle writes once and refers to again is one object here, so a shared
 ``_ModuleState`` is the same Instance. The graph is cyclic and may be deep: walk it with an explicit
 stack. ``Instance`` and ``Tensor`` compare and hash by identity, so ``argdef_graph_map`` is a dict
-whose keys are TreeDef Instances: go over ``items()``, compare with ``tree_key``.
+whose keys are TreeDef Instances: go over ``items()``, compare by structure
+(``arguments.py``, ``ir.traced_module.call_structure``).
 
 The types of the values inside a state are those that the file says: check before use.
 """
@@ -34,12 +35,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-from ...errors import LoadError
-from .pickle_fault import OVER_LIMIT
-
-TREE_SIZE_LIMIT = 100_000
-BYTES_PER_TREE_PART = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,53 +118,3 @@ def quantization_of(dtype: np.dtype) -> Quantization | None:
         return None
     fields = metadata["mgb_dtype"]
     return Quantization(fields["name"], fields["scale"], fields["zero_point"])
-
-
-def tree_key(tree: object) -> tuple[object, ...]:
-    """A hashable value, equal for TreeDefs and LeafDefs of equal structure.
-
-    Follows MegEngine's equality: class, type, aux_data, constant, children. Other Instances and
-    Tensors inside are equal only to themselves.
-    Raises: LoadError TM1006 if the tree is cyclic or has more than 100,000 parts.
-    """
-    key: list[object] = []
-    waiting = [tree]
-    size = 0
-    while waiting:
-        label, children = _tree_part(waiting.pop())
-        size += 1 + _extra_size(label)
-        if size + len(waiting) + len(children) > TREE_SIZE_LIMIT:
-            raise LoadError(OVER_LIMIT, "a description of call arguments is cyclic or too large")
-        key.append((label, len(children)))
-        waiting.extend(reversed(children))
-    return tuple(key)
-
-
-def _extra_size(label: object) -> int:
-    """A constant's share of the size limit: one constant may be referred to many times."""
-    content = label[-1] if isinstance(label, tuple) else None
-    return len(content) // BYTES_PER_TREE_PART if isinstance(content, (bytes, frozenset)) else 0
-
-
-def _tree_part(part: object) -> tuple[object, list[object]]:
-    """What tells one part of a tree from others, and the parts below it."""
-    if isinstance(part, Instance):
-        if part.short_name not in ("TreeDef", "LeafDef"):
-            return (part.short_name, id(part)), []
-        fields = ("type", "aux_data", "const_val", "children_defs")
-        return part.short_name, [part.state.get(field) for field in fields]
-    if isinstance(part, (tuple, list)):
-        return type(part).__name__, list(part)
-    if isinstance(part, dict):
-        return "dict", [value for item in part.items() for value in item]
-    if isinstance(part, slice):
-        return "slice", [part.start, part.stop, part.step]
-    if isinstance(part, np.ndarray):
-        return ("array", part.dtype.str, part.shape, part.tobytes()), []
-    if isinstance(part, memoryview):
-        return ("bytes", part.tobytes()), []
-    if isinstance(part, (set, frozenset)):
-        return ("set", frozenset(part)), []
-    if isinstance(part, Tensor):
-        return ("Tensor", id(part)), []
-    return (type(part).__name__, part), []

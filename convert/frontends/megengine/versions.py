@@ -8,8 +8,6 @@ from typing import Any
 from .budget import text
 from .stand_ins import Instance
 
-OLDEST = (1, 6, 0)
-
 
 def version_of(root: Instance) -> str:
     """The release that wrote a TracedModule, such as "1.13.0"; files of 1.6 do not say."""
