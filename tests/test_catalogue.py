@@ -44,7 +44,7 @@ def an_op(name: str = "aten::twice") -> Op:
 
 
 def test_every_op_has_samples() -> None:
-    assert sorted(set(OPS) - set(SAMPLES)) == [], "add them to tests/ops/samples.py"
+    assert sorted(set(OPS) - set(SAMPLES)) == [], "add them to tests/ops/samples/"
     assert sorted(set(SAMPLES) - set(OPS)) == []
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.frontends.adapter_samples import SAMPLES, Call, Known, all_calls, parameter
+from tests.frontends.adapter_samples import FAMILIES, SAMPLES, Call, Known, calls_of, parameter
 from tmconvert.frontends.megengine.adapters import FUNCTIONS, METHODS, MODULES
 from tmconvert.frontends.megengine.vocabulary import VOCABULARY
 from tmconvert.ir import (
@@ -28,24 +28,28 @@ from tmconvert.ir.verifier import verify_graph
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.verification.reference import Reference
 
-PACKED = np.load(Path(__file__).parent.parent / "data/made/adapters.npz")
+MADE = Path(__file__).parent.parent / "data/made/adapters"
+PACKED = {family: np.load(MADE / f"{family}.npz") for family in FAMILIES}
 RELATIVE = {"float32": 2e-5, "float16": 2e-3}
 
 
 def unpacked() -> dict[str, list[np.ndarray]]:
     """MegEngine's results by the key of the sample."""
     results: dict[str, list[np.ndarray]] = {}
-    values, start = PACKED["values"], 0
-    for key, dtype, shape in json.loads(str(PACKED["index"])):
-        end = start + int(np.prod(shape))
-        results.setdefault(key, []).append(values[start:end].astype(dtype).reshape(shape))
-        start = end
+    for packed in PACKED.values():
+        values, start = packed["values"], 0
+        for key, dtype, shape in json.loads(str(packed["index"])):
+            end = start + int(np.prod(shape))
+            results.setdefault(key, []).append(values[start:end].astype(dtype).reshape(shape))
+            start = end
     return results
 
 
 TRUTH = unpacked()
-MODULE_STATES = json.loads(str(PACKED["modules"]))
-CALLS = [(row, key, each) for row, key, each in all_calls()]
+MODULE_STATES = {
+    key: state for packed in PACKED.values() for key, state in json.loads(str(packed["modules"])).items()
+}
+CALLS = [sample for family in FAMILIES for sample in calls_of(family)]
 
 
 def mapped(leaf: Callable[[Any], Any], tree: Any) -> Any:
@@ -122,7 +126,7 @@ def module_of(key: str) -> TracedModule | None:
 
 def test_every_adapter_has_samples() -> None:
     rows = {*FUNCTIONS, *(f"Tensor.{name}" for name in METHODS), *MODULES}
-    assert sorted(rows - set(SAMPLES)) == [], "add them to tests/frontends/adapter_samples.py"
+    assert sorted(rows - set(SAMPLES)) == [], "add them to tests/frontends/adapter_samples/"
     assert sorted(set(SAMPLES) - rows) == []
 
 

@@ -1,8 +1,8 @@
-"""Writes adapters.npz, what MegEngine computes for the calls of tests/frontends/adapter_samples.py.
+"""Writes adapters/FAMILY.npz, what MegEngine computes for the calls in tests/frontends/adapter_samples/.
 
-Runs with MegEngine 1.13 (Python 3.8), not with tmconvert:
+Runs with MegEngine 1.13 (Python 3.8), not with tmconvert; without a family it makes all:
 
-    python make_adapters.py
+    python make_adapters.py [FAMILY ...]
 
 ``index`` is a JSON list of [key, dtype, shape] for each result in turn, ``values`` all their elements
 one after the other in float64. ``modules`` is JSON: for the key of each call of a module, the constants
@@ -73,10 +73,10 @@ def described(made):
     return found
 
 
-def main():
-    mge.config.async_level = 0  # errors where they happen
+def write(family):
+    """Makes the truth of one family; returns what failed."""
     index, values, modules, failed = [], [], {}, []
-    for row, key, call in samples.all_calls():
+    for row, key, call in samples.calls_of(family):
         try:
             made = module(row, call) if call.made else None
             if made is not None:
@@ -91,15 +91,21 @@ def main():
             index.append([key, array.dtype.name, array.shape])
             values.append(array.astype("float64").reshape(-1))
     np.savez_compressed(
-        str(HERE / "adapters.npz"),
+        str(HERE / "adapters" / (family + ".npz")),
         index=np.array(json.dumps(index)),
         modules=np.array(json.dumps(modules)),
         values=np.concatenate(values),
     )
+    return failed
+
+
+def main(families):
+    mge.config.async_level = 0  # errors where they happen
+    failed = [row for family in families for row in write(family)]
     for key, reason in failed:
         print(key, reason)
     return len(failed)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:] or samples.FAMILIES))

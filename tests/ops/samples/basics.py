@@ -1,36 +1,10 @@
-"""Sample arguments of every op, for the tests that are generated from the catalogue.
-
-Each op's first samples run on every target that has a rule for it, at every version. Ranges are
-those in which the op is finite; what an op's own test file tries is not repeated here.
-"""
-
-from __future__ import annotations
-
-from dataclasses import dataclass, field
-from typing import Any
+"""The ops of a convolutional network."""
 
 import numpy as np
 
 from tests.ops.harness import Const, normal
-from tmconvert.symbolics.op import TARGETS
 
-
-@dataclass(frozen=True)
-class Sample:
-    """Arguments of one call, the targets that can express it, and from which opset on."""
-
-    args: list[Any]
-    attributes: dict[str, Any] = field(default_factory=dict)
-    targets: tuple[str, ...] = TARGETS
-    onnx_since: int = 7
-
-    def suits(self, target: str, version: int) -> bool:
-        return target in self.targets and (target != "onnx" or version >= self.onnx_since)
-
-
-X = normal(0, 2, 3, 5, 7)
-POSITIVE = np.abs(X) + np.float32(0.25)
-CHANNELS = [Const(array) for array in (normal(1, 3), normal(2, 3), normal(3, 3), np.abs(normal(4, 3)) + 1)]
+from .common import CHANNELS, POSITIVE, Sample, X
 
 BINARY = [Sample([X, POSITIVE[::-1].copy()]), Sample([X, Const(POSITIVE[:1, :, :1, :1])])]
 UNARY = [Sample([X]), Sample([normal(1, 2, 5)])]
