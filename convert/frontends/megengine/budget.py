@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import LoadError
-from .stand_ins import GlobalRef
+from .stand_ins import GlobalRef, Instance, Tensor
 
 OVER_LIMIT = "TM1006"
 DAMAGED = "TM1007"
@@ -29,6 +29,7 @@ class Budget:
 
     def __init__(self, file_size: int) -> None:
         self._left = FREE_STEPS + STEPS_PER_BYTE * file_size
+        self._open: set[int] = set()
 
     def spend(self, steps: int) -> None:
         """Raises LoadError TM1006 when the file asks for more than a sound one of its size would."""
@@ -37,7 +38,10 @@ class Budget:
             raise LoadError(OVER_LIMIT, "the file repeats the same values again and again")
 
     def constant(self, value: Any, depth: int = 0) -> Any:
-        """``value``, once it is known to be a tree of bearable size. Ellipsis is put in for its class."""
+        """``value`` as a tree of bearable size.
+
+        Ellipsis stands for its class, an array for a tensor.
+        """
         self.spend(1)
         if depth > MAX_DEPTH:
             raise LoadError(OVER_LIMIT, f"values are nested more than {MAX_DEPTH} deep")
@@ -45,10 +49,25 @@ class Budget:
             return type(value)([self.constant(item, depth + 1) for item in value])
         if isinstance(value, dict):
             return {text_key(key): self.constant(item, depth + 1) for key, item in value.items()}
+        if isinstance(value, Instance):
+            return self._record(value, depth)
         if isinstance(value, GlobalRef) and value.qualified_name == "builtins.ellipsis":
             return Ellipsis
+        if isinstance(value, Tensor):
+            value = value.array
         self.spend(_weight(value))
         return native(value) if isinstance(value, np.ndarray) else value
+
+    def _record(self, value: Instance, depth: int) -> Instance:
+        """A record of plain values; one that holds itself has no state where it comes round again."""
+        if id(value) in self._open:
+            return Instance(value.reference, {})
+        self._open.add(id(value))
+        try:
+            state = {name: self.constant(item, depth + 1) for name, item in value.state.items()}
+        finally:
+            self._open.discard(id(value))
+        return Instance(value.reference, state)
 
 
 def _weight(value: Any) -> int:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import GraphError, LoadError
-from ...ir import CallMethod, Constant, Expr, GetAttr, ModuleNode, TensorNode, TracedModule
-from ...ir.graph import InternalGraph
+from ...ir import CallMethod, Expr, InternalGraph, ModuleNode, TensorNode, TracedModule
+from ...ir.ownership import assign_owners
 from ...ir.traced_module import call_structure
 from ...source import Source
 from . import versions
@@ -158,7 +158,7 @@ class _Loader:
                 self.path, lambda value, name: self.module(value, name, depth + 1), self.budget
             )
             module.graphs[structure] = builder.build(stand_in, definition)
-            _own(module.graphs[structure], module)
+            assign_owners(module.graphs[structure], module)
         first = module.graph
         if first is not None and first.name and not module.class_name.startswith("user."):
             module.class_name = f"user.{first.name}"
@@ -176,42 +176,6 @@ class _Loader:
 
         args, kwargs = unflatten(definition, leaf, self.budget)
         return args, kwargs
-
-
-def _own(graph: InternalGraph, module: TracedModule) -> None:
-    """Tells each module node of a graph which module it is."""
-    self_node = graph.inputs[0] if graph.inputs else None
-    if not isinstance(self_node, ModuleNode):
-        raise LoadError(DAMAGED, "the first input of a graph is not its module")
-    self_node.owner = module
-    for expr in graph.exprs():
-        for node in expr.outputs:
-            if isinstance(node, ModuleNode):
-                node.owner = _owner(expr)
-            elif isinstance(expr, GetAttr):
-                _attribute(expr)
-
-
-def _owner(expr: Expr) -> TracedModule | None:
-    """The module that an expression gives; None where it depends on a module that callers pass."""
-    value: Any = None
-    if isinstance(expr, Constant):
-        value = expr.value
-    elif isinstance(expr, GetAttr):
-        value = _attribute(expr)
-        if value is _UNKNOWN:
-            return None
-    if not isinstance(value, TracedModule):
-        raise LoadError(DAMAGED, f"{expr.outputs[0]} is used as a module and is none")
-    return value
-
-
-def _attribute(expr: GetAttr) -> Any:
-    holder = expr.args[0]
-    return holder.owner.get(expr.name) if holder.owner is not None else _UNKNOWN
-
-
-_UNKNOWN = object()
 
 
 def _number(graph: InternalGraph) -> None:

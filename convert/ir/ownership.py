@@ -1,0 +1,56 @@
+"""Which module each module node of a source graph stands for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import LoadError
+from .expr import Constant, Expr, GetAttr
+from .graph import InternalGraph
+from .node import ModuleNode
+from .traced_module import TracedModule
+
+NONSENSE = "TM1007"
+_UNKNOWN = object()
+
+
+def assign_owners(graph: InternalGraph, module: TracedModule) -> None:
+    """Sets ``owner`` of the module nodes in a graph of ``module``, whose children and tensors are there.
+
+    Raises LoadError TM1007 where an attribute is taken that does not exist or is no module.
+    """
+    self_node = graph.inputs[0] if graph.inputs else None
+    if not isinstance(self_node, ModuleNode):
+        raise LoadError(NONSENSE, "the first input of a graph is not its module")
+    self_node.owner = module
+    for expr in graph.exprs():
+        for node in expr.outputs:
+            if isinstance(node, ModuleNode):
+                node.owner = _owner(expr)
+            elif isinstance(expr, GetAttr):
+                _attribute(expr)
+
+
+def _owner(expr: Expr) -> TracedModule | None:
+    """The module that an expression gives; None where it depends on a module that callers pass."""
+    value: Any = None
+    if isinstance(expr, Constant):
+        value = expr.value
+    elif isinstance(expr, GetAttr):
+        value = _attribute(expr)
+        if value is _UNKNOWN:
+            return None
+    if not isinstance(value, TracedModule):
+        raise LoadError(NONSENSE, f"{expr.outputs[0]} is used as a module and is none")
+    return value
+
+
+def _attribute(expr: GetAttr) -> Any:
+    holder = expr.args[0].owner
+    if holder is None:
+        return _UNKNOWN
+    try:
+        return holder.get(expr.name)
+    except KeyError as error:
+        message = f"{expr.outputs[0]} is the attribute {expr.name!r}, which does not exist"
+        raise LoadError(NONSENSE, message) from error
