@@ -16,6 +16,7 @@ COMMANDS = {
     "onnx": "Convert a model to ONNX.",
     "tflite": "Convert a model to TFLite.",
     "caffe": "Convert a model to a Caffe prototxt and caffemodel.",
+    "save": "Turn a model into the safe form of .tm.",
     "check": "List every op that would stop a conversion, at once.",
     "inspect": "Show what is in a model.",
     "verify": "Compare a written file with its source.",

@@ -136,6 +136,14 @@ def to_caffe(
     )
 
 
+def save(model: Model, path: str | PathLike[str]) -> TracedModule:
+    """Writes any readable model as a container, and returns it. Raises LoadError, WriteError, UsageError."""
+    _keep_model(model, Path(path))
+    module = _loaded(model)
+    module.save(path)
+    return module
+
+
 def check(model: Model, target: str, version: int | str | None = None) -> list[UnsupportedGroup]:
     """Everything in the model that would stop a conversion, grouped by op; empty when nothing would."""
     layout = "nhwc" if target == "tflite" else "source"

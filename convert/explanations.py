@@ -16,6 +16,7 @@ class Explanation:
 
 
 _COPY_AGAIN = "Copy the file again, compare its size with the original, or save the model again in MegEngine."
+_SAVE_AGAIN = "Copy the file again, or make it anew from the original with 'tmconvert save MODEL OUT.tm'."
 _REPORT = (
     "This is a defect of tmconvert, not of your model. Please report it with the command, the message and, "
     "if you can, the model. TMCONVERT_DEBUG=1 in the environment adds a traceback."
@@ -32,7 +33,7 @@ _LOADING = {
         "a file is of no kind that tmconvert reads",
         "The first bytes are not those of a .tm file. The name of a file plays no part in this.",
         "tmconvert inspect photo.png",
-        "Give a file that megengine.save wrote from a TracedModule.",
+        "Give a file that megengine.save wrote from a TracedModule, or tmconvert save from any model.",
     ),
     "TM1003": Explanation(
         "a model file is damaged or truncated",
@@ -71,6 +72,48 @@ _LOADING = {
         "The content of the second file given to verify is not of a format that tmconvert writes.",
         "tmconvert verify model.tm notes.txt",
         "Give the .onnx, .tflite or .prototxt file; a caffemodel is found beside its prototxt.",
+    ),
+    "TM1010": Explanation(
+        "the archive of a container is damaged or truncated",
+        "A .tm file of tmconvert is a ZIP archive whose lengths and offsets must agree with each other and "
+        "with the size of the file; mostly a copy was cut short.",
+        "head -c 100000 saved.tm > part.tm; tmconvert inspect part.tm",
+        _SAVE_AGAIN,
+    ),
+    "TM1011": Explanation(
+        "a container has a member that it must not have",
+        "A container has tm.json and weights.safetensors and may have example.safetensors, each once, "
+        "neither compressed nor encrypted, and nothing else.",
+        "zip -9 again.zip tm.json weights.safetensors; tmconvert inspect again.zip",
+        _SAVE_AGAIN,
+    ),
+    "TM1012": Explanation(
+        "a container was made by a newer tmconvert",
+        "The file follows a version of the format, or has words of a framework, that this release does not "
+        "know.",
+        "a file saved by a release of next year",
+        "Update tmconvert, or save the model again with the release that you have.",
+    ),
+    "TM1013": Explanation(
+        "a JSON text in a container is damaged",
+        "tm.json or the header of a safetensors member is no JSON, names a key twice, or is not what its "
+        "checksum says.",
+        "a file in which an editor changed tm.json",
+        _SAVE_AGAIN,
+    ),
+    "TM1014": Explanation(
+        "the tensors of a container do not fit their member",
+        "Two tensors overlap, one reaches beyond the file, is not aligned, or has another number of bytes "
+        "than its shape and element type need.",
+        "a file in which a shape was changed by hand",
+        _SAVE_AGAIN,
+    ),
+    "TM1015": Explanation(
+        "a container describes a model that makes no sense",
+        "The text is sound JSON, but not a model: a node is used before it is made, a module refers to "
+        "itself, or an entry is missing.",
+        "a file in which an expression was removed by hand",
+        _SAVE_AGAIN,
     ),
     "TM1101": Explanation(
         "the text of a graph cannot be parsed",
@@ -271,6 +314,13 @@ _WRITING = {
         "The system refused memory to tmconvert.",
         "a model with very large activations, verified on a small machine",
         "Close other programs, use a larger machine, or leave out the verification with --no-verify.",
+    ),
+    "TM5004": Explanation(
+        "a model has something that a container cannot hold",
+        "Attributes and constants may be numbers, text, tensors, modules, and lists and dicts of these. The "
+        "message names the attribute and what it is.",
+        "a module with an attribute that is an open file",
+        "Remove the attribute, or convert from the original file instead.",
     ),
 }
 

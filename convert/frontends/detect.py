@@ -8,9 +8,11 @@ from pathlib import Path
 from ..errors import LoadError
 from ..ir import TracedModule
 from ..source import Source
+from .container.archive import is_container
 from .megengine.unpickler import is_pickle
 
-HEAD_BYTES = 16
+HEAD_BYTES = 64
+HELP = "give a .tm file: megengine.save writes it from a TracedModule, `tmconvert save` from any model"
 # (offset, bytes, what such a file is): for a telling message about a file we do not read
 KNOWN = (
     (0, b"PK\x03\x04", "a ZIP archive (a PyTorch checkpoint, perhaps)"),
@@ -27,6 +29,10 @@ def load_model(path: str | PathLike[str]) -> TracedModule:
         from .megengine.loader import load_megengine
 
         return load_megengine(name)
+    if is_container(head):
+        from .container.reader import load_container
+
+        return load_container(name)
     kind = next((what for offset, mark, what in KNOWN if head[offset:].startswith(mark)), None)
     notes = [("it is", kind)] if kind else []
     if not head:
@@ -35,7 +41,7 @@ def load_model(path: str | PathLike[str]) -> TracedModule:
         "TM1002",
         "this is no model file that tmconvert reads",
         source=Source(name),
-        notes=[*notes, ("help", "give a .tm file, as megengine.save writes it from a TracedModule")],
+        notes=[*notes, ("help", HELP)],
     )
 
 

@@ -30,6 +30,7 @@ def flatten_module(module: TracedModule) -> TracedModule:
     flat = TracedModule(module.name, module.class_name, vocabulary=module.vocabulary)
     flat.children, flat.tensors, flat.attributes = module.children, module.tensors, module.attributes
     flat.source_file, flat.producer = module.source_file, module.producer
+    flat.source_sha256, flat.example = module.source_sha256, module.example
     if module.graph is not None:
         flat.graphs[next(iter(module.graphs))] = _Flattener(module).run(module.graph)
     return flat

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from os import PathLike
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -20,7 +21,12 @@ Evaluate = Callable[["Expr", tuple[Any, ...], dict[str, Any]], Any]
 
 
 class Vocabulary(Protocol):
-    """The meaning of the calls in a source graph; each frontend has one."""
+    """The meaning of the calls in a source graph; each frontend has one.
+
+    ``identifier`` is its name in files, such as "megengine".
+    """
+
+    identifier: str
 
     def apply(self, g: Emitter, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Says one call in aten-style ops on ``g``. Raises Refusal."""
@@ -32,6 +38,13 @@ class Vocabulary(Protocol):
         """The source's word for a call."""
 
 
+class Example(NamedTuple):
+    """Inputs of a model, flattened, and what the source framework computed for them."""
+
+    inputs: tuple[np.ndarray, ...]
+    outputs: tuple[np.ndarray, ...]
+
+
 class TracedModule:
     """A module of the source model.
 
@@ -40,6 +53,10 @@ class TracedModule:
     ``eps``, ...) are by attribute name. ``graphs`` holds one graph for each structure of call
     arguments (see ``call_structure``) with which it was traced; a builtin leaf has none, an adapter of the
     frontend knows its meaning. ``vocabulary`` knows what the calls mean.
+
+    The model itself also has ``source_file``, ``producer`` (the program that made it),
+    ``source_sha256`` (the digest of the file that it first came from, where ``source_file`` is
+    another one) and perhaps an ``example``.
     """
 
     def __init__(self, name: str = "", class_name: str = "", *, vocabulary: Vocabulary | None = None) -> None:
@@ -52,6 +69,8 @@ class TracedModule:
         self.vocabulary = vocabulary
         self.source_file = ""
         self.producer = ""
+        self.source_sha256 = ""
+        self.example: Example | None = None
 
     @property
     def graph(self) -> InternalGraph | None:
@@ -109,6 +128,12 @@ class TracedModule:
         from .interpreter import run_module
 
         return run_module(self, inputs)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes the module to a ``.tm`` container, which ``tmconvert.load`` reads. Raises WriteError."""
+        from ..serialize.container_writer import save_container
+
+        save_container(self, path)
 
     def __repr__(self) -> str:
         return f"TracedModule({self.name!r}, {self.class_name})"

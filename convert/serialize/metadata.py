@@ -17,7 +17,7 @@ def metadata(
     """Key -> text. ``tmconvert.layout`` lists the stored order of each input and output."""
     entries = {"tmconvert.source": module.producer or "unknown"}
     if module.source_file:
-        entries["tmconvert.source_sha256"] = _sha256(Path(module.source_file))
+        entries["tmconvert.source_sha256"] = file_sha256(Path(module.source_file))
     if goal.target == "tflite":
         orders = {
             "inputs": [_order(nhwc) for nhwc in nhwc_inputs],
@@ -31,7 +31,8 @@ def _order(nhwc: bool) -> str:
     return "nhwc" if nhwc else "source"
 
 
-def _sha256(path: Path) -> str:
+def file_sha256(path: Path) -> str:
+    """The digest of a file's content in hexadecimal. Raises OSError."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):

@@ -11,6 +11,8 @@ from typing import BinaryIO
 
 import numpy as np
 
+from .stored_zip import Sink
+
 # Readers count bytes in a signed 32-bit integer.
 LARGEST_MESSAGE = 2**31 - 1
 
@@ -53,7 +55,7 @@ class StreamedMessage:
             if isinstance(part, bytes):
                 file.write(part)
             else:
-                _write_array(file, *part)
+                write_array(file, *part)
 
 
 def _varint(number: int) -> bytes:
@@ -69,7 +71,8 @@ def _header(field: int, length: int) -> bytes:
     return _varint(field << 3 | _LENGTH_DELIMITED) + _varint(length)
 
 
-def _write_array(file: BinaryIO, data: np.ndarray, dtype: np.dtype) -> None:
+def write_array(file: Sink, data: np.ndarray, dtype: np.dtype) -> None:
+    """Writes the elements in C order, as little-endian ``dtype``; a large array is not copied."""
     if data.dtype.kind in "biufc":  # ml_dtypes know no other order than the machine's
         dtype = dtype.newbyteorder("<")
     if data.size <= _CHUNK_ELEMENTS or (data.dtype == dtype and data.flags.c_contiguous):

@@ -72,6 +72,7 @@ def test_the_line_of_a_command_agrees_with_its_help(name: str) -> None:
         ),
         ("caffe", "MODEL OUT.prototxt [OUT.caffemodel] --dialect bvlc --qparams --no-verify"),
         ("ops", "--target --opset --search --json"),
+        ("save", "MODEL OUT.tm --json"),
         ("check", "MODEL --target --opset --json"),
         ("inspect", "MODEL --graph --tabular --json"),
         ("verify", "MODEL OUT --inputs FILE.npz --json"),

@@ -15,21 +15,16 @@ Every problem is a LoadError:
 
 from __future__ import annotations
 
-import mmap
-import os
-import stat
-from pathlib import Path
-
 import numpy as np
 
 from ...errors import LoadError
 from ...source import Source
+from ..mapping import map_file
 from .machine import Machine
 from .opcodes import PROTOCOLS, run
 from .pickle_fault import NOT_A_MODULE, PickleFault
 from .stand_ins import Instance, Tensor
 
-CANNOT_READ = "TM1001"
 NOT_A_PICKLE = "TM1002"
 
 TRACED_MODULE = "megengine.traced_module.traced_module.TracedModule"
@@ -46,22 +41,10 @@ def read_file(path: str) -> Instance:
 
     Raises: LoadError TM1001 to TM1006.
     """
-    try:
-        mode = Path(path).stat().st_mode
-        if not stat.S_ISREG(mode):
-            kind = "it is a directory" if stat.S_ISDIR(mode) else "it is not a regular file"
-            raise LoadError(CANNOT_READ, f"cannot read the model file: {kind}", source=Source(path))
-        with Path(path).open("rb") as file:
-            # A mapping of no bytes is an error.
-            is_empty = file.seek(0, os.SEEK_END) == 0
-            data = b"" if is_empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise LoadError(CANNOT_READ, f"cannot read the model file: {reason}", source=Source(path)) from error
-    return read_pickle(data, path)
+    return read_pickle(map_file(path), path)
 
 
-def read_pickle(data: bytes | memoryview | mmap.mmap, path: str) -> Instance:
+def read_pickle(data: bytes | memoryview, path: str) -> Instance:
     """The TracedModule in ``data``, as described in ``stand_ins``. ``path`` is for messages only.
 
     Arrays are views of ``data``, which must not change while they live.

@@ -18,6 +18,8 @@ Adapter = Callable[..., Any]
 class MegEngineVocabulary:
     """The meaning of calls in graphs that came from MegEngine; see ``ir.traced_module.Vocabulary``."""
 
+    identifier = "megengine"
+
     def apply(self, g: Emitter, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Says one call in aten-style ops on ``g``. Raises Refusal.
 

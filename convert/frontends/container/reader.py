@@ -1,0 +1,152 @@
+"""From the bytes of a container to a TracedModule; weights stay where they are in the file."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+
+from ...container_format import DESCRIPTION, EXAMPLE, FORMAT, MAX_DEPTH, VERSION, WEIGHTS
+from ...errors import LoadError
+from ...ir import TracedModule
+from ...ir.ownership import assign_owners
+from ...ir.traced_module import Example, Vocabulary
+from ...source import Source
+from ..mapping import map_file
+from .archive import Member, find_members
+from .faults import bad_json, bad_tensors, newer, nonsense, over_limit
+from .graphs import MAX_PATH, GraphDecoder, fields, listed
+from .json_text import parse
+from .tensors import read_tensors, retyped
+from .values import ValueDecoder, decode_dtype, text
+
+HEAD = {"format", "version", "writer", "vocabulary", "source", "dtypes", "modules"}
+GRAPH = {"structure", "name", "inputs", "exprs", "nodes", "result"}
+MODULE = {"name", "class", "children", "tensors", "attributes", "graphs"}
+MAX_STRUCTURE = 1_000_000  # characters of a key that says how a module was called
+
+
+def load_container(path: str) -> TracedModule:
+    """The model in a container, its tensors mapped from the file as long as they live.
+
+    Raises LoadError: TM1001 as any reader; TM1006 and TM1010 to TM1015 for what is wrong with the file.
+    """
+    data = map_file(path)
+    try:
+        return _read(data, path)
+    except LoadError as error:
+        if error.source is not None:
+            raise
+        raise LoadError(error.code, error.message, source=Source(path), notes=error.notes) from error
+    # The content is untrusted: whatever slips through the checks below is the file's fault.
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        damage = nonsense(f"the description is damaged ({type(error).__name__}: {error})")
+        raise LoadError(damage.code, damage.message, source=Source(path), notes=damage.notes) from error
+
+
+def _read(data: memoryview, path: str) -> TracedModule:
+    members = find_members(data)
+    document = _description(data, members[DESCRIPTION])
+    weights = _typed(read_tensors(data, members[WEIGHTS], "the weights"), document["dtypes"])
+    modules = _Modules(path, weights, _vocabulary(document["vocabulary"]), len(data))
+    for item in listed(document["modules"], "the list of modules"):
+        modules.add(item)
+    if not modules.made or modules.made[-1].graph is None:
+        raise nonsense("the model has no graph")
+    model = modules.made[-1]
+    source = fields(document["source"], "the source", {"producer", "sha256"})
+    model.producer = text(source["producer"], "the producer")
+    model.source_sha256 = text(source["sha256"] or "", "a digest")
+    if EXAMPLE in members:
+        model.example = _example(read_tensors(data, members[EXAMPLE], "the example"))
+    return model
+
+
+def _description(data: memoryview, member: Member) -> dict[str, Any]:
+    content = bytes(data[member.start : member.start + member.size])
+    document = parse(content, DESCRIPTION)
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise bad_json(f"{DESCRIPTION} does not say that it describes a model of tmconvert")
+    version = document.get("version")
+    if type(version) is not int or version < 1:
+        raise bad_json(f"{DESCRIPTION} does not say its version")
+    if version > VERSION:
+        writer = document.get("writer")
+        by = f" by {writer[:80]}" if isinstance(writer, str) else ""
+        raise newer(f"the file has version {version} of the format, made{by}; this tmconvert reads {VERSION}")
+    if zlib.crc32(content) != member.checksum:
+        raise bad_json(f"the content of {DESCRIPTION} is not what its checksum says")
+    return fields(document, DESCRIPTION, HEAD)
+
+
+def _vocabulary(identifier: Any) -> Vocabulary | None:
+    if identifier is None:
+        return None
+    if identifier == "megengine":
+        from ..megengine.vocabulary import VOCABULARY
+
+        return VOCABULARY
+    name = text(identifier, "the vocabulary")
+    raise newer(f"the model speaks {name[:80]!r}, which this tmconvert does not know")
+
+
+def _typed(tensors: dict[str, np.ndarray], dtypes: Any) -> dict[str, np.ndarray]:
+    """The tensors, with the element types for which safetensors has no name."""
+    if not isinstance(dtypes, dict) or not set(dtypes) <= set(tensors):
+        raise nonsense("an element type is given to a tensor that the weights do not have")
+    return tensors | {name: retyped(tensors[name], decode_dtype(value)) for name, value in dtypes.items()}
+
+
+def _example(tensors: dict[str, np.ndarray]) -> Example:
+    kinds = []
+    for kind in ("inputs", "outputs"):
+        count = sum(name.startswith(f"{kind}.") for name in tensors)
+        if not all(f"{kind}.{i}" in tensors for i in range(count)):
+            raise bad_tensors(f"the {kind} of the example are not numbered from zero")
+        kinds.append(tuple(tensors[f"{kind}.{i}"] for i in range(count)))
+    if sum(map(len, kinds)) != len(tensors):
+        raise bad_tensors("the example has tensors that are neither inputs nor outputs")
+    return Example(*kinds)
+
+
+class _Modules:
+    """Makes the modules in the order of the file, in which each comes behind those that it refers to."""
+
+    def __init__(
+        self, path: str, weights: dict[str, np.ndarray], vocabulary: Vocabulary | None, file_size: int
+    ) -> None:
+        self.path = path
+        self.vocabulary = vocabulary
+        self.made: list[TracedModule] = []
+        self.depths: dict[int, int] = {}
+        self.values = ValueDecoder(weights, self.made, file_size)
+
+    def add(self, value: Any) -> None:
+        said = fields(value, "a module", MODULE)
+        module = TracedModule(
+            text(said["name"], "the name of a module", MAX_PATH),
+            text(said["class"], "a class"),
+            vocabulary=self.vocabulary,
+        )
+        module.source_file = self.path
+        for kind in ("children", "tensors", "attributes"):
+            if not isinstance(said[kind], dict):
+                raise nonsense(f"the {kind} of a module are no object")
+            for name in said[kind]:
+                text(name, "the name of an attribute")
+        module.children = {name: self.values.module(item) for name, item in said["children"].items()}
+        module.tensors = {name: self.values.tensor(item) for name, item in said["tensors"].items()}
+        module.attributes = {name: self.values.decode(item) for name, item in said["attributes"].items()}
+        depth = 1 + max((self.depths[id(child)] for child in module.children.values()), default=-1)
+        if depth > MAX_DEPTH:
+            raise over_limit(f"modules are nested more than {MAX_DEPTH} deep")
+        self.depths[id(module)] = depth
+        for item in listed(said["graphs"], "the list of graphs"):
+            described = fields(item, "a graph", GRAPH)
+            structure = text(described["structure"], "the structure of a call", MAX_STRUCTURE)
+            if structure in module.graphs:
+                raise nonsense("a module has two graphs for one structure of calls")
+            graph = module.graphs[structure] = GraphDecoder(self.path, self.values).graph(described)
+            assign_owners(graph, module)
+        self.made.append(module)
