@@ -10,8 +10,11 @@ import numpy as np
 from ..errors import Refusal
 from ..ir.types import TensorType
 from ..source import Source
-from .element_types import onnx_refusal, tflite_refusal
+from ..symbolics.ops.to import ONNX_TYPES
+from .element_types import tflite_refusal
+from .onnx_casts import cast_plan, stepping_stone
 from .target_graph import Operator, TargetGraph, Value
+from .whole_numbers import chosen
 
 
 class Builder:
@@ -135,12 +138,44 @@ class Builder:
 
 class OnnxBuilder(Builder):
     def op(self, type: str, *inputs: Value | None, **options: Any) -> Any:
+        """As ``Builder.op``; element types that the operator does not take are cast, there and back.
+
+        The types of the outputs follow from the operator's schema, where it says them.
+        """
         assert isinstance(self.graph.version, int)
-        if inputs and inputs[0] is not None:
-            refusal = onnx_refusal(type, inputs[0].dtype, self.graph.version)
-            if refusal:
-                self.refuse(*refusal)
-        return super().op(type, *inputs, **options)
+        dtypes = tuple(None if value is None else value.dtype.name for value in inputs)
+        try:
+            plan = cast_plan(type, dtypes, self.graph.version)
+        except Refusal:
+            by_int64 = chosen(self, type, inputs, options)
+            if by_int64 is None:
+                raise
+            return by_int64()
+        if plan is None:
+            return super().op(type, *inputs, **options)
+        cast = [
+            value if value is None or dtype is None else self.cast(value, dtype)
+            for value, dtype in zip(inputs, plan.inputs, strict=True)
+        ]
+        made = super().op(type, *cast, **options)
+        values = made if isinstance(made, list) else [made]
+        for i, value in enumerate(values):
+            output = plan.output(i)
+            if output is not None:
+                value.dtype = np.dtype(output.computed)
+                values[i] = self.cast(value, output.wanted)
+        return values if isinstance(made, list) else values[0]
+
+    def cast(self, value: Value, dtype: str) -> Value:
+        """``value`` as ``dtype``, which holds all that it can be."""
+        if value.dtype.name == dtype:
+            return value
+        if value.data is not None:
+            return self.const(value.data.astype(dtype), name=self.free_name(f"{value.name}_{dtype}"))
+        between = stepping_stone(value.dtype.name, dtype)
+        if between is not None:
+            value = self.cast(value, between)
+        return super().op("Cast", value, to=ONNX_TYPES[dtype], dtype=dtype, shape=value.shape)
 
     def identity(self, value: Value) -> Value:
         return self.op("Identity", value)

@@ -1,30 +1,14 @@
-"""The element types that operators of a target take, where that is fewer than tmconvert has.
+"""The element types that TFLite's operators take, where that is fewer than tmconvert has.
 
-Operators that are not listed take all. For TFLite the types are those of LiteRT's own kernels on
-tensors without quantization: XNNPACK has float16 too, but not every runtime has XNNPACK.
+Operators that are not listed take all. The types are those of LiteRT's own kernels on tensors without
+quantization: XNNPACK has float16 too, but not every runtime has XNNPACK. ONNX's are in ``onnx_types.py``.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-_FLOATS = ("float16", "float32", "float64")
 _SIGNED = ("int8", "int16", "int32", "int64")
-_WIDE = (*_FLOATS, "int32", "int64")
-_ALL = (*_FLOATS, *_SIGNED, "uint8")
-
-# Operator: (opset, types) in ascending order. Source: ONNX's Changelog.md.
-_ONNX: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
-    **dict.fromkeys(("Add", "Sub", "Mul", "Div"), ((7, _WIDE), (14, _ALL))),
-    **dict.fromkeys(("Max", "Min"), ((1, _FLOATS), (12, _ALL))),
-    "Clip": ((1, _FLOATS), (12, _ALL)),
-    **dict.fromkeys(("ReduceMax", "ReduceMin"), ((1, _WIDE), (12, (*_WIDE, "int8", "uint8")))),
-    "Neg": ((6, (*_FLOATS, *_SIGNED)),),
-    "Pad": ((2, _FLOATS), (11, _ALL)),
-    "ReduceSum": ((1, _WIDE),),
-    "Relu": ((1, _FLOATS), (14, (*_FLOATS, *_SIGNED))),
-}
-
 # Measured with LiteRT 2.3, one operator a model.
 _FLOAT32 = (
     *("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"),
@@ -49,21 +33,6 @@ _TFLITE: dict[str, tuple[str, ...]] = {
     "SUM": ("float32", "int32", "int64"),
     "SUB": ("float32", "int32", "int64"),
 }
-
-
-def onnx_refusal(operator: str, dtype: np.dtype, opset: int) -> tuple[str, str] | None:
-    """(reason, help) why ONNX's operator does not take ``dtype`` at ``opset``; None when it does."""
-    forms = _ONNX.get(operator, ())
-    known = [types for since, types in forms if since <= opset]
-    if not known or dtype.name in known[-1]:
-        return None
-    later = [since for since, types in forms if dtype.name in types]
-    if not later:
-        return f"ONNX's {operator} does not take {dtype.name}", ""
-    return (
-        f"ONNX's {operator} does not take {dtype.name} at opset {opset}",
-        f"use --opset {later[0]} or later",
-    )
 
 
 def tflite_refusal(operator: str, dtype: np.dtype) -> tuple[str, str] | None:

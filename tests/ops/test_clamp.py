@@ -90,7 +90,14 @@ def test_integers(dtype: str) -> None:
         )
 
 
-def test_refuses_integers_below_opset_12() -> None:
+@pytest.mark.parametrize(("low", "high"), [(-3, 2**31 - 2), (None, 7), (5, None), (9, -9)])
+def test_int32_is_exact_before_onnx_clips_it(low: int | None, high: int | None) -> None:
+    x = np.array([2**31 - 1, -(2**31), 2**24 + 1, 6, 0], np.int32)
+    bounds = {"min": low, "max": high}
+    assert_op_matches("aten::clamp", [x], bounds, targets=["onnx"], opsets=[7, 10, 11], tolerance=0)
+
+
+def test_refuses_int64_below_opset_12() -> None:
     reason = refusal("onnx", "aten::clamp", [np.arange(6)], {"min": 1}, version=11)
     assert reason == "ONNX's Clip does not take int64 at opset 11"
 

@@ -112,8 +112,8 @@ def test_refusals() -> None:
     assert refusal("caffe", "aten::pad", [x], {"pad": [-1, -1, 0, 0, 0, 0, 0, 0]}) == (
         "a Caffe blob cannot be empty"
     )
-    reason = refusal("onnx", "aten::pad", [np.ones(3, np.int32)], {"pad": [1, 1]}, version=10)
-    assert reason == "ONNX's Pad does not take int32 at opset 10"
+    reason = refusal("onnx", "aten::pad", [np.ones(3, np.int64)], {"pad": [1, 1]}, version=10)
+    assert reason == "ONNX's Pad does not take int64 at opset 10"
 
 
 def test_caffe_pads_height_and_width_with_one_convolution() -> None:
