@@ -208,6 +208,12 @@ _GRAPH = {
         'after=("fold_constants",), in a pipeline that folds later',
         "Reorder the pipeline. In a pipeline of tmconvert: " + _REPORT,
     ),
+    "TM3008": Explanation(
+        "a node of a graph stands for a module that is not there",
+        "An attribute is taken of a module that does not have it, or is used as a module and is none.",
+        'getattr(self, "conv"), where the module has no child conv',
+        "In code of your own: add the child first. Otherwise: " + _REPORT,
+    ),
     "TM3011": Explanation(
         "a pass left a value that is used before it is defined",
         "Found by the verifier, which runs after each pass; the message names the pass.",

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import LoadError
+from ..errors import GraphError
 from .expr import Constant, Expr, GetAttr
 from .graph import InternalGraph
 from .node import ModuleNode
 from .traced_module import TracedModule
 
-NONSENSE = "TM1007"
+NO_MODULE = "TM3008"
 _UNKNOWN = object()
 
 
 def assign_owners(graph: InternalGraph, module: TracedModule) -> None:
     """Sets ``owner`` of the module nodes in a graph of ``module``, whose children and tensors are there.
 
-    Raises LoadError TM1007 where an attribute is taken that does not exist or is no module.
+    Raises GraphError TM3008 where an attribute is taken that does not exist or is no module.
     """
     self_node = graph.inputs[0] if graph.inputs else None
     if not isinstance(self_node, ModuleNode):
-        raise LoadError(NONSENSE, "the first input of a graph is not its module")
+        raise GraphError(NO_MODULE, "the first input of a graph is not its module")
     self_node.owner = module
     for expr in graph.exprs():
         for node in expr.outputs:
@@ -41,7 +41,7 @@ def _owner(expr: Expr) -> TracedModule | None:
         if value is _UNKNOWN:
             return None
     if not isinstance(value, TracedModule):
-        raise LoadError(NONSENSE, f"{expr.outputs[0]} is used as a module and is none")
+        raise GraphError(NO_MODULE, f"{expr.outputs[0]} is used as a module and is none")
     return value
 
 
@@ -53,4 +53,4 @@ def _attribute(expr: GetAttr) -> Any:
         return holder.get(expr.name)
     except KeyError as error:
         message = f"{expr.outputs[0]} is the attribute {expr.name!r}, which does not exist"
-        raise LoadError(NONSENSE, message) from error
+        raise GraphError(NO_MODULE, message) from error

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ...container_format import MAX_RANK
-from ...errors import GraphError
 from ...ir import (
     CallFunction,
     CallMethod,
@@ -62,16 +61,13 @@ class GraphDecoder:
         self.described: list[Any] = []
 
     def graph(self, value: dict[str, Any]) -> InternalGraph:
-        """The graph. Raises LoadError TM1015."""
+        """The graph. Raises LoadError TM1015, GraphError."""
         graph = InternalGraph(text(value["name"], "the name of a graph"))
         self.described = listed(value["nodes"], "the list of nodes")
-        try:
-            for item in listed(value["inputs"], "the list of inputs"):
-                self._input(graph, item)
-            for item in listed(value["exprs"], "the list of expressions"):
-                graph.insert(self._expr(item))
-        except GraphError as error:
-            raise nonsense(error.message) from error
+        for item in listed(value["inputs"], "the list of inputs"):
+            self._input(graph, item)
+        for item in listed(value["exprs"], "the list of expressions"):
+            graph.insert(self._expr(item))
         if len(self.nodes) != len(self.described):
             raise nonsense("a graph has nodes that nothing makes")
         graph.set_result(self._tree(value["result"]))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...container_format import DESCRIPTION, EXAMPLE, FORMAT, MAX_DEPTH, VERSION, WEIGHTS
-from ...errors import LoadError
+from ...errors import GraphError, LoadError
 from ...ir import TracedModule
 from ...ir.ownership import assign_owners
 from ...ir.traced_module import Example, Vocabulary
@@ -38,11 +38,17 @@ def load_container(path: str) -> TracedModule:
     except LoadError as error:
         if error.source is not None:
             raise
-        raise LoadError(error.code, error.message, source=Source(path), notes=error.notes) from error
+        raise _blamed(error, path) from error
+    except GraphError as error:
+        raise _blamed(nonsense(error.message), path) from error
     # The content is untrusted: whatever slips through the checks below is the file's fault.
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         damage = nonsense(f"the description is damaged ({type(error).__name__}: {error})")
-        raise LoadError(damage.code, damage.message, source=Source(path), notes=damage.notes) from error
+        raise _blamed(damage, path) from error
+
+
+def _blamed(error: LoadError, path: str) -> LoadError:
+    return LoadError(error.code, error.message, source=Source(path), notes=error.notes)
 
 
 def _read(data: memoryview, path: str) -> TracedModule:

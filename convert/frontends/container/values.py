@@ -193,7 +193,10 @@ def _scalar(content: Any, inner: Inner) -> Any:
     number = inner(value)
     if not isinstance(number, (bool, int, float, complex)):
         raise nonsense("a scalar is no number")
-    return np.array(number).astype(decode_dtype(dtype))[()]
+    made = np.array(number).astype(decode_dtype(dtype))[()]
+    if made.item() != number and number == number:
+        raise nonsense("a scalar is out of range")
+    return made
 
 
 DECODERS: dict[str, Callable[[Any, Inner], Any]] = {
