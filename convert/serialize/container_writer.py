@@ -118,12 +118,14 @@ class _ModuleEncoder:
 
     def document(self) -> dict[str, Any]:
         module = self.root
+        if module.vocabulary is None:
+            raise cannot_hold(module.name, "has calls that no vocabulary knows")
         self.number(module)
         return {
             "format": FORMAT,
             "version": VERSION,
             "writer": f"tmconvert {__version__}",
-            "vocabulary": None if module.vocabulary is None else module.vocabulary.identifier,
+            "vocabulary": module.vocabulary.identifier,
             "source": {"producer": module.producer, "sha256": _source_sha256(module)},
             "dtypes": self.weights.dtypes,
             "modules": self.modules,

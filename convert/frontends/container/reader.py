@@ -86,9 +86,7 @@ def _description(data: memoryview, member: Member) -> dict[str, Any]:
     return fields(document, DESCRIPTION, HEAD)
 
 
-def _vocabulary(identifier: Any) -> Vocabulary | None:
-    if identifier is None:
-        return None
+def _vocabulary(identifier: Any) -> Vocabulary:
     if identifier == "megengine":
         from ..megengine.vocabulary import VOCABULARY
 
@@ -120,7 +118,7 @@ class _Modules:
     """Makes the modules in the order of the file, in which each comes behind those that it refers to."""
 
     def __init__(
-        self, path: str, weights: dict[str, np.ndarray], vocabulary: Vocabulary | None, file_size: int
+        self, path: str, weights: dict[str, np.ndarray], vocabulary: Vocabulary, file_size: int
     ) -> None:
         self.path = path
         self.vocabulary = vocabulary

@@ -258,6 +258,7 @@ DOCUMENTS: list[tuple[str, Callable[[Any], Any], str]] = [
     ("version text", at("version", value="1"), "TM1013"),
     ("version 2", at("version", value=2), "TM1012"),
     ("another vocabulary", at("vocabulary", value="jax"), "TM1012"),
+    ("no vocabulary", at("vocabulary", value=None), "TM1015"),
     ("vocabulary 7", at("vocabulary", value=7), "TM1015"),
     ("an entry too many", at("more", value=1), "TM1015"),
     ("no source", without("source"), "TM1015"),
