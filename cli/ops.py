@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..targets import OLDEST_OPSET, TARGETS
+from ..targets import TARGETS, TITLES
 from .conversion import version_of, version_text
 from .options import json_option, opset_option
-from .rendering import is_terminal, write_json, write_message, write_table
+from .rendering import is_terminal, write, write_json, write_message, write_table
 from .wording import counted
 
 if TYPE_CHECKING:
-    from ..api import OpSupport
+    from ..support import OpSupport
+
+Row = Sequence["OpSupport"]
+
+_MARKDOWN_HEAD = """\
+# Ops
+
+The ops to which tmconvert brings every model, and how each target has them: *native*, by an operator of
+the target or a few; *decomposed*, by way of other ops; from which opset or runtime on, if not from the
+first that tmconvert writes (opset 7). Each entry is proved by a generated test (`tests/test_catalogue.py`):
+converted, checked and run at every opset where its rule changes, and refused where this page says no.
+ONNX takes every element type of the second column, by casts where an operator does not.
+
+Made by `tmconvert ops --markdown > docs/ops.md`; do not edit.
+"""
 
 
 @click.command("ops")
@@ -22,50 +37,102 @@ if TYPE_CHECKING:
 @opset_option
 @click.option("--search", metavar="TEXT", default="", help="Only ops whose name has TEXT in it.")
 @json_option
-def command(target: str | None, opset: int | None, search: str, as_json: bool) -> None:
+@click.option("--markdown", is_flag=True, help="Print the page of the documentation.")
+def command(target: str | None, opset: int | None, search: str, as_json: bool, markdown: bool) -> None:
     """List the ops that each target supports, and how.
 
-    "since 11" means by an operator or a few, from that version of the target on; "native" in every
-    version; "decomposed" by way of other ops. Where a target lacks an op, the reason stands there.
+    "native" means by an operator or a few, "decomposed" by way of other ops, "from 9" not yet at this
+    version. With --target the table shows all versions, element types, ranks and the reasons.
     """
+    if as_json and markdown:
+        raise click.UsageError("--json and --markdown exclude each other")
     targets = TARGETS if target is None else (target,)
     versions = {name: version_of(name, opset if name == "onnx" or target else None) for name in targets}
-    from .. import api
-
-    support = {name: api.supported_ops(name, opset if name == "onnx" else None) for name in targets}
-    rows = [row for row in zip(*support.values(), strict=True) if search.lower() in row[0].op.lower()]
+    rows = [row for row in _rows(targets, opset) if search.lower() in row[0].op.lower()]
     if as_json:
         write_json({"targets": versions, "ops": [_document(row) for row in rows]})
-        return
-    if not rows:
+    elif markdown:
+        write(*_page(targets, rows))
+    elif not rows:
         write_message(f"no op has {search!r} in its name")
-        return
-    header = ["op", *(version_text(name, version) for name, version in versions.items())]
-    write_table(header, [[row[0].op, *map(_cell, row)] for row in rows], style=_style)
+    else:
+        _table(versions, rows, all_versions=opset is None)
+
+
+def _rows(targets: Sequence[str], opset: int | None) -> list[Row]:
+    from .. import api
+
+    support = [api.supported_ops(name, opset if name == "onnx" else None) for name in targets]
+    return list(zip(*support, strict=True))
+
+
+def _table(versions: dict[str, Any], rows: list[Row], *, all_versions: bool) -> None:
+    if len(versions) > 1:
+        header = ["op", *(version_text(name, version) for name, version in versions.items())]
+        cells = [[row[0].op, *map(_short, row)] for row in rows]
+    else:
+        ((target, version),) = versions.items()
+        header = ["op", "element types", TITLES[target] if all_versions else version_text(target, version)]
+        cell = _all_versions if all_versions else _at_version
+        cells = [[each.op, each.limits, cell(each)] for (each,) in rows]
+    write_table(header, cells, style=_style)
     if is_terminal(sys.stdout):
         write_message(counted(len(rows), "op"))
 
 
-def _document(row: tuple[OpSupport, ...]) -> dict[str, object]:
+def _document(row: Row) -> dict[str, object]:
     cells = {
-        each.target: {"support": each.support, "since": each.since, "reason": each.reason or None}
+        each.target: {
+            "support": each.support,
+            "since": each.since,
+            "reason": each.reason or None,
+            "versions": [{"since": since, "support": how} for since, how in each.versions],
+        }
         for each in row
     }
-    return {"op": row[0].op, **cells}
+    return {"op": row[0].op, "signature": row[0].signature, "arguments": row[0].arguments, **cells}
 
 
-def _cell(each: OpSupport) -> str:
-    if each.support == "native":
-        return f"since {'2.' if each.target == 'tflite' else ''}{each.since}" if _later(each) else "native"
-    return "decomposed" if each.support == "decomposed" else f"no: {each.reason}"
+def _page(targets: Sequence[str], rows: list[Row]) -> Iterator[str]:
+    yield _MARKDOWN_HEAD
+    yield f"| op | element types | {' | '.join(TITLES[target] for target in targets)} |"
+    yield "|---" * (2 + len(targets)) + "|"
+    for row in rows:
+        cells = [f"`{row[0].signature}`", row[0].limits, *map(_all_versions, row)]
+        yield f"| {' | '.join(cells)} |".replace("\n", " ")
 
 
-def _later(each: OpSupport) -> bool:
-    """Whether the target lacks the op in one of the versions that we write."""
-    return (each.since or 0) > (OLDEST_OPSET if each.target == "onnx" else 0)
+def _short(each: OpSupport) -> str:
+    if each.support == "no" and each.since is not None:
+        return f"from {_version(each, each.since)}"
+    return each.support
+
+
+def _at_version(each: OpSupport) -> str:
+    return f"no: {each.reason}" if each.support == "no" else each.support
+
+
+def _all_versions(each: OpSupport) -> str:
+    """``native``, ``decomposed 7 to 16, native from 17``, ``no: reason``."""
+    if not each.versions:
+        return f"no: {each.reason}"
+    ends = [*(since for since, _ in each.versions[1:]), None]
+    parts = []
+    for (since, how), end in zip(each.versions, ends, strict=True):
+        if end is not None:
+            parts.append(f"{how} {_version(each, since)} to {_version(each, end - 1)}")
+        elif len(each.versions) > 1 or each.starts_later:
+            parts.append(f"{how} from {_version(each, since)}")
+        else:
+            parts.append(how)
+    return ", ".join(parts)
+
+
+def _version(each: OpSupport, version: int) -> str:
+    return f"2.{version}" if each.target == "tflite" else str(version)
 
 
 def _style(cell: str) -> str:
-    if cell.startswith("no: "):
+    if cell.startswith(("no", "from ")):
         return "red"
-    return "yellow" if cell == "decomposed" else ""
+    return "yellow" if cell.startswith("decomposed") else ""

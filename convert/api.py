@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from .frontends.detect import load_model
 from .ir import TracedModule
 from .lower.unsupported import UnsupportedGroup, grouped
 from .passes.manager import PassOptions
+from .support import OpSupport, op_support
 from .symbolics.registry import catalogue
 from .targets import DEFAULT_OPSET, Goal, goal_version
 from .verification.files import verify_file
@@ -163,34 +163,10 @@ def verify(
     return verify_file(_loaded(model), Path(path), inputs, catalogue())
 
 
-@dataclass(frozen=True)
-class OpSupport:
-    """How one target has one op: "native", "decomposed", or "no" with the reason.
-
-    ``since`` is the first version of the target with a symbolic, whatever version was asked for.
-    """
-
-    op: str
-    target: str
-    support: str
-    since: int | None = None
-    reason: str = ""
-
-
 def supported_ops(target: str, version: int | str | None = None) -> list[OpSupport]:
     """Every op of the catalogue, and how ``target`` says it at ``version`` (the default one if None)."""
     number = goal_version(target, version)
-    return [_support(op, target, number) for op in catalogue().values()]
-
-
-def _support(op: Any, target: str, version: int) -> OpSupport:
-    lowest = op.lowest_version(target)
-    if op.lookup(target, version) is not None:
-        return OpSupport(op.name, target, "native", lowest)
-    if op.decomposition is not None:
-        return OpSupport(op.name, target, "decomposed")
-    reason = op.reasons.get(target) or f"needs version {lowest} or later"
-    return OpSupport(op.name, target, "no", lowest, reason)
+    return [op_support(op, target, number) for op in catalogue().values()]
 
 
 def _loaded(model: Model) -> TracedModule:

@@ -96,7 +96,7 @@ def _without_symbolic(normalized: Normalized, goal: Goal, catalogue: Mapping[str
     found = []
     for expr in normalized.graph.exprs():
         op = catalogue.get(expr.function) if isinstance(expr, CallFunction) else None
-        if op is None or op.lookup(goal.target, goal.version) or op.decomposition:
+        if op is None or op.lookup(goal.target, goal.version) or op.is_decomposed(goal.target, goal.version):
             continue
         reason = op.reasons.get(goal.target, f"no {goal.target} symbolic for {op.name}")
         found.append(Unsupported(expr, reason))

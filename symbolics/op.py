@@ -30,11 +30,12 @@ class SchemaError(InternalError):
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor argument; None is passed for an optional one that is left out."""
+    """A tensor argument; None is passed for an optional one that is left out. ``ranks`` None: any."""
 
     name: str
     dtypes: tuple[str, ...] = NUMBERS
     optional: bool = False
+    ranks: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Tensors:
 
     name: str
     dtypes: tuple[str, ...] = NUMBERS
+    ranks: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,10 @@ class Attribute:
     name: str
     convert: Callable[[Any], Any]
     default: Any = _REQUIRED
+
+    @property
+    def is_required(self) -> bool:
+        return self.default is _REQUIRED
 
 
 def integer(name: str, default: Any = _REQUIRED) -> Attribute:
@@ -128,6 +134,7 @@ class Op:
     layout: LayoutRule | Callable[..., LayoutRule] = SOURCE
     kernel: Callable[..., Any] | None = None
     decomposition: Callable[..., Any] | None = None
+    decomposed_from: dict[str, int] = field(default_factory=dict)
     symbolics: dict[str, dict[int, Symbolic]] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
 
@@ -138,10 +145,17 @@ class Op:
         self.kernel = function
         return function
 
-    def decompose(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Declares how other ops say this one: ``function(g, **arguments)``, ``g`` an Emitter."""
-        self.decomposition = function
-        return function
+    def decompose(self, function: Callable[..., Any] | None = None, **since: int) -> Callable[..., Any]:
+        """Declares how other ops say this one: ``function(g, **arguments)``, ``g`` an Emitter.
+
+        ``@op.decompose(onnx=9)``: some of these ops begin at opset 9.
+        """
+
+        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            self.decomposition, self.decomposed_from = function, since
+            return function
+
+        return register if function is None else register(function)
 
     def onnx(self, since: int) -> Callable[[Symbolic], Symbolic]:
         return self.symbolic("onnx", since)
@@ -232,6 +246,9 @@ class Op:
                     raise SchemaError(
                         self.name, f"{argument.name} is {type_}, not of {', '.join(argument.dtypes)}"
                     )
+                if type_ is not None and argument.ranks is not None and type_.rank not in argument.ranks:
+                    ranks = " or ".join(map(str, argument.ranks))
+                    raise SchemaError(self.name, f"{argument.name} {type_} must have rank {ranks}")
         try:
             result = self.result(**self.by_name(types, attributes))
         except (TypeError, ValueError, IndexError, ZeroDivisionError) as error:
@@ -262,3 +279,14 @@ class Op:
     def lowest_version(self, target: str) -> int | None:
         """The first version of ``target`` with a symbolic."""
         return min(self.symbolics.get(target, {}), default=None)
+
+    def decomposed_since(self, target: str) -> int | None:
+        """The first version of ``target`` that can be reached by the decomposition."""
+        if self.decomposition is None or target in self.reasons:
+            return None
+        return self.decomposed_from.get(target, 0)
+
+    def is_decomposed(self, target: str, version: int) -> bool:
+        """Whether ``target`` at ``version`` gets this op by its decomposition."""
+        since = self.decomposed_since(target)
+        return since is not None and since <= version and self.lookup(target, version) is None

@@ -78,9 +78,7 @@ def pooled(
     dilation: list[int],
     ceil_mode: bool,
 ) -> TensorType:
-    """The type of pooling over H and W. Raises ValueError where a window could lie in the padding."""
-    if x.rank != 4:
-        raise ValueError(f"x {x} must have rank 4")
+    """The type of pooling over the last two axes. Raises ValueError: a window could lie in the padding."""
     spatial = []
     for i in (0, 1):
         reach = dilation[i] * (kernel_size[i] - 1) + 1

@@ -178,7 +178,8 @@ def _missing(op: Op, target: str, version: int) -> tuple[str, str]:
     name = TITLES[target]
     if target in op.reasons:
         return f"{name} cannot express {op.name}: {op.reasons[target]}", ""
-    lowest = op.lowest_version(target)
+    starts = (op.lowest_version(target), op.decomposed_since(target))
+    lowest = min((since for since in starts if since is not None), default=None)
     if lowest is None:
         return f"no {name} symbolic for {op.name}", f"`tmconvert ops --target {target}` lists what there is"
     return f"no {name} symbolic for {op.name} at opset {version}", f"use --opset {lowest} or later"

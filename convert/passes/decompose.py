@@ -38,9 +38,7 @@ class Decompose:
         if not isinstance(expr, CallFunction):
             return False
         op = self.catalogue.get(expr.function)
-        return (
-            op is not None and op.decomposition is not None and op.lookup(self.target, self.version) is None
-        )
+        return op is not None and op.is_decomposed(self.target, self.version)
 
     def _replace(self, graph: InternalGraph, call: CallFunction) -> None:
         op = self.catalogue[call.function]

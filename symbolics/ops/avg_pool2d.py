@@ -41,7 +41,7 @@ def _result(
 avg_pool2d = Op(
     "aten::avg_pool2d",
     args=[
-        Tensor("x", FLOATS),
+        Tensor("x", FLOATS, ranks=(4,)),
         integers("kernel_size", length=2),
         integers("stride", length=2),
         integers("padding", [0, 0], length=2),

@@ -25,8 +25,6 @@ def _result(
     dilation: list[int],
     groups: int,
 ) -> TensorType:
-    if x.rank != 4 or weight.rank != 4:
-        raise ValueError(f"x {x} and weight {weight} must have rank 4")
     channels, out_channels = x.shape[1], weight.shape[0]
     if weight.shape[1] * groups != channels or out_channels % groups:
         raise ValueError(f"weight {weight} does not fit {channels} channels in {groups} groups")
@@ -45,8 +43,8 @@ def _result(
 conv2d = Op(
     "aten::conv2d",
     args=[
-        Tensor("x", FLOATS),
-        Tensor("weight", FLOATS),
+        Tensor("x", FLOATS, ranks=(4,)),
+        Tensor("weight", FLOATS, ranks=(4,)),
         Tensor("bias", FLOATS, optional=True),
         integers("stride", [1, 1], length=2),
         integers("padding", [0, 0], length=2),

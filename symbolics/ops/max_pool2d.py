@@ -17,7 +17,7 @@ Array = np.ndarray
 max_pool2d = Op(
     "aten::max_pool2d",
     args=[
-        Tensor("x", FLOATS),
+        Tensor("x", FLOATS, ranks=(4,)),
         integers("kernel_size", length=2),
         integers("stride", length=2),
         integers("padding", [0, 0], length=2),

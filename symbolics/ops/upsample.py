@@ -19,8 +19,8 @@ Array = np.ndarray
 
 
 def _result(x: TensorType, output_size: list[int], align_corners: bool = False) -> TensorType:
-    if x.rank != 4 or min(x.shape[2:]) < 1:
-        raise ValueError(f"x {x} must have rank 4, with an image in the last two axes")
+    if min(x.shape[2:]) < 1:
+        raise ValueError(f"x {x} must have an image in the last two axes")
     if min(output_size) < 1:
         raise ValueError(f"{output_size} is no size of an image")
     return TensorType(x.dtype, (*x.shape[:2], *output_size))
@@ -28,13 +28,17 @@ def _result(x: TensorType, output_size: list[int], align_corners: bool = False) 
 
 upsample_nearest2d = Op(
     "aten::upsample_nearest2d",
-    args=[Tensor("x", FLOATS), integers("output_size", length=2)],
+    args=[Tensor("x", FLOATS, ranks=(4,)), integers("output_size", length=2)],
     result=_result,
     layout=NHWC,
 )
 upsample_bilinear2d = Op(
     "aten::upsample_bilinear2d",
-    args=[Tensor("x", FLOATS), integers("output_size", length=2), boolean("align_corners", False)],
+    args=[
+        Tensor("x", FLOATS, ranks=(4,)),
+        integers("output_size", length=2),
+        boolean("align_corners", False),
+    ],
     result=_result,
     layout=NHWC,
 )

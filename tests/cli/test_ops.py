@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.cli.runner import run
@@ -27,16 +29,38 @@ def test_every_op_has_a_row() -> None:
 
 def test_native_since_decomposed_and_reason() -> None:
     onnx = rows("--target", "onnx", "--opset", "7")
-    assert onnx["aten::conv2d"].split()[1:] == ["native"]
-    assert onnx["aten::batch_norm"].split()[1:] == ["native"]
+    assert onnx["aten::conv2d"].split()[1:] == ["floats;", "rank", "4", "native"]
+    assert onnx["aten::batch_norm"].split()[1:] == ["floats", "native"]
     caffe = rows("--target", "caffe")
-    assert caffe["aten::batch_norm"].split()[1:] == ["decomposed"]
+    assert caffe["aten::batch_norm"].split()[1:] == ["floats", "decomposed"]
     assert "no: BVLC Caffe has no layer for it" in caffe["aten::floor"]
-    missing = [each for each in api.supported_ops("onnx", 7) if each.support == "no" and each.since]
-    for each in missing:
-        assert onnx[each.op].endswith(f"no: {each.reason}")
-        newest = rows("--target", "onnx")[each.op]
-        assert newest.endswith(f"since {each.since}") or "no: " in newest
+
+
+@pytest.mark.parametrize("target", ["onnx", "tflite", "caffe"])
+def test_every_version_is_shown(target: str) -> None:
+    table = rows("--target", target)
+    for each in api.supported_ops(target):
+        assert table[each.op].endswith(f"no: {each.reason}") == (not each.versions)
+        for since, support in each.versions:
+            assert support in table[each.op]
+            assert (since <= 7) or str(since) in table[each.op]
+
+
+def test_one_opset() -> None:
+    for each in api.supported_ops("onnx", 7):
+        line = rows("--target", "onnx", "--opset", "7", "--search", each.op)[each.op]
+        assert line.endswith(each.support if each.support != "no" else f"no: {each.reason}")
+
+
+def test_80_columns() -> None:
+    """Where no reason has to be told."""
+    assert max(map(len, rows().values())) <= 80
+
+
+def test_the_page_of_the_documentation_is_current() -> None:
+    made = run("ops", "--markdown").stdout
+    page = Path(__file__).parent.parent.parent / "docs/ops.md"
+    assert made == page.read_text(encoding="utf-8"), "run: tmconvert ops --markdown > docs/ops.md"
 
 
 def test_search() -> None:
@@ -51,10 +75,26 @@ def test_json() -> None:
     document = run("ops", "--json").json
     assert document["targets"] == {"onnx": DEFAULT_OPSET, "tflite": "2.18", "caffe": "bvlc"}
     (conv,) = [row for row in document["ops"] if row["op"] == "aten::conv2d"]
-    assert conv["caffe"] == {"support": "native", "since": 0, "reason": None}
+    assert conv["caffe"] == {
+        "support": "native",
+        "since": 0,
+        "reason": None,
+        "versions": [{"since": 0, "support": "native"}],
+    }
+    assert conv["signature"].startswith("aten::conv2d(x, weight, bias=None, stride=[1, 1]")
+    x, weight, bias, stride, *_ = conv["arguments"]
+    assert x == {
+        "name": "x",
+        "kind": "tensor",
+        "required": True,
+        "dtypes": ["float32", "float16", "float64"],
+        "ranks": [4],
+    }
+    assert (weight["required"], bias["required"]) == (True, False)
+    assert stride == {"name": "stride", "kind": "attribute", "required": False, "default": [1, 1]}
     only = run("ops", "--target", "onnx", "--opset", "9", "--json").json
     assert only["targets"] == {"onnx": 9}
-    assert set(only["ops"][0]) == {"op", "onnx"}
+    assert set(only["ops"][0]) == {"op", "signature", "arguments", "onnx"}
 
 
 @pytest.mark.parametrize(
@@ -69,3 +109,9 @@ def test_wrong_usage(args: list[str], said: str) -> None:
     outcome = run("ops", *args)
     assert (outcome.status, outcome.stdout) == (2, "")
     assert outcome.stderr.startswith(said)
+
+
+def test_one_form_at_a_time() -> None:
+    outcome = run("ops", "--json", "--markdown")
+    assert outcome.status == 2
+    assert outcome.stderr.startswith("error[TM6010]: --json and --markdown exclude each other")

@@ -45,6 +45,7 @@ from tmconvert.passes.decompose import Decompose
 from tmconvert.serialize.caffe_writer import write_caffe
 from tmconvert.serialize.onnx_writer import check_onnx, write_onnx
 from tmconvert.serialize.tflite_writer import write_tflite
+from tmconvert.support import op_support
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
 from tmconvert.symbolics.op import TARGETS
 from tmconvert.symbolics.registry import catalogue
@@ -267,10 +268,8 @@ def versions_of(target: str, op_name: str, opsets: Sequence[int] | None = None) 
         return list(opsets)
     changes = {since for since in op.symbolics.get("onnx", {}) if since > OLDEST_OPSET}
     versions = {OLDEST_OPSET, NEWEST_OPSET, *changes, *(since - 1 for since in changes)}
-    lowest = op.lowest_version("onnx")
-    if op.decomposition is None and lowest is not None:
-        versions = {version for version in versions if version >= lowest}
-    return sorted(versions)
+    lowest = op_support(op, target, NEWEST_OPSET).since
+    return sorted(version for version in {*versions, lowest or OLDEST_OPSET} if version >= (lowest or 0))
 
 
 def layouts_of(graph: InternalGraph) -> list[str | None]:
