@@ -10,6 +10,7 @@ holds for itself, and the whole of what is resident, in which the mapped pages o
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import subprocess
 import sys
@@ -84,7 +85,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where there is room for twice as much")
     parser.add_argument("--make", type=Path, help="only make the container there")
     options = parser.parse_args()
-    layers = max(1, round(options.gigabytes * 1e9 / LAYER_BYTES))
+    layers = math.ceil(options.gigabytes * 1e9 / LAYER_BYTES)
     if options.make:
         make(options.make, layers)
         return

@@ -101,10 +101,6 @@ def _set_of(kind: str) -> Callable[[Any, Callable[[Any], Any]], Any]:
     return lambda value, inner: {kind: sorted(map(inner, value), key=json.dumps)}
 
 
-def _bytes(value: Any, _: Any) -> Any:
-    return {"bytes": base64.b64encode(bytes(value)).decode("ascii")}
-
-
 def _record(value: Instance, inner: Callable[[Any], Any]) -> Any:
     state = {name: inner(item) for name, item in value.state.items()}
     return {"record": {"class": [value.reference.module, value.reference.name], "state": state}}
@@ -121,8 +117,7 @@ ENCODERS: dict[type, Callable[[Any, Callable[[Any], Any]], Any]] = {
     frozenset: _set_of("frozenset"),
     complex: lambda value, inner: {"complex": [inner(value.real), inner(value.imag)]},
     type(Ellipsis): lambda value, inner: {"constant": "Ellipsis"},
-    bytes: _bytes,
-    memoryview: _bytes,
+    bytes: lambda value, inner: {"bytes": base64.b64encode(value).decode("ascii")},
     GlobalRef: lambda value, inner: {"reference": [value.module, value.name]},
     Instance: _record,
 }

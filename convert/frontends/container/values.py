@@ -167,10 +167,10 @@ def _constant(content: Any, _: Inner) -> Any:
     return Ellipsis
 
 
-def _bytes(content: Any, _: Inner) -> memoryview:
+def _bytes(content: Any, _: Inner) -> bytes:
     if not isinstance(content, str):
         raise nonsense("bytes are no text")
-    return memoryview(base64.b64decode(content, validate=True))
+    return base64.b64decode(content, validate=True)
 
 
 def _reference(content: Any, _: Any = None) -> GlobalRef:

@@ -40,7 +40,7 @@ class Budget:
     def constant(self, value: Any, depth: int = 0) -> Any:
         """``value`` as a tree of bearable size.
 
-        Ellipsis stands for its class, an array for a tensor.
+        Ellipsis stands for its class, an array for a tensor, bytes for a view of the file.
         """
         self.spend(1)
         if depth > MAX_DEPTH:
@@ -56,6 +56,8 @@ class Budget:
         if isinstance(value, Tensor):
             value = value.array
         self.spend(_weight(value))
+        if isinstance(value, memoryview):
+            return bytes(value)
         return native(value) if isinstance(value, np.ndarray) else value
 
     def _record(self, value: Instance, depth: int) -> Instance:
