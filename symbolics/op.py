@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InternalError
+from ..ir.dims import Dim
+from ..ir.size_journal import retried
 from ..ir.types import TensorType
 from .layouts import SOURCE, LayoutRule
 
@@ -19,6 +21,8 @@ ANY_DTYPE = (*NUMBERS, "bool")
 TARGETS = ("onnx", "tflite", "caffe")
 
 _REQUIRED = object()
+# what type rules raise for arguments that do not fit each other
+_MISFITS = (TypeError, ValueError, IndexError, ZeroDivisionError)
 
 
 class SchemaError(InternalError):
@@ -96,7 +100,10 @@ def choice(name: str, choices: Sequence[str], default: Any = _REQUIRED) -> Attri
     return Attribute(name, convert, default)
 
 
-def _exact_int(value: Any) -> int:
+def _exact_int(value: Any) -> Any:
+    """An int, or a Dim."""
+    if isinstance(value, Dim):
+        return value
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{value!r} is not an integer")
     return int(value)
@@ -250,8 +257,9 @@ class Op:
                     ranks = " or ".join(map(str, argument.ranks))
                     raise SchemaError(self.name, f"{argument.name} {type_} must have rank {ranks}")
         try:
-            result = self.result(**self.by_name(types, attributes))
-        except (TypeError, ValueError, IndexError, ZeroDivisionError) as error:
+            arguments = self.by_name(types, attributes)
+            result = retried(lambda: self.result(**arguments), *_MISFITS)
+        except _MISFITS as error:
             raise SchemaError(self.name, str(error)) from error
         return result if isinstance(result, list) else [result]
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ..ir.dims import broadcast_shapes
 from ..ir.types import TensorType
 
 
@@ -34,7 +36,7 @@ def broadcast(*names: str, dtype: str | None = None) -> Callable[..., TensorType
         types = [arguments[name] for name in names]
         if len({type_.dtype for type_ in types}) > 1:
             raise TypeError(f"different dtypes: {', '.join(map(str, types))}")
-        shape = np.broadcast_shapes(*(type_.shape for type_ in types))
+        shape = broadcast_shapes(*(type_.shape for type_ in types))
         return TensorType(np.dtype(dtype) if dtype else types[0].dtype, shape)
 
     return rule
@@ -61,8 +63,8 @@ def window_extent(
         raise ValueError(f"a window of {dilation * (kernel - 1) + 1} is larger than {extent} + 2 x {padding}")
     if not ceil_mode:
         return reach // stride + 1
-    count = -(-reach // stride) + 1
-    return count - 1 if (count - 1) * stride >= extent + padding else count
+    # the last window starts before the end, so that at most ceil((extent + padding) / stride) count
+    return -(-(extent + min(reach - extent + stride, padding)) // stride)
 
 
 def overhang(extent: int, outputs: int, kernel: int, stride: int, padding: int, dilation: int = 1) -> int:
@@ -97,7 +99,5 @@ def pooled(
 
 def around(shape: tuple[int, ...], first: int, end: int) -> tuple[int, int, int]:
     """Numbers of elements of the axes before [first, end), of these axes, and of those behind."""
-    before, within, behind = (
-        int(np.prod(part, dtype=np.int64)) for part in (shape[:first], shape[first:end], shape[end:])
-    )
+    before, within, behind = (math.prod(part) for part in (shape[:first], shape[first:end], shape[end:]))
     return before, within, behind

@@ -14,9 +14,11 @@ import numpy as np
 
 from ..errors import GraphError
 from ..source import Source
+from .dims import example, is_symbolic
 from .expr import CallFunction, Constant, Expr
 from .graph import InternalGraph
 from .node import TensorNode
+from .size_journal import SizeJournal
 from .tree import leaves, map_leaves
 from .types import TensorType
 
@@ -26,6 +28,8 @@ FOLD_ELEMENTS = 4096
 # No machine holds a tensor of so many elements. Extents may come from a damaged file; 64 bits are
 # enough to count up to here and a little further.
 MAX_ELEMENTS = 1 << 48
+# The op that makes a tensor of sizes.
+SIZES = "tm::sizes"
 
 
 class OpDefinition(Protocol):
@@ -48,7 +52,8 @@ class Emitter(Protocol):
     def call(self, op: str, *args: Any, **attributes: Any) -> Any:
         """The op's result: one value, or a list where the op has several."""
 
-    def constant(self, value: Any, dtype: Any = None) -> Any: ...
+    def constant(self, value: Any, dtype: Any = None) -> Any:
+        """A tensor of numbers; among those of an integer type may be Dims."""
 
     def parameter(self, array: np.ndarray, name: str) -> Any:
         """A constant that is a parameter of the model, called by its path."""
@@ -57,6 +62,9 @@ class Emitter(Protocol):
 
     def known(self, value: Any) -> np.ndarray | None:
         """The array of a value that does not depend on the inputs, else None."""
+
+    def sizes(self, value: Any) -> np.ndarray | None:
+        """As ``known``, but also of values that depend on the inputs' shapes: with Dims as entries."""
 
 
 class EagerEmitter:
@@ -82,6 +90,8 @@ class EagerEmitter:
     def known(self, value: np.ndarray) -> np.ndarray:
         return value
 
+    sizes = known
+
 
 class GraphEmitter:
     """Appends (or inserts before ``before``) typed expressions to a graph.
@@ -106,6 +116,7 @@ class GraphEmitter:
         self.name = name
         self.before = before
         self._parameters: dict[int, TensorNode] = {}
+        self._sizes: dict[TensorNode, np.ndarray] = {}
 
     def call(self, op: str, *args: Any, **attributes: Any) -> Any:
         definition = self.catalogue[op]
@@ -115,10 +126,10 @@ class GraphEmitter:
         if any(isinstance(leaf, int) and abs(leaf) > MAX_ELEMENTS for leaf in leaves(bound)):
             raise GraphError("TM3004", f"{op} has an argument that no tensor is large enough for")
         for type_ in results:
-            if type_.size > MAX_ELEMENTS or any(extent < 0 for extent in type_.shape):
+            if example(type_.size) > MAX_ELEMENTS or any(example(extent) < 0 for extent in type_.shape):
                 raise GraphError("TM3004", f"{op} would give {type_}, which no machine can hold")
         # padding makes kernels allocate more than what goes in and comes out
-        if _is_small(types, results) and not any(bound.get("padding") or ()):
+        if not is_symbolic(bound) and _is_small(types, results) and not any(bound.get("padding") or ()):
             known = map_leaves(lambda leaf: None if leaf is None else self._folded(leaf), list(tensors))
             if not any(leaf is _UNKNOWN for leaf in _flat(known)):
                 name = _parameter_name(_flat(tensors))
@@ -130,10 +141,42 @@ class GraphEmitter:
         self._insert(
             CallFunction(op, tensors, bound, result=result, source=self.source, made_by=self.made_by)
         )
+        if op == SIZES or self._sizes:
+            self._note_sizes(definition, tensors, bound, nodes)
         return result
 
+    def _note_sizes(
+        self, definition: OpDefinition, tensors: Any, attributes: dict[str, Any], nodes: list[TensorNode]
+    ) -> None:
+        """Follows shape arithmetic: the kernel computes on Dims, where it can do without their numbers."""
+        if len(nodes) != 1 or nodes[0].type.dtype.kind not in "iu":
+            return
+        arrays = map_leaves(lambda leaf: None if leaf is None else self.sizes(leaf), list(tensors))
+        if definition.name == "aten::to":
+            result = arrays[0]
+        elif definition.name == SIZES:
+            result = np.array(attributes["values"], object)
+        elif not any(array is not None and array.dtype == object for array in _flat(arrays)):
+            return
+        else:
+            result = _computed(definition, arrays, attributes)
+        if result is not None and result.shape == nodes[0].shape:
+            self._sizes[nodes[0]] = result
+
     def constant(self, value: Any, dtype: Any = None) -> TensorNode:
+        if isinstance(value, np.ndarray) and value.dtype == object:
+            value = value.tolist()
+        if is_symbolic(value):
+            return self._size_tensor(np.array(value, object), dtype)
         return self._constant(_array(value, dtype), f"{self.name}_const", None)
+
+    def _size_tensor(self, sizes: np.ndarray, dtype: Any) -> TensorNode:
+        vector = self.call(SIZES, list(sizes.reshape(-1)))
+        if dtype is not None and np.dtype(dtype) != self.type(vector).dtype:
+            vector = self.call("aten::to", vector, dtype=np.dtype(dtype).name)
+        node = vector if sizes.ndim == 1 else self.call("aten::reshape", vector, list(sizes.shape))
+        assert isinstance(node, TensorNode)
+        return node
 
     def parameter(self, array: np.ndarray, name: str) -> TensorNode:
         if id(array) not in self._parameters:
@@ -158,6 +201,10 @@ class GraphEmitter:
             return value.expr.value
         return None
 
+    def sizes(self, value: Any) -> np.ndarray | None:
+        known = self.known(value)
+        return self._sizes.get(value) if known is None else known
+
     def _folded(self, leaf: Any) -> Any:
         value = self.known(leaf)
         return _UNKNOWN if value is None else value
@@ -167,6 +214,19 @@ class GraphEmitter:
 
 
 _UNKNOWN = object()
+
+
+def _computed(definition: OpDefinition, arrays: list[Any], attributes: dict[str, Any]) -> np.ndarray | None:
+    """The result for arrays with Dims; None where it is none of sizes."""
+    if any(array is None for array in _flat(arrays)):
+        return None
+    trial = SizeJournal()
+    try:
+        with trial:
+            result = definition.evaluate(arrays, attributes)
+    except (ArithmeticError, TypeError, ValueError, IndexError):
+        return None
+    return result if isinstance(result, np.ndarray) and not trial.settled else None
 
 
 def _array(value: Any, dtype: Any) -> np.ndarray:
@@ -186,4 +246,5 @@ def _flat(tree: Any) -> list[Any]:
 
 
 def _is_small(types: Any, results: list[TensorType]) -> bool:
-    return all(type_ is None or type_.size <= FOLD_ELEMENTS for type_ in [*_flat(types), *results])
+    sizes = [type_.size for type_ in [*_flat(types), *results] if type_ is not None]
+    return not is_symbolic(sizes) and all(size <= FOLD_ELEMENTS for size in sizes)

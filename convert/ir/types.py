@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -24,18 +25,18 @@ DTYPES_BY_NAME: dict[str, np.dtype] = {short: np.dtype(name) for name, short in 
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """Element type and shape of a tensor; the shape is a tuple of non-negative integers."""
+    """Element type and shape of a tensor; extents are non-negative integers, or Dims (``dims.py``)."""
 
     dtype: np.dtype
-    shape: tuple[int, ...]
+    shape: tuple[Any, ...]
 
     @property
     def rank(self) -> int:
         return len(self.shape)
 
     @property
-    def size(self) -> int:
-        """Number of elements."""
+    def size(self) -> Any:
+        """Number of elements, an int or a Dim."""
         size = 1
         for extent in self.shape:
             size *= extent

@@ -8,11 +8,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..errors import Refusal
+from ..ir.dims import Dim, broadcast_shapes, is_symbolic
 from ..ir.types import TensorType
 from ..source import Source
 from ..symbolics.ops.to import ONNX_TYPES
 from .element_types import tflite_refusal
 from .onnx_casts import cast_plan, stepping_stone
+from .size_operators import SizeOperators, plain_attributes
 from .target_graph import Operator, TargetGraph, Value
 from .whole_numbers import chosen
 
@@ -61,7 +63,7 @@ class Builder:
         else:
             extents = list(shapes)
         outputs = [
-            Value(self.free_name(f"{self.name}_{type.lower()}"), element, tuple(map(int, extent)))
+            Value(self.free_name(f"{self.name}_{type.lower()}"), element, tuple(map(_size, extent)))
             for extent in extents
         ]
         kept = {key: value for key, value in attributes.items() if value is not None}
@@ -116,6 +118,9 @@ class Builder:
         """A computed copy, for an output that would share its value with something else."""
         raise NotImplementedError
 
+    def define(self, value: Value) -> None:
+        """Called for each input and result, as soon as it has its type."""
+
     def finish(self) -> None:
         """Called once, behind the last expression."""
 
@@ -131,18 +136,28 @@ class Builder:
 
     def _broadcast(self, values: Sequence[Value]) -> tuple[int, ...]:
         try:
-            return np.broadcast_shapes(*(value.shape for value in values))
+            return broadcast_shapes(*(value.shape for value in values))
         except ValueError:
             return values[0].shape
 
 
 class OnnxBuilder(Builder):
+    def __init__(self, graph: TargetGraph) -> None:
+        super().__init__(graph)
+        self.sizes = SizeOperators(self)
+
+    def ints(self, values: Sequence[int] | int) -> Value:
+        """As any builder's; Dims among the values are computed as the file runs."""
+        return self.sizes.vector(values) if is_symbolic(values) else super().ints(values)
+
     def op(self, type: str, *inputs: Value | None, **options: Any) -> Any:
         """As ``Builder.op``; element types that the operator does not take are cast, there and back.
 
         The types of the outputs follow from the operator's schema, where it says them.
         """
         assert isinstance(self.graph.version, int)
+        inputs = tuple(self.sizes.resolved(type, inputs))
+        options = plain_attributes(type, options, self.graph.version)
         dtypes = tuple(None if value is None else value.dtype.name for value in inputs)
         try:
             plan = cast_plan(type, dtypes, self.graph.version)
@@ -179,6 +194,9 @@ class OnnxBuilder(Builder):
 
     def identity(self, value: Value) -> Value:
         return self.op("Identity", value)
+
+    def define(self, value: Value) -> None:
+        self.sizes.define(value)
 
 
 class TfliteBuilder(Builder):
@@ -246,6 +264,10 @@ class CaffeBuilder(Builder):
 
 
 BUILDERS: dict[str, type[Builder]] = {"onnx": OnnxBuilder, "tflite": TfliteBuilder, "caffe": CaffeBuilder}
+
+
+def _size(extent: Any) -> Any:
+    return extent if isinstance(extent, Dim) else int(extent)
 
 
 def _identity(array: np.ndarray) -> Any:

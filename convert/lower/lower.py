@@ -10,7 +10,9 @@ import numpy as np
 
 from ..errors import InternalError, Refusal, TmconvertError
 from ..ir import CallFunction, Constant, InternalGraph, TensorNode, TensorType
-from ..ir.tree import map_leaves
+from ..ir.dims import Dim, is_symbolic
+from ..ir.size_journal import current_journal
+from ..ir.tree import leaves, map_leaves
 from ..symbolics.layouts import NCHW_TO_NHWC, remap
 from ..symbolics.op import Op
 from ..symbolics.ops.view import stored
@@ -48,6 +50,7 @@ class _Lowerer:
             assert isinstance(node, TensorNode)
             type_ = stored_type(node)
             self.values[node] = Value(node.name, type_.dtype, type_.shape)
+            self.builder.define(self.values[node])
             self.lowering.graph.inputs.append(self.values[node])
         for expr in self.source_graph.exprs():
             if isinstance(expr, Constant):
@@ -79,11 +82,13 @@ class _Lowerer:
     def _call(self, expr: CallFunction) -> None:
         types = [stored_type(node) for node in expr.outputs if isinstance(node, TensorNode)]
         self.builder.begin(expr.outputs[0].name, expr.source, types)
+        current_journal().place = f"{expr.outputs[0].name} ({expr.function})"
         first_new = len(self.lowering.graph.operators)
         try:
             results = self._symbolic_results(expr)
         except Refusal as refusal:
             del self.lowering.graph.operators[first_new:]
+            _freeze(expr, refusal)
             self.lowering.unsupported.append(Unsupported(expr, refusal.reason, refusal.help))
             results = [
                 Value(node.name, type_.dtype, type_.shape)
@@ -94,6 +99,7 @@ class _Lowerer:
         for node, value, type_ in zip(expr.outputs, results, types, strict=True):
             assert isinstance(node, TensorNode)
             self.values[node] = self._settle(node, value, type_, first_new)
+            self.builder.define(self.values[node])
 
     def _symbolic_results(self, expr: CallFunction) -> list[Value]:
         op = self.catalogue.get(expr.function)
@@ -112,6 +118,8 @@ class _Lowerer:
         except MemoryError as error:  # extents may come from a damaged file
             raise Refusal(f"{op.name} on tensors of this size takes more memory than there is") from error
         except Exception as error:
+            if is_symbolic((arguments, [node.shape for node in (*expr.inputs, *expr.outputs)])):
+                raise Refusal(f"{op.name} cannot be said for symbolic sizes ({error})") from error
             raise InternalError(
                 "TM9004", f"{symbolic.__name__} failed: {error}", source=expr.source, excerpt=repr(expr)
             ) from error
@@ -164,6 +172,14 @@ class _Lowerer:
                 self.builder.rename(value, name)
             taken.add(id(value))
             self.lowering.graph.outputs.append(value)
+
+
+def _freeze(expr: CallFunction, refusal: Refusal) -> None:
+    """Fixes the sizes of a call that is refused: with numbers it may go."""
+    shapes = [node.shape for node in (*expr.inputs, *expr.outputs) if isinstance(node, TensorNode)]
+    for size in leaves((shapes, expr.kwargs)):
+        if isinstance(size, Dim):
+            current_journal().freeze(size, f"needs a number: {refusal.reason}")
 
 
 def stored_type(node: TensorNode) -> TensorType:

@@ -1,12 +1,14 @@
 """The lowered graph: operators of one target, ready to be written.
 
-This is all that a serializer sees. It holds no symbols, no layouts and no aten ops: shapes are those
-of the written file (NHWC where TFLite wants it), attributes are the target's own.
+This is all that a serializer sees. It holds no layouts and no aten ops: shapes are those of the
+written file (NHWC where TFLite wants it), attributes are the target's own. For ONNX an extent may be
+symbolic; its text is the name to write.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +27,7 @@ class Value:
 
     name: str
     dtype: np.dtype
-    shape: tuple[int, ...]
+    shape: tuple[Any, ...]
     data: np.ndarray | None = None
 
     @property

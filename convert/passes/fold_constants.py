@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import CallFunction, Constant, InternalGraph, TensorNode
+from ..ir.dims import is_symbolic
 from ..ir.tree import leaves, map_leaves
 from ..symbolics.op import Op
 
@@ -35,6 +36,8 @@ class FoldConstants:
         if op is None or op.kernel is None or len(expr.outputs) != 1:
             return False
         if not all(isinstance(node.expr, Constant) for node in expr.inputs):
+            return False
+        if is_symbolic((expr.kwargs, expr.output.shape)):
             return False
         if any(expr.kwargs.get("padding") or ()):  # the kernel allocates more than its result
             return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,9 @@ from ..ir import (
     TensorType,
     TracedModule,
 )
+from ..ir.dims import Dim, Size
 from ..ir.emitter import GraphEmitter, OpDefinition
+from ..ir.size_journal import current_journal, retried
 from ..ir.tree import Tree, leaves, map_leaves
 from ..lower.unsupported import Unsupported
 
@@ -50,19 +52,32 @@ class Normalized:
         ]
 
 
-def normalize(flat: TracedModule, catalogue: Mapping[str, OpDefinition]) -> Normalized:
+def normalize(
+    flat: TracedModule,
+    catalogue: Mapping[str, OpDefinition],
+    shapes: Mapping[str, Sequence[Size]] | None = None,
+) -> Normalized:
     """Says every call of a flattened module in aten-style ops.
 
     The inputs keep their names, without ``self``; results keep the names of the source's nodes.
+    ``shapes`` are those of inputs by name where they are other than the source recorded; their Dims go
+    through the graph as far as they can (see ``ir/size_journal.py``).
     """
-    return _Normalizer(flat, catalogue).run()
+    return _Normalizer(flat, catalogue, shapes or {}).run()
 
 
 class _Normalizer:
-    def __init__(self, flat: TracedModule, catalogue: Mapping[str, OpDefinition]) -> None:
+    def __init__(
+        self,
+        flat: TracedModule,
+        catalogue: Mapping[str, OpDefinition],
+        shapes: Mapping[str, Sequence[Size]],
+    ) -> None:
         assert flat.graph is not None and flat.vocabulary is not None
         self.source = flat.graph
         self.vocabulary = flat.vocabulary
+        self.shapes = shapes
+        self.journal = current_journal()
         self.result = Normalized(InternalGraph(flat.graph.name))
         self.emitter = GraphEmitter(self.result.graph, catalogue)
         self.values: dict[Node, Any] = {self.source.inputs[0]: flat}
@@ -71,11 +86,12 @@ class _Normalizer:
         graph = self.result.graph
         for node in self.source.inputs[1:]:
             assert isinstance(node.expr, Input)
-            if not isinstance(node, TensorNode) or node.shape is None or node.dtype is None:
+            shape = self.shapes.get(node.expr.name, getattr(node, "shape", None))
+            if not isinstance(node, TensorNode) or shape is None or node.dtype is None:
                 raise UnsupportedError(
                     "TM2009", f"the model does not say the shape and type of {node.name!r}"
                 )
-            twin = TensorNode(graph.free_name(node.name), node.shape, np.dtype(node.dtype.name))
+            twin = TensorNode(graph.free_name(node.name), tuple(shape), np.dtype(node.dtype.name))
             self.values[node] = graph.add_input(twin, node.expr.name, source=node.expr.source)
         for expr in self.source.exprs():
             self._expr(expr)
@@ -105,10 +121,14 @@ class _Normalizer:
     def _call(self, expr: Expr) -> None:
         args, kwargs = map_leaves(self._value, expr.args), map_leaves(self._value, expr.kwargs)
         last = self.result.graph.last
+        self.journal.place = f"{self.emitter.name} ({self.vocabulary.name(expr)})"
         try:
-            result = self.vocabulary.apply(self.emitter, expr, args, kwargs)
+            result = retried(lambda: self.vocabulary.apply(self.emitter, expr, args, kwargs), Refusal)
             self._bind(expr.result, result)
         except Refusal as refusal:
+            if self._freeze((args, kwargs), refusal):
+                self._stand_in(expr)
+                return
             if not any(
                 isinstance(leaf, _Unknown) for leaf in leaves((args, kwargs))
             ) or refusal.reason.endswith("is not supported"):
@@ -117,6 +137,14 @@ class _Normalizer:
         else:
             self._rename(expr, last)
             self._compare_types(expr)
+
+    def _freeze(self, arguments: Tree, refusal: Refusal) -> bool:
+        """Fixes the sizes in the arguments of a call that is refused: with numbers it may go."""
+        shapes = [leaf.shape for leaf in leaves(arguments) if isinstance(leaf, TensorNode)]
+        sizes = [size for size in leaves((shapes, arguments)) if isinstance(size, Dim)]
+        for size in sizes:
+            self.journal.freeze(size, f"needs a number: {refusal.reason}")
+        return bool(sizes)
 
     def _bind(self, structure: Tree, result: Any) -> None:
         if isinstance(structure, Node):

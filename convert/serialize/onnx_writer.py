@@ -287,7 +287,8 @@ def _initializer(value: Value) -> StreamedMessage:
 
 def _value_info(name: str, value: Value) -> ValueInfoProto:
     data_type = _data_type(value.dtype, value.name)
-    return onnx.helper.make_tensor_value_info(name, data_type, value.shape)
+    shape = [extent if isinstance(extent, int) else str(extent) for extent in value.shape]
+    return onnx.helper.make_tensor_value_info(name, data_type, shape)
 
 
 def _data_type(dtype: np.dtype, name: str) -> int:

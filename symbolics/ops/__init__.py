@@ -15,6 +15,7 @@ from .reduce import OPS as REDUCE_OPS
 from .relayout import relayout
 from .relu6 import relu6
 from .reshape import reshape
+from .sizes import sizes
 from .slice import OPS as SLICE_OPS
 from .softmax import softmax
 from .to import to
@@ -42,6 +43,7 @@ OPS = [
     *SLICE_OPS,
     pad,
     to,
+    sizes,
     view,
     relayout,
 ]

@@ -1,0 +1,176 @@
+"""Sizes that an ONNX file computes as it runs, from the shapes of its tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..ir.dims import Atom, Dim, Floor, Size, Symbol, is_symbolic
+from ..ir.size_journal import current_journal
+from ..ir.tree import leaves, map_leaves
+from .target_graph import Value
+
+if TYPE_CHECKING:
+    from .builder import OnnxBuilder
+
+INT64 = np.dtype(np.int64)
+# The first opset in which an operator takes as an input what is an attribute before.
+SINCE_INPUTS = {"Slice": 10, "Upsample": 9, "Pad": 11, "Resize": 11}
+
+
+@dataclass(eq=False, slots=True)
+class SizeVector(Value):
+    """Sizes that no operator computes yet: a Reshape says most of them without."""
+
+    sizes: Any = ()
+
+
+class SizeOperators:
+    """Writes the operators that compute sizes, each once.
+
+    Sizes are vectors of one element inside. A symbol is read off the first tensor that has it as an extent.
+    """
+
+    def __init__(self, g: OnnxBuilder) -> None:
+        self.g = g
+        self.places: dict[str, tuple[Value, int]] = {}
+        self.shapes: dict[int, Value] = {}
+        self.known: dict[Dim, Value] = {}
+
+    def define(self, value: Value) -> None:
+        """Makes the extents of ``value`` known."""
+        for axis, extent in enumerate(value.shape):
+            symbol = _symbol(extent)
+            if symbol is not None:
+                self.places.setdefault(symbol.name, (value, axis))
+
+    def vector(self, sizes: Any) -> Value:
+        """A vector of sizes, or a scalar of one; its operators come with the operator that takes it."""
+        shape = () if isinstance(sizes, Dim) else (len(sizes),)
+        return SizeVector("", INT64, shape, None, sizes if shape == () else list(sizes))
+
+    def resolved(self, type: str, inputs: Sequence[Value | None]) -> list[Value | None]:
+        """The inputs of an operator of this type, with SizeVectors computed."""
+        result: list[Value | None] = list(inputs)
+        for position, value in enumerate(inputs):
+            if isinstance(value, SizeVector):
+                first = inputs[0]
+                template = None
+                if type == "Reshape" and position == 1 and first is not None:
+                    template = _reshape_template(value.sizes, first.shape)
+                result[position] = self._computed(value.sizes) if template is None else self.g.ints(template)
+        return result
+
+    def _computed(self, sizes: Any) -> Value:
+        if isinstance(sizes, Dim):
+            return self.g.op("Reshape", self._size(sizes), self.g.const(np.zeros(0, INT64)), shape=())
+        parts: list[Any] = []
+        for size in sizes:  # neighbouring numbers are one constant
+            if isinstance(size, Dim):
+                parts.append(size)
+            elif parts and isinstance(parts[-1], list):
+                parts[-1].append(size)
+            else:
+                parts.append([size])
+        values = [self._size(part) if isinstance(part, Dim) else self.g.ints(part) for part in parts]
+        return values[0] if len(values) == 1 else self.g.op("Concat", *values, axis=0, shape=(len(sizes),))
+
+    def _size(self, size: Size) -> Value:
+        if not isinstance(size, Dim):
+            return self.g.ints([size])
+        if size not in self.known:
+            self.known[size] = self._sum(size)
+        return self.known[size]
+
+    def _sum(self, size: Dim) -> Value:
+        # numbers and negative terms last: x - 1, not -1 + x
+        terms = sorted(size.terms, key=lambda term: (term[1] < 0, not term[0]))
+        total: Value | None = None
+        for monomial, factor in terms:
+            if total is None or factor > 0:
+                value = self._product(monomial, factor)
+                total = value if total is None else self.g.op("Add", total, value)
+            else:
+                total = self.g.op("Sub", total, self._product(monomial, -factor))
+        assert total is not None
+        return total
+
+    def _product(self, monomial: Sequence[Atom], factor: int) -> Value:
+        values = [self._atom(atom) for atom in monomial]
+        if factor != 1 or not values:
+            values.append(self.g.ints([factor]))
+        product, *others = values
+        for value in others:
+            product = self.g.op("Mul", product, value)
+        return product
+
+    def _atom(self, atom: Atom) -> Value:
+        size = Dim((((atom,), 1),))
+        if size in self.known:
+            return self.known[size]
+        if isinstance(atom, Floor):
+            if any(factor < 0 for part in (atom.numerator, atom.denominator) for _, factor in _terms(part)):
+                current_journal().freeze(size, "needs a number: ONNX's Div does not round down below zero")
+            self.known[size] = self.g.op("Div", self._size(atom.numerator), self._size(atom.denominator))
+        else:
+            self.known[size] = self._symbol(atom)
+        return self.known[size]
+
+    def _symbol(self, symbol: Symbol) -> Value:
+        if symbol.name not in self.places:
+            current_journal().freeze(Dim((((symbol,), 1),)), "needs it, and no tensor before has this size")
+            return self.g.ints([symbol.example])
+        value, axis = self.places[symbol.name]
+        if id(value) not in self.shapes:
+            self.shapes[id(value)] = self.g.op("Shape", value, shape=(len(value.shape),), dtype=INT64)
+        return self.g.op("Gather", self.shapes[id(value)], self.g.ints([axis]), axis=0, shape=(1,))
+
+
+def plain_attributes(operator: str, options: dict[str, Any], opset: int) -> dict[str, Any]:
+    """The options of ``Builder.op`` with numbers for Dims in attributes, which freezes them."""
+    attributes = {name: value for name, value in options.items() if name not in ("shape", "shapes", "dtype")}
+    if not is_symbolic(attributes):
+        return options
+    return options | {name: _plain(operator, name, value, opset) for name, value in attributes.items()}
+
+
+def _plain(operator: str, name: str, value: Any, opset: int) -> Any:
+    since = SINCE_INPUTS.get(operator, 0)
+    remedy = f"; --opset {since} keeps it dynamic" if since > opset else ""
+    reason = f"needs a number: ONNX's {operator} has {name} as an attribute at opset {opset}{remedy}"
+    with current_journal().because(reason):
+        return map_leaves(lambda leaf: int(leaf) if isinstance(leaf, Dim) else leaf, value)
+
+
+def _symbol(size: Size) -> Symbol | None:
+    """The symbol that ``size`` is, if it is nothing but one."""
+    if isinstance(size, Dim) and len(size.terms) == 1:
+        monomial, factor = size.terms[0]
+        if factor == 1 and len(monomial) == 1 and isinstance(monomial[0], Symbol):
+            return monomial[0]
+    return None
+
+
+def _terms(size: Size) -> tuple[tuple[tuple[Atom, ...], int], ...]:
+    return size.terms if isinstance(size, Dim) else (((), size),)
+
+
+def _reshape_template(sizes: Any, shape: Sequence[Size]) -> list[int] | None:
+    """The target of a Reshape in plain numbers: -1 for one size, 0 for those that stay; None if that is not all."""
+    if isinstance(sizes, Dim) or 0 in [size for size in sizes if isinstance(size, int)]:
+        return None
+    template: list[int] = []
+    for axis, size in enumerate(sizes):
+        stays = axis < len(shape) and _same(size, shape[axis])
+        template.append(size if isinstance(size, int) else 0 if stays else -1)
+    moved = sum(isinstance(leaf, Dim) for leaf in leaves(sizes))
+    if moved == 1:
+        return [size if isinstance(size, int) else -1 for size in sizes]
+    return template if template.count(-1) <= 1 else None
+
+
+def _same(first: Size, second: Size) -> bool:
+    return isinstance(first, Dim) and isinstance(second, Dim) and first.terms == second.terms

@@ -1,0 +1,30 @@
+"""tm::sizes, a vector of sizes as data: what a model computes from the shapes of its inputs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.emitter import SIZES
+from ...ir.types import TensorType
+from ..op import Op, integers
+
+
+def _result(values: list[int]) -> TensorType:
+    return TensorType(np.dtype(np.int64), (len(values),))
+
+
+sizes = Op(SIZES, args=[integers("values")], result=_result)
+
+
+@sizes.reference
+def sizes_ref(values: list[int]) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+@sizes.onnx(since=1)
+def sizes_onnx1(g, values):
+    return g.op("Identity", g.ints(values), shape=(len(values),))
+
+
+for _target in ("tflite", "caffe"):
+    sizes.unsupported(_target, "the shapes in a file of this kind are numbers, which fold")

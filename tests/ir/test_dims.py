@@ -1,0 +1,180 @@
+"""Sizes as integer expressions of symbols."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tmconvert.ir.dim_signs import signs
+from tmconvert.ir.dim_text import is_size_name, parse_size
+from tmconvert.ir.dims import (
+    Dim,
+    broadcast_shapes,
+    dim,
+    example,
+    is_symbolic,
+    substituted,
+    symbols_of,
+)
+from tmconvert.ir.size_journal import SizeJournal, retried
+
+batch, height, width = dim("batch", 2), dim("height", 224), dim("width", 224)
+SYMBOLS = {name: symbol for size in (batch, height, width) for name, symbol in size.symbols.items()}
+
+leaf = st.sampled_from(["batch", "height", "width"]) | st.integers(-9, 9).map(str)
+
+
+def _joined(children: Any) -> Any:
+    plain = st.tuples(children, st.sampled_from("+-*"), children).map(lambda t: f"({t[0]}{t[1]}{t[2]})")
+    divided = st.tuples(children, st.sampled_from(["//", "%"]), st.integers(1, 9)).map(
+        lambda t: f"({t[0]}{t[1]}{t[2]})"
+    )
+    by_size = st.tuples(children, st.sampled_from(["batch", "(height*batch)", "(width+1)"])).map(
+        lambda t: f"({t[0]}//{t[1]})"
+    )
+    return plain | divided | by_size
+
+
+expressions = st.recursive(leaf, _joined, max_leaves=8)
+sizes = st.fixed_dictionaries({name: st.integers(2, 60) for name in SYMBOLS})
+
+
+def _symbolic(text: str) -> Any:
+    return eval(text, {"batch": batch, "height": height, "width": width})
+
+
+@settings(max_examples=400, deadline=None)
+@given(expressions, sizes)
+def test_the_canonical_form_computes_the_same(text: str, values: dict[str, int]) -> None:
+    made = _symbolic(text)
+    assert substituted(made, values) == eval(text, dict(values))
+    assert parse_size(str(made), SYMBOLS) == made
+
+
+@settings(max_examples=300, deadline=None)
+@given(expressions, sizes)
+def test_what_is_certain_is_true(text: str, values: dict[str, int]) -> None:
+    value = substituted(_symbolic(text), values)
+    assert ((value > 0) - (value < 0)) in signs(_symbolic(text))
+
+
+@settings(max_examples=200, deadline=None)
+@given(expressions, expressions)
+def test_equal_expressions_hash_equal(first: str, second: str) -> None:
+    a, b = _symbolic(first), _symbolic(second)
+    assert (a + b) == (b + a) and hash(a + b) == hash(b + a)
+    assert a * b - b * a == 0
+    assert a + b - b == a
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        ((batch * 12 * 4) // (12 * 4), "batch"),
+        ((batch * height * width) // (height * width), "batch"),
+        ((batch * 3 * height) // batch, "3*height"),
+        ((height - 1) // 2 + 1, "floor((height+1)/2)"),
+        (-(-height // 2), "floor((height+1)/2)"),
+        ((height // 2) // 2, "floor(height/4)"),
+        (((height - 1) // 2 + 1 - 1) // 2 + 1, "floor((height+3)/4)"),
+        (4 * height // 2, "2*height"),
+        ((2 * height + 3) // 4, "floor((height+1)/2)"),
+        (height % 1, "0"),
+        (batch * height // (7 * batch), "floor(height/7)"),
+        (height // (height + 1), "0"),
+        (7 - height, "7-height"),
+        (-height, "-height"),
+        (batch**2, "batch*batch"),
+        (np.int64(3) * batch, "3*batch"),
+        (math.prod([2, batch, 3]), "6*batch"),
+        (math.floor(batch), "batch"),
+    ],
+)
+def test_printing(made: Any, text: str) -> None:
+    assert str(made) == text
+
+
+def test_comparisons_that_hold_for_all_sizes() -> None:
+    with SizeJournal() as journal:
+        assert batch > 1 and batch >= 2 and batch != 1 and batch != 0 and bool(batch)
+        assert height + 2 > height and height // 2 <= height and height - 1 >= 1
+        assert -(-height // 2) * 2 >= height
+        assert (height + 1) // 2 >= height // 2
+        assert batch * height - batch > 0
+        assert height < math.inf and height > -math.inf and not height < 1.5
+    assert not journal.assumptions and not journal.settled and not journal.coincidences
+
+
+def test_inequalities_that_the_example_decides_are_noted() -> None:
+    with SizeJournal() as journal:
+        assert height >= 7 and not height - 300 > 0 and height > 3
+    assert list(journal.assumptions) == ["height >= 7", "height <= 300", "height > 3"]
+
+
+def test_an_equality_by_chance_counts_only_where_nothing_else_works() -> None:
+    def narrow() -> int:
+        if height != 224:
+            raise ValueError
+        return 1
+
+    with SizeJournal() as journal:
+        journal.place = "pool"
+        assert height != 224 and height != width
+        assert not journal.settled
+        assert retried(narrow, ValueError) == 1
+    assert journal.settled == {"height": 224}
+    assert journal.reasons == {"height": "height is fixed to 224: pool needs height-224 to be 0"}
+
+
+def test_two_symbols_are_bound_to_each_other() -> None:
+    with SizeJournal() as journal:
+        journal.place, journal.guided = "add", True
+        assert height == width
+    assert journal.settled == {"width": height}
+    assert journal.reasons["width"] == "width is height: add needs them to be equal"
+
+
+@pytest.mark.parametrize("use", [int, range, float, lambda size: [0] * size, lambda size: size * 0.5])
+def test_a_number_freezes(use: Any) -> None:
+    with SizeJournal() as journal:
+        journal.place = "head"
+        use(4 * batch)
+    assert journal.settled == {"batch": 2}
+    assert journal.reasons == {"batch": "batch is fixed to 2: head needs a number"}
+
+
+def test_broadcasting() -> None:
+    assert broadcast_shapes((batch, 1, 3), (4, 1)) == (batch, 4, 3)
+    assert broadcast_shapes((2, 1), (3,)) == (2, 3)
+    with SizeJournal() as journal:
+        with pytest.raises(ValueError, match=r"\(batch,\), \(2,\) do not broadcast"):
+            broadcast_shapes((batch,), (2,))
+        assert retried(lambda: broadcast_shapes((batch,), (2,)), ValueError)
+    assert journal.settled == {"batch": 2}
+
+
+def test_trees_of_sizes() -> None:
+    shape = (batch, 3, height // 2)
+    assert is_symbolic(shape) and not is_symbolic((1, 2))
+    assert list(symbols_of(shape)) == ["batch", "height"]
+    assert substituted(shape, {"height": 9}) == (batch, 3, 4)
+    assert [example(size) for size in shape] == [2, 3, 112]
+    assert isinstance(shape[0], Dim)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "batch+", "n", "floor(batch/0)", "(batch", "batch batch", "2**3", "a;b", "(" * 99]
+)
+def test_texts_that_are_no_size(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse_size(text, SYMBOLS)
+
+
+def test_names_of_sizes() -> None:
+    assert is_size_name("batch") and is_size_name("_n1")
+    assert not any(map(is_size_name, ["", "1n", "a b", "floor", "none", "ä"]))
