@@ -21,8 +21,8 @@ from tests.ops.harness import (
 from tests.ops.samples import SAMPLES, Sample
 from tmconvert.errors import VerificationError
 from tmconvert.ir import InternalGraph
-from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.ir.emitter import SIZES
+from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.lower.lower import lower
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
 from tmconvert.symbolics.op import ANY_DTYPE, TARGETS, Tensor, Tensors
@@ -121,7 +121,10 @@ CONSTANTS = ["aten::add", "aten::sub", "aten::mul", "aten::div", "aten::maximum"
 
 @pytest.mark.parametrize(
     ("name", "constant"),
-    [*((name, None) for name in catalogue() if name != SIZES), *((name, i) for name in CONSTANTS for i in (0, 1))],
+    [
+        *((name, None) for name in catalogue() if name != SIZES),
+        *((name, i) for name in CONSTANTS for i in (0, 1)),
+    ],
 )
 def test_every_element_type_is_right_or_refused(name: str, constant: int | None) -> None:
     """``constant`` is the operand that is a constant of the file, if one is."""

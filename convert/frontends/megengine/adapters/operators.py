@@ -17,8 +17,8 @@ NO_AXIS = 7  # MegEngine's marker for "the shape of all axes"
 
 @FUNCTIONS.add("GetVarShape")
 def get_var_shape(g: Emitter, inp: Any, axis: int = NO_AXIS, **attributes: Any) -> Any:
-    """The shape as a constant int32 vector; with ``axis``, a vector of that one extent."""
+    """The shape as an int32 vector; with ``axis``, a vector of that one extent."""
     shape = g.type(inp).shape
     if axis != NO_AXIS:
         shape = (shape[axis_of(g, inp, axis)],)
-    return g.constant(np.array(shape, np.int32))
+    return g.constant(list(shape), np.int32)

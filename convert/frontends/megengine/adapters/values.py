@@ -10,6 +10,7 @@ import numpy as np
 
 from ....errors import Refusal
 from ....ir import TensorNode
+from ....ir.dims import Dim
 from ....ir.emitter import Emitter
 
 MAX_INTS = 10_000  # of a shape, a list of axes, split points
@@ -23,27 +24,29 @@ def rank(g: Emitter, x: Any) -> int:
     return g.type(x).rank
 
 
-def static_int(g: Emitter, value: Any, what: str = "a size") -> int:
-    """A Python int from an int or a constant integer tensor of one element."""
+def static_int(g: Emitter, value: Any, what: str = "a size") -> Any:
+    """A Python int, or a Dim, from one or from an integer tensor of one element that no data goes into."""
     if is_tensor(value):
-        array = g.known(value)
+        array = g.sizes(value)
         if array is None:
             raise Refusal(f"{what} is computed from the data", "make it a constant of the model")
         value = array.reshape(-1)[0] if array.size == 1 else array
+    if isinstance(value, Dim):
+        return value
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise Refusal(f"{what} must be an integer, not {value!r}")
     return int(value)
 
 
-def static_ints(g: Emitter, value: Any, what: str = "a shape") -> list[int]:
-    """Python ints from an int, a sequence of ints and integer tensors, or one constant integer tensor."""
+def static_ints(g: Emitter, value: Any, what: str = "a shape") -> list[Any]:
+    """Ints (or Dims) from one, a sequence of them and of integer tensors, or one integer tensor."""
     if is_tensor(value):
-        array = g.known(value)
+        array = g.sizes(value)
         if array is None:
             raise Refusal(f"{what} is computed from the data", "make it a constant of the model")
         if array.size > MAX_INTS:
             raise Refusal(f"{what} has {array.size} entries")
-        return [int(item) for item in array.reshape(-1)]
+        return [static_int(g, item, what) for item in array.reshape(-1)]
     if isinstance(value, (list, tuple)):
         return [static_int(g, item, what) for item in value]
     return [static_int(g, value, what)]
