@@ -159,7 +159,7 @@ def _terms(size: Size) -> tuple[tuple[tuple[Atom, ...], int], ...]:
 
 
 def _reshape_template(sizes: Any, shape: Sequence[Size]) -> list[int] | None:
-    """The target of a Reshape in numbers: -1 for one size, 0 for those that stay; None where more are open."""
+    """The target of a Reshape in numbers: -1 for one size, 0 for those that stay; None if more are open."""
     if isinstance(sizes, Dim) or 0 in [size for size in sizes if isinstance(size, int)]:
         return None
     template: list[int] = []
