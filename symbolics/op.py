@@ -18,6 +18,7 @@ FLOATS = ("float32", "float16", "float64")
 INTEGERS = ("int32", "int64", "int16", "int8", "uint8")
 NUMBERS = FLOATS + INTEGERS
 ANY_DTYPE = (*NUMBERS, "bool")
+INDICES = ("int64", "int32")
 TARGETS = ("onnx", "tflite", "caffe")
 
 _REQUIRED = object()
@@ -44,11 +45,12 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Tensors:
-    """An argument that is a list of one or more tensors."""
+    """An argument that is a list of one or more tensors; ``optional`` ones may be None."""
 
     name: str
     dtypes: tuple[str, ...] = NUMBERS
     ranks: tuple[int, ...] | None = None
+    optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -229,6 +231,8 @@ class Op:
     def _tensor(self, argument: Tensor | Tensors, value: Any) -> Any:
         if isinstance(argument, Tensors):
             if not isinstance(value, (list, tuple)) or not value:
+                raise SchemaError(self.name, f"{argument.name} must be a list of tensors")
+            if not argument.optional and any(item is None for item in value):
                 raise SchemaError(self.name, f"{argument.name} must be a list of tensors")
             return list(value)
         if value is _REQUIRED or value is None:

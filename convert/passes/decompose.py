@@ -11,7 +11,7 @@ from ..symbolics.op import Op
 
 
 class Decompose:
-    """Replaces each call without a symbolic for ``target`` at ``version`` by its decomposition.
+    """Replaces each call without a symbolic or a reason for ``target`` at ``version`` by its decomposition.
 
     What a decomposition emits is decomposed in turn. A call with neither stays: the lowering
     reports it. Results keep their names and types.

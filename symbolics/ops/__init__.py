@@ -7,16 +7,23 @@ from .binary import OPS as BINARY_OPS
 from .cat import cat
 from .clamp import clamp
 from .conv2d import conv2d
+from .expand import OPS as EXPAND_OPS
+from .gather import OPS as GATHER_OPS
+from .index import OPS as INDEX_OPS
+from .index_select import OPS as INDEX_SELECT_OPS
 from .linear import linear
 from .max_pool2d import max_pool2d
+from .one_hot import OPS as ONE_HOT_OPS
 from .pad import pad
 from .permute import permute
 from .reduce import OPS as REDUCE_OPS
 from .relayout import relayout
 from .relu6 import relu6
+from .reorder import OPS as REORDER_OPS
 from .reshape import reshape
 from .sizes import sizes
 from .slice import OPS as SLICE_OPS
+from .slice_scatter import OPS as SLICE_SCATTER_OPS
 from .softmax import softmax
 from .to import to
 from .unary import OPS as UNARY_OPS
@@ -41,6 +48,13 @@ OPS = [
     permute,
     cat,
     *SLICE_OPS,
+    *SLICE_SCATTER_OPS,
+    *EXPAND_OPS,
+    *REORDER_OPS,
+    *INDEX_SELECT_OPS,
+    *INDEX_OPS,
+    *GATHER_OPS,
+    *ONE_HOT_OPS,
     pad,
     to,
     sizes,

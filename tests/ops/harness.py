@@ -47,7 +47,7 @@ from tmconvert.serialize.onnx_writer import check_onnx, write_onnx
 from tmconvert.serialize.tflite_writer import write_tflite
 from tmconvert.support import op_support
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
-from tmconvert.symbolics.op import TARGETS
+from tmconvert.symbolics.op import TARGETS, Attribute
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets import OLDEST_OPSET, TFLITE_RUNTIME
 from tmconvert.verification.compare import check
@@ -112,7 +112,8 @@ def op_graph(op_name: str, args: Sequence[Any], attributes: dict[str, Any]) -> I
             return None
         return emitter.parameter(leaf.array, "c") if isinstance(leaf, Const) else next(waiting)
 
-    results = emitter.call(op_name, *[map_leaves(node, arg) for arg in args], **attributes)
+    tensors = _by_name(op_name, [map_leaves(node, arg) for arg in args])
+    results = emitter.call(op_name, **tensors, **attributes)
     graph.set_result(tuple(results) if isinstance(results, list) else (results,))
     return graph
 
@@ -177,7 +178,7 @@ def refusal(
 def reference(op_name: str, args: Sequence[Any], attributes: dict[str, Any]) -> list[np.ndarray]:
     """What the reference kernel (or, without one, the decomposition) computes."""
     op = catalogue()[op_name]
-    tensors, bound = op.bind(map_leaves(_array, list(args)), attributes)
+    tensors, bound = op.bind((), _by_name(op_name, map_leaves(_array, list(args))) | attributes)
     if op.kernel is None:
         return _listed(op.decomposition(EagerEmitter(catalogue()), **op.by_name(tensors, bound)))
     return _listed(op.evaluate(tensors, bound))
@@ -235,7 +236,7 @@ def assert_types_match(
 ) -> None:
     """Fails unless the op's type rule gives the types of ``expected``."""
     op = catalogue()[op_name]
-    arrays, bound = op.bind(map_leaves(_array, list(args)), attributes)
+    arrays, bound = op.bind((), _by_name(op_name, map_leaves(_array, list(args))) | attributes)
     types = map_leaves(_type, list(arrays))
     assert op.infer(types, bound) == [_type(array) for array in expected]
 
@@ -251,7 +252,7 @@ def assert_decomposition_matches(
     op = catalogue()[op_name]
     if op.decomposition is None:
         return
-    arrays, bound = op.bind(map_leaves(_array, list(args)), attributes)
+    arrays, bound = op.bind((), _by_name(op_name, map_leaves(_array, list(args))) | attributes)
     made = _listed(op.decomposition(EagerEmitter(catalogue()), **op.by_name(arrays, bound)))
     assert [_type(array) for array in made] == [_type(array) for array in expected]
     check(made, expected, [f"{op_name} decomposed"] * len(made), tolerance=tolerance)
@@ -313,11 +314,16 @@ def _rule(call: CallFunction) -> Any:
     return catalogue()[call.function].layout_rule(types, call.kwargs)
 
 
+def _by_name(op_name: str, args: Sequence[Any]) -> dict[str, Any]:
+    """The tensor arguments by name; attributes may stand between them in the signature."""
+    names = [each.name for each in catalogue()[op_name].args if not isinstance(each, Attribute)]
+    return dict(zip(names, args, strict=False))
+
+
 def _input_names(op_name: str, args: Sequence[Any]) -> list[str]:
     """The argument's name for each input; with a number for those of a list."""
-    names = [argument.name for argument in catalogue()[op_name].args]
     result = []
-    for name, arg in zip(names, args, strict=False):
+    for name, arg in _by_name(op_name, args).items():
         if isinstance(arg, list):
             result += [f"{name}_{i}" for i, leaf in enumerate(arg) if isinstance(leaf, np.ndarray)]
         elif isinstance(arg, np.ndarray):

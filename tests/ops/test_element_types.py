@@ -25,7 +25,7 @@ from tmconvert.ir.emitter import SIZES
 from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.lower.lower import lower
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
-from tmconvert.symbolics.op import ANY_DTYPE, TARGETS, Tensor, Tensors
+from tmconvert.symbolics.op import ANY_DTYPE, INDICES, TARGETS, Tensor, Tensors
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.verification.compare import check
 
@@ -61,8 +61,12 @@ def samples_of(name: str, dtype: str, constant: int | None) -> list[Sample]:
     if name == "aten::to":
         return [Sample([small(np.zeros((2, 5)), dtype)], {"dtype": other}) for other in ANY_DTYPE]
     result = []
+    declared = [each for each in catalogue()[name].args if isinstance(each, (Tensor, Tensors))]
     for sample in SAMPLES[name]:
-        args = [map_leaves(leaf, arg) for arg in sample.args]
+        args = [
+            arg if argument.dtypes == INDICES else map_leaves(leaf, arg)
+            for argument, arg in zip(declared, sample.args, strict=True)
+        ]
         if constant is not None and isinstance(args[constant], np.ndarray):
             args[constant] = Const(args[constant] // 2 + 1)
         bounds = {"min": 2, "max": 5} if name == "aten::clamp" else {}

@@ -44,7 +44,8 @@ def result(row, call, made):
     if folder == "opdef":
         return apply(getattr(builtin, name)(**kwargs), *args)[0]
     if folder == "Tensor":
-        return getattr(mge.Tensor, name)(*args, **kwargs)
+        made = getattr(mge.Tensor, name)(*args, **kwargs)
+        return args[0] if made is None else made  # what a tensor is after x[...] = value
     if made is not None:
         return made(*args, **kwargs)
     return getattr(importlib.import_module(folder), name)(*args, **kwargs)

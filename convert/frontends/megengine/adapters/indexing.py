@@ -1,71 +1,288 @@
-"""``x[...]`` with constant indices."""
+"""``x[...]`` and ``x[...] = value`` by NumPy's rules, which MegEngine follows.
+
+An index is first split: slices, with numbers where no tensor is, are cuts along one axis each; numbers and
+tensors of numbers choose elements. What is chosen is then cut, or put back, axis by axis.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ....errors import Refusal
+from ....ir import TensorNode
 from ....ir.emitter import Emitter
-from .values import is_tensor, reshaped, static_int
+from .values import cast, is_tensor, reshaped, static_int
+
+
+@dataclass
+class Index:
+    """An index of a tensor whose new axes are there already, one entry an axis.
+
+    ``cuts`` are (start, stop, step) with a positive step, within the axis; ``backwards`` the axes that are
+    read from the end; ``picks`` numbers and tensors of numbers, None where there are none.
+    """
+
+    shape: list[int]
+    cuts: list[tuple[int, int, int]]
+    backwards: list[int]
+    picks: list[Any]
+
+    @property
+    def is_basic(self) -> bool:
+        return not any(is_tensor(pick) for pick in self.picks)
 
 
 def getitem(g: Emitter, x: Any, index: Any) -> Any:
-    """Basic indexing by NumPy's rules: ints, slices, Ellipsis and None, alone or in a tuple."""
-    items = _expanded(g, x, index if isinstance(index, tuple) else (index,))
-    axis, shape = 0, []
-    for item in items:
-        if item is None:
-            shape.append(1)
-        elif isinstance(item, slice):
-            x = _sliced(g, x, axis, item)
-            shape.append(g.type(x).shape[axis])
-            axis += 1
-        else:
-            x = _selected(g, x, axis, static_int(g, item, "an index"))
-    return reshaped(g, x, shape) if any(item is None for item in items) else x
+    """``x[index]``; a list that holds more than numbers is taken for a tuple."""
+    if isinstance(index, list) and not all(isinstance(item, (int, float, np.number)) for item in index):
+        index = tuple(index)
+    parsed = _parsed(g, x, index)
+    x = reshaped(g, x, parsed.shape)
+    for axis, cut in enumerate(parsed.cuts):
+        if not (parsed.is_basic and parsed.picks[axis] is not None):
+            x = _cut(g, x, axis, cut)
+    if parsed.backwards:
+        x = g.call("aten::flip", x, parsed.backwards)
+    return _selected(g, x, parsed.picks) if parsed.is_basic else _chosen(g, x, parsed.picks)
 
 
-def _expanded(g: Emitter, x: Any, items: tuple[Any, ...]) -> list[Any]:
-    """One item for each axis of ``x`` (Nones besides), with the Ellipsis written out."""
+def setitem(g: Emitter, x: Any, index: Any, value: Any) -> Any:
+    """``x`` after ``x[index] = value``, with the axes that None in the index inserts.
+
+    The value takes the tensor's element type. An index that is ``...`` alone makes the value the tensor.
+    """
+    value = _tensor(g, value)
+    if index is Ellipsis:
+        return value
+    parsed = _parsed(g, x, index)
+    value = cast(g, value, g.type(x).dtype)
+    x = reshaped(g, x, parsed.shape)
+    if any(start == stop for start, stop, _ in parsed.cuts):
+        return x
+    parts = [x]
+    for axis, cut in enumerate(parsed.cuts):
+        parts.append(_cut(g, parts[-1], axis, cut))
+    part = parts.pop()
+    part = _filled(g, part, parsed, value) if parsed.is_basic else _put(g, part, parsed, value)
+    for axis in reversed(range(len(parts))):
+        part = _pasted(g, parts[axis], part, axis, parsed.cuts[axis])
+    return part
+
+
+def _tensor(g: Emitter, value: Any) -> Any:
+    """``value``, made a tensor where it is a number or an array; numbers have 32 bits, as in MegEngine."""
+    if is_tensor(value) and _belongs(g, value):
+        return value
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
+        raise Refusal(f"{value!r} is neither a tensor nor a number")
+    narrow = {"float64": np.float32, "int64": np.int32}
+    return g.constant(array, narrow.get(array.dtype.name, array.dtype))
+
+
+# ---- what an index says
+
+
+def _parsed(g: Emitter, x: Any, index: Any) -> Index:
+    items = [_item(g, item) for item in (index if isinstance(index, tuple) else (index,))]
+    sizes = iter(g.type(x).shape)
+    result = Index([], [], [], [])
+    for item in _expanded(g, x, items):
+        extent = 1 if item is None else next(sizes)
+        axis = len(result.shape)
+        result.shape.append(extent)
+        cut, pick = (0, extent, 1), None
+        if isinstance(item, slice):
+            cut, is_backwards = _bounds(g, item, extent)
+            result.backwards += [axis] if is_backwards else []
+        elif item is not None:
+            pick = _checked(g, x, axis, item, extent)
+        if isinstance(pick, int):  # cut out now; the axis goes, or is picked from, later
+            cut = (pick, pick + 1, 1)
+        result.cuts.append(cut)
+        result.picks.append(pick)
+    if not result.is_basic:  # then NumPy takes plain numbers for tensors, too
+        for axis, pick in enumerate(result.picks):
+            if isinstance(pick, int):
+                result.picks[axis] = g.constant(0, np.int32)
+    return result
+
+
+def _item(g: Emitter, item: Any) -> Any:
+    """None, Ellipsis, a slice, an int or a tensor of integers or bools."""
+    if item is None or item is Ellipsis or isinstance(item, slice):
+        return item
+    if item is True:
+        return None
+    if isinstance(item, (int, np.integer)) and not isinstance(item, (bool, np.bool_)):
+        return int(item)
+    if isinstance(item, (list, tuple, range)):
+        return _listed(g, list(item))
+    if not is_tensor(item):
+        raise Refusal(f"{item!r} is no index", "index by numbers, slices and tensors of numbers")
+    if not _belongs(g, item):
+        item = g.constant(item)
+    type_, known = g.type(item), g.known(item)
+    if type_.dtype.kind not in "iub":
+        raise Refusal(f"an index must hold integers or bools, not {type_}")
+    if type_.rank == 0 and known is not None and type_.dtype.kind in "iu":
+        return int(known)
+    return item if type_.dtype.name in ("bool", "int32", "int64") else cast(g, item, np.int32)
+
+
+def _belongs(g: Emitter, item: Any) -> bool:
+    """Whether a tensor is one of ``g``'s values, not an array that is a constant of the call."""
+    return isinstance(item, TensorNode) or g.known(item) is not None
+
+
+def _listed(g: Emitter, items: list[Any]) -> Any:
+    """A list of numbers, or of tensors of one number each, as a tensor. Only a flat list is a mask."""
+    if any(is_tensor(item) for item in items):
+        numbers = [cast(g, _tensor(g, item), np.int32) for item in items]
+        return g.call("aten::cat", [reshaped(g, item, [1]) for item in numbers], 0)
+    array = np.asarray(items)
+    if array.dtype.kind not in "iub" and array.size:
+        raise Refusal(f"{items!r} is no index", "index by numbers, slices and tensors of numbers")
+    is_mask = array.dtype.kind == "b" and array.ndim == 1
+    return g.constant(array.astype(bool if is_mask else np.int32))
+
+
+def _expanded(g: Emitter, x: Any, items: list[Any]) -> list[Any]:
+    """One item for each axis of ``x`` (Nones besides), with masks and the Ellipsis written out."""
+    written: list[Any] = []
     for item in items:
-        if not _is_basic(g, item):
-            raise Refusal(
-                "indexing by a tensor, a mask or a list is not supported",
-                "use gather, or an index that is a constant number or slice",
-            )
-    used = sum(item is not None and item is not Ellipsis for item in items)
+        written += _places(g, item) if _is_mask(g, item) else [item]
+    used = sum(item is not None and item is not Ellipsis for item in written)
     missing = g.type(x).rank - used
-    if missing < 0 or sum(item is Ellipsis for item in items) > 1:
-        raise Refusal(f"the index {items!r} does not fit {g.type(x)}")
-    position = next((i for i, item in enumerate(items) if item is Ellipsis), len(items))
-    return [*items[:position], *[slice(None)] * missing, *items[position + 1 :]]
+    dots = [i for i, item in enumerate(written) if item is Ellipsis]
+    if missing < 0 or len(dots) > 1:
+        raise Refusal(f"the index {tuple(items)!r} does not fit {g.type(x)}")
+    position = dots[0] if dots else len(written)
+    return [*written[:position], *[slice(None)] * missing, *written[position + 1 :]]
 
 
-def _is_basic(g: Emitter, item: Any) -> bool:
-    if is_tensor(item):
-        type_, known = g.type(item), g.known(item)
-        return type_.rank == 0 and type_.dtype.kind in "iu" and known is not None
-    return item is None or item is Ellipsis or (isinstance(item, (slice, int)) and not isinstance(item, bool))
+def _is_mask(g: Emitter, item: Any) -> bool:
+    return is_tensor(item) and g.type(item).dtype.kind == "b"
 
 
-def _sliced(g: Emitter, x: Any, axis: int, item: slice) -> Any:
+def _places(g: Emitter, mask: Any) -> list[Any]:
+    """The numbers of what a mask lets through, a tensor for each of its axes."""
+    known = g.known(mask)
+    if known is None:
+        raise Refusal(
+            "indexing by a mask that is computed from the data gives a result of unknown size",
+            "use where, or a mask that is a constant of the model",
+        )
+    if not known.ndim:
+        raise Refusal("a single bool is no index", "index by numbers, slices and tensors of numbers")
+    return [g.constant(places.astype(np.int32)) for places in known.nonzero()]
+
+
+def _bounds(g: Emitter, item: slice, extent: int) -> tuple[tuple[int, int, int], bool]:
+    """(start, stop, step) with a positive step, and whether the elements come in reverse order."""
     parts = [
         None if part is None else static_int(g, part, "a slice bound")
         for part in (item.start, item.stop, item.step)
     ]
-    if parts[2] is not None and parts[2] <= 0:
-        raise Refusal("slices with a negative step are not supported")
-    extent = g.type(x).shape[axis]
+    if parts[2] == 0:
+        raise Refusal("the step of a slice cannot be 0")
     start, stop, step = slice(*parts).indices(extent)
-    if (start, step) == (0, 1) and stop >= extent:
+    if step > 0:
+        return (start, max(start, stop), step), False
+    places = range(start, stop, step)[::-1]
+    if not places:
+        return (0, 0, 1), False
+    return (places.start, places[-1] + 1, places.step), len(places) > 1
+
+
+def _checked(g: Emitter, x: Any, axis: int, pick: Any, extent: int) -> Any:
+    """``pick`` within its axis; a number counted from the front."""
+    known = np.asarray(pick) if isinstance(pick, int) else g.known(pick)
+    if known is not None and known.size and not -extent <= known.min() <= known.max() < extent:
+        raise Refusal(f"index {_outside(known, extent)} is out of range for axis {axis} of {g.type(x)}")
+    return pick % extent if isinstance(pick, int) else pick
+
+
+def _outside(known: np.ndarray, extent: int) -> int:
+    return int(known[(known < -extent) | (known >= extent)].reshape(-1)[0])
+
+
+# ---- reading
+
+
+def _cut(g: Emitter, x: Any, axis: int, cut: tuple[int, int, int]) -> Any:
+    start, stop, step = cut
+    if (start, stop, step) == (0, g.type(x).shape[axis], 1):
         return x
-    return g.call("aten::slice", x, axis, start, max(stop, start), step)
+    return g.call("aten::slice", x, axis, start, stop, step)
 
 
-def _selected(g: Emitter, x: Any, axis: int, index: int) -> Any:
+def _selected(g: Emitter, x: Any, picks: list[Any]) -> Any:
+    for axis in reversed(range(len(picks))):
+        if picks[axis] is not None:
+            x = g.call("aten::select", x, axis, picks[axis])
+    return x
+
+
+def _chosen(g: Emitter, x: Any, picks: list[Any]) -> Any:
+    axes = [axis for axis, pick in enumerate(picks) if pick is not None]
+    pick = picks[axes[0]]
+    if len(axes) > 1 or g.type(pick).rank != 1:
+        return g.call("aten::index", x, picks[: axes[-1] + 1])
+    known, extent = g.known(pick), g.type(x).shape[axes[0]]
+    run = _run(known % extent) if known is not None and known.size else None
+    if run is None:
+        return g.call("aten::index_select", x, axes[0], pick)
+    cut, is_backwards = run
+    x = _cut(g, x, axes[0], cut)
+    return g.call("aten::flip", x, axes[:1]) if is_backwards else x
+
+
+def _run(known: np.ndarray) -> tuple[tuple[int, int, int], bool] | None:
+    """The slice that takes the same elements, and whether in reverse order; None where there is none."""
+    steps = {int(step) for step in np.diff(known)} or {1}
+    if len(steps) > 1 or 0 in steps:
+        return None
+    step, low, high = steps.pop(), int(known.min()), int(known.max())
+    return (low, high + 1, abs(step)), step < 0
+
+
+# ---- writing
+
+
+def _broadcast(g: Emitter, value: Any, shape: list[int]) -> Any:
+    type_ = g.type(value)
+    if list(type_.shape) == shape:
+        return value
+    new = len(shape) - type_.rank
+    if new < 0 or any(old not in (1, extent) for old, extent in zip(type_.shape, shape[new:], strict=True)):
+        raise Refusal(f"{type_} does not broadcast to {shape}")
+    return g.call("aten::expand", value, shape)
+
+
+def _filled(g: Emitter, part: Any, index: Index, value: Any) -> Any:
+    """``value`` in the shape of ``part``, from which no element was picked yet."""
+    shape = list(g.type(part).shape)
+    kept = [extent for extent, pick in zip(shape, index.picks, strict=True) if pick is None]
+    value = reshaped(g, _broadcast(g, value, kept), shape)
+    return g.call("aten::flip", value, index.backwards) if index.backwards else value
+
+
+def _put(g: Emitter, part: Any, index: Index, value: Any) -> Any:
+    last = max(axis for axis, pick in enumerate(index.picks) if pick is not None)
+    if index.backwards:
+        part = g.call("aten::flip", part, index.backwards)
+    part = g.call("aten::index_put", part, index.picks[: last + 1], value)
+    return g.call("aten::flip", part, index.backwards) if index.backwards else part
+
+
+def _pasted(g: Emitter, x: Any, part: Any, axis: int, cut: tuple[int, int, int]) -> Any:
+    """``x`` with ``part`` in place of its elements ``cut`` along ``axis``."""
+    start, stop, step = cut
     extent = g.type(x).shape[axis]
-    if not -extent <= index < extent:
-        raise Refusal(f"index {index} is out of range for axis {axis} of {g.type(x)}")
-    return g.call("aten::select", x, axis, int(np.mod(index, extent)))
+    if (start, stop, step) == (0, extent, 1):
+        return part
+    return g.call("aten::slice_scatter", x, part, axis, start, stop, step)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....errors import Refusal
 from ....ir.emitter import Emitter
-from .indexing import getitem
+from .indexing import getitem, setitem
 from .table import Table
 from .values import (
     MAX_INTS,
@@ -28,6 +28,7 @@ FUNCTIONS = Table("megengine.functional.tensor.")
 METHODS = Table()
 
 METHODS.add("__getitem__")(getitem)
+METHODS.add("__setitem__")(setitem)
 
 
 @FUNCTIONS.add("reshape")

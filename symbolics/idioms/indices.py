@@ -1,0 +1,39 @@
+"""Indices that may count from the end: numbers from -extent to extent - 1."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ...ir.emitter import Emitter
+    from ...lower.builder import Builder
+    from ...lower.target_graph import Value
+
+
+def from_the_front(g: Builder, index: Value, extent: int) -> Value:
+    """ONNX: ``index`` without negative numbers."""
+    if index.data is not None:
+        return g.const(np.asarray(index.data % max(extent, 1), index.dtype))
+    size = g.const(np.array(extent, index.dtype))
+    shifted = g.op("Add", index, size)  # not negative, so that Div rounds down
+    return g.op("Sub", shifted, g.op("Mul", g.op("Div", shifted, size), size))
+
+
+def scattered(g: Any, operator: str, x: Value, index: Value, updates: Value, **attributes: Any) -> Value:
+    """ONNX: ScatterND or ScatterElements with a reduction, in a type in which ONNX Runtime reduces."""
+    wide = {"f": "float32" if x.dtype.itemsize < 8 else "float64"}.get(x.dtype.kind)
+    wide = wide or ("int64" if x.dtype == np.int64 else "int32")
+    made = g.op(
+        operator, g.cast(x, wide), index, g.cast(updates, wide), shape=x.shape, dtype=wide, **attributes
+    )
+    return g.cast(made, x.dtype.name)
+
+
+def counted_from_the_front(g: Emitter, index: Any, extent: int) -> Any:
+    """The same in aten-style ops."""
+    known = g.known(index)
+    if known is not None:
+        return g.constant(np.asarray(known % max(extent, 1), known.dtype))
+    return g.call("tm::wrap_index", index, extent)

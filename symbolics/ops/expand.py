@@ -1,0 +1,92 @@
+"""aten::expand and aten::repeat: a tensor laid out several times."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..op import ANY_DTYPE, Op, Tensor, integers
+
+Array = np.ndarray
+
+
+def _expand_result(x: TensorType, size: list[int]) -> TensorType:
+    """Aligned at the end, as broadcasting is; -1 keeps an extent."""
+    new = len(size) - x.rank
+    if new < 0:
+        raise ValueError(f"{x} has more axes than {size}")
+    shape = []
+    for i, extent in enumerate(size):
+        old = x.shape[i - new] if i >= new else 1
+        if isinstance(extent, int) and extent == -1 and i >= new:
+            extent = old
+        if old != 1 and old != extent:
+            raise ValueError(f"{x} does not broadcast to {size}")
+        shape.append(extent)
+    return TensorType(x.dtype, tuple(shape))
+
+
+def _repeat_result(x: TensorType, repeats: list[int]) -> TensorType:
+    new = len(repeats) - x.rank
+    if new < 0 or any(count < 0 for count in repeats):
+        raise ValueError(f"{repeats} are no numbers of copies of {x} along each axis")
+    shape = [count * extent for count, extent in zip(repeats, (*[1] * new, *x.shape), strict=True)]
+    return TensorType(x.dtype, tuple(shape))
+
+
+expand = Op("aten::expand", args=[Tensor("x", ANY_DTYPE), integers("size")], result=_expand_result)
+repeat = Op("aten::repeat", args=[Tensor("x", ANY_DTYPE), integers("repeats")], result=_repeat_result)
+OPS = [expand, repeat]
+
+
+@expand.reference
+def expand_ref(x: Array, size: list[int]) -> Array:
+    """Shapes: axes of one element, and new ones in front, grow to ``size``."""
+    shape = _expand_result(TensorType(x.dtype, x.shape), size).shape
+    return np.ascontiguousarray(np.broadcast_to(x, shape)).reshape(shape)
+
+
+@expand.onnx(since=8)
+def expand_onnx8(g, x, size):
+    return g.op("Expand", x, g.ints(g.result_types[0].shape))
+
+
+@expand.onnx(since=6)  # the numbers of copies became one input
+def expand_onnx6(g, x, size):
+    shape = g.result_types[0].shape
+    aligned = (*[1] * (len(shape) - len(x.shape)), *x.shape)
+    copies = [new if old == 1 else 1 for old, new in zip(aligned, shape, strict=True)]
+    if aligned != x.shape:
+        x = g.op("Reshape", x, g.ints(aligned), shape=aligned)
+    return g.op("Tile", x, g.ints(copies), shape=shape)
+
+
+@expand.tflite()
+def expand_tflite(g, x, size):
+    return g.op("BROADCAST_TO", x, g.ints(g.result_types[0].shape))
+
+
+@repeat.reference
+def repeat_ref(x: Array, repeats: list[int]) -> Array:
+    """The whole of ``x``, ``repeats`` times along each axis; new axes in front."""
+    return np.tile(x, repeats)
+
+
+@repeat.onnx(since=6)
+def repeat_onnx6(g, x, repeats):
+    aligned = (*[1] * (len(repeats) - len(x.shape)), *x.shape)
+    if aligned != x.shape:
+        x = g.op("Reshape", x, g.ints(aligned), shape=aligned)
+    return g.op("Tile", x, g.ints(repeats))
+
+
+@repeat.tflite()
+def repeat_tflite(g, x, repeats):
+    aligned = (*[1] * (len(repeats) - len(x.shape)), *x.shape)
+    if aligned != x.shape:
+        x = g.op("RESHAPE", x, g.ints(aligned), new_shape=list(aligned), shape=aligned)
+    return g.op("TILE", x, g.ints(repeats))
+
+
+for _op in OPS:
+    _op.unsupported("caffe", "not written yet for Caffe")

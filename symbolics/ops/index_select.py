@@ -1,0 +1,188 @@
+"""aten::index_select, aten::index_copy and aten::index_add: parts along one axis, chosen by numbers.
+
+They are what other indexing comes down to. An index from -n to -1 counts from the end of n.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..idioms.indices import counted_from_the_front, from_the_front, scattered
+from ..layouts import SOURCE, LayoutRule, any_with
+from ..op import ANY_DTYPE, INDICES, Argument, Op, Tensor, integer
+from ..results import normalized_axis
+
+Array = np.ndarray
+
+
+def _select_result(x: TensorType, dim: int, index: TensorType) -> TensorType:
+    axis = normalized_axis(dim, x.rank)
+    if index.rank != 1:
+        raise ValueError(f"index {index} must have rank 1")
+    return TensorType(x.dtype, (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]))
+
+
+def _select_layout(x: TensorType, dim: int, index: TensorType) -> LayoutRule:
+    return any_with(dim="axis") if x.rank == 4 else SOURCE
+
+
+def _copy_result(x: TensorType, dim: int, index: TensorType, source: TensorType) -> TensorType:
+    if source != _select_result(x, dim, index):
+        raise ValueError(f"source {source} is no part of {x} at {index} along axis {dim}")
+    return x
+
+
+SELECTED: list[Argument] = [integer("dim"), Tensor("index", INDICES)]
+index_select = Op(
+    "aten::index_select",
+    args=[Tensor("x", ANY_DTYPE), *SELECTED],
+    result=_select_result,
+    layout=_select_layout,
+)
+index_copy = Op(
+    "aten::index_copy",
+    args=[Tensor("x", ANY_DTYPE), *SELECTED, Tensor("source", ANY_DTYPE)],
+    result=_copy_result,
+)
+index_add = Op("aten::index_add", args=[Tensor("x"), *SELECTED, Tensor("source")], result=_copy_result)
+OPS = [index_select, index_copy, index_add]
+
+
+@index_select.reference
+def index_select_ref(x: Array, dim: int, index: Array) -> Array:
+    return x.take(index, dim)
+
+
+@index_select.onnx(since=11)  # takes negative indices
+def index_select_onnx11(g, x, dim, index):
+    return g.op("Gather", x, index, axis=dim % len(x.shape))
+
+
+@index_select.onnx(since=1)
+def index_select_onnx1(g, x, dim, index):
+    axis = dim % len(x.shape)
+    if index.is_constant:
+        return g.op("Gather", x, g.ints(index.data % max(x.shape[axis], 1)), axis=axis)
+    return g.op("Gather", x, from_the_front(g, index, x.shape[axis]), axis=axis)
+
+
+@index_select.tflite()
+def index_select_tflite(g, x, dim, index):
+    axis = dim % len(x.shape)
+    if index.is_constant:
+        index = g.ints(index.data % max(x.shape[axis], 1))
+    else:
+        index = g.op("FLOOR_MOD", index, g.const(np.array(x.shape[axis], index.dtype)))
+    return g.op("GATHER", x, index, axis=axis)
+
+
+@index_copy.reference
+def index_copy_ref(x: Array, dim: int, index: Array, source: Array) -> Array:
+    """``x`` with ``source`` at ``index`` along ``dim``; of two parts for one place the later one."""
+    result = np.moveaxis(x.copy(), dim, 0)
+    result[index] = np.moveaxis(source, dim, 0)
+    return np.ascontiguousarray(np.moveaxis(result, 0, dim)).reshape(x.shape)
+
+
+@index_copy.onnx(since=11)
+def index_copy_onnx11(g, x, dim, index, source):
+    return _rows_scattered(g, x, dim, index, source)
+
+
+@index_copy.onnx(since=9)
+def index_copy_onnx9(g, x, dim, index, source):
+    axis = dim % len(x.shape)
+    places = [1] * len(x.shape)
+    places[axis] = index.shape[0]
+    index = from_the_front(g, index, x.shape[axis])
+    index = g.op("Reshape", index, g.ints(places), shape=places)
+    index = g.op("Expand", index, g.ints(source.shape), shape=source.shape)
+    return g.op("Scatter", x, index, source, axis=axis, shape=x.shape)
+
+
+@index_copy.decompose
+def index_copy_selected(g, x, dim, index, source):
+    """A choice among the parts of ``x`` and those of ``source``."""
+    count, extent = g.type(index).shape[0], g.type(x).shape[dim]
+    known = g.known(index)
+    if not count or not extent:
+        return x
+    if known is not None:
+        choice = np.arange(extent)
+        choice[known] = extent + np.arange(count)
+        choice = g.constant(choice)
+    else:
+        here = _hits(g, index, extent)
+        # one more than the number of the last part for each place
+        numbers = g.constant(np.arange(1, count + 1).reshape(-1, 1))
+        last = g.call("aten::amax", g.call("aten::mul", here, numbers), [0])
+        places = g.constant(np.arange(extent))
+        beyond = g.call("aten::sub", g.call("aten::add", last, g.constant(extent - 1)), places)
+        beyond = g.call("aten::mul", g.call("aten::amax", here, [0]), beyond)
+        choice = g.call("aten::add", places, beyond)
+    return g.call("aten::index_select", g.call("aten::cat", [x, source], dim), dim, choice)
+
+
+@index_add.reference
+def index_add_ref(x: Array, dim: int, index: Array, source: Array) -> Array:
+    """``x`` with ``source`` added at ``index`` along ``dim``; all parts for one place."""
+    result = np.moveaxis(x.copy(), dim, 0)
+    np.add.at(result, index, np.moveaxis(source, dim, 0))
+    return np.ascontiguousarray(np.moveaxis(result, 0, dim)).reshape(x.shape)
+
+
+@index_add.onnx(since=16)
+def index_add_onnx16(g, x, dim, index, source):
+    return _rows_scattered(g, x, dim, index, source, reduction="add")
+
+
+@index_add.decompose
+def index_add_summed(g, x, dim, index, source):
+    """The sum over all parts of those for each place."""
+    type_, count = g.type(x), g.type(index).shape[0]
+    axis = dim % type_.rank
+    extent = type_.shape[axis]
+    if not count or not extent:
+        return x
+    before, behind = list(type_.shape[:axis]), list(type_.shape[axis + 1 :])
+    here = g.call("aten::to", _hits(g, index, extent), type_.dtype.name)
+    here = g.call("aten::reshape", here, [count, extent, *[1] * len(behind)])
+    parts = g.call("aten::reshape", source, [*before, count, 1, *behind])
+    total = g.call("aten::sum", g.call("aten::mul", parts, here), [axis])
+    return g.call("aten::add", x, total)
+
+
+def _hits(g: Any, index: Any, extent: int) -> Any:
+    """int64 [indices, extent]: 1 where the index names the place, else 0."""
+    return g.call("aten::one_hot", counted_from_the_front(g, index, extent), extent)
+
+
+def _rows_scattered(g: Any, x: Any, dim: int, index: Any, source: Any, reduction: str | None = None) -> Any:
+    """ScatterND writes along the first axis."""
+    axis = dim % len(x.shape)
+    order = [axis, *(i for i in range(len(x.shape)) if i != axis)]
+    places = (index.shape[0], 1)
+    index = g.op("Reshape", index, g.ints(places), shape=places)
+    if index.dtype != np.int64:
+        index = g.op("Cast", index, to=7, dtype="int64")
+    if axis == 0:
+        return _scatter_nd(g, x, index, source, reduction)
+    moved = [
+        g.op("Transpose", value, perm=order, shape=[value.shape[i] for i in order]) for value in (x, source)
+    ]
+    rows = _scatter_nd(g, moved[0], index, moved[1], reduction)
+    return g.op("Transpose", rows, perm=[order.index(i) for i in range(len(order))], shape=x.shape)
+
+
+def _scatter_nd(g: Any, x: Any, index: Any, source: Any, reduction: str | None) -> Any:
+    if reduction is None:
+        return g.op("ScatterND", x, index, source, shape=x.shape)
+    return scattered(g, "ScatterND", x, index, source, reduction=reduction)
+
+
+for _op in OPS:
+    _op.unsupported("caffe", "not written yet for Caffe")
+index_add.unsupported("tflite", "not written yet for TFLite")

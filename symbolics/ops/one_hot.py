@@ -1,0 +1,73 @@
+"""aten::one_hot, and tm::wrap_index, which makes negative indices positive."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..idioms.indices import from_the_front
+from ..layouts import ANY
+from ..op import INDICES, Op, Tensor, integer
+from ..results import same_as
+
+Array = np.ndarray
+
+
+def _one_hot_result(x: TensorType, num_classes: int) -> TensorType:
+    if num_classes < 1:
+        raise ValueError(f"{num_classes} is no number of classes")
+    return TensorType(np.dtype(np.int64), (*x.shape, num_classes))
+
+
+one_hot = Op("aten::one_hot", args=[Tensor("x", INDICES), integer("num_classes")], result=_one_hot_result)
+wrap_index = Op(
+    "tm::wrap_index", args=[Tensor("x", INDICES), integer("extent")], result=same_as("x"), layout=ANY
+)
+OPS = [one_hot, wrap_index]
+
+
+@one_hot.reference
+def one_hot_ref(x: Array, num_classes: int) -> Array:
+    """int64 [..., num_classes]: 1 at the place that ``x`` names, else 0."""
+    return (x[..., None] == np.arange(num_classes)).astype(np.int64)
+
+
+@one_hot.onnx(since=9)
+def one_hot_onnx9(g, x, num_classes):
+    if x.dtype != np.int64:
+        x = g.op("Cast", x, to=7, dtype="int64")
+    return g.op("OneHot", x, g.ints(num_classes), g.ints([0, 1]), axis=-1)
+
+
+@one_hot.onnx(since=7)
+def one_hot_onnx7(g, x, num_classes):
+    column = (*x.shape, 1)
+    x = g.op("Reshape", x, g.ints(column), shape=column)
+    classes = g.const(np.arange(num_classes, dtype=x.dtype))
+    return g.op("Cast", g.op("Equal", x, classes, dtype="bool"), to=7)
+
+
+@one_hot.tflite()
+def one_hot_tflite(g, x, num_classes):
+    on, off = (g.const(np.array(value, np.int64)) for value in (1, 0))
+    return g.op("ONE_HOT", x, g.ints(num_classes), on, off, axis=-1)
+
+
+@wrap_index.reference
+def wrap_index_ref(x: Array, extent: int) -> Array:
+    """``x``, from -extent to extent - 1, as numbers from 0 to extent - 1."""
+    return np.where(x < 0, x + np.array(extent, x.dtype), x)
+
+
+@wrap_index.onnx(since=7)
+def wrap_index_onnx7(g, x, extent):
+    return from_the_front(g, x, extent)
+
+
+@wrap_index.tflite()
+def wrap_index_tflite(g, x, extent):
+    return g.op("FLOOR_MOD", x, g.const(np.array(extent, x.dtype)))
+
+
+for _op in OPS:
+    _op.unsupported("caffe", "a Caffe blob holds no indices")

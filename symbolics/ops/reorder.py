@@ -1,0 +1,161 @@
+"""Elements in another order: aten::flip, aten::roll, aten::rot90 and aten::repeat_interleave."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..layouts import SOURCE, LayoutRule, any_with
+from ..op import ANY_DTYPE, Op, Tensor, integer, integers
+from ..results import normalized_axis
+
+Array = np.ndarray
+
+
+def _axes(x: TensorType, dims: list[int]) -> list[int]:
+    axes = [normalized_axis(axis, x.rank) for axis in dims]
+    if len({*axes}) != len(axes):
+        raise ValueError(f"the axes {dims} repeat")
+    return axes
+
+
+def _flip_result(x: TensorType, dims: list[int]) -> TensorType:
+    _axes(x, dims)
+    return x
+
+
+def _flip_layout(x: TensorType, dims: list[int]) -> LayoutRule:
+    return any_with(dims="axes") if x.rank == 4 else SOURCE
+
+
+def _roll_result(x: TensorType, shifts: list[int], dims: list[int]) -> TensorType:
+    if len(shifts) != max(len(dims), 1):
+        raise ValueError(f"{shifts} are no shifts of the axes {dims}")
+    for axis in dims:
+        normalized_axis(axis, x.rank)
+    return x
+
+
+def _rot90_result(x: TensorType, k: int, dims: list[int]) -> TensorType:
+    first, second = _axes(x, dims)
+    shape = list(x.shape)
+    if k % 2:
+        shape[first], shape[second] = shape[second], shape[first]
+    return TensorType(x.dtype, tuple(shape))
+
+
+def _interleave_result(x: TensorType, repeats: int, dim: int) -> TensorType:
+    axis = normalized_axis(dim, x.rank)
+    if repeats < 0:
+        raise ValueError(f"{repeats} is no number of copies")
+    return TensorType(x.dtype, (*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]))
+
+
+flip = Op(
+    "aten::flip", args=[Tensor("x", ANY_DTYPE), integers("dims")], result=_flip_result, layout=_flip_layout
+)
+roll = Op(
+    "aten::roll",
+    args=[Tensor("x", ANY_DTYPE), integers("shifts"), integers("dims", [])],
+    result=_roll_result,
+)
+rot90 = Op(
+    "aten::rot90",
+    args=[Tensor("x", ANY_DTYPE), integer("k", 1), integers("dims", [0, 1], length=2)],
+    result=_rot90_result,
+)
+repeat_interleave = Op(
+    "aten::repeat_interleave",
+    args=[Tensor("x", ANY_DTYPE), integer("repeats"), integer("dim")],
+    result=_interleave_result,
+)
+OPS = [flip, roll, rot90, repeat_interleave]
+
+
+@flip.reference
+def flip_ref(x: Array, dims: list[int]) -> Array:
+    return np.flip(x, tuple(dims))
+
+
+@flip.onnx(since=10)  # Slice takes negative steps
+def flip_onnx10(g, x, dims):
+    axes = [axis % len(x.shape) for axis in dims]
+    if not axes:
+        return g.op("Identity", x)
+    # the end of a slice that goes down to the first element is below every index
+    bounds = [[-1] * len(axes), [np.iinfo(np.int64).min] * len(axes), axes, [-1] * len(axes)]
+    return g.op("Slice", x, *map(g.ints, bounds), shape=x.shape)
+
+
+@flip.onnx(since=1)
+def flip_onnx1(g, x, dims):
+    for axis in [axis % len(x.shape) for axis in dims]:
+        x = g.op("Gather", x, g.ints(range(x.shape[axis])[::-1]), axis=axis, shape=x.shape)
+    return x if dims else g.op("Identity", x)
+
+
+@flip.tflite()
+def flip_tflite(g, x, dims):
+    for axis in [axis % len(x.shape) for axis in dims]:
+        x = g.op("GATHER", x, g.ints(range(x.shape[axis])[::-1]), axis=axis, shape=x.shape)
+    return x if dims else g.identity(x)
+
+
+@roll.reference
+def roll_ref(x: Array, shifts: list[int], dims: list[int]) -> Array:
+    """Each element ``shifts`` places further, from the end to the front; of x in a row without ``dims``."""
+    return np.roll(x, shifts, dims) if dims else np.roll(x, shifts[0])
+
+
+@roll.decompose
+def roll_cut(g, x, shifts, dims):
+    type_ = g.type(x)
+    if not dims:
+        row = g.call("aten::reshape", x, [type_.size])
+        return g.call("aten::reshape", roll_cut(g, row, shifts, [0]), list(type_.shape))
+    for shift, dim in zip(shifts, dims, strict=True):
+        extent = type_.shape[dim]
+        if extent and shift % extent:
+            cut = extent - shift % extent
+            front = g.call("aten::slice", x, dim, 0, cut)
+            x = g.call("aten::cat", [g.call("aten::slice", x, dim, cut, extent), front], dim)
+    return x
+
+
+@rot90.reference
+def rot90_ref(x: Array, k: int, dims: list[int]) -> Array:
+    """A quarter turn, ``k`` times, from the first of ``dims`` to the second."""
+    return np.rot90(x, k, (dims[0], dims[1]))
+
+
+@rot90.decompose
+def rot90_flipped(g, x, k, dims):
+    first, second = (axis % g.type(x).rank for axis in dims)
+    order = list(range(g.type(x).rank))
+    order[first], order[second] = second, first
+    if k % 4 == 0:
+        return x
+    if k % 4 == 2:
+        return g.call("aten::flip", x, [first, second])
+    if k % 4 == 1:
+        return g.call("aten::permute", g.call("aten::flip", x, [second]), order)
+    return g.call("aten::flip", g.call("aten::permute", x, order), [second])
+
+
+@repeat_interleave.reference
+def repeat_interleave_ref(x: Array, repeats: int, dim: int) -> Array:
+    """Each element ``repeats`` times, one copy after the other."""
+    return np.repeat(x, repeats, dim)
+
+
+@repeat_interleave.decompose
+def repeat_interleave_expanded(g, x, repeats, dim):
+    shape, after = list(g.type(x).shape), dim % g.type(x).rank + 1
+    apart = g.call("aten::reshape", x, [*shape[:after], 1, *shape[after:]])
+    copies = g.call("aten::expand", apart, [*shape[:after], repeats, *shape[after:]])
+    shape[after - 1] *= repeats
+    return g.call("aten::reshape", copies, shape)
+
+
+for _op in OPS:
+    _op.unsupported("caffe", "not written yet for Caffe")

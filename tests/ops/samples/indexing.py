@@ -1,0 +1,118 @@
+"""Elements chosen, laid out again and put into place."""
+
+import numpy as np
+
+from tests.ops.harness import Const, normal
+
+from .common import Sample, X
+
+CUBE = normal(1, 3, 4, 5)
+FILES = ("onnx", "tflite")
+
+
+def ints(*values: object) -> np.ndarray:
+    return np.array(values)
+
+
+PUT = [
+    Sample([CUBE, ints(2, 0, -1), normal(2, 3, 3, 5)], {"dim": 1}, FILES),
+    Sample([CUBE, Const(ints(1, -3)), normal(2, 2, 4, 5)], {"dim": 0}, FILES),
+    Sample([X, ints(4).astype(np.int32), normal(2, 2, 3, 5, 1)], {"dim": -1}, FILES),
+]
+PLACES = [
+    Sample([CUBE, ints([[0], [2]], [[-1], [1]])], {"dim": 0}, FILES),
+    Sample([CUBE, Const(ints([[0, 2, 3, 1, -2]], [[1, 1, 2, 3, 0]]))], {"dim": 1}, FILES),
+    Sample([CUBE, ints([[0, 2], [4, -5]]).astype(np.int32)], {"dim": -1}, FILES),
+]
+SCATTER = [
+    Sample(
+        [*each.args, normal(3, *getattr(each.args[1], "array", each.args[1]).shape)], each.attributes, FILES
+    )
+    for each in PLACES
+]
+
+SAMPLES: dict[str, list[Sample]] = {
+    "aten::expand": [
+        Sample([normal(0, 1, 3, 1)], {"size": [2, 3, 4]}, FILES),
+        Sample([normal(0, 3, 1)], {"size": [2, -1, 4]}, FILES),
+        Sample([X], {"size": [2, 3, 5, 7]}, FILES),
+        Sample([normal(0)], {"size": [2, 2]}, FILES),
+    ],
+    "aten::repeat": [
+        Sample([CUBE], {"repeats": [1, 2, 3]}, FILES),
+        Sample([CUBE], {"repeats": [2, 2, 1, 1]}, FILES),
+    ],
+    "aten::flip": [
+        Sample([X], {"dims": [1]}, FILES),
+        Sample([CUBE], {"dims": [2, 0]}, FILES),
+        Sample([CUBE], {"dims": []}, FILES),
+    ],
+    "aten::roll": [
+        Sample([X], {"shifts": [2], "dims": [1]}),
+        Sample([CUBE], {"shifts": [1, -2, 9], "dims": [0, -1, 1]}, FILES),
+        Sample([CUBE], {"shifts": [7]}, FILES),
+        Sample([CUBE], {"shifts": [5], "dims": [2]}, FILES),
+    ],
+    "aten::rot90": [
+        Sample([CUBE], {}, FILES),
+        Sample([CUBE], {"k": 2, "dims": [1, 2]}, FILES),
+        Sample([CUBE], {"k": -1, "dims": [2, 0]}, FILES),
+        Sample([CUBE], {"k": 4}, FILES),
+    ],
+    "aten::repeat_interleave": [
+        Sample([CUBE], {"repeats": 2, "dim": 1}, FILES),
+        Sample([CUBE], {"repeats": 3, "dim": -1}, FILES),
+    ],
+    "aten::slice_scatter": [
+        Sample([X, normal(1, 2, 2, 5, 7)], {"dim": 1, "start": 1, "end": 3}),
+        Sample([CUBE, normal(1, 3, 4, 2)], {"dim": -1, "start": 1, "end": 5, "step": 2}, FILES),
+        Sample([CUBE, normal(1, 3, 2, 5)], {"dim": 1, "start": 0, "end": 2}, FILES),
+        Sample([CUBE, normal(1, 3, 4, 5)], {"dim": 1, "start": 0, "end": 4}, ("onnx",)),
+    ],
+    "aten::select_scatter": [
+        Sample([X, normal(1, 2, 5, 7)], {"dim": 1, "index": 2}),
+        Sample([CUBE, normal(1, 3, 4)], {"dim": -1, "index": 0}, FILES),
+    ],
+    "aten::index_select": [
+        Sample([X, Const(ints(2, 0, -1, 2))], {"dim": 1}, FILES),
+        Sample([CUBE, ints(2, 0, -1)], {"dim": 0}, ("onnx",)),
+        Sample([CUBE, ints(2, 0).astype(np.int32)], {"dim": -1}, ("onnx",)),
+    ],
+    "aten::index_copy": PUT,
+    "aten::index_add": [*PUT, Sample([CUBE, ints(1, 0, 1), normal(2, 3, 4, 5)], {"dim": 0})],
+    "aten::index": [
+        Sample([CUBE, [Const(ints(2, 0))]], {}, FILES),
+        Sample([CUBE, [None, ints([1, -1], [0, 2])]], {}, ("onnx",)),
+        Sample([CUBE, [None, ints(1, -1), ints([2], [0])]], {}, ("onnx",)),
+        Sample([X, [ints(1, 0), None, Const(ints(2, -5)), None]], {}, ("onnx",)),
+        Sample([X, [Const(ints(1, 0)), Const(ints(2, 0))]], {}, FILES),
+        Sample([CUBE, [ints(1), None, Const(np.array(-1))]], {}, ("onnx",)),
+    ],
+    "aten::index_put": [
+        Sample([CUBE, [Const(ints(2, 0, 2))], normal(2, 3, 4, 5)], {}, FILES),
+        Sample([CUBE, [None, ints([1, -1], [0, 2])], normal(2, 5)], {}, ("onnx",)),
+        Sample([CUBE, [None, ints(1, -1), ints([2], [0])], normal(2, 3, 1, 1)], {}, ("onnx",)),
+        Sample([X, [ints(1, 0), None, Const(ints(2, -5)), None], normal(2, 2, 3, 7)], {}, ("onnx",)),
+        Sample([X, [Const(ints(1, 0)), Const(ints(2, 0))], normal(3, 2, 5, 7)], {}, FILES),
+    ],
+    "aten::one_hot": [
+        Sample([ints([2, 0, 1], [3, 3, 0])], {"num_classes": 4}, FILES),
+        Sample([ints([2, 0, 1], [3, 3, 0]).astype(np.int32)], {"num_classes": 5}, FILES),
+    ],
+    "tm::wrap_index": [
+        Sample([ints([2, -5, -1], [0, 4, -3])], {"extent": 5}, FILES),
+        Sample([ints(2, -5, -1).astype(np.int32)], {"extent": 5}, FILES),
+    ],
+    "aten::gather": PLACES,
+    "aten::scatter": SCATTER,
+    "aten::scatter_add": SCATTER,
+    "aten::scatter_reduce": [
+        Sample(
+            each.args,
+            each.attributes | {"reduce": reduce, "include_self": reduce != "prod"},
+            ("onnx",),
+            onnx_since=18,
+        )
+        for each, reduce in zip([*SCATTER, SCATTER[0]], ("sum", "prod", "amax", "amin"), strict=True)
+    ],
+}
