@@ -14,7 +14,9 @@ from .options import conversion_options, model_argument, opset_option, qparams_o
 @model_argument
 @click.argument("out", metavar="OUT.onnx", type=click.Path())
 @opset_option
-@click.option("--external-data", is_flag=True, help="Store the weights in a file beside OUT.onnx.")
+@click.option(
+    "--external-data", is_flag=True, help="Store the weights in OUT.onnx.data (the default above 2 GiB)."
+)
 @click.option(
     "--quantized", is_flag=True, help="Write an integer model, with QuantizeLinear and DequantizeLinear."
 )

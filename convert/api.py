@@ -16,6 +16,7 @@ from .frontends.detect import load_model
 from .ir import TracedModule
 from .lower.unsupported import UnsupportedGroup, grouped
 from .passes.manager import PassOptions
+from .serialize.external_data import weights_path
 from .support import OpSupport, op_support
 from .symbolics.registry import catalogue
 from .targets import DEFAULT_OPSET, Goal, goal_version
@@ -45,13 +46,14 @@ def to_onnx(
 ) -> Report:
     """Converts to an ONNX file of ``opset`` (17 by default).
 
+    Weights go into the file, or with ``external_data``, and always above 2 GiB, into ``path`` + ".data".
     ``verify`` runs the file in ONNX Runtime, when installed, on ``example_inputs`` (random ones by
     default) and compares it with the source; a mismatch raises and leaves no file. Raises
     LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
     """
-    _not_yet(external_data=external_data, quantized=quantized, qparams=qparams, example_kwargs=example_kwargs)
+    _not_yet(quantized=quantized, qparams=qparams, example_kwargs=example_kwargs)
     version = goal_version("onnx", DEFAULT_OPSET if opset is None else opset)
-    _keep_model(model, Path(path))
+    _keep_model(model, Path(path), weights_path(Path(path)))
     return convert(
         _loaded(model),
         [Path(path)],
@@ -61,6 +63,7 @@ def to_onnx(
         verify=verify,
         inputs=example_inputs,
         options=pass_options,
+        external_data=external_data,
     )
 
 

@@ -20,7 +20,7 @@ from .passes.normalize import Normalized, normalize
 from .passes.pipelines import pipeline
 from .serialize.atomic import commit_together, staged_outputs
 from .serialize.metadata import metadata
-from .serialize.writers import check_written, write
+from .serialize.writers import check_written, paths_of, write
 from .symbolics.op import Op
 from .targets import Goal
 from .verification.reference import Reference
@@ -146,8 +146,12 @@ def convert(
     verify: bool = True,
     inputs: Sequence[np.ndarray] | None = None,
     options: PassOptions | None = None,
+    external_data: bool = False,
 ) -> Report:
-    """Writes ``module`` for ``goal`` to ``paths`` (two for Caffe), verified, whole or not at all."""
+    """Writes ``module`` for ``goal`` to ``paths`` (two for Caffe), verified, whole or not at all.
+
+    ONNX weights go into a file of their own with ``external_data``, or when one file cannot hold them.
+    """
     converted = lowered(module, goal, catalogue, options)
     report = Report(
         goal.target,
@@ -160,11 +164,13 @@ def convert(
         report.stopped = True
         return report
     graph = converted.graph
-    graph.metadata = metadata(module, goal, converted.nhwc_inputs, converted.nhwc_outputs)
+    asked = {goal.target: version_name, "io_layout": goal.io_layout, "external_data": external_data}
+    graph.metadata = metadata(module, goal, converted.nhwc_inputs, converted.nhwc_outputs, asked)
     report.operators = len(graph.operators)
     report.parameters = module.parameter_count()
-    with staged_outputs(*paths) as outputs:
-        write(graph, [output.file for output in outputs])
+    report.paths = tuple(paths_of(graph, paths, external_data=external_data))
+    with staged_outputs(*report.paths, named=goal.target == "onnx" and len(report.paths) > 1) as outputs:
+        write(graph, [output.file for output in outputs], outputs[-1].path.name)
         for output in outputs:
             output.finish()
         staged = [output.path for output in outputs]

@@ -36,7 +36,7 @@ tmconvert.to_caffe(model, folder + "/m.prototxt", verify=False)
 STOP_IN_MID_WRITE = """
 import sys, time, tmconvert, tmconvert.conversion as conversion
 whole = conversion.write
-def half(graph, files):
+def half(graph, files, weights_name):
     whole(graph, files)
     for file in files:
         file.flush()
@@ -120,7 +120,6 @@ def test_exports_do_not_change_the_module(tmp_path: Path) -> None:
     ("function", "options"),
     [
         ("to_onnx", {"quantized": True}),
-        ("to_onnx", {"external_data": True}),
         ("to_onnx", {"qparams": "q.json"}),
         ("to_tflite", {"calibration": "data.npz"}),
         ("to_tflite", {"quantized": True}),

@@ -61,18 +61,19 @@ class StagedOutput:
     """A file under a temporary name, on its way to ``target``.
 
     ``file`` takes the bytes. After ``finish`` the whole file can be read at ``path``; ``commit`` gives
-    it its final name, ``discard`` removes it. A symbolic link at the target stays a link.
+    it its final name, ``discard`` removes it. A symbolic link at the target stays a link. In a
+    ``folder``, on the same disk, the file has its final name from the beginning.
     Raises: WriteError TM5001 when the target cannot be written, at the first step that shows it.
     """
 
-    def __init__(self, target: str | os.PathLike[str]) -> None:
+    def __init__(self, target: str | os.PathLike[str], folder: Path | None = None) -> None:
         self.target = Path(target)
         try:
             self._final = Path(os.path.realpath(self.target))
             _refuse_unwritable(self._final)
             # 40 characters of the stem leave room below the 255 bytes that a name may have.
             name = f".{self.target.stem[:40]}.{secrets.token_hex(4)}{self.target.suffix}"
-            self.path = self._final.with_name(name)
+            self.path = self._final.with_name(name) if folder is None else folder / self._final.name
             raw = _ReportingFile(self.path, self.target)
         except (OSError, ValueError) as error:
             raise write_error(self.target, error) from error
@@ -112,7 +113,7 @@ class StagedOutput:
         """A second name of the file that ``commit`` would replace, or None if there is none."""
         if not self._final.exists():
             return None
-        kept = self.path.with_name(self.path.name + ".older")
+        kept = self._final.with_name(f".{self._final.name[:40]}.{secrets.token_hex(4)}.older")
         try:
             kept.hardlink_to(self._final)
         except OSError:  # a file system without hard links
@@ -155,12 +156,19 @@ def commit_together(outputs: Sequence[StagedOutput]) -> None:
 
 
 @contextlib.contextmanager
-def staged_outputs(*targets: str | os.PathLike[str]) -> Iterator[tuple[StagedOutput, ...]]:
-    """Staged files for ``targets``; those not committed at the end of the block are removed."""
+def staged_outputs(
+    *targets: str | os.PathLike[str], named: bool = False
+) -> Iterator[tuple[StagedOutput, ...]]:
+    """Staged files for ``targets``; those not committed at the end of the block are removed.
+
+    ``named``: they refer to one another by name, so they are staged under their own names in a
+    folder beside the first.
+    """
     with contextlib.ExitStack() as stack:
         outputs = []
+        folder = stack.enter_context(_folder_beside(Path(targets[0]))) if named else None
         for target in targets:
-            outputs.append(StagedOutput(target))
+            outputs.append(StagedOutput(target, folder))
             stack.callback(outputs[-1].discard)
         yield tuple(outputs)
 
@@ -178,6 +186,21 @@ def atomic_output(target: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file that appears under its name when the block ends well, and not otherwise."""
     with atomic_outputs(target) as (file,):
         yield file
+
+
+@contextlib.contextmanager
+def _folder_beside(target: Path) -> Iterator[Path]:
+    """A hidden folder that is gone, with all that is in it, at the end of the block."""
+    try:
+        final = Path(os.path.realpath(target))
+        folder = final.with_name(f".{target.stem[:40]}.{secrets.token_hex(4)}")
+        folder.mkdir()
+    except (OSError, ValueError) as error:
+        raise write_error(target, error) from error
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _refuse_unwritable(path: Path) -> None:

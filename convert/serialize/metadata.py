@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..ir import TracedModule
@@ -12,10 +12,19 @@ from ..targets import Goal
 
 
 def metadata(
-    module: TracedModule, goal: Goal, nhwc_inputs: Sequence[bool], nhwc_outputs: Sequence[bool]
+    module: TracedModule,
+    goal: Goal,
+    nhwc_inputs: Sequence[bool],
+    nhwc_outputs: Sequence[bool],
+    options: Mapping[str, object],
 ) -> dict[str, str]:
-    """Key -> text. ``tmconvert.layout`` lists the stored order of each input and output."""
+    """Key -> text. ``tmconvert.layout`` lists the stored order of each input and output.
+
+    ``options`` are those of the conversion that shape the file, as ``tmconvert.options``.
+    """
     entries = {"tmconvert.source": module.producer or "unknown"}
+    chosen = {name: value for name, value in options.items() if value}
+    entries["tmconvert.options"] = json.dumps(chosen, sort_keys=True)
     if module.source_file:
         entries["tmconvert.source_sha256"] = file_sha256(Path(module.source_file))
     if goal.target == "tflite":

@@ -1,7 +1,7 @@
 """ONNX files.
 
-One ModelProto, with the weights in the file as ``raw_data``. The weights are streamed: memory in use
-does not grow with them. The same graph gives the same bytes.
+One ModelProto, with the weights in the file as ``raw_data``, or those above 1 KiB in a file beside it.
+The weights are streamed: memory in use does not grow with them. The same graph gives the same bytes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import dataclasses
 import io
 import os
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -20,6 +19,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from .. import __version__
 from ..errors import InternalError, WriteError
 from ..lower.target_graph import Attribute, Operator, TargetGraph, Value
+from .external_data import SMALL_CONSTANT, ExternalLayout, external_bytes, external_constants
 from .protobuf_stream import LARGEST_MESSAGE, StreamedMessage
 
 # By name, since ml_dtypes' types have no other handle that every NumPy understands.
@@ -50,27 +50,32 @@ _GRAPH_INITIALIZER = GraphProto.INITIALIZER_FIELD_NUMBER
 _TENSOR_RAW_DATA = TensorProto.RAW_DATA_FIELD_NUMBER
 
 _CHECKED_WHOLE = 64 << 20  # bytes of a file that the checker may read
-_SMALL_CONSTANT = 1 << 10  # bytes; the shape inference needs the values of shapes and axes
 
 # Since IR version 4 an initializer need not be listed among the graph's inputs.
 _IR_WITH_FREE_INITIALIZERS = 4
 
 
-def write_onnx(graph: TargetGraph, file: BinaryIO) -> None:
+def write_onnx(
+    graph: TargetGraph, file: BinaryIO, weights: BinaryIO | None = None, weights_name: str = ""
+) -> None:
     """Write ``graph`` to ``file`` as one ONNX model of opset ``graph.version``.
 
-    ``graph.metadata`` becomes ``metadata_props``, its "doc_string" the model's own.
+    ``weights`` is an empty file for the constants above 1 KiB, to be found beside the model under
+    ``weights_name``. ``graph.metadata`` becomes ``metadata_props``, its "doc_string" the model's own.
     Raises: InternalError TM9001 when the graph does not fit the opset; WriteError TM5002 when the
     model is above the 2 GiB that protobuf can hold. Either comes before the first byte is written.
     """
-    message = _model(graph)
+    layout = None if weights is None else ExternalLayout(weights_name, external_constants(graph))
+    message = _model(graph, layout)
     if message.length > LARGEST_MESSAGE:
         raise WriteError(
             "TM5002",
             f"the model takes {message.length / 2**30:.1f} GiB, and an ONNX file can hold 2 GiB",
-            notes=[("help", "store the weights as float16, or split the model")],
+            notes=[("help", "store the weights beside it: --external-data")],
         )
     message.write(file)
+    if weights is not None and layout is not None:
+        layout.write(weights)
 
 
 def check_onnx(path: str | os.PathLike[str], graph: TargetGraph | None = None) -> None:
@@ -80,7 +85,7 @@ def check_onnx(path: str | os.PathLike[str], graph: TargetGraph | None = None) -
     place, with large weights declared as inputs: the same nodes and types without the bytes.
     """
     model: ModelProto | str = os.fspath(path)
-    if graph is not None and Path(path).stat().st_size > _CHECKED_WHOLE:
+    if graph is not None and external_bytes(graph) > _CHECKED_WHOLE:
         model = _without_weights(graph)
     try:
         onnx.checker.check_model(model, full_check=True)
@@ -93,7 +98,7 @@ def _without_weights(graph: TargetGraph) -> ModelProto:
     slim = {
         id(value): Value(value.name, value.dtype, value.shape)
         for value in graph.constants()
-        if value.data is not None and value.data.nbytes > _SMALL_CONSTANT
+        if value.data is not None and value.data.nbytes > SMALL_CONSTANT
     }
     operators = [
         dataclasses.replace(operator, inputs=[slim.get(id(value), value) for value in operator.inputs])
@@ -126,7 +131,7 @@ def ir_version(opset: int) -> int:
         raise InternalError("TM9001", f"the installed onnx does not know opset {opset}") from error
 
 
-def _model(graph: TargetGraph) -> StreamedMessage:
+def _model(graph: TargetGraph, layout: ExternalLayout | None = None) -> StreamedMessage:
     if not isinstance(graph.version, int):
         raise InternalError("TM9001", f"an ONNX graph's version is its opset, not {graph.version!r}")
     # Fields are written in the order of their numbers, as protobuf does: the graph lies in the middle.
@@ -142,12 +147,12 @@ def _model(graph: TargetGraph) -> StreamedMessage:
 
     message = StreamedMessage()
     message.append(_encoded(head))
-    message.append_message(_MODEL_GRAPH, _graph(graph, graph.version))
+    message.append_message(_MODEL_GRAPH, _graph(graph, graph.version, layout))
     message.append(_encoded(tail))
     return message
 
 
-def _graph(graph: TargetGraph, opset: int) -> StreamedMessage:
+def _graph(graph: TargetGraph, opset: int, layout: ExternalLayout | None) -> StreamedMessage:
     constants = graph.constants()
     _check_names(graph, constants)
     nodes = [_node(operator, opset) for operator in graph.operators]
@@ -159,7 +164,7 @@ def _graph(graph: TargetGraph, opset: int) -> StreamedMessage:
     message = StreamedMessage()
     message.append(_encoded(GraphProto(node=nodes + identities, name=graph.name or "model")))
     for value in constants:
-        message.append_message(_GRAPH_INITIALIZER, _initializer(value))
+        message.append_message(_GRAPH_INITIALIZER, _initializer(value, layout))
     described = [_value_info(value.name, value) for value in inputs]
     message.append(_encoded(GraphProto(input=described, output=outputs)))
     return message
@@ -269,7 +274,7 @@ def _tensor(data: np.ndarray) -> TensorProto:
     )
 
 
-def _initializer(value: Value) -> StreamedMessage:
+def _initializer(value: Value, layout: ExternalLayout | None) -> StreamedMessage:
     data = value.data
     assert data is not None
     if data.shape != value.shape or data.dtype.name != value.dtype.name:
@@ -279,9 +284,16 @@ def _initializer(value: Value) -> StreamedMessage:
             f"and holds {data.dtype}{list(data.shape)}",
         )
     data_type = _data_type(data.dtype, value.name)
+    tensor = TensorProto(dims=data.shape, data_type=data_type, name=value.name)
     message = StreamedMessage()
-    message.append(_encoded(TensorProto(dims=data.shape, data_type=data_type, name=value.name)))
-    message.append_array(_TENSOR_RAW_DATA, data, data.dtype)
+    if layout is not None and layout.has(value):
+        tensor.data_location = TensorProto.EXTERNAL
+        for key, text in layout.place(value).items():
+            tensor.external_data.add(key=key, value=text)
+        message.append(_encoded(tensor))
+    else:
+        message.append(_encoded(tensor))
+        message.append_array(_TENSOR_RAW_DATA, data, data.dtype)
     return message
 
 

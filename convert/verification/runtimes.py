@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..errors import VerificationError
+from ..serialize.external_data import weights_path
 
 # More threads than this change the order of sums from machine to machine.
 THREADS = 2
@@ -81,6 +82,8 @@ class OnnxRuntime:
         options.intra_op_num_threads = THREADS
         options.inter_op_num_threads = 1
         options.use_deterministic_compute = True
+        if weights_path(paths[0]).is_file():  # maps the weights; packing them for one run copies them
+            options.add_session_config_entry("session.disable_prepacking", "1")
         with _refusals(self.name):
             session = onnxruntime.InferenceSession(
                 os.fspath(paths[0]), options, providers=["CPUExecutionProvider"]

@@ -268,7 +268,7 @@ def test_above_two_gibibytes_is_refused_before_anything_is_written() -> None:
         write_onnx(graph_of(13, [], [], [constant("c", data)], "out"), file)
     assert str(caught.value) == (
         "error[TM5002]: the model takes 2.0 GiB, and an ONNX file can hold 2 GiB\n"
-        "   = help: store the weights as float16, or split the model"
+        "   = help: store the weights beside it: --external-data"
     )
     assert file.getvalue() == b""
 

@@ -1,0 +1,73 @@
+"""The weights of an ONNX model in a file beside it.
+
+The model says of each tensor: location (the file's name), offset and length. Offsets are multiples of the
+page size, so that runtimes can map the weights into memory.
+Source: ONNX's docs/ExternalData.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from ..lower.target_graph import TargetGraph, Value
+from .protobuf_stream import write_array
+
+# Bytes. Smaller constants stay in the model: the shape inference needs the values of shapes and axes.
+SMALL_CONSTANT = 1 << 10
+# Above this a model does not fit into one file: 2 GiB less what the nodes may take.
+MOST_INLINE = (2 << 30) - (64 << 20)
+
+_ALIGNMENT = 4096
+
+
+def external_constants(graph: TargetGraph) -> list[Value]:
+    """The constants that go into a file of their own, if there is one."""
+    return [
+        value for value in graph.constants() if value.data is not None and value.data.nbytes > SMALL_CONSTANT
+    ]
+
+
+def external_bytes(graph: TargetGraph) -> int:
+    return sum(value.data.nbytes for value in external_constants(graph) if value.data is not None)
+
+
+def weights_path(model: Path) -> Path:
+    """The file for the weights of ``model``: ``out.onnx.data`` beside ``out.onnx``."""
+    return Path(f"{model}.data")
+
+
+class ExternalLayout:
+    """Where each of ``values`` lies in the file ``name``."""
+
+    def __init__(self, name: str, values: Sequence[Value]) -> None:
+        self.name = name
+        self._values = values
+        self._offsets: dict[int, int] = {}
+        end = 0
+        for value in values:
+            assert value.data is not None
+            self._offsets[id(value)] = -(-end // _ALIGNMENT) * _ALIGNMENT
+            end = self._offsets[id(value)] + value.data.nbytes
+
+    def has(self, value: Value) -> bool:
+        return id(value) in self._offsets
+
+    def place(self, value: Value) -> dict[str, str]:
+        """The entries of the tensor's ``external_data``."""
+        assert value.data is not None
+        return {
+            "location": self.name,
+            "offset": str(self._offsets[id(value)]),
+            "length": str(value.data.nbytes),
+        }
+
+    def write(self, file: BinaryIO) -> None:
+        """Write the values, one at a time, with zeros in between."""
+        end = 0
+        for value in self._values:
+            assert value.data is not None
+            file.write(bytes(self._offsets[id(value)] - end))
+            write_array(file, value.data, value.data.dtype)
+            end = self._offsets[id(value)] + value.data.nbytes
