@@ -9,12 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 _SIGNED = ("int8", "int16", "int32", "int64")
+
 # Measured with LiteRT 2.3, one operator a model.
 _FLOAT32 = (
     *("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"),
     *("RELU", "RELU6", "EXP", "LOG", "SQRT", "RSQRT", "LOGISTIC", "TANH", "FLOOR", "CEIL"),
     *("RELU_N1_TO_1", "RELU_0_TO_1", "MAX_POOL_2D", "AVERAGE_POOL_2D", "MEAN"),
-    "RESIZE_BILINEAR",
+    *("RESIZE_BILINEAR", "ELU", "HARD_SWISH", "LEAKY_RELU", "PRELU"),
 )
 _NOT_FLOAT64 = ("CONCATENATION", "GATHER", "PAD", "PADV2", "SOFTMAX")
 _TFLITE: dict[str, tuple[str, ...]] = {
@@ -24,10 +25,18 @@ _TFLITE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN"), ("float32", *_SIGNED, "uint8")),
     "ABS": ("float32", "int16", "int32"),
     "ADD": ("float16", "float32", "int16", "int32", "int64"),
+    **dict.fromkeys(("COS", "SIN", "GELU", "ROUND"), ("float16", "float32")),
+    # bytes without quantization end the process, and int16 is not compared right
+    **dict.fromkeys(("EQUAL", "NOT_EQUAL"), ("float32", "int32", "int64", "bool")),
+    **dict.fromkeys(("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"), ("float32", "int32", "int64")),
+    "BITWISE_XOR": ("int8", "int16", "int32", "uint8"),
     "DIV": ("float32", "int32"),
+    "FLOOR_DIV": ("float32", "int8", "int16", "int32"),
+    "FLOOR_MOD": ("float32", *_SIGNED),
     "MAXIMUM": ("float16", "float32", *_SIGNED, "uint8"),
     "MINIMUM": ("float16", "float32", *_SIGNED, "uint8"),
     "MUL": ("float16", "float32", "int16", "int32", "int64"),
+    "POW": ("float32", "int32"),
     "NEG": ("float16", "float32", *_SIGNED),
     "RESIZE_NEAREST_NEIGHBOR": ("float16", "float32", "int16", "int8", "uint8"),
     "SUM": ("float32", "int32", "int64"),

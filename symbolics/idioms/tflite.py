@@ -29,6 +29,15 @@ def reshaped(g: Builder, x: Value, shape: Sequence[int]) -> Value:
     return g.op("RESHAPE", x, g.ints(shape), new_shape=list(shape), shape=shape)
 
 
+def expanded(g: Builder, x: Value, shape: Sequence[int]) -> Value:
+    """``x`` repeated to ``shape``: a view where it is constant, else a BROADCAST_TO."""
+    if tuple(shape) == x.shape:
+        return x
+    if x.data is not None:
+        return g.const(np.broadcast_to(x.data, shape), name=x.name)
+    return g.op("BROADCAST_TO", x, g.ints(shape), shape=shape)
+
+
 def padding_scheme(
     extent: Sequence[int],
     kernel: Sequence[int],

@@ -1,34 +1,47 @@
 """The ops, one a file; ``OPS`` lists them all, in the order of the table that users see."""
 
+from .activations import OPS as ACTIVATION_OPS
 from .arg_reduce import OPS as ARG_REDUCE_OPS
 from .avg_pool2d import avg_pool2d
 from .batch_norm import batch_norm
 from .binary import OPS as BINARY_OPS
+from .bitwise import OPS as BITWISE_OPS
+from .blend import OPS as BLEND_OPS
 from .cat import cat
 from .clamp import clamp
+from .compare import OPS as COMPARE_OPS
 from .conv2d import conv2d
+from .elu import OPS as ELU_OPS
+from .erf import OPS as ERF_OPS
 from .expand import OPS as EXPAND_OPS
+from .exponential import OPS as EXPONENTIAL_OPS
 from .gather import OPS as GATHER_OPS
 from .index import OPS as INDEX_OPS
 from .index_select import OPS as INDEX_SELECT_OPS
+from .leaky_relu import OPS as LEAKY_RELU_OPS
 from .linear import linear
 from .max_pool2d import max_pool2d
 from .one_hot import OPS as ONE_HOT_OPS
 from .pad import pad
 from .permute import permute
+from .power import power
 from .reduce import OPS as REDUCE_OPS
 from .relayout import relayout
 from .relu6 import relu6
 from .reorder import OPS as REORDER_OPS
 from .reshape import reshape
+from .rounding import OPS as ROUNDING_OPS
+from .shrinks import OPS as SHRINK_OPS
 from .sizes import sizes
 from .slice import OPS as SLICE_OPS
 from .slice_scatter import OPS as SLICE_SCATTER_OPS
 from .softmax import softmax
 from .to import to
+from .trigonometric import OPS as TRIGONOMETRIC_OPS
 from .unary import OPS as UNARY_OPS
 from .upsample import OPS as UPSAMPLE_OPS
 from .view import view
+from .where import where
 
 OPS = [
     conv2d,
@@ -39,6 +52,19 @@ OPS = [
     linear,
     *BINARY_OPS,
     *UNARY_OPS,
+    power,
+    *EXPONENTIAL_OPS,
+    *ERF_OPS,
+    *TRIGONOMETRIC_OPS,
+    *ROUNDING_OPS,
+    *COMPARE_OPS,
+    where,
+    *BLEND_OPS,
+    *BITWISE_OPS,
+    *ACTIVATION_OPS,
+    *ELU_OPS,
+    *LEAKY_RELU_OPS,
+    *SHRINK_OPS,
     clamp,
     relu6,
     softmax,

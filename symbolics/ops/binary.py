@@ -33,8 +33,6 @@ TABLE: dict[str, Row] = {
     "div": Row(np.true_divide, FLOATS, (7, "Div"), "DIV"),
     "maximum": Row(np.maximum, NUMBERS, (8, "Max"), "MAXIMUM"),  # Max broadcasts from 8 on
     "minimum": Row(np.minimum, NUMBERS, (8, "Min"), "MINIMUM"),
-    # shape arithmetic of sources: always folded, so no target needs it
-    "floor_divide": Row(np.floor_divide, NUMBERS, (0, ""), ""),
 }
 
 
@@ -47,18 +45,13 @@ def _op(name: str) -> Op:
         layout=ANY,
     )
     op.reference(lambda x, other: row.kernel(x, other))
-    if row.onnx[1]:
-        op.onnx(row.onnx[0])(lambda g, x, other: g.op(row.onnx[1], x, other))
-    if row.tflite:
-        op.tflite()(lambda g, x, other: g.op(row.tflite, x, other))
+    op.onnx(row.onnx[0])(lambda g, x, other: g.op(row.onnx[1], x, other))
+    op.tflite()(lambda g, x, other: g.op(row.tflite, x, other))
     return op
 
 
 BINARY = {name: _op(name) for name in TABLE}
 OPS = list(BINARY.values())
-
-for _target in ("onnx", "tflite", "caffe"):
-    BINARY["floor_divide"].unsupported(_target, "only integer arithmetic on shapes is supported, which folds")
 
 
 def _constants_second(x: Any, other: Any) -> tuple[Any, Any]:

@@ -50,13 +50,19 @@ def small(array: np.ndarray, dtype: str) -> np.ndarray:
     return numbers.astype(dtype) if dtype != "bool" else numbers % 2 == 0
 
 
+# functions of numbers between -1 and 1
+UNIT = {f"aten::{name}" for name in ("asin", "acos", "atanh", "erfinv", "logit")}
+
+
 def samples_of(name: str, dtype: str, constant: int | None) -> list[Sample]:
     """The op's samples with other values; ``constant`` is the operand to be a constant of the file."""
 
     def leaf(value: Any) -> Any:
         if isinstance(value, Const):
             return Const(small(value.array, dtype))
-        return None if value is None else small(value, dtype)
+        if value is None:
+            return None
+        return small(value, dtype) / np.array(8, dtype) if name in UNIT else small(value, dtype)
 
     if name == "aten::to":
         return [Sample([small(np.zeros((2, 5)), dtype)], {"dtype": other}) for other in ANY_DTYPE]

@@ -42,7 +42,6 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([normal(0, 2, 3, 5), Const(normal(1, 7, 5)), None]),
     ],
     **{f"aten::{name}": BINARY for name in ("add", "sub", "mul", "div", "maximum", "minimum")},
-    "aten::floor_divide": [Sample([np.array([7, -7]), np.array([2, 2])])],
     **{f"aten::{name}": UNARY for name in ("abs", "neg", "exp", "square", "floor", "ceil")},
     **{f"aten::{name}": UNARY for name in ("sigmoid", "tanh", "relu", "relu6")},
     **{f"aten::{name}": UNARY_POSITIVE for name in ("log", "sqrt", "reciprocal", "rsqrt")},

@@ -1,0 +1,121 @@
+"""Activations without a weight; those with numbers for parameters are in ``shrinks.py`` and ``elu.py``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ..idioms.formulas import Term, formula
+from ..layouts import ANY
+from ..op import FLOATS, Op, Tensor, choice
+from ..results import same_as
+from .erf import _erf
+
+Array = np.ndarray
+
+
+def _sigmoid(x: Array) -> Array:
+    return 0.5 * np.tanh(0.5 * x) + 0.5
+
+
+# name: (kernel, (since, operator of ONNX), operator of TFLite)
+TABLE: dict[str, tuple[Callable[[Array], Array], tuple[int, str], str]] = {
+    "silu": (lambda x: x * _sigmoid(x), (0, ""), ""),
+    "mish": (lambda x: x * np.tanh(np.logaddexp(x, 0)), (18, "Mish"), ""),
+    "hardswish": (lambda x: x * np.clip(x + 3, 0, 6) / 6, (14, "HardSwish"), "HARD_SWISH"),
+    "hardsigmoid": (lambda x: np.clip(x + 3, 0, 6) / 6, (0, ""), ""),
+    "softsign": (lambda x: x / (1 + np.abs(x)), (1, "Softsign"), ""),
+    "tanhshrink": (lambda x: x - np.tanh(x), (0, ""), ""),
+}
+
+
+def _op(name: str) -> Op:
+    kernel, (since, onnx_type), tflite_type = TABLE[name]
+    op = Op(f"aten::{name}", args=[Tensor("x", FLOATS)], result=same_as("x"), layout=ANY)
+    op.reference(lambda x: kernel(x).astype(x.dtype))
+    if onnx_type:
+        op.onnx(since)(lambda g, x: g.op(onnx_type, x))
+    if tflite_type:
+        op.tflite()(lambda g, x: g.op(tflite_type, x))
+    return op
+
+
+ACTIVATIONS = {name: _op(name) for name in TABLE}
+
+
+@ACTIVATIONS["hardsigmoid"].onnx(since=6)
+def hardsigmoid_onnx6(g, x):
+    return g.op("HardSigmoid", x, alpha=1 / 6, beta=0.5)
+
+
+@formula(ACTIVATIONS["silu"])
+def silu(x: Term) -> Term:
+    return x * x.sigmoid()
+
+
+@formula(ACTIVATIONS["mish"])
+def mish(x: Term) -> Term:
+    return x * x.softplus().tanh()
+
+
+@formula(ACTIVATIONS["hardswish"])
+def hardswish(x: Term) -> Term:
+    return x * x.hardsigmoid()
+
+
+@formula(ACTIVATIONS["hardsigmoid"])
+def hardsigmoid(x: Term) -> Term:
+    return (x + 3).relu6() * (1 / 6)
+
+
+@formula(ACTIVATIONS["softsign"])
+def softsign(x: Term) -> Term:
+    return x / (x.abs() + 1)
+
+
+@formula(ACTIVATIONS["tanhshrink"])
+def tanhshrink(x: Term) -> Term:
+    return x - x.tanh()
+
+
+gelu = Op(
+    "aten::gelu",
+    args=[Tensor("x", FLOATS), choice("approximate", ("none", "tanh"), "none")],
+    result=same_as("x"),
+    layout=ANY,
+)
+
+
+@gelu.reference
+def gelu_ref(x: Array, approximate: str) -> Array:
+    """x times the normal distribution function of x, or an approximation of it by a tanh."""
+    if approximate == "none":
+        return (0.5 * x * (1 + _erf(x * math.sqrt(0.5)))).astype(x.dtype)
+    wide = x.astype(np.float64)
+    return (x * _sigmoid(2 * math.sqrt(2 / math.pi) * (wide + 0.044715 * wide**3))).astype(x.dtype)
+
+
+gelu.unsupported("caffe", "not written yet for Caffe")
+
+
+@gelu.onnx(since=20)
+def gelu_onnx20(g, x, approximate):
+    return g.op("Gelu", x, approximate=approximate)
+
+
+@gelu.tflite()
+def gelu_tflite(g, x, approximate):
+    return g.op("GELU", x, approximate=approximate == "tanh")
+
+
+@formula(gelu)
+def gelu_product(x: Term, approximate: str) -> Term:
+    if approximate == "none":
+        return x * 0.5 * ((x * math.sqrt(0.5)).erf() + 1)
+    angle = (x * x * x * 0.044715 + x) * math.sqrt(2 / math.pi)
+    return x * 0.5 * (angle.tanh() + 1)
+
+
+OPS = [*ACTIVATIONS.values(), gelu]

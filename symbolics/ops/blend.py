@@ -1,0 +1,120 @@
+"""Elementwise arithmetic of two or three tensors that other ops say."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..idioms.formulas import Term, formula
+from ..layouts import ANY
+from ..op import FLOATS, NUMBERS, Op, Tensor, number
+from ..results import broadcast, same_as
+
+Array = np.ndarray
+NO_CAFFE = "every Caffe blob is float32, and no layer compares"
+
+
+def _op(name: str, *names: str, dtypes: tuple[str, ...] = FLOATS) -> Op:
+    args = [Tensor(each, dtypes) for each in ("x", *names)]
+    return Op(f"aten::{name}", args=args, result=broadcast("x", *names), layout=ANY)
+
+
+hypot, copysign = _op("hypot", "other"), _op("copysign", "other")
+fmax, fmin = _op("fmax", "other"), _op("fmin", "other")
+heaviside = _op("heaviside", "values", dtypes=NUMBERS)
+lerp = _op("lerp", "end", "weight")
+
+hypot.reference(lambda x, other: np.hypot(x, other))
+copysign.reference(lambda x, other: np.copysign(x, other))
+fmax.reference(lambda x, other: np.fmax(x, other))
+fmin.reference(lambda x, other: np.fmin(x, other))
+heaviside.reference(lambda x, values: np.where(x == 0, values, x > 0).astype(x.dtype))
+lerp.reference(lambda x, end, weight: x + weight * (end - x))
+for _compared in (copysign, fmax, fmin, heaviside):
+    _compared.unsupported("caffe", NO_CAFFE)
+
+
+@formula(hypot)  # of the longer side, whose square alone could overflow
+def hypot_scaled(x: Term, other: Term) -> Term:
+    limits = np.finfo(x.dtype)
+    longer, shorter = x.abs().maximum(other.abs()), x.abs().minimum(other.abs())
+    ratio = shorter / longer.clamp(min=float(limits.tiny), max=float(limits.max))
+    return longer * (ratio * ratio + 1).sqrt()
+
+
+@formula(copysign)
+def copysign_product(x: Term, other: Term) -> Term:
+    return x.abs() * (1 - other.signbit().to(x.dtype) * 2)
+
+
+@formula(fmax)  # a number rather than NaN
+def fmax_where(x: Term, other: Term) -> Term:
+    return x.isnan().where(other, other.isnan().where(x, x.maximum(other)))
+
+
+@formula(fmin)
+def fmin_where(x: Term, other: Term) -> Term:
+    return x.isnan().where(other, other.isnan().where(x, x.minimum(other)))
+
+
+@formula(heaviside)
+def heaviside_where(x: Term, values: Term) -> Term:
+    return x.eq(0).where(values, (x > 0).to(x.dtype))
+
+
+@formula(lerp)
+def lerp_sum(x: Term, end: Term, weight: Term) -> Term:
+    return x + weight * (end - x)
+
+
+def _added(name: str) -> Op:
+    """x + value tensor1 tensor2, or with the quotient."""
+    args = [*(Tensor(each, FLOATS) for each in ("x", "tensor1", "tensor2")), number("value", 1)]
+    return Op(f"aten::{name}", args=args, result=_broadcast_all, layout=ANY)
+
+
+def _broadcast_all(value: float, **types: TensorType) -> TensorType:
+    return broadcast("x", "tensor1", "tensor2")(**types)
+
+
+addcmul, addcdiv = _added("addcmul"), _added("addcdiv")
+addcmul.reference(lambda x, tensor1, tensor2, value: x + np.array(value, x.dtype) * tensor1 * tensor2)
+addcdiv.reference(lambda x, tensor1, tensor2, value: x + np.array(value, x.dtype) * (tensor1 / tensor2))
+
+
+@formula(addcmul)
+def addcmul_sum(x: Term, tensor1: Term, tensor2: Term, value: float) -> Term:
+    product = tensor1 * tensor2
+    return x + (product if value == 1 else product * value)
+
+
+@formula(addcdiv)
+def addcdiv_sum(x: Term, tensor1: Term, tensor2: Term, value: float) -> Term:
+    quotient = tensor1 / tensor2
+    return x + (quotient if value == 1 else quotient * value)
+
+
+nan_to_num = Op(
+    "aten::nan_to_num",
+    args=[Tensor("x", FLOATS), number("nan", None), number("posinf", None), number("neginf", None)],
+    result=same_as("x"),
+    layout=ANY,
+)
+nan_to_num.unsupported("caffe", NO_CAFFE)
+
+
+@nan_to_num.reference
+def nan_to_num_ref(x: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Array:
+    """Infinities become the largest numbers where nothing else is said, and NaN a zero."""
+    return np.nan_to_num(x, nan=nan or 0, posinf=posinf, neginf=neginf)
+
+
+@formula(nan_to_num)
+def nan_to_num_where(x: Term, nan: float | None, posinf: float | None, neginf: float | None) -> Term:
+    limits = np.finfo(x.dtype)
+    result = x.isnan().where(0 if nan is None else nan, x)
+    result = x.eq(np.inf).where(float(limits.max) if posinf is None else posinf, result)
+    return x.eq(-np.inf).where(float(limits.min) if neginf is None else neginf, result)
+
+
+OPS = [hypot, copysign, fmax, fmin, heaviside, lerp, addcmul, addcdiv, nan_to_num]

@@ -1,0 +1,130 @@
+"""Elementwise comparisons and logic: results are bools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..idioms.formulas import Term, formula
+from ..layouts import ANY
+from ..op import ANY_DTYPE, FLOATS, NUMBERS, Op, Tensor
+from ..results import broadcast
+
+Array = np.ndarray
+BOOL = ("bool",)
+NO_CAFFE = "every Caffe blob is float32, and no layer compares"
+
+# name: (kernel, dtypes, (since, operator of ONNX), operator of TFLite)
+BINARY: dict[str, tuple[Callable[[Array, Array], Array], tuple[str, ...], tuple[int, str], str]] = {
+    "eq": (np.equal, ANY_DTYPE, (11, "Equal"), "EQUAL"),
+    "ne": (np.not_equal, ANY_DTYPE, (0, ""), "NOT_EQUAL"),
+    "lt": (np.less, NUMBERS, (7, "Less"), "LESS"),
+    "le": (np.less_equal, NUMBERS, (12, "LessOrEqual"), "LESS_EQUAL"),
+    "gt": (np.greater, NUMBERS, (7, "Greater"), "GREATER"),
+    "ge": (np.greater_equal, NUMBERS, (12, "GreaterOrEqual"), "GREATER_EQUAL"),
+    "logical_and": (np.logical_and, BOOL, (7, "And"), "LOGICAL_AND"),
+    "logical_or": (np.logical_or, BOOL, (7, "Or"), "LOGICAL_OR"),
+    "logical_xor": (np.logical_xor, BOOL, (7, "Xor"), "NOT_EQUAL"),
+}
+# the same for one argument
+UNARY: dict[str, tuple[Callable[[Array], Array], tuple[str, ...], tuple[int, str], str]] = {
+    "logical_not": (np.logical_not, BOOL, (1, "Not"), "LOGICAL_NOT"),
+    "isnan": (np.isnan, FLOATS, (9, "IsNaN"), ""),
+    "isinf": (np.isinf, FLOATS, (10, "IsInf"), ""),
+    "isposinf": (np.isposinf, FLOATS, (0, ""), ""),
+    "isneginf": (np.isneginf, FLOATS, (0, ""), ""),
+    "isfinite": (np.isfinite, FLOATS, (0, ""), ""),
+    "signbit": (np.signbit, FLOATS, (0, ""), ""),
+}
+
+
+def _flags(x: TensorType) -> TensorType:
+    return TensorType(np.dtype(bool), x.shape)
+
+
+def _op(name: str) -> Op:
+    kernel, dtypes, (since, onnx_type), tflite_type = BINARY[name]
+    args = [Tensor("x", dtypes), Tensor("other", dtypes)]
+    op = Op(f"aten::{name}", args=args, result=broadcast("x", "other", dtype="bool"), layout=ANY)
+    op.reference(lambda x, other: kernel(x, other))
+    if onnx_type:
+        op.onnx(since)(lambda g, x, other: g.op(onnx_type, x, other, dtype=bool))
+    op.tflite()(lambda g, x, other: g.op(tflite_type, x, other, dtype=bool))
+    op.unsupported("caffe", NO_CAFFE)
+    return op
+
+
+def _test(name: str) -> Op:
+    kernel, dtypes, (since, onnx_type), tflite_type = UNARY[name]
+    op = Op(f"aten::{name}", args=[Tensor("x", dtypes)], result=_flags, layout=ANY)
+    op.reference(lambda x: kernel(x))
+    if onnx_type:
+        op.onnx(since)(lambda g, x: g.op(onnx_type, x, dtype=bool))
+    if tflite_type:
+        op.tflite()(lambda g, x: g.op(tflite_type, x, dtype=bool))
+    op.unsupported("caffe", NO_CAFFE)
+    return op
+
+
+COMPARE = {**{name: _op(name) for name in BINARY}, **{name: _test(name) for name in UNARY}}
+OPS = list(COMPARE.values())
+
+
+@COMPARE["eq"].onnx(since=7)  # Equal had no floats
+def eq_onnx7(g, x, other):
+    if x.dtype.kind != "f":
+        return g.op("Equal", x, other, dtype=bool)
+    differ = g.op("Or", *(g.op(each, x, other, dtype=bool) for each in ("Less", "Greater")))
+    # the sum is NaN where either is, or for infinities of unequal sign
+    total, infinity = g.op("Add", x, other), g.const(np.array(np.inf, x.dtype))
+    below = g.op("Less", total, infinity, dtype=bool)
+    above = g.op("Greater", total, g.const(np.array(-np.inf, x.dtype)), dtype=bool)
+    return g.op("And", g.op("Not", differ), g.op("Or", below, above))
+
+
+@formula(COMPARE["ne"])
+def ne(x: Term, other: Term) -> Term:
+    return ~x.eq(other)
+
+
+@formula(COMPARE["le"])
+def le(x: Term, other: Term) -> Term:
+    return (x < other) | x.eq(other)
+
+
+@formula(COMPARE["ge"])
+def ge(x: Term, other: Term) -> Term:
+    return (x > other) | x.eq(other)
+
+
+@formula(COMPARE["isnan"])
+def isnan(x: Term) -> Term:
+    return x.ne(x)
+
+
+@formula(COMPARE["isinf"])
+def isinf(x: Term) -> Term:
+    return x.abs().eq(np.inf)
+
+
+@formula(COMPARE["isposinf"])
+def isposinf(x: Term) -> Term:
+    return x.eq(np.inf)
+
+
+@formula(COMPARE["isneginf"])
+def isneginf(x: Term) -> Term:
+    return x.eq(-np.inf)
+
+
+@formula(COMPARE["isfinite"])
+def isfinite(x: Term) -> Term:
+    return x.abs() < np.inf
+
+
+@formula(COMPARE["signbit"])  # 1 / -0 is -infinity; the sign of a NaN is lost
+def signbit(x: Term) -> Any:
+    return (x < 0) | (x.reciprocal() < 0)

@@ -1,0 +1,103 @@
+"""ReLU with a slope below zero: one number (leaky_relu), or one for each channel (prelu)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..layouts import ANY, NHWC, SOURCE, LayoutRule
+from ..op import FLOATS, Op, Tensor, number
+from ..results import same_as
+
+Array = np.ndarray
+
+leaky_relu = Op(
+    "aten::leaky_relu",
+    args=[Tensor("x", FLOATS), number("negative_slope", 0.01)],
+    result=same_as("x"),
+    layout=ANY,
+)
+
+
+@leaky_relu.reference
+def leaky_relu_ref(x: Array, negative_slope: float) -> Array:
+    return np.where(x > 0, x, x * np.array(negative_slope, x.dtype))
+
+
+@leaky_relu.onnx(since=6)
+def leaky_relu_onnx6(g, x, negative_slope):
+    return g.op("LeakyRelu", x, alpha=float(negative_slope))
+
+
+@leaky_relu.tflite()
+def leaky_relu_tflite(g, x, negative_slope):
+    return g.op("LEAKY_RELU", x, alpha=float(negative_slope))
+
+
+@leaky_relu.caffe()
+def leaky_relu_caffe(g, x, negative_slope):
+    return g.op("ReLU", x, negative_slope=float(negative_slope))
+
+
+def _result(x: TensorType, weight: TensorType) -> TensorType:
+    channels = x.shape[1] if x.rank > 1 else 1
+    if x.dtype != weight.dtype or weight.rank > 1 or weight.size not in (1, channels):
+        raise ValueError(f"the weight {weight} is neither one number nor one for each channel of {x}")
+    return x
+
+
+def _layout(x: TensorType, weight: TensorType) -> LayoutRule:
+    if weight.size == 1:
+        return ANY
+    return NHWC if x.rank == 4 else SOURCE
+
+
+prelu = Op(
+    "aten::prelu", args=[Tensor("x", FLOATS), Tensor("weight", FLOATS)], result=_result, layout=_layout
+)
+
+
+def _slopes_shape(rank: int, size: int) -> tuple[int, ...]:
+    """The shape in which a weight of ``size`` numbers broadcasts along axis 1."""
+    return (size, *(1,) * (rank - 2)) if size > 1 else (1,) * rank
+
+
+@prelu.reference
+def prelu_ref(x: Array, weight: Array) -> Array:
+    return np.where(x > 0, x, x * weight.reshape(_slopes_shape(x.ndim, weight.size)))
+
+
+@prelu.onnx(since=7)
+def prelu_onnx7(g, x, weight):
+    shape = _slopes_shape(len(x.shape), math.prod(weight.shape))
+    if weight.is_constant:
+        slopes = g.const(weight.data.reshape(shape), name=weight.name)
+    else:
+        slopes = g.op("Reshape", weight, g.ints(shape), shape=shape)
+    return g.op("PRelu", x, slopes)
+
+
+@prelu.tflite()
+def prelu_tflite(g, x, weight):
+    if not weight.is_constant:
+        g.refuse("TFLite's PRELU has constant slopes")
+    size = weight.data.size
+    if len(x.shape) == 4:  # channels-last, or one slope for all
+        return g.op("PRELU", x, g.const(weight.data.reshape(1, 1, size)))
+    shape = (1,) * (len(x.shape) - 1) if size == 1 else _slopes_shape(len(x.shape), size)
+    return g.op("PRELU", x, g.const(weight.data.reshape(shape)))
+
+
+@prelu.caffe()
+def prelu_caffe(g, x, weight):
+    if not weight.is_constant:
+        g.refuse("Caffe's PReLU has constant slopes")
+    slopes = np.ascontiguousarray(weight.data).reshape(-1)
+    if slopes.size == 1:
+        return g.op("ReLU", x, negative_slope=float(slopes[0]))
+    return g.op("PReLU", x, g.const(slopes), channel_shared=False)
+
+
+OPS = [leaky_relu, prelu]

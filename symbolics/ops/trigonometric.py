@@ -1,0 +1,148 @@
+"""Trigonometric and hyperbolic functions and their inverses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ..idioms import tflite
+from ..idioms.formulas import Term, formula
+from ..layouts import ANY
+from ..op import FLOATS, Op, Tensor
+from ..results import broadcast, same_as
+
+Array = np.ndarray
+NO_CAFFE = "BVLC Caffe has no layer for it, and no combination of layers gives it"
+
+# name: (kernel, (since, operator of ONNX), operator of TFLite)
+TABLE: dict[str, tuple[Callable[[Array], Array], tuple[int, str], str]] = {
+    "sin": (np.sin, (7, "Sin"), "SIN"),
+    "cos": (np.cos, (7, "Cos"), "COS"),
+    "tan": (np.tan, (7, "Tan"), ""),
+    "asin": (np.arcsin, (7, "Asin"), ""),
+    "acos": (np.arccos, (7, "Acos"), ""),
+    "atan": (np.arctan, (7, "Atan"), ""),
+    "sinh": (np.sinh, (9, "Sinh"), ""),
+    "cosh": (np.cosh, (9, "Cosh"), ""),
+    "asinh": (np.arcsinh, (9, "Asinh"), ""),
+    "acosh": (np.arccosh, (9, "Acosh"), ""),
+    "atanh": (np.arctanh, (9, "Atanh"), ""),
+    "deg2rad": (np.deg2rad, (0, ""), ""),
+    "rad2deg": (np.rad2deg, (0, ""), ""),
+}
+IN_CAFFE = ("sinh", "cosh", "deg2rad", "rad2deg")
+
+
+def _op(name: str) -> Op:
+    kernel, (since, onnx_type), tflite_type = TABLE[name]
+    op = Op(f"aten::{name}", args=[Tensor("x", FLOATS)], result=same_as("x"), layout=ANY)
+    op.reference(lambda x: kernel(x).astype(x.dtype))
+    if onnx_type:
+        op.onnx(since)(lambda g, x: g.op(onnx_type, x))
+    if tflite_type:
+        op.tflite()(lambda g, x: g.op(tflite_type, x))
+    if name not in IN_CAFFE:
+        op.unsupported("caffe", NO_CAFFE)
+    return op
+
+
+TRIGONOMETRIC = {name: _op(name) for name in TABLE}
+
+
+@formula(TRIGONOMETRIC["tan"])
+def tan(x: Term) -> Term:
+    return x.sin() / x.cos()
+
+
+@formula(TRIGONOMETRIC["asin"])
+def asin(x: Term) -> Term:
+    return x.atan2(((1 - x) * (x + 1)).sqrt())
+
+
+@formula(TRIGONOMETRIC["acos"])
+def acos(x: Term) -> Term:
+    return ((1 - x) * (x + 1)).sqrt().atan2(x)
+
+
+@formula(TRIGONOMETRIC["atan"])
+def atan(x: Term) -> Term:
+    return x.atan2(1)
+
+
+@formula(TRIGONOMETRIC["sinh"])  # tanh keeps what is small
+def sinh(x: Term) -> Term:
+    return x.tanh() * x.cosh()
+
+
+@formula(TRIGONOMETRIC["cosh"])
+def cosh(x: Term) -> Term:
+    return (x.exp() + (-x).exp()) * 0.5
+
+
+@formula(TRIGONOMETRIC["asinh"])  # |x| + sqrt(x^2 + 1) less 1, without a difference of near numbers
+def asinh(x: Term) -> Term:
+    size, square = x.abs(), x * x
+    return x.sign() * (size + square / ((square + 1).sqrt() + 1)).log1p()
+
+
+@formula(TRIGONOMETRIC["acosh"])
+def acosh(x: Term) -> Term:
+    above = x - 1
+    return (above + (above * (x + 1)).sqrt()).log1p()
+
+
+@formula(TRIGONOMETRIC["atanh"])
+def atanh(x: Term) -> Term:
+    return (x * 2 / (1 - x)).log1p() * 0.5
+
+
+@formula(TRIGONOMETRIC["deg2rad"])
+def deg2rad(x: Term) -> Term:
+    return x * (math.pi / 180)
+
+
+@formula(TRIGONOMETRIC["rad2deg"])
+def rad2deg(x: Term) -> Term:
+    return x * (180 / math.pi)
+
+
+atan2 = Op(
+    "aten::atan2",
+    args=[Tensor("x", FLOATS), Tensor("other", FLOATS)],
+    result=broadcast("x", "other"),
+    layout=ANY,
+)
+atan2.unsupported("caffe", NO_CAFFE)
+
+
+@atan2.reference
+def atan2_ref(x: Array, other: Array) -> Array:
+    """The angle of the point (other, x)."""
+    return np.arctan2(x, other)
+
+
+@atan2.tflite()  # which does not broadcast
+def atan2_tflite(g, x, other):
+    shape = np.broadcast_shapes(x.shape, other.shape)
+    return g.op("ATAN2", *(tflite.expanded(g, value, shape) for value in (x, other)))
+
+
+@formula(atan2)
+def atan2_octants(x: Term, other: Term) -> Term:
+    """The angle in the first eighth of the circle, then mirrored; zeros and infinities have signs.
+
+    All is finite, so mirrors are products with 0 and 1.
+    """
+    limits = np.finfo(x.dtype)
+    height, width = x.abs(), other.abs()
+    longer = height.maximum(width).clamp(min=float(limits.tiny), max=float(limits.max))
+    shorter = height.minimum(width).clamp(max=float(limits.max))
+    angle = (shorter / longer).atan()
+    angle = angle + (height > width).to(x.dtype) * (math.pi / 2 - angle * 2)
+    angle = angle + other.signbit().to(x.dtype) * (math.pi - angle * 2)
+    return angle * (1 - x.signbit().to(x.dtype) * 2)
+
+
+OPS = [*TRIGONOMETRIC.values(), atan2]

@@ -1,0 +1,79 @@
+"""aten::where, elements of x where the condition is true and of other where it is not."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...ir.dims import broadcast_shapes
+from ...ir.types import TensorType
+from ..layouts import ANY
+from ..op import ANY_DTYPE, Op, Tensor
+from .to import ONNX_TYPES
+
+
+def _result(condition: TensorType, x: TensorType, other: TensorType) -> TensorType:
+    if x.dtype != other.dtype:
+        raise TypeError(f"different dtypes: {x}, {other}")
+    return TensorType(x.dtype, broadcast_shapes(condition.shape, x.shape, other.shape))
+
+
+where = Op(
+    "aten::where",
+    args=[Tensor("condition", ("bool",)), Tensor("x", ANY_DTYPE), Tensor("other", ANY_DTYPE)],
+    result=_result,
+    layout=ANY,
+)
+
+
+@where.reference
+def where_ref(condition: np.ndarray, x: np.ndarray, other: np.ndarray) -> np.ndarray:
+    return np.where(condition, x, other)
+
+
+@where.onnx(since=9)
+def where_onnx9(g, condition, x, other):
+    return g.op("Where", condition, x, other, dtype=x.dtype)
+
+
+@where.onnx(since=7)  # there was no Where: arithmetic is exact for integers, but not with infinities and NaN
+def where_onnx7(g, condition, x, other):
+    if x.dtype.kind != "f":
+        chosen = g.op("Cast", condition, to=ONNX_TYPES["int64"], dtype=np.int64)
+        left = g.op("Mul", chosen, _wide(g, x))
+        right = g.op("Mul", g.op("Sub", g.const(1, np.int64), chosen), _wide(g, other))
+        return g.op("Cast", g.op("Add", left, right), to=ONNX_TYPES[x.dtype.name], dtype=x.dtype)
+    return _gathered(g, condition, x, other)
+
+
+def _wide(g: Any, x: Any) -> Any:
+    return x if x.dtype == np.int64 else g.op("Cast", x, to=ONNX_TYPES["int64"], dtype=np.int64)
+
+
+def _gathered(g: Any, condition: Any, x: Any, other: Any) -> Any:
+    """Elements of both operands, one behind the other, by their numbers."""
+    shape = broadcast_shapes(condition.shape, x.shape, other.shape)
+    sizes = [math.prod(value.shape) for value in (x, other)]
+    flat = [
+        g.op("Reshape", value, g.ints([-1]), shape=[size])
+        for value, size in zip((x, other), sizes, strict=True)
+    ]
+    first, second = (
+        np.broadcast_to(np.arange(size, dtype=np.int64).reshape(value.shape), shape)
+        for value, size in zip((x, other), sizes, strict=True)
+    )
+    second = second + sizes[0]
+    chosen = g.op("Cast", condition, to=ONNX_TYPES["int64"], dtype=np.int64)
+    step = g.op("Mul", chosen, g.const(first - second))
+    both = g.op("Concat", *flat, axis=0, shape=[sum(sizes)])
+    return g.op("Gather", both, g.op("Add", step, g.const(second)), axis=0, shape=shape)
+
+
+@where.tflite()
+def where_tflite(g, condition, x, other):
+    return g.op("SELECT_V2", condition, x, other, dtype=x.dtype)
+
+
+where.unsupported("caffe", "every Caffe blob is float32, and no layer chooses between two")
