@@ -11,6 +11,7 @@ from .cat import cat
 from .clamp import clamp
 from .compare import OPS as COMPARE_OPS
 from .conv2d import conv2d
+from .diagonal import OPS as DIAGONAL_OPS
 from .elu import OPS as ELU_OPS
 from .erf import OPS as ERF_OPS
 from .expand import OPS as EXPAND_OPS
@@ -80,6 +81,7 @@ OPS = [
     *INDEX_SELECT_OPS,
     *INDEX_OPS,
     *GATHER_OPS,
+    *DIAGONAL_OPS,
     *ONE_HOT_OPS,
     pad,
     to,

@@ -95,6 +95,16 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([X, [ints(1, 0), None, Const(ints(2, -5)), None], normal(2, 2, 3, 7)], {}, ("onnx",)),
         Sample([X, [Const(ints(1, 0)), Const(ints(2, 0))], normal(3, 2, 5, 7)], {}, FILES),
     ],
+    "aten::diagonal": [
+        Sample([CUBE[0]], {}, FILES),
+        Sample([CUBE], {"offset": 1, "dim1": 2, "dim2": 0}, FILES),
+        Sample([CUBE], {"offset": -2, "dim1": -2, "dim2": -1}, FILES),
+    ],
+    "aten::diag_embed": [
+        Sample([CUBE[0, 0]], {}, FILES),
+        Sample([CUBE], {"offset": 2, "dim1": 0, "dim2": -2}, FILES),
+        Sample([CUBE[0]], {"offset": -1}, FILES),
+    ],
     "aten::one_hot": [
         Sample([ints([2, 0, 1], [3, 3, 0])], {"num_classes": 4}, FILES),
         Sample([ints([2, 0, 1], [3, 3, 0]).astype(np.int32)], {"num_classes": 5}, FILES),

@@ -6,16 +6,19 @@ recorded in any release binds to it. ``g`` is an Emitter; tensors are its values
 
 from __future__ import annotations
 
-from . import elemwise, math, modules, nn, operators, tensor, vision
+from . import creation, elemwise, math, modules, nn, operators, rearranging, tensor, vision
 from .table import Table
 
 FUNCTIONS = Table.merged(
+    creation.FUNCTIONS,
     elemwise.FUNCTIONS,
     math.FUNCTIONS,
     nn.FUNCTIONS,
     operators.FUNCTIONS,
+    rearranging.FUNCTIONS,
+    rearranging.OPERATORS,
     tensor.FUNCTIONS,
     vision.FUNCTIONS,
 )
-METHODS = Table.merged(elemwise.METHODS, math.METHODS, tensor.METHODS)
+METHODS = Table.merged(elemwise.METHODS, math.METHODS, rearranging.METHODS, tensor.METHODS)
 MODULES = modules.MODULES

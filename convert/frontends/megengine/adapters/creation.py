@@ -1,0 +1,115 @@
+"""megengine.functional.tensor: tensors made of numbers and sizes.
+
+dtype and device were positional in older releases, in this order.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ....errors import Refusal
+from ....ir.emitter import Emitter
+from .table import Table
+from .values import MAX_INTS, cast, is_tensor, static_int, static_ints
+
+FUNCTIONS = Table("megengine.functional.tensor.")
+
+MAX_COUNT = 1 << 24  # of numbers in a row
+
+
+def _filled(g: Emitter, shape: Any, value: Any, dtype: Any) -> Any:
+    sizes = static_ints(g, shape)
+    scalar = g.constant(np.asarray(value).astype(dtype))
+    return g.call("aten::expand", scalar, sizes) if sizes else scalar
+
+
+def _number(g: Emitter, value: Any) -> np.float32:
+    """A number, or a constant tensor of one, as MegEngine takes it: in float32."""
+    if is_tensor(value):
+        known = g.known(value)
+        value = known.reshape(-1)[0] if known is not None and known.size == 1 else static_int(g, value)
+    if isinstance(value, (bool, str)) or value is None:
+        raise Refusal(f"{value!r} is not a number")
+    return np.float32(value)
+
+
+@FUNCTIONS.add("zeros")
+def zeros(g: Emitter, shape: Any, dtype: Any = "float32", device: Any = None) -> Any:
+    return _filled(g, shape, 0, dtype)
+
+
+@FUNCTIONS.add("ones")
+def ones(g: Emitter, shape: Any, dtype: Any = "float32", device: Any = None) -> Any:
+    return _filled(g, shape, 1, dtype)
+
+
+@FUNCTIONS.add("full")
+def full(g: Emitter, shape: Any, value: Any, dtype: Any = None, device: Any = None) -> Any:
+    """Without ``dtype``, floats are float32, integers int32 and bools bool."""
+    if is_tensor(value):
+        value = cast(g, value, dtype) if dtype is not None else value
+        sizes = static_ints(g, shape)
+        return g.call("aten::expand", value, sizes) if sizes else value
+    kind = np.asarray(value).dtype.kind
+    if kind not in "biuf":
+        raise Refusal(f"{value!r} is not a number")
+    return _filled(g, shape, value, dtype or {"f": "float32", "b": "bool"}.get(kind, "int32"))
+
+
+@FUNCTIONS.add("zeros_like")
+def zeros_like(g: Emitter, inp: Any) -> Any:
+    return full_like(g, inp, 0)
+
+
+@FUNCTIONS.add("ones_like")
+def ones_like(g: Emitter, inp: Any) -> Any:
+    return full_like(g, inp, 1)
+
+
+@FUNCTIONS.add("full_like")
+def full_like(g: Emitter, inp: Any, value: Any) -> Any:
+    """Of a scalar, a vector of one element."""
+    type_ = g.type(inp)
+    return _filled(g, list(type_.shape) or [1], value, type_.dtype)
+
+
+@FUNCTIONS.add("arange")
+def arange(
+    g: Emitter,
+    start: Any = 0,
+    stop: Any = None,
+    step: Any = 1,
+    dtype: Any = "float32",
+    device: Any = None,
+) -> Any:
+    """Numbers by ``linspace``, as many as fit before ``stop``; made integers where ``dtype`` is one."""
+    if stop is None:
+        start, stop = 0, start
+    first, end, by = (_number(g, value) for value in (start, stop, step))
+    count = math.ceil((end - first) / by) if by else 0
+    return _spaced(g, first, first + by * np.float32(count - 1), count, dtype)
+
+
+@FUNCTIONS.add("linspace")
+def linspace(g: Emitter, start: Any, stop: Any, num: Any, dtype: Any = "float32", device: Any = None) -> Any:
+    return _spaced(g, _number(g, start), _number(g, stop), int(_number(g, num)), dtype)
+
+
+def _spaced(g: Emitter, start: np.float32, stop: np.float32, count: int, dtype: Any) -> Any:
+    """Each number is start + i step, in float32."""
+    if not 0 < count <= MAX_COUNT:
+        raise Refusal(f"{count} numbers from {start} to {stop} make no tensor")
+    step = (stop - start) / np.float32(max(count - 1, 1))
+    numbers = start + np.arange(count, dtype=np.float32) * np.float32(step)
+    return g.constant(numbers.astype(np.float32).astype(dtype))
+
+
+@FUNCTIONS.add("eye")
+def eye(g: Emitter, N: Any, M: Any = None, dtype: Any = "float32", device: Any = None) -> Any:
+    sizes = static_ints(g, N) + ([] if M is None else static_ints(g, M))
+    if not 1 <= len(sizes) <= 2 or not all(0 < size <= MAX_INTS for size in sizes):
+        raise Refusal(f"{sizes} is no size of a matrix")
+    return g.constant(np.eye(*map(int, sizes)).astype(dtype))

@@ -1,0 +1,102 @@
+"""megengine.functional.tensor: elements copied, repeated, moved and picked one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....errors import Refusal
+from ....ir.emitter import Emitter
+from .table import Table
+from .values import axis_of, cast, is_tensor, rank, reshaped, static_int, static_ints
+
+FUNCTIONS = Table("megengine.functional.tensor.")
+METHODS = Table()
+OPERATORS = Table("opdef.")
+
+
+@METHODS.add("to", "detach")
+@OPERATORS.add("Copy", "Identity")
+@FUNCTIONS.add("copy")
+def copy(g: Emitter, inp: Any, device: Any = None, **attributes: Any) -> Any:
+    return inp
+
+
+@METHODS.add("_broadcast")
+def broadcast_method(g: Emitter, x: Any, *shape: Any) -> Any:
+    return broadcast_to(g, x, shape[0] if len(shape) == 1 else shape)
+
+
+@FUNCTIONS.add("broadcast_to")
+def broadcast_to(g: Emitter, inp: Any, shape: Any) -> Any:
+    """None in ``shape`` keeps the extent."""
+    if isinstance(shape, (list, tuple)) and None in [item for item in shape if not is_tensor(item)]:
+        old = (*[1] * (len(shape) - rank(g, inp)), *g.type(inp).shape)
+        shape = [extent if item is None else item for item, extent in zip(shape, old, strict=True)]
+    sizes = static_ints(g, shape)
+    return inp if tuple(sizes) == g.type(inp).shape else g.call("aten::expand", inp, sizes)
+
+
+@FUNCTIONS.add("repeat")
+def repeat(g: Emitter, inp: Any, repeats: Any, axis: Any = None) -> Any:
+    """Each element several times; without ``axis``, of the tensor laid in a row."""
+    if axis is None:
+        inp, axis = reshaped(g, inp, [g.type(inp).size]), 0
+    count = static_int(g, repeats, "a number of copies")
+    return inp if count == 1 else g.call("aten::repeat_interleave", inp, count, axis_of(g, inp, axis))
+
+
+@FUNCTIONS.add("tile")
+def tile(g: Emitter, inp: Any, reps: Any) -> Any:
+    counts = static_ints(g, reps, "a number of copies")
+    if len(counts) < rank(g, inp):
+        raise Refusal(f"{counts} are too few numbers of copies for {g.type(inp)}")
+    return g.call("aten::repeat", inp, counts)
+
+
+@FUNCTIONS.add("roll")
+def roll(g: Emitter, inp: Any, shift: Any, axis: Any = None) -> Any:
+    shifts = static_ints(g, shift, "a shift")
+    axes = [] if axis is None else [axis_of(g, inp, item) for item in static_ints(g, axis, "an axis")]
+    return g.call("aten::roll", inp, shifts, axes)
+
+
+@FUNCTIONS.add("meshgrid")
+def meshgrid(g: Emitter, *inputs: Any, indexing: str = "xy") -> list[Any]:
+    """ "xy": the first input runs along the second axis; "ij": each along its own."""
+    if indexing not in ("xy", "ij"):
+        raise Refusal(f"the indexing {indexing!r} is not supported", "use 'xy' or 'ij'")
+    order = list(range(len(inputs)))
+    if indexing == "xy" and len(order) > 1:
+        order[:2] = [1, 0]
+    sizes = [g.type(x).shape[0] for x in inputs]
+    shape = [sizes[i] for i in order]
+    result = []
+    for x, axis in zip(inputs, order, strict=True):
+        column = [1] * len(shape)
+        column[axis] = g.type(x).shape[0]
+        result.append(broadcast_to(g, reshaped(g, x, column), shape))
+    return result
+
+
+@FUNCTIONS.add("diag")
+def diag(g: Emitter, inp: Any, k: int = 0) -> Any:
+    """The diagonal of a matrix, ``k`` above the main one; of a vector, the matrix with that diagonal."""
+    op = "aten::diagonal" if rank(g, inp) == 2 else "aten::diag_embed"
+    return g.call(op, inp, static_int(g, k, "a diagonal"))
+
+
+@FUNCTIONS.add("gather")
+def gather(g: Emitter, inp: Any, axis: Any, index: Any) -> Any:
+    return g.call("aten::gather", inp, axis_of(g, inp, axis), _places(g, index))
+
+
+@FUNCTIONS.add("scatter")
+def scatter(g: Emitter, inp: Any, axis: Any, index: Any, source: Any) -> Any:
+    source = cast(g, source, g.type(inp).dtype)
+    return g.call("aten::scatter", inp, axis_of(g, inp, axis), _places(g, index), source)
+
+
+def _places(g: Emitter, index: Any) -> Any:
+    return index if g.type(index).dtype == np.int64 else cast(g, index, np.int32)

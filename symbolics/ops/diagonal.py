@@ -1,0 +1,109 @@
+"""aten::diagonal and aten::diag_embed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..op import ANY_DTYPE, Op, Tensor, integer
+from ..results import normalized_axis
+
+Array = np.ndarray
+
+
+def _plane(rank: int, dim1: int, dim2: int) -> tuple[int, int, list[int]]:
+    """The two axes, and the others."""
+    first, second = normalized_axis(dim1, rank), normalized_axis(dim2, rank)
+    if first == second:
+        raise ValueError(f"the axes {dim1} and {dim2} are one")
+    return first, second, [axis for axis in range(rank) if axis not in (first, second)]
+
+
+def _count(rows: int, columns: int, offset: int) -> int:
+    return max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
+
+
+def _diagonal_result(x: TensorType, offset: int, dim1: int, dim2: int) -> TensorType:
+    first, second, others = _plane(x.rank, dim1, dim2)
+    count = _count(x.shape[first], x.shape[second], offset)
+    return TensorType(x.dtype, (*(x.shape[axis] for axis in others), count))
+
+
+def _embed_result(x: TensorType, offset: int, dim1: int, dim2: int) -> TensorType:
+    first, second, others = _plane(x.rank + 1, dim1, dim2)
+    shape = [0] * (x.rank + 1)
+    for axis, extent in zip(others, x.shape, strict=False):
+        shape[axis] = extent
+    shape[first] = shape[second] = x.shape[-1] + abs(offset)
+    return TensorType(x.dtype, tuple(shape))
+
+
+diagonal = Op(
+    "aten::diagonal",
+    args=[Tensor("x", ANY_DTYPE), integer("offset", 0), integer("dim1", 0), integer("dim2", 1)],
+    result=_diagonal_result,
+)
+diag_embed = Op(
+    "aten::diag_embed",
+    args=[Tensor("x", ANY_DTYPE), integer("offset", 0), integer("dim1", -2), integer("dim2", -1)],
+    result=_embed_result,
+)
+OPS = [diagonal, diag_embed]
+
+
+@diagonal.reference
+def diagonal_ref(x: Array, offset: int, dim1: int, dim2: int) -> Array:
+    """The elements [i, i + offset] of the plane of two axes, as the last axis."""
+    return np.ascontiguousarray(x.diagonal(offset, dim1, dim2))
+
+
+@diagonal.decompose
+def diagonal_strided(g, x, offset, dim1, dim2):
+    """Rows laid one after the other, a diagonal is every (columns + 1)th element."""
+    type_ = g.type(x)
+    first, second, others = _plane(type_.rank, dim1, dim2)
+    order, before = [*others, first, second], [type_.shape[axis] for axis in others]
+    rows, columns = type_.shape[first], type_.shape[second]
+    count = _count(rows, columns, offset)
+    if order != sorted(order):
+        x = g.call("aten::permute", x, order)
+    row = g.call("aten::reshape", x, [*before, rows * columns])
+    start = offset if offset >= 0 else -offset * columns
+    end = start + (count - 1) * (columns + 1) + 1 if count else start
+    return g.call(
+        "aten::slice", row, len(before), min(start, rows * columns), min(end, rows * columns), columns + 1
+    )
+
+
+@diag_embed.reference
+def diag_embed_ref(x: Array, offset: int, dim1: int, dim2: int) -> Array:
+    """Zeros but for the elements [i, i + offset] of the plane of two axes: the last axis of ``x``."""
+    size = x.shape[-1] + abs(offset)
+    places = np.arange(x.shape[-1])
+    result = np.zeros((*x.shape[:-1], size, size), x.dtype)
+    result[..., places + max(-offset, 0), places + max(offset, 0)] = x
+    return np.ascontiguousarray(np.moveaxis(result, (-2, -1), (dim1, dim2)))
+
+
+@diag_embed.decompose
+def diag_embed_selected(g, x, offset, dim1, dim2):
+    """A choice of the elements and a zero."""
+    type_ = g.type(x)
+    *before, count = type_.shape
+    size = count + abs(offset)
+    choice = np.full((size, size), count)
+    places = np.arange(count)
+    choice[places + max(-offset, 0), places + max(offset, 0)] = places
+    zero = g.call("aten::expand", g.constant(0, type_.dtype), [*before, 1])
+    padded = g.call("aten::cat", [x, zero], len(before))
+    plane = g.call("aten::index_select", padded, len(before), g.constant(choice.reshape(-1)))
+    plane = g.call("aten::reshape", plane, [*before, size, size])
+    first, second, others = _plane(type_.rank + 1, dim1, dim2)
+    order = [*others, first, second]
+    if order == sorted(order):
+        return plane
+    return g.call("aten::permute", plane, [order.index(axis) for axis in range(len(order))])
+
+
+for _op in OPS:
+    _op.unsupported("caffe", "not written yet for Caffe")
