@@ -16,11 +16,12 @@ from ..errors import GraphError
 from ..source import Source
 from .dims import example, is_symbolic
 from .expr import CallFunction, Constant, Expr
+from .fake_quant import fake_quantize, with_qparams
 from .graph import InternalGraph
 from .node import TensorNode
 from .size_journal import SizeJournal
 from .tree import leaves, map_leaves
-from .types import TensorType
+from .types import QParams, TensorType
 
 # Shape arithmetic and other small integer constants are folded as they are emitted, so that
 # adapters see plain numbers; weights wait for the pass.
@@ -66,6 +67,12 @@ class Emitter(Protocol):
     def sizes(self, value: Any) -> np.ndarray | None:
         """As ``known``, but also of values that depend on the inputs' shapes: with Dims as entries."""
 
+    def quantized(self, value: Any, qparams: QParams, *, applied: bool = True) -> Any:
+        """The value on the grid of ``qparams``, which it carries as ``value.qparams``.
+
+        ``applied`` False only annotates. Raises GraphError TM3004 for parameters that do not fit.
+        """
+
 
 class EagerEmitter:
     """Computes each op at once by its reference kernel."""
@@ -92,6 +99,10 @@ class EagerEmitter:
 
     sizes = known
 
+    def quantized(self, value: np.ndarray, qparams: QParams, *, applied: bool = True) -> np.ndarray:
+        _check_fit(qparams, value.shape)
+        return with_qparams(fake_quantize(value, qparams) if applied else value, qparams)
+
 
 class GraphEmitter:
     """Appends (or inserts before ``before``) typed expressions to a graph.
@@ -115,8 +126,14 @@ class GraphEmitter:
         self.made_by = made_by
         self.name = name
         self.before = before
-        self._parameters: dict[int, TensorNode] = {}
         self._sizes: dict[TensorNode, np.ndarray] = {}
+        self._parameters: dict[int | str, TensorNode] = {}
+        self._fresh: set[TensorNode] = set()
+
+    def begin(self, name: str, source: Source | None) -> None:
+        """Starts on the next expression of the source."""
+        self.name, self.source = name, source
+        self._fresh.clear()
 
     def call(self, op: str, *args: Any, **attributes: Any) -> Any:
         definition = self.catalogue[op]
@@ -179,15 +196,19 @@ class GraphEmitter:
         return node
 
     def parameter(self, array: np.ndarray, name: str) -> TensorNode:
-        if id(array) not in self._parameters:
-            self._parameters[id(array)] = self._named_constant(array, name)
-        return self._parameters[id(array)]
+        """Of an array, and of equal arrays of one name, there is one constant."""
+        node = self._parameters.get(id(array)) or self._parameters.get(name)
+        if node is None or not _is_same(self.known(node), array):
+            node = self._named_constant(array, name)
+        self._parameters[id(array)] = self._parameters[name] = node
+        return node
 
     def _named_constant(self, array: np.ndarray, name: str) -> TensorNode:
         return self._constant(array, re.sub(r"\W", "_", name, flags=re.ASCII), name)
 
     def _constant(self, array: np.ndarray, base: str, name: str | None) -> TensorNode:
-        node = TensorNode(self.graph.free_name(base), array.shape, array.dtype)
+        qparams, array = getattr(array, "qparams", None), np.asarray(array)
+        node = TensorNode(self.graph.free_name(base), array.shape, array.dtype, qparams=qparams)
         self._insert(Constant(array, name, result=node, source=self.source, made_by=self.made_by))
         return node
 
@@ -205,12 +226,23 @@ class GraphEmitter:
         known = self.known(value)
         return self._sizes.get(value) if known is None else known
 
+    def quantized(self, value: Any, qparams: QParams, *, applied: bool = True) -> TensorNode:
+        """Annotates a result of the expression at hand; what others may use as it is gets a twin."""
+        _check_fit(qparams, self.type(value).shape)
+        if value.qparams == qparams:
+            return value
+        if value.qparams is not None or value.uses or value not in self._fresh:
+            value = self.call("tm::requantize", value)
+        value.qparams = qparams
+        return value
+
     def _folded(self, leaf: Any) -> Any:
         value = self.known(leaf)
         return _UNKNOWN if value is None else value
 
     def _insert(self, expr: Expr) -> None:
         self.graph.insert(expr, before=self.before)
+        self._fresh.update(node for node in expr.outputs if isinstance(node, TensorNode))
 
 
 _UNKNOWN = object()
@@ -229,7 +261,21 @@ def _computed(definition: OpDefinition, arrays: list[Any], attributes: dict[str,
     return result if isinstance(result, np.ndarray) and not trial.settled else None
 
 
+def _is_same(known: np.ndarray | None, array: np.ndarray) -> bool:
+    if known is None or (known.dtype, known.shape) != (array.dtype, array.shape):
+        return False
+    return known is array or np.shares_memory(known, array) or np.array_equal(known, array)
+
+
+def _check_fit(qparams: QParams, shape: tuple[int, ...]) -> None:
+    problem = qparams.problem(shape)
+    if problem:
+        raise GraphError("TM3004", problem)
+
+
 def _array(value: Any, dtype: Any) -> np.ndarray:
+    if isinstance(value, np.ndarray) and dtype is None:
+        return value
     with np.errstate(all="ignore"):  # 1e300 is infinite in float32, as it is in the source
         return np.asarray(value, dtype)
 

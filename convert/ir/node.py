@@ -77,6 +77,16 @@ class TensorNode(Node):
     def type(self, value: TensorType) -> None:
         self.shape, self.dtype = value.shape, value.dtype
 
+    @property
+    def holds_integers(self) -> bool:
+        """Whether the source kept the tensor as integers that stand for real numbers."""
+        return self.qparams is not None and self.dtype is not None and self.dtype.kind in "iu"
+
+    @property
+    def real_type(self) -> TensorType:
+        """``type``, or float32 for a tensor that the source kept as integers: so we compute with it."""
+        return TensorType(np.dtype(np.float32), self.type.shape) if self.holds_integers else self.type
+
 
 class ModuleNode(Node):
     """A module. ``class_name`` is the qualified name of the source class; ``owner`` the module itself."""

@@ -188,6 +188,8 @@ class _Parser:
                 int(low),
                 int(high),
                 None if fields["channel_axis"] is None else int(fields["channel_axis"]),
+                bool(fields.get("symmetric", False)),
+                str(fields.get("source", "")),
             )
         except (KeyError, TypeError, ValueError, OverflowError):
             self.fail("quantization has dtype, scale, zero_point, range and channel_axis")

@@ -162,13 +162,17 @@ def _type(node: Node) -> str:
 
 
 def _qparams(qparams: QParams) -> str:
-    fields = {
+    fields: dict[str, Any] = {
         "dtype": qparams.dtype,
         "scale": list(qparams.scale),
         "zero_point": list(qparams.zero_point),
         "range": [qparams.quant_min, qparams.quant_max],
         "channel_axis": qparams.channel_axis,
     }
+    if qparams.symmetric:
+        fields["symmetric"] = True
+    if qparams.source:
+        fields["source"] = qparams.source
     return f"q{_attributes(fields)}"
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -52,8 +53,9 @@ class QParams:
     """Quantization of a tensor: real = scale * (q - zero_point).
 
     ``scale`` and ``zero_point`` have one entry, or one for each index of ``channel_axis``;
-    ``dtype`` is the name of the integer type ("int8", "int8_narrow", "uint8", "int32", ...),
-    ``quant_min`` and ``quant_max`` its range.
+    ``dtype`` is the name of the integer type ("int8", "int8_narrow", "uint8", "int4", "int32", ...),
+    ``quant_min`` and ``quant_max`` its range. ``symmetric`` says that the zero points are 0 by rule,
+    not by chance; ``source`` says where the numbers come from ("MinMaxObserver", "TQT", ...), for people.
     """
 
     dtype: str
@@ -62,3 +64,33 @@ class QParams:
     quant_min: int
     quant_max: int
     channel_axis: int | None = None
+    symmetric: bool = False
+    source: str = ""
+
+    @property
+    def is_signed(self) -> bool:
+        return not self.dtype.startswith("u")
+
+    def reshaped(self, old: tuple[int, ...], new: tuple[int, ...]) -> QParams | None:
+        """For a tensor of shape ``old`` that is reshaped to ``new``; None if the channels are split up."""
+        if self.channel_axis is None:
+            return self
+        before = math.prod(old[: self.channel_axis])
+        for axis, extent in enumerate(new):
+            if extent == old[self.channel_axis] and math.prod(new[:axis]) == before:
+                return replace(self, channel_axis=axis)
+        return None
+
+    def problem(self, shape: tuple[int, ...], name: str = "the tensor") -> str:
+        """Why these cannot quantize a tensor of that shape; empty when they can."""
+        axis = self.channel_axis
+        if axis is not None and not 0 <= axis < len(shape):
+            return f"{name} has no axis {axis}"
+        channels = 1 if axis is None else shape[axis]
+        if not len(self.scale) == len(self.zero_point) == channels:
+            return f"{name} has {len(self.scale)} scales for {channels} channels"
+        if not all(math.isfinite(scale) and scale > 0 for scale in self.scale):
+            return f"a scale of {name} is not positive and finite"
+        if not all(self.quant_min <= zero <= self.quant_max for zero in self.zero_point):
+            return f"a zero point of {name} lies outside the integer range"
+        return ""

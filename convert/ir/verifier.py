@@ -12,7 +12,6 @@ TM3018  an expression has a source location, or names the pass that made it
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -132,16 +131,9 @@ def _check_quantization(expr: Expr, node: Node) -> None:
     qparams = node.qparams if isinstance(node, TensorNode) else None
     if qparams is None:
         return
-    axis, shape = qparams.channel_axis, getattr(node, "shape", None) or ()
-    if axis is not None and not 0 <= axis < len(shape):
-        _fail("TM3017", expr, f"%{node.name} has no axis {axis}")
-    channels = 1 if axis is None else shape[axis]
-    if not len(qparams.scale) == len(qparams.zero_point) == channels:
-        _fail("TM3017", expr, f"%{node.name} has {len(qparams.scale)} scales for {channels} channels")
-    if not all(math.isfinite(scale) and scale > 0 for scale in qparams.scale):
-        _fail("TM3017", expr, f"a scale of %{node.name} is not positive and finite")
-    if not all(qparams.quant_min <= zero <= qparams.quant_max for zero in qparams.zero_point):
-        _fail("TM3017", expr, f"a zero point of %{node.name} lies outside the integer range")
+    problem = qparams.problem(getattr(node, "shape", None) or (), f"%{node.name}")
+    if problem:
+        _fail("TM3017", expr, problem)
 
 
 def _fail(code: str, expr: Expr, message: str) -> NoReturn:

@@ -91,11 +91,14 @@ class _Normalizer:
                 raise UnsupportedError(
                     "TM2009", f"the model does not say the shape and type of {node.name!r}"
                 )
-            twin = TensorNode(graph.free_name(node.name), tuple(shape), np.dtype(node.dtype.name))
+            twin = TensorNode(
+                graph.free_name(node.name), tuple(shape), _type(node).dtype, qparams=node.qparams
+            )
             self.values[node] = graph.add_input(twin, node.expr.name, source=node.expr.source)
         for expr in self.source.exprs():
             self._expr(expr)
         graph.set_result(map_leaves(self._value, self.source.result))
+        self._name_results()
         self._check_result()
         return self.result
 
@@ -103,8 +106,7 @@ class _Normalizer:
         return self.values[leaf] if isinstance(leaf, Node) else leaf
 
     def _expr(self, expr: Expr) -> None:
-        self.emitter.source = expr.source
-        self.emitter.name = expr.outputs[0].name if expr.outputs else "unnamed"
+        self.emitter.begin(expr.outputs[0].name if expr.outputs else "unnamed", expr.source)
         if isinstance(expr, Constant):
             self.values[expr.outputs[0]] = self._captured(expr.value, expr.name)
         elif isinstance(expr, GetAttr):
@@ -167,7 +169,7 @@ class _Normalizer:
                 continue
             if node.shape is None or node.dtype is None:
                 continue
-            recorded = TensorType(np.dtype(node.dtype.name), node.shape)
+            recorded = _type(node)
             if (recorded.dtype, recorded.rank) != (value.type.dtype, value.type.rank):
                 self.result.disagreements.append((f"{node} in {expr.source}", recorded, value.type))
 
@@ -184,12 +186,21 @@ class _Normalizer:
             if isinstance(value, TensorNode) and value in made:
                 graph.rename(value, graph.free_name(node.name or f"v{node.id}"))
 
+    def _name_results(self) -> None:
+        """Calls what the model returns by the source's names, even where its last calls do nothing."""
+        for node in self.source.outputs:
+            value = self.values[node]
+            if not isinstance(value, TensorNode) or isinstance(value.expr, Input):
+                continue
+            if node.name and value.name != node.name:
+                self.result.graph.rename(value, self.result.graph.free_name(node.name))
+
     def _stand_in(self, expr: Expr) -> None:
         """Stands for the results of an unsupported call, with the types that the source recorded."""
         for node in expr.outputs:
             if isinstance(node, TensorNode) and node.shape is not None and node.dtype is not None:
                 twin = TensorNode(self.result.graph.free_name(node.name or f"v{node.id}"))
-                twin.shape, twin.dtype = node.shape, np.dtype(node.dtype.name)
+                twin.type = _type(node)
                 call = CallFunction(self.vocabulary.name(expr), (), result=twin, source=expr.source)
                 self.result.graph.insert(call)
                 self.values[node] = twin
@@ -200,6 +211,12 @@ class _Normalizer:
         for node in leaves(self.result.graph.result):
             if not isinstance(node, TensorNode) and not self.result.unsupported:
                 raise UnsupportedError("TM2010", f"the model returns {node!r}, which is not a tensor")
+
+
+def _type(node: TensorNode) -> TensorType:
+    """The recorded type, without what MegEngine notes on dtypes."""
+    type_ = node.real_type
+    return TensorType(np.dtype(type_.dtype.name), type_.shape)
 
 
 class _Unknown:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..container_format import MAX_NESTING, STORED_AS
 from ..errors import WriteError
-from ..ir import Node, TracedModule
+from ..ir import Node, QParams, TracedModule
 from ..ir.inert import GlobalRef, Instance
 
 CANNOT_HOLD = "TM5004"
@@ -75,6 +75,20 @@ def encode_dtype(dtype: np.dtype, place: str) -> Any:
     return {"name": dtype.name, "quantization": quantization}
 
 
+def encode_qparams(qparams: QParams) -> dict[str, Any]:
+    """Quantization parameters as an object."""
+    return {
+        "dtype": qparams.dtype,
+        "scale": [_float(scale, None) for scale in qparams.scale],
+        "zero_point": list(qparams.zero_point),
+        "quant_min": qparams.quant_min,
+        "quant_max": qparams.quant_max,
+        "channel_axis": qparams.channel_axis,
+        "symmetric": qparams.symmetric,
+        "source": qparams.source,
+    }
+
+
 def is_own_type(dtype: np.dtype) -> bool:
     """Whether safetensors names the element type by itself."""
     return STORED_AS[dtype.name][1] == 1 and not dtype.metadata
@@ -120,4 +134,5 @@ ENCODERS: dict[type, Callable[[Any, Callable[[Any], Any]], Any]] = {
     bytes: lambda value, inner: {"bytes": base64.b64encode(value).decode("ascii")},
     GlobalRef: lambda value, inner: {"reference": [value.module, value.name]},
     Instance: _record,
+    QParams: lambda value, inner: {"qparams": encode_qparams(value)},
 }

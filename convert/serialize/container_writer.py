@@ -31,13 +31,12 @@ from ..ir import (
     InternalGraph,
     ModuleNode,
     Node,
-    QParams,
     TensorNode,
     TracedModule,
 )
 from ..source import Source
 from .atomic import atomic_output
-from .container_values import ValueEncoder, cannot_hold, encode_dtype, is_own_type
+from .container_values import ValueEncoder, cannot_hold, encode_dtype, encode_qparams, is_own_type
 from .metadata import file_sha256
 from .safetensors_writer import Safetensors
 from .stored_zip import StoredZip
@@ -85,6 +84,7 @@ class _Weights:
     def __init__(self) -> None:
         self.tensors: dict[str, np.ndarray] = {}
         self.dtypes: dict[str, Any] = {}
+        self.qparams: dict[str, Any] = {}
         self._names: dict[int, str] = {}
         self._suffixes: dict[str, int] = {}
 
@@ -101,6 +101,8 @@ class _Weights:
         self.tensors[name] = array
         if not is_own_type(array.dtype):
             self.dtypes[name] = dtype
+        if getattr(array, "qparams", None) is not None:
+            self.qparams[name] = encode_qparams(array.qparams)  # type: ignore[attr-defined]
         return name
 
 
@@ -128,6 +130,7 @@ class _ModuleEncoder:
             "vocabulary": module.vocabulary.identifier,
             "source": {"producer": module.producer, "sha256": _source_sha256(module)},
             "dtypes": self.weights.dtypes,
+            "qparams": self.weights.qparams,
             "modules": self.modules,
         }
 
@@ -237,24 +240,13 @@ class _GraphEncoder:
         said["shape"] = None if node.shape is None else list(node.shape)
         said["dtype"] = None if node.dtype is None else encode_dtype(node.dtype, node.name)
         if node.qparams is not None:
-            said["qparams"] = _qparams(node.qparams)
+            said["qparams"] = encode_qparams(node.qparams)
         if node.layout is not None:
             said["layout"] = node.layout
         return said
 
 
 KINDS = {GetAttr: "getattr", Constant: "constant", CallMethod: "method", CallFunction: "function"}
-
-
-def _qparams(qparams: QParams) -> dict[str, Any]:
-    return {
-        "dtype": qparams.dtype,
-        "scale": list(qparams.scale),
-        "zero_point": list(qparams.zero_point),
-        "quant_min": qparams.quant_min,
-        "quant_max": qparams.quant_max,
-        "channel_axis": qparams.channel_axis,
-    }
 
 
 def _source_sha256(module: TracedModule) -> str | None:

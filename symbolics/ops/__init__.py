@@ -30,6 +30,7 @@ from .reduce import OPS as REDUCE_OPS
 from .relayout import relayout
 from .relu6 import relu6
 from .reorder import OPS as REORDER_OPS
+from .requantize import requantize
 from .reshape import reshape
 from .rounding import OPS as ROUNDING_OPS
 from .shrinks import OPS as SHRINK_OPS
@@ -88,4 +89,5 @@ OPS = [
     sizes,
     view,
     relayout,
+    requantize,
 ]

@@ -102,6 +102,8 @@ def quantizations(draw: st.DrawFn) -> QParams:
         tuple(draw(st.lists(st.integers(-300, 300), min_size=count, max_size=count))),
         *draw(st.sampled_from([(-128, 127), (0, 255)])),
         draw(st.none() | st.integers(0, 3)),
+        draw(st.booleans()),
+        draw(words),
     )
 
 

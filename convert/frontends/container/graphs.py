@@ -18,13 +18,13 @@ from ...ir import (
     InternalGraph,
     ModuleNode,
     Node,
-    QParams,
     TensorNode,
     TracedModule,
 )
 from ...ir.tree import leaves
 from ...source import Source
 from .faults import nonsense, over_limit
+from .quantization import decode_qparams
 from .values import ValueDecoder, decode_dtype, text
 
 MAX_PATH = 5000
@@ -119,7 +119,7 @@ class GraphDecoder:
             text(said["name"], "the name of a node"),
             None if said["shape"] is None else _shape(said["shape"]),
             None if said["dtype"] is None else decode_dtype(said["dtype"]),
-            qparams=_qparams(said["qparams"]) if "qparams" in said else None,
+            qparams=decode_qparams(said["qparams"]) if "qparams" in said else None,
             layout=layout,
             id=number(said["id"], "an id"),
         )
@@ -214,20 +214,3 @@ def _shape(value: Any) -> tuple[int, ...]:
     if math.prod(max(extent, 1) for extent in shape) > MAX_ELEMENTS:
         raise over_limit("a shape has more elements than any machine can hold")
     return shape
-
-
-def _qparams(value: Any) -> QParams:
-    names = {"dtype", "scale", "zero_point", "quant_min", "quant_max", "channel_axis"}
-    said = fields(value, "a quantization", names)
-    scale, zero_point = (listed(said[name], f"a {name}") for name in ("scale", "zero_point"))
-    if not all(isinstance(item, float) for item in scale):
-        raise nonsense("a scale is no float")
-    axis = said["channel_axis"]
-    return QParams(
-        text(said["dtype"], "a quantized type"),
-        tuple(scale),
-        tuple(number(item, "a zero point") for item in zero_point),
-        number(said["quant_min"], "a bound"),
-        number(said["quant_max"], "a bound"),
-        None if axis is None else number(axis, "an axis"),
-    )

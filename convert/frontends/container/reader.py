@@ -10,6 +10,7 @@ import numpy as np
 from ...container_format import DESCRIPTION, EXAMPLE, FORMAT, MAX_DEPTH, VERSION, WEIGHTS
 from ...errors import GraphError, LoadError
 from ...ir import TracedModule
+from ...ir.fake_quant import with_qparams
 from ...ir.ownership import assign_owners
 from ...ir.traced_module import Example, Vocabulary
 from ...source import Source
@@ -18,10 +19,11 @@ from .archive import Member, find_members
 from .faults import bad_json, bad_tensors, newer, nonsense, over_limit
 from .graphs import MAX_PATH, GraphDecoder, fields, listed
 from .json_text import parse
+from .quantization import decode_qparams
 from .tensors import read_tensors, retyped
 from .values import ValueDecoder, decode_dtype, text
 
-HEAD = {"format", "version", "writer", "vocabulary", "source", "dtypes", "modules"}
+HEAD = {"format", "version", "writer", "vocabulary", "source", "dtypes", "qparams", "modules"}
 GRAPH = {"structure", "name", "inputs", "exprs", "nodes", "result"}
 MODULE = {"name", "class", "children", "tensors", "attributes", "graphs"}
 MAX_STRUCTURE = 1_000_000  # characters of a key that says how a module was called
@@ -55,6 +57,7 @@ def _read(data: memoryview, path: str) -> TracedModule:
     members = find_members(data)
     document = _description(data, members[DESCRIPTION])
     weights = _typed(read_tensors(data, members[WEIGHTS], "the weights"), document["dtypes"])
+    weights = _quantized(weights, document["qparams"])
     modules = _Modules(path, weights, _vocabulary(document["vocabulary"]), len(data))
     for item in listed(document["modules"], "the list of modules"):
         modules.add(item)
@@ -100,6 +103,15 @@ def _typed(tensors: dict[str, np.ndarray], dtypes: Any) -> dict[str, np.ndarray]
     if not isinstance(dtypes, dict) or not set(dtypes) <= set(tensors):
         raise nonsense("an element type is given to a tensor that the weights do not have")
     return tensors | {name: retyped(tensors[name], decode_dtype(value)) for name, value in dtypes.items()}
+
+
+def _quantized(tensors: dict[str, np.ndarray], qparams: Any) -> dict[str, np.ndarray]:
+    """The tensors, those on the grid of a quantization with its parameters."""
+    if not isinstance(qparams, dict) or not set(qparams) <= set(tensors):
+        raise nonsense("a quantization is given to a tensor that the weights do not have")
+    return tensors | {
+        name: with_qparams(tensors[name], decode_qparams(value)) for name, value in qparams.items()
+    }
 
 
 def _example(tensors: dict[str, np.ndarray]) -> Example:

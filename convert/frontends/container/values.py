@@ -12,6 +12,7 @@ from ...container_format import MAX_NESTING, STORED_AS
 from ...ir import Node, TracedModule
 from ...ir.inert import GlobalRef, Instance
 from .faults import nonsense, over_limit
+from .quantization import decode_qparams
 from .tensors import dtype_called
 
 MAX_TEXT = 1000
@@ -208,6 +209,7 @@ DECODERS: dict[str, Callable[[Any, Inner], Any]] = {
     "float": _float,
     "frozenset": lambda content, inner: frozenset(_set(content, inner)),
     "integer": _integer,
+    "qparams": lambda content, inner: decode_qparams(content),
     "record": _record,
     "reference": _reference,
     "scalar": _scalar,

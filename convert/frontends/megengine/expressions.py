@@ -23,7 +23,8 @@ from ...ir import (
 )
 from ...source import Source
 from .arguments import merged, unflatten_values
-from .budget import DAMAGED, OVER_LIMIT, Budget, kind, native, number, text
+from .budget import DAMAGED, OVER_LIMIT, Budget, kind, number, text
+from .quantization import plain, qparams_of_dtype, real
 from .stand_ins import GlobalRef, Instance, Tensor
 
 OPERATOR_PREFIX = "opdef."
@@ -69,8 +70,9 @@ class GraphBuilder:
             node = ModuleNode(name, _class_name(state.get("module_type")), id=identity)
         elif value.short_name == "TensorNode":
             dtype = state.get("_dtype")
+            qparams = qparams_of_dtype(dtype)
             dtype = dtype.newbyteorder("=") if isinstance(dtype, np.dtype) else None
-            node = TensorNode(name, _shape(state.get("_shape")), dtype, id=identity)
+            node = TensorNode(name, _shape(state.get("_shape")), dtype, qparams=qparams, id=identity)
         else:
             raise LoadError(DAMAGED, f"a {value.short_name} stands where a node belongs")
         self.nodes[id(value)] = node
@@ -138,15 +140,15 @@ class GraphBuilder:
             raise LoadError(DAMAGED, f"the constant {output} is {kind(value)}")
         if isinstance(value, Instance):
             return Constant(self.captured(value, name or output.name), name, result=output)
-        array = value.array if isinstance(value, Tensor) else np.asarray(self.budget.constant(value))
+        array = real(value) if isinstance(value, Tensor) else np.asarray(self.budget.constant(value))
         if array.dtype.kind not in "biufc":
             raise LoadError(DAMAGED, f"the constant {output} is no tensor of numbers")
-        return Constant(native(array), name, result=output)
+        return Constant(array, name, result=output)
 
     # ---- trees
 
     def _arguments(self, state: dict[str, Any], inputs: list[Node]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        constants = [(position, self.budget.constant(value)) for position, value in state["const_val"]]
+        constants = [(position, plain(self.budget.constant(value))) for position, value in state["const_val"]]
         args, kwargs = unflatten_values(state["arg_def"], merged(inputs, constants), self.budget)
         if not isinstance(args, tuple) or not isinstance(kwargs, dict):
             raise LoadError(DAMAGED, "a call's arguments are not a tuple and a dict")

@@ -14,8 +14,9 @@ from ...ir.traced_module import call_structure
 from ...source import Source
 from . import versions
 from .arguments import unflatten
-from .budget import DAMAGED, OVER_LIMIT, Budget, native, text, text_key
+from .budget import DAMAGED, OVER_LIMIT, Budget, text, text_key
 from .expressions import GraphBuilder
+from .quantization import plain, real
 from .stand_ins import GlobalRef, Instance, Tensor
 from .unpickler import read_file
 from .vocabulary import VOCABULARY
@@ -119,7 +120,7 @@ class _Loader:
 
     def _attribute(self, module: TracedModule, name: str, value: Any, depth: int) -> None:
         if isinstance(value, Tensor):
-            module.tensors[name] = native(value.array)
+            module.tensors[name] = real(value)
         elif _is_module(value):
             path = f"{module.name}.{name}" if module.name else name
             module.children[name] = self.module(value, path, depth + 1)
@@ -134,7 +135,8 @@ class _Loader:
         if _is_module(value):
             return self.module(value, path, depth + 1)
         if isinstance(value, Tensor):
-            return native(value.array)
+            return real(value)
+        value = plain(value)
         if isinstance(value, (list, tuple)):
             return type(value)(
                 self._constant(item, f"{path}.{index}", depth + 1) for index, item in enumerate(value)

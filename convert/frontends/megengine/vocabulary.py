@@ -8,8 +8,9 @@ from functools import cache
 from typing import Any
 
 from ...errors import InternalError, Refusal, TmconvertError, UnsupportedError
-from ...ir import CallFunction, CallMethod, Expr, ModuleNode, TracedModule
+from ...ir import CallFunction, CallMethod, Expr, ModuleNode, TensorNode, TracedModule
 from ...ir.emitter import EagerEmitter, Emitter
+from ...ir.tree import leaves
 from ...symbolics.registry import catalogue
 
 Adapter = Callable[..., Any]
@@ -31,7 +32,7 @@ class MegEngineVocabulary:
             raise Refusal(f"{name} is not supported", _help(name))
         try:
             bound = _signature(adapter).bind(g, *args, **kwargs)
-            return adapter(*bound.args, **bound.kwargs)
+            return _on_recorded_grid(g, expr, args, adapter(*bound.args, **bound.kwargs))
         except Refusal:
             raise
         except TmconvertError as error:
@@ -75,6 +76,33 @@ def _find(expr: Expr, args: tuple[Any, ...]) -> tuple[str, Adapter | None]:
     if isinstance(args[0], TracedModule):
         return args[0].class_name, MODULES.get(args[0].class_name) if expr.method == "__call__" else None
     return name, METHODS.get(expr.method)
+
+
+def _on_recorded_grid(g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any) -> Any:
+    """Results that MegEngine kept as integers, put on the grid of those integers.
+
+    The grid is that of the operand where the source recorded the same one for both, as it does for
+    pooling and the like: a module may be called again with operands on another.
+    """
+    if not any(isinstance(node, TensorNode) and node.holds_integers for node in expr.outputs):
+        return result
+    operands = {
+        node.qparams: value.qparams
+        for node, value in zip(leaves(expr.args), leaves(args), strict=True)
+        if isinstance(node, TensorNode) and getattr(value, "qparams", None) is not None
+    }
+
+    def settled(structure: Any, value: Any) -> Any:
+        if isinstance(structure, (tuple, list)) and isinstance(value, (tuple, list)):
+            return [settled(*pair) for pair in zip(structure, value, strict=True)]
+        qparams = structure.qparams if isinstance(structure, TensorNode) else None
+        if qparams is None or not structure.holds_integers:
+            return value
+        if getattr(value, "qparams", None) is not None:  # the adapter knew
+            return value
+        return g.quantized(value, operands.get(qparams) or qparams)
+
+    return settled(expr.result, result)
 
 
 @cache

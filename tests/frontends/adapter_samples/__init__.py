@@ -9,9 +9,21 @@ model; all else is a constant of the call. A family is a file with ``SAMPLES``, 
 import importlib
 from pathlib import Path
 
-from .common import Call, Known, call, made, numbers, parameter
+from .common import Call, Grid, Known, Part, call, made, numbers, parameter
 
-__all__ = ["FAMILIES", "SAMPLES", "Call", "Known", "call", "calls_of", "made", "numbers", "parameter"]
+__all__ = [
+    "FAMILIES",
+    "SAMPLES",
+    "Call",
+    "Grid",
+    "Known",
+    "Part",
+    "call",
+    "calls_of",
+    "made",
+    "numbers",
+    "parameter",
+]
 
 FAMILIES = sorted(
     path.stem for path in Path(__file__).parent.glob("*.py") if path.stem not in ("__init__", "common")

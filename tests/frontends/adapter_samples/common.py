@@ -6,17 +6,40 @@ import numpy as np
 class Known:
     """A tensor that does not depend on the inputs."""
 
-    def __init__(self, *values):
-        self.array = np.array(values if len(values) > 1 else values[0], np.int32)
+    def __init__(self, *values, dtype=np.int32):
+        self.array = np.array(values if len(values) > 1 else values[0], dtype)
+
+
+class Grid:
+    """A tensor that is quantized: of a quantized module's input int8, of others float32 with qparams."""
+
+    def __init__(self, array, scale):
+        self.array = array
+        self.scale = scale
+
+
+class Part:
+    """An observer or a fake quant: its class below megengine, its constructor's keywords, what is set on it.
+
+    ``mode`` is "symmetric" or "asymmetric"; ``qparams`` (scale, zero point or None) goes to ``set_qparams``.
+    """
+
+    def __init__(self, class_name, mode=None, qparams=None, values=None, **kwargs):
+        self.class_name = class_name
+        self.mode = mode
+        self.qparams = qparams
+        self.values = values or {}
+        self.kwargs = kwargs
 
 
 class Call:
-    """One call. ``made`` is (arguments, keywords) of a module's constructor."""
+    """One call. ``made`` is (arguments, keywords) of a module's constructor, ``parts`` what is set on it."""
 
-    def __init__(self, args, kwargs, made=None):
+    def __init__(self, args, kwargs, made=None, parts=None):
         self.args = args
         self.kwargs = kwargs
         self.made = made
+        self.parts = parts
 
 
 def call(*args, **kwargs):

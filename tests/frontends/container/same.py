@@ -97,6 +97,7 @@ class Comparison:
             self.dtype(one.dtype, other.dtype)
             assert one.shape == other.shape
             assert one.tobytes() == other.tobytes()
+            assert repr(getattr(one, "qparams", None)) == repr(getattr(other, "qparams", None))
         elif isinstance(one, (list, tuple)):
             for mine, theirs in zip(one, other, strict=True):
                 self.value(mine, theirs)

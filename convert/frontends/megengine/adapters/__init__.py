@@ -6,12 +6,26 @@ recorded in any release binds to it. ``g`` is an Emitter; tensors are its values
 
 from __future__ import annotations
 
-from . import creation, elemwise, math, modules, nn, operators, rearranging, tensor, vision
+from . import (
+    creation,
+    elemwise,
+    fake_quant,
+    math,
+    modules,
+    nn,
+    operators,
+    qat,
+    quantized,
+    rearranging,
+    tensor,
+    vision,
+)
 from .table import Table
 
 FUNCTIONS = Table.merged(
     creation.FUNCTIONS,
     elemwise.FUNCTIONS,
+    fake_quant.FUNCTIONS,
     math.FUNCTIONS,
     nn.FUNCTIONS,
     operators.FUNCTIONS,
@@ -21,4 +35,4 @@ FUNCTIONS = Table.merged(
     vision.FUNCTIONS,
 )
 METHODS = Table.merged(elemwise.METHODS, math.METHODS, rearranging.METHODS, tensor.METHODS)
-MODULES = modules.MODULES
+MODULES = Table.merged(modules.MODULES, qat.MODULES, quantized.MODULES)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ....errors import Refusal
 from ....ir import TracedModule
 from ....ir.emitter import Emitter
@@ -47,9 +49,9 @@ for _name, _op in UNARY.items():
     _add_unary(_name, _op)
 
 
-def _parameter(g: Emitter, module: TracedModule, name: str) -> Any:
-    """A parameter as a constant called by its path in the model; None where there is none."""
-    array = module.tensors.get(name)
+def parameter(g: Emitter, module: TracedModule, name: str, array: np.ndarray | None = None) -> Any:
+    """A parameter, or ``array`` made of it, as a constant called by its path; None if there is none."""
+    array = module.tensors.get(name) if array is None else array
     if array is None:
         return None
     return g.parameter(array, f"{module.name}.{name}" if module.name else name)
@@ -57,6 +59,11 @@ def _parameter(g: Emitter, module: TracedModule, name: str) -> Any:
 
 @MODULES.add("conv.Conv2d")
 def conv2d(g: Emitter, module: TracedModule, inp: Any) -> Any:
+    return convolution(g, module, inp, parameter(g, module, "weight"), parameter(g, module, "bias"))
+
+
+def convolution(g: Emitter, module: TracedModule, inp: Any, weight: Any, bias: Any) -> Any:
+    """A Conv2d with this weight and bias in place of its own."""
     attributes = module.attributes
     padding = pair(attributes["padding"])
     mode = str(attributes.get("padding_mode", "zeros"))
@@ -66,8 +73,8 @@ def conv2d(g: Emitter, module: TracedModule, inp: Any) -> Any:
     return nn.conv2d(
         g,
         inp,
-        _parameter(g, module, "weight"),
-        _parameter(g, module, "bias"),
+        weight,
+        bias,
         attributes["stride"],
         padding,
         attributes["dilation"],
@@ -98,7 +105,7 @@ def batch_norm(g: Emitter, module: TracedModule, inp: Any) -> Any:
     return nn.batch_norm(
         g,
         inp,
-        *(_parameter(g, module, name) for name in names),
+        *(parameter(g, module, name) for name in names),
         eps=module.attributes["eps"],
         param_dim=module.attributes.get("param_dim", "dim_1c11"),
     )
@@ -106,7 +113,7 @@ def batch_norm(g: Emitter, module: TracedModule, inp: Any) -> Any:
 
 @MODULES.add("linear.Linear")
 def linear(g: Emitter, module: TracedModule, inp: Any) -> Any:
-    return g.call("aten::linear", inp, _parameter(g, module, "weight"), _parameter(g, module, "bias"))
+    return g.call("aten::linear", inp, parameter(g, module, "weight"), parameter(g, module, "bias"))
 
 
 @MODULES.add("linear.LinearRelu")
@@ -170,7 +177,12 @@ def concat(g: Emitter, module: TracedModule, tensors: Any, axis: int = 0) -> Any
 
 @MODULES.add("elemwise.Elemwise")
 def elemwise_module(g: Emitter, module: TracedModule, *inps: Any) -> Any:
-    method = str(module.attributes["method"]).upper()
+    return elemwise_of(g, str(module.attributes["method"]), *inps)
+
+
+def elemwise_of(g: Emitter, method: str, *inps: Any) -> Any:
+    """The method of Elemwise modules of that name, in any case."""
+    method = method.upper()
     if method in FUSED_ELEMWISE and len(inps) == 2:
         return elemwise.unary(FUSED_ELEMWISE[method])(g, elemwise.binary("add")(g, *inps))
     if method == "FUSE_MUL_ADD3" and len(inps) == 3:

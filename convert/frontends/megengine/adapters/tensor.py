@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....errors import Refusal
+from ....ir import QParams
 from ....ir.emitter import Emitter
 from .indexing import getitem, setitem
 from .table import Table
@@ -154,4 +155,5 @@ def split(g: Emitter, inp: Any, nsplits_or_sections: Any, axis: int = 0) -> list
 
 @METHODS.add("astype")
 def astype(g: Emitter, x: Any, dtype: Any) -> Any:
-    return cast(g, x, dtype)
+    """To a quantized dtype, the real values on its grid; from one, they are what they were."""
+    return g.quantized(x, dtype) if isinstance(dtype, QParams) else cast(g, x, dtype)

@@ -1,0 +1,237 @@
+"""Fake quantization: which parameters an observer and a fake quant give a tensor, and applying them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ....errors import Refusal
+from ....ir import QParams, TracedModule
+from ....ir.emitter import Emitter
+from .observers import HELP, OBSERVERS, Scales, scalar
+from .table import Table
+
+FUNCTIONS = Table()
+
+OBSERVER_PACKAGE = "megengine.quantization.observer."
+# names of the integer types by their range, for operators that say no more
+NAMES = {
+    (-128, 127): "int8",
+    (-127, 127): "int8_narrow",
+    (0, 255): "uint8",
+    (-8, 7): "int4",
+    (0, 15): "uint4",
+    (-2, 1): "int2",
+    (0, 3): "uint2",
+    (0, 1): "int1",
+    (-(2**15), 2**15 - 1): "int16",
+    (-(2**31), 2**31 - 1): "int32",
+}
+
+
+@dataclass(frozen=True)
+class Quantizer:
+    """What an observer and a fake quant say of a tensor. ``applied`` says that values are rounded.
+
+    ``scale`` and ``zero_point`` are arrays that MegEngine would broadcast against the tensor.
+    """
+
+    dtype: str
+    quant_min: int
+    quant_max: int
+    scale: np.ndarray
+    zero_point: np.ndarray
+    symmetric: bool
+    source: str
+    applied: bool
+
+    def qparams(self, rank: int) -> QParams:
+        """For a tensor of ``rank`` axes. Raises Refusal."""
+        scale, zero_point = np.broadcast_arrays(self.scale, self.zero_point)
+        long = [axis - scale.ndim for axis, extent in enumerate(scale.shape) if extent != 1]
+        if len(long) > 1 or (long and -long[0] > rank):
+            raise Refusal(f"scales of shape {list(scale.shape)} do not follow one axis of the tensor")
+        if not np.isfinite(zero_point).all() or (zero_point != np.rint(zero_point)).any():
+            raise Refusal("a zero point is not a whole number", HELP)
+        return QParams(
+            self.dtype,
+            tuple(map(float, scale.reshape(-1))),
+            tuple(map(int, zero_point.reshape(-1))),
+            self.quant_min,
+            self.quant_max,
+            rank + long[0] if long else None,
+            self.symmetric,
+            self.source,
+        )
+
+    def is_grouped(self, rank: int) -> bool:
+        """Whether the channels run along the first two axes, as in the weight of a grouped convolution."""
+        shape = np.broadcast_shapes(self.scale.shape, self.zero_point.shape)
+        return len(shape) == rank and min(shape[:2]) > 1
+
+    def merged(self) -> Quantizer:
+        """For a tensor whose first two axes have become one."""
+        scale, zero_point = np.broadcast_arrays(self.scale, self.zero_point)
+        shape = [-1, *scale.shape[2:]]
+        return replace(self, scale=scale.reshape(shape), zero_point=zero_point.reshape(shape))
+
+    def apply(self, g: Emitter, value: Any) -> Any:
+        """``value`` fake-quantized, or only annotated."""
+        type_ = g.type(value)
+        if type_.dtype != np.float32:
+            raise Refusal(f"MegEngine quantizes float32 only, not {type_.dtype}")
+        return g.quantized(value, self.qparams(type_.rank), applied=self.applied)
+
+
+def applied(g: Emitter, value: Any, fake_quant: Any, observer: Any) -> Any:
+    """What ``QATModule._apply_fakequant_with_observer`` returns for a value."""
+    quantizer = quantizer_of(fake_quant, observer, g.known(value))
+    return value if quantizer is None else quantizer.apply(g, value)
+
+
+def quantizer_of(fake_quant: Any, observer: Any, seen: np.ndarray | None) -> Quantizer | None:
+    """From two modules, each of which may be None; None where nothing is known of the tensor.
+
+    A fake quant with parameters of its own comes before the observer, which sees the tensor ``seen``.
+    """
+    enabled = is_enabled(fake_quant)
+    made = None
+    for module, classes in ((fake_quant, FAKE_QUANTS), (observer, OBSERVERS)):
+        if module is None or made is not None:
+            continue
+        name = module.class_name.rpartition(".")[2]
+        if not isinstance(module, TracedModule) or name not in classes:
+            raise Refusal(f"{getattr(module, 'class_name', module)} is not an observer that tmconvert knows")
+        with np.errstate(all="ignore"):
+            scales = classes[name](module, seen)
+        if scales is not None:
+            made = _quantizer(module, scales, name, enabled)
+    if made is None and enabled:
+        raise Refusal(f"{fake_quant.name} has no parameters to quantize with", HELP)
+    own = dtype_of(fake_quant) if enabled else None
+    if made is not None and own is not None and own != (made.dtype, made.quant_min, made.quant_max):
+        raise Refusal(f"the fake quant wants {own[0]}, its observer watches {made.dtype}")
+    return made
+
+
+def _quantizer(module: TracedModule, scales: Scales, name: str, enabled: bool) -> Quantizer:
+    dtype, low, high = dtype_of(module)
+    scale, zero_point = (None if array is None else np.asarray(array, np.float32) for array in scales)
+    held = module.attributes.get("qparams")
+    mode = held["mode"] if isinstance(held, dict) else module.attributes.get("mode", "symmetric")
+    symmetric = mode == "symmetric"
+    if symmetric or zero_point is None:
+        zero_point = np.zeros(1, np.float32)
+    assert scale is not None
+    return Quantizer(dtype, low, high, scale, zero_point, symmetric, name, enabled)
+
+
+def dtype_of(module: TracedModule) -> tuple[str, int, int]:
+    """(name, smallest, largest) of a module's quantized type; the name as in ``QParams.dtype``."""
+    meta = module.attributes["dtype"]
+    name = re.sub(r"\W", "_", str(meta["name"]).removeprefix("q"), flags=re.ASCII)
+    if str(meta["np_dtype_str"]).startswith("u") and not name.startswith("u"):
+        name = f"u{name}"
+    return name, int(meta["qmin"]), int(meta["qmax"])
+
+
+def is_enabled(fake_quant: Any) -> bool:
+    return fake_quant is not None and bool(fake_quant.attributes.get("enabled", True))
+
+
+def bias_qparams(x: QParams | None, weight: QParams | None) -> QParams | None:
+    """How MegEngine quantizes a bias (here a vector) by input and weight; None where it leaves it alone."""
+    if x is None or weight is None or not (x.symmetric and weight.symmetric):
+        return None
+    if not (_is_int8(x) and _is_int8(weight)) or len(x.scale) != 1:
+        return None
+    products = np.asarray(x.scale, np.float32) * np.asarray(weight.scale, np.float32)
+    axis = 0 if len(products) > 1 else None
+    low, high = -(2**31), 2**31 - 1
+    zeros = (0,) * len(products)
+    return QParams("int32", tuple(map(float, products)), zeros, low, high, axis, True, "input * weight")
+
+
+def _is_int8(qparams: QParams) -> bool:
+    return qparams.is_signed and qparams.quant_min >= -128 and qparams.quant_max <= 127
+
+
+# ---- fake quants that have parameters of their own
+
+
+def _tqt(module: TracedModule, seen: np.ndarray | None) -> Scales:
+    """TQT learns the binary logarithm of the scale."""
+    return _power_of_two(scalar(module, "scale")), None
+
+
+def _power_of_two(exponent: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):  # an infinite scale is refused where it is used
+        return np.exp2(np.asarray(exponent, np.float32))
+
+
+def _lsq(module: TracedModule, seen: np.ndarray | None) -> Scales:
+    step = np.abs(scalar(module, "step_size")) + scalar(module, "eps")
+    return step, scalar(module, "zero_point")
+
+
+def _fake_quantize(module: TracedModule, seen: np.ndarray | None) -> Scales | None:
+    """FakeQuantize takes what its observer says; the one that tracing puts for user classes has its own."""
+    held = module.attributes.get("qparams")
+    if held is None or held["scale"] is None:
+        return None
+    return np.asarray(held["scale"], np.float32), held["zero_point"]
+
+
+FAKE_QUANTS: dict[str, Callable[[TracedModule, Any], Any]] = {
+    "FakeQuantize": _fake_quantize,
+    "TQT": _tqt,
+    "LSQ": _lsq,
+}
+
+
+# ---- calls that a graph holds
+
+
+@FUNCTIONS.add("megengine.module.qat.module.QATModule._apply_fakequant_with_observer")
+def apply_fakequant_with_observer(
+    g: Emitter, module: Any, target: Any, fake_quant: Any, observer: Any
+) -> Any:
+    return applied(g, target, fake_quant, observer)
+
+
+def _by_operator(
+    g: Emitter, x: Any, scale: np.ndarray, zero_point: np.ndarray | None, low: int, high: int, source: str
+) -> Any:
+    name = NAMES.get((low, high), f"{'u' if low >= 0 else ''}int{(high - low).bit_length()}")
+    zeros = np.zeros(1, np.float32) if zero_point is None else zero_point
+    symmetric = not zeros.any()
+    scale, zeros = (np.asarray(array, np.float32) for array in (scale, zeros))
+    return Quantizer(name, low, high, scale, zeros, symmetric, source, True).apply(g, x)
+
+
+def _constant(g: Emitter, value: Any) -> np.ndarray:
+    array = g.known(value)
+    if array is None:
+        raise Refusal("a scale is computed from the data", "make it a constant of the model")
+    return array
+
+
+@FUNCTIONS.add("opdef.FakeQuant")
+def fake_quant(g: Emitter, x: Any, scale: Any, zero_point: Any, qmin: int, qmax: int, **_: Any) -> Any:
+    return _by_operator(g, x, _constant(g, scale), _constant(g, zero_point), qmin, qmax, "FakeQuant")
+
+
+@FUNCTIONS.add("opdef.TQT")
+def tqt(g: Emitter, x: Any, scale: Any, qmin: int, qmax: int, **_: Any) -> Any:
+    return _by_operator(g, x, _power_of_two(_constant(g, scale)), None, qmin, qmax, "TQT")
+
+
+@FUNCTIONS.add("opdef.LSQ")
+def lsq(
+    g: Emitter, x: Any, scale: Any, zero_point: Any, grad_scale: Any, qmin: int, qmax: int, **_: Any
+) -> Any:
+    return _by_operator(g, x, _constant(g, scale), _constant(g, zero_point), qmin, qmax, "LSQ")

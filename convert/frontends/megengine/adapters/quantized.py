@@ -1,0 +1,75 @@
+"""megengine.module.quantized: layers that MegEngine runs on integers, on the numbers these stand for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....errors import Refusal
+from ....ir import QParams, TracedModule
+from ....ir.emitter import Emitter
+from . import modules, qat, tensor
+from .fake_quant import bias_qparams
+from .table import Table
+
+MODULES = Table("megengine.module.quantized.")
+
+
+def _add_layer(name: str, layer: qat.Layer, rectified: bool) -> None:
+    @MODULES.add(name)
+    def adapter(g: Emitter, module: TracedModule, inp: Any) -> Any:
+        weight, bias = quantized_parameters(g, module, inp)
+        result = layer.call(g, module, inp, weight, bias)
+        return output(g, module, g.call("aten::relu", result) if rectified else result)
+
+
+for _name, (_layer, _, _rectified) in qat.LAYERS.items():  # the batch norm is folded already
+    _add_layer(_name, _layer, _rectified)
+
+
+def quantized_parameters(g: Emitter, module: TracedModule, inp: Any) -> tuple[Any, Any]:
+    """The weight, and the bias on the grid of the products that it is added to."""
+    weight, bias = modules.parameter(g, module, "weight"), module.tensors.get("bias")
+    if bias is None:
+        return weight, None
+    value = modules.parameter(g, module, "bias", bias.reshape(-1))
+    qparams = bias_qparams(*(getattr(part, "qparams", None) for part in (inp, weight)))
+    if qparams is None:
+        raise Refusal(
+            f"{module.name} needs an input and a weight that are int8", "put a QuantStub in front of it"
+        )
+    return weight, g.quantized(value, qparams)
+
+
+def output(g: Emitter, module: TracedModule, value: Any) -> Any:
+    """``value`` in the module's ``output_dtype``; a Linear may have none."""
+    dtype = module.attributes.get("output_dtype")
+    if dtype is None:
+        return value
+    if not isinstance(dtype, QParams):
+        raise Refusal(f"the output_dtype {dtype} of {module.name} is not a quantized dtype")
+    return g.quantized(value, dtype)
+
+
+@MODULES.add("quant_dequant.QuantStub")
+def quant_stub(g: Emitter, module: TracedModule, inp: Any) -> Any:
+    return output(g, module, inp)
+
+
+@MODULES.add("quant_dequant.DequantStub")
+def dequant_stub(g: Emitter, module: TracedModule, inp: Any) -> Any:
+    return inp
+
+
+@MODULES.add("elemwise.Elemwise")
+def elemwise(g: Emitter, module: TracedModule, *inps: Any) -> Any:
+    """The method is that of the float module with a q in front."""
+    method = str(module.attributes["method"]).lower()
+    if not method.startswith("q"):
+        raise Refusal(f"the Elemwise method {method} is not one for quantized tensors")
+    return output(g, module, modules.elemwise_of(g, method[1:], *inps))
+
+
+@MODULES.add("concat.Concat")
+def concat(g: Emitter, module: TracedModule, inps: Any, axis: int = 0) -> Any:
+    """Each tensor is brought to the result's grid first; rounding after the concat is the same."""
+    return output(g, module, tensor.concat(g, inps, axis))

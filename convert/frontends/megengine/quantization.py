@@ -1,0 +1,63 @@
+"""MegEngine's records of quantization as plain values and ``QParams``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ir import QParams
+from ...ir.fake_quant import with_qparams
+from .budget import native
+from .stand_ins import Instance, Tensor, quantization_of
+
+# the quantized dtypes that tensors have at run time: (name, smallest, largest)
+DTYPES = {
+    "QuantizedS8": ("int8", -128, 127),
+    "Quantized8Asymm": ("uint8", 0, 255),
+    "QuantizedS16": ("int16", -(2**15), 2**15 - 1),
+    "QuantizedS32": ("int32", -(2**31), 2**31 - 1),
+    "QuantizedS4": ("int4", -8, 7),
+    "Quantized4Asymm": ("uint4", 0, 15),
+    "QuantizedS1": ("int1", 0, 1),
+}
+MODES = {1: "symmetric", 2: "asymmetric"}
+
+
+def qparams_of_dtype(dtype: Any) -> QParams | None:
+    """What the metadata of a quantized dtype says; None for a plain dtype."""
+    quantization = quantization_of(dtype) if isinstance(dtype, np.dtype) else None
+    if quantization is None or quantization.name not in DTYPES or quantization.scale is None:
+        return None
+    name, low, high = DTYPES[quantization.name]
+    zero_point = quantization.zero_point or 0
+    is_symmetric = quantization.zero_point is None
+    return QParams(name, (quantization.scale,), (zero_point,), low, high, None, is_symmetric)
+
+
+def real(tensor: Tensor) -> np.ndarray:
+    """The numbers that a tensor stands for; of a quantized one with its parameters.
+
+    Parameters that no verifier lets pass stay with the array, for whoever uses it to refuse.
+    """
+    qparams = qparams_of_dtype(tensor.dtype)
+    if qparams is None:
+        return native(tensor.array)
+    with np.errstate(all="ignore"):
+        steps = tensor.array.astype(np.float32) - np.float32(qparams.zero_point[0])
+        return with_qparams(np.asarray(steps * np.float32(qparams.scale[0])), qparams)
+
+
+def plain(value: Any) -> Any:
+    """A quantized dtype as QParams, an Instance of one of the records as text or dict; else the value."""
+    if isinstance(value, np.dtype):
+        return qparams_of_dtype(value) or value
+    if not isinstance(value, Instance):
+        return value
+    if value.class_name == "megengine.quantization.utils.QuantMode":
+        return MODES.get(value.state["value"], "unknown")
+    if value.class_name == "megengine.core.tensor.dtype.QuantDtypeMeta":
+        return {key: value.state[key] for key in ("name", "np_dtype_str", "qmin", "qmax")}
+    if value.class_name in ("megengine.quantization.utils.QParams", "megengine.quantization.utils.LSQParams"):
+        return {key: plain(value.state.get(key)) for key in ("mode", "dtype_meta", "scale", "zero_point")}
+    return value

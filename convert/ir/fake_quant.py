@@ -1,0 +1,45 @@
+"""Fake quantization on arrays: rounding to the grid of an integer type, and back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .types import QParams
+
+
+class QuantizedArray(np.ndarray):
+    """An array that remembers its quantization, as a tensor of the source does.
+
+    What is computed from it, a view of it included, remembers nothing.
+    """
+
+    qparams: QParams | None
+
+    def __array_finalize__(self, other: object) -> None:
+        self.qparams = None
+
+
+def with_qparams(array: np.ndarray, qparams: QParams) -> np.ndarray:
+    """The same values with the annotation."""
+    marked = np.asarray(array).view(QuantizedArray)
+    marked.qparams = qparams
+    return marked
+
+
+def fake_quantize(array: np.ndarray, qparams: QParams) -> np.ndarray:
+    """scale * (clip(round(x / scale) + zero_point) - zero_point), all in float32, halves away from zero."""
+    shape = [1] * array.ndim
+    if qparams.channel_axis is not None:
+        shape[qparams.channel_axis] = -1
+    scale = np.array(qparams.scale, np.float32).reshape(shape)
+    zero_point = np.array(qparams.zero_point, np.float32).reshape(shape)
+    with np.errstate(all="ignore"):
+        steps = round_half_away(np.asarray(array, np.float32) / scale) + zero_point
+        steps = np.clip(steps, np.float32(qparams.quant_min), np.float32(qparams.quant_max))
+        return np.asarray((steps - zero_point) * scale).astype(array.dtype, copy=False)
+
+
+def round_half_away(x: np.ndarray) -> np.ndarray:
+    """The nearest whole number; the larger of two equally near, by magnitude."""
+    whole = np.trunc(x)
+    return whole + np.sign(x) * (np.abs(x - whole) >= 0.5)

@@ -1,0 +1,25 @@
+"""tm::requantize, the same tensor with quantization parameters of its own; the identity as far as values go.
+
+Its result is what the annotation on its node says, where the operand's node says another thing or has
+users that take it unquantized.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..layouts import ANY
+from ..op import ANY_DTYPE, Op, Tensor
+from ..results import same_as
+
+requantize = Op("tm::requantize", args=[Tensor("x", ANY_DTYPE)], result=same_as("x"), layout=ANY)
+
+
+@requantize.reference
+def requantize_ref(x: np.ndarray) -> np.ndarray:
+    return x
+
+
+@requantize.decompose  # a float model has no use for it
+def requantize_float(g, x):
+    return x
