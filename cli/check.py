@@ -33,7 +33,9 @@ def command(ctx: click.Context, model: str, target: str, opset: int | None, as_j
     from .. import api
 
     with logging_to_stderr(False), progress(f"checking {model}"):
-        groups = api.check(model, target, opset)
+        module = api.load(model)
+        groups = api.check(module, target, opset)
+        enough = api.sufficient_opset(module, int(version)) if groups and target == "onnx" else None
     if as_json:
         write_json(
             {
@@ -42,10 +44,13 @@ def command(ctx: click.Context, model: str, target: str, opset: int | None, as_j
                 "version": version,
                 "ok": not groups,
                 "unsupported": [group.to_json() for group in groups],
+                "sufficient_opset": enough,
             }
         )
     elif groups:
         write(*_lines(groups, version_text(target, version)))
+        if enough is not None:
+            write("", f"opset {enough} and later can express all of them")
     else:
         write([("ok", "bold green"), (": every op can be converted", "")])
     ctx.exit(1 if groups else 0)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .conversion import Report, convert, survey
+from .conversion import sufficient_opset as find_opset
 from .errors import UsageError
 from .frontends.detect import load_model
 from .ir import TracedModule
@@ -152,6 +153,11 @@ def check(model: Model, target: str, version: int | str | None = None) -> list[U
     layout = "nhwc" if target == "tflite" else "source"
     goal = Goal(target, goal_version(target, version), layout)
     return grouped(survey(_loaded(model), goal, catalogue()))
+
+
+def sufficient_opset(model: Model, above: int) -> int | None:
+    """The lowest opset > ``above`` from which on nothing in the model would stop a conversion to ONNX."""
+    return find_opset(_loaded(model), catalogue(), above)
 
 
 def verify(

@@ -22,7 +22,7 @@ from .serialize.atomic import commit_together, staged_outputs
 from .serialize.metadata import metadata
 from .serialize.writers import check_written, paths_of, write
 from .symbolics.op import Op
-from .targets import Goal
+from .targets import Goal, newest_opset
 from .verification.reference import Reference
 from .verification.report import Verification, verify_written
 
@@ -87,8 +87,28 @@ def survey(module: TracedModule, goal: Goal, catalogue: Mapping[str, Op]) -> lis
     normalized = normalize(module.flatten(), catalogue)
     if normalized.unsupported:
         return [*normalized.unsupported, *_without_symbolic(normalized, goal, catalogue)]
-    PassManager(pipeline(goal, catalogue), catalogue).run(normalized.graph)
-    return lower(normalized.graph, catalogue, goal.target, goal.version).unsupported
+    return _lacking(normalized.graph, goal, catalogue)
+
+
+def sufficient_opset(module: TracedModule, catalogue: Mapping[str, Op], above: int) -> int | None:
+    """The lowest opset > ``above`` from which on each one expresses the whole module; None without one."""
+    normalized = normalize(module.flatten(), catalogue)
+    return None if normalized.unsupported else _sufficient(normalized.graph, catalogue, above)
+
+
+def _sufficient(graph: InternalGraph, catalogue: Mapping[str, Op], above: int) -> int | None:
+    found = None
+    for opset in range(newest_opset(), above, -1):
+        if _lacking(graph.copy(), Goal("onnx", opset), catalogue):
+            break
+        found = opset
+    return found
+
+
+def _lacking(graph: InternalGraph, goal: Goal, catalogue: Mapping[str, Op]) -> list[Unsupported]:
+    """What stops a normalized graph, which the passes change."""
+    PassManager(pipeline(goal, catalogue), catalogue).run(graph)
+    return lower(graph, catalogue, goal.target, goal.version).unsupported
 
 
 def _without_symbolic(normalized: Normalized, goal: Goal, catalogue: Mapping[str, Op]) -> list[Unsupported]:
@@ -118,7 +138,8 @@ def lowered(
     if not manager.stopped:
         lowering = lower(normalized.graph, catalogue, goal.target, goal.version)
         if lowering.unsupported:
-            raise unsupported_error(lowering.unsupported, goal.target)
+            opset = _sufficient(reference, catalogue, goal.version) if goal.target == "onnx" else None
+            raise unsupported_error(lowering.unsupported, goal.target, opset)
         graph = lowering.graph
         if goal.target == "tflite":
             fuse_activations(graph)

@@ -74,10 +74,20 @@ def grouped(unsupported: Sequence[Unsupported]) -> list[UnsupportedGroup]:
     ]
 
 
-def unsupported_error(unsupported: Sequence[Unsupported], target: str) -> UnsupportedError:
-    """One error for all: the first group in full, the others in a line each."""
+def unsupported_error(
+    unsupported: Sequence[Unsupported], target: str, sufficient_opset: int | None = None
+) -> UnsupportedError:
+    """One error for all: the first group in full, the others in a line each.
+
+    ``sufficient_opset`` is the ONNX opset from which on nothing stands in the way.
+    """
     first, *others = grouped(unsupported)
-    notes = [("help", first.help)] if first.help else []
+    notes = [("help", first.help)] if first.help and sufficient_opset is None else []
+    if sufficient_opset is not None:
+        what = "all of them" if others else "it"
+        notes.append(
+            ("help", f"opset {sufficient_opset} and later can express {what}: use --opset {sufficient_opset}")
+        )
     if first.count > 1:
         notes.append(("also", f"{first.count - 1} more of {first.op} in {_paths(first.scopes)}"))
     notes += [

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+from pathlib import Path
+
 import pytest
 
 from tests.cli.runner import DATA, run
 from tmconvert import api
+from tmconvert.symbolics.registry import catalogue
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +60,7 @@ def test_json() -> None:
         "version": "bvlc",
         "ok": False,
         "unsupported": [group.to_json() for group in groups],
+        "sufficient_opset": None,
     }
     fine = run("check", "op_s_conv_bn_relu.tm", "--target", "onnx", "--opset", "11", "--json")
     assert fine.status == 0
@@ -65,7 +70,42 @@ def test_json() -> None:
         "version": 11,
         "ok": True,
         "unsupported": [],
+        "sufficient_opset": None,
     }
+
+
+@pytest.fixture
+def late_ops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ReLU begins at opset 9, and convolution at 12."""
+    table = dict(catalogue())
+    for name, since in (("aten::relu", 9), ("aten::conv2d", 12)):
+        op = table[name]
+        symbolics = {**op.symbolics, "onnx": {since: op.lookup("onnx", since)}}
+        table[name] = dataclasses.replace(op, symbolics=symbolics)
+    monkeypatch.setattr(api, "catalogue", lambda: table)
+
+
+def test_the_opset_that_is_enough(late_ops: None) -> None:
+    outcome = run("check", "op_s_conv_bn_relu.tm", "--target", "onnx", "--opset", "8")
+    assert outcome.status == 1
+    assert "\n  help:   use --opset 9 or later\n" in outcome.stdout
+    assert outcome.stdout.endswith("\n\nopset 12 and later can express all of them\n")
+    document = run("check", "op_s_conv_bn_relu.tm", "--target", "onnx", "--opset", "11", "--json").json
+    assert document["sufficient_opset"] == 12
+    assert [group["op"] for group in document["unsupported"]] == ["aten::conv2d"]
+
+
+def test_a_conversion_names_the_opset_that_is_enough(late_ops: None, tmp_path: Path) -> None:
+    outcome = run("onnx", "op_s_conv_bn_relu.tm", tmp_path / "out.onnx", "--opset", "8")
+    assert outcome.status == 1
+    assert "= help: opset 12 and later can express all of them: use --opset 12\n" in outcome.stderr
+    outcome = run("onnx", "op_s_conv_bn_relu.tm", tmp_path / "out.onnx", "--opset", "9")
+    assert "= help: opset 12 and later can express it: use --opset 12\n" in outcome.stderr
+
+
+def test_no_opset_is_enough() -> None:
+    outcome = run("check", "custom_user_function.tm", "--target", "onnx", "--opset", "7", "--json")
+    assert outcome.json["sufficient_opset"] is None
 
 
 @pytest.mark.parametrize(
