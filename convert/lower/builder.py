@@ -37,7 +37,7 @@ class Builder:
         self._names: set[str] = set()
         self._suffixes: dict[str, int] = {}
         self._constants: dict[Any, Value] = {}
-        self._operator_names: set[str] = set()
+        self._operator_names: dict[str, int] = {}  # with the last suffix given to each
 
     # ---- for symbolics
 
@@ -127,11 +127,11 @@ class Builder:
     def _operator_name(self, type: str) -> str:
         scope = self.source.scope.replace(".", "/") if self.source and self.source.scope else ""
         base = f"/{scope}/{self.name}/{type}" if scope else f"/{self.name}/{type}"
-        name, count = base, 0
+        name = base
         while name in self._operator_names:
-            count += 1
-            name = f"{base}_{count}"
-        self._operator_names.add(name)
+            self._operator_names[base] += 1
+            name = f"{base}_{self._operator_names[base]}"
+        self._operator_names[name] = 0
         return name
 
     def _broadcast(self, values: Sequence[Value]) -> tuple[int, ...]:
