@@ -21,6 +21,25 @@ class GlobalRef:
         return self.qualified_name
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Opaque:
+    """An object of the user's own class, of which nothing is kept but which one it is.
+
+    ``arguments`` are those that it was made with, as far as they are plain; objects made without any are
+    told from each other by ``number``.
+    """
+
+    reference: GlobalRef
+    arguments: tuple[Any, ...] = ()
+    number: int = 0
+
+    def __repr__(self) -> str:
+        name = self.reference.qualified_name
+        if self.arguments:
+            return f"<{name}({', '.join(map(repr, self.arguments))})>"
+        return f"<{name} object {self.number}>"
+
+
 @dataclass(eq=False, slots=True, repr=False)
 class Instance:
     """An object of a class that we know only by name, and its attributes."""

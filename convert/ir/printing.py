@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .expr import CallFunction, CallMethod, Constant, Expr, GetAttr, Input
+from .inert import GlobalRef
 from .node import ModuleNode
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def _body(expr: Expr) -> str:
         return f"{expr.outputs[0]} = Constant({expr.name or ''}) -> ({kind})"
     if isinstance(expr, CallMethod):
         method = "" if expr.method == "__call__" else f".{expr.method}"
-        return f"{_result(expr)}{expr.args[0]}{method}({_arguments(expr.args[1:], expr.kwargs)})"
+        return f"{_result(expr)}{_shown(expr.args[0])}{method}({_arguments(expr.args[1:], expr.kwargs)})"
     assert isinstance(expr, CallFunction)
     if "." not in expr.label:  # a raw operator: MegEngine shows no attributes and no trailing comma
         return f"{', '.join(map(str, expr.outputs))} = {expr.label}({', '.join(map(str, expr.args))})"
@@ -54,6 +55,10 @@ def _result(expr: Expr) -> str:
 
 
 def _arguments(args: tuple[object, ...], kwargs: dict[str, object]) -> str:
-    positional = ", ".join(map(str, args))
-    keywords = ", ".join(f"{key}={value}" for key, value in kwargs.items())
+    positional = ", ".join(map(_shown, args))
+    keywords = ", ".join(f"{key}={_shown(value)}" for key, value in kwargs.items())
     return f"{positional}, {keywords}"
+
+
+def _shown(value: object) -> str:
+    return f"<class '{value}'>" if isinstance(value, GlobalRef) else str(value)

@@ -17,7 +17,7 @@ import numpy as np
 from ..container_format import MAX_NESTING, STORED_AS
 from ..errors import WriteError
 from ..ir import Node, QParams, TracedModule
-from ..ir.inert import GlobalRef, Instance
+from ..ir.inert import GlobalRef, Instance, Opaque
 
 CANNOT_HOLD = "TM5004"
 LARGEST_INTEGER = 2**63 - 1
@@ -120,6 +120,11 @@ def _record(value: Instance, inner: Callable[[Any], Any]) -> Any:
     return {"record": {"class": [value.reference.module, value.reference.name], "state": state}}
 
 
+def _opaque(value: Opaque, inner: Callable[[Any], Any]) -> Any:
+    name = [value.reference.module, value.reference.name]
+    return {"object": {"class": name, "arguments": inner(list(value.arguments)), "number": value.number}}
+
+
 ENCODERS: dict[type, Callable[[Any, Callable[[Any], Any]], Any]] = {
     int: _integer,
     float: _float,
@@ -135,4 +140,5 @@ ENCODERS: dict[type, Callable[[Any, Callable[[Any], Any]], Any]] = {
     GlobalRef: lambda value, inner: {"reference": [value.module, value.name]},
     Instance: _record,
     QParams: lambda value, inner: {"qparams": encode_qparams(value)},
+    Opaque: _opaque,
 }

@@ -34,6 +34,7 @@ from ..ir import (
     TensorNode,
     TracedModule,
 )
+from ..ir.dims import is_symbolic
 from ..source import Source
 from .atomic import atomic_output
 from .container_values import ValueEncoder, cannot_hold, encode_dtype, encode_qparams, is_own_type
@@ -237,6 +238,8 @@ class _GraphEncoder:
         if isinstance(node, ModuleNode):
             return said | {"class": node.class_name}
         assert isinstance(node, TensorNode)
+        if is_symbolic(node.shape):
+            raise cannot_hold(node.name, "has a size that is not known")
         said["shape"] = None if node.shape is None else list(node.shape)
         said["dtype"] = None if node.dtype is None else encode_dtype(node.dtype, node.name)
         if node.qparams is not None:

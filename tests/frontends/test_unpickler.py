@@ -331,6 +331,52 @@ def test_names_that_may_be_held_are_never_called(module: str, opcodes: bytes) ->
 
 
 @pytest.mark.parametrize(
+    "opcodes",
+    [
+        *(
+            b"(K\x01tR",
+            b")R",
+            b")\x81",
+            b"K\x01\x85\x81",
+            b")}\x92",
+            b")\x81}b",
+            b")\x81K\x01b",
+            b")\x81N}\x86b",
+        ),
+        *(b")\x81(K\x01K\x02e", b")\x81K\x01a", b")\x81(K\x01K\x02u", b")\x81K\x01K\x02s"),
+    ],
+)
+def test_objects_of_the_users_classes_are_held_without_what_is_in_them(opcodes: bytes) -> None:
+    value = read_value(global_name("mycode.nets", "Outer.Inner") + opcodes)
+    assert isinstance(value, Instance)
+    assert value.class_name == "mycode.nets.Outer.Inner"
+    assert value.state in ({}, {"arguments": ()}, {"arguments": (1,)})
+    error = refusal(global_name("mycode", "Block") + b")\x81" + global_name("posix", "system") + b"b")
+    assert error.message.startswith("refused global posix.system")
+
+
+HINTS = [
+    global_name("types", "GenericAlias") + global_name("builtins", "list") + b"K\x01\x85\x86R",
+    global_name("functools", "reduce") + global_name("operator", "or_") + b"K\x01\x85\x86R",
+    global_name("operator", "getitem") + global_name("collections.abc", "Sequence") + b"K\x01\x86R",
+    *(global_name(*names) for names in (("numbers", "Real"), ("typing", "Literal"), ("abc", "ABCMeta"))),
+]
+
+
+@pytest.mark.parametrize("value", HINTS)
+def test_type_hints_are_held(value: bytes) -> None:
+    assert isinstance(read_value(value), (Instance, GlobalRef))
+
+
+@pytest.mark.parametrize("name", ["typing.get_type_hints", "collections.abc.Sequence", "numbers.Real"])
+def test_type_hints_are_never_called(name: str) -> None:
+    module, _, name = name.rpartition(".")
+    for opcodes in (b")R", b")\x81"):
+        assert refusal(global_name(module, name) + opcodes).code == "TM1004"
+    assert refusal(global_name("functools", "reduce") + b"K\x01K\x02\x86R").code == "TM1004"
+
+
+@pytest.mark.parametrize(
     ("value", "message"),
     [
         (global_name("builtins", "type") + text("X") + b")}\x87R", "refused call of builtins.type"),

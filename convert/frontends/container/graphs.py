@@ -21,6 +21,7 @@ from ...ir import (
     TensorNode,
     TracedModule,
 )
+from ...ir.inert import GlobalRef
 from ...ir.tree import leaves
 from ...source import Source
 from .faults import nonsense, over_limit
@@ -166,8 +167,8 @@ class GraphDecoder:
     def _method(self, said: dict[str, Any]) -> Callable[..., Expr]:
         args, kwargs = self._arguments(said)
         method = text(said["method"], "a method")
-        if not args or not isinstance(args[0], Node):
-            raise nonsense("a method is called of what is no node")
+        if not args or not isinstance(args[0], (Node, GlobalRef)):
+            raise nonsense("a method is called of what is neither a node nor a class")
         return lambda **common: CallMethod(method, args, kwargs, **common)
 
     def _function(self, said: dict[str, Any]) -> Callable[..., Expr]:

@@ -90,11 +90,12 @@ def _description(data: memoryview, member: Member) -> dict[str, Any]:
 
 
 def _vocabulary(identifier: Any) -> Vocabulary:
-    if identifier == "megengine":
-        from ..megengine.vocabulary import VOCABULARY
+    from ..megengine.older import release_called
+    from ..megengine.vocabulary import IDENTIFIER, vocabulary_of
 
-        return VOCABULARY
     name = text(identifier, "the vocabulary")
+    if name.startswith(IDENTIFIER):
+        return vocabulary_of(release_called(name.removeprefix(IDENTIFIER)))
     raise newer(f"the model speaks {name[:80]!r}, which this tmconvert does not know")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...container_format import MAX_NESTING, STORED_AS
 from ...ir import Node, TracedModule
-from ...ir.inert import GlobalRef, Instance
+from ...ir.inert import GlobalRef, Instance, Opaque
 from .faults import nonsense, over_limit
 from .quantization import decode_qparams
 from .tensors import dtype_called
@@ -189,6 +189,18 @@ def _record(content: Any, inner: Inner) -> Instance:
     return Instance(_reference(content["class"]), state)
 
 
+def _opaque(content: Any, inner: Inner) -> Opaque:
+    if not isinstance(content, dict) or set(content) != {"class", "arguments", "number"}:
+        raise nonsense("an object is not a class, arguments and a number")
+    arguments = inner(content["arguments"])
+    plain = isinstance(arguments, list) and all(
+        isinstance(item, (bool, int, float, str)) for item in arguments
+    )
+    if not plain or type(content["number"]) is not int:
+        raise nonsense("the arguments of an object are not plain, or its number is none")
+    return Opaque(_reference(content["class"]), tuple(arguments), content["number"])
+
+
 def _scalar(content: Any, inner: Inner) -> Any:
     dtype, value = content if isinstance(content, list) and len(content) == 2 else (None, None)
     number = inner(value)
@@ -210,6 +222,7 @@ DECODERS: dict[str, Callable[[Any, Inner], Any]] = {
     "frozenset": lambda content, inner: frozenset(_set(content, inner)),
     "integer": _integer,
     "qparams": lambda content, inner: decode_qparams(content),
+    "object": _opaque,
     "record": _record,
     "reference": _reference,
     "scalar": _scalar,

@@ -9,7 +9,7 @@ The rule, in this order:
 4. Any name of ``megengine`` is held as a ``GlobalRef``: files of 1.6 refer so to functions and
    classes. Argument-less objects of the packages in ``INSTANCE_PACKAGES`` become an ``Instance``.
 5. Names of other packages are the user's own functions and classes: held as a ``GlobalRef``, never
-   called and never made into an object.
+   called. Objects of classes, whose names begin with a capital, become an ``Instance`` without state.
 
 A ``GlobalRef`` is two strings. Nothing here imports a module that a file names.
 """
@@ -35,7 +35,11 @@ MODULE_SPELLINGS = {
 }
 NAME_SPELLINGS = {("builtins", "long"): "int", ("builtins", "unicode"): "str"}
 
+# Modules of which a type hint may name anything: classes without behaviour of their own.
+OF_TYPE_HINTS = {"collections.abc", "numbers", "typing"}
+
 KNOWN = {
+    "abc": {"ABCMeta"},
     "_codecs": {"encode"},
     "builtins": {
         *("bool", "bytearray", "bytes", "complex", "dict", "float", "frozenset", "int", "list"),
@@ -47,12 +51,10 @@ KNOWN = {
     "numpy.core": {"_DType_reconstruct"},
     "numpy.core.multiarray": {"_reconstruct", "scalar"},
     "numpy.core.numeric": {"_frombuffer"},
-    # Annotations of a forward method, in FullArgSpec.
-    "operator": {"getitem"},
-    "typing": {
-        *("Any", "Callable", "Dict", "Iterable", "List", "Mapping", "NamedTuple", "Optional"),
-        *("Sequence", "Set", "Tuple", "Type", "Union"),
-    },
+    # Annotations of a forward method, in FullArgSpec: Optional[int], list[int], int | None.
+    "functools": {"reduce"},
+    "operator": {"getitem", "or_"},
+    "types": {"EllipsisType", "GenericAlias", "NoneType"},
 }
 
 VALUES: dict[tuple[str, str], object] = {("builtins", "Ellipsis"): Ellipsis}
@@ -96,7 +98,7 @@ def look_up(module: str, name: str) -> object:
         return VALUES[module, name]
     if module == "numpy" and name in NUMPY_SCALARS:
         return NUMPY_SCALARS[name]
-    if name in KNOWN.get(module, ()) or _is_dtype_class(module, name):
+    if name in KNOWN.get(module, ()) or module in OF_TYPE_HINTS or _is_dtype_class(module, name):
         return GlobalRef(module, name)
     package = module.partition(".")[0]
     if package == "numpy" or is_standard_library(package):
@@ -111,7 +113,18 @@ def is_standard_library(package: str) -> bool:
 
 def makes_instance(reference: GlobalRef) -> bool:
     """Whether objects of this class may come back as an Instance."""
-    return f"{reference.module}.".startswith(INSTANCE_PACKAGES)
+    return f"{reference.module}.".startswith(INSTANCE_PACKAGES) or is_users_class(reference)
+
+
+def is_users_own(reference: GlobalRef) -> bool:
+    """Whether a name belongs neither to Python, nor to NumPy, nor to MegEngine."""
+    package = reference.module.partition(".")[0]
+    return package not in ("megengine", "numpy") and not is_standard_library(package)
+
+
+def is_users_class(reference: GlobalRef) -> bool:
+    """Whether a name of the user's own is called as classes are: ``Block``, ``nets.Outer.Inner``."""
+    return is_users_own(reference) and reference.name.rpartition(".")[2].lstrip("_")[:1].isupper()
 
 
 def _is_dtype_class(module: str, name: str) -> bool:

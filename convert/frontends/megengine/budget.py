@@ -6,12 +6,15 @@ hundred bytes and a tree of 2**60 leaves. Whatever the loader walks is paid for 
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 
 from ...errors import LoadError
-from .stand_ins import GlobalRef, Instance, Tensor
+from .allow_list import is_users_own
+from .builders import ARGUMENTS, COMP_NODE
+from .stand_ins import GlobalRef, Instance, Opaque, Tensor
 
 OVER_LIMIT = "TM1006"
 DAMAGED = "TM1007"
@@ -30,6 +33,8 @@ class Budget:
     def __init__(self, file_size: int) -> None:
         self._left = FREE_STEPS + STEPS_PER_BYTE * file_size
         self._open: set[int] = set()
+        self._opaque: dict[int, Opaque] = {}
+        self._numbers = itertools.count(1)
 
     def spend(self, steps: int) -> None:
         """Raises LoadError TM1006 when the file asks for more than a sound one of its size would."""
@@ -40,7 +45,8 @@ class Budget:
     def constant(self, value: Any, depth: int = 0) -> Any:
         """``value`` as a tree of bearable size.
 
-        Ellipsis stands for its class, an array for a tensor, bytes for a view of the file.
+        Ellipsis stands for its class, an array for a tensor, bytes for a view of the file, text for a
+        device, an Opaque for an object of the user's class.
         """
         self.spend(1)
         if depth > MAX_DEPTH:
@@ -60,8 +66,12 @@ class Budget:
             return bytes(value)
         return native(value) if isinstance(value, np.ndarray) else value
 
-    def _record(self, value: Instance, depth: int) -> Instance:
+    def _record(self, value: Instance, depth: int) -> Any:
         """A record of plain values; one that holds itself has no state where it comes round again."""
+        if value.class_name == COMP_NODE:
+            return text(value.state.get("device"), "a device")
+        if is_users_own(value.reference):
+            return self._opaque_of(value, depth)
         if id(value) in self._open:
             return Instance(value.reference, {})
         self._open.add(id(value))
@@ -70,6 +80,17 @@ class Budget:
         finally:
             self._open.discard(id(value))
         return Instance(value.reference, state)
+
+    def _opaque_of(self, value: Instance, depth: int) -> Opaque:
+        """The same object gives the same Opaque, so that constants of calls can be told from each other."""
+        known = self._opaque.get(id(value))
+        if known is None:
+            made_with = value.state.get(ARGUMENTS, ())
+            is_plain = all(isinstance(item, (bool, int, float, str)) for item in made_with)
+            arguments = self.constant(made_with, depth + 1) if is_plain else ()
+            number = 0 if arguments else next(self._numbers)
+            known = self._opaque[id(value)] = Opaque(value.reference, arguments, number)
+        return known
 
 
 def _weight(value: Any) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from . import arrays
-from .allow_list import makes_instance
+from .allow_list import OF_TYPE_HINTS, is_users_class, is_users_own, makes_instance
 from .pickle_fault import damaged, over_limit, refused
 from .stand_ins import GlobalRef, Instance, Tensor, is_global
 
@@ -19,6 +19,9 @@ Arguments = tuple[object, ...]
 Builder = Callable[[Arguments], object]
 
 COMP_NODE = "megengine.core._imperative_rt.common.CompNode"
+
+# What an object of the user's class was made with, in the state of its Instance.
+ARGUMENTS = "arguments"
 
 # Constructor arguments of records that pickle without a state.
 RECORD_FIELDS = {
@@ -72,6 +75,8 @@ def call(function: object, arguments: object, budget: CopyBudget) -> object:
         return builder(arguments)
     if function.qualified_name in RECORD_FIELDS:
         return _record(function, arguments)
+    if is_users_class(function):  # an enumeration pickles as a call of its class
+        return Instance(function, {ARGUMENTS: arguments})
     raise refused(f"refused call of {function}")
 
 
@@ -87,6 +92,8 @@ def new_object(cls: object, arguments: object) -> object:
         return _record(cls, arguments)
     if not makes_instance(cls):
         raise refused(f"refused object of class {cls}")
+    if arguments and is_users_class(cls):
+        return Instance(cls, {ARGUMENTS: arguments})
     if arguments:
         raise refused(f"refused object of class {cls} with {len(arguments)} constructor arguments")
     return Instance(cls, {})
@@ -99,6 +106,8 @@ def set_state(target: object, state: object) -> None:
         return
     if not isinstance(target, Instance):
         raise refused(f"refused to set the state of {_kind(target)}")
+    if is_users_own(target.reference) and not (isinstance(state, dict) and "training" in state):
+        return  # no module of 1.6: nothing of it will be used
     if target.state:
         raise damaged(f"the state of {target.reference} is set twice")
     if isinstance(state, tuple):
@@ -255,9 +264,21 @@ def _set(arguments: Arguments) -> set[object]:
 def _annotation(arguments: Arguments) -> Instance:
     """A type hint such as ``Optional[Tensor]``, which pickles as a subscription of a typing name."""
     generic = arguments[0] if len(arguments) == 2 else None
-    if not isinstance(generic, GlobalRef) or generic.module not in ("typing", "builtins"):
+    if not isinstance(generic, GlobalRef) or generic.module not in ("builtins", *OF_TYPE_HINTS):
         raise refused("refused call of operator.getitem on something else than a type hint")
     return Instance(GlobalRef("operator", "getitem"), {"generic": generic, "parameters": arguments[1]})
+
+
+def _union(arguments: Arguments) -> Instance:
+    """The type hint ``int | None``, which pickles as a reduction by ``|``."""
+    if len(arguments) != 2 or not is_global(arguments[0], "operator.or_"):
+        raise refused("refused call of functools.reduce on something else than a type hint")
+    return Instance(GlobalRef("operator", "or_"), {"parameters": arguments[1]})
+
+
+def _alias(arguments: Arguments) -> Instance:
+    """The type hint ``list[int]``."""
+    return Instance(GlobalRef("types", "GenericAlias"), {"parameters": arguments})
 
 
 def _kind(value: object) -> str:
@@ -275,12 +296,14 @@ CALLS: dict[str, Builder] = {
     "builtins.type": _type_of,
     "collections.OrderedDict": _empty_dict,
     "collections.defaultdict": _empty_dict,
+    "functools.reduce": _union,
     "numpy.core._DType_reconstruct": _dtype_class,
     "numpy.core.multiarray._reconstruct": arrays.begin_array,
     "numpy.core.multiarray.scalar": arrays.numpy_scalar,
     "numpy.core.numeric._frombuffer": arrays.array_from_buffer,
     "numpy.dtype": arrays.begin_dtype,
     "operator.getitem": _annotation,
+    "types.GenericAlias": _alias,
 }
 
 COPYING_CALLS = {"_codecs.encode", "builtins.frozenset", "builtins.set"}

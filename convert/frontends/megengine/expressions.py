@@ -114,7 +114,7 @@ class GraphBuilder:
 
     def _call_method(self, state: dict[str, Any], inputs: list[Node], outputs: list[Node]) -> Expr:
         args, kwargs = self._arguments(state, inputs)
-        if not args or not isinstance(args[0], Node):
+        if not args or not isinstance(args[0], (Node, GlobalRef)):  # Tensor.__new__ is one of a class
             raise LoadError(DAMAGED, "a method is called of something that is no node")
         method, result = text(state["method"], "a method"), self._result(state.get("out_def"), outputs)
         return CallMethod(method, args, kwargs, result=result)

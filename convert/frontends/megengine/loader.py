@@ -13,13 +13,15 @@ from ...ir.ownership import assign_owners
 from ...ir.traced_module import call_structure
 from ...source import Source
 from . import versions
+from .allow_list import is_users_own
 from .arguments import unflatten
 from .budget import DAMAGED, OVER_LIMIT, Budget, text, text_key
 from .expressions import GraphBuilder
+from .older import release_called
 from .quantization import plain, real
 from .stand_ins import GlobalRef, Instance, Tensor
 from .unpickler import read_file
-from .vocabulary import VOCABULARY
+from .vocabulary import VOCABULARY, vocabulary_of
 
 MAX_MODULE_DEPTH = 100
 MAX_PATH = 5000  # characters of a dotted path
@@ -87,8 +89,10 @@ class _Loader:
         self.path = path
         self.budget = Budget(file_size)
         self.modules: dict[int, TracedModule] = {}
+        self.vocabulary = VOCABULARY
 
     def load(self, root: Instance) -> TracedModule:
+        self.vocabulary = vocabulary_of(release_called(versions.version_of(root)))
         versions.upgrade(root)
         module = self.module(root, "", 0)
         if module.graph is None:
@@ -109,7 +113,7 @@ class _Loader:
         if class_name == MODULE_STATE:
             package, name = state["module"]
             class_name, state = f"{text(package, 'a module')}.{text(name, 'a class')}", state["state"]
-        module = self.modules[id(value)] = TracedModule(path, class_name, vocabulary=VOCABULARY)
+        module = self.modules[id(value)] = TracedModule(path, class_name, vocabulary=self.vocabulary)
         module.source_file = self.path
         for name, item in state.items():
             if name not in IGNORED_ATTRIBUTES and name not in GRAPH_FIELDS:
@@ -212,7 +216,7 @@ def _is_module(value: Any) -> bool:
     if not isinstance(value, Instance):
         return False
     name = value.class_name
-    if name == MODULE_STATE:
+    if name == MODULE_STATE or (is_users_own(value.reference) and "training" in value.state):
         return True
     return name.startswith(MODULE_PACKAGES) and not name.startswith(
         ("megengine.quantization.utils.", "megengine.traced_module.expr.", "megengine.traced_module.node.")

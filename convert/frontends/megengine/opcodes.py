@@ -11,10 +11,12 @@ import struct
 from collections.abc import Callable
 from typing import TypeVar
 
+from .allow_list import is_users_own
 from .arrays import UnfinishedArray, UnfinishedDtype, finish_array, finish_dtype
 from .builders import add_element, call, check_key, new_object, put_item, set_state
 from .machine import Machine
 from .pickle_fault import PickleFault, damaged, over_limit, refused
+from .stand_ins import Instance
 
 Handler = Callable[[Machine], None]
 Kind = TypeVar("Kind")
@@ -255,6 +257,8 @@ def _put_items(target: dict[object, object], items: list[object]) -> None:
 def _top(machine: Machine, kind: type[Kind]) -> Kind:
     machine.require(1)
     value = machine.stack[-1]
+    if isinstance(value, Instance) and is_users_own(value.reference):
+        return kind()  # a list or dict of the user's class, of which nothing is kept
     if type(value) is not kind:
         raise damaged(f"items are put into a {type(value).__name__} as if it were a {kind.__name__}")
     return value

@@ -11,7 +11,8 @@
                                                       which ``quantization_of`` reads
     numpy scalar class (numpy.float32)                the np.dtype of that class
     megengine Tensor, Parameter                       Tensor
-    any other object                                  Instance: its class and its state
+    object of a class of MegEngine                    Instance: its class and its state
+    object of the user's own class                    Instance: its class, what it was made with
     class or function as a value                      GlobalRef, never resolved, never called
 
     type(None), type(Ellipsis) are GlobalRef("builtins", "NoneType") and ("builtins", "ellipsis").
@@ -35,9 +36,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...ir.inert import GlobalRef, Instance
+from ...ir.inert import GlobalRef, Instance, Opaque
 
-__all__ = ["GlobalRef", "Instance", "Quantization", "Tensor", "is_global", "quantization_of"]
+__all__ = ["GlobalRef", "Instance", "Opaque", "Quantization", "Tensor", "is_global", "quantization_of"]
 
 
 # Comparing a value of the file with == is not safe: arrays compare element by element.

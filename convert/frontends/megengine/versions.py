@@ -19,8 +19,8 @@ def version_of(root: Instance) -> str:
 def upgrade(root: Instance) -> None:
     """Rewrites the states of a file, in place, to what the newest release would have written.
 
-    The argument lists of calls stay as they were recorded: adapters bind them to signatures with
-    the defaults of the release.
+    The argument lists of calls stay as they were recorded: ``older.py`` has the functions as each
+    release had them.
     """
     if not version_of(root).startswith("1.6"):
         return

@@ -12,14 +12,19 @@ from ...ir import CallFunction, CallMethod, Expr, ModuleNode, TensorNode, Traced
 from ...ir.emitter import EagerEmitter, Emitter
 from ...ir.tree import leaves
 from ...symbolics.registry import catalogue
+from .older import NEWEST, Release, as_of
 
 Adapter = Callable[..., Any]
 
+IDENTIFIER = "megengine-"
+
 
 class MegEngineVocabulary:
-    """The meaning of calls in graphs that came from MegEngine; see ``ir.traced_module.Vocabulary``."""
+    """The meaning of calls as a release of MegEngine recorded them; see ``ir.traced_module.Vocabulary``."""
 
-    identifier = "megengine"
+    def __init__(self, release: Release) -> None:
+        self.release = release
+        self.identifier = f"{IDENTIFIER}{'.'.join(map(str, release))}"
 
     def apply(self, g: Emitter, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Says one call in aten-style ops on ``g``. Raises Refusal.
@@ -27,7 +32,7 @@ class MegEngineVocabulary:
         ``args`` and ``kwargs`` are those of the expression, with ``g``'s values at the leaves and
         TracedModules in place of module nodes.
         """
-        name, adapter = _find(expr, args)
+        name, adapter = self._find(expr, args)
         if adapter is None:
             raise Refusal(f"{name} is not supported", _help(name))
         try:
@@ -62,20 +67,27 @@ class MegEngineVocabulary:
         first = expr.args[0]
         return first.class_name if isinstance(first, ModuleNode) else f"Tensor.{expr.method}"
 
+    def _find(self, expr: Expr, args: tuple[Any, ...]) -> tuple[str, Adapter | None]:
+        from .adapters import FUNCTIONS, METHODS, MODULES
 
-VOCABULARY = MegEngineVocabulary()
+        name = self.name(expr)
+        if isinstance(expr, CallFunction):
+            adapter = FUNCTIONS.get(name)
+            return name, adapter and as_of(self.release, name, adapter)
+        assert isinstance(expr, CallMethod)
+        if isinstance(args[0], TracedModule):
+            called = expr.method == "__call__"
+            return args[0].class_name, MODULES.get(args[0].class_name) if called else None
+        return name, METHODS.get(expr.method)
 
 
-def _find(expr: Expr, args: tuple[Any, ...]) -> tuple[str, Adapter | None]:
-    from .adapters import FUNCTIONS, METHODS, MODULES
+@cache
+def vocabulary_of(release: Release) -> MegEngineVocabulary:
+    """The vocabulary of a release, such as (1, 12, 4)."""
+    return MegEngineVocabulary(release)
 
-    name = VOCABULARY.name(expr)
-    if isinstance(expr, CallFunction):
-        return name, FUNCTIONS.get(name)
-    assert isinstance(expr, CallMethod)
-    if isinstance(args[0], TracedModule):
-        return args[0].class_name, MODULES.get(args[0].class_name) if expr.method == "__call__" else None
-    return name, METHODS.get(expr.method)
+
+VOCABULARY = vocabulary_of(NEWEST)
 
 
 def _on_recorded_grid(g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any) -> Any:

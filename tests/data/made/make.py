@@ -1,11 +1,13 @@
 """Writes the small models of this folder. Runs with MegEngine 1.13 (Python 3.8), not with tmconvert:
 
-    python make.py FOLDER
+    python make.py FOLDER [NAME ...]
 
 Each NAME.tm has a NAME.npz beside it: in0, in1, ... and out0, out1, ... as MegEngine computed them,
 and a NAME.txt: the graph as MegEngine prints it, and the flattened graph.
 """
 
+import collections
+import enum
 import sys
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import megengine.functional as F
 import megengine.module as M
 import numpy as np
 from megengine.traced_module import trace_module
-from megengine.traced_module.pytree import TreeDef
+from megengine.traced_module.pytree import TreeDef, register_supported_type
 
 # MegEngine 1.13 sorts the keys of dicts that are set on modules, and has no order of TreeDefs: without
 # one, a module that is called in several ways cannot be traced. 1.7 could.
@@ -108,6 +110,152 @@ class Swap(M.Module):
         return y, x
 
 
+class Mode(enum.Enum):
+    """Prints as a reader does that knows the class by name only."""
+
+    ADD = 1
+    SCALE = "scale"
+
+    def __str__(self):
+        return f"<__main__.Mode({self.value!r})>"
+
+
+class Settings:
+    """A class of the user's that knows nothing of MegEngine."""
+
+    def __init__(self, factor, number=0):
+        self.factor = factor
+        self.number = number  # in the order in which a reader meets them
+        self.itself = self
+
+    def __str__(self):
+        return f"<__main__.Settings object {self.number}>"
+
+
+register_supported_type(Mode)
+register_supported_type(Settings)
+
+
+class UserObjects(M.Module):
+    """Attributes and constant arguments that are objects of the user's own classes."""
+
+    def __init__(self):
+        super().__init__()
+        self.mode = Mode.ADD
+        self.settings = [Settings(1.0), {"more": Settings(2.0)}]
+        self.step = Step()
+
+    def forward(self, x):
+        x = self.step(x, Mode.SCALE) + self.step(x, mode=self.mode)
+        return self.step(x, Mode.SCALE, Settings(3.0, 1)) - self.step(x, Mode.SCALE, Settings(5.0, 2))
+
+
+class Step(M.Module):
+    def forward(self, x, mode, settings=None):
+        factor = 2.0 if settings is None else settings.factor
+        return x * factor if mode is Mode.SCALE else x + 1
+
+
+class NewTensors(M.Module):
+    """Tensor(...) of a constant and of a tensor."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = Swap()
+
+    def forward(self, x):
+        x, _ = self.inner(x, x + 1)
+        return x + mge.Tensor([1.0, 2.0, 3.0]) + mge.tensor(np.full((2, 3), 0.5, "float32")) * mge.Tensor(x)
+
+
+class Arguments(M.Module):
+    """*args, **kwargs, keyword-only arguments and defaults of several kinds."""
+
+    def __init__(self):
+        super().__init__()
+        self.mix = MixAll()
+
+    def forward(self, x, y, flag=True, part=slice(None, 2), every=Ellipsis, weights=(2, [3, {"k": 5}])):
+        a = self.mix(x, y, x, extra=y) if flag else x
+        b = self.mix(x[every, part], scale=weights[1][1]["k"], extra=y[every, part])
+        return a + self.mix(x, extra=x) * weights[1][0], b
+
+
+class MixAll(M.Module):
+    def forward(self, x, *args, scale=2.0, **more):
+        for arg in args:
+            x = x + arg
+        return x * scale + more["extra"]
+
+
+class ManyWays(M.Module):
+    """One module called with constants that are equal and of other types, with containers, with None."""
+
+    def __init__(self):
+        super().__init__()
+        self.way = Way()
+
+    def forward(self, x):
+        way = self.way
+        total = way(x) + way(x, 1) + way(x, 1.0) + way(x, True) + way(x, None) + way(x, y=x)
+        return total + way([x, x]) + way((x, x)) + way({"a": x}) + way(x, np.float32(2))
+
+
+class Way(M.Module):
+    def forward(self, x, y=0):
+        if isinstance(x, (list, tuple)):
+            return x[0] * 7 + x[1]
+        if isinstance(x, dict):
+            return x["a"] * 3
+        return x * 11 if y is None else x * y + (y if isinstance(y, bool) else 2)
+
+
+class Containers(M.Module):
+    """Modules and parameters in lists and dicts, shared between them; an ordered dict as result."""
+
+    def __init__(self):
+        super().__init__()
+        shared = M.Linear(3, 3)
+        self.items = [shared, M.Linear(3, 3), [shared, Tied()]]
+        self.table = {"a": shared, "b": {"c": M.Linear(3, 3)}}
+        self.again = shared
+
+    def forward(self, x):
+        x = self.items[0](x) + self.items[1](x)
+        x = self.items[2][1](self.items[2][0](x))
+        y = self.table["b"]["c"](self.table["a"](x))
+        return collections.OrderedDict([("a", x), ("z", self.again(y))])
+
+
+class Tied(M.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = M.Linear(3, 3)
+        self.weight = self.linear.weight
+
+    def forward(self, x):
+        return self.linear(x) + F.linear(x, self.weight)
+
+
+class Points(M.Module):
+    """Saved with end points set, which a file does not keep in its graphs, or with watch points."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = Holder(M.Linear(3, 3))
+
+    def forward(self, x):
+        return {"first": F.relu(x) * 2, "second": self.inner(x) - 1}
+
+
+def set_end_points(traced):
+    traced.set_end_points([node for node in traced.graph.nodes(False) if "relu" in node.name])
+
+
+def set_watch_points(traced):
+    traced.set_watch_points([node for node in traced.graph.nodes(False) if "relu" in node.name])
+
+
 def arrays(seed, *shapes):
     rng = np.random.RandomState(seed)
     return [rng.standard_normal(shape).astype("float32") for shape in shapes]
@@ -118,7 +266,16 @@ MODELS = {
     "keywords": (Keywords, arrays(2, (2, 3), (2, 3))),
     "nested_shared": (Nested, arrays(3, (1, 2, 5, 7))),
     "passes_through": (Empty, arrays(4, (2, 3), (2, 3))),
+    "user_objects": (UserObjects, arrays(5, (2, 3))),
+    "new_tensors": (NewTensors, arrays(6, (2, 3))),
+    "arguments": (Arguments, arrays(7, (2, 3), (2, 3))),
+    "many_ways": (ManyWays, arrays(8, (2, 3))),
+    "end_points": (Points, arrays(10, (2, 3))),
+    "watch_points": (Points, arrays(10, (2, 3))),
+    **{f"protocol{number}": (Containers, arrays(9, (2, 3))) for number in (2, 3, 4, 5)},
 }
+
+EDITS = {"end_points": set_end_points, "watch_points": set_watch_points}
 
 
 def flattened(value):
@@ -140,9 +297,12 @@ def make(folder, name):
         parameter[...] = mge.Tensor(rng.standard_normal(parameter.shape).astype("float32"))
     tensors = [mge.Tensor(array) for array in inputs]
     traced = trace_module(module, *tensors)
+    EDITS.get(name, lambda traced: None)(traced)
     path = str(folder / (name + ".tm"))
-    mge.save(traced, path)
+    protocol = int(name[-1]) if name.startswith("protocol") else 4
+    mge.save(traced, path, pickle_protocol=protocol)
     loaded = mge.load(path)
+    loaded.watch_points = []  # a model that was saved with some does not run
     outputs = [leaf.numpy() for leaf in flattened(loaded(*tensors))]
     named = {f"in{i}": array for i, array in enumerate(inputs)}
     named.update({f"out{i}": array for i, array in enumerate(outputs)})
@@ -151,5 +311,5 @@ def make(folder, name):
 
 
 if __name__ == "__main__":
-    for model in MODELS:
+    for model in sys.argv[2:] or MODELS:
         make(Path(sys.argv[1]), model)

@@ -153,6 +153,16 @@ def split(g: Emitter, inp: Any, nsplits_or_sections: Any, axis: int = 0) -> list
     ]
 
 
+@METHODS.add("__new__")
+def new_tensor(
+    g: Emitter, cls: Any, data: Any, dtype: Any = None, device: Any = None, *others: Any, **more: Any
+) -> Any:
+    """``Tensor(x)`` and ``Parameter(x)`` of a tensor: a copy of its values."""
+    if not is_tensor(data):
+        raise Refusal(f"a tensor is made of {data!r}, which is none")
+    return data if dtype is None else cast(g, data, dtype)
+
+
 @METHODS.add("astype")
 def astype(g: Emitter, x: Any, dtype: Any) -> Any:
     """To a quantized dtype, the real values on its grid; from one, they are what they were."""

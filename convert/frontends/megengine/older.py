@@ -1,0 +1,109 @@
+"""Functions whose parameters, defaults or results were others in earlier releases.
+
+A file keeps a call as its release recorded it, 1.6 even as the user wrote it. Each function here has the
+signature of its time and says the call with ``now``, the adapter of the newest release.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from ...ir.emitter import Emitter
+
+Adapter = Callable[..., Any]
+Release = tuple[int, ...]
+
+NEWEST: Release = (1, 13, 0)
+_OLDER: list[tuple[str, Release, Adapter]] = []
+
+
+def release_called(version: str) -> Release:
+    """The numbers of a version such as "1.12.4"; what has none is as new as can be."""
+    numbers = re.match(r"\d{1,4}(\.\d{1,4}){0,3}", version)
+    return tuple(map(int, numbers[0].split("."))) if numbers else NEWEST
+
+
+@cache
+def as_of(release: Release, name: str, now: Adapter) -> Adapter:
+    """The adapter of a function as it was in ``release``."""
+    for wanted, last, older in _OLDER:
+        if wanted == name and release <= last:
+            return partial(older, now)
+    return now
+
+
+def until(last: Release, *names: str) -> Callable[[Adapter], Adapter]:
+    """Declares how functions were up to and including a release; of several, the earliest comes first."""
+
+    def declare(adapter: Adapter) -> Adapter:
+        _OLDER.extend((f"megengine.functional.{name}", last, adapter) for name in names)
+        return adapter
+
+    return declare
+
+
+@until((1, 8, 99), "nn.pad")
+def pad(
+    now: Adapter, g: Emitter, src: Any, pad_witdth: Any, mode: Any = "constant", constant_value: Any = 0.0
+) -> Any:
+    return now(g, src, pad_witdth, mode, constant_value)
+
+
+@until((1, 10, 99), "math.sign")
+def sign(now: Adapter, g: Emitter, inp: Any) -> Any:
+    return now(g, inp)
+
+
+@until((1, 11, 99), "nn.prelu")
+def prelu(now: Adapter, g: Emitter, inp: Any, weight: Any) -> Any:
+    return now(g, inp, weight)
+
+
+@until((1, 12, 0), "math.topk")
+def topk(
+    now: Adapter,
+    g: Emitter,
+    inp: Any,
+    k: Any,
+    descending: Any = False,
+    kth_only: Any = False,
+    no_sort: Any = False,
+) -> Any:
+    return now(g, inp, k, descending, kth_only, no_sort)
+
+
+@until((1, 6, 99), "tensor.full")
+def full(now: Adapter, g: Emitter, shape: Any, value: Any, dtype: Any = "float32", device: Any = None) -> Any:
+    return now(g, shape, value, dtype=dtype, device=device)
+
+
+@until((1, 11, 1), "elemwise.square")
+def square(now: Adapter, g: Emitter, x: Any) -> Any:
+    """Was float32 whatever the element type of ``x``."""
+    result = now(g, x)
+    is_float32 = g.type(result).dtype == np.float32
+    return result if is_float32 else g.call("aten::to", result, dtype="float32")
+
+
+# Names of the parameters before output_padding came, behind padding.
+_PLAIN = ("inp", "weight", "bias", "stride", "padding", "dilation", "groups", "conv_mode", "compute_mode")
+_QUANTIZED = (*_PLAIN[:3], "dtype", *_PLAIN[3:])
+
+
+def _without_output_padding(names: tuple[str, ...]) -> Adapter:
+    def conv_transpose(now: Adapter, g: Emitter, *args: Any, **kwargs: Any) -> Any:
+        if len(args) > len(names) or "output_padding" in kwargs:  # 1.10 may have it already
+            return now(g, *args, **kwargs)
+        return now(g, **dict(zip(names, args, strict=False)), **kwargs)
+
+    return conv_transpose
+
+
+until((1, 10, 99), "nn.conv_transpose2d")(_without_output_padding(_PLAIN))
+until((1, 10, 99), "nn.conv_transpose3d")(_without_output_padding(_PLAIN[:7]))
+until((1, 10, 99), "quantized.conv_transpose2d")(_without_output_padding(_QUANTIZED))
