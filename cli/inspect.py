@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -16,6 +17,7 @@ from .wording import quantity, size
 
 if TYPE_CHECKING:
     from ..ir import Expr, InternalGraph, Node, TracedModule
+    from ..quantization.survey import Quantization
 
 KINDS = ("modules", "functions", "methods")
 
@@ -80,6 +82,10 @@ def _summary(model: str, module: TracedModule, flat: InternalGraph) -> Iterator[
     yield _field("name", module.name)
     yield _field("producer", module.producer or "not recorded")
     yield _field("parameters", f"{quantity(parameters, 'parameter').rsplit(' ', 1)[0]} ({size(held)})")
+    quantization = _quantization(module)
+    if quantization is not None:
+        found = ", ".join(f"{count} {dtype}" for dtype, count in quantization.tensors.items())
+        yield _field("quantized", f"{quantization.kind}: {found or 'no'} tensors")
     yield from _section("inputs", _typed(module.graph.inputs[1:]))
     yield from _section("outputs", _typed(module.graph.outputs))
     calls = _calls(flat)
@@ -88,6 +94,12 @@ def _summary(model: str, module: TracedModule, flat: InternalGraph) -> Iterator[
         width = max((len(count) for count, _ in counts), default=0)
         yield from _section(kind, [f"{count:>{width}}  {name}" for count, name in counts])
     yield from _section("module tree", _tree(module))
+
+
+def _quantization(module: TracedModule) -> Quantization | None:
+    from .. import api
+
+    return api.quantization(module)
 
 
 def _field(name: str, text: str) -> Line:
@@ -193,6 +205,7 @@ def _type(node: Node) -> str:
 
 def _document(model: str, module: TracedModule, flat: InternalGraph) -> dict[str, object]:
     assert module.graph is not None
+    quantization = _quantization(module)
     return {
         "model": model,
         "name": module.name,
@@ -200,6 +213,7 @@ def _document(model: str, module: TracedModule, flat: InternalGraph) -> dict[str
         "producer": module.producer or None,
         "parameters": module.parameter_count(),
         "bytes": _bytes(module),
+        "quantization": None if quantization is None else asdict(quantization),
         "inputs": [_described(node) for node in module.graph.inputs[1:]],
         "outputs": [_described(node) for node in module.graph.outputs],
         "ops": {kind: dict(counts) for kind, counts in _calls(flat).items()},

@@ -17,6 +17,7 @@ from .frontends.detect import load_model
 from .ir import TracedModule
 from .lower.unsupported import UnsupportedGroup, grouped
 from .passes.manager import PassOptions
+from .quantization.survey import Quantization, quantization_of
 from .serialize.external_data import weights_path
 from .support import OpSupport, op_support
 from .symbolics.registry import catalogue
@@ -158,6 +159,11 @@ def check(model: Model, target: str, version: int | str | None = None) -> list[U
 def sufficient_opset(model: Model, above: int) -> int | None:
     """The lowest opset > ``above`` from which on nothing in the model would stop a conversion to ONNX."""
     return find_opset(_loaded(model), catalogue(), above)
+
+
+def quantization(model: Model) -> Quantization | None:
+    """What the model says of quantization; None for a float model."""
+    return quantization_of(_loaded(model), catalogue())
 
 
 def verify(

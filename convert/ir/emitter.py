@@ -33,6 +33,10 @@ MAX_ELEMENTS = 1 << 48
 SIZES = "tm::sizes"
 
 
+# the one op whose folded result keeps the quantization of its operand: adapters reshape parameters
+RESHAPE = "aten::reshape"
+
+
 class OpDefinition(Protocol):
     """What the intermediate representation needs to know of a catalogued op."""
 
@@ -151,7 +155,10 @@ class GraphEmitter:
             if not any(leaf is _UNKNOWN for leaf in _flat(known)):
                 name = _parameter_name(_flat(tensors))
                 make = self.constant if name is None else lambda array: self._named_constant(array, name)
-                return map_leaves(make, definition.evaluate(known, bound))
+                result = map_leaves(make, definition.evaluate(known, bound))
+                if op == RESHAPE and tensors[0].qparams is not None:
+                    result.qparams = tensors[0].qparams.reshaped(tensors[0].shape, result.shape)
+                return result
         base = f"{self.name}_{op.rpartition('::')[2]}"
         nodes = [TensorNode(self.graph.free_name(base), type_.shape, type_.dtype) for type_ in results]
         result = nodes[0] if len(nodes) == 1 else nodes

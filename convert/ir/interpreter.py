@@ -98,7 +98,8 @@ def run_module(module: TracedModule, inputs: Sequence[np.ndarray]) -> Any:
         raise UsageError(
             "TM6003", f"{module.name or 'the model'} takes {expected} inputs, {len(inputs)} were given"
         )
-    return Interpreter(module.graph, module.vocabulary.evaluate).run([module, *map(np.asarray, inputs)])
+    result = Interpreter(module.graph, module.vocabulary.evaluate).run([module, *map(np.asarray, inputs)])
+    return map_leaves(lambda leaf: np.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, result)
 
 
 def _bind(structure: Any, result: Any, values: dict[Node, Any]) -> None:

@@ -85,6 +85,8 @@ def _refusal(graph: InternalGraph, norm: CallFunction) -> str:
         return "it does not follow a convolution or linear layer"
     if producer.function == "aten::linear" and len(norm.args[0].type.shape) != 2:
         return "its channels are not the features of the linear layer"
+    if any(isinstance(node, TensorNode) and node.qparams for node in (norm.args[0], *producer.args[1:])):
+        return "it was quantized by itself"  # the scales of its weight would be wrong for the product
     if graph.use_count(norm.args[0]) != 1:
         return f"{producer.output.name} has other users"
     if any(_array(node) is None for node in (*producer.args[1:], *norm.args[1:]) if node is not None):

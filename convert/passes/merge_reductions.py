@@ -40,6 +40,7 @@ class MergeReductions:
             outer.function, inner.args[0], _merged_axes(inner, outer), outer.kwargs["keepdim"]
         )
         old = outer.output
+        merged.qparams = old.qparams
         graph.replace_uses(old, merged)
         graph.remove(outer)
         graph.remove(inner)

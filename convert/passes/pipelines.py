@@ -15,12 +15,14 @@ from .fuse_conv_bn import FuseConvBn
 from .fuse_views import FuseViews
 from .manager import Pass
 from .merge_reductions import MergeReductions
+from .settle_quantization import SettleQuantization
 
 
 def pipeline(goal: Goal, catalogue: Mapping[str, Op]) -> list[Pass]:
     """Fresh passes for one conversion."""
     shared: list[Pass] = [
         EliminateDeadCode(),
+        SettleQuantization(),
         FoldConstants(catalogue),
         FuseConvBn(),
         MergeReductions(catalogue),

@@ -69,6 +69,33 @@ def test_summary() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("model", "line", "kind", "tensors"),
+    [
+        (
+            "qat_small_ema",
+            "quantized   quantization-aware: 10 int8, 5 int8_narrow, 4 int32 tensors\n",
+            "quantization-aware",
+            {"int8": 10, "int8_narrow": 5, "int32": 4},
+        ),
+        (
+            "quantized_small",
+            "quantized   fixed-point: 15 int8, 5 int32 tensors\n",
+            "fixed-point",
+            {"int8": 15, "int32": 5},
+        ),
+    ],
+)
+def test_quantized_models_say_so(model: str, line: str, kind: str, tensors: dict[str, int]) -> None:
+    assert line in run("inspect", f"{model}.tm").stdout
+    document = run("inspect", f"{model}.tm", "--json").json
+    assert document["quantization"] == {"kind": kind, "tensors": tensors}
+
+
+def test_float_models_say_nothing_of_it() -> None:
+    assert run("inspect", "resnet18.tm", "--json").json["quantization"] is None
+
+
 def test_table() -> None:
     outcome = run("inspect", "op_s_conv_bn_relu.tm", "--tabular")
     assert outcome.status == 0

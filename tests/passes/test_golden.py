@@ -20,6 +20,7 @@ from tmconvert.passes.fold_constants import FoldConstants
 from tmconvert.passes.fuse_conv_bn import FuseConvBn
 from tmconvert.passes.fuse_views import FuseViews
 from tmconvert.passes.merge_reductions import MergeReductions
+from tmconvert.passes.settle_quantization import SettleQuantization
 from tmconvert.symbolics.registry import catalogue
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -32,6 +33,7 @@ PASSES: dict[str, Any] = {
     "fuse_conv_bn": FuseConvBn,
     "fuse_views": lambda: FuseViews(catalogue()),
     "merge_reductions": lambda: MergeReductions(catalogue()),
+    "settle_quantization": SettleQuantization,
 }
 CASES = sorted(path.name.removesuffix(".before.ir") for path in GOLDEN.glob("*.before.ir"))
 
