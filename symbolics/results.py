@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,33 @@ def overhang(extent: int, outputs: int, kernel: int, stride: int, padding: int, 
     return (outputs - 1) * stride - padding + dilation * (kernel - 1) + 1 - extent
 
 
+def overhangs(
+    extents: Sequence[int],
+    outputs: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> list[int]:
+    """``overhang`` of each axis."""
+    return list(map(overhang, extents, outputs, kernel, stride, padding, dilation))
+
+
+def padding_behind(
+    x: tuple[int, ...],
+    outputs: tuple[int, ...],
+    kernel: list[int],
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    ceil_mode: bool,
+) -> list[int]:
+    """Padding behind the ends that makes pooling of the shape ``x`` without ceil_mode give ``outputs``."""
+    if not ceil_mode:
+        return padding
+    return [max(0, end) for end in overhangs(x[2:], outputs[2:], kernel, stride, padding, dilation)]
+
+
 def pooled(
     x: TensorType,
     kernel_size: list[int],
@@ -80,9 +107,13 @@ def pooled(
     dilation: list[int],
     ceil_mode: bool,
 ) -> TensorType:
-    """The type of pooling over the last two axes. Raises ValueError: a window could lie in the padding."""
+    """The type of pooling over all axes but the first two.
+
+    Raises ValueError where a window could lie in the padding.
+    """
+    axes = len(kernel_size)
     spatial = []
-    for i in (0, 1):
+    for i in range(axes):
         reach = dilation[i] * (kernel_size[i] - 1) + 1
         if min(kernel_size[i], stride[i], dilation[i]) < 1 or not 0 <= padding[i] < reach:
             raise ValueError(

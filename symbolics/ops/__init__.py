@@ -1,8 +1,9 @@
 """The ops, one a file; ``OPS`` lists them all, in the order of the table that users see."""
 
 from .activations import OPS as ACTIVATION_OPS
+from .adaptive_pool import OPS as ADAPTIVE_POOL_OPS
 from .arg_reduce import OPS as ARG_REDUCE_OPS
-from .avg_pool2d import avg_pool2d
+from .avg_pool import OPS as AVG_POOL_OPS
 from .batch_norm import batch_norm
 from .binary import OPS as BINARY_OPS
 from .bitwise import OPS as BITWISE_OPS
@@ -10,21 +11,28 @@ from .blend import OPS as BLEND_OPS
 from .cat import cat
 from .clamp import clamp
 from .compare import OPS as COMPARE_OPS
-from .conv2d import conv2d
+from .conv_transpose import OPS as CONV_TRANSPOSE_OPS
+from .convolution import OPS as CONVOLUTION_OPS
+from .deform_conv2d import deform_conv2d
 from .diagonal import OPS as DIAGONAL_OPS
 from .elu import OPS as ELU_OPS
 from .erf import OPS as ERF_OPS
 from .expand import OPS as EXPAND_OPS
 from .exponential import OPS as EXPONENTIAL_OPS
 from .gather import OPS as GATHER_OPS
+from .group_norm import OPS as GROUP_NORM_OPS
+from .im2col import OPS as IM2COL_OPS
 from .index import OPS as INDEX_OPS
 from .index_select import OPS as INDEX_SELECT_OPS
+from .layer_norm import OPS as LAYER_NORM_OPS
 from .leaky_relu import OPS as LEAKY_RELU_OPS
 from .linear import linear
-from .max_pool2d import max_pool2d
+from .local_response_norm import local_response_norm
+from .max_pool import OPS as MAX_POOL_OPS
 from .one_hot import OPS as ONE_HOT_OPS
 from .pad import pad
 from .permute import permute
+from .pixel_shuffle import OPS as PIXEL_SHUFFLE_OPS
 from .power import power
 from .reduce import OPS as REDUCE_OPS
 from .relayout import relayout
@@ -46,11 +54,17 @@ from .view import view
 from .where import where
 
 OPS = [
-    conv2d,
-    max_pool2d,
-    avg_pool2d,
+    *CONVOLUTION_OPS,
+    *CONV_TRANSPOSE_OPS,
+    deform_conv2d,
+    *MAX_POOL_OPS,
+    *AVG_POOL_OPS,
+    *ADAPTIVE_POOL_OPS,
     *UPSAMPLE_OPS,
     batch_norm,
+    *LAYER_NORM_OPS,
+    *GROUP_NORM_OPS,
+    local_response_norm,
     linear,
     *BINARY_OPS,
     *UNARY_OPS,
@@ -85,6 +99,8 @@ OPS = [
     *DIAGONAL_OPS,
     *ONE_HOT_OPS,
     pad,
+    *IM2COL_OPS,
+    *PIXEL_SHUFFLE_OPS,
     to,
     sizes,
     view,

@@ -41,6 +41,7 @@ from tmconvert.ir.emitter import EagerEmitter, GraphEmitter
 from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.lower.lower import Lowering, lower
 from tmconvert.passes.align_ranks import AlignRanks
+from tmconvert.passes.assign_layout import AssignLayout
 from tmconvert.passes.decompose import Decompose
 from tmconvert.serialize.caffe_writer import write_caffe
 from tmconvert.serialize.onnx_writer import check_onnx, write_onnx
@@ -84,8 +85,7 @@ def run_op(
     channels-last the rank-4 tensors that the op's layout rule names.
     """
     graph = prepared(target, version, op_name, args, attributes)
-    if layout == "nhwc":
-        store_channels_last(graph)
+    store_as(graph, layout)
     lowering = lower(graph, catalogue(), target, version)
     assert not lowering.unsupported, "; ".join(item.reason for item in lowering.unsupported)
     feeds = dict(zip(_input_names(op_name, args), _inputs(args), strict=True))
@@ -169,8 +169,8 @@ def refusal(
     if version is None:
         version = {"onnx": NEWEST_OPSET, "tflite": TFLITE_RUNTIME, "caffe": 0}[target]
     graph = prepared(target, version, op_name, args, attributes)
-    if target == "tflite" and "nhwc" in layouts_of(graph):
-        store_channels_last(graph)
+    if target == "tflite":
+        store_as(graph, layouts_of(graph)[-1])
     lowering = lower(graph, catalogue(), target, version)
     return "; ".join(item.reason for item in lowering.unsupported)
 
@@ -276,6 +276,8 @@ def versions_of(target: str, op_name: str, opsets: Sequence[int] | None = None) 
 def layouts_of(graph: InternalGraph) -> list[str | None]:
     """The memory orders that every call of the graph accepts: None (the source's), "nhwc" or both.
 
+    "planned" where calls disagree, so that tensors must be relaid between them.
+
     Channels-last is left out where an operand of lower rank is computed: it takes a reshape, which
     needs the order of the source.
     """
@@ -288,8 +290,15 @@ def layouts_of(graph: InternalGraph) -> list[str | None]:
     )
     if last_possible and any(len(node.shape) == 4 for node in graph.outputs):
         layouts.append("nhwc")
-    assert layouts, f"no layout suits all of {kinds}"
-    return layouts
+    return layouts or ["planned"]
+
+
+def store_as(graph: InternalGraph, layout: str | None) -> None:
+    """Brings the graph into one of its ``layouts_of``."""
+    if layout == "nhwc":
+        store_channels_last(graph)
+    elif layout == "planned":
+        AssignLayout(catalogue(), "source").run(graph)
 
 
 def store_channels_last(graph: InternalGraph) -> None:

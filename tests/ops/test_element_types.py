@@ -16,7 +16,7 @@ from tests.ops.harness import (
     prepared,
     reference,
     run_lowered,
-    store_channels_last,
+    store_as,
 )
 from tests.ops.samples import SAMPLES, Sample
 from tmconvert.errors import VerificationError
@@ -94,8 +94,8 @@ def stored(graph: InternalGraph, arrays: list[np.ndarray], *, to_file: bool) -> 
 def outcome(name: str, sample: Sample, target: str, version: int, *, delegates: bool) -> str:
     """ "right", "refused: ...", "no kernel"; or what went wrong."""
     graph = prepared(target, version, name, sample.args, sample.attributes)
-    if target == "tflite" and None not in layouts_of(graph):
-        store_channels_last(graph)
+    if target == "tflite":
+        store_as(graph, layouts_of(graph)[0])
     lowering = lower(graph, catalogue(), target, version)
     if lowering.unsupported:
         reasons = "; ".join(each.reason for each in lowering.unsupported)

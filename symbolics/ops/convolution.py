@@ -1,17 +1,18 @@
-"""aten::conv2d, cross-correlation of [N, C, H, W] with weights [O, C / groups, kH, kW]."""
+"""aten::conv1d, conv2d, conv3d: cross-correlation of [N, C, ...] with weights [O, C / groups, ...]."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from ...ir.types import TensorType
 from ..idioms import tflite
-from ..layouts import NHWC
+from ..layouts import NHWC, SOURCE
 from ..op import FLOATS, Op, Tensor, integer, integers
 from ..results import window_extent
+from ..windows import gathered, widened
 
 Array = np.ndarray
 
@@ -34,30 +35,45 @@ def _result(
         raise ValueError(
             f"stride {stride} and dilation {dilation} must be positive, the padding {padding} at least zero"
         )
-    spatial = [
-        window_extent(x.shape[2 + i], weight.shape[2 + i], stride[i], padding[i], dilation[i]) for i in (0, 1)
-    ]
+    spatial = map(window_extent, x.shape[2:], weight.shape[2:], stride, padding, dilation)
     return TensorType(x.dtype, (x.shape[0], out_channels, *spatial))
 
 
-conv2d = Op(
-    "aten::conv2d",
-    args=[
-        Tensor("x", FLOATS, ranks=(4,)),
-        Tensor("weight", FLOATS, ranks=(4,)),
-        Tensor("bias", FLOATS, optional=True),
-        integers("stride", [1, 1], length=2),
-        integers("padding", [0, 0], length=2),
-        integers("dilation", [1, 1], length=2),
-        integer("groups", 1),
-    ],
-    result=_result,
-    layout=NHWC,
-)
+def _op(axes: int) -> Op:
+    op = Op(
+        f"aten::conv{axes}d",
+        args=[
+            Tensor("x", FLOATS, ranks=(2 + axes,)),
+            Tensor("weight", FLOATS, ranks=(2 + axes,)),
+            Tensor("bias", FLOATS, optional=True),
+            integers("stride", [1] * axes, length=axes),
+            integers("padding", [0] * axes, length=axes),
+            integers("dilation", [1] * axes, length=axes),
+            integer("groups", 1),
+        ],
+        result=_result,
+        layout=NHWC if axes == 2 else SOURCE,
+    )
+
+    @op.onnx(since=1)
+    def conv_onnx1(g, x, weight, bias, stride, padding, dilation, groups):
+        return g.op(
+            "Conv",
+            x,
+            weight,
+            bias,
+            kernel_shape=list(weight.shape[2:]),
+            strides=stride,
+            pads=padding + padding,
+            dilations=dilation,
+            group=groups,
+        )
+
+    op.reference(convolved)
+    return op
 
 
-@conv2d.reference
-def conv2d_ref(
+def convolved(
     x: Array,
     weight: Array,
     bias: Array | None,
@@ -66,41 +82,47 @@ def conv2d_ref(
     dilation: list[int],
     groups: int,
 ) -> Array:
-    """Sums of products over windows, one matrix product a group.
+    """Sums of products over windows, a matrix product for each group.
 
-    Shapes: x [N, C, H, W], weight [O, C / groups, kH, kW] -> [N, O, H', W'].
+    Shapes: x [N, C, ...], weight [O, C / groups, ...] -> [N, O, ...].
     Source: torch.nn.functional.conv2d.
     """
-    (kernel_h, kernel_w), out_channels = weight.shape[2:], weight.shape[0]
-    x = np.pad(x, ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2))
-    reach = [(kernel_h - 1) * dilation[0] + 1, (kernel_w - 1) * dilation[1] + 1]
-    windows = sliding_window_view(x, reach, axis=(2, 3))  # [N, C, H', W', reach_h, reach_w]
-    windows = windows[:, :, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]]
-    batch, channels, height, width = windows.shape[:4]
-    per_group = channels // groups
-    result = np.empty((batch, out_channels, height, width), x.dtype)
-    for group in range(groups):
-        part = windows[:, group * per_group : (group + 1) * per_group]
-        columns = part.transpose(0, 2, 3, 1, 4, 5).reshape(batch * height * width, -1)
-        rows = slice(group * out_channels // groups, (group + 1) * out_channels // groups)
-        product = columns @ weight[rows].reshape(rows.stop - rows.start, -1).T
-        result[:, rows] = product.reshape(batch, height, width, -1).transpose(0, 3, 1, 2)
-    return result if bias is None else result + bias[:, None, None]
+    batch, axes = x.shape[0], x.ndim - 2
+    windows = gathered(widened(x, padding, padding), weight.shape[2:], stride, dilation)
+    outputs = windows.shape[2:-axes]
+    kernel_first = (0, 1, *range(2 + axes, 2 + 2 * axes), *range(2, 2 + axes))
+    columns = windows.transpose(kernel_first).reshape(batch, groups, -1, math.prod(outputs))
+    rows = weight.reshape(groups, weight.shape[0] // groups, -1)
+    precise = np.promote_types(x.dtype, np.float32)  # NumPy multiplies matrices of float16 slowly
+    product = np.matmul(rows.astype(precise, copy=False), columns.astype(precise, copy=False))
+    result = product.reshape(batch, weight.shape[0], *outputs)
+    if bias is not None:
+        result += bias.reshape(-1, *[1] * axes)
+    return result.astype(x.dtype, copy=False)
 
 
-@conv2d.onnx(since=1)
-def conv2d_onnx1(g, x, weight, bias, stride, padding, dilation, groups):
-    return g.op(
-        "Conv",
-        x,
-        weight,
+CONVOLUTIONS = {axes: _op(axes) for axes in (1, 2, 3)}
+OPS = list(CONVOLUTIONS.values())
+conv1d, conv2d, conv3d = OPS
+conv3d.unsupported("tflite", "not written yet for TFLite")
+conv3d.unsupported("caffe", "Caffe's Convolution in OpenCV has two axes")
+
+
+@conv1d.decompose
+def conv1d_as_conv2d(g, x, weight, bias, stride, padding, dilation, groups):
+    """With a height of 1."""
+    (batch, channels, extent), (out_channels, depth, kernel) = g.type(x).shape, g.type(weight).shape
+    result = g.call(
+        "aten::conv2d",
+        g.call("aten::reshape", x, [batch, channels, 1, extent]),
+        g.call("aten::reshape", weight, [out_channels, depth, 1, kernel]),
         bias,
-        kernel_shape=list(weight.shape[2:]),
-        strides=stride,
-        pads=padding + padding,
-        dilations=dilation,
-        group=groups,
+        [1, *stride],
+        [0, *padding],
+        [1, *dilation],
+        groups,
     )
+    return g.call("aten::reshape", result, [batch, out_channels, g.type(result).shape[3]])
 
 
 @conv2d.tflite()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.ops.harness import NEWEST_OPSET, assert_op_matches, normal, op_graph, store_channels_last
 from tmconvert.lower.lower import lower
 from tmconvert.symbolics.op import SchemaError
-from tmconvert.symbolics.ops.avg_pool2d import avg_pool2d
+from tmconvert.symbolics.ops.avg_pool import avg_pool2d
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets import TFLITE_RUNTIME
 

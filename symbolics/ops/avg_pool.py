@@ -1,0 +1,243 @@
+"""aten::avg_pool1d, avg_pool2d, avg_pool3d: the mean of each window.
+
+Every target sums over the same windows; they differ in what they divide by. A symbolic takes the mode of the
+target's operator whose divisor is right, or corrects the result by a constant factor for each output.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..idioms import caffe, tflite
+from ..idioms.pooling import planar
+from ..layouts import NHWC, SOURCE
+from ..op import FLOATS, Attribute, Op, Tensor, boolean, integers
+from ..results import overhangs, padding_behind, pooled
+from ..windows import last_axes, reduced, widened
+
+Array = np.ndarray
+
+
+def _divisor(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value == 0:
+        raise ValueError(f"{value!r} is not an integer other than zero")
+    return int(value)
+
+
+def _result(
+    x: TensorType,
+    kernel_size: list[int],
+    stride: list[int],
+    padding: list[int],
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> TensorType:
+    return pooled(x, kernel_size, stride, padding, [1] * len(kernel_size), ceil_mode)
+
+
+class Windows:
+    """The windows over all axes but the first two, and what each may be divided by: arrays [outputs]."""
+
+    def __init__(
+        self, spatial: Any, outputs: Any, kernel: list[int], stride: list[int], padding: list[int]
+    ) -> None:
+        self.spatial, self.outputs = tuple(spatial), tuple(outputs)
+        self.kernel, self.stride, self.padding = kernel, stride, padding
+        self.after = overhangs(spatial, outputs, kernel, stride, padding, [1] * len(kernel))
+
+    def elements(self, margin: list[int]) -> Array:
+        """Elements of each window that lie in the input widened by ``margin`` on all sides."""
+        counts = []
+        for i, width in enumerate(margin):
+            starts = np.arange(self.outputs[i]) * self.stride[i] - self.padding[i]
+            ends = np.minimum(starts + self.kernel[i], self.spatial[i] + width)
+            counts.append(ends - np.maximum(starts, -width))
+        return reduce(np.multiply.outer, counts)
+
+    @property
+    def within(self) -> Array:
+        """Elements of each window that are not padding."""
+        return self.elements([0] * len(self.kernel))
+
+    @property
+    def all(self) -> Array:
+        return np.full(self.outputs, math.prod(self.kernel))
+
+    def wanted(self, count_include_pad: bool, divisor_override: int | None) -> Array:
+        """ATen's divisors: what ceil_mode adds behind the padding never counts."""
+        if divisor_override is not None:
+            return np.full(self.outputs, divisor_override)
+        return self.elements(self.padding) if count_include_pad else self.within
+
+    @property
+    def is_global(self) -> bool:
+        one_each = all(count == 1 for count in self.outputs)
+        return one_each and tuple(self.kernel) == self.spatial and not any(self.padding)
+
+
+def averaged(
+    x: Array,
+    kernel_size: list[int],
+    stride: list[int],
+    padding: list[int],
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> Array:
+    """Sums over windows of the input in zeros, over the divisors.
+
+    Shapes: x [N, C, ...] -> [N, C, ...]. Source: torch.nn.functional.avg_pool2d.
+    """
+    ones = [1] * len(kernel_size)
+    outputs = pooled(TensorType(x.dtype, x.shape), kernel_size, stride, padding, ones, ceil_mode).shape[2:]
+    windows = Windows(x.shape[2:], outputs, kernel_size, stride, padding)
+    precise = x.astype(np.promote_types(x.dtype, np.float32), copy=False)
+    filled = widened(precise, padding, [max(amount, 0) for amount in windows.after])
+    sums = reduced(np.add, filled, kernel_size, stride, ones)
+    sums = last_axes(sums, map(slice, outputs))
+    return (sums / windows.wanted(count_include_pad, divisor_override)).astype(x.dtype)
+
+
+def _op(axes: int) -> Op:
+    op = Op(
+        f"aten::avg_pool{axes}d",
+        args=[
+            Tensor("x", FLOATS, ranks=(2 + axes,)),
+            integers("kernel_size", length=axes),
+            integers("stride", length=axes),
+            integers("padding", [0] * axes, length=axes),
+            boolean("ceil_mode", False),
+            boolean("count_include_pad", True),
+            Attribute("divisor_override", _divisor, None),
+        ],
+        result=_result,
+        layout=NHWC if axes == 2 else SOURCE,
+    )
+    op.reference(averaged)
+    op.onnx(since=19)(avg_pool_onnx19)
+    op.onnx(since=7)(avg_pool_onnx7)
+    return op
+
+
+def avg_pool_onnx7(g, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    windows = (kernel_size, stride, padding, [1] * len(stride), ceil_mode)
+    after = padding_behind(x.shape, g.result_types[0].shape, *windows)
+    excluded = not count_include_pad and divisor_override is None
+    if tuple(kernel_size) == x.shape[2:] and not any(padding):
+        mean = g.op("GlobalAveragePool", x, shape=g.result_types[0].shape)
+    else:
+        mean = g.op(
+            "AveragePool",
+            x,
+            kernel_shape=kernel_size,
+            strides=stride,
+            pads=[*padding, *after],
+            count_include_pad=0 if excluded or not any([*padding, *after]) else 1,
+            shape=g.result_types[0].shape,
+        )
+    exact = excluded or (not ceil_mode and divisor_override is None)
+    return mean if exact else _corrected(g, x, mean, kernel_size, stride, padding, divisor_override)
+
+
+def avg_pool_onnx19(g, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    windows = (kernel_size, stride, padding, [1] * len(stride), ceil_mode)
+    after = padding_behind(x.shape, g.result_types[0].shape, *windows)
+    if (not count_include_pad and divisor_override is None) or len({*padding, *after}) == 1:
+        return avg_pool_onnx7(
+            g, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        )
+    # ONNX Runtime up to 1.23 counts padding wrongly unless it is the same all around, and fuses a Pad
+    # in front: a convolution has the same sums
+    channels, area = x.shape[1], math.prod(kernel_size)
+    weight = g.const(np.full((channels, 1, *kernel_size), 1 / area, x.dtype))
+    shape = g.result_types[0].shape
+    mean = g.op("Conv", x, weight, strides=stride, pads=[*padding, *after], group=channels, shape=shape)
+    exact = not ceil_mode and divisor_override is None
+    return mean if exact else _corrected(g, x, mean, kernel_size, stride, padding, divisor_override)
+
+
+def _corrected(
+    g: Any, x: Any, mean: Any, kernel: list[int], stride: list[int], padding: list[int], divisor: int | None
+) -> Any:
+    """``mean`` over all elements of the windows, padding included, with the divisors that ATen has."""
+    windows = Windows(x.shape[2:], g.result_types[0].shape[2:], kernel, stride, padding)
+    wanted = windows.wanted(True, divisor)
+    return mean if np.array_equal(wanted, windows.all) else g.op("Mul", mean, _factor(g, windows.all, wanted))
+
+
+AVG_POOLS = {axes: _op(axes) for axes in (1, 2, 3)}
+OPS = list(AVG_POOLS.values())
+avg_pool1d, avg_pool2d, avg_pool3d = OPS
+
+
+@avg_pool1d.decompose
+@avg_pool3d.decompose
+def avg_pool_planar(g, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    """Divisors are products of the counts along each axis, so two steps divide by them, too."""
+    windows = {"kernel_size": kernel_size, "stride": stride, "padding": padding}
+    options = {"ceil_mode": ceil_mode, "count_include_pad": count_include_pad}
+    sums = None if divisor_override is None else 1
+    return planar(
+        g,
+        "aten::avg_pool2d",
+        x,
+        windows,
+        {**options, "divisor_override": divisor_override},
+        {**options, "divisor_override": sums},
+    )
+
+
+@avg_pool2d.tflite()
+def avg_pool2d_tflite(g, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    result = g.result_types[0].shape
+    windows = Windows(x.shape[1:3], result[1:3], kernel_size, stride, padding)
+    wanted, divisors = windows.wanted(count_include_pad, divisor_override), windows.all
+    if windows.is_global and np.array_equal(wanted, divisors):
+        return g.op("MEAN", x, g.ints([1, 2]), keep_dims=True)
+    scheme = tflite.pooling_scheme(windows.spatial, windows.outputs, stride, padding, windows.after)
+    if scheme == "SAME" and not np.array_equal(wanted, windows.all):
+        divisors = windows.within
+    elif scheme != "VALID":  # SAME never counts the padding
+        scheme = "VALID"
+        x = tflite.padded(g, x, padding, [max(amount, 0) for amount in windows.after])
+    mean = g.op(
+        "AVERAGE_POOL_2D",
+        x,
+        padding=scheme,
+        stride_h=stride[0],
+        stride_w=stride[1],
+        filter_height=kernel_size[0],
+        filter_width=kernel_size[1],
+        shape=result,
+    )
+    if np.array_equal(wanted, divisors):
+        return mean
+    return g.op("MUL", mean, _factor(g, divisors, wanted, (1, *windows.outputs, 1)))
+
+
+@avg_pool2d.caffe()  # AVE divides by the elements in the padded input, as ATen does
+def avg_pool2d_caffe(g, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    windows = Windows(x.shape[2:], g.result_types[0].shape[2:], kernel_size, stride, padding)
+    wanted = windows.wanted(count_include_pad, divisor_override)
+    divisors = windows.elements(padding)
+    if windows.is_global:
+        mean = g.op("Pooling", x, pool="AVE", global_pooling=True, shape=g.result_types[0].shape)
+    else:
+        mean = caffe.pooled(g, x, "AVE", kernel_size, stride, padding, windows.outputs)
+    if np.array_equal(wanted, divisors):
+        return mean
+    return caffe.scaled(g, mean, _factor(g, divisors, wanted, (1, 1, *windows.outputs)).data, None)
+
+
+def _factor(g: Any, divisors: Array, wanted: Array, shape: tuple[int, ...] | None = None) -> Any:
+    """What turns quotients by ``divisors`` into quotients by ``wanted``: one number if the same for all."""
+    factor = divisors / wanted
+    if np.all(factor == factor.flat[0]):
+        return g.const(np.full((1,) * len(shape or ()), factor.flat[0]), g.result_types[0].dtype)
+    return g.const(factor.reshape(shape or (1, 1, *factor.shape)), g.result_types[0].dtype)

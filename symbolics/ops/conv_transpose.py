@@ -1,0 +1,202 @@
+"""aten::conv_transpose1d, 2d, 3d: each element spread over a window; weights [C, O / groups, ...]."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..idioms import caffe, tflite
+from ..layouts import NHWC, SOURCE
+from ..op import FLOATS, Op, Tensor, integer, integers
+from ..windows import last_axes, scattered
+
+Array = np.ndarray
+
+
+def _result(
+    x: TensorType,
+    weight: TensorType,
+    bias: TensorType | None,
+    stride: list[int],
+    padding: list[int],
+    output_padding: list[int],
+    groups: int,
+    dilation: list[int],
+) -> TensorType:
+    if weight.shape[0] != x.shape[1] or groups < 1 or x.shape[1] % groups:
+        raise ValueError(f"weight {weight} does not fit {x.shape[1]} channels in {groups} groups")
+    out_channels = weight.shape[1] * groups
+    if bias is not None and bias.shape != (out_channels,):
+        raise ValueError(f"bias {bias} does not fit {out_channels} output channels")
+    if min(*stride, *dilation) < 1 or min(*padding, *output_padding) < 0:
+        raise ValueError(f"stride {stride}, dilation {dilation} or padding {padding} is out of range")
+    for amount, *steps in zip(output_padding, stride, dilation, strict=True):
+        if amount >= max(steps):
+            raise ValueError(f"output_padding {output_padding} must be below the stride or the dilation")
+    full = _extents(x.shape, weight.shape, stride, dilation, output_padding)
+    spatial = [extent - 2 * amount for extent, amount in zip(full, padding, strict=True)]
+    if min(spatial) < 1:
+        raise ValueError(f"nothing of {full} is left without the padding {padding}")
+    return TensorType(x.dtype, (x.shape[0], out_channels, *spatial))
+
+
+def _extents(x: Any, weight: Any, stride: list[int], dilation: list[int], behind: list[int]) -> list[int]:
+    """What all windows cover, with ``behind`` elements more: (in - 1) stride + dilation (kernel - 1) + 1."""
+    axes = zip(x[2:], weight[2:], stride, dilation, behind, strict=True)
+    return [
+        (extent - 1) * step + spread * (kernel - 1) + 1 + extra
+        for extent, kernel, step, spread, extra in axes
+    ]
+
+
+def _op(axes: int) -> Op:
+    op = Op(
+        f"aten::conv_transpose{axes}d",
+        args=[
+            Tensor("x", FLOATS, ranks=(2 + axes,)),
+            Tensor("weight", FLOATS, ranks=(2 + axes,)),
+            Tensor("bias", FLOATS, optional=True),
+            integers("stride", [1] * axes, length=axes),
+            integers("padding", [0] * axes, length=axes),
+            integers("output_padding", [0] * axes, length=axes),
+            integer("groups", 1),
+            integers("dilation", [1] * axes, length=axes),
+        ],
+        result=_result,
+        layout=NHWC if axes == 2 else SOURCE,
+    )
+
+    @op.onnx(since=1)
+    def conv_transpose_onnx1(g, x, weight, bias, stride, padding, output_padding, groups, dilation):
+        ends, behind = list(padding), list(output_padding)
+        for i, amount in enumerate(output_padding):
+            if amount >= stride[i]:  # less cut off is the same; ONNX Runtime takes no output_padding so large
+                if amount > padding[i]:
+                    g.refuse(
+                        f"output_padding {amount} is larger than the stride and the padding in ONNX Runtime"
+                    )
+                ends[i], behind[i] = padding[i] - amount, 0
+        return g.op(
+            "ConvTranspose",
+            x,
+            weight,
+            bias,
+            kernel_shape=list(weight.shape[2:]),
+            strides=stride,
+            pads=padding + ends,
+            dilations=dilation,
+            output_padding=behind if any(behind) else None,
+            group=groups,
+        )
+
+    op.reference(spread)
+    return op
+
+
+def spread(
+    x: Array,
+    weight: Array,
+    bias: Array | None,
+    stride: list[int],
+    padding: list[int],
+    output_padding: list[int],
+    groups: int,
+    dilation: list[int],
+) -> Array:
+    """One matrix product for the contents of all windows, then a sum for each place of the kernel.
+
+    Shapes: x [N, C, ...], weight [C, O / groups, ...] -> [N, O, ...].
+    Source: torch.nn.functional.conv_transpose2d.
+    """
+    batch, extents, kernel = x.shape[0], x.shape[2:], weight.shape[2:]
+    precise = np.promote_types(x.dtype, np.float32)
+    columns = x.reshape(batch, groups, -1, math.prod(extents)).astype(precise, copy=False)
+    rows = weight.reshape(groups, weight.shape[0] // groups, -1).transpose(0, 2, 1)
+    windows = np.matmul(rows.astype(precise, copy=False), columns)
+    windows = windows.reshape(batch, groups * weight.shape[1], *kernel, *extents)
+    kernel_last = (0, 1, *range(2 + len(kernel), windows.ndim), *range(2, 2 + len(kernel)))
+    full = _extents(x.shape, weight.shape, stride, dilation, output_padding)
+    result = scattered(windows.transpose(kernel_last), full, stride, dilation)
+    inner = [slice(amount, extent - amount) for amount, extent in zip(padding, full, strict=True)]
+    result = last_axes(result, inner)
+    if bias is not None:
+        result = result + bias.reshape(-1, *[1] * len(kernel))
+    return result.astype(x.dtype, copy=False)
+
+
+CONV_TRANSPOSES = {axes: _op(axes) for axes in (1, 2, 3)}
+OPS = list(CONV_TRANSPOSES.values())
+conv_transpose1d, conv_transpose2d, conv_transpose3d = OPS
+conv_transpose3d.unsupported("tflite", "not written yet for TFLite")
+conv_transpose3d.unsupported("caffe", "Caffe's Deconvolution in OpenCV has two axes")
+
+
+@conv_transpose1d.decompose
+def conv_transpose1d_as_2d(g, x, weight, bias, stride, padding, output_padding, groups, dilation):
+    """With a height of 1."""
+    (batch, channels, extent), (_, out_channels, kernel) = g.type(x).shape, g.type(weight).shape
+    result = g.call(
+        "aten::conv_transpose2d",
+        g.call("aten::reshape", x, [batch, channels, 1, extent]),
+        g.call("aten::reshape", weight, [channels, out_channels, 1, kernel]),
+        bias,
+        [1, *stride],
+        [0, *padding],
+        [0, *output_padding],
+        groups,
+        [1, *dilation],
+    )
+    return g.call("aten::reshape", result, [batch, out_channels * groups, g.type(result).shape[3]])
+
+
+@conv_transpose2d.tflite()
+def conv_transpose2d_tflite(g, x, weight, bias, stride, padding, output_padding, groups, dilation):
+    if groups > 1 or max(dilation) > 1:
+        g.refuse("groups and dilation of a transposed convolution are not written yet for TFLite")
+    if x.dtype != np.float32:
+        g.refuse(f"TFLite's TRANSPOSE_CONV does not take {x.dtype}", "convert the model to float32")
+    kernel, result = tflite.transposed(g, weight, (1, 2, 3, 0)), g.result_types[0].shape
+    rows, columns = (result[1 + i] + 2 * padding[i] for i in (0, 1))
+    full = (result[0], rows, columns, result[3])
+    options = {"padding": "VALID", "stride_h": stride[0], "stride_w": stride[1]}
+    x = g.op("TRANSPOSE_CONV", g.ints(full), kernel, x, **options, shape=full, dtype=x.dtype)
+    if any(padding):
+        x = g.op("SLICE", x, g.ints([0, *padding, 0]), g.ints(result), shape=result)
+    return x if bias is None else g.op("ADD", x, bias)
+
+
+@conv_transpose2d.caffe()
+def conv_transpose2d_caffe(g, x, weight, bias, stride, padding, output_padding, groups, dilation):
+    if not weight.is_constant or (bias is not None and not bias.is_constant):
+        g.refuse("a Caffe Deconvolution keeps its weights in the model: they cannot be computed")
+    if max(dilation) > 1:
+        g.refuse("OpenCV's Deconvolution has no dilation")
+    if any(behind > cut for behind, cut in zip(output_padding, padding, strict=True)):
+        g.refuse("a Caffe Deconvolution ends with its last window: no output_padding above the padding")
+    result = g.result_types[0].shape
+    cut = [0, 0] if any(output_padding) else padding
+    extents = _extents(x.shape, weight.shape, stride, dilation, [0, 0])
+    full = (*result[:2], *(extent - 2 * amount for extent, amount in zip(extents, cut, strict=True)))
+    x = g.op(
+        "Deconvolution",
+        x,
+        weight,
+        bias,
+        num_output=result[1],
+        bias_term=bias is not None,
+        kernel_h=weight.shape[2],
+        kernel_w=weight.shape[3],
+        stride_h=stride[0],
+        stride_w=stride[1],
+        pad_h=cut[0],
+        pad_w=cut[1],
+        group=groups,
+        shape=full,
+    )
+    if any(output_padding):
+        for i, first in enumerate(padding):
+            x = caffe.sliced(g, x, 2 + i, first, first + result[2 + i])
+    return x

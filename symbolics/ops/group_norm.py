@@ -1,0 +1,110 @@
+"""aten::group_norm and aten::instance_norm: normalization of groups of channels, and of each channel.
+
+(x - mean) / sqrt(variance + eps) * weight + bias, with the variance of the population.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..op import FLOATS, Op, Tensor, integer, number
+from .layer_norm import normalized, precise, scaled, standardized
+
+Array = np.ndarray
+
+
+def _result(x: TensorType, groups: int, *parameters: TensorType | None) -> TensorType:
+    if x.rank < 2 or groups < 1 or x.shape[1] % groups:
+        raise ValueError(f"the channels of {x} do not make {groups} groups")
+    for parameter in parameters:
+        if parameter is not None and parameter.shape != (x.shape[1],):
+            raise ValueError(f"a parameter {parameter} does not fit {x.shape[1]} channels")
+    return x
+
+
+def _instance_result(
+    x: TensorType, weight: TensorType | None, bias: TensorType | None, eps: float
+) -> TensorType:
+    if x.rank < 3:
+        raise ValueError(f"x {x} has nothing behind its channels")
+    return _result(x, 1, weight, bias)
+
+
+group_norm = Op(
+    "aten::group_norm",
+    args=[
+        Tensor("x", FLOATS),
+        integer("num_groups"),
+        Tensor("weight", FLOATS, optional=True),
+        Tensor("bias", FLOATS, optional=True),
+        number("eps", 1e-5),
+    ],
+    result=lambda x, num_groups, weight, bias, eps: _result(x, num_groups, weight, bias),
+)
+instance_norm = Op(
+    "aten::instance_norm",
+    args=[
+        Tensor("x", FLOATS),
+        Tensor("weight", FLOATS, optional=True),
+        Tensor("bias", FLOATS, optional=True),
+        number("eps", 1e-5),
+    ],
+    result=_instance_result,
+)
+OPS = [group_norm, instance_norm]
+
+
+@group_norm.reference
+def group_norm_ref(x: Array, num_groups: int, weight: Array | None, bias: Array | None, eps: float) -> Array:
+    """Shapes: x [N, C, ...], weight and bias [C]. Source: torch.nn.functional.group_norm."""
+    groups = x.reshape(x.shape[0], num_groups, math.prod(x.shape[1:]) // num_groups)
+    result = normalized(groups, (2,), eps).reshape(x.shape)
+    column = (-1, *[1] * (x.ndim - 2))
+    result = result if weight is None else result * weight.reshape(column)
+    return (result if bias is None else result + bias.reshape(column)).astype(x.dtype)
+
+
+@instance_norm.reference
+def instance_norm_ref(x: Array, weight: Array | None, bias: Array | None, eps: float) -> Array:
+    """Shapes: x [N, C, ...], weight and bias [C]. Source: torch.nn.functional.instance_norm."""
+    return group_norm_ref(x, x.shape[1], weight, bias, eps)
+
+
+@group_norm.onnx(since=21)  # before, weight and bias were per group
+def group_norm_onnx21(g, x, num_groups, weight, bias, eps):
+    weight = weight or g.const(np.ones(x.shape[1], x.dtype))
+    bias = bias or g.const(np.zeros(x.shape[1], x.dtype))
+    return g.op("GroupNormalization", x, weight, bias, num_groups=num_groups, epsilon=float(eps))
+
+
+@instance_norm.onnx(since=6)
+def instance_norm_onnx6(g, x, weight, bias, eps):
+    weight = weight or g.const(np.ones(x.shape[1], x.dtype))
+    bias = bias or g.const(np.zeros(x.shape[1], x.dtype))
+    return g.op("InstanceNormalization", x, weight, bias, epsilon=float(eps))
+
+
+@group_norm.decompose
+def group_norm_as_instance_norm(g, x, num_groups, weight, bias, eps):
+    """Each group as one channel."""
+    type_ = g.type(x)
+    groups = [type_.shape[0], num_groups, math.prod(type_.shape[1:]) // num_groups]
+    result = g.call("aten::instance_norm", g.call("aten::reshape", x, groups), None, None, eps)
+    result = precise(g, g.call("aten::reshape", result, list(type_.shape)))
+    return scaled(g, result, *_columns(g, type_, weight, bias), type_.dtype)
+
+
+@instance_norm.decompose
+def instance_norm_in_steps(g, x, weight, bias, eps):
+    type_ = g.type(x)
+    result = standardized(g, precise(g, x), list(range(2, type_.rank)), eps)
+    return scaled(g, result, *_columns(g, type_, weight, bias), type_.dtype)
+
+
+def _columns(g, type_, *parameters):
+    """Parameters [C] in a shape that broadcasts to ``type_``."""
+    column = [1, type_.shape[1], *[1] * (type_.rank - 2)]
+    return [None if value is None else g.call("aten::reshape", value, column) for value in parameters]

@@ -1,0 +1,136 @@
+"""aten::layer_norm and aten::rms_norm: normalization over the last axes.
+
+layer_norm: (x - mean) / sqrt(variance + eps) * weight + bias, with the variance of the population;
+rms_norm: x / sqrt(mean of squares + eps) * weight.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..layouts import SOURCE
+from ..op import FLOATS, Op, Tensor, integers, number
+
+Array = np.ndarray
+
+
+def _result(x: TensorType, normalized_shape: list[int], *parameters: TensorType | None) -> TensorType:
+    shape = tuple(normalized_shape)
+    if not shape or x.shape[max(x.rank - len(shape), 0) :] != shape:
+        raise ValueError(f"x {x} does not end in {shape}")
+    for parameter in parameters:
+        if parameter is not None and parameter.shape != shape:
+            raise ValueError(f"a parameter {parameter} does not have the shape {shape}")
+    return x
+
+
+layer_norm = Op(
+    "aten::layer_norm",
+    args=[
+        Tensor("x", FLOATS),
+        integers("normalized_shape"),
+        Tensor("weight", FLOATS, optional=True),
+        Tensor("bias", FLOATS, optional=True),
+        number("eps", 1e-5),
+    ],
+    result=lambda x, normalized_shape, weight, bias, eps: _result(x, normalized_shape, weight, bias),
+    layout=SOURCE,
+)
+rms_norm = Op(
+    "aten::rms_norm",
+    args=[
+        Tensor("x", FLOATS),
+        integers("normalized_shape"),
+        Tensor("weight", FLOATS, optional=True),
+        number("eps", None),
+    ],
+    result=lambda x, normalized_shape, weight, eps: _result(x, normalized_shape, weight),
+    layout=SOURCE,
+)
+OPS = [layer_norm, rms_norm]
+
+
+def normalized(x: Array, axes: tuple[int, ...], eps: float) -> Array:
+    """Mean 0 and variance 1 over ``axes``, in float32 or wider."""
+    x = x.astype(np.promote_types(x.dtype, np.float32), copy=False)
+    centred = x - x.mean(axes, keepdims=True)
+    return centred / np.sqrt((centred * centred).mean(axes, keepdims=True) + eps, dtype=x.dtype)
+
+
+@layer_norm.reference
+def layer_norm_ref(
+    x: Array, normalized_shape: list[int], weight: Array | None, bias: Array | None, eps: float
+) -> Array:
+    """Shapes: x [..., *normalized_shape]. Source: torch.nn.functional.layer_norm."""
+    result = normalized(x, tuple(range(-len(normalized_shape), 0)), eps)
+    result = result if weight is None else result * weight
+    return (result if bias is None else result + bias).astype(x.dtype)
+
+
+@rms_norm.reference
+def rms_norm_ref(x: Array, normalized_shape: list[int], weight: Array | None, eps: float | None) -> Array:
+    """Without ``eps`` the machine epsilon of the element type. Source: torch.nn.functional.rms_norm."""
+    wide = x.astype(np.promote_types(x.dtype, np.float32), copy=False)
+    squares = (wide * wide).mean(tuple(range(-len(normalized_shape), 0)), keepdims=True)
+    result = wide / np.sqrt(squares + _epsilon(x.dtype, eps), dtype=wide.dtype)
+    return (result if weight is None else result * weight).astype(x.dtype)
+
+
+def _epsilon(dtype: np.dtype, eps: float | None) -> float:
+    return float(np.finfo(dtype).eps) if eps is None else float(eps)
+
+
+@layer_norm.onnx(since=17)
+def layer_norm_onnx17(g, x, normalized_shape, weight, bias, eps):
+    weight = weight or g.const(np.ones(normalized_shape, x.dtype))
+    axis = -len(normalized_shape)
+    return g.op("LayerNormalization", x, weight, bias, axis=axis, epsilon=float(eps))
+
+
+@rms_norm.onnx(since=23)
+def rms_norm_onnx23(g, x, normalized_shape, weight, eps):
+    weight = weight or g.const(np.ones(normalized_shape, x.dtype))
+    axis = -len(normalized_shape)
+    return g.op("RMSNormalization", x, weight, axis=axis, epsilon=_epsilon(x.dtype, eps))
+
+
+@layer_norm.decompose
+def layer_norm_in_steps(g, x, normalized_shape, weight, bias, eps):
+    dtype = g.type(x).dtype
+    axes = list(range(-len(normalized_shape), 0))
+    return scaled(g, standardized(g, precise(g, x), axes, eps), weight, bias, dtype)
+
+
+@rms_norm.decompose
+def rms_norm_in_steps(g, x, normalized_shape, weight, eps):
+    dtype = g.type(x).dtype
+    x, axes = precise(g, x), list(range(-len(normalized_shape), 0))
+    return scaled(g, _over_root(g, x, x, axes, _epsilon(dtype, eps)), weight, None, dtype)
+
+
+def precise(g: Any, x: Any) -> Any:
+    """``x`` in float32 where it is float16: squares overflow there above 255."""
+    return g.call("aten::to", x, dtype="float32") if g.type(x).dtype == np.float16 else x
+
+
+def standardized(g: Any, x: Any, axes: list[int], eps: float) -> Any:
+    """Mean 0 and variance 1 over ``axes``."""
+    centred = g.call("aten::sub", x, g.call("aten::mean", x, axes, True))
+    return _over_root(g, centred, centred, axes, eps)
+
+
+def _over_root(g: Any, x: Any, of: Any, axes: list[int], eps: float) -> Any:
+    squares = g.call("aten::mean", g.call("aten::mul", of, of), axes, True)
+    root = g.call("aten::sqrt", g.call("aten::add", squares, g.constant(eps, g.type(x).dtype)))
+    return g.call("aten::div", x, root)
+
+
+def scaled(g: Any, x: Any, weight: Any, bias: Any, dtype: np.dtype) -> Any:
+    """x * weight + bias as ``dtype``."""
+    for op, parameter in (("aten::mul", weight), ("aten::add", bias)):
+        if parameter is not None:
+            x = g.call(op, x, precise(g, parameter))
+    return x if g.type(x).dtype == dtype else g.call("aten::to", x, dtype=dtype.name)

@@ -1,0 +1,60 @@
+"""aten::local_response_norm: x / (k + alpha / size * sum of squares of the nearest channels) ^ beta."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..op import FLOATS, Op, Tensor, integer, number
+from ..windows import reduced, widened
+
+Array = np.ndarray
+
+
+def _result(x: TensorType, size: int, alpha: float, beta: float, k: float) -> TensorType:
+    if x.rank < 3:
+        raise ValueError(f"x {x} has nothing behind its channels")
+    if size < 1 or size % 2 == 0:  # PyTorch and ONNX lay even windows differently
+        raise ValueError(f"size {size} is not an odd number")
+    return x
+
+
+local_response_norm = Op(
+    "aten::local_response_norm",
+    args=[
+        Tensor("x", FLOATS),
+        integer("size"),
+        number("alpha", 1e-4),
+        number("beta", 0.75),
+        number("k", 1.0),
+    ],
+    result=_result,
+)
+
+
+@local_response_norm.reference
+def local_response_norm_ref(x: Array, size: int, alpha: float, beta: float, k: float) -> Array:
+    """Channels beyond the ends count as zeros.
+
+    Shapes: x [N, C, ...]. Source: torch.nn.functional.local_response_norm.
+    """
+    wide = np.moveaxis(x, 1, -1).astype(np.promote_types(x.dtype, np.float32))
+    sums = reduced(np.add, widened(wide * wide, [size // 2], [size // 2]), [size], [1], [1])
+    result = wide / (wide.dtype.type(k) + sums * wide.dtype.type(alpha / size)) ** wide.dtype.type(beta)
+    return np.moveaxis(result, -1, 1).astype(x.dtype)
+
+
+@local_response_norm.onnx(since=1)
+def local_response_norm_onnx1(g, x, size, alpha, beta, k):
+    attributes = {"size": size, "alpha": float(alpha), "beta": float(beta), "bias": float(k)}
+    if len(x.shape) == 4:
+        return g.op("LRN", x, **attributes)
+    planes = (*x.shape[:2], math.prod(x.shape[2:]), 1)  # ONNX Runtime takes rank 4 alone
+    result = g.op("LRN", g.op("Reshape", x, g.ints(planes), shape=planes), **attributes, shape=planes)
+    return g.op("Reshape", result, g.ints(x.shape), shape=x.shape)
+
+
+local_response_norm.unsupported("tflite", "not written yet for TFLite")
+local_response_norm.unsupported("caffe", "not written yet for Caffe")

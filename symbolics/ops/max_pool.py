@@ -1,0 +1,115 @@
+"""aten::max_pool1d, max_pool2d, max_pool3d: the largest element of each window."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..idioms import caffe, tflite
+from ..idioms.pooling import planar
+from ..layouts import NHWC, SOURCE
+from ..op import FLOATS, Op, Tensor, boolean, integers
+from ..results import overhangs, padding_behind, pooled
+from ..windows import last_axes, reduced, widened
+
+Array = np.ndarray
+
+
+def _op(axes: int) -> Op:
+    op = Op(
+        f"aten::max_pool{axes}d",
+        args=[
+            Tensor("x", (*FLOATS, "int8", "uint8"), ranks=(2 + axes,)),
+            integers("kernel_size", length=axes),
+            integers("stride", length=axes),
+            integers("padding", [0] * axes, length=axes),
+            integers("dilation", [1] * axes, length=axes),
+            boolean("ceil_mode", False),
+        ],
+        result=pooled,
+        layout=NHWC if axes == 2 else SOURCE,
+    )
+
+    @op.onnx(since=10)  # dilations are new
+    def max_pool_onnx10(g, x, kernel_size, stride, padding, dilation, ceil_mode):
+        # ceil_mode as padding behind the end: runtimes disagree about windows that start in the padding
+        windows = (kernel_size, stride, padding, dilation, ceil_mode)
+        after = padding_behind(x.shape, g.result_types[0].shape, *windows)
+        return g.op(
+            "MaxPool",
+            x,
+            kernel_shape=kernel_size,
+            strides=stride,
+            pads=padding + after,
+            dilations=dilation if max(dilation) > 1 else None,
+        )
+
+    @op.onnx(since=1)
+    def max_pool_onnx1(g, x, kernel_size, stride, padding, dilation, ceil_mode):
+        if max(dilation) > 1:
+            g.refuse("ONNX MaxPool has dilations since opset 10", "use --opset 10 or later")
+        return max_pool_onnx10(g, x, kernel_size, stride, padding, dilation, ceil_mode)
+
+    op.reference(maxima)
+    return op
+
+
+def maxima(
+    x: Array,
+    kernel_size: list[int],
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    ceil_mode: bool,
+) -> Array:
+    """Maxima over windows; padding never counts.
+
+    Shapes: x [N, C, ...] -> [N, C, ...]. Source: torch.nn.functional.max_pool2d.
+    """
+    windows = (kernel_size, stride, padding, dilation, ceil_mode)
+    shape = pooled(TensorType(x.dtype, x.shape), *windows).shape
+    after = padding_behind(x.shape, shape, *windows)
+    lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    result = reduced(np.maximum, widened(x, padding, after, lowest), kernel_size, stride, dilation)
+    return last_axes(result, map(slice, shape[2:]))
+
+
+MAX_POOLS = {axes: _op(axes) for axes in (1, 2, 3)}
+OPS = list(MAX_POOLS.values())
+max_pool1d, max_pool2d, max_pool3d = OPS
+
+
+@max_pool1d.decompose
+@max_pool3d.decompose
+def max_pool_planar(g, x, kernel_size, stride, padding, dilation, ceil_mode):
+    windows = {"kernel_size": kernel_size, "stride": stride, "padding": padding, "dilation": dilation}
+    options = {"ceil_mode": ceil_mode}
+    return planar(g, "aten::max_pool2d", x, windows, options, options)
+
+
+@max_pool2d.tflite()
+def max_pool2d_tflite(g, x, kernel_size, stride, padding, dilation, ceil_mode):
+    if max(dilation) > 1:
+        g.refuse("TFLite's MAX_POOL_2D has no dilation")
+    spatial, outputs = x.shape[1:3], g.result_types[0].shape[1:3]
+    after = overhangs(spatial, outputs, kernel_size, stride, padding, dilation)
+    scheme = tflite.pooling_scheme(spatial, outputs, stride, padding, after)
+    if scheme is None:
+        lowest = float(np.finfo(x.dtype).min) if x.dtype.kind == "f" else int(np.iinfo(x.dtype).min)
+        x = tflite.padded(g, x, padding, [max(amount, 0) for amount in after], lowest)
+    return g.op(
+        "MAX_POOL_2D",
+        x,
+        padding=scheme or "VALID",
+        stride_h=stride[0],
+        stride_w=stride[1],
+        filter_height=kernel_size[0],
+        filter_width=kernel_size[1],
+    )
+
+
+@max_pool2d.caffe()
+def max_pool2d_caffe(g, x, kernel_size, stride, padding, dilation, ceil_mode):
+    if max(dilation) > 1:
+        g.refuse("Caffe's Pooling has no dilation")
+    return caffe.pooled(g, x, "MAX", kernel_size, stride, padding, g.result_types[0].shape[2:])

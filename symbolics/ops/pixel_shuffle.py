@@ -1,0 +1,130 @@
+"""aten::pixel_shuffle, pixel_unshuffle and channel_shuffle: axes split, permuted and joined again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..op import FLOATS, NUMBERS, Op, Tensor, integer
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Reshape to ``parts``, permute by ``order``, reshape to ``result``."""
+
+    parts: Sequence[int]
+    order: Sequence[int]
+    result: Sequence[int]
+
+
+def _pixel_shuffle(shape: Sequence[int], factor: int) -> Steps:
+    """[..., C r r, H, W] -> [..., C, H r, W r]."""
+    *leading, channels, height, width = shape
+    if factor < 1 or channels % factor**2:
+        raise ValueError(f"{channels} channels are no multiple of {factor} x {factor}")
+    depth = channels // factor**2
+    return Steps(
+        [*leading, depth, factor, factor, height, width],
+        _behind(len(leading), (0, 3, 1, 4, 2)),
+        [*leading, depth, height * factor, width * factor],
+    )
+
+
+def _pixel_unshuffle(shape: Sequence[int], factor: int) -> Steps:
+    """[..., C, H r, W r] -> [..., C r r, H, W]."""
+    *leading, channels, height, width = shape
+    if factor < 1 or height % factor or width % factor:
+        raise ValueError(f"{height} x {width} are no multiples of {factor}")
+    rows, columns = height // factor, width // factor
+    return Steps(
+        [*leading, channels, rows, factor, columns, factor],
+        _behind(len(leading), (0, 2, 4, 1, 3)),
+        [*leading, channels * factor**2, rows, columns],
+    )
+
+
+def _channel_shuffle(shape: Sequence[int], groups: int) -> Steps:
+    """[N, G K, ...] -> [N, K G, ...]."""
+    batch, channels, *spatial = shape
+    if groups < 1 or channels % groups:
+        raise ValueError(f"{channels} channels do not make {groups} groups")
+    order = _behind(1, (1, 0, *range(2, 2 + len(spatial))))
+    return Steps([batch, groups, channels // groups, *spatial], order, shape)
+
+
+def _behind(leading: int, order: Sequence[int]) -> list[int]:
+    """``order`` for axes that have ``leading`` others in front."""
+    return [*range(leading), *(leading + axis for axis in order)]
+
+
+def _op(name: str, parameter: str, steps_of: Callable[[Sequence[int], int], Steps]) -> Op:
+    def result(x: TensorType, **attributes: int) -> TensorType:
+        if x.rank < 3:
+            raise ValueError(f"x {x} has less than three axes")
+        return TensorType(x.dtype, tuple(steps_of(x.shape, attributes[parameter]).result))
+
+    return Op(f"aten::{name}", args=[Tensor("x", NUMBERS), integer(parameter)], result=result)
+
+
+def _moved(x: Array, steps: Steps) -> Array:
+    return x.reshape(steps.parts).transpose(steps.order).reshape(steps.result)
+
+
+def _views(g: Any, x: Any, steps: Steps) -> Any:
+    moved = g.call("aten::permute", g.call("aten::reshape", x, list(steps.parts)), list(steps.order))
+    return g.call("aten::reshape", moved, list(steps.result))
+
+
+pixel_shuffle = _op("pixel_shuffle", "upscale_factor", _pixel_shuffle)
+pixel_unshuffle = _op("pixel_unshuffle", "downscale_factor", _pixel_unshuffle)
+channel_shuffle = _op("channel_shuffle", "groups", _channel_shuffle)
+OPS = [pixel_shuffle, pixel_unshuffle, channel_shuffle]
+
+
+@pixel_shuffle.reference
+def pixel_shuffle_ref(x: Array, upscale_factor: int) -> Array:
+    """Source: torch.nn.functional.pixel_shuffle."""
+    return _moved(x, _pixel_shuffle(x.shape, upscale_factor))
+
+
+@pixel_unshuffle.reference
+def pixel_unshuffle_ref(x: Array, downscale_factor: int) -> Array:
+    """Source: torch.nn.functional.pixel_unshuffle."""
+    return _moved(x, _pixel_unshuffle(x.shape, downscale_factor))
+
+
+@channel_shuffle.reference
+def channel_shuffle_ref(x: Array, groups: int) -> Array:
+    """Source: torch.nn.functional.channel_shuffle."""
+    return _moved(x, _channel_shuffle(x.shape, groups))
+
+
+@pixel_shuffle.decompose
+def pixel_shuffle_views(g, x, upscale_factor):
+    return _views(g, x, _pixel_shuffle(g.type(x).shape, upscale_factor))
+
+
+@pixel_unshuffle.decompose
+def pixel_unshuffle_views(g, x, downscale_factor):
+    return _views(g, x, _pixel_unshuffle(g.type(x).shape, downscale_factor))
+
+
+@channel_shuffle.decompose
+def channel_shuffle_views(g, x, groups):
+    return _views(g, x, _channel_shuffle(g.type(x).shape, groups))
+
+
+@pixel_shuffle.onnx(since=11)  # the mode CRD is new
+def pixel_shuffle_onnx11(g, x, upscale_factor):
+    steps = _pixel_shuffle(x.shape, upscale_factor)
+    if len(x.shape) == 4 and x.dtype.name in FLOATS:  # ONNX Runtime has kernels for few integers
+        return g.op("DepthToSpace", x, blocksize=upscale_factor, mode="CRD", shape=steps.result)
+    parts = g.op("Reshape", x, g.ints(steps.parts), shape=steps.parts)
+    moved = g.op("Transpose", parts, perm=steps.order, shape=[steps.parts[axis] for axis in steps.order])
+    return g.op("Reshape", moved, g.ints(steps.result), shape=steps.result)

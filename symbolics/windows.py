@@ -1,0 +1,64 @@
+"""Sliding windows over the last axes of an array: gathered from it, and summed back into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+Array = np.ndarray
+Ints = Sequence[int]
+
+
+def last_axes(x: Array, index: Iterable[slice | int]) -> Array:
+    """``x`` indexed by ``index`` from the back: one entry for each of the last axes."""
+    key: Any = (..., *index)
+    return x[key]
+
+
+def gathered(x: Array, kernel: Ints, stride: Ints, dilation: Ints) -> Array:
+    """A view [..., *outputs, *kernel] of ``x`` [..., *extents]: the elements of each window."""
+    count = len(kernel)
+    reach = [(size - 1) * step + 1 for size, step in zip(kernel, dilation, strict=True)]
+    windows = sliding_window_view(x, reach, axis=tuple(range(x.ndim - count, x.ndim)))
+    return last_axes(windows, (slice(None, None, step) for step in (*stride, *dilation)))
+
+
+def scattered(windows: Array, extents: Ints, stride: Ints, dilation: Ints) -> Array:
+    """[..., *extents]: sums of the elements of ``windows`` [..., *outputs, *kernel] that meet at a place."""
+    count = len(extents)
+    leading, outputs = windows.shape[: -2 * count], windows.shape[-2 * count : -count]
+    result = np.zeros((*leading, *extents), windows.dtype)
+    for tap in product(*(range(size) for size in windows.shape[-count:])):
+        first = [index * step for index, step in zip(tap, dilation, strict=True)]
+        places = tuple(
+            slice(start, start + (number - 1) * step + 1, step)
+            for start, number, step in zip(first, outputs, stride, strict=True)
+        )
+        met = last_axes(result, places)
+        met += last_axes(windows, tap)
+    return result
+
+
+def widened(x: Array, before: Ints, after: Ints, value: float = 0) -> Array:
+    """``x`` with a margin of ``value`` around its last axes."""
+    margins = list(zip(before, after, strict=True))
+    return np.pad(x, [(0, 0)] * (x.ndim - len(margins)) + margins, constant_values=value)
+
+
+def reduced(function: np.ufunc, x: Array, kernel: Ints, stride: Ints, dilation: Ints) -> Array:
+    """[..., *outputs]: ``function``, which is associative, over each window of ``x`` [..., *extents].
+
+    One axis after the other, so that a window of kH x kW elements takes kH + kW steps.
+    """
+    windows = zip(kernel, stride, dilation, strict=True)
+    for axis, (size, step, spread) in enumerate(windows, x.ndim - len(kernel)):
+        last = (x.shape[axis] - (size - 1) * spread - 1) // step * step
+        indices = (slice(i * spread, i * spread + last + 1, step) for i in range(size))
+        taps = (np.moveaxis(np.moveaxis(x, axis, 0)[index], 0, axis) for index in indices)
+        x = reduce(function, taps)
+    return x
