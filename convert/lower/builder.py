@@ -69,7 +69,7 @@ class Builder:
         kept = {key: value for key, value in attributes.items() if value is not None}
         name = self._operator_name(type)
         self.graph.operators.append(Operator(type, list(inputs), outputs, kept, name, self.source))
-        return outputs[0] if shapes is None else outputs
+        return outputs[0] if shapes is None else list(outputs)
 
     def const(self, value: Any, dtype: Any = None, *, name: str = "") -> Value:
         """A constant. Python numbers take the dtype of the current result unless ``dtype`` says else.

@@ -12,7 +12,7 @@ _SIGNED = ("int8", "int16", "int32", "int64")
 
 # Measured with LiteRT 2.3, one operator a model.
 _FLOAT32 = (
-    *("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"),
+    *("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "BATCH_MATMUL", "LOG_SOFTMAX"),
     *("RELU", "RELU6", "EXP", "LOG", "SQRT", "RSQRT", "LOGISTIC", "TANH", "FLOOR", "CEIL"),
     *("RELU_N1_TO_1", "RELU_0_TO_1", "MAX_POOL_2D", "AVERAGE_POOL_2D", "MEAN"),
     *("RESIZE_BILINEAR", "ELU", "HARD_SWISH", "LEAKY_RELU", "PRELU"),
@@ -23,6 +23,8 @@ _TFLITE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_NOT_FLOAT64, ("float16", "float32", *_SIGNED, "uint8", "bool")),
     **dict.fromkeys(("ARG_MAX", "ARG_MIN"), ("float32", "int8", "int32", "uint8")),
     **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN"), ("float32", *_SIGNED, "uint8")),
+    "CUMSUM": ("float32", "int32", "int64"),
+    "REDUCE_PROD": ("float32", *_SIGNED, "uint8"),
     "ABS": ("float32", "int16", "int32"),
     "ADD": ("float16", "float32", "int16", "int32", "int64"),
     **dict.fromkeys(("COS", "SIN", "GELU", "ROUND"), ("float16", "float32")),

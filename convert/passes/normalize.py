@@ -152,6 +152,8 @@ class _Normalizer:
         if isinstance(structure, Node):
             self.values[structure] = result
             return
+        if not isinstance(structure, (dict, list, tuple)):  # a constant, which the source returned
+            return
         children = list(structure.values()) if isinstance(structure, dict) else list(structure)
         if not isinstance(result, (list, tuple)) or len(result) != len(children):
             raise Refusal("the call was recorded with another number of results than it has")

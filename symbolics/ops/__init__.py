@@ -2,20 +2,26 @@
 
 from .activations import OPS as ACTIVATION_OPS
 from .adaptive_pool import OPS as ADAPTIVE_POOL_OPS
+from .any_all import OPS as ANY_ALL_OPS
 from .arg_reduce import OPS as ARG_REDUCE_OPS
+from .attention import attention
 from .avg_pool import OPS as AVG_POOL_OPS
 from .batch_norm import batch_norm
 from .binary import OPS as BINARY_OPS
 from .bitwise import OPS as BITWISE_OPS
 from .blend import OPS as BLEND_OPS
+from .bucketize import bucketize
 from .cat import cat
 from .clamp import clamp
 from .compare import OPS as COMPARE_OPS
 from .conv_transpose import OPS as CONV_TRANSPOSE_OPS
 from .convolution import OPS as CONVOLUTION_OPS
+from .cumulative import OPS as CUMULATIVE_OPS
 from .deform_conv2d import deform_conv2d
 from .diagonal import OPS as DIAGONAL_OPS
+from .einsum import einsum
 from .elu import OPS as ELU_OPS
+from .embedding import embedding
 from .erf import OPS as ERF_OPS
 from .expand import OPS as EXPAND_OPS
 from .exponential import OPS as EXPONENTIAL_OPS
@@ -26,14 +32,19 @@ from .index import OPS as INDEX_OPS
 from .index_select import OPS as INDEX_SELECT_OPS
 from .layer_norm import OPS as LAYER_NORM_OPS
 from .leaky_relu import OPS as LEAKY_RELU_OPS
+from .linalg import OPS as LINALG_OPS
 from .linear import linear
 from .local_response_norm import local_response_norm
+from .matmul import OPS as MATMUL_OPS
 from .max_pool import OPS as MAX_POOL_OPS
+from .norm import OPS as NORM_OPS
 from .one_hot import OPS as ONE_HOT_OPS
+from .order import OPS as ORDER_OPS
 from .pad import pad
 from .permute import permute
 from .pixel_shuffle import OPS as PIXEL_SHUFFLE_OPS
 from .power import power
+from .recurrent import OPS as RECURRENT_OPS
 from .reduce import OPS as REDUCE_OPS
 from .relayout import relayout
 from .relu6 import relu6
@@ -45,11 +56,14 @@ from .shrinks import OPS as SHRINK_OPS
 from .sizes import sizes
 from .slice import OPS as SLICE_OPS
 from .slice_scatter import OPS as SLICE_SCATTER_OPS
-from .softmax import softmax
+from .softmax import OPS as SOFTMAX_OPS
+from .sort import OPS as SORT_OPS
 from .to import to
+from .triangle import OPS as TRIANGLE_OPS
 from .trigonometric import OPS as TRIGONOMETRIC_OPS
 from .unary import OPS as UNARY_OPS
 from .upsample import OPS as UPSAMPLE_OPS
+from .var import OPS as VAR_OPS
 from .view import view
 from .where import where
 
@@ -66,6 +80,13 @@ OPS = [
     *GROUP_NORM_OPS,
     local_response_norm,
     linear,
+    *MATMUL_OPS,
+    einsum,
+    *LINALG_OPS,
+    *TRIANGLE_OPS,
+    embedding,
+    *RECURRENT_OPS,
+    attention,
     *BINARY_OPS,
     *UNARY_OPS,
     power,
@@ -83,9 +104,16 @@ OPS = [
     *SHRINK_OPS,
     clamp,
     relu6,
-    softmax,
+    *SOFTMAX_OPS,
     *REDUCE_OPS,
+    *ANY_ALL_OPS,
+    *VAR_OPS,
+    *NORM_OPS,
     *ARG_REDUCE_OPS,
+    *SORT_OPS,
+    *ORDER_OPS,
+    *CUMULATIVE_OPS,
+    bucketize,
     reshape,
     permute,
     cat,

@@ -1,6 +1,7 @@
-"""Reductions over axes: mean, sum, amax, amin. Without ``dim``, or with an empty one, over all axes.
+"""Reductions over axes: mean, sum, prod, amax, amin, logsumexp.
 
-The result has the element type of ``x``: ATen widens sums of integers, and sources say so with a cast.
+Without ``dim``, or with an empty one, they go over all axes. The result has the element type of ``x``:
+ATen widens sums of integers, and sources say so with a cast.
 """
 
 from __future__ import annotations
@@ -31,15 +32,25 @@ class Row:
     tflite: str
 
 
+def _logsumexp(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
+    """log of the sum of exp(x), from the largest element down so that nothing overflows."""
+    top = np.max(x, axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0).astype(x.dtype)
+    total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
+    return total if keepdims else np.squeeze(total, axis)
+
+
 TABLE = {
     "mean": Row(np.mean, FLOATS, "ReduceMean", 18, "MEAN"),
     "sum": Row(np.sum, NUMBERS, "ReduceSum", 13, "SUM"),
+    "prod": Row(np.prod, NUMBERS, "ReduceProd", 18, "REDUCE_PROD"),
     "amax": Row(np.max, NUMBERS, "ReduceMax", 18, "REDUCE_MAX"),
     "amin": Row(np.min, NUMBERS, "ReduceMin", 18, "REDUCE_MIN"),
+    "logsumexp": Row(_logsumexp, FLOATS, "ReduceLogSumExp", 18, ""),
 }
 
 
-def _axes(rank: int, dim: list[int] | None) -> list[int]:
+def reduced_axes(rank: int, dim: list[int] | None) -> list[int]:
     """The reduced axes from the front, in order."""
     if not dim:
         return list(range(rank))
@@ -49,8 +60,8 @@ def _axes(rank: int, dim: list[int] | None) -> list[int]:
     return axes
 
 
-def _result(x: TensorType, dim: list[int] | None, keepdim: bool) -> TensorType:
-    axes = _axes(x.rank, dim)
+def reduced_type(x: TensorType, dim: list[int] | None, keepdim: bool) -> TensorType:
+    axes = reduced_axes(x.rank, dim)
     if keepdim:
         return TensorType(x.dtype, tuple(1 if i in axes else extent for i, extent in enumerate(x.shape)))
     return TensorType(x.dtype, tuple(extent for i, extent in enumerate(x.shape) if i not in axes))
@@ -60,7 +71,7 @@ def _layout(x: TensorType, dim: list[int] | None, keepdim: bool) -> LayoutRule:
     """Any order where channels-last leaves the axes that remain in their order."""
     if x.rank != 4:
         return SOURCE
-    axes = _axes(4, dim)
+    axes = reduced_axes(4, dim)
     in_order = 1 in axes or {2, 3} <= set(axes)
     return any_with(dim="axes") if keepdim or in_order else SOURCE
 
@@ -70,13 +81,13 @@ def _op(name: str) -> Op:
     op = Op(
         f"aten::{name}",
         args=[Tensor("x", row.dtypes), integers("dim", None), boolean("keepdim", False)],
-        result=_result,
+        result=reduced_type,
         layout=_layout,
     )
 
     @op.reference
     def reduce_ref(x: Array, dim: list[int] | None, keepdim: bool) -> Array:
-        result = row.kernel(x, axis=tuple(_axes(x.ndim, dim)), keepdims=keepdim)
+        result = row.kernel(x, axis=tuple(reduced_axes(x.ndim, dim)), keepdims=keepdim)
         return np.asarray(result).astype(x.dtype)
 
     @op.onnx(since=1)
@@ -88,21 +99,33 @@ def _op(name: str) -> Op:
         axes = _onnx_axes(x, dim)
         return g.op(row.onnx, x, None if axes is None else g.ints(axes), keepdims=int(keepdim))
 
-    @op.tflite()
     def reduce_tflite(g, x, dim, keepdim):
-        return g.op(row.tflite, x, g.ints(_axes(len(x.shape), dim)), keep_dims=keepdim)
+        return g.op(row.tflite, x, g.ints(reduced_axes(len(x.shape), dim)), keep_dims=keepdim)
 
+    if row.tflite:
+        op.tflite()(reduce_tflite)
     return op
 
 
 def _onnx_axes(x: Any, dim: list[int] | None) -> list[int] | None:
     """None stands for all axes, also for those of a scalar."""
-    axes = _axes(len(x.shape), dim)
+    axes = reduced_axes(len(x.shape), dim)
     return axes if len(axes) < len(x.shape) else None
 
 
 REDUCE = {name: _op(name) for name in TABLE}
+REDUCE["prod"].unsupported("caffe", "no layer multiplies the elements of a blob")
 OPS = list(REDUCE.values())
+
+
+@REDUCE["logsumexp"].decompose
+def logsumexp_shifted(g, x, dim, keepdim):
+    """max + log(sum(exp(x - max)))."""
+    top = g.call("aten::amax", x, dim, True)
+    total = g.call("aten::sum", g.call("aten::exp", g.call("aten::sub", x, top)), dim, True)
+    result = g.call("aten::add", top, g.call("aten::log", total))
+    shape = reduced_type(g.type(x), dim, keepdim).shape
+    return result if keepdim else g.call("aten::reshape", result, list(shape))
 
 
 def _pooled(g: Any, x: Any, dim: list[int] | None, method: str) -> Any:
@@ -113,7 +136,7 @@ def _pooled(g: Any, x: Any, dim: list[int] | None, method: str) -> Any:
     target = g.result_types[0].shape
     if not target:
         g.refuse("a Caffe blob has at least one axis, and this result has none", "keep the reduced axes")
-    axes = [axis for axis in _axes(len(x.shape), dim) if x.shape[axis] != 1]
+    axes = [axis for axis in reduced_axes(len(x.shape), dim) if x.shape[axis] != 1]
     for first, end in _runs(axes):
         shape = (*x.shape[:first], *[1] * (end - first), *x.shape[end:])
         if len(x.shape) == 4 and (first, end) == (2, 4):
@@ -148,7 +171,7 @@ def mean_caffe(g, x, dim, keepdim):
 
 @REDUCE["sum"].caffe()
 def sum_caffe(g, x, dim, keepdim):
-    count = int(np.prod([x.shape[axis] for axis in _axes(len(x.shape), dim)]))
+    count = int(np.prod([x.shape[axis] for axis in reduced_axes(len(x.shape), dim)]))
     mean = _pooled(g, x, dim, "AVE")
     return g.op("Power", mean, scale=float(count)) if count != 1 else mean
 

@@ -1,4 +1,4 @@
-"""aten::softmax over one axis."""
+"""aten::softmax and aten::log_softmax over one axis, and aten::softmin."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ def _layout(x: TensorType, dim: int) -> LayoutRule:
     return any_with(dim="axis") if x.rank == 4 else SOURCE
 
 
-softmax = Op("aten::softmax", args=[Tensor("x", FLOATS), integer("dim")], result=_result, layout=_layout)
+softmax, log_softmax, softmin = (
+    Op(f"aten::{name}", args=[Tensor("x", FLOATS), integer("dim")], result=_result, layout=_layout)
+    for name in ("softmax", "log_softmax", "softmin")
+)
+OPS = [softmax, log_softmax, softmin]
 
 
 @softmax.reference
@@ -30,6 +34,23 @@ def softmax_ref(x: np.ndarray, dim: int) -> np.ndarray:
     return powers / powers.sum(dim, keepdims=True)
 
 
+@log_softmax.reference
+def log_softmax_ref(x: np.ndarray, dim: int) -> np.ndarray:
+    """The logarithm of softmax, which never is that of zero."""
+    below = x - x.max(dim, keepdims=True)
+    return below - np.log(np.exp(below).sum(dim, keepdims=True))
+
+
+@softmin.reference
+def softmin_ref(x: np.ndarray, dim: int) -> np.ndarray:
+    return softmax_ref(-x, dim)
+
+
+@softmin.decompose
+def softmin_softmax(g, x, dim):
+    return g.call("aten::softmax", g.call("aten::neg", x), dim)
+
+
 def _swapped(rank: int, dim: int) -> list[int]:
     """The order of axes that swaps ``dim`` with the last one; its own inverse."""
     order = list(range(rank))
@@ -37,30 +58,39 @@ def _swapped(rank: int, dim: int) -> list[int]:
     return order
 
 
-@softmax.onnx(since=13)  # one axis
-def softmax_onnx13(g, x, dim):
-    return g.op("Softmax", x, axis=dim % len(x.shape))
+def _add_symbolics(op: Op, onnx_type: str, tflite_type: str, **options: float) -> None:
+    @op.onnx(since=13)  # one axis
+    def softmax_onnx13(g, x, dim):
+        return g.op(onnx_type, x, axis=dim % len(x.shape))
+
+    @op.onnx(since=1)  # all axes from ``axis`` on as if they were one
+    def softmax_onnx1(g, x, dim):
+        dim %= len(x.shape)
+        if all(extent == 1 for extent in x.shape[dim + 1 :]):
+            return g.op(onnx_type, x, axis=dim)
+        order = _swapped(len(x.shape), dim)
+        moved = g.op("Transpose", x, perm=order, shape=[x.shape[axis] for axis in order])
+        return g.op("Transpose", g.op(onnx_type, moved, axis=len(order) - 1), perm=order, shape=x.shape)
+
+    @op.tflite()  # over the last axis only
+    def softmax_tflite(g, x, dim):
+        dim %= len(x.shape)
+        if dim == len(x.shape) - 1:
+            return g.op(tflite_type, x, **options)
+        order = _swapped(len(x.shape), dim)
+        moved = tflite.transposed(g, x, order)
+        return tflite.transposed(g, g.op(tflite_type, moved, **options), order)
 
 
-@softmax.onnx(since=1)  # all axes from ``axis`` on as if they were one
-def softmax_onnx1(g, x, dim):
-    dim %= len(x.shape)
-    if all(extent == 1 for extent in x.shape[dim + 1 :]):
-        return g.op("Softmax", x, axis=dim)
-    order = _swapped(len(x.shape), dim)
-    moved = g.op("Transpose", x, perm=order, shape=[x.shape[axis] for axis in order])
-    return g.op("Transpose", g.op("Softmax", moved, axis=len(order) - 1), perm=order, shape=x.shape)
-
-
-@softmax.tflite()  # over the last axis only
-def softmax_tflite(g, x, dim):
-    dim %= len(x.shape)
-    if dim == len(x.shape) - 1:
-        return g.op("SOFTMAX", x, beta=1.0)
-    order = _swapped(len(x.shape), dim)
-    return tflite.transposed(g, g.op("SOFTMAX", tflite.transposed(g, x, order), beta=1.0), order)
+_add_symbolics(softmax, "Softmax", "SOFTMAX", beta=1.0)
+_add_symbolics(log_softmax, "LogSoftmax", "LOG_SOFTMAX")
 
 
 @softmax.caffe()
 def softmax_caffe(g, x, dim):
     return g.op("Softmax", x, axis=dim % len(x.shape))
+
+
+@log_softmax.decompose  # for Caffe
+def log_softmax_difference(g, x, dim):
+    return g.call("aten::sub", x, g.call("aten::logsumexp", x, [dim], True))

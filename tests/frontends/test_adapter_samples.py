@@ -27,6 +27,7 @@ from tmconvert.ir import (
     TracedModule,
 )
 from tmconvert.ir.emitter import EagerEmitter, Emitter, GraphEmitter
+from tmconvert.ir.tree import leaves
 from tmconvert.ir.verifier import verify_graph
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.verification.reference import Reference
@@ -92,8 +93,12 @@ def value_of(leaf: Any) -> np.ndarray:
 
 def eagerly(row: str, each: Call, owner: Any = None) -> list[np.ndarray]:
     args, kwargs = mapped(value_of, (each.args, each.kwargs))
-    result = applied(EagerEmitter(catalogue()), row, args, kwargs, owner)
-    return result if isinstance(result, list) else [result]
+    return results_of(applied(EagerEmitter(catalogue()), row, args, kwargs, owner))
+
+
+def results_of(tree: Any) -> list[Any]:
+    """The tensors of a result, in order."""
+    return [leaf for leaf in leaves(tree) if leaf is not None]
 
 
 def as_graph(row: str, each: Call, owner: Any = None) -> list[np.ndarray]:
@@ -124,7 +129,7 @@ def built(row: str, each: Call, owner: Any = None) -> tuple[InternalGraph, list[
 
     args, kwargs = mapped(node, (each.args, each.kwargs))
     result = applied(emitter, row, args, kwargs, owner)
-    graph.set_result(tuple(result) if isinstance(result, list) else (result,))
+    graph.set_result(tuple(results_of(result)))
     verify_graph(graph, catalogue())
     return graph, feeds
 

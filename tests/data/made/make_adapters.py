@@ -28,7 +28,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / "frontends"))
 import adapter_samples as samples  # noqa: E402
 
-PLAIN = (int, float, str, bool, tuple, list, dict, type(None))
+PLAIN = (int, float, str, bool, dict, type(None))
 FAKE_QUANTIZATION = ("opdef.FakeQuant", "opdef.TQT", "opdef.LSQ")
 MODES = {"symmetric": QuantMode.SYMMERTIC, "asymmetric": QuantMode.ASYMMERTIC}
 
@@ -108,11 +108,15 @@ def described(made, with_values):
     """{path: {"class", "attributes", "tensors" and "values"}} of a module and its children."""
     found = {}
     for path, part in made.named_modules():
+        if path and path.rpartition(".")[0] not in found:  # in a list, which holds copies
+            continue
         own = {key: plain(value) for key, value in vars(part).items() if not key.startswith("_")}
         found[path] = {
             "class": type(part).__module__ + "." + type(part).__name__,
-            "attributes": {key: repr(value) for key, value in own.items() if isinstance(value, PLAIN)},
-            "tensors": {key: value.shape for key, value in own.items() if isinstance(value, mge.Tensor)},
+            "attributes": {key: repr(value) for key, value in own.items() if is_plain(value)},
+            "tensors": {
+                key: value.shape for key, value in vars(part).items() if isinstance(value, mge.Tensor)
+            },
         }
         if with_values:
             held = {key: value for key, value in own.items() if isinstance(value, mge.Tensor)}
@@ -121,6 +125,13 @@ def described(made, with_values):
                 for key, value in held.items()
             }
     return found
+
+
+def is_plain(value):
+    """Whether it is a constant, or a list of constants."""
+    if isinstance(value, (tuple, list)):
+        return all(is_plain(item) for item in value)
+    return isinstance(value, PLAIN)
 
 
 def plain(value):
@@ -142,9 +153,10 @@ def plain(value):
 
 
 def arrays(result):
-    """The results of a call; quantized ones as the numbers that they stand for."""
-    parts = result if isinstance(result, (list, tuple)) else [result]
-    return [(part.astype("float32") if part.dtype.metadata else part).numpy() for part in parts]
+    """The results of a call, in order; quantized ones as the numbers that they stand for."""
+    if result is None or isinstance(result, (list, tuple)):
+        return [array for part in result or () for array in arrays(part)]
+    return [(result.astype("float32") if result.dtype.metadata else result).numpy()]
 
 
 def write(family):

@@ -9,10 +9,7 @@ from .common import (
     CHANNEL,
     CUBE,
     HALVES,
-    IMAGE,
-    MATRIX,
     POOLING,
-    RANKS,
     VECTOR,
     WHOLE,
     X,
@@ -41,14 +38,6 @@ NN = {
         call(numbers(1, 4, 5, 6), numbers(2, 3, 2, 2, 3), bias=None, groups=2),
         call(X, numbers(4, 3, 1, 1), conv_mode="cross_correlation", compute_mode="default"),
     ],
-    "linear": [
-        call(numbers(2, 5), numbers(7, 5)),
-        call(numbers(2, 5), numbers(7, 5), numbers(7)),
-        call(numbers(2, 3, 5), numbers(7, 5), bias=numbers(7)),
-        call(numbers(2, 5), numbers(1, 5), numbers(1)),
-        call(VECTOR, numbers(3, 5), numbers(3)),
-        call(HALVES, HALVES),
-    ],
     "batch_norm": [
         call(X, CHANNEL, np.abs(CHANNEL) + 1, numbers(1, 3, 1, 1, seed=1), numbers(1, 3, 1, 1, seed=2)),
         call(X, CHANNEL, np.abs(CHANNEL) + 1, training=False),
@@ -63,7 +52,6 @@ NN = {
     ],
     "adaptive_avg_pool2d": ADAPTIVE,
     "adaptive_max_pool2d": ADAPTIVE,
-    "softmax": [*RANKS, call(CUBE, 1), call(CUBE, axis=-1), call(IMAGE, -3), call(MATRIX, 0)],
     "pad": [
         call(X, ((0, 0), (0, 0), (1, 2), (0, 3))),
         call(X, ((0, 0), (1, 0), (2, 1), (3, 0)), "constant", 1.5),

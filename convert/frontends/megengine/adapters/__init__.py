@@ -7,22 +7,33 @@ recorded in any release binds to it. ``g`` is an Emitter; tensors are its values
 from __future__ import annotations
 
 from . import (
+    attention,
     creation,
     elemwise,
     fake_quant,
+    lookup,
     math,
+    matrices,
     modules,
     nn,
     operators,
     qat,
     quantized,
     rearranging,
+    recurrent,
+    softmax,
+    sorting,
     tensor,
     vision,
 )
 from .table import Table
 
 FUNCTIONS = Table.merged(
+    attention.FUNCTIONS,
+    lookup.FUNCTIONS,
+    matrices.FUNCTIONS,
+    softmax.FUNCTIONS,
+    sorting.FUNCTIONS,
     creation.FUNCTIONS,
     elemwise.FUNCTIONS,
     fake_quant.FUNCTIONS,
@@ -34,5 +45,14 @@ FUNCTIONS = Table.merged(
     tensor.FUNCTIONS,
     vision.FUNCTIONS,
 )
-METHODS = Table.merged(elemwise.METHODS, math.METHODS, rearranging.METHODS, tensor.METHODS)
-MODULES = Table.merged(modules.MODULES, qat.MODULES, quantized.MODULES)
+METHODS = Table.merged(elemwise.METHODS, math.METHODS, matrices.METHODS, rearranging.METHODS, tensor.METHODS)
+MODULES = Table.merged(
+    attention.MODULES,
+    lookup.MODULES,
+    matrices.MODULES,
+    modules.MODULES,
+    recurrent.MODULES,
+    softmax.MODULES,
+    qat.MODULES,
+    quantized.MODULES,
+)

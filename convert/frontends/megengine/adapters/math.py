@@ -1,27 +1,55 @@
-"""megengine.functional.math, and the reductions of Tensor."""
+"""megengine.functional.math: reductions and norms, and the reductions of Tensor."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ....errors import Refusal
 from ....ir.emitter import Emitter
+from .elemwise import binary, clip
 from .table import Table
-from .values import axes_of, axis_of, cast, reshaped
+from .values import axes_of, axis_of, cast, floating, is_tensor, rank, reshaped
 
 FUNCTIONS = Table("megengine.functional.math.")
 METHODS = Table()
 
-REDUCTIONS = {"mean": "mean", "sum": "sum", "max": "amax", "min": "amin"}
+# name in MegEngine -> aten op, and the one for bools
+REDUCTIONS = {
+    "mean": ("mean", "mean"),
+    "sum": ("sum", "sum"),
+    "prod": ("prod", "prod"),
+    "max": ("amax", "any"),
+    "min": ("amin", "all"),
+}
 
 
-def _reduction(op: str) -> Callable[..., Any]:
+def _is_empty(axis: Any) -> bool:
+    """MegEngine reduces over the axes of a list one by one: over none of them nothing changes."""
+    return isinstance(axis, (list, tuple)) and not axis
+
+
+def _axes(g: Emitter, inp: Any, axis: Any) -> list[int]:
+    """None means all axes, and a scalar has none, whatever is asked for."""
+    return axes_of(g, inp, axis) if rank(g, inp) else []
+
+
+def reduction(name: str) -> Callable[..., Any]:
+    """An adapter of one tensor, axes and ``keepdims``."""
+    op, of_bools = REDUCTIONS[name]
+
     def adapter(g: Emitter, inp: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        if op == "mean":  # of float16, too
+        if _is_empty(axis):
+            return inp
+        is_bool = g.type(inp).dtype.kind == "b"
+        if name == "mean":  # of float16, too
             inp = cast(g, inp, np.float32)
-        return g.call(f"aten::{op}", inp, axes_of(g, inp, axis), bool(keepdims))
+        elif is_bool and name in ("sum", "prod"):
+            inp = cast(g, inp, np.int32)
+        return g.call(f"aten::{of_bools if is_bool else op}", inp, _axes(g, inp, axis), bool(keepdims))
 
     return adapter
 
@@ -30,12 +58,51 @@ def _arg_reduction(op: str) -> Callable[..., Any]:
     def adapter(g: Emitter, inp: Any, axis: Any = None, keepdims: bool = False) -> Any:
         if axis is None:
             return g.call(f"aten::{op}", reshaped(g, inp, [-1]), 0, False)
-        return g.call(f"aten::{op}", inp, axis_of(g, inp, axis), bool(keepdims))
+        if not isinstance(axis, (list, tuple)):
+            return g.call(f"aten::{op}", inp, axis_of(g, inp, axis), bool(keepdims))
+        for each in reversed(axes_of(g, inp, axis)):  # those behind the first search among indices
+            inp = g.call(f"aten::{op}", inp, each, bool(keepdims))
+        return inp
 
     return adapter
 
 
-for _name, _op in REDUCTIONS.items():
-    METHODS.add(_name)(FUNCTIONS.add(_name)(_reduction(_op)))
+for _name in REDUCTIONS:
+    METHODS.add(_name)(FUNCTIONS.add(_name)(reduction(_name)))
 for _name in ("argmax", "argmin"):
     FUNCTIONS.add(_name)(_arg_reduction(_name))
+
+
+@FUNCTIONS.add("var")
+def var(g: Emitter, inp: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The mean of the squared deviations from the mean: divided by the number of elements."""
+    mean = reduction("mean")
+    deviation = binary("sub")(g, inp, mean(g, inp, axis, axis is not None))
+    return mean(g, g.call("aten::square", floating(g, deviation)), axis, keepdims)
+
+
+@FUNCTIONS.add("std")
+def std(g: Emitter, inp: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return g.call("aten::sqrt", var(g, inp, axis, keepdims))
+
+
+@FUNCTIONS.add("norm")
+def norm(g: Emitter, inp: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """Infinite orders are the extremes of the whole tensor, whatever the axis."""
+    if axis is None and rank(g, inp) != 1:
+        raise Refusal("the norm of a tensor that is no vector needs an axis")
+    order = 2 if ord is None else ord
+    if is_tensor(order) or not isinstance(order, (int, float)):
+        raise Refusal(f"the order of a norm must be a number, not {order!r}")
+    if order == 0:
+        return reduction("sum")(g, cast(g, inp, bool), axis, keepdims)
+    if math.isinf(order):
+        return g.call("aten::amax" if order > 0 else "aten::amin", g.call("aten::abs", inp))
+    axes = _axes(g, inp, axis)
+    return g.call("aten::linalg_vector_norm", floating(g, inp), order, axes, bool(keepdims))
+
+
+@FUNCTIONS.add("normalize")
+def normalize(g: Emitter, inp: Any, ord: Any = None, axis: Any = None, eps: float = 1e-12) -> Any:
+    length = norm(g, inp, ord, axis, keepdims=axis is not None)
+    return binary("div")(g, inp, clip(g, length, lower=float(eps)))

@@ -111,16 +111,6 @@ def batch_norm(g: Emitter, module: TracedModule, inp: Any) -> Any:
     )
 
 
-@MODULES.add("linear.Linear")
-def linear(g: Emitter, module: TracedModule, inp: Any) -> Any:
-    return g.call("aten::linear", inp, parameter(g, module, "weight"), parameter(g, module, "bias"))
-
-
-@MODULES.add("linear.LinearRelu")
-def linear_relu(g: Emitter, module: TracedModule, inp: Any) -> Any:
-    return g.call("aten::relu", linear(g, module, inp))
-
-
 @MODULES.add("pooling.MaxPool2d")
 def max_pool2d(g: Emitter, module: TracedModule, inp: Any) -> Any:
     attributes = module.attributes
@@ -142,11 +132,6 @@ def adaptive_avg_pool2d(g: Emitter, module: TracedModule, inp: Any) -> Any:
 @MODULES.add("adaptive_pooling.AdaptiveMaxPool2d")
 def adaptive_max_pool2d(g: Emitter, module: TracedModule, inp: Any) -> Any:
     return nn.adaptive_max_pool2d(g, inp, module.attributes["oshp"])
-
-
-@MODULES.add("activation.Softmax")
-def softmax(g: Emitter, module: TracedModule, inputs: Any) -> Any:
-    return nn.softmax(g, inputs, module.attributes.get("axis"))
 
 
 @MODULES.add("activation.LeakyReLU")

@@ -10,7 +10,7 @@ from ....errors import Refusal
 from ....ir.emitter import Emitter
 from .elemwise import unary
 from .table import Table
-from .values import axis_of, floating, pair, rank, reshaped, static_ints
+from .values import floating, pair, rank, reshaped, static_ints
 
 FUNCTIONS = Table("megengine.functional.nn.")
 
@@ -46,11 +46,6 @@ def conv2d(
     if bias is not None:
         bias = reshaped(g, bias, [-1])
     return g.call("aten::conv2d", inp, weight, bias, pair(stride), pair(padding), pair(dilation), int(groups))
-
-
-@FUNCTIONS.add("linear")
-def linear(g: Emitter, inp: Any, weight: Any, bias: Any = None, compute_mode: Any = "default") -> Any:
-    return g.call("aten::linear", inp, weight, bias)
 
 
 @FUNCTIONS.add("batch_norm")
@@ -137,13 +132,6 @@ def adaptive_avg_pool2d(g: Emitter, inp: Any, oshp: Any) -> Any:
 @FUNCTIONS.add("adaptive_max_pool2d")
 def adaptive_max_pool2d(g: Emitter, inp: Any, oshp: Any) -> Any:
     return g.call("aten::max_pool2d", inp, *_adaptive_window(g, inp, oshp))
-
-
-@FUNCTIONS.add("softmax")
-def softmax(g: Emitter, inp: Any, axis: Any = None) -> Any:
-    if axis is None:  # the rule of MegEngine's get_default_softmax_axis
-        axis = 0 if rank(g, inp) in (1, 3) else 1
-    return g.call("aten::softmax", inp, axis_of(g, inp, axis))
 
 
 @FUNCTIONS.add("hswish")

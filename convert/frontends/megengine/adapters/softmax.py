@@ -1,0 +1,52 @@
+"""Softmax of MegEngine and what belongs to it: softmax, logsoftmax, logsumexp."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....ir import TracedModule
+from ....ir.emitter import Emitter
+from .elemwise import binary
+from .table import Table
+from .values import axes_of, axis_of, floating, rank, reshaped
+
+FUNCTIONS = Table("megengine.functional.nn.")
+MODULES = Table("megengine.module.activation.")
+
+
+@FUNCTIONS.add("softmax")
+def softmax(g: Emitter, inp: Any, axis: Any = None) -> Any:
+    if axis is None:  # the rule of MegEngine's own default
+        axis = 0 if rank(g, inp) in (0, 1, 3) else 1
+    if not isinstance(axis, (list, tuple)):
+        return g.call("aten::softmax", inp, axis_of(g, inp, axis))
+    axes = axes_of(g, inp, axis)
+    powers = g.call("aten::exp", g.call("aten::sub", inp, g.call("aten::amax", inp, axes, True)))
+    return g.call("aten::div", powers, g.call("aten::sum", powers, axes, True))
+
+
+@MODULES.add("Softmax")
+def softmax_module(g: Emitter, module: TracedModule, inputs: Any) -> Any:
+    return softmax(g, inputs, module.attributes.get("axis"))
+
+
+@FUNCTIONS.add("logsoftmax")
+def logsoftmax(g: Emitter, inp: Any, axis: Any) -> Any:
+    x = floating(g, inp)
+    if not isinstance(axis, (list, tuple)):
+        return g.call("aten::log_softmax", x, axis_of(g, x, axis))
+    return g.call("aten::sub", x, g.call("aten::logsumexp", x, axes_of(g, x, axis), True))
+
+
+@FUNCTIONS.add("logsumexp")
+def logsumexp(g: Emitter, inp: Any, axis: Any, keepdims: bool = False) -> Any:
+    """Without ``keepdims`` MegEngine drops all axes of one element from the largest elements it adds."""
+    x = floating(g, inp)
+    axes = axes_of(g, x, axis)
+    kept = [extent for i, extent in enumerate(g.type(x).shape) if i not in axes]
+    if keepdims or 1 not in kept:
+        return g.call("aten::logsumexp", x, axes, bool(keepdims))
+    top = g.call("aten::amax", x, axes, True)
+    total = g.call("aten::sum", g.call("aten::exp", g.call("aten::sub", x, top)), axes)
+    squeezed = reshaped(g, top, [extent for extent in kept if extent != 1])
+    return binary("add")(g, squeezed, g.call("aten::log", total))

@@ -1,0 +1,58 @@
+"""megengine.functional.math: sort, argsort and topk, of vectors and of the rows of matrices.
+
+MegEngine sorts pairs of an element and its index: of equal elements the lower index comes first in ascending
+order, the higher one in descending order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....errors import Refusal
+from ....ir.emitter import Emitter
+from .elemwise import binary
+from .table import Table
+from .values import rank, reshaped, static_int
+
+FUNCTIONS = Table("megengine.functional.math.")
+
+
+def _ordered(g: Emitter, inp: Any, k: int, descending: bool) -> list[Any]:
+    """The first ``k`` elements of the rows in order, and their indices."""
+    if rank(g, inp) not in (1, 2):
+        raise Refusal(f"only vectors and matrices are sorted, not {g.type(inp)}")
+    extent = g.type(inp).shape[-1]
+    if not descending:
+        call = ("aten::sort",) if k == extent else ("aten::topk", k, -1, False)
+        return g.call(call[0], inp, *call[1:])
+    values, behind = g.call("aten::topk", g.call("aten::flip", inp, [-1]), k, -1, True)
+    return [values, g.call("aten::sub", g.constant(extent - 1, np.int32), behind)]
+
+
+@FUNCTIONS.add("sort")
+def sort(g: Emitter, inp: Any, descending: bool = False) -> list[Any]:
+    return _ordered(g, inp, g.type(inp).shape[-1], bool(descending))
+
+
+@FUNCTIONS.add("argsort")
+def argsort(g: Emitter, inp: Any, descending: bool = False) -> Any:
+    return sort(g, inp, descending)[1]
+
+
+@FUNCTIONS.add("topk")
+def topk(
+    g: Emitter, inp: Any, k: Any, descending: bool = True, kth_only: bool = False, no_sort: bool = False
+) -> list[Any]:
+    """In order even with ``no_sort``, which allows any. A negative ``k`` asks for the other end."""
+    number = static_int(g, k, "k")
+    count = min(abs(number), g.type(inp).shape[-1])
+    if count == 0:
+        raise Refusal("topk of no elements")
+    values, indices = _ordered(g, inp, count, bool(descending) == (number > 0))
+    if not kth_only:
+        return [values, indices]
+    kth = g.call("aten::select", values, rank(g, inp) - 1, count - 1)
+    same = binary("eq")(g, reshaped(g, kth, [*g.type(kth).shape, 1]), inp)
+    return [kth, g.call("aten::argmax", g.call("aten::to", same, dtype="int8"), -1)]

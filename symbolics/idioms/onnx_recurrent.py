@@ -1,0 +1,109 @@
+"""ONNX's LSTM, GRU and RNN: a layer each, both directions in one operator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ...lower.builder import Builder
+    from ...lower.target_graph import Value
+
+
+@dataclass(frozen=True)
+class Operator:
+    """``order`` are ATen's gates in ONNX's order: LSTM i o f c, GRU z r h."""
+
+    type: str
+    order: tuple[int, ...]
+    activations: list[str] = field(default_factory=list)
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+
+OPERATORS = {
+    "lstm": Operator("LSTM", (0, 3, 1, 2)),
+    # the reset gate works on the hidden state after its matrix
+    "gru": Operator("GRU", (1, 0, 2), attributes={"linear_before_reset": 1}),
+    "rnn_tanh": Operator("RNN", (0,)),
+    "rnn_relu": Operator("RNN", (0,), ["Relu"]),
+}
+
+
+def layers(
+    g: Builder, name: str, x: Value, hx: list[Value], layers: list[list[list[Value]]], batch_first: bool
+) -> list[Value]:
+    """All layers one behind the other; ``layers`` has the parameters of each direction of each."""
+    hidden, directions = hx[0].shape[2], len(layers[0])
+    x = _swapped(g, x) if batch_first else x
+    length, batch = x.shape[:2]
+    last: list[list[Value]] = []
+    for layer, cells in enumerate(layers):
+        rows = range(layer * directions, (layer + 1) * directions)
+        output, *states = _layer(g, OPERATORS[name], x, [_rows(g, state, rows) for state in hx], cells)
+        last.append(states)
+        if directions == 2:
+            output = g.op("Transpose", output, perm=[0, 2, 1, 3], shape=(length, batch, 2, hidden))
+        shape = (length, batch, directions * hidden)
+        x = g.op("Reshape", output, g.ints(shape), shape=shape)
+    joined = [
+        g.op("Concat", *parts, axis=0, shape=hx[0].shape) if len(parts) > 1 else parts[0]
+        for parts in zip(*last, strict=True)
+    ]
+    return [_swapped(g, x) if batch_first else x, *joined]
+
+
+def _swapped(g: Builder, x: Value) -> Value:
+    return g.op("Transpose", x, perm=[1, 0, 2], shape=(x.shape[1], x.shape[0], x.shape[2]))
+
+
+def _layer(
+    g: Builder, operator: Operator, x: Value, states: list[Value | None], cells: list[list[Value]]
+) -> list[Value]:
+    """Outputs [T, D, N, H], and the last states [D, N, H]."""
+    hidden, directions, (length, batch) = cells[0][1].shape[1], len(cells), x.shape[:2]
+    gates = [gate * hidden + row for gate in operator.order for row in range(hidden)]
+    weights, recurrent, *biases = (
+        [_rows(g, cell[i], gates, keep_zeros=True) for cell in cells] for i in range(len(cells[0]))
+    )
+    bias = None
+    if biases:
+        bias = _stacked(g, [_joined(g, pair) for pair in zip(*biases, strict=True)])
+    last = (directions, batch, hidden)
+    return g.op(
+        operator.type,
+        *(x, _stacked(g, weights), _stacked(g, recurrent), bias, None, *states),
+        hidden_size=hidden,
+        direction="bidirectional" if directions == 2 else None,
+        activations=operator.activations * directions or None,
+        shapes=[(length, directions, batch, hidden), *[last] * len(states)],
+        **operator.attributes,
+    )
+
+
+def _rows(g: Builder, x: Value, rows: Any, *, keep_zeros: bool = False) -> Any:
+    """Some rows of ``x``; None for first states that are zero, as they are by default."""
+    rows = list(rows)
+    if x.data is None:
+        if rows == list(range(x.shape[0])):
+            return x
+        return g.op("Gather", x, g.ints(rows), axis=0, shape=(len(rows), *x.shape[1:]))
+    part = x.data if rows == list(range(x.shape[0])) else x.data[rows]
+    return g.const(part, name=x.name) if keep_zeros or part.any() else None
+
+
+def _joined(g: Builder, parts: tuple[Value, ...]) -> Value:
+    """Vectors one behind the other."""
+    if all(part.data is not None for part in parts):
+        return g.const(np.concatenate([part.data for part in parts]), name=parts[0].name)
+    return g.op("Concat", *parts, axis=0, shape=(sum(part.shape[0] for part in parts),))
+
+
+def _stacked(g: Builder, parts: list[Value]) -> Value:
+    """Arrays of one shape along a new first axis."""
+    if all(part.data is not None for part in parts):
+        return g.const(np.stack([part.data for part in parts]), name=parts[0].name)
+    shape = (1, *parts[0].shape)
+    rows = [g.op("Reshape", part, g.ints(shape), shape=shape) for part in parts]
+    return g.op("Concat", *rows, axis=0, shape=(len(rows), *shape[1:])) if len(rows) > 1 else rows[0]

@@ -1,0 +1,67 @@
+"""aten::any, aten::all and aten::count_nonzero over axes; without ``dim``, or with an empty one, over all.
+
+Numbers count as true unless they are zero. The count is int32, the index type of our sources; ATen's
+is int64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..op import ANY_DTYPE, Op, Tensor, boolean, integers
+from .reduce import reduced_axes, reduced_type
+
+Array = np.ndarray
+
+
+def _op(name: str, kernel: Callable[..., Array], extreme: str) -> Op:
+    def result(x: TensorType, dim: list[int] | None, keepdim: bool) -> TensorType:
+        return TensorType(np.dtype(bool), reduced_type(x, dim, keepdim).shape)
+
+    op = Op(
+        f"aten::{name}",
+        args=[Tensor("x", ANY_DTYPE), integers("dim", None), boolean("keepdim", False)],
+        result=result,
+    )
+
+    @op.reference
+    def any_all_ref(x: Array, dim: list[int] | None, keepdim: bool) -> Array:
+        return kernel(x, axis=tuple(reduced_axes(x.ndim, dim)), keepdims=keepdim)
+
+    @op.decompose
+    def any_all_extreme(g, x, dim, keepdim):
+        truth = g.call("aten::to", g.call("aten::to", x, dtype="bool"), dtype="int32")
+        return g.call("aten::to", g.call(extreme, truth, dim, keepdim), dtype="bool")
+
+    return op
+
+
+any_ = _op("any", np.any, "aten::amax")
+all_ = _op("all", np.all, "aten::amin")
+
+
+def _count(x: TensorType, dim: list[int] | None) -> TensorType:
+    return TensorType(np.dtype(np.int32), reduced_type(x, dim, False).shape)
+
+
+count_nonzero = Op("aten::count_nonzero", args=[Tensor("x", ANY_DTYPE), integers("dim", None)], result=_count)
+
+
+@count_nonzero.reference
+def count_nonzero_ref(x: Array, dim: list[int] | None) -> Array:
+    return np.count_nonzero(x, axis=tuple(reduced_axes(x.ndim, dim))).astype(np.int32)
+
+
+@count_nonzero.decompose
+def count_nonzero_sum(g, x, dim):
+    truth = g.call("aten::to", g.call("aten::to", x, dtype="bool"), dtype="int32")
+    return g.call("aten::sum", truth, dim)
+
+
+OPS = [any_, all_, count_nonzero]
+
+for _each in OPS:
+    _each.unsupported("caffe", "every Caffe blob is float32, and no layer compares")

@@ -1,0 +1,114 @@
+"""aten::scaled_dot_product_attention: softmax(query key^T scale + mask) value."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...ir.dims import broadcast_shapes
+from ...ir.types import TensorType
+from ..op import FLOATS, Op, Tensor, boolean, number
+
+Array = np.ndarray
+
+
+def _result(
+    query: TensorType, key: TensorType, value: TensorType, attn_mask: TensorType | None, **options: Any
+) -> TensorType:
+    if min(query.rank, key.rank, value.rank) < 2 or len({query.dtype, key.dtype, value.dtype}) > 1:
+        raise ValueError(f"query {query}, key {key} and value {value} are not matrices of one type")
+    if query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
+        raise ValueError(f"query {query}, key {key} and value {value} do not fit each other")
+    if attn_mask is not None and (
+        options["is_causal"] or attn_mask.dtype not in (np.dtype(bool), query.dtype)
+    ):
+        raise ValueError(
+            f"the mask {attn_mask} is neither of bools nor of {query.dtype}, or beside is_causal"
+        )
+    batches = [type_.shape[:-2] for type_ in (query, key, value)]
+    if options["enable_gqa"]:
+        batches = batches[:1]
+    return TensorType(query.dtype, (*broadcast_shapes(*batches), query.shape[-2], value.shape[-1]))
+
+
+attention = Op(
+    "aten::scaled_dot_product_attention",
+    args=[
+        *(Tensor("query", FLOATS), Tensor("key", FLOATS), Tensor("value", FLOATS)),
+        *(Tensor("attn_mask", (*FLOATS, "bool"), optional=True), number("dropout_p", 0.0)),
+        *(boolean("is_causal", False), number("scale", None), boolean("enable_gqa", False)),
+    ],
+    result=_result,
+)
+
+
+attention.unsupported("caffe", "it multiplies by matrices that are constants of the model alone")
+
+
+def _causal(queries: int, keys: int) -> Array:
+    """Which key a query may look at: those up to its own place."""
+    return np.tril(np.ones((queries, keys), bool))
+
+
+def _scale(width: int, scale: float | None) -> float:
+    return 1 / math.sqrt(width) if scale is None else scale
+
+
+@attention.reference
+def scaled_dot_product_attention_ref(
+    query: Array,
+    key: Array,
+    value: Array,
+    attn_mask: Array | None,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float | None,
+    enable_gqa: bool,
+) -> Array:
+    """Shapes: query [..., L, E], key [..., S, E], value [..., S, V] -> [..., L, V].
+
+    There is no dropout, as in inference.
+    Source: torch.nn.functional.scaled_dot_product_attention. With ``enable_gqa`` each head of key and value
+    serves as many heads of query as there are more of them.
+    """
+    dtype, wide = query.dtype, np.promote_types(query.dtype, np.float32)
+    query, key, value = (array.astype(wide) for array in (query, key, value))
+    if enable_gqa:
+        key, value = (np.repeat(array, query.shape[-3] // array.shape[-3], -3) for array in (key, value))
+    scores = query @ key.swapaxes(-1, -2) * np.array(_scale(query.shape[-1], scale), wide)
+    mask = _causal(*scores.shape[-2:]) if is_causal else attn_mask
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf).astype(wide) if mask.dtype == bool else scores + mask
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return (weights / weights.sum(-1, keepdims=True) @ value).astype(dtype)
+
+
+@attention.decompose
+def scaled_dot_product_attention_softmax(
+    g, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa
+):
+    width, dtype = g.type(query).shape[-1], g.type(query).dtype
+    if enable_gqa:
+        key, value = (_repeated(g, x, g.type(query).shape[-3]) for x in (key, value))
+    order = list(range(g.type(key).rank))
+    columns = g.call("aten::permute", key, [*order[:-2], order[-1], order[-2]])
+    factor = g.constant(_scale(width, scale), dtype)
+    scores = g.call("aten::matmul", g.call("aten::mul", query, factor), columns)
+    if is_causal:
+        attn_mask = g.constant(_causal(*g.type(scores).shape[-2:]))
+    if attn_mask is not None and g.type(attn_mask).dtype == bool:
+        scores = g.call("aten::where", attn_mask, scores, g.constant(-np.inf, dtype))
+    elif attn_mask is not None:
+        scores = g.call("aten::add", scores, attn_mask)
+    return g.call("aten::matmul", g.call("aten::softmax", scores, -1), value)
+
+
+def _repeated(g: Any, x: Any, heads: int) -> Any:
+    """``x`` with each of its heads (the third axis from behind) in line as often as it takes."""
+    *batch, own, length, width = g.type(x).shape
+    copies = heads // own
+    spread = g.call("aten::reshape", x, [*batch, own, 1, length, width])
+    joined = g.call("aten::cat", [spread] * copies, len(batch) + 1)
+    return g.call("aten::reshape", joined, [*batch, heads, length, width])

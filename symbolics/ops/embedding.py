@@ -1,0 +1,47 @@
+"""aten::embedding, rows of a table by their indices."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..op import ANY_DTYPE, INDICES, Op, Tensor, boolean, integer
+
+Array = np.ndarray
+
+
+def _rows(
+    weight: TensorType, indices: TensorType, padding_idx: int, scale_grad_by_freq: bool, sparse: bool
+) -> TensorType:
+    if weight.rank != 2:
+        raise ValueError(f"the table {weight} is not a matrix")
+    return TensorType(weight.dtype, (*indices.shape, weight.shape[1]))
+
+
+embedding = Op(
+    "aten::embedding",
+    args=[
+        *(Tensor("weight", ANY_DTYPE), Tensor("indices", INDICES)),
+        *(integer("padding_idx", -1), boolean("scale_grad_by_freq", False), boolean("sparse", False)),
+    ],
+    result=_rows,
+)
+embedding.unsupported("caffe", "a Caffe Embed takes its indices as floats, and OpenCV does not have it")
+
+
+@embedding.reference
+def embedding_ref(
+    weight: Array, indices: Array, padding_idx: int, scale_grad_by_freq: bool, sparse: bool
+) -> Array:
+    """The last three arguments matter in training only. Source: torch.nn.functional.embedding."""
+    return weight[indices]
+
+
+@embedding.onnx(since=1)
+def embedding_onnx1(g, weight, indices, padding_idx, scale_grad_by_freq, sparse):
+    return g.op("Gather", weight, indices, axis=0)
+
+
+@embedding.tflite()
+def embedding_tflite(g, weight, indices, padding_idx, scale_grad_by_freq, sparse):
+    return g.op("GATHER", weight, indices, axis=0)

@@ -1,0 +1,91 @@
+"""aten::linalg_det and aten::linalg_inv of square matrices, and aten::linalg_cross of vectors in space."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ir.dims import broadcast_shapes
+from ...ir.types import TensorType
+from ..op import FLOATS, NUMBERS, Op, Tensor, integer
+from ..results import normalized_axis
+
+Array = np.ndarray
+
+
+def _squares(x: TensorType) -> TensorType:
+    if x.rank < 2 or x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"{x} does not hold square matrices")
+    return x
+
+
+def _numbers(x: TensorType) -> TensorType:
+    return TensorType(x.dtype, _squares(x).shape[:-2])
+
+
+det = Op("aten::linalg_det", args=[Tensor("x", FLOATS)], result=_numbers)
+inv = Op("aten::linalg_inv", args=[Tensor("x", FLOATS)], result=_squares)
+
+for _op, _what in ((det, "determinants"), (inv, "inverses")):
+    for _target in ("tflite", "caffe"):
+        _op.unsupported(_target, f"no operator computes {_what}")
+inv.unsupported("onnx", "no operator computes inverses; those of constant matrices are computed in advance")
+
+
+@det.reference
+def linalg_det_ref(x: Array) -> Array:
+    return np.linalg.det(x.astype(np.float64)).astype(x.dtype)
+
+
+@inv.reference
+def linalg_inv_ref(x: Array) -> Array:
+    """Not a number where a matrix has no inverse."""
+    try:
+        return np.linalg.inv(x.astype(np.float64)).astype(x.dtype)
+    except np.linalg.LinAlgError:
+        return np.full_like(x, np.nan)
+
+
+@det.onnx(since=11)
+def linalg_det_onnx11(g, x):
+    return g.op("Det", x, shape=x.shape[:-2])
+
+
+def _crossed(x: TensorType, other: TensorType, dim: int) -> TensorType:
+    shape = broadcast_shapes(x.shape, other.shape)
+    axis = normalized_axis(dim, len(shape)) - len(shape)
+    if x.dtype != other.dtype or x.shape[axis] != 3 or other.shape[axis] != 3:
+        raise ValueError(f"axis {dim} of {x} and {other} does not hold vectors of three elements")
+    return TensorType(x.dtype, shape)
+
+
+cross = Op(
+    "aten::linalg_cross",
+    args=[Tensor("x", NUMBERS), Tensor("other", NUMBERS), integer("dim", -1)],
+    result=_crossed,
+)
+
+
+@cross.reference
+def linalg_cross_ref(x: Array, other: Array, dim: int) -> Array:
+    return np.cross(x, other, axis=dim)
+
+
+@cross.decompose
+def linalg_cross_products(g, x, other, dim):
+    """x [1 2 0] times other [2 0 1], less x [2 0 1] times other [1 2 0]."""
+    rank = max(g.type(x).rank, g.type(other).rank)
+    axis = dim % rank - rank
+
+    def turned(value: Any, first: int) -> Any:
+        """The elements first, first + 1 and first + 2, counted round."""
+        where = axis + g.type(value).rank
+        parts = [g.call("aten::slice", value, where, *bounds, 1) for bounds in ((first, 3), (0, first))]
+        return g.call("aten::cat", parts, where)
+
+    forward = g.call("aten::mul", turned(x, 1), turned(other, 2))
+    return g.call("aten::sub", forward, g.call("aten::mul", turned(x, 2), turned(other, 1)))
+
+
+OPS = [det, inv, cross]

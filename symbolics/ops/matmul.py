@@ -1,0 +1,209 @@
+"""Matrix products: aten::matmul, and the ops that say a case of it.
+
+Operands have one element type, and so has the result. Source of the rules on ranks: torch.matmul, which are
+NumPy's: a vector in front is a row, a vector behind a column, and the axes before the last two broadcast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...ir.dims import broadcast_shapes
+from ...ir.types import TensorType
+from ..idioms import tflite
+from ..op import FLOATS, NUMBERS, Op, Tensor, number
+
+Array = np.ndarray
+
+
+def _result(x: TensorType, other: TensorType) -> TensorType:
+    if not x.rank or not other.rank or x.dtype != other.dtype:
+        raise ValueError(f"there is no matrix product of {x} and {other}")
+    left = x.shape if x.rank > 1 else (1, *x.shape)
+    right = other.shape if other.rank > 1 else (*other.shape, 1)
+    if left[-1] != right[-2]:
+        raise ValueError(f"{x} has rows of another length than the columns of {other}")
+    batch = broadcast_shapes(left[:-2], right[:-2])
+    rows = left[-2:-1] if x.rank > 1 else ()
+    columns = right[-1:] if other.rank > 1 else ()
+    return TensorType(x.dtype, (*batch, *rows, *columns))
+
+
+matmul = Op("aten::matmul", args=[Tensor("x", NUMBERS), Tensor("other", NUMBERS)], result=_result)
+
+
+@matmul.reference
+def matmul_ref(x: Array, other: Array) -> Array:
+    """Halves are summed in float32, as runtimes do."""
+    if x.dtype == np.float16:
+        return np.matmul(x.astype(np.float32), other.astype(np.float32)).astype(np.float16)
+    return np.matmul(x, other)
+
+
+@matmul.onnx(since=1)
+def matmul_onnx1(g, x, other):
+    return g.op("MatMul", x, other, shape=g.result_types[0].shape)
+
+
+@matmul.tflite()
+def matmul_tflite(g, x, other):
+    left = x if len(x.shape) > 1 else tflite.reshaped(g, x, (1, *x.shape))
+    right = other if len(other.shape) > 1 else tflite.reshaped(g, other, (*other.shape, 1))
+    batch = broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    product = g.op("BATCH_MATMUL", left, right, shape=(*batch, left.shape[-2], right.shape[-1]))
+    return tflite.reshaped(g, product, g.result_types[0].shape)
+
+
+@matmul.caffe()
+def matmul_caffe(g, x, other):
+    if not other.is_constant or len(other.shape) != 2 or len(x.shape) < 2:
+        g.refuse("Caffe multiplies by matrices that are constants of the model alone, from the right")
+    return g.op(
+        "InnerProduct",
+        x,
+        g.const(other.data.T, name=f"{other.name}_T"),
+        num_output=other.shape[1],
+        bias_term=False,
+        axis=len(x.shape) - 1,
+    )
+
+
+def _of_ranks(name: str, second: str, left: int, right: int) -> Op:
+    """A product that ATen knows under a name of its own: of operands of these ranks, without broadcasting."""
+
+    def result(**arguments: TensorType) -> TensorType:
+        x, other = arguments["x"], arguments[second]
+        if (x.rank, other.rank) != (left, right) or (left == 3 and x.shape[0] != other.shape[0]):
+            raise ValueError(f"{x} and {other} do not fit {name}")
+        return _result(x, other)
+
+    return Op(f"aten::{name}", args=[Tensor("x", NUMBERS), Tensor(second, NUMBERS)], result=result)
+
+
+mm = _of_ranks("mm", "mat2", 2, 2)
+bmm = _of_ranks("bmm", "mat2", 3, 3)
+mv = _of_ranks("mv", "vec", 2, 1)
+dot = _of_ranks("dot", "tensor", 1, 1)
+
+for _op in (mm, bmm):
+
+    @_op.reference
+    def mm_ref(x: Array, mat2: Array) -> Array:
+        return matmul_ref(x, mat2)
+
+    @_op.decompose
+    def mm_product(g, x, mat2):
+        return g.call("aten::matmul", x, mat2)
+
+
+@mv.reference
+def mv_ref(x: Array, vec: Array) -> Array:
+    return matmul_ref(x, vec)
+
+
+@mv.decompose
+def mv_product(g, x, vec):
+    return g.call("aten::matmul", x, vec)
+
+
+@dot.reference
+def dot_ref(x: Array, tensor: Array) -> Array:
+    return matmul_ref(x, tensor)
+
+
+@dot.decompose
+def dot_product(g, x, tensor):
+    return g.call("aten::matmul", x, tensor)
+
+
+def _outer(x: TensorType, vec2: TensorType) -> TensorType:
+    if x.rank != 1 or vec2.rank != 1 or x.dtype != vec2.dtype:
+        raise ValueError(f"{x} and {vec2} are not two vectors of one type")
+    return TensorType(x.dtype, (*x.shape, *vec2.shape))
+
+
+outer = Op("aten::outer", args=[Tensor("x", NUMBERS), Tensor("vec2", NUMBERS)], result=_outer)
+
+
+@outer.reference
+def outer_ref(x: Array, vec2: Array) -> Array:
+    return np.multiply.outer(x, vec2)
+
+
+@outer.decompose
+def outer_product(g, x, vec2):
+    return g.call("aten::mul", g.call("aten::reshape", x, [*g.type(x).shape, 1]), vec2)
+
+
+def _added(second: str, third: str, rank: int) -> Callable[..., TensorType]:
+    def result(**arguments: Any) -> TensorType:
+        x, left, right = arguments["x"], arguments[second], arguments[third]
+        product = _result(left, right)
+        if left.rank != rank or right.rank != rank or x.dtype != product.dtype:
+            raise ValueError(f"{left} and {right} are not matrices of rank {rank} of the type of {x}")
+        if broadcast_shapes(x.shape, product.shape) != product.shape:
+            raise ValueError(f"{x} does not broadcast to {product}")
+        return product
+
+    return result
+
+
+def _sum(x: Array, product: Array, beta: float, alpha: float) -> Array:
+    return (beta * x + alpha * product).astype(x.dtype)
+
+
+def _scaled_sum(g: Any, x: Any, product: Any, beta: float, alpha: float) -> Any:
+    """beta x + alpha product."""
+    x, product = (
+        value if factor == 1 else g.call("aten::mul", value, g.constant(factor, g.type(value).dtype))
+        for value, factor in ((x, beta), (product, alpha))
+    )
+    return g.call("aten::add", x, product)
+
+
+_FACTORS = (number("beta", 1), number("alpha", 1))
+
+addmm = Op(
+    "aten::addmm",
+    args=[Tensor("x", FLOATS), Tensor("mat1", FLOATS), Tensor("mat2", FLOATS), *_FACTORS],
+    result=_added("mat1", "mat2", 2),
+)
+baddbmm = Op(
+    "aten::baddbmm",
+    args=[Tensor("x", FLOATS), Tensor("batch1", FLOATS), Tensor("batch2", FLOATS), *_FACTORS],
+    result=_added("batch1", "batch2", 3),
+)
+
+
+@addmm.reference
+def addmm_ref(x: Array, mat1: Array, mat2: Array, beta: float, alpha: float) -> Array:
+    return _sum(x, matmul_ref(mat1, mat2), beta, alpha)
+
+
+@addmm.onnx(since=7)
+def addmm_onnx7(g, x, mat1, mat2, beta, alpha):
+    return g.op("Gemm", mat1, mat2, x, alpha=float(alpha), beta=float(beta))
+
+
+@addmm.decompose
+def addmm_sum(g, x, mat1, mat2, beta, alpha):
+    return _scaled_sum(g, x, g.call("aten::matmul", mat1, mat2), beta, alpha)
+
+
+@baddbmm.reference
+def baddbmm_ref(x: Array, batch1: Array, batch2: Array, beta: float, alpha: float) -> Array:
+    return _sum(x, matmul_ref(batch1, batch2), beta, alpha)
+
+
+@baddbmm.decompose
+def baddbmm_sum(g, x, batch1, batch2, beta, alpha):
+    return _scaled_sum(g, x, g.call("aten::matmul", batch1, batch2), beta, alpha)
+
+
+for _op in (bmm, mv, dot, outer, baddbmm):
+    _op.unsupported("caffe", "it multiplies by matrices that are constants of the model alone")
+
+OPS = [matmul, mm, bmm, mv, dot, outer, addmm, baddbmm]

@@ -1,0 +1,174 @@
+"""aten::lstm, aten::gru, aten::rnn_tanh and aten::rnn_relu: layers of recurrent cells over a sequence.
+
+``x`` is [T, N, I], or [N, T, I] with ``batch_first``. ``hx`` holds the first states
+[layers * directions, N, H]: hidden, and for the LSTM cell. ``params`` are, for each layer and direction,
+the weights [G H, I] and [G H, H] and with ``has_biases`` two biases [G H]; G gates one below the other (LSTM:
+i f g o; GRU: r z n). A layer behind the first gets both directions side by side. Results: what the last layer
+gives, and the last states.
+``dropout`` matters in training only, and a conversion is for inference. Source: torch.nn.LSTM, GRU, RNN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..idioms import onnx_recurrent
+from ..op import FLOATS, Op, Tensor, Tensors, boolean, integer, number
+from .unary import UNARY
+
+Array = np.ndarray
+# (what the inputs give to the gates, what the hidden state gives, states) -> new states
+Cell = Callable[[Array, Array, list[Array]], list[Array]]
+
+_sigmoid, _tanh, _relu = (UNARY[name].kernel for name in ("sigmoid", "tanh", "relu"))
+
+
+def _lstm(given: Array, kept: Array, states: list[Array]) -> list[Array]:
+    i, f, g, o = np.split(given + kept, 4, -1)
+    cell = _sigmoid(f) * states[1] + _sigmoid(i) * _tanh(g)
+    return [_sigmoid(o) * _tanh(cell), cell]
+
+
+def _gru(given: Array, kept: Array, states: list[Array]) -> list[Array]:
+    (r, z, n), (r_kept, z_kept, n_kept) = np.split(given, 3, -1), np.split(kept, 3, -1)
+    update = _sigmoid(z + z_kept)
+    return [(1 - update) * _tanh(n + _sigmoid(r + r_kept) * n_kept) + update * states[0]]
+
+
+def _elman(function: Callable[[Array], Array]) -> Cell:
+    return lambda given, kept, states: [function(given + kept)]
+
+
+# name: (cell, gates, how many states it has)
+TABLE: dict[str, tuple[Cell, int, int]] = {
+    "lstm": (_lstm, 4, 2),
+    "gru": (_gru, 3, 1),
+    "rnn_tanh": (_elman(_tanh), 1, 1),
+    "rnn_relu": (_elman(_relu), 1, 1),
+}
+
+
+def _layers(params: list[Any], num_layers: int, directions: int, has_biases: bool) -> list[list[list[Any]]]:
+    """The parameters by layer and direction. Raises ValueError when they are another number."""
+    each = 4 if has_biases else 2
+    if num_layers < 1 or len(params) != num_layers * directions * each:
+        raise ValueError(f"{len(params)} parameters for {num_layers} layers in {directions} directions")
+    cells = [params[i : i + each] for i in range(0, len(params), each)]
+    return [cells[i : i + directions] for i in range(0, len(cells), directions)]
+
+
+def _check(layers: list[list[list[TensorType]]], features: int, gates: int, hidden: int) -> None:
+    width = features
+    for layer in layers:
+        for weight_ih, weight_hh, *biases in layer:
+            expected = [(gates * hidden, width), (gates * hidden, hidden), *[(gates * hidden,)] * len(biases)]
+            if [part.shape for part in (weight_ih, weight_hh, *biases)] != expected:
+                raise ValueError(
+                    f"the weights {weight_ih} and {weight_hh} do not fit {hidden} hidden features"
+                )
+        width = len(layer) * hidden
+
+
+def _result(
+    name: str,
+    x: TensorType,
+    hx: list[TensorType],
+    params: list[TensorType],
+    has_biases: bool,
+    num_layers: int,
+    bidirectional: bool,
+    batch_first: bool,
+) -> list[TensorType]:
+    _, gates, states = TABLE[name]
+    directions = 2 if bidirectional else 1
+    if x.rank != 3 or len(hx) != states or any(state.rank != 3 for state in hx):
+        raise ValueError(f"{x} is no batch of sequences, or {len(hx)} are not its {states} first states")
+    hidden, batch = hx[0].shape[-1], x.shape[0 if batch_first else 1]
+    if any(state.shape != (num_layers * directions, batch, hidden) for state in hx):
+        raise ValueError(f"the first states {hx[0]} do not fit {x}")
+    if len({type_.dtype for type_ in (x, *hx, *params)}) > 1:
+        raise TypeError("sequences, states and parameters have different dtypes")
+    _check(_layers(params, num_layers, directions, has_biases), x.shape[2], gates, hidden)
+    return [TensorType(x.dtype, (*x.shape[:2], directions * hidden)), *hx]
+
+
+def _run(cell: Cell, x: Array, states: list[Array], weights: list[Array]) -> tuple[Array, list[Array]]:
+    """What one direction of one layer gives for [T, N, I], and its last states."""
+    weight_ih, weight_hh, *biases = weights
+    bias_ih, bias_hh = biases or (0, 0)
+    given, outputs = x @ weight_ih.T + bias_ih, []
+    for step in given:
+        states = cell(step, states[0] @ weight_hh.T + bias_hh, states)
+        outputs.append(states[0])
+    return np.stack(outputs), states
+
+
+def _computed(
+    name: str,
+    x: Array,
+    hx: list[Array],
+    params: list[Array],
+    has_biases: bool,
+    num_layers: int,
+    bidirectional: bool,
+    batch_first: bool,
+) -> list[Array]:
+    x = x.swapaxes(0, 1) if batch_first else x
+    directions, last = 2 if bidirectional else 1, []
+    for layer, cells in enumerate(_layers(params, num_layers, directions, has_biases)):
+        outputs = []
+        for direction, weights in enumerate(cells):
+            states = [state[layer * directions + direction] for state in hx]
+            order = slice(None, None, -1 if direction else 1)
+            output, states = _run(TABLE[name][0], x[order], states, weights)
+            outputs.append(output[order])
+            last.append(states)
+        x = np.concatenate(outputs, -1)
+    return [x.swapaxes(0, 1) if batch_first else x, *(np.stack(states) for states in zip(*last, strict=True))]
+
+
+def _op(name: str) -> Op:
+    def result(x: Any, hx: Any, params: Any, dropout: float, train: bool, **options: Any) -> list[TensorType]:
+        return _result(name, x, hx, params, **options)
+
+    several = name == "lstm"
+    op = Op(
+        f"aten::{name}",
+        args=[
+            *(Tensor("x", FLOATS), Tensors("hx", FLOATS) if several else Tensor("hx", FLOATS)),
+            *(Tensors("params", FLOATS), boolean("has_biases"), integer("num_layers")),
+            *(number("dropout"), boolean("train"), boolean("bidirectional"), boolean("batch_first")),
+        ],
+        result=result if several else lambda hx, **options: result(hx=[hx], **options),
+    )
+
+    @op.reference
+    def recurrent_ref(
+        x: Array,
+        hx: Any,
+        params: list[Array],
+        has_biases: bool,
+        num_layers: int,
+        dropout: float,
+        train: bool,
+        bidirectional: bool,
+        batch_first: bool,
+    ) -> list[Array]:
+        states = hx if several else [hx]
+        return _computed(name, x, states, params, has_biases, num_layers, bidirectional, batch_first)
+
+    @op.onnx(since=7)
+    def recurrent_onnx7(g, x, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+        layers = _layers(params, num_layers, 2 if bidirectional else 1, has_biases)
+        return onnx_recurrent.layers(g, name, x, hx if several else [hx], layers, batch_first)
+
+    op.unsupported("tflite", "it is not written yet for TFLite")
+    op.unsupported("caffe", "OpenCV's recurrent layers take other states and weights than BVLC's")
+    return op
+
+
+OPS = [_op(name) for name in TABLE]

@@ -1,0 +1,71 @@
+"""aten::triu and aten::tril, matrices above and below a diagonal; aten::trace, the sum on the main one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..op import ANY_DTYPE, NUMBERS, Op, Tensor, integer
+
+Array = np.ndarray
+
+
+def _matrices(x: TensorType, diagonal: int) -> TensorType:
+    if x.rank < 2:
+        raise ValueError(f"{x} is no matrix")
+    return x
+
+
+def _op(name: str, kernel: Callable[..., Array], upper: int) -> Op:
+    op = Op(f"aten::{name}", args=[Tensor("x", ANY_DTYPE), integer("diagonal", 0)], result=_matrices)
+
+    @op.reference
+    def triangle_ref(x: Array, diagonal: int) -> Array:
+        return kernel(x, diagonal)
+
+    @op.onnx(since=14)
+    def triangle_onnx14(g, x, diagonal):
+        return g.op("Trilu", x, g.ints(diagonal), upper=upper)
+
+    @op.decompose
+    def triangle_mask(g, x, diagonal):
+        type_ = g.type(x)
+        inside = g.constant(kernel(np.ones(type_.shape[-2:], bool), diagonal))
+        return g.call("aten::where", inside, x, g.constant(0, type_.dtype))
+
+    return op
+
+
+triu, tril = _op("triu", np.triu, 1), _op("tril", np.tril, 0)
+
+
+def _sum_of_matrix(x: TensorType) -> TensorType:
+    if x.rank != 2:
+        raise ValueError(f"{x} is no matrix")
+    return TensorType(x.dtype, ())
+
+
+trace = Op("aten::trace", args=[Tensor("x", NUMBERS)], result=_sum_of_matrix)
+
+
+@trace.reference
+def trace_ref(x: Array) -> Array:
+    return np.trace(x, dtype=x.dtype)
+
+
+@trace.decompose
+def trace_sum(g, x):
+    """The diagonal is every (columns + 1)th element of the rows in a line."""
+    rows, columns = g.type(x).shape
+    line = g.call("aten::reshape", x, [rows * columns])
+    end = min(rows * columns, min(rows, columns) * (columns + 1))
+    return g.call("aten::sum", g.call("aten::slice", line, 0, 0, end, columns + 1))
+
+
+OPS = [triu, tril, trace]
+
+for _each in (triu, tril):
+    _each.unsupported("caffe", "no layer chooses between elements")
+trace.unsupported("caffe", "a Caffe blob has at least one axis, and this result has none")
