@@ -68,7 +68,7 @@ def _rows(targets: Sequence[str], opset: int | None) -> list[Row]:
 
 def _table(versions: dict[str, Any], rows: list[Row], *, all_versions: bool) -> None:
     if len(versions) > 1:
-        header = ["op", *(version_text(name, version) for name, version in versions.items())]
+        header = ["op", *(f"{TITLES[name]} {version}" for name, version in versions.items())]
         cells = [[row[0].op, *map(_short, row)] for row in rows]
     else:
         ((target, version),) = versions.items()
