@@ -29,7 +29,7 @@ from tmconvert.ir import (
     TensorNode,
     TracedModule,
 )
-from tmconvert.ir.inert import GlobalRef, Instance
+from tmconvert.ir.inert import GlobalRef, Instance, Opaque
 from tmconvert.ir.ownership import assign_owners
 from tmconvert.ir.traced_module import Example
 from tmconvert.serialize import stored_zip
@@ -81,6 +81,7 @@ ODD: list[Any] = [
         np.float16(6e-8),
     ),
     *(GlobalRef("user.net", "Block.Inner"), {GlobalRef("a", "b"): 1}),
+    *(Opaque(GlobalRef("nets", "Mode"), ("scale", 1.5)), [Opaque(GlobalRef("nets", "Config"), (), 3)]),
     Instance(GlobalRef("megengine.quantization.utils", "QuantMode"), {"value": 1, "deep": [{"x": (None,)}]}),
 ]
 

@@ -237,6 +237,10 @@ def attribute(value: Any) -> Callable[[Any], None]:
     return at("modules", -1, "attributes", "x", value=value)
 
 
+def object_of(arguments: Any) -> Any:
+    return {"class": ["a", "B"], "arguments": arguments, "number": 1}
+
+
 DOCUMENTS: list[tuple[str, Callable[[Any], Any], str]] = [
     ("not JSON", lambda document: b"hello", "TM1013"),
     ("not UTF-8", lambda document: b'{"format": "\xff"}', "TM1013"),
@@ -302,6 +306,10 @@ DOCUMENTS: list[tuple[str, Callable[[Any], Any], str]] = [
     ("a constant", attribute({"constant": "os"}), "TM1015"),
     ("bytes of no letters", attribute({"bytes": "?"}), "TM1015"),
     ("a reference of three", attribute({"reference": ["os", "system", "x"]}), "TM1015"),
+    ("an object without a number", attribute({"object": {"class": ["a", "B"], "arguments": []}}), "TM1015"),
+    ("an object of objects", attribute({"object": object_of([{"tuple": []}])}), "TM1015"),
+    ("an object of text", attribute({"object": object_of("abc")}), "TM1015"),
+    ("an object of no class", attribute({"object": {**object_of([]), "class": "B"}}), "TM1015"),
     ("a dtype of objects", attribute({"dtype": "object"}), "TM1015"),
     ("a dtype of records", attribute({"dtype": "f4,f4"}), "TM1015"),
     ("a quantization without a scale", attribute({"dtype": {"name": "int8", "quantization": {}}}), "TM1015"),
