@@ -63,6 +63,7 @@ from .triangle import OPS as TRIANGLE_OPS
 from .trigonometric import OPS as TRIGONOMETRIC_OPS
 from .unary import OPS as UNARY_OPS
 from .upsample import OPS as UPSAMPLE_OPS
+from .upsample_more import OPS as UPSAMPLE_MORE_OPS
 from .var import OPS as VAR_OPS
 from .view import view
 from .where import where
@@ -75,6 +76,7 @@ OPS = [
     *AVG_POOL_OPS,
     *ADAPTIVE_POOL_OPS,
     *UPSAMPLE_OPS,
+    *UPSAMPLE_MORE_OPS,
     batch_norm,
     *LAYER_NORM_OPS,
     *GROUP_NORM_OPS,

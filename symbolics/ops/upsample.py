@@ -45,7 +45,7 @@ upsample_bilinear2d = Op(
 OPS = [upsample_nearest2d, upsample_bilinear2d]
 
 
-def _nearest(extent: int, outputs: int) -> Array:
+def nearest_places(extent: int, outputs: int) -> Array:
     """The source of each output along one axis: floor(i / (outputs / extent)), rounded to float32 twice.
 
     So does MegEngine, and 14 -> 2 takes the elements 0 and 6, where floor(i extent / outputs) is 7.
@@ -57,7 +57,8 @@ def _nearest(extent: int, outputs: int) -> Array:
 def _survives_rounding(extent: int, outputs: int) -> bool:
     """Whether runtimes that multiply by extent / outputs instead find the same sources."""
     ratio = np.float32(extent) / np.float32(outputs)
-    return np.array_equal(np.floor(np.arange(outputs, dtype=np.float32) * ratio), _nearest(extent, outputs))
+    places = np.floor(np.arange(outputs, dtype=np.float32) * ratio)
+    return np.array_equal(places, nearest_places(extent, outputs))
 
 
 def _factors(spatial: Any, output_size: list[int]) -> list[int] | None:
@@ -67,7 +68,7 @@ def _factors(spatial: Any, output_size: list[int]) -> list[int] | None:
     return [size // extent for extent, size in zip(spatial, output_size, strict=True)]
 
 
-def _linear(extent: int, outputs: int, align_corners: bool) -> tuple[Array, Array, Array]:
+def linear_taps(extent: int, outputs: int, align_corners: bool) -> tuple[Array, Array, Array]:
     """(lower, upper, fraction): output i is x[lower] (1 - fraction) + x[upper] fraction."""
     if align_corners:
         position = np.arange(outputs) * ((extent - 1) / max(outputs - 1, 1))
@@ -80,7 +81,7 @@ def _linear(extent: int, outputs: int, align_corners: bool) -> tuple[Array, Arra
 
 def _matrix(extent: int, outputs: int, align_corners: bool, dtype: Any) -> Array:
     """[outputs, extent]: what bilinear resizing does along one axis."""
-    lower, upper, fraction = _linear(extent, outputs, align_corners)
+    lower, upper, fraction = linear_taps(extent, outputs, align_corners)
     matrix, rows = np.zeros((outputs, extent)), np.arange(outputs)
     matrix[rows, upper] = fraction
     matrix[rows, lower] += 1 - fraction
@@ -94,7 +95,9 @@ def upsample_nearest2d_ref(x: Array, output_size: list[int]) -> Array:
     Shapes: x [N, C, H, W] -> [N, C, output_size[0], output_size[1]].
     Source: megengine.functional.vision.interpolate; torch rounds floor(i H / H') otherwise.
     """
-    return x.take(_nearest(x.shape[2], output_size[0]), 2).take(_nearest(x.shape[3], output_size[1]), 3)
+    for axis, outputs in enumerate(output_size, 2):
+        x = x.take(nearest_places(x.shape[axis], outputs), axis)
+    return x
 
 
 @upsample_bilinear2d.reference
@@ -106,9 +109,9 @@ def upsample_bilinear2d_ref(x: Array, output_size: list[int], align_corners: boo
     with align_corners the centres of the corners coincide, a ratio of (H - 1) / (H' - 1).
     Source: torch.nn.functional.interpolate, megengine.functional.vision.interpolate.
     """
-    for axis, outputs in ((2, output_size[0]), (3, output_size[1])):
-        lower, upper, fraction = _linear(x.shape[axis], outputs, align_corners)
-        weight = fraction.astype(x.dtype).reshape((-1, 1) if axis == 2 else -1)
+    for axis, outputs in enumerate(output_size, 2):
+        lower, upper, fraction = linear_taps(x.shape[axis], outputs, align_corners)
+        weight = fraction.astype(x.dtype).reshape(-1, *[1] * (x.ndim - 1 - axis))
         x = x.take(lower, axis) * (1 - weight) + x.take(upper, axis) * weight
     return x
 
@@ -177,7 +180,7 @@ def _gathered(g: Any, operator: str, x: Any, height_axis: int, output_size: list
     """Elements by their index, along one axis after the other."""
     for axis, outputs in enumerate(output_size, height_axis):
         if outputs != x.shape[axis]:
-            indices = g.ints(_nearest(x.shape[axis], outputs))
+            indices = g.ints(nearest_places(x.shape[axis], outputs))
             shape = (*x.shape[:axis], outputs, *x.shape[axis + 1 :])
             x = g.op(operator, x, indices, axis=axis, shape=shape)
     return x
@@ -207,7 +210,7 @@ def upsample_nearest2d_caffe(g, x, output_size):
     factors = _factors(x.shape[2:], output_size)
     if factors is not None:
         return caffe.deconvolved(g, x, np.ones(factors, x.dtype), factors, [0, 0])
-    sources = [_nearest(extent, size) for extent, size in zip(x.shape[2:], output_size, strict=True)]
+    sources = [nearest_places(extent, size) for extent, size in zip(x.shape[2:], output_size, strict=True)]
     matrices = [
         np.eye(extent, dtype=x.dtype)[source] for extent, source in zip(x.shape[2:], sources, strict=True)
     ]

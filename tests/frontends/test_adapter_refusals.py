@@ -112,7 +112,7 @@ REFUSED: list[tuple[str, Call, str]] = [
     ("tensor.split", call(X, 0), "has no 0 equal parts"),
     ("tensor.split", call(X, (3, 2), 3), "the split points [3, 2] are not in order within 7"),
     ("tensor.split", call(X, (3, 9), 3), "the split points [3, 9] are not in order within 7"),
-    ("vision.interpolate", call(X, mode="bicubic"), "mode 'bicubic' is not supported"),
+    ("vision.interpolate", call(X, mode="area"), "mode 'area' is not supported"),
     ("Tensor.__getitem__", call(X, 2), "index 2 is out of range for axis 0"),
     ("Tensor.__getitem__", call(X, (0, -4)), "index -4 is out of range for axis 1 of f32[2,3,5,7]"),
     ("Tensor.__getitem__", call(X, (0,) * 5), "does not fit f32[2,3,5,7]"),

@@ -65,14 +65,26 @@ def test_float16_becomes_float32(size: tuple[int, int]) -> None:
 @pytest.mark.parametrize(
     ("x", "arguments", "reason"),
     [
-        (X, {"scale_factor": 2, "mode": "bicubic"}, "the interpolation mode 'bicubic' is not supported"),
-        (X[0], {"scale_factor": 2, "mode": "linear"}, "the interpolation mode 'linear' is not supported"),
-        (X[None], {"size": 2, "mode": "trilinear"}, "the interpolation mode 'trilinear' is not supported"),
-        (X[0], {"size": (2, 2)}, "interpolate resizes float images [N, C, H, W], not f32[1,4,6]"),
+        (X, {"scale_factor": 2, "mode": "area"}, "the interpolation mode 'area' is not supported"),
+        (
+            X,
+            {"scale_factor": 2, "mode": "linear"},
+            "interpolate with mode 'linear' takes floats with 3 axes, not f32[1,1,4,6]",
+        ),
+        (
+            X[0],
+            {"scale_factor": (2, 2), "mode": "linear"},
+            "scale_factor (2, 2) makes no image of one of [6]",
+        ),
+        (
+            X[0],
+            {"size": (2, 2)},
+            "interpolate with mode 'bilinear' takes floats with 4 axes, not f32[1,4,6]",
+        ),
         (
             X.astype(np.uint8),
             {"size": (2, 2)},
-            "interpolate resizes float images [N, C, H, W], not u8[1,1,4,6]",
+            "interpolate with mode 'bilinear' takes floats with 4 axes, not u8[1,1,4,6]",
         ),
         (X, {}, "interpolate takes either size or scale_factor"),
         (X, {"size": (2, 2), "scale_factor": 2}, "interpolate takes either size or scale_factor"),

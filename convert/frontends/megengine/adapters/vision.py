@@ -17,6 +17,16 @@ FUNCTIONS = Table("megengine.functional.vision.")
 MAX_SCALE = 1 << 31
 
 
+# mode: (axes, op)
+RESIZES = {
+    "nearest": (2, "aten::upsample_nearest2d"),
+    "linear": (1, "aten::upsample_linear1d"),
+    "bilinear": (2, "aten::upsample_bilinear2d"),
+    "bicubic": (2, "aten::upsample_bicubic2d"),
+    "trilinear": (3, "aten::upsample_trilinear3d"),
+}
+
+
 @FUNCTIONS.add("interpolate")
 def interpolate(
     g: Emitter,
@@ -27,38 +37,40 @@ def interpolate(
     align_corners: bool | None = None,
 ) -> Any:
     """Computed and given back in float32 where the input is float16."""
-    type_ = g.type(inp)
-    if mode.lower() not in ("nearest", "bilinear"):
-        raise Refusal(
-            f"the interpolation mode {mode!r} is not supported", "interpolate by 'bilinear' or 'nearest'"
-        )
-    if type_.rank != 4 or type_.dtype.kind != "f" or not all(type_.shape[2:]):
-        raise Refusal(f"interpolate resizes float images [N, C, H, W], not {type_}")
+    type_, mode = g.type(inp), mode.lower()
+    if mode not in RESIZES:
+        raise Refusal(f"the interpolation mode {mode!r} is not supported", f"use {', '.join(RESIZES)}")
+    axes, op = RESIZES[mode]
+    is_bytes = type_.dtype == np.uint8 and mode == "nearest"
+    if type_.rank != axes + 2 or not (is_bytes or type_.dtype.kind == "f") or not all(type_.shape[2:]):
+        raise Refusal(f"interpolate with mode {mode!r} takes floats with {axes + 2} axes, not {type_}")
+    if align_corners and "linear" not in mode:
+        raise Refusal(f"the interpolation mode {mode!r} has no align_corners")
     sizes = _sizes(g, type_.shape[2:], size, scale_factor)
-    if type_.dtype == np.float16:
-        inp = cast(g, inp, np.float32)
+    inp = cast(g, inp, np.float32) if type_.dtype != np.float64 else inp
     if tuple(sizes) == type_.shape[2:]:
-        return inp
-    if mode.lower() == "nearest":
-        if align_corners:
-            raise Refusal("the interpolation mode 'nearest' has no align_corners")
-        return g.call("aten::upsample_nearest2d", inp, sizes)
-    if align_corners and min(sizes) == 1:
+        return cast(g, inp, np.uint8) if is_bytes else inp
+    if "linear" not in mode:
+        result = g.call(op, inp, sizes)
+        return cast(g, result, np.uint8) if is_bytes else result
+    if align_corners and min(sizes) == 1 and mode != "trilinear":
         raise Refusal("an image of one row or column has no corners to align", "use align_corners=False")
-    return g.call("aten::upsample_bilinear2d", inp, sizes, align_corners=bool(align_corners))
+    return g.call(op, inp, sizes, align_corners=bool(align_corners))
 
 
 def _sizes(g: Emitter, spatial: tuple[int, ...], size: Any, scale_factor: Any) -> list[int]:
-    """Height and width of the result. To MegEngine, a single size is that of H, and W becomes 1."""
+    """Extents of the result. A single size is, to MegEngine, that of the first axis; the others become 1."""
     if (size is None) == (scale_factor is None):
         raise Refusal("interpolate takes either size or scale_factor")
     if scale_factor is None:
-        sizes = [size, 1] if isinstance(size, int) else size
+        sizes = [size, *[1] * (len(spatial) - 1)] if isinstance(size, int) else size
         result = static_ints(g, sizes, "the size of an image")
     else:
-        scales = scale_factor if isinstance(scale_factor, (list, tuple)) else [scale_factor] * 2
-        result = [_scaled(*pair) for pair in zip(spatial, scales, strict=False)] if len(scales) == 2 else []
-    if len(result) != 2 or min(result) < 1:
+        scales = scale_factor if isinstance(scale_factor, (list, tuple)) else [scale_factor] * len(spatial)
+        result = []
+        if len(scales) == len(spatial):
+            result = [_scaled(*pair) for pair in zip(spatial, scales, strict=True)]
+    if len(result) != len(spatial) or min(result) < 1:
         given = f"size {size}" if scale_factor is None else f"scale_factor {scale_factor}"
         raise Refusal(f"{given} makes no image of one of {list(spatial)}")
     return result
