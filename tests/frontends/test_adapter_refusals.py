@@ -127,6 +127,8 @@ REFUSED: list[tuple[str, Call, str]] = [
     ("Tensor.__setitem__", call(X, 0, numbers(4)), "f32[4] does not broadcast to [3, 5, 7]"),
     ("Tensor.__setitem__", call(X, [0, 1], numbers(4)), "__setitem__"),
     ("Tensor.__setitem__", call(X, 0, None), "None is neither a tensor nor a number"),
+    ("Tensor.__setitem__", call(X, X > 0, numbers(5)), "as many values as a mask"),
+    ("Tensor.__setitem__", call(X, X[:1] > 0, 1.0), "does not fit f32[2,3,5,7]"),
     ("Tensor.__setitem__", call(X, 5, 0), "index 5 is out of range for axis 0"),
     ("Tensor.__getitem__", call(X, slice(0.5, None)), "a slice bound must be an integer"),
     ("Tensor.reshape", call(X, 4, -1), "cannot be reshaped"),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .common import BYTES, CUBE, FLAGS, HALVES, MATRIX, SHORTS, VECTOR, WHOLE, Known, X, call, numbers
+from .common import BYTES, CUBE, FLAGS, HALVES, MATRIX, SCALAR, SHORTS, VECTOR, WHOLE, Known, X, call, numbers
 
 BITS = np.array([True, False, True, True, False])
 
@@ -136,4 +136,17 @@ WRITE = [
     call(MATRIX, 0, [1.0, 2.0, 3.0, 4.0]),
 ]
 
-SAMPLES = {"Tensor.__getitem__": READ, "Tensor.__setitem__": WRITE}
+COMPUTED = [
+    call(MATRIX, MATRIX > 0, 1.5),
+    call(MATRIX, MATRIX > 0, SCALAR),
+    call(MATRIX, MATRIX[:, 0] > 0, 2.0),
+    call(MATRIX, MATRIX[:, 0] > 0, numbers(4)),
+    call(MATRIX, (slice(None), MATRIX[0] > 0), numbers(3, 1)),
+    call(CUBE, (Ellipsis, CUBE[0] > 0), numbers(2, 1)),
+    call(CUBE, (slice(None), CUBE[0, :, 0] > 0, slice(None)), numbers(1, 4)),
+    call(WHOLE, WHOLE > 1, 7.9),
+    call(FLAGS, WHOLE > 1, False),
+    call(MATRIX, (Ellipsis, BITS[:4]), 3),
+]
+
+SAMPLES = {"Tensor.__getitem__": READ, "Tensor.__setitem__": [*WRITE, *COMPUTED]}

@@ -57,8 +57,11 @@ def setitem(g: Emitter, x: Any, index: Any, value: Any) -> Any:
     value = _tensor(g, value)
     if index is Ellipsis:
         return value
-    parsed = _parsed(g, x, index)
     value = cast(g, value, g.type(x).dtype)
+    mask = _computed_mask(g, x, index)
+    if mask is not None:
+        return _blended(g, x, mask, value)
+    parsed = _parsed(g, x, index)
     x = reshaped(g, x, parsed.shape)
     if any(start == stop for start, stop, _ in parsed.cuts):
         return x
@@ -81,6 +84,47 @@ def _tensor(g: Emitter, value: Any) -> Any:
         raise Refusal(f"{value!r} is neither a tensor nor a number")
     narrow = {"float64": np.float32, "int64": np.int32}
     return g.constant(array, narrow.get(array.dtype.name, array.dtype))
+
+
+# ---- writing by a mask of the data
+
+
+def _computed_mask(g: Emitter, x: Any, index: Any) -> tuple[int, Any] | None:
+    """(its first axis, the mask), if the index is a mask that is computed, and whole axes."""
+    items = list(index) if isinstance(index, tuple) else [index]
+    masks = [item for item in items if is_tensor(item) and _belongs(g, item) and _is_mask(g, item)]
+    if len(masks) != 1 or g.known(masks[0]) is not None:
+        return None
+    place = next(i for i, item in enumerate(items) if item is masks[0])
+    if any(not (_is_whole(item) or item is masks[0]) for item in items):
+        return None
+    if Ellipsis in items[:place]:
+        return g.type(x).rank - g.type(masks[0]).rank - (len(items) - place - 1), masks[0]
+    return place, masks[0]
+
+
+def _is_whole(item: Any) -> bool:
+    return item is Ellipsis or (isinstance(item, slice) and item == slice(None))
+
+
+def _blended(g: Emitter, x: Any, mask: tuple[int, Any], value: Any) -> Any:
+    """The value where the mask is true. To NumPy, all that it lets through is one axis of the value."""
+    start, flags = mask
+    shape, flagged = g.type(x).shape, g.type(flags).shape
+    behind = len(shape) - start - len(flagged)
+    if behind < 0 or shape[start : start + len(flagged)] != flagged:
+        raise Refusal(f"the mask {g.type(flags)} does not fit {g.type(x)}")
+    sizes = list(g.type(value).shape)
+    if len(sizes) > behind:
+        place = len(sizes) - behind - 1
+        if sizes[place] != 1:
+            raise Refusal(
+                "as many values as a mask of the data lets through are not supported",
+                "write by where, with a value for every element",
+            )
+        value = reshaped(g, value, [*sizes[:place], *[1] * len(flagged), *sizes[place + 1 :]])
+    flags = reshaped(g, flags, [*flagged, *[1] * behind])
+    return g.call("aten::where", flags, value, x)
 
 
 # ---- what an index says
