@@ -3,21 +3,36 @@
 import numpy as np
 
 from .common import (
+    ACTIVATION,
     BINARY,
     BYTES,
     CHANNEL,
+    FLAGS,
     HALVES,
     MATRIX,
+    OTHER_WHOLE,
     POSITIVE,
     POSITIVE_UNARY,
     SCALAR_FIRST,
+    SHORTS,
     UNARY,
     VECTOR,
     WHOLE,
+    Known,
     X,
     call,
+    numbers,
 )
 
+
+def is_tensor(value):
+    return isinstance(value, np.ndarray)
+
+
+FLOAT_TWO = np.array(2, np.float32)
+INT8 = np.array([[1, 5, 44], [-3, 7, 100]], np.int8)
+SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5], np.float32)
+SIGNED = np.array([0.0, -0.0, 2.5, -1.5], np.float32)
 POWERS = [
     call(POSITIVE[0, 0], 0.5),
     call(POSITIVE[0, 0], -0.5),
@@ -28,14 +43,54 @@ POWERS = [
     call(WHOLE, 2),
     call(HALVES, 2),
 ]
+TENSOR_POWERS = [
+    call(POSITIVE[0, 0], VECTOR[:, None]),
+    call(2, MATRIX),
+    call(1.5, WHOLE),
+    call(MATRIX, 3),
+    call(OTHER_WHOLE, WHOLE),
+    call(np.abs(MATRIX), 1.25),
+    call(HALVES, 3),
+    call(MATRIX, Known(2)),
+    call(MATRIX, Known([2])),
+    call(WHOLE, FLOAT_TWO),
+    call(MATRIX, FLOAT_TWO),
+    call(VECTOR, FLOAT_TWO[None]),
+]
+DIVISIONS = [each for each in BINARY if each.args[1] is not CHANNEL] + SCALAR_FIRST
+MODULI = [call(SHORTS, 3), call(WHOLE, -2), call(BYTES, 7), call(MATRIX, -1.5), call(HALVES, 0.75)]
+COMPARED = [
+    *BINARY,
+    *SCALAR_FIRST,
+    call(FLAGS, FLAGS[::-1]),
+    call(FLAGS, True),
+    call(MATRIX, MATRIX.round()),
+    call(BYTES, 1),
+    call(BYTES, BYTES.T.copy().reshape(2, 3)),
+    call(SPECIAL, SPECIAL[:, None]),
+    call(SPECIAL, 0),
+    call(INT8, 300),
+]
+LOGICAL = [call(FLAGS, FLAGS[::-1]), call(FLAGS, FLAGS[0]), call(FLAGS, True), call(False, FLAGS)]
+SHIFTS = np.array([[0, 1, 2], [3, 1, 4]], np.int32)
+SHIFTED = [
+    call(WHOLE, SHIFTS),
+    call(WHOLE, 2),
+    call(3, SHIFTS),
+    call(BYTES, 1),
+    call(INT8, 2),
+    call(SHORTS, 3),
+]
+INSIDE = [call(MATRIX / 8), call(HALVES / 8), call(WHOLE // 7)]
+ARITHMETIC = [*BINARY, *SCALAR_FIRST, call(INT8, 300)]
+FLOAT_UNARY = [*UNARY, call(numbers(0, 3))]
 ELEMWISE = {
     **dict.fromkeys(("abs", "neg", "square", "ceil", "floor", "tanh", "exp"), UNARY),
     **dict.fromkeys(("log", "sqrt"), POSITIVE_UNARY),
-    **dict.fromkeys(("add", "sub", "mul", "maximum", "minimum"), BINARY + SCALAR_FIRST),
-    **dict.fromkeys(
-        ("div", "floor_div"), [each for each in BINARY if each.args[1] is not CHANNEL] + SCALAR_FIRST
-    ),
-    "pow": POWERS,
+    **dict.fromkeys(("add", "sub", "mul", "maximum", "minimum"), ARITHMETIC),
+    **dict.fromkeys(("div", "floor_div"), DIVISIONS),
+    "mod": DIVISIONS + MODULI,
+    "pow": POWERS + TENSOR_POWERS,
     "clip": [
         call(X, -1.5, 3),
         call(X, lower=0),
@@ -46,7 +101,30 @@ ELEMWISE = {
         call(HALVES, -1.5, 1.25),
         call(BYTES, 2, 100),
         call(WHOLE, np.float32(-1.5), 3),
+        call(MATRIX, MATRIX - 1, MATRIX[:, :1]),
+        call(MATRIX, lower=MATRIX[0]),
+        call(MATRIX, upper=np.float32(0.5)),
+        call(MATRIX, -1, VECTOR[:1]),
+        call(WHOLE, numbers(2, 3), 4),
+        call(WHOLE, Known(-2), Known(2)),
+        call(MATRIX, 3, -3),
+        call(BYTES, -1, 100),
+        call(BYTES, 5, 300),
     ],
+    **dict.fromkeys(("sin", "cos", "tan", "atan", "sinh", "cosh", "asinh"), FLOAT_UNARY),
+    "expm1": [*FLOAT_UNARY, call(MATRIX / 1024)],
+    **dict.fromkeys(("asin", "acos", "atanh"), INSIDE),
+    "acosh": [call(POSITIVE + 1), call(np.abs(HALVES) + 1), call(np.abs(WHOLE) + 1)],
+    "log1p": [*POSITIVE_UNARY, call(MATRIX / 1024)],
+    "round": [*UNARY, call(numbers(3, 8) * 4), call(HALVES * 4)],
+    **dict.fromkeys(("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"), COMPARED),
+    **dict.fromkeys(("logical_and", "logical_or", "logical_xor"), LOGICAL),
+    "logical_not": [call(FLAGS)],
+    "atan2": [*BINARY, *SCALAR_FIRST, call(SIGNED, SIGNED[:, None])],
+    "logaddexp": [*BINARY, *SCALAR_FIRST],
+    **dict.fromkeys(("left_shift", "right_shift"), SHIFTED),
+    **dict.fromkeys(("relu", "relu6", "hsigmoid"), UNARY),
+    **dict.fromkeys(("sigmoid", "hswish"), ACTIVATION),
 }
 
 SAMPLES = {f"megengine.functional.elemwise.{name}": calls for name, calls in ELEMWISE.items()}

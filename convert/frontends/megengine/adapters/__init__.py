@@ -7,6 +7,7 @@ recorded in any release binds to it. ``g`` is an Emitter; tensors are its values
 from __future__ import annotations
 
 from . import (
+    activations,
     attention,
     creation,
     elemwise,
@@ -34,6 +35,7 @@ FUNCTIONS = Table.merged(
     matrices.FUNCTIONS,
     softmax.FUNCTIONS,
     sorting.FUNCTIONS,
+    activations.FUNCTIONS,
     creation.FUNCTIONS,
     elemwise.FUNCTIONS,
     fake_quant.FUNCTIONS,

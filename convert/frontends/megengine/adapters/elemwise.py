@@ -1,4 +1,4 @@
-"""megengine.functional.elemwise, and the operators of Tensor."""
+"""megengine.functional.elemwise, the operators of Tensor, and the raw operators that these are made of."""
 
 from __future__ import annotations
 
@@ -7,91 +7,152 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
 from ....ir.emitter import Emitter
-from .table import Table
-from .values import floating, is_tensor, promoted
+from . import modes
+from .table import Adapter, Table
+from .values import cast, floating, promoted
 
-FUNCTIONS = Table("megengine.functional.elemwise.")
+FUNCTIONS = Table()
 METHODS = Table()
 
-# name in MegEngine -> aten op of one float argument
+ELEMWISE = "megengine.functional.elemwise."
+# function of one argument -> mode
 UNARY = {
-    "abs": "abs",
-    "ceil": "ceil",
-    "exp": "exp",
-    "floor": "floor",
-    "log": "log",
-    "neg": "neg",
-    "sqrt": "sqrt",
-    "square": "square",
-    "tanh": "tanh",
+    **{
+        name: name.upper()
+        for name in ("abs", "ceil", "exp", "expm1", "floor", "log", "log1p", "round", "sqrt")
+    },
+    **{
+        name: name.upper() for name in ("cos", "sin", "tan", "acos", "asin", "cosh", "sinh", "tanh", "square")
+    },
+    **{name: name.upper() for name in ("asinh", "acosh", "atanh", "relu", "relu6", "sigmoid", "hsigmoid")},
+    "neg": "NEGATE",
+    "hswish": "H_SWISH",
+    "logical_not": "NOT",
 }
-KEEPS_INTEGERS = {"abs", "neg", "square"}
-# ops on integers that targets have only for floats -> the bounds of the clamp that says the same
-INTEGER_CLAMPS = {"relu": {"min": 0}, "relu6": {"min": 0, "max": 6}}
-
-# name in MegEngine -> aten op of two arguments
-BINARY = {"add": "add", "sub": "sub", "mul": "mul", "div": "div", "maximum": "maximum", "minimum": "minimum"}
-# operator -> the aten op it shares with a function
-OPERATORS = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide"}
-
-
-def unary(op: str) -> Callable[[Emitter, Any], Any]:
-    """An adapter of one tensor; integers become float32 unless the op keeps them."""
-
-    def adapter(g: Emitter, x: Any) -> Any:
-        if g.type(x).dtype.kind in "iu":
-            if op in ("ceil", "floor"):
-                return x
-            if op in INTEGER_CLAMPS:
-                return g.call("aten::clamp", x, **INTEGER_CLAMPS[op])
-        return g.call(f"aten::{op}", x if op in KEEPS_INTEGERS else floating(g, x))
-
-    return adapter
-
-
-def binary(op: str) -> Callable[[Emitter, Any, Any], Any]:
-    """An adapter of two tensors or a tensor and a scalar."""
-
-    def adapter(g: Emitter, x: Any, y: Any) -> Any:
-        x, y = promoted(g, x, y, to_float=op == "div")
-        return g.call(f"aten::{op}", x, y)
-
-    return adapter
-
-
-def _swapped(adapter: Callable[[Emitter, Any, Any], Any]) -> Callable[[Emitter, Any, Any], Any]:
-    return lambda g, x, y: adapter(g, y, x)
+# function of two arguments -> mode
+BINARY = {
+    **{name: name.upper() for name in ("add", "sub", "mul", "floor_div", "mod", "pow")},
+    "div": "TRUE_DIV",
+    "maximum": "MAX",
+    "minimum": "MIN",
+    "left_shift": "SHL",
+    "right_shift": "SHR",
+    "logaddexp": "LOG_SUM_EXP",
+    "logical_and": "AND",
+    "logical_or": "OR",
+    "logical_xor": "XOR",
+}
+# operator of Tensor -> mode; each has a reflected and an in-place form
+OPERATORS = {
+    **{name: name.upper() for name in ("add", "sub", "mul", "mod", "pow", "and", "or", "xor")},
+    "truediv": "TRUE_DIV",
+    "floordiv": "FLOOR_DIV",
+    "lshift": "SHL",
+    "rshift": "SHR",
+}
+UNARY_OPERATORS = {"neg": "NEGATE", "abs": "ABS", "invert": "NOT"} | {
+    name: name.upper() for name in ("round", "floor", "ceil")
+}
+# comparison -> (operator of Tensor, aten op)
+COMPARISONS = {
+    "equal": ("eq", "eq"),
+    "not_equal": ("ne", "ne"),
+    "less": ("lt", "lt"),
+    "less_equal": ("le", "le"),
+    "greater": ("gt", "gt"),
+    "greater_equal": ("ge", "ge"),
+}
 
 
-for _name, _op in UNARY.items():
-    FUNCTIONS.add(_name)(unary(_op))
-for _name, _op in BINARY.items():
-    FUNCTIONS.add(_name)(binary(_op))
-for _name, _op in OPERATORS.items():
-    METHODS.add(f"__{_name}__", f"__i{_name}__")(binary(_op))
-    METHODS.add(f"__r{_name}__")(_swapped(binary(_op)))
-METHODS.add("__neg__")(unary("neg"))
-METHODS.add("__abs__")(unary("abs"))
-FUNCTIONS.add("floor_div")(binary("floor_divide"))
+def unary(mode: str) -> Adapter:
+    return lambda g, x: modes.applied(g, mode, x)
 
 
-@METHODS.add("__pow__")
-@FUNCTIONS.add("pow")
-def pow(g: Emitter, x: Any, y: Any) -> Any:
-    """Constant exponents that are products, roots and inverses; of integers, too, a float32."""
-    forms = {2: "square", 0.5: "sqrt", -1: "reciprocal", -0.5: "rsqrt"}
-    if is_tensor(y) or not is_tensor(x) or y not in (1, *forms):
-        raise Refusal("a power is supported for the exponents 1, 2, 0.5, -1 and -0.5")
-    x = floating(g, x)
-    return x if y == 1 else unary(forms[y])(g, x)
+def _binary(mode: str) -> Adapter:
+    return lambda g, x, y: modes.applied(g, mode, x, y)
 
 
-@FUNCTIONS.add("clip")
+def _swapped(mode: str) -> Adapter:
+    return lambda g, x, y: modes.applied(g, mode, y, x)
+
+
+def _comparison(op: str) -> Callable[[Emitter, Any, Any], Any]:
+    return lambda g, x, y: modes.compared(g, op, x, y)
+
+
+for _name, _mode in UNARY.items():
+    FUNCTIONS.add(ELEMWISE + _name)(unary(_mode))
+for _name, _mode in BINARY.items():
+    FUNCTIONS.add(ELEMWISE + _name)(_binary(_mode))
+for _name, _mode in OPERATORS.items():
+    METHODS.add(f"__{_name}__", f"__i{_name}__")(_binary(_mode))
+    METHODS.add(f"__r{_name}__")(_swapped(_mode))
+for _name, _mode in UNARY_OPERATORS.items():
+    METHODS.add(f"__{_name}__")(unary(_mode))
+for _name, (_operator, _op) in COMPARISONS.items():
+    FUNCTIONS.add(ELEMWISE + _name)(_comparison(_op))
+    METHODS.add(f"__{_operator}__")(_comparison(_op))
+
+
+@METHODS.add("__pos__")
+def pos(g: Emitter, x: Any) -> Any:
+    return x
+
+
+@FUNCTIONS.add(ELEMWISE + "atan")
+def atan(g: Emitter, x: Any) -> Any:
+    """ATAN2 of x and a float32 one."""
+    return g.call("aten::atan", cast(g, x, np.float32))
+
+
+@FUNCTIONS.add(ELEMWISE + "atan2")
+def atan2(g: Emitter, y: Any, x: Any) -> Any:
+    """The angle of the point (x, y)."""
+    return modes.applied(g, "ATAN2", y, x)
+
+
+@FUNCTIONS.add(ELEMWISE + "clip")
 def clip(g: Emitter, x: Any, lower: Any = None, upper: Any = None) -> Any:
-    if is_tensor(lower) or is_tensor(upper):
-        raise Refusal("clip is supported with constant bounds")
-    if any(isinstance(bound, (float, np.floating)) for bound in (lower, upper)):
-        x = floating(g, x)
-    return g.call("aten::clamp", x, min=lower, max=upper)
+    return modes.applied(g, "CLIP", x, lower, upper)
+
+
+@FUNCTIONS.add("megengine.functional.math.sign")
+def sign(g: Emitter, x: Any) -> Any:
+    return modes.applied(g, "SIGN", x)
+
+
+@FUNCTIONS.add("megengine.functional.math.isnan")
+def isnan(g: Emitter, inp: Any) -> Any:
+    return g.call("aten::isnan", floating(g, inp))
+
+
+@FUNCTIONS.add("megengine.functional.math.isinf")
+def isinf(g: Emitter, inp: Any) -> Any:
+    return g.call("aten::isinf", floating(g, inp))
+
+
+@FUNCTIONS.add("megengine.functional.tensor.where")
+def where(g: Emitter, mask: Any, x: Any, y: Any) -> Any:
+    return g.call("aten::where", mask, *promoted(g, x, y))
+
+
+@FUNCTIONS.add("opdef.Elemwise")
+def elemwise_operator(g: Emitter, *inputs: Any, mode: Any) -> Any:
+    return modes.applied(g, mode, *inputs)
+
+
+@FUNCTIONS.add("opdef.ElemwiseMultiType")
+def elemwise_multi_type(g: Emitter, *inputs: Any, mode: Any, dtype: Any) -> Any:
+    """Comparisons and tests, whose results are bools."""
+    tests = {"ISNAN": isnan, "ISINF": isinf}
+    name = str(mode).upper()
+    if name in tests:
+        return cast(g, tests[name](g, *inputs), dtype)
+    op = modes.COMPARISONS.get(name)
+    return cast(g, modes.compared(g, op, *inputs) if op else modes.applied(g, name, *inputs), dtype)
+
+
+@FUNCTIONS.add("opdef.TypeCvt")
+def type_cvt(g: Emitter, inp: Any, dtype: Any) -> Any:
+    return cast(g, inp, np.dtype(dtype))

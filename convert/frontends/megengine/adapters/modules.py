@@ -6,47 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
 from ....ir import TracedModule
 from ....ir.emitter import Emitter
-from . import elemwise, nn, tensor
-from .table import Table
+from . import modes, nn, tensor
+from .table import Adapter, Table
 from .values import pair
 
 MODULES = Table("megengine.module.")
 
-UNARY = {
-    "activation.ReLU": "relu",
-    "activation.Sigmoid": "sigmoid",
-}
-# methods of Elemwise that one aten op says
-ELEMWISE = {
-    "ADD": "add",
-    "SUB": "sub",
-    "MUL": "mul",
-    "TRUE_DIV": "div",
-    "MAX": "maximum",
-    "MIN": "minimum",
-    "RELU": "relu",
-    "SIGMOID": "sigmoid",
-    "TANH": "tanh",
-    "EXP": "exp",
-    "ABS": "abs",
-    "NEGATE": "neg",
-    "LOG": "log",
-    "FLOOR": "floor",
-    "CEIL": "ceil",
-}
-FUSED_ELEMWISE = {"FUSE_ADD_RELU": "relu", "FUSE_ADD_SIGMOID": "sigmoid", "FUSE_ADD_TANH": "tanh"}
+ACTIVATIONS = {"ReLU": "RELU", "Sigmoid": "SIGMOID", "SiLU": "SILU", "GELU": "GELU"}
 
 
-def _add_unary(name: str, op: str) -> None:
-    adapter = elemwise.unary(op)
-    MODULES.add(name)(lambda g, module, inp: adapter(g, inp))
+def _activation(mode: str) -> Adapter:
+    return lambda g, module, inputs: modes.applied(g, mode, inputs)
 
 
-for _name, _op in UNARY.items():
-    _add_unary(_name, _op)
+for _name, _mode in ACTIVATIONS.items():
+    MODULES.add(f"activation.{_name}")(_activation(_mode))
 
 
 def parameter(g: Emitter, module: TracedModule, name: str, array: np.ndarray | None = None) -> Any:
@@ -136,12 +112,12 @@ def adaptive_max_pool2d(g: Emitter, module: TracedModule, inp: Any) -> Any:
 
 @MODULES.add("activation.LeakyReLU")
 def leaky_relu(g: Emitter, module: TracedModule, inputs: Any) -> Any:
-    return nn.leaky_relu(g, inputs, module.attributes["negative_slope"])
+    return modes.applied(g, "PRELU", inputs, module.attributes["negative_slope"])
 
 
-@MODULES.add("activation.SiLU")
-def silu(g: Emitter, module: TracedModule, inputs: Any) -> Any:
-    return nn.silu(g, inputs)
+@MODULES.add("activation.PReLU")
+def prelu(g: Emitter, module: TracedModule, inputs: Any) -> Any:
+    return modes.applied(g, "PRELU", inputs, parameter(g, module, "weight"))
 
 
 @MODULES.add("padding.Pad")
@@ -162,19 +138,4 @@ def concat(g: Emitter, module: TracedModule, tensors: Any, axis: int = 0) -> Any
 
 @MODULES.add("elemwise.Elemwise")
 def elemwise_module(g: Emitter, module: TracedModule, *inps: Any) -> Any:
-    return elemwise_of(g, str(module.attributes["method"]), *inps)
-
-
-def elemwise_of(g: Emitter, method: str, *inps: Any) -> Any:
-    """The method of Elemwise modules of that name, in any case."""
-    method = method.upper()
-    if method in FUSED_ELEMWISE and len(inps) == 2:
-        return elemwise.unary(FUSED_ELEMWISE[method])(g, elemwise.binary("add")(g, *inps))
-    if method == "FUSE_MUL_ADD3" and len(inps) == 3:
-        return elemwise.binary("add")(g, elemwise.binary("mul")(g, *inps[:2]), inps[2])
-    if method == "H_SWISH" and len(inps) == 1:
-        return nn.hswish(g, *inps)
-    op = ELEMWISE.get(method)
-    if op is None or len(inps) not in (1, 2):
-        raise Refusal(f"the Elemwise method {method} of {len(inps)} tensors is not supported")
-    return elemwise.unary(op)(g, *inps) if len(inps) == 1 else elemwise.binary(op)(g, *inps)
+    return modes.applied(g, module.attributes["method"], *inps)

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ....errors import Refusal
 from ....ir.emitter import Emitter
-from .elemwise import unary
 from .table import Table
-from .values import floating, pair, rank, reshaped, static_ints
+from .values import pair, rank, reshaped, static_ints
 
 FUNCTIONS = Table("megengine.functional.nn.")
-
-for _name in ("relu", "relu6", "sigmoid"):
-    FUNCTIONS.add(_name)(unary(_name))
 
 
 def _cross_correlation(conv_mode: Any) -> None:
@@ -134,31 +128,6 @@ def adaptive_max_pool2d(g: Emitter, inp: Any, oshp: Any) -> Any:
     return g.call("aten::max_pool2d", inp, *_adaptive_window(g, inp, oshp))
 
 
-@FUNCTIONS.add("hswish")
-def hswish(g: Emitter, x: Any) -> Any:
-    return g.call("aten::mul", x, hsigmoid(g, x))
-
-
-@FUNCTIONS.add("hsigmoid")
-def hsigmoid(g: Emitter, x: Any) -> Any:
-    x = floating(g, x)
-    dtype = g.type(x).dtype
-    gate = g.call("aten::relu6", g.call("aten::add", x, g.constant(3, dtype)))
-    return g.call("aten::mul", gate, g.constant(np.divide(1, 6, dtype=dtype), dtype))
-
-
-@FUNCTIONS.add("silu")
-def silu(g: Emitter, x: Any) -> Any:
-    return g.call("aten::mul", x, g.call("aten::sigmoid", x))
-
-
-@FUNCTIONS.add("leaky_relu")
-def leaky_relu(g: Emitter, inp: Any, negative_slope: float = 0.01) -> Any:
-    if not isinstance(negative_slope, int):
-        inp = floating(g, inp)
-    negative = g.call("aten::clamp", inp, max=0.0)
-    slope = g.constant(negative_slope, g.type(inp).dtype)
-    return g.call("aten::add", unary("relu")(g, inp), g.call("aten::mul", negative, slope))
 
 
 @FUNCTIONS.add("dropout")

@@ -7,7 +7,7 @@ from typing import Any
 from ....errors import Refusal
 from ....ir import QParams, TracedModule
 from ....ir.emitter import Emitter
-from . import modules, qat, tensor
+from . import modes, modules, qat, tensor
 from .fake_quant import bias_qparams
 from .table import Table
 
@@ -66,7 +66,7 @@ def elemwise(g: Emitter, module: TracedModule, *inps: Any) -> Any:
     method = str(module.attributes["method"]).lower()
     if not method.startswith("q"):
         raise Refusal(f"the Elemwise method {method} is not one for quantized tensors")
-    return output(g, module, modules.elemwise_of(g, method[1:], *inps))
+    return output(g, module, modes.applied(g, method[1:], *inps))
 
 
 @MODULES.add("concat.Concat")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -86,29 +87,32 @@ def floating(g: Emitter, x: Any) -> Any:
     return x if g.type(x).dtype.kind == "f" else cast(g, x, np.float32)
 
 
-def promoted(g: Emitter, x: Any, y: Any, *, to_float: bool = False) -> tuple[Any, Any]:
-    """Two operands as tensors of one dtype, by MegEngine's rules.
+def promoted(g: Emitter, *values: Any, to_float: bool = False) -> list[Any]:
+    """Operands as tensors of one dtype, by MegEngine's rules.
 
-    A Python scalar takes the tensor's dtype, but a float makes an integer tensor float32; tensors
-    of different dtypes meet at the wider one, of different kinds at float32. NumPy's scalars count as
-    tensors. ``to_float`` makes integers float32 (true division).
+    A Python scalar takes the tensors' dtype (and wraps around in it), but a float makes an integer
+    tensor float32; tensors of different dtypes meet at the wider one, of different kinds at float32.
+    NumPy's scalars count as tensors. ``to_float`` makes integers float32 (true division).
     """
-    x, y = (g.constant(value) if isinstance(value, np.generic) else value for value in (x, y))
-    dtypes = [g.type(value).dtype for value in (x, y) if is_tensor(value)]
-    dtype = dtypes[0] if len(dtypes) == 1 else _wider(*dtypes)
-    has_float = any(isinstance(value, float) for value in (x, y))
-    has_bool = dtype.kind == "b" and len(dtypes) == 1  # MegEngine computes with no other bools
+    values = tuple(g.constant(value) if isinstance(value, np.generic) else value for value in values)
+    dtypes = [g.type(value).dtype for value in values if is_tensor(value)]
+    if not dtypes:
+        raise Refusal(f"none of {', '.join(map(repr, values))} is a tensor")
+    dtype = functools.reduce(_wider, dtypes)
+    has_float = any(isinstance(value, float) for value in values)
+    # MegEngine computes with bools only among each other
+    has_bool = dtype.kind == "b" and not all(is_tensor(value) or isinstance(value, bool) for value in values)
     if dtype.kind != "f" and (has_float or has_bool or to_float):
         dtype = np.dtype(np.float32)
-    operands = [cast(g, value, dtype) if is_tensor(value) else _numbers(g, value, dtype) for value in (x, y)]
-    return operands[0], operands[1]
+    return [cast(g, value, dtype) if is_tensor(value) else _numbers(g, value, dtype) for value in values]
 
 
 def _numbers(g: Emitter, value: Any, dtype: np.dtype) -> Any:
     """A constant from a Python number or a list of them."""
-    if np.asarray(value).dtype.kind not in "biuf":  # NumPy makes NaN of None, and numbers of texts
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf":  # NumPy makes NaN of None, and numbers of texts
         raise Refusal(f"{value!r} is neither a tensor nor a number")
-    return g.constant(value, dtype)
+    return g.constant(array.astype(dtype) if dtype.kind in "iu" else value, dtype)
 
 
 def _wider(first: np.dtype, second: np.dtype) -> np.dtype:

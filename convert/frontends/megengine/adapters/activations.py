@@ -1,0 +1,46 @@
+"""The elementwise activations of megengine.functional.nn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....ir.emitter import Emitter
+from . import modes
+from .elemwise import unary
+from .table import Adapter, Table
+
+FUNCTIONS = Table("megengine.functional.nn.")
+
+# name of the function -> mode; its argument is x
+OF_X = {
+    "relu": "RELU",
+    "relu6": "RELU6",
+    "sigmoid": "SIGMOID",
+    "hsigmoid": "HSIGMOID",
+    "hswish": "H_SWISH",
+    "gelu": "GELU",
+    "silu": "SILU",
+}
+# the same with the argument inp
+OF_INP = {"softplus": "SOFTPLUS", "logsigmoid": "LOGSIGMOID"}
+
+
+def _of_inp(mode: str) -> Adapter:
+    return lambda g, inp: modes.applied(g, mode, inp)
+
+
+for _name, _mode in OF_X.items():
+    FUNCTIONS.add(_name)(unary(_mode))
+for _name, _mode in OF_INP.items():
+    FUNCTIONS.add(_name)(_of_inp(_mode))
+
+
+@FUNCTIONS.add("leaky_relu")
+def leaky_relu(g: Emitter, inp: Any, negative_slope: float = 0.01) -> Any:
+    return modes.applied(g, "PRELU", inp, negative_slope)
+
+
+@FUNCTIONS.add("prelu")
+def prelu(g: Emitter, x: Any = None, y: Any = None, *, inp: Any = None, weight: Any = None) -> Any:
+    """The arguments were called inp and weight before 1.10."""
+    return modes.applied(g, "PRELU", inp if x is None else x, weight if y is None else y)
