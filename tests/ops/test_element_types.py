@@ -35,7 +35,7 @@ VERSIONS = [
     ("caffe", 0),
 ]
 # what ONNX Runtime says of a valid operator for which it has no kernel
-MISSING = ("Could not find an implementation", "NOT_IMPLEMENTED")
+MISSING = ("Could not find an implementation", "NOT_IMPLEMENTED", "does not support double yet")
 
 
 def dtypes_of(name: str) -> tuple[str, ...]:
