@@ -9,7 +9,7 @@ import numpy as np
 from ....errors import Refusal
 from ....ir import TracedModule
 from ....ir.emitter import Emitter
-from .elemwise import binary
+from . import modes
 from .math import reduction
 from .modules import parameter
 from .table import Table
@@ -140,7 +140,7 @@ def _mask(g: Emitter, scores: Any, heads: int, attn_mask: Any, key_padding_mask:
         parts.append(reshaped(g, _added(g, key_padding_mask, dtype), [batch, 1, 1, keys]))
     if is_causal and not parts:
         parts.append(g.constant(np.triu(np.full((queries, keys), -np.inf), 1), dtype))
-    return parts[0] if len(parts) == 1 else binary("add")(g, *parts) if parts else None
+    return parts[0] if len(parts) == 1 else modes.applied(g, "ADD", *parts) if parts else None
 
 
 def _added(g: Emitter, mask: Any, dtype: np.dtype) -> Any:

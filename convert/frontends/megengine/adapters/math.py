@@ -10,7 +10,8 @@ import numpy as np
 
 from ....errors import Refusal
 from ....ir.emitter import Emitter
-from .elemwise import binary, clip
+from . import modes
+from .elemwise import clip
 from .table import Table
 from .values import axes_of, axis_of, cast, floating, is_tensor, rank, reshaped
 
@@ -77,7 +78,7 @@ for _name in ("argmax", "argmin"):
 def var(g: Emitter, inp: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """The mean of the squared deviations from the mean: divided by the number of elements."""
     mean = reduction("mean")
-    deviation = binary("sub")(g, inp, mean(g, inp, axis, axis is not None))
+    deviation = modes.applied(g, "SUB", inp, mean(g, inp, axis, axis is not None))
     return mean(g, g.call("aten::square", floating(g, deviation)), axis, keepdims)
 
 
@@ -105,4 +106,4 @@ def norm(g: Emitter, inp: Any, ord: Any = None, axis: Any = None, keepdims: bool
 @FUNCTIONS.add("normalize")
 def normalize(g: Emitter, inp: Any, ord: Any = None, axis: Any = None, eps: float = 1e-12) -> Any:
     length = norm(g, inp, ord, axis, keepdims=axis is not None)
-    return binary("div")(g, inp, clip(g, length, lower=float(eps)))
+    return modes.applied(g, "TRUE_DIV", inp, clip(g, length, lower=float(eps)))

@@ -9,7 +9,7 @@ import numpy as np
 from ....errors import Refusal
 from ....ir import TracedModule
 from ....ir.emitter import Emitter
-from .elemwise import binary
+from . import modes
 from .modules import batch_norm, parameter
 from .table import Table
 from .values import cast, promoted, rank, reshaped
@@ -82,10 +82,10 @@ def linear(g: Emitter, inp: Any, weight: Any, bias: Any = None, compute_mode: An
     type_ = g.type(w)
     if type_.rank != 2 or type_.dtype.kind != "f":
         product = matmul(g, x, w, transpose_b=True)
-        return product if bias is None else binary("add")(g, product, bias)
+        return product if bias is None else modes.applied(g, "ADD", product, bias)
     if bias is None or (g.type(bias).dtype, g.type(bias).shape) == (type_.dtype, type_.shape[:1]):
         return g.call("aten::linear", x, w, bias)
-    return binary("add")(g, g.call("aten::linear", x, w, None), bias)
+    return modes.applied(g, "ADD", g.call("aten::linear", x, w, None), bias)
 
 
 @MODULES.add("linear.Linear")
@@ -112,6 +112,6 @@ def linear_bn_relu1d(g: Emitter, module: TracedModule, inp: Any) -> Any:
 def batch_matmul_activation(g: Emitter, module: TracedModule, x: Any) -> Any:
     result, bias = matmul(g, parameter(g, module, "weight"), x), parameter(g, module, "bias")
     if bias is not None:
-        result = binary("add")(g, result, bias)
+        result = modes.applied(g, "ADD", result, bias)
     mode = str(module.attributes["nonlinear_mode"])
     return g.call("aten::relu", result) if mode == "relu" else result

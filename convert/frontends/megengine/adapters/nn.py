@@ -128,8 +128,6 @@ def adaptive_max_pool2d(g: Emitter, inp: Any, oshp: Any) -> Any:
     return g.call("aten::max_pool2d", inp, *_adaptive_window(g, inp, oshp))
 
 
-
-
 @FUNCTIONS.add("dropout")
 def dropout(g: Emitter, inp: Any, drop_prob: float, training: bool = False) -> Any:
     """The identity: a conversion is for inference, whatever the flag recorded."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from ....ir import TracedModule
 from ....ir.emitter import Emitter
-from .elemwise import binary
+from . import modes
 from .table import Table
 from .values import axes_of, axis_of, floating, rank, reshaped
 
@@ -49,4 +49,4 @@ def logsumexp(g: Emitter, inp: Any, axis: Any, keepdims: bool = False) -> Any:
     top = g.call("aten::amax", x, axes, True)
     total = g.call("aten::sum", g.call("aten::exp", g.call("aten::sub", x, top)), axes)
     squeezed = reshaped(g, top, [extent for extent in kept if extent != 1])
-    return binary("add")(g, squeezed, g.call("aten::log", total))
+    return modes.applied(g, "ADD", squeezed, g.call("aten::log", total))

@@ -12,7 +12,7 @@ import numpy as np
 
 from ....errors import Refusal
 from ....ir.emitter import Emitter
-from .elemwise import binary
+from . import modes
 from .table import Table
 from .values import rank, reshaped, static_int
 
@@ -54,5 +54,5 @@ def topk(
     if not kth_only:
         return [values, indices]
     kth = g.call("aten::select", values, rank(g, inp) - 1, count - 1)
-    same = binary("eq")(g, reshaped(g, kth, [*g.type(kth).shape, 1]), inp)
+    same = modes.compared(g, "eq", reshaped(g, kth, [*g.type(kth).shape, 1]), inp)
     return [kth, g.call("aten::argmax", g.call("aten::to", same, dtype="int8"), -1)]
