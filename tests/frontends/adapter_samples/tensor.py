@@ -1,6 +1,7 @@
 """megengine.functional.tensor."""
 
 from .common import (
+    BYTES,
     CUBE,
     FLAGS,
     FLATTENED,
@@ -18,6 +19,14 @@ from .common import (
 )
 
 TENSOR = {
+    "cumsum": [
+        call(X, 1),
+        call(CUBE, axis=-1),
+        call(VECTOR, 0),
+        call(WHOLE, 1),
+        call(HALVES, 0),
+        call(BYTES, -2),
+    ],
     "reshape": [
         call(X, (6, 35)),
         call(X, [2, -1, 7]),

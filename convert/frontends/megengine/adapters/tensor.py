@@ -167,3 +167,11 @@ def new_tensor(
 def astype(g: Emitter, x: Any, dtype: Any) -> Any:
     """To a quantized dtype, the real values on its grid; from one, they are what they were."""
     return g.quantized(x, dtype) if isinstance(dtype, QParams) else cast(g, x, dtype)
+
+
+@FUNCTIONS.add("cumsum")
+def cumsum(g: Emitter, inp: Any, axis: int) -> Any:
+    """Sums keep the element type, those of small integers, too."""
+    if g.type(inp).dtype.kind == "b":
+        raise Refusal("MegEngine has no running sums of bools", "convert them to int32 first")
+    return g.call("aten::cumsum", inp, axis_of(g, inp, axis))
