@@ -36,7 +36,7 @@ def command(
     else are not written.
     """
 
-    def convert(options: Any) -> Any:
+    def convert(**options: Any) -> Any:
         from .. import api
 
         return api.to_caffe(
@@ -46,7 +46,7 @@ def command(
             dialect=dialect,
             qparams=qparams,
             verify=not no_verify,
-            pass_options=options,
+            **options,
         )
 
     run_conversion(convert, model, verify=not no_verify, **shared)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..targets import TARGETS
+from .boundary import boundary_arguments
 from .conversion import version_of, version_text
 from .messages import logging_to_stderr, progress
-from .options import json_option, model_argument, opset_option
+from .options import input_shape_option, json_option, model_argument, opset_option, outputs_option
 from .rendering import Line, write, write_json
 from .wording import counted
 
@@ -22,20 +23,26 @@ if TYPE_CHECKING:
 @model_argument
 @click.option("--target", type=click.Choice(TARGETS), required=True, help="What MODEL is to be converted to.")
 @opset_option
+@input_shape_option
+@click.option("--inputs", metavar="NAME,...", help="Begin at these nodes of the graph.")
+@outputs_option
 @json_option
 @click.pass_context
-def command(ctx: click.Context, model: str, target: str, opset: int | None, as_json: bool) -> None:
+def command(
+    ctx: click.Context, model: str, target: str, opset: int | None, as_json: bool, **boundary: Any
+) -> None:
     """List every op of MODEL that would stop a conversion, at once.
 
     The exit status is 1 when there is any.
     """
     version = version_of(target, opset)
+    edges = boundary_arguments(**boundary)
     from .. import api
 
     with logging_to_stderr(False), progress(f"checking {model}"):
         module = api.load(model)
-        groups = api.check(module, target, opset)
-        enough = api.sufficient_opset(module, int(version)) if groups and target == "onnx" else None
+        groups = api.check(module, target, opset, **edges)
+        enough = api.sufficient_opset(module, int(version), **edges) if groups and target == "onnx" else None
     if as_json:
         write_json(
             {

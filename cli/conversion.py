@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..targets import DEFAULT_OPSET, DIALECTS, TFLITE_RUNTIME
+from .boundary import boundary_arguments
 from .messages import logging_to_stderr, progress
 from .rendering import sys_stderr, write, write_json, write_message, write_table
 from .wording import counted, quantity, size
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def run_conversion(
-    convert: Callable[[PassOptions], Report],
+    convert: Callable[..., Report],
     model: str,
     *,
     as_json: bool,
@@ -30,11 +31,13 @@ def run_conversion(
     dump_folder: str | None,
     stop_after: str | None,
     time_passes: bool,
+    **boundary: Any,
 ) -> None:
-    """Runs ``convert`` and prints what came of it."""
+    """Runs ``convert`` and prints what came of it; ``boundary`` are the options of ``boundary.py``."""
+    edges = boundary_arguments(**boundary)
     options = _pass_options(dump_after, dump_folder, stop_after)
     with logging_to_stderr(verbose), progress(f"converting {model}", enabled=not verbose):
-        report = convert(options)
+        report = convert(pass_options=options, **edges)
     if options.dump_after:
         write_message(f"wrote the graphs to {options.dump_folder}")
     if time_passes:

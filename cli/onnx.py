@@ -38,7 +38,7 @@ def command(
     appears; a file that computes something else is not written.
     """
 
-    def convert(options: Any) -> Any:
+    def convert(**options: Any) -> Any:
         from .. import api
 
         return api.to_onnx(
@@ -49,7 +49,7 @@ def command(
             quantized=quantized,
             qparams=qparams,
             verify=not no_verify,
-            pass_options=options,
+            **options,
         )
 
     run_conversion(convert, model, verify=not no_verify, **shared)

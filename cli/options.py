@@ -20,7 +20,37 @@ qparams_option = click.option(
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
 
+input_shape_option = click.option(
+    "--input-shape",
+    "input_shapes",
+    multiple=True,
+    metavar="NAME=N,N,...",
+    help="Convert for this shape of an input, not the one in MODEL. May be repeated.",
+)
+outputs_option = click.option(
+    "--outputs", metavar="NAME,...", help="End at these nodes of the graph, in this order."
+)
+rename_option = click.option(
+    "--rename",
+    multiple=True,
+    metavar="OLD=NEW",
+    help="Call an input or output of the written model NEW. May be repeated.",
+)
+_BOUNDARY_OPTIONS = (
+    input_shape_option,
+    click.option(
+        "--dynamic",
+        multiple=True,
+        metavar="NAME:AXIS=SIZE",
+        help="Leave a size of an input open, and call it SIZE: x:0=batch. May be repeated.",
+    ),
+    click.option("--inputs", metavar="NAME,...", help="Begin at these nodes of the graph, in this order."),
+    outputs_option,
+    rename_option,
+)
+
 _CONVERSION_OPTIONS = (
+    *_BOUNDARY_OPTIONS,
     click.option("--no-verify", is_flag=True, help="Do not run the written file to compare it with MODEL."),
     json_option,
     click.option("-v", "--verbose", is_flag=True, help="Say on stderr which fusions were refused, and why."),

@@ -43,7 +43,7 @@ def command(
     file that computes something else is not written.
     """
 
-    def convert(options: Any) -> Any:
+    def convert(**options: Any) -> Any:
         from .. import api
 
         return api.to_tflite(
@@ -54,7 +54,7 @@ def command(
             calibration=calibration,
             qparams=qparams,
             verify=not no_verify,
-            pass_options=options,
+            **options,
         )
 
     run_conversion(convert, model, verify=not no_verify, **shared)

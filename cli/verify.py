@@ -7,14 +7,15 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import UsageError
+from .boundary import boundary_arguments, names
 from .conversion import verified
 from .messages import logging_to_stderr, progress
-from .options import json_option, model_argument
+from .options import input_shape_option, json_option, model_argument, outputs_option, rename_option
 from .rendering import write, write_json
 
 if TYPE_CHECKING:
@@ -32,19 +33,27 @@ if TYPE_CHECKING:
     metavar="FILE.npz",
     help="Arrays named as the inputs of MODEL, or in0, in1, ...  [default: random]",
 )
+@input_shape_option
+@click.option("--input-nodes", metavar="NAME,...", help="Where OUT begins: --inputs of its conversion.")
+@outputs_option
+@rename_option
 @json_option
-def command(model: str, out: str, inputs: str | None, as_json: bool) -> None:
+def command(
+    model: str, out: str, inputs: str | None, input_nodes: str | None, as_json: bool, **boundary: Any
+) -> None:
     """Compare the written file OUT with its source MODEL.
 
     OUT is run in the runtime for its format; for Caffe it is the prototxt. The exit status is 1
     when OUT computes something else than MODEL.
     """
+    edges = boundary_arguments(**boundary)
+    begin = names(input_nodes, "--input-nodes")
     from .. import api
 
     with logging_to_stderr(False), progress(f"verifying {out}"):
         module = api.load(model)
-        arrays = None if inputs is None else read_inputs(inputs, _input_names(module))
-        verification = api.verify(module, out, arrays)
+        arrays = None if inputs is None else read_inputs(inputs, begin or _input_names(module))
+        verification = api.verify(module, out, arrays, input_nodes=begin, **edges)
     if as_json:
         write_json({"model": model, "file": out, "ok": True, **verification.to_json()})
     else:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .boundary import Boundary
 from .conversion import Report, convert, survey
 from .conversion import sufficient_opset as find_opset
 from .errors import UsageError
@@ -44,14 +45,25 @@ def to_onnx(
     verify: bool = True,
     example_inputs: Sequence[np.ndarray] | None = None,
     example_kwargs: dict[str, Any] | None = None,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
+    dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    rename: Mapping[str, str] | None = None,
     pass_options: PassOptions | None = None,
 ) -> Report:
     """Converts to an ONNX file of ``opset`` (17 by default).
 
     Weights go into the file, or with ``external_data``, and always above 2 GiB, into ``path`` + ".data".
     ``verify`` runs the file in ONNX Runtime, when installed, on ``example_inputs`` (random ones by
-    default) and compares it with the source; a mismatch raises and leaves no file. Raises
-    LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
+    default) and compares it with the source; a mismatch raises and leaves no file.
+
+    ``input_shapes`` are shapes of inputs, by name, other than those of the file: ``{"x": (1, 3, 256, 256)}``.
+    ``dynamic_shapes`` names sizes that the file is to leave open, ``{"x": {0: "batch"}}``; the report's
+    notes say which of them had to be fixed, and where. ``inputs`` and ``outputs`` are names of nodes
+    between which the model is cut; ``rename`` gives written inputs and outputs other names.
+
+    Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
     """
     _not_yet(quantized=quantized, qparams=qparams, example_kwargs=example_kwargs)
     version = goal_version("onnx", DEFAULT_OPSET if opset is None else opset)
@@ -65,6 +77,7 @@ def to_onnx(
         verify=verify,
         inputs=example_inputs,
         options=pass_options,
+        boundary=_boundary(input_shapes, dynamic_shapes, inputs, outputs, rename),
         external_data=external_data,
     )
 
@@ -80,13 +93,19 @@ def to_tflite(
     verify: bool = True,
     example_inputs: Sequence[np.ndarray] | None = None,
     example_kwargs: dict[str, Any] | None = None,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
+    dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    rename: Mapping[str, str] | None = None,
     pass_options: PassOptions | None = None,
 ) -> Report:
     """Converts to a TFLite file.
 
     ``io_layout`` "nhwc" (the default) stores rank-4 inputs and outputs of a model with spatial ops
     channels-last; "source" keeps the source's order. ``example_inputs`` are always in the source's
-    order. Verification and errors as in ``to_onnx``; the runtime is LiteRT.
+    order. Verification, errors and the model's boundary are as in ``to_onnx``, but for
+    ``dynamic_shapes``, which TFLite has not yet; the runtime is LiteRT.
     """
     _not_yet(quantized=quantized, calibration=calibration, qparams=qparams, example_kwargs=example_kwargs)
     layout = "nhwc" if io_layout is None else io_layout
@@ -103,6 +122,7 @@ def to_tflite(
         verify=verify,
         inputs=example_inputs,
         options=pass_options,
+        boundary=_boundary(input_shapes, dynamic_shapes, inputs, outputs, rename),
     )
 
 
@@ -116,11 +136,17 @@ def to_caffe(
     verify: bool = True,
     example_inputs: Sequence[np.ndarray] | None = None,
     example_kwargs: dict[str, Any] | None = None,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
+    dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    rename: Mapping[str, str] | None = None,
     pass_options: PassOptions | None = None,
 ) -> Report:
     """Converts to a prototxt and a caffemodel (beside it, by default) in the BVLC dialect.
 
-    Verification and errors as in ``to_onnx``; the runtime is OpenCV's dnn.
+    Verification, errors and the model's boundary are as in ``to_onnx``, but for ``dynamic_shapes``,
+    which Caffe has not; the runtime is OpenCV's dnn.
     """
     _not_yet(qparams=qparams, example_kwargs=example_kwargs)
     dialect = dialect or "bvlc"
@@ -138,6 +164,7 @@ def to_caffe(
         verify=verify,
         inputs=example_inputs,
         options=pass_options,
+        boundary=_boundary(input_shapes, dynamic_shapes, inputs, outputs, rename),
     )
 
 
@@ -149,16 +176,33 @@ def save(model: Model, path: str | PathLike[str]) -> TracedModule:
     return module
 
 
-def check(model: Model, target: str, version: int | str | None = None) -> list[UnsupportedGroup]:
+def check(
+    model: Model,
+    target: str,
+    version: int | str | None = None,
+    *,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+) -> list[UnsupportedGroup]:
     """Everything in the model that would stop a conversion, grouped by op; empty when nothing would."""
     layout = "nhwc" if target == "tflite" else "source"
     goal = Goal(target, goal_version(target, version), layout)
-    return grouped(survey(_loaded(model), goal, catalogue()))
+    boundary = _boundary(input_shapes, None, inputs, outputs, None)
+    return grouped(survey(_loaded(model), goal, catalogue(), boundary))
 
 
-def sufficient_opset(model: Model, above: int) -> int | None:
+def sufficient_opset(
+    model: Model,
+    above: int,
+    *,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+) -> int | None:
     """The lowest opset > ``above`` from which on nothing in the model would stop a conversion to ONNX."""
-    return find_opset(_loaded(model), catalogue(), above)
+    boundary = _boundary(input_shapes, None, inputs, outputs, None)
+    return find_opset(_loaded(model), catalogue(), above, boundary)
 
 
 def quantization(model: Model) -> Quantization | None:
@@ -167,21 +211,44 @@ def quantization(model: Model) -> Quantization | None:
 
 
 def verify(
-    model: Model, path: str | PathLike[str], inputs: Sequence[np.ndarray] | None = None
+    model: Model,
+    path: str | PathLike[str],
+    inputs: Sequence[np.ndarray] | None = None,
+    *,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
+    input_nodes: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    rename: Mapping[str, str] | None = None,
 ) -> Verification:
     """Compares a written file (for Caffe, its prototxt) with its source.
 
-    ``inputs`` are in the source's order, random by default. Raises VerificationError TM4001 with
+    ``inputs`` are in the source's order, random by default. A file that was cut, or has other names or
+    shapes than the model, needs what it was converted with; ``input_nodes`` is then what ``inputs`` is to
+    ``to_onnx``. Raises VerificationError TM4001 with
     the error of the worst output, TM4002 when the runtime refuses the file, TM4003 when it is not
     installed.
     """
-    return verify_file(_loaded(model), Path(path), inputs, catalogue())
+    boundary = _boundary(input_shapes, None, input_nodes, outputs, rename)
+    return verify_file(_loaded(model), Path(path), inputs, catalogue(), boundary)
 
 
 def supported_ops(target: str, version: int | str | None = None) -> list[OpSupport]:
     """Every op of the catalogue, and how ``target`` says it at ``version`` (the default one if None)."""
     number = goal_version(target, version)
     return [op_support(op, target, number) for op in catalogue().values()]
+
+
+def _boundary(
+    input_shapes: Mapping[str, Sequence[int]] | None,
+    dynamic_shapes: Mapping[str, Mapping[int, str]] | None,
+    inputs: Sequence[str] | None,
+    outputs: Sequence[str] | None,
+    rename: Mapping[str, str] | None,
+) -> Boundary:
+    for name, value in (("inputs", inputs), ("outputs", outputs)):
+        if value is not None and (isinstance(value, str) or not value):
+            raise UsageError("TM6014", f"{name} is {value!r}, and should be a list of names")
+    return Boundary(input_shapes or {}, dynamic_shapes or {}, inputs, outputs, rename or {})
 
 
 def _loaded(model: Model) -> TracedModule:

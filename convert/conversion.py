@@ -9,22 +9,28 @@ from typing import Any
 
 import numpy as np
 
-from .ir import InternalGraph, TensorNode, TracedModule
+from .boundary import AS_IT_IS, Boundary, Opened, open_boundary
+from .errors import InternalError, UsageError
+from .ir import InternalGraph, TensorNode, TensorType, TracedModule
+from .ir.dims import Dim, of, substituted
 from .ir.expr import CallFunction
+from .ir.size_journal import SizeJournal, SizesSettled
 from .lower.fuse_activations import fuse_activations
 from .lower.lower import lower
-from .lower.target_graph import TargetGraph
+from .lower.target_graph import TargetGraph, Value
 from .lower.unsupported import Unsupported, unsupported_error
 from .passes.manager import PassManager, PassOptions
-from .passes.normalize import Normalized, normalize
+from .passes.normalize import Normalized
 from .passes.pipelines import pipeline
 from .serialize.atomic import commit_together, staged_outputs
 from .serialize.metadata import metadata
 from .serialize.writers import check_written, paths_of, write
 from .symbolics.op import Op
-from .targets import Goal, newest_opset
+from .targets import TITLES, Goal, newest_opset
 from .verification.reference import Reference
 from .verification.report import Verification, verify_written
+
+MAX_ATTEMPTS = 100
 
 
 @dataclass
@@ -34,7 +40,8 @@ class Report:
     ``max_error`` is the largest max|a - b| / max|b| over the outputs, or None when no runtime for
     the target is installed or verification was switched off (``verified`` is then False).
     ``seconds`` are (pass, time) pairs; ``stopped`` says that ``stop_after`` ended before anything
-    was written.
+    was written. ``inputs`` and ``outputs`` describe those of the file: name, dtype, and shape, in which a
+    dynamic size is a text.
     """
 
     target: str
@@ -46,6 +53,8 @@ class Report:
     notes: list[str] = field(default_factory=list)
     seconds: list[tuple[str, float]] = field(default_factory=list)
     stopped: bool = False
+    inputs: list[dict[str, Any]] = field(default_factory=list)
+    outputs: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def verified(self) -> bool:
@@ -60,6 +69,8 @@ class Report:
             "target": self.target,
             "version": self.version,
             "paths": [str(path) for path in self.paths],
+            "inputs": self.inputs,
+            "outputs": self.outputs,
             "operators": self.operators,
             "parameters": self.parameters,
             "verified": self.verified,
@@ -72,9 +83,12 @@ class Report:
 
 @dataclass
 class Converted:
-    """The lowered graph, beside the normalized graph of its source as the truth to compare with."""
+    """The lowered graph, beside normalized graphs of its source as the truth to compare with.
 
-    reference: InternalGraph
+    The first is for the sizes of the example, another for other sizes where some are dynamic.
+    """
+
+    references: list[InternalGraph]
     graph: TargetGraph
     nhwc_inputs: tuple[bool, ...]
     nhwc_outputs: tuple[bool, ...]
@@ -82,17 +96,23 @@ class Converted:
     notes: list[str]
 
 
-def survey(module: TracedModule, goal: Goal, catalogue: Mapping[str, Op]) -> list[Unsupported]:
+def survey(
+    module: TracedModule, goal: Goal, catalogue: Mapping[str, Op], boundary: Boundary = AS_IT_IS
+) -> list[Unsupported]:
     """Every expression that would stop this conversion; empty when it would succeed."""
-    normalized = normalize(module.flatten(), catalogue)
+    opened = open_boundary(module, boundary, catalogue)
+    normalized = opened.normalized(catalogue, opened.example())
     if normalized.unsupported:
         return [*normalized.unsupported, *_without_symbolic(normalized, goal, catalogue)]
     return _lacking(normalized.graph, goal, catalogue)
 
 
-def sufficient_opset(module: TracedModule, catalogue: Mapping[str, Op], above: int) -> int | None:
+def sufficient_opset(
+    module: TracedModule, catalogue: Mapping[str, Op], above: int, boundary: Boundary = AS_IT_IS
+) -> int | None:
     """The lowest opset > ``above`` from which on each one expresses the whole module; None without one."""
-    normalized = normalize(module.flatten(), catalogue)
+    opened = open_boundary(module, boundary, catalogue)
+    normalized = opened.normalized(catalogue, opened.example())
     return None if normalized.unsupported else _sufficient(normalized.graph, catalogue, above)
 
 
@@ -124,37 +144,105 @@ def _without_symbolic(normalized: Normalized, goal: Goal, catalogue: Mapping[str
 
 
 def lowered(
-    module: TracedModule, goal: Goal, catalogue: Mapping[str, Op], options: PassOptions | None = None
+    module: TracedModule,
+    goal: Goal,
+    catalogue: Mapping[str, Op],
+    options: PassOptions | None = None,
+    boundary: Boundary = AS_IT_IS,
 ) -> Converted:
-    """Runs passes and lowering. Raises UnsupportedError with everything that stands in the way."""
-    normalized = normalize(module.flatten(), catalogue)
+    """Runs passes and lowering. Raises UnsupportedError with everything that stands in the way.
+
+    Where symbolic sizes turn out to be bound or needed as numbers, all starts again with these.
+    """
+    opened = open_boundary(module, boundary, catalogue)
+    if opened.symbols and goal.target != "onnx":
+        raise UsageError("TM6014", f"dynamic sizes are not available for {TITLES[goal.target]} yet")
+    for _ in range(MAX_ATTEMPTS):
+        with SizeJournal() as journal:
+            try:
+                converted = _attempt(opened, goal, catalogue, options or PassOptions(), journal)
+            except SizesSettled:
+                converted = None
+            except InternalError as error:
+                if not opened.symbols:
+                    raise
+                converted = _all_frozen(opened, journal, f"cannot take symbolic sizes ({error.message})")
+        if converted is not None:
+            converted.notes += [*opened.remarks.values(), *journal.summary()]
+            return converted
+        opened = opened.settled(journal)
+    raise InternalError("TM9004", f"the sizes {', '.join(opened.symbols)} do not settle")
+
+
+def _attempt(
+    opened: Opened, goal: Goal, catalogue: Mapping[str, Op], options: PassOptions, journal: SizeJournal
+) -> Converted | None:
+    """A conversion; None where it came to nothing because of what ``journal`` has noted."""
+    normalized = opened.normalized(catalogue)
+    references = [normalized.graph]
     if normalized.unsupported:
         found = [*normalized.unsupported, *_without_symbolic(normalized, goal, catalogue)]
-        raise unsupported_error(found, goal.target)
-    reference = normalized.graph.copy()
-    manager = PassManager(pipeline(goal, catalogue), catalogue, options or PassOptions())
+        raise unsupported_error(found, goal.target, context=opened.context)
+    if opened.symbols:
+        references = _references(opened, normalized, catalogue)
+        if not references:
+            return _all_frozen(opened, journal, "gives other shapes than the model with plain sizes")
+    references[0] = references[0].copy()
+    manager = PassManager(pipeline(goal, catalogue), catalogue, options)
     manager.run(normalized.graph)
-    graph = TargetGraph(goal.target, goal.version, module.name)
+    graph = TargetGraph(goal.target, goal.version, opened.flat.name)
     if not manager.stopped:
         lowering = lower(normalized.graph, catalogue, goal.target, goal.version)
         if lowering.unsupported:
-            opset = _sufficient(reference, catalogue, goal.version) if goal.target == "onnx" else None
-            raise unsupported_error(lowering.unsupported, goal.target, opset)
+            opset = _sufficient(references[0], catalogue, goal.version) if goal.target == "onnx" else None
+            raise unsupported_error(lowering.unsupported, goal.target, opset, opened.context)
         graph = lowering.graph
         if goal.target == "tflite":
             fuse_activations(graph)
-    return Converted(
-        reference,
-        graph,
-        _nhwc(normalized.graph.inputs),
-        _nhwc(normalized.graph.outputs),
-        manager,
-        normalized.notes(),
-    )
+    nhwc_inputs, nhwc_outputs = _nhwc(normalized.graph.inputs), _nhwc(normalized.graph.outputs)
+    return Converted(references, graph, nhwc_inputs, nhwc_outputs, manager, normalized.notes())
+
+
+def _references(opened: Opened, symbolic: Normalized, catalogue: Mapping[str, Op]) -> list[InternalGraph]:
+    """The source at the sizes of the example, and at others; nothing where ``symbolic`` is not what it does.
+
+    Where the source has no meaning at other sizes, it is left at those of the example.
+    """
+    graphs = []
+    for sizes in (opened.example(), opened.other()):
+        plain = opened.normalized(catalogue, sizes)
+        if plain.unsupported and graphs:
+            continue
+        if plain.unsupported or _types(plain.graph, {}) != _types(symbolic.graph, sizes):
+            return []
+        graphs.append(plain.graph)
+    return graphs
+
+
+def _types(graph: InternalGraph, sizes: Mapping[str, int]) -> list[TensorType]:
+    types = [node.type for node in graph.outputs if isinstance(node, TensorNode)]
+    return [TensorType(type_.dtype, substituted(type_.shape, sizes)) for type_ in types]
+
+
+def _all_frozen(opened: Opened, journal: SizeJournal, reason: str) -> None:
+    journal.place = "the conversion"
+    for symbol in opened.symbols.values():
+        journal.freeze(of(symbol), reason)
 
 
 def _nhwc(nodes: Sequence[Any]) -> tuple[bool, ...]:
     return tuple(isinstance(node, TensorNode) and node.layout == "nhwc" for node in nodes)
+
+
+def _described(names: Sequence[str], values: Sequence[Value]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "dtype": value.dtype.name,
+            "shape": [str(extent) if isinstance(extent, Dim) else extent for extent in value.shape],
+        }
+        for name, value in zip(names, values, strict=True)
+    ]
 
 
 def convert(
@@ -168,12 +256,13 @@ def convert(
     inputs: Sequence[np.ndarray] | None = None,
     options: PassOptions | None = None,
     external_data: bool = False,
+    boundary: Boundary = AS_IT_IS,
 ) -> Report:
     """Writes ``module`` for ``goal`` to ``paths`` (two for Caffe), verified, whole or not at all.
 
     ONNX weights go into a file of their own with ``external_data``, or when one file cannot hold them.
     """
-    converted = lowered(module, goal, catalogue, options)
+    converted = lowered(module, goal, catalogue, options, boundary)
     report = Report(
         goal.target,
         version_name,
@@ -185,7 +274,10 @@ def convert(
         report.stopped = True
         return report
     graph = converted.graph
+    report.inputs = _described(graph.input_names, graph.inputs)
+    report.outputs = _described(graph.output_names, graph.outputs)
     asked = {goal.target: version_name, "io_layout": goal.io_layout, "external_data": external_data}
+    asked |= boundary.to_json()
     graph.metadata = metadata(module, goal, converted.nhwc_inputs, converted.nhwc_outputs, asked)
     report.operators = len(graph.operators)
     report.parameters = module.parameter_count()
@@ -197,9 +289,10 @@ def convert(
         staged = [output.path for output in outputs]
         check_written(graph, staged)
         if verify:
-            reference = Reference(
-                converted.reference, catalogue, converted.nhwc_inputs, converted.nhwc_outputs
-            )
-            report.verification = verify_written(goal.target, staged, graph, reference, inputs, report.notes)
+            references = [
+                Reference(each, catalogue, converted.nhwc_inputs, converted.nhwc_outputs)
+                for each in converted.references
+            ]
+            report.verification = verify_written(goal.target, staged, graph, references, inputs, report.notes)
         commit_together(outputs)
     return report

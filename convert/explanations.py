@@ -409,6 +409,13 @@ _USAGE = {
         "tmconvert onnx net.tm net.tm",
         "Give the output a name of its own.",
     ),
+    "TM6014": Explanation(
+        "an input, node or size that was named does not fit the model",
+        "Options such as --input-shape, --dynamic, --inputs, --outputs and --rename name inputs by the "
+        "arguments of forward, and nodes as `tmconvert inspect --graph` and the written model call them.",
+        "tmconvert onnx net.tm net.onnx --outputs head_conv",
+        "Use one of the names that the error lists.",
+    ),
 }
 
 _DEFECTS = {

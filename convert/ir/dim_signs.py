@@ -61,6 +61,22 @@ def _signs_by_period(value: Dim) -> set[int] | None:
     return found if steady else None
 
 
+def zeros_by_unit(value: Dim) -> int | None:
+    """The unit, of the size itself, whose multiples make a value of one symbol zero and nothing else does.
+
+    None where the zeros are others, or the example is none of them.
+    """
+    (symbol,) = value.symbols.values()
+    period = _period(value)
+    if period is None or period > MAX_PERIOD:
+        return None
+    values = [value.at(lambda _, size=size: size) for size in range(period, 2 * period + 1)]
+    zeros = [i for i, each in enumerate(values) if each == 0]
+    if len(zeros) < 2 or zeros != list(range(0, period + 1, zeros[1])) or symbol.example % zeros[1]:
+        return None
+    return zeros[1] * symbol.unit
+
+
 def _period(value: Size) -> int | None:
     """A number of steps after which the floors repeat; None where ``value`` is not linear in its atoms."""
     period = 1

@@ -85,5 +85,11 @@ class _Reader:
             return inner
         if token not in self.symbols:
             raise ValueError(f"the size {token!r} is not declared")
-        self.tokens.pop()
-        return of(self.symbols[token])
+        symbol = self.symbols[self.tokens.pop()]
+        divisor = 1
+        if symbol.unit > 1 and self.next() == "/" and "".join(self.tokens[-2:-1]).isdigit():
+            self.take("/")
+            divisor = int(self.tokens.pop())
+        if not divisor or symbol.unit % divisor:
+            raise ValueError(f"{token} is not declared a multiple of {divisor}")
+        return of(symbol) * (symbol.unit // divisor)

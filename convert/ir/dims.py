@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Union
 
@@ -34,13 +34,17 @@ LEAST = 2
 
 @dataclass(frozen=True)
 class Symbol:
-    """A named size; ``example`` is the one that the model was given with."""
+    """A named size, or its part of ``unit`` where it is known to be a multiple of that.
+
+    ``example`` is the value with which the model was given: the size is ``example * unit``.
+    """
 
     name: str
     example: int
+    unit: int = 1
 
     def __str__(self) -> str:
-        return self.name
+        return self.name if self.unit == 1 else f"{self.name}/{self.unit}"
 
 
 @dataclass(frozen=True)
@@ -240,22 +244,23 @@ def symbols_of(tree: Any) -> dict[str, Symbol]:
 def substituted(tree: Any, sizes: Mapping[str, Size]) -> Any:
     """The tree with sizes in the place of the symbols of these names."""
 
+    def part(symbol: Symbol) -> Size:
+        return sizes[symbol.name] // symbol.unit if symbol.name in sizes else of(symbol)
+
     def leaf(value: Any) -> Any:
-        return (
-            value.at(lambda symbol: sizes.get(symbol.name, of(symbol))) if isinstance(value, Dim) else value
-        )
+        return value.at(part) if isinstance(value, Dim) else value
 
     return map_leaves(leaf, tree)
 
 
-def of(symbol: Symbol) -> Dim:
-    """The symbol as a size."""
-    return Dim((((symbol,), 1),))
+def of(atom: Atom) -> Dim:
+    """The atom as a size."""
+    return Dim((((atom,), 1),))
 
 
-def dim(name: str, example: int) -> Dim:
-    """A new symbol as a size."""
-    return of(Symbol(name, example))
+def dim(name: str, example: int, unit: int = 1) -> Dim:
+    """A new symbol as a size: of ``example`` in the example, and a multiple of ``unit``."""
+    return of(Symbol(name, example // unit, unit)) * unit
 
 
 def broadcast_shapes(*shapes: Sequence[Size]) -> tuple[Size, ...]:
@@ -446,19 +451,19 @@ def _atom_at(atom: Atom, value: Callable[[Symbol], Size]) -> Size:
 
 
 def _term(monomial: Monomial, factor: int) -> str:
-    sign = "-" if factor < 0 else "+"
-    if not monomial:
-        return f"{sign}{abs(factor)}"
-    product = "*".join(map(str, monomial))
-    # a leading minus stands before a number
-    return f"{sign}{product}" if abs(factor) == 1 else f"{sign}{abs(factor)}*{product}"
+    """With its sign. A symbol of units takes these from the factor: 16 (height/32) is height/2."""
+    sign, factor, words = "-" if factor < 0 else "+", abs(factor), []
+    for atom in monomial:
+        if isinstance(atom, Symbol):
+            shared = math.gcd(factor, atom.unit)
+            factor, atom = factor // shared, replace(atom, unit=atom.unit // shared)
+        words.append(str(atom))
+    number = [str(factor)] if factor != 1 or not words else []
+    return sign + "*".join(number + words)
 
 
 def _grouped(value: Size) -> str:
-    is_plain = (isinstance(value, int) and value >= 0) or (
-        isinstance(value, Dim)
-        and len(value.terms) == 1
-        and len(value.terms[0][0]) == 1
-        and value.terms[0][1] == 1
-    )
-    return str(value) if is_plain else f"({value})"
+    text = str(value)
+    # height/32 is a part of a size, not a quotient
+    has_unit = isinstance(value, Dim) and any(symbol.unit > 1 for symbol in value.symbols.values())
+    return text if (text.isidentifier() and not has_unit) or text.isdigit() else f"({text})"

@@ -18,7 +18,8 @@ class InternalGraph:
     """The body of a module's ``forward``.
 
     ``name`` is the class of the module. ``inputs`` are the formal inputs; in a source graph the
-    first is ``self``. ``result`` is the tree of what is returned, ``outputs`` its nodes in order.
+    first is ``self``. ``result`` is the tree of what is returned, ``outputs`` its nodes in order;
+    ``output_names`` are their names in a written file, those of the nodes where it is empty.
     Expressions form a doubly linked list, so an insertion or removal costs constant time and an
     iteration may edit around the expression it stands on.
     """
@@ -27,6 +28,7 @@ class InternalGraph:
         self.name = name
         self.inputs: list[Node] = []
         self.result: Tree = ()
+        self.output_names: tuple[str, ...] = ()
         self._first: Expr | None = None
         self._last: Expr | None = None
         self._count = 0
@@ -99,6 +101,10 @@ class InternalGraph:
         self._names[name] = None
         return name
 
+    def node_called(self, name: str) -> Node | None:
+        """The node of this name, if there is one."""
+        return self._names.get(name)
+
     def rename(self, node: Node, name: str) -> None:
         """Gives ``node`` exactly this name. Raises GraphError when another node has it."""
         if node.name == name:
@@ -121,6 +127,15 @@ class InternalGraph:
         self._register(node)
         self.inputs.append(node)
         return node
+
+    def remove_input(self, node: Node) -> None:
+        """Takes a formal input out. Raises GraphError while it is used."""
+        if node not in self.inputs or self.use_count(node):
+            raise GraphError("TM3002", f"cannot remove the input {node} of graph {self.name!r}")
+        self.inputs.remove(node)
+        self._names.pop(node.name, None)
+        if node.expr is not None:
+            node.expr.graph = None
 
     def insert(self, expr: Expr, *, before: Expr | None = None) -> Expr:
         """Links ``expr`` in front of ``before``, by default at the end."""
@@ -210,6 +225,7 @@ class InternalGraph:
             args, kwargs, result = (map_leaves(twin, tree) for tree in (expr.args, expr.kwargs, expr.result))
             clone.insert(expr.like(args, kwargs, result))
         clone.set_result(map_leaves(twin, self.result))
+        clone.output_names = self.output_names
         return clone
 
     # ---- links

@@ -5,25 +5,29 @@ and the places that need a plain number, are noted in it. Nothing else decides t
 
 - an inequality goes as in the example, and becomes an ``assumption``;
 - sizes that are equal in the example only count as different, since that may be chance. Where the
-  operation then fails, ``retried`` runs it again with ``guided`` set: they count as equal, and the
-  symbols as bound to each other;
+  operation then fails, ``retried`` runs it again with ``guided`` set: they count as equal. That binds
+  one symbol to another, or makes a symbol a multiple of a number, or else freezes both sides;
 - a number that is needed freezes the symbols in it.
 
-Bound and frozen symbols are no longer free: ``settled`` gives their sizes, with which the conversion
-starts again.
+Such symbols are no longer free: ``settled`` gives their sizes, with which the conversion starts again.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from .dims import Dim, Size
+    from .dims import Dim, Size, Symbol
 
 T = TypeVar("T")
+
+
+class SizesSettled(Exception):
+    """A symbol is no longer free: what follows would be of another model."""
 
 
 class SizeJournal:
@@ -41,7 +45,7 @@ class SizeJournal:
         self.settled: dict[str, Size] = {}
         self.reasons: dict[str, str] = {}
         self.assumptions: dict[str, None] = {}
-        self._token: Token[SizeJournal] | None = None
+        self._token: Token[SizeJournal | None] | None = None
 
     def __enter__(self) -> SizeJournal:
         self._token = _CURRENT.set(self)
@@ -50,6 +54,12 @@ class SizeJournal:
     def __exit__(self, *_: object) -> None:
         assert self._token is not None
         _CURRENT.reset(self._token)
+
+    def summary(self) -> list[str]:
+        """What a report says of the assumptions."""
+        if not self.assumptions:
+            return []
+        return [f"assumed of the sizes: {', '.join(self.assumptions)}"]
 
     # ---- questions of Dims
 
@@ -86,32 +96,64 @@ class SizeJournal:
     def freeze(self, size: Dim, reason: str) -> None:
         """Fixes all symbols of ``size`` to their examples; ``reason`` follows the place in a sentence."""
         for name, symbol in size.symbols.items():
-            self._settle(
-                name, symbol.example, f"{name} is fixed to {symbol.example}: {self._sentence(reason)}"
-            )
+            number = symbol.example * symbol.unit
+            self._settle(name, number, f"{name} is fixed to {number}", reason)
 
-    def _bind(self, difference: Dim) -> None:
-        """Makes ``difference`` zero: one symbol becomes an expression of the others, or all are frozen."""
+    def give_up(self, sizes: Iterable[Dim], reason: str) -> bool:
+        """Freezes one symbol of ``sizes``, the last: with a number in its place the rest may go on.
+
+        Whether there was one.
+        """
+        symbols = {name: symbol for size in sizes for name, symbol in size.symbols.items()}
+        if not symbols:
+            return False
         from .dims import of
 
-        symbols = difference.symbols
-        for name, symbol in reversed(symbols.items()):
-            factor = dict(difference.terms).get((symbol,), 0)
-            rest = difference - factor * of(symbol)
-            names = set() if isinstance(rest, int) else set(rest.symbols)
-            if factor in (1, -1) and names and name not in names:
-                size = -rest * factor
-                self._settle(name, size, f"{name} is {size}: {self._sentence('needs them to be equal')}")
-                return
-        self.freeze(difference, f"needs {difference} to be 0")
+        self.freeze(of(list(symbols.values())[-1]), reason)
+        return True
 
-    def _settle(self, name: str, size: Size, sentence: str) -> None:
+    def check(self) -> None:
+        """Raises SizesSettled where a symbol has been frozen or bound."""
+        if self.settled:
+            raise SizesSettled
+
+    def _bind(self, difference: Dim) -> None:
+        """Makes ``difference`` zero."""
+        from .dims import of
+
+        shared = math.gcd(*(factor for _, factor in difference.terms))
+        factors = {monomial: factor // shared for monomial, factor in difference.terms}
+        symbols = list(difference.symbols.values())
+        for symbol in reversed(symbols):
+            factor = factors.get((symbol,), 0)
+            rest: Any = (difference - shared * factor * of(symbol)) // shared
+            if len(symbols) > 1 and factor in (1, -1) and symbol.name not in getattr(rest, "symbols", {}):
+                size = -rest * factor * symbol.unit
+                self._settle(symbol.name, size, f"{symbol.name} is {size}", "needs them to be equal")
+                return
+        if len(symbols) > 1 or not self._made_multiple(difference, symbols[0]):
+            self.freeze(difference, f"needs {_relation(difference, 'to be')}")
+
+    def _made_multiple(self, difference: Dim, symbol: Symbol) -> bool:
+        """Whether ``difference`` is zero for multiples of some unit, which the symbol's size is then."""
+        from .dim_signs import zeros_by_unit
+        from .dims import Dim, dim
+
+        unit = zeros_by_unit(difference)
+        if unit is None:
+            return False
+        known = self.settled.get(symbol.name)
+        if isinstance(known, Dim) and symbol.name in known.symbols:
+            unit = math.lcm(unit, known.symbols[symbol.name].unit)
+            del self.settled[symbol.name]
+        size = dim(symbol.name, symbol.example * symbol.unit, unit)
+        self._settle(symbol.name, size, f"{symbol.name} is a multiple of {unit}", "needs equal sizes")
+        return True
+
+    def _settle(self, name: str, size: Size, fact: str, reason: str) -> None:
         if name not in self.settled:
             self.settled[name] = size
-            self.reasons[name] = sentence
-
-    def _sentence(self, reason: str) -> str:
-        return f"{self.place or 'the conversion'} {reason}"
+            self.reasons[name] = f"{fact}: {self.place or 'the conversion'} {reason}"
 
     @contextlib.contextmanager
     def because(self, reason: str) -> Iterator[None]:
@@ -123,13 +165,12 @@ class SizeJournal:
             self.reason = outer
 
 
-_NONE = SizeJournal()
-_CURRENT: ContextVar[SizeJournal] = ContextVar("size_journal", default=_NONE)
+_CURRENT: ContextVar[SizeJournal | None] = ContextVar("size_journal", default=None)
 
 
 def current_journal() -> SizeJournal:
     """The journal that is open; one that nobody reads where none is."""
-    return _CURRENT.get()
+    return _CURRENT.get() or SizeJournal()
 
 
 def retried(function: Callable[[], T], *errors: type[Exception]) -> T:

@@ -58,6 +58,7 @@ class _Lowerer:
             else:
                 assert isinstance(expr, CallFunction)
                 self._call(expr)
+                current_journal().check()
         self._outputs()
         self.builder.finish()
         self.lowering.graph.input_names = [node.name for node in self.source_graph.inputs]
@@ -66,12 +67,14 @@ class _Lowerer:
 
     def _reserve_names(self) -> None:
         """Inputs and results keep their names; what symbolics add must step aside."""
-        for node in self.source_graph.inputs:
-            self.builder.free_name(node.name)
+        names = {node.name for node in self.source_graph.inputs}
+        for name in (*names, *(name for name in self.source_graph.output_names if name not in names)):
+            self.builder.free_name(name)
         for expr in self.source_graph.exprs():
             if not isinstance(expr, Constant):
                 for node in expr.outputs:
-                    self.builder.free_name(node.name)
+                    if node.name not in self.source_graph.output_names:
+                        self.builder.free_name(node.name)
 
     def _constant(self, expr: Constant) -> None:
         array = np.asarray(expr.value)
@@ -151,7 +154,8 @@ class _Lowerer:
     def _outputs(self) -> None:
         """Graph outputs: each a computed value of its own, under its own name."""
         taken: set[int] = set()
-        for node in self.source_graph.outputs:
+        graph = self.source_graph
+        for node, wanted in zip(graph.outputs, graph.output_names or [""] * len(graph.outputs), strict=True):
             assert isinstance(node, TensorNode)
             value = self.values[node]
             if (
@@ -160,26 +164,33 @@ class _Lowerer:
                 or id(value) in taken
                 or (value.name != node.name)
             ):
-                if value.is_constant and value.name == node.name:
-                    self.builder.rename(value, self.builder.free_name(f"{node.name}_value"))
-                self.builder.begin(f"{node.name}_output", None, [stored_type(node)])
-                name = self.builder.free_name(f"{node.name}_output") if value.name == node.name else node.name
-                try:
-                    value = self.builder.identity(value)
-                except Refusal as refusal:
-                    assert node.expr is not None
-                    self.lowering.unsupported.append(Unsupported(node.expr, refusal.reason, refusal.help))
-                self.builder.rename(value, name)
+                value = self._copied(node, value, wanted)
             taken.add(id(value))
             self.lowering.graph.outputs.append(value)
 
+    def _copied(self, node: TensorNode, value: Value, wanted: str) -> Value:
+        """A computed copy, called ``wanted`` where the graph has no other use for that name."""
+        if value.is_constant and value.name in (node.name, wanted):
+            self.builder.rename(value, self.builder.free_name(f"{node.name}_value"))
+        self.builder.begin(f"{node.name}_output", None, [stored_type(node)])
+        if wanted and (wanted != node.name or value.name != node.name):
+            name = wanted
+        else:
+            name = self.builder.free_name(f"{node.name}_output") if value.name == node.name else node.name
+        try:
+            value = self.builder.identity(value)
+        except Refusal as refusal:
+            assert node.expr is not None
+            self.lowering.unsupported.append(Unsupported(node.expr, refusal.reason, refusal.help))
+        self.builder.rename(value, name)
+        return value
+
 
 def _freeze(expr: CallFunction, refusal: Refusal) -> None:
-    """Fixes the sizes of a call that is refused: with numbers it may go."""
+    """Fixes a size of a call that is refused: with a number it may go."""
     shapes = [node.shape for node in (*expr.inputs, *expr.outputs) if isinstance(node, TensorNode)]
-    for size in leaves((shapes, expr.kwargs)):
-        if isinstance(size, Dim):
-            current_journal().freeze(size, f"needs a number: {refusal.reason}")
+    sizes = [size for size in leaves((shapes, expr.kwargs)) if isinstance(size, Dim)]
+    current_journal().give_up(sizes, f"needs a number: {refusal.reason}")
 
 
 def stored_type(node: TensorNode) -> TensorType:

@@ -126,7 +126,8 @@ class SizeOperators:
         value, axis = self.places[symbol.name]
         if id(value) not in self.shapes:
             self.shapes[id(value)] = self.g.op("Shape", value, shape=(len(value.shape),), dtype=INT64)
-        return self.g.op("Gather", self.shapes[id(value)], self.g.ints([axis]), axis=0, shape=(1,))
+        size = self.g.op("Gather", self.shapes[id(value)], self.g.ints([axis]), axis=0, shape=(1,))
+        return size if symbol.unit == 1 else self.g.op("Div", size, self.g.ints([symbol.unit]))
 
 
 def plain_attributes(operator: str, options: dict[str, Any], opset: int) -> dict[str, Any]:
@@ -149,7 +150,7 @@ def _symbol(size: Size) -> Symbol | None:
     """The symbol that ``size`` is, if it is nothing but one."""
     if isinstance(size, Dim) and len(size.terms) == 1:
         monomial, factor = size.terms[0]
-        if factor == 1 and len(monomial) == 1 and isinstance(monomial[0], Symbol):
+        if len(monomial) == 1 and isinstance(monomial[0], Symbol) and factor == monomial[0].unit:
             return monomial[0]
     return None
 

@@ -75,11 +75,12 @@ def grouped(unsupported: Sequence[Unsupported]) -> list[UnsupportedGroup]:
 
 
 def unsupported_error(
-    unsupported: Sequence[Unsupported], target: str, sufficient_opset: int | None = None
+    unsupported: Sequence[Unsupported], target: str, sufficient_opset: int | None = None, context: str = ""
 ) -> UnsupportedError:
     """One error for all: the first group in full, the others in a line each.
 
-    ``sufficient_opset`` is the ONNX opset from which on nothing stands in the way.
+    ``sufficient_opset`` is the ONNX opset from which on nothing stands in the way,
+    ``context`` what is special about this conversion.
     """
     first, *others = grouped(unsupported)
     notes = [("help", first.help)] if first.help and sufficient_opset is None else []
@@ -93,6 +94,8 @@ def unsupported_error(
     notes += [
         ("also", f"{group.op} ({group.count} in {_paths(group.scopes)}): {group.reason}") for group in others
     ]
+    if context:
+        notes.append(("note", context))
     notes.append(("see", f"`tmconvert check MODEL --target {target}` for the whole list"))
     return UnsupportedError(
         "TM2003", first.reason, source=first.first.source, excerpt=describe(first.first), notes=notes

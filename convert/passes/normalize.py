@@ -34,12 +34,14 @@ class Normalized:
 
     Where ``unsupported`` is not empty the graph still has all other calls; it serves for a report.
     ``disagreements`` are results whose element type or rank is another than the source recorded when
-    it ran, as (place, recorded, computed): an edited model, or an adapter that is wrong.
+    it ran, as (place, recorded, computed): an edited model, or an adapter that is wrong. ``types`` has
+    the computed type of each tensor of the source.
     """
 
     graph: InternalGraph
     unsupported: list[Unsupported] = field(default_factory=list)
     disagreements: list[tuple[str, TensorType, TensorType]] = field(default_factory=list)
+    types: dict[Node, TensorType] = field(default_factory=dict)
 
     def notes(self) -> list[str]:
         """What a report should say of it."""
@@ -61,7 +63,7 @@ def normalize(
 
     The inputs keep their names, without ``self``; results keep the names of the source's nodes.
     ``shapes`` are those of inputs by name where they are other than the source recorded; their Dims go
-    through the graph as far as they can (see ``ir/size_journal.py``).
+    through the graph as far as they can (see ``ir/size_journal.py``). Raises SizesSettled where one cannot.
     """
     return _Normalizer(flat, catalogue, shapes or {}).run()
 
@@ -97,9 +99,15 @@ class _Normalizer:
             self.values[node] = graph.add_input(twin, node.expr.name, source=node.expr.source)
         for expr in self.source.exprs():
             self._expr(expr)
+            self.journal.check()
         graph.set_result(map_leaves(self._value, self.source.result))
         self._name_results()
         self._check_result()
+        self.result.types = {
+            node: value.type
+            for node, value in self.values.items()
+            if isinstance(value, TensorNode) and value.shape is not None
+        }
         return self.result
 
     def _value(self, leaf: Any) -> Any:
@@ -141,12 +149,10 @@ class _Normalizer:
             self._compare_types(expr)
 
     def _freeze(self, arguments: Tree, refusal: Refusal) -> bool:
-        """Fixes the sizes in the arguments of a call that is refused: with numbers it may go."""
+        """Fixes a size in the arguments of a call that is refused: with a number it may go."""
         shapes = [leaf.shape for leaf in leaves(arguments) if isinstance(leaf, TensorNode)]
         sizes = [size for size in leaves((shapes, arguments)) if isinstance(size, Dim)]
-        for size in sizes:
-            self.journal.freeze(size, f"needs a number: {refusal.reason}")
-        return bool(sizes)
+        return self.journal.give_up(sizes, f"needs a number: {refusal.reason}")
 
     def _bind(self, structure: Tree, result: Any) -> None:
         if isinstance(structure, Node):

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from ..boundary import AS_IT_IS, Boundary, open_boundary
 from ..errors import LoadError, VerificationError
 from ..ir import TensorNode, TracedModule
 from ..lower.unsupported import unsupported_error
-from ..passes.normalize import normalize
 from ..serialize.recognise import tflite_layouts, written_target
 from ..source import Source
 from ..symbolics.op import Op
@@ -22,7 +22,11 @@ from .runtimes import runtime_for
 
 
 def verify_file(
-    module: TracedModule, path: Path, inputs: Sequence[np.ndarray] | None, catalogue: Mapping[str, Op]
+    module: TracedModule,
+    path: Path,
+    inputs: Sequence[np.ndarray] | None,
+    catalogue: Mapping[str, Op],
+    boundary: Boundary = AS_IT_IS,
 ) -> Verification:
     """The comparison of a written file with the reference interpreter; see ``api.verify``."""
     target = written_target(path)
@@ -33,14 +37,14 @@ def verify_file(
             f"no runtime for {TITLES[target]} is installed",
             notes=[("help", f"pip install '{PACKAGES[target]}'")],
         )
-    normalized = normalize(module.flatten(), catalogue)
+    normalized = open_boundary(module, boundary, catalogue).normalized(catalogue)
     if normalized.unsupported:
         raise unsupported_error(normalized.unsupported, target)
     layouts = tflite_layouts(path) if target == "tflite" else None
     reference = Reference(normalized.graph, catalogue, *(layouts or ((), ())))
     given = matching_inputs(inputs, reference.input_types)
     expected = reference.run(given)
-    names = [node.name for node in normalized.graph.outputs]
+    names = list(normalized.graph.output_names)
     stored = dict(
         zip([node.name for node in normalized.graph.inputs], reference.stored_inputs(given), strict=True)
     )

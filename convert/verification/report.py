@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import UsageError
+from ..errors import UsageError, VerificationError
 from ..ir.types import TensorType
 from ..lower.target_graph import TargetGraph
 from ..targets import TITLES
@@ -49,13 +49,15 @@ def verify_written(
     target: str,
     paths: Sequence[Path],
     graph: TargetGraph,
-    reference: Reference,
+    references: Sequence[Reference],
     inputs: Sequence[np.ndarray] | None,
     notes: list[str],
 ) -> Verification | None:
     """The verification of files just written; None, with a note, when it cannot be done here.
 
-    Raises VerificationError when the runtime refuses the file or computes something else.
+    ``inputs`` are for the first of ``references``, which is what the report is of; the file must agree
+    with the others, too. Raises VerificationError when the runtime refuses the file or computes something
+    else.
     """
     runtime = runtime_for(target)
     if runtime is None:
@@ -63,22 +65,43 @@ def verify_written(
             f"not verified: no runtime for {TITLES[target]} is installed (pip install '{PACKAGES[target]}')"
         )
         return None
-    if reference.bytes_needed() > MAX_BYTES:
+    if max(reference.bytes_needed() for reference in references) > MAX_BYTES:
         notes.append("not verified: the activations take more than 4 GiB in the reference interpreter")
         return None
-    given = matching_inputs(inputs, reference.input_types)
-    expected = reference.run(given)
-    names = graph.output_names
-    stored = dict(zip(graph.input_names, reference.stored_inputs(given), strict=True))
+    names, found = graph.output_names, []
     try:
-        actual = runtime.run(paths, stored, names, shapes=[value.shape for value in graph.outputs])
+        for number, reference in enumerate(references):
+            given = matching_inputs(None if number else inputs, reference.input_types)
+            expected = reference.run(given)
+            stored = dict(zip(graph.input_names, reference.stored_inputs(given), strict=True))
+            actual = runtime.run(paths, stored, names, shapes=[array.shape for array in expected])
+            found.append(_checked(reference, actual, expected, names, number))
     except RuntimeTooOld:
         notes.append(
             f"not verified: {runtime.name} {runtime.version} is too old for this version of {TITLES[target]}"
         )
         return None
-    comparisons = check(reference.source_outputs(actual), expected, names)
-    return Verification(f"{runtime.name} {runtime.version}", tuple(comparisons))
+    return Verification(f"{runtime.name} {runtime.version}", tuple(found[0]))
+
+
+def _checked(
+    reference: Reference,
+    actual: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+    names: Sequence[str],
+    number: int,
+) -> list[Comparison]:
+    try:
+        return check(reference.source_outputs(actual), expected, names)
+    except VerificationError as error:
+        if not number:
+            raise
+        shapes = ", ".join(map(str, reference.input_types))
+        raise VerificationError(
+            error.code,
+            f"{error.message}, for inputs {shapes}",
+            notes=[*error.notes, ("help", "convert without --dynamic, and report this as a defect")],
+        ) from error
 
 
 def matching_inputs(inputs: Sequence[np.ndarray] | None, types: Sequence[TensorType]) -> list[np.ndarray]:

@@ -131,6 +131,22 @@ def test_an_equality_by_chance_counts_only_where_nothing_else_works() -> None:
     assert journal.reasons == {"height": "height is fixed to 224: pool needs height-224 to be 0"}
 
 
+@pytest.mark.parametrize("multiple", [2, 8, 32])
+def test_a_size_that_must_come_out_even_is_a_multiple(multiple: int) -> None:
+    with SizeJournal() as journal:
+        journal.place, journal.guided = "cat", True
+        assert height // multiple * multiple == height
+        assert -(-height // 2) * 2 == height
+    even = journal.settled["height"]
+    assert even == dim("height", 224, multiple) and str(even) == "height" and example(even) == 224
+    assert journal.reasons["height"] == f"height is a multiple of {multiple}: cat needs equal sizes"
+    assert even // multiple * multiple == even and str(even // 2 + 1) == "height/2+1"
+    assert str(even // 64) == f"floor((height/{multiple})/{64 // multiple})"
+    assert substituted(even // 2, {"height": 448}) == 224
+    for size in (even // 2, 3 * even + 1, even // 64, (even // 2 + 1) * batch):
+        assert parse_size(str(size), {**SYMBOLS, **even.symbols}) == size
+
+
 def test_two_symbols_are_bound_to_each_other() -> None:
     with SizeJournal() as journal:
         journal.place, journal.guided = "add", True

@@ -1,0 +1,63 @@
+"""The options about a model's edges, from the command line's words to those of the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+
+def boundary_arguments(
+    input_shapes: tuple[str, ...] = (),
+    dynamic: tuple[str, ...] = (),
+    inputs: str | None = None,
+    outputs: str | None = None,
+    rename: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    """Keyword arguments of the API; those of options that were not given are left out. Raises UsageError."""
+    arguments = {
+        "input_shapes": dict(_shape(text) for text in input_shapes),
+        "dynamic_shapes": _dynamic(dynamic),
+        "inputs": names(inputs, "--inputs"),
+        "outputs": names(outputs, "--outputs"),
+        "rename": dict(_pair(text, "--rename", "OLD=NEW") for text in rename),
+    }
+    return {name: value for name, value in arguments.items() if value}
+
+
+def names(text: str | None, option: str) -> list[str] | None:
+    """The names of a list with commas."""
+    if text is None:
+        return None
+    found = [name.strip() for name in text.split(",")]
+    if not all(found):
+        raise click.UsageError(f"{option} {text}: give names with commas between them")
+    return found
+
+
+def _pair(text: str, option: str, form: str) -> tuple[str, str]:
+    left, equals, right = text.partition("=")
+    if not equals or not left.strip() or not right.strip():
+        raise click.UsageError(f"{option} {text}: write {form}")
+    return left.strip(), right.strip()
+
+
+def _shape(text: str) -> tuple[str, tuple[int, ...]]:
+    name, sizes = _pair(text, "--input-shape", "NAME=N,N,..., as in x=1,3,224,224")
+    try:
+        return name, tuple(int(size) for size in sizes.strip("[]()").split(","))
+    except ValueError:
+        raise click.UsageError(f"--input-shape {text}: {sizes} is no list of numbers") from None
+
+
+def _dynamic(texts: tuple[str, ...]) -> dict[str, dict[int, str]]:
+    found: dict[str, dict[int, str]] = {}
+    for text in texts:
+        place, size = _pair(text, "--dynamic", "NAME:AXIS=SIZE, as in x:0=batch")
+        name, colon, axis = place.rpartition(":")
+        if not colon or not name or not axis.removeprefix("-").isdigit():
+            raise click.UsageError(f"--dynamic {text}: write NAME:AXIS=SIZE, as in x:0=batch")
+        if int(axis) in found.setdefault(name, {}):
+            raise click.UsageError(f"--dynamic {text}: axis {axis} of {name} has two names")
+        found[name][int(axis)] = size
+    return found

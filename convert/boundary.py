@@ -1,0 +1,176 @@
+"""The edges of a model as a caller wants them: shapes of its inputs, cuts, names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from .edge_names import name_edges
+from .errors import UsageError
+from .ir import Input, TensorNode, TensorType, TracedModule
+from .ir.cut import cut_graph, unknown
+from .ir.dim_text import is_size_name
+from .ir.dims import Dim, Size, Symbol, dim, substituted, symbols_of
+from .ir.emitter import OpDefinition
+from .ir.size_journal import SizeJournal
+from .passes.normalize import Normalized, normalize
+
+MAX_EXTENT = 1 << 31
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """Wishes about a model's edges; inputs go by the names of the arguments.
+
+    ``input_shapes`` are other shapes than those of the file, ``dynamic_shapes`` names of sizes by input
+    and axis. ``inputs`` and ``outputs`` are the nodes between which the model is cut, ``rename`` is from
+    a written input's or output's name to another.
+    """
+
+    input_shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    dynamic_shapes: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    inputs: Sequence[str] | None = None
+    outputs: Sequence[str] | None = None
+    rename: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, object]:
+        """What differs from the model as it is."""
+        chosen = {
+            "input_shapes": {name: list(shape) for name, shape in self.input_shapes.items()},
+            "dynamic_shapes": {
+                name: {str(axis): size for axis, size in axes.items()}
+                for name, axes in self.dynamic_shapes.items()
+            },
+            "inputs": list(self.inputs or ()),
+            "outputs": list(self.outputs or ()),
+            "rename": dict(self.rename),
+        }
+        return {name: value for name, value in chosen.items() if value}
+
+
+AS_IT_IS = Boundary()
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A flat model within its boundary, ready to be normalized at any sizes.
+
+    ``shapes`` are those of the inputs, with Dims; ``remarks`` what became of sizes that were to be dynamic.
+    """
+
+    flat: TracedModule
+    shapes: Mapping[str, tuple[Size, ...]]
+    rename: Mapping[str, str]
+    remarks: Mapping[str, str] = field(default_factory=dict)
+    context: str = ""
+
+    @property
+    def symbols(self) -> dict[str, Symbol]:
+        """The sizes that are still free."""
+        return symbols_of(list(self.shapes.values()))
+
+    def normalized(
+        self, catalogue: Mapping[str, OpDefinition], sizes: Mapping[str, int] | None = None
+    ) -> Normalized:
+        """The model in aten-style ops; with ``sizes``, for these numbers in the place of the symbols."""
+        shapes = {name: substituted(shape, sizes or {}) for name, shape in self.shapes.items()}
+        result = normalize(self.flat, catalogue, shapes)
+        if not result.unsupported:
+            name_edges(result.graph, self.rename)
+        return result
+
+    def settled(self, journal: SizeJournal) -> Opened:
+        """The model with what an attempt has found out about its sizes."""
+        shapes = {name: substituted(shape, journal.settled) for name, shape in self.shapes.items()}
+        return replace(self, shapes=shapes, remarks={**self.remarks, **journal.reasons})
+
+    def example(self) -> dict[str, int]:
+        """The sizes of the example, by symbol."""
+        return {name: symbol.example * symbol.unit for name, symbol in self.symbols.items()}
+
+    def other(self) -> dict[str, int]:
+        """Sizes that differ from those of the example, and from each other."""
+        return {
+            name: (max(symbol.example, 1) + number) * symbol.unit
+            for number, (name, symbol) in enumerate(self.symbols.items(), start=1)
+        }
+
+
+def open_boundary(module: TracedModule, boundary: Boundary, catalogue: Mapping[str, OpDefinition]) -> Opened:
+    """Flattens and cuts ``module``. Raises UsageError TM6014 for wishes that do not fit it."""
+    flat = module.flatten()
+    graph = flat.graph
+    assert graph is not None
+    if boundary.inputs is not None or boundary.outputs is not None:
+        types: Mapping[Any, TensorType] = {}
+        if boundary.inputs is not None:
+            own = [node.expr.name for node in graph.inputs[1:] if isinstance(node.expr, Input)]
+            given = {name: tuple(shape) for name, shape in boundary.input_shapes.items() if name in own}
+            types = normalize(flat, catalogue, given).types
+        cut_graph(graph, boundary.inputs, boundary.outputs, types)
+    nodes = {
+        node.expr.name: node
+        for node in graph.inputs[1:]
+        if isinstance(node.expr, Input) and isinstance(node, TensorNode)
+    }
+    shapes: dict[str, tuple[Size, ...]] = {
+        name: node.shape for name, node in nodes.items() if node.shape is not None
+    }
+    for name, shape in boundary.input_shapes.items():
+        _check_input(name, nodes)
+        shapes[name] = _checked_shape(name, shape)
+    _make_dynamic(shapes, boundary.dynamic_shapes, nodes)
+    return Opened(flat, shapes, boundary.rename, context=_context(boundary, nodes))
+
+
+def _check_input(name: str, nodes: Mapping[str, TensorNode]) -> None:
+    if name not in nodes:
+        unknown(name, list(nodes), f"the model has no input {name!r}")
+
+
+def _checked_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
+    sizes = tuple(shape)
+    if not all(type(size) is int and 0 <= size < MAX_EXTENT for size in sizes):
+        raise UsageError("TM6014", f"the shape {list(sizes)} for the input {name!r} holds what is no size")
+    return sizes
+
+
+def _make_dynamic(
+    shapes: dict[str, tuple[Size, ...]],
+    dynamic: Mapping[str, Mapping[int, str]],
+    nodes: Mapping[str, TensorNode],
+) -> None:
+    """Puts symbols into ``shapes``."""
+    known: dict[str, tuple[int, str]] = {}
+    for name, axes in dynamic.items():
+        _check_input(name, nodes)
+        if name not in shapes:
+            raise UsageError("TM6014", f"the shape of the input {name!r} is not known")
+        shape = list(shapes[name])
+        for axis, symbol in axes.items():
+            if type(axis) is not int or not -len(shape) <= axis < len(shape):
+                raise UsageError("TM6014", f"the input {name!r} {shape} has no axis {axis}")
+            if not isinstance(symbol, str) or not is_size_name(symbol):
+                raise UsageError("TM6014", f"{symbol!r} is no name for a size: use letters, digits and _")
+            extent = shape[axis]
+            if isinstance(extent, Dim):
+                raise UsageError("TM6014", f"axis {axis} of the input {name!r} has two names")
+            first, place = known.setdefault(symbol, (extent, f"axis {axis} of {name}"))
+            if first != extent:
+                raise UsageError(
+                    "TM6014",
+                    f"{symbol} is {first} as {place} and {extent} as axis {axis} of {name}",
+                    notes=[("help", "give them names of their own, or equal sizes by --input-shape")],
+                )
+            shape[axis] = dim(symbol, extent)
+        shapes[name] = tuple(shape)
+
+
+def _context(boundary: Boundary, nodes: Mapping[str, TensorNode]) -> str:
+    """``x is [1,3,9,9] here, and was [1,3,8,8] when the model was traced``."""
+    parts = [
+        f"{name} is {list(shape)} here, and was {list(nodes[name].shape or ())} when the model was traced"
+        for name, shape in boundary.input_shapes.items()
+    ]
+    return "; ".join(parts)
