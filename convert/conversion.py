@@ -161,23 +161,22 @@ def lowered(
         with SizeJournal() as journal:
             try:
                 converted = _attempt(opened, goal, catalogue, options or PassOptions(), journal)
+                converted.notes += [*opened.remarks.values(), *journal.summary()]
+                return converted
             except SizesSettled:
-                converted = None
+                pass
             except InternalError as error:
                 if not opened.symbols:
                     raise
-                converted = _all_frozen(opened, journal, f"cannot take symbolic sizes ({error.message})")
-        if converted is not None:
-            converted.notes += [*opened.remarks.values(), *journal.summary()]
-            return converted
+                _freeze_all(opened, journal, f"cannot take symbolic sizes ({error.message})")
         opened = opened.settled(journal)
     raise InternalError("TM9004", f"the sizes {', '.join(opened.symbols)} do not settle")
 
 
 def _attempt(
     opened: Opened, goal: Goal, catalogue: Mapping[str, Op], options: PassOptions, journal: SizeJournal
-) -> Converted | None:
-    """A conversion; None where it came to nothing because of what ``journal`` has noted."""
+) -> Converted:
+    """A conversion. Raises SizesSettled where it came to nothing because of what ``journal`` has noted."""
     normalized = opened.normalized(catalogue)
     references = [normalized.graph]
     if normalized.unsupported:
@@ -186,7 +185,8 @@ def _attempt(
     if opened.symbols:
         references = _references(opened, normalized, catalogue)
         if not references:
-            return _all_frozen(opened, journal, "gives other shapes than the model with plain sizes")
+            _freeze_all(opened, journal, "gives other shapes than the model with plain sizes")
+            journal.check()
     references[0] = references[0].copy()
     manager = PassManager(pipeline(goal, catalogue), catalogue, options)
     manager.run(normalized.graph)
@@ -208,7 +208,7 @@ def _references(opened: Opened, symbolic: Normalized, catalogue: Mapping[str, Op
 
     Where the source has no meaning at other sizes, it is left at those of the example.
     """
-    graphs = []
+    graphs: list[InternalGraph] = []
     for sizes in (opened.example(), opened.other()):
         plain = opened.normalized(catalogue, sizes)
         if plain.unsupported and graphs:
@@ -224,7 +224,7 @@ def _types(graph: InternalGraph, sizes: Mapping[str, int]) -> list[TensorType]:
     return [TensorType(type_.dtype, substituted(type_.shape, sizes)) for type_ in types]
 
 
-def _all_frozen(opened: Opened, journal: SizeJournal, reason: str) -> None:
+def _freeze_all(opened: Opened, journal: SizeJournal, reason: str) -> None:
     journal.place = "the conversion"
     for symbol in opened.symbols.values():
         journal.freeze(of(symbol), reason)
@@ -276,8 +276,12 @@ def convert(
     graph = converted.graph
     report.inputs = _described(graph.input_names, graph.inputs)
     report.outputs = _described(graph.output_names, graph.outputs)
-    asked = {goal.target: version_name, "io_layout": goal.io_layout, "external_data": external_data}
-    asked |= boundary.to_json()
+    asked: dict[str, object] = {
+        goal.target: version_name,
+        "io_layout": goal.io_layout,
+        "external_data": external_data,
+        **boundary.to_json(),
+    }
     graph.metadata = metadata(module, goal, converted.nhwc_inputs, converted.nhwc_outputs, asked)
     report.operators = len(graph.operators)
     report.parameters = module.parameter_count()

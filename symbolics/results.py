@@ -67,7 +67,7 @@ def window_extent(
     return -(-(extent + min(reach - extent + stride, padding)) // stride)
 
 
-def overhang(extent: int, outputs: int, kernel: int, stride: int, padding: int, dilation: int = 1) -> int:
+def overhang(extent: Any, outputs: Any, kernel: int, stride: int, padding: int, dilation: int = 1) -> Any:
     """Elements by which the last of ``outputs`` windows reaches beyond the end; may be negative."""
     return (outputs - 1) * stride - padding + dilation * (kernel - 1) + 1 - extent
 
@@ -93,10 +93,20 @@ def padding_behind(
     dilation: list[int],
     ceil_mode: bool,
 ) -> list[int]:
-    """Padding behind the ends that makes pooling of the shape ``x`` without ceil_mode give ``outputs``."""
+    """Padding behind the ends that makes pooling of the shape ``x`` without ceil_mode give ``outputs``.
+
+    The least; of a symbolic size one that serves all: with it ``window_extent`` rounds down to what it
+    rounds up to without.
+    """
     if not ceil_mode:
         return padding
-    return [max(0, end) for end in overhangs(x[2:], outputs[2:], kernel, stride, padding, dilation)]
+    ends = overhangs(x[2:], outputs[2:], kernel, stride, padding, dilation)
+    return [
+        max(0, end)
+        if isinstance(end, int)
+        else min(padding[i] + stride[i], dilation[i] * (kernel[i] - 1) + 1) - 1
+        for i, end in enumerate(ends)
+    ]
 
 
 def pooled(

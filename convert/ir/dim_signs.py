@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
-from .dims import LEAST, Dim, Floor, Size, Symbol, exact_quotient
+from .dims import LEAST, Dim, Floor, Size, Symbol, exact_quotient, of
 
 MAX_PERIOD = 1 << 12  # values tried to prove a comparison of floors
 
@@ -50,7 +51,7 @@ def _signs_by_period(value: Dim) -> set[int] | None:
     period = _period(value)
     if len(value.symbols) != 1 or period is None or period > MAX_PERIOD:
         return None
-    values = [value.at(lambda symbol, size=size: size) for size in range(LEAST, LEAST + period + 1)]
+    values = [_at(value, size) for size in range(LEAST, LEAST + period + 1)]
     step = values.pop() - values[0]
     found = {(each > 0) - (each < 0) for each in values}
     steady = step == 0 or (step > 0 and found == {1}) or (step < 0 and found == {-1})
@@ -61,20 +62,58 @@ def _signs_by_period(value: Dim) -> set[int] | None:
     return found if steady else None
 
 
-def zeros_by_unit(value: Dim) -> int | None:
-    """The unit, of the size itself, whose multiples make a value of one symbol zero and nothing else does.
+def least_size(difference: Dim, wanted: frozenset[int]) -> tuple[str, int] | None:
+    """(symbol, its least size), where that is all it takes for the sign to be one of ``wanted``."""
+    if wanted <= {-1, 0}:
+        difference, wanted = -difference, frozenset(-sign for sign in wanted)
+    if len(difference.symbols) != 1 or not _grows(difference):
+        return None
+    (symbol,) = difference.symbols.values()
+    for size in range(max(symbol.example, LEAST), 0, -1):
+        value = _at(difference, size)
+        if ((value > 0) - (value < 0)) not in wanted:
+            return symbol.name, (size + 1) * symbol.unit
+    return None
 
-    None where the zeros are others, or the example is none of them.
+
+def units_for_zero(value: Dim) -> dict[str, int] | None:
+    """The least units by symbol whose multiples make ``value`` zero; None if there are none.
+
+    Multiples of the denominators make floors come out even. The example must be among the multiples.
     """
-    (symbol,) = value.symbols.values()
-    period = _period(value)
-    if period is None or period > MAX_PERIOD:
+    found = {
+        name: math.gcd(_denominators(value, symbol), symbol.example) for name, symbol in value.symbols.items()
+    }
+    if max(found.values()) > MAX_PERIOD or not _is_zero(value, found):
         return None
-    values = [value.at(lambda _, size=size: size) for size in range(period, 2 * period + 1)]
-    zeros = [i for i, each in enumerate(values) if each == 0]
-    if len(zeros) < 2 or zeros != list(range(0, period + 1, zeros[1])) or symbol.example % zeros[1]:
-        return None
-    return zeros[1] * symbol.unit
+    for name, unit in found.items():
+        smaller = [
+            each for each in range(1, unit) if unit % each == 0 and _is_zero(value, {**found, name: each})
+        ]
+        found[name] = min(smaller, default=unit)
+    return {name: unit * value.symbols[name].unit for name, unit in found.items()}
+
+
+def _is_zero(value: Dim, units: Mapping[str, int]) -> bool:
+    made = value.at(lambda symbol: of(symbol) * units[symbol.name])
+    return isinstance(made, int) and made == 0
+
+
+def _denominators(value: Size, symbol: Symbol) -> int:
+    """A common multiple of what floors divide terms with ``symbol`` by."""
+    found = 1
+    for monomial, _ in value.terms if isinstance(value, Dim) else ():
+        for atom in monomial:
+            if isinstance(atom, Floor) and isinstance(atom.denominator, int):
+                inner = atom.numerator
+                if isinstance(inner, Dim) and symbol.name in inner.symbols:
+                    found = math.lcm(found, atom.denominator * _denominators(inner, symbol))
+    return found
+
+
+def _at(value: Dim, size: int) -> int:
+    """The value where all symbols are ``size``."""
+    return int(value.at(lambda _: size))
 
 
 def _period(value: Size) -> int | None:

@@ -173,7 +173,7 @@ class Dim:
         if isinstance(other, (float, np.floating)):
             if not math.isfinite(other):
                 return (-1 if other > 0 else 1) in wanted
-            other = rounded(other)
+            other = rounded(float(other))
         difference = self - other
         possible = _signs(difference)
         if possible <= wanted or not possible & wanted:
@@ -268,7 +268,7 @@ def broadcast_shapes(*shapes: Sequence[Size]) -> tuple[Size, ...]:
     if not is_symbolic(shapes):
         return np.broadcast_shapes(*shapes)  # type: ignore[arg-type]
     rank = max(map(len, shapes))
-    columns = zip(*([1] * (rank - len(shape)) + list(shape) for shape in shapes), strict=True)
+    columns = zip(*([*[1] * (rank - len(shape)), *shape] for shape in shapes), strict=True)
     return tuple(_met(column, shapes) for column in columns)
 
 

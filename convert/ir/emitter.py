@@ -180,7 +180,7 @@ class GraphEmitter:
             result = arrays[0]
         elif definition.name == SIZES:
             result = np.array(attributes["values"], object)
-        elif not any(array is not None and array.dtype == object for array in _flat(arrays)):
+        elif not any(leaf in self._sizes for leaf in _flat(tensors)):
             return
         else:
             result = _computed(definition, arrays, attributes)

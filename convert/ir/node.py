@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class TensorNode(Node):
     def __init__(
         self,
         name: str = "",
-        shape: tuple[int, ...] | None = None,
+        shape: tuple[Any, ...] | None = None,
         dtype: np.dtype | None = None,
         *,
         qparams: QParams | None = None,

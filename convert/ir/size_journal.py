@@ -21,9 +21,16 @@ from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from .dims import Dim, Size, Symbol
+    from .dims import Dim, Size
 
 T = TypeVar("T")
+# by the signs of a difference
+_RELATIONS = {
+    frozenset({-1}): "<",
+    frozenset({-1, 0}): "<=",
+    frozenset({1}): ">",
+    frozenset({0, 1}): ">=",
+}
 
 
 class SizesSettled(Exception):
@@ -44,7 +51,7 @@ class SizeJournal:
         self.coincidences = 0
         self.settled: dict[str, Size] = {}
         self.reasons: dict[str, str] = {}
-        self.assumptions: dict[str, None] = {}
+        self.assumptions: dict[tuple[Dim, frozenset[int]], None] = {}
         self._token: Token[SizeJournal | None] | None = None
 
     def __enter__(self) -> SizeJournal:
@@ -57,9 +64,19 @@ class SizeJournal:
 
     def summary(self) -> list[str]:
         """What a report says of the assumptions."""
-        if not self.assumptions:
-            return []
-        return [f"assumed of the sizes: {', '.join(self.assumptions)}"]
+        from .dim_signs import least_size
+
+        least: dict[str, int] = {}
+        others: list[str] = []
+        for difference, wanted in self.assumptions:
+            bound = least_size(difference, wanted)
+            if bound is None:
+                others.append(_relation(difference, _RELATIONS[wanted]))
+            else:
+                name, size = bound
+                least[name] = max(size, least.get(name, 0))
+        found = [f"{name} >= {size}" for name, size in least.items()] + others
+        return [f"assumed of the sizes: {', '.join(found)}"] if found else []
 
     # ---- questions of Dims
 
@@ -67,13 +84,8 @@ class SizeJournal:
         """Whether the sign of ``difference`` is one of ``wanted``, in the example."""
         value = _trial(difference)
         answer = ((value > 0) - (value < 0)) in wanted
-        relation = {
-            frozenset({-1}): "<",
-            frozenset({-1, 0}): "<=",
-            frozenset({1}): ">",
-            frozenset({0, 1}): ">=",
-        }[frozenset(wanted if answer else {-1, 0, 1} - wanted)]
-        self.assumptions[_relation(difference, relation)] = None
+        found = frozenset(wanted if answer else {-1, 0, 1} - wanted)
+        self.assumptions[difference, found] = None
         return answer
 
     def equal(self, difference: Dim) -> bool:
@@ -131,23 +143,26 @@ class SizeJournal:
                 size = -rest * factor * symbol.unit
                 self._settle(symbol.name, size, f"{symbol.name} is {size}", "needs them to be equal")
                 return
-        if len(symbols) > 1 or not self._made_multiple(difference, symbols[0]):
+        if not self._made_even(difference):
             self.freeze(difference, f"needs {_relation(difference, 'to be')}")
 
-    def _made_multiple(self, difference: Dim, symbol: Symbol) -> bool:
-        """Whether ``difference`` is zero for multiples of some unit, which the symbol's size is then."""
-        from .dim_signs import zeros_by_unit
+    def _made_even(self, difference: Dim) -> bool:
+        """Whether ``difference`` is zero for multiples of some units, which the sizes are then."""
+        from .dim_signs import units_for_zero
         from .dims import Dim, dim
 
-        unit = zeros_by_unit(difference)
-        if unit is None:
+        units = units_for_zero(difference)
+        if units is None:
             return False
-        known = self.settled.get(symbol.name)
-        if isinstance(known, Dim) and symbol.name in known.symbols:
-            unit = math.lcm(unit, known.symbols[symbol.name].unit)
-            del self.settled[symbol.name]
-        size = dim(symbol.name, symbol.example * symbol.unit, unit)
-        self._settle(symbol.name, size, f"{symbol.name} is a multiple of {unit}", "needs equal sizes")
+        for name, symbol in difference.symbols.items():
+            unit, known = units[name], self.settled.get(name)
+            if unit == symbol.unit:
+                continue
+            if isinstance(known, Dim) and name in known.symbols:
+                unit = math.lcm(unit, known.symbols[name].unit)
+                del self.settled[name]
+            size = dim(name, symbol.example * symbol.unit, unit)
+            self._settle(name, size, f"{name} is a multiple of {unit}", "needs equal sizes")
         return True
 
     def _settle(self, name: str, size: Size, fact: str, reason: str) -> None:

@@ -134,7 +134,7 @@ class Builder:
         self._operator_names[name] = 0
         return name
 
-    def _broadcast(self, values: Sequence[Value]) -> tuple[int, ...]:
+    def _broadcast(self, values: Sequence[Value]) -> tuple[Any, ...]:
         try:
             return broadcast_shapes(*(value.shape for value in values))
         except ValueError:

@@ -115,13 +115,14 @@ class _Lowerer:
         tensors = map_leaves(lambda leaf: None if leaf is None else self.values[leaf], list(expr.args))
         arguments = op.by_name(tensors, self._attributes(op, expr))
         try:
-            result = symbolic(self.builder, **arguments)
+            with current_journal().because(f"needs a number{_remedy(op, self.version)}"):
+                result = symbolic(self.builder, **arguments)
         except (Refusal, TmconvertError):
             raise
         except MemoryError as error:  # extents may come from a damaged file
             raise Refusal(f"{op.name} on tensors of this size takes more memory than there is") from error
         except Exception as error:
-            if is_symbolic((arguments, [node.shape for node in (*expr.inputs, *expr.outputs)])):
+            if is_symbolic((expr.kwargs, _shapes(expr))):
                 raise Refusal(f"{op.name} cannot be said for symbolic sizes ({error})") from error
             raise InternalError(
                 "TM9004", f"{symbolic.__name__} failed: {error}", source=expr.source, excerpt=repr(expr)
@@ -186,10 +187,19 @@ class _Lowerer:
         return value
 
 
+def _remedy(op: Op, version: int) -> str:
+    """Which later opset says the op in another way."""
+    later = sorted(since for since in op.symbolics.get("onnx", {}) if since > version)
+    return f" at opset {version}; --opset {later[0]} may keep it dynamic" if version and later else ""
+
+
+def _shapes(expr: CallFunction) -> list[Any]:
+    return [node.shape for node in (*expr.inputs, *expr.outputs) if isinstance(node, TensorNode)]
+
+
 def _freeze(expr: CallFunction, refusal: Refusal) -> None:
     """Fixes a size of a call that is refused: with a number it may go."""
-    shapes = [node.shape for node in (*expr.inputs, *expr.outputs) if isinstance(node, TensorNode)]
-    sizes = [size for size in leaves((shapes, expr.kwargs)) if isinstance(size, Dim)]
+    sizes = [size for size in leaves((_shapes(expr), expr.kwargs)) if isinstance(size, Dim)]
     current_journal().give_up(sizes, f"needs a number: {refusal.reason}")
 
 

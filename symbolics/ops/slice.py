@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.dims import Dim
 from ...ir.types import TensorType
 from ..idioms import caffe, tflite
 from ..layouts import SOURCE, LayoutRule, any_with
@@ -61,14 +62,26 @@ def slice_ref(x: Array, dim: int, start: int, end: int, step: int) -> Array:
     return x.take(range(start, end, step), dim)
 
 
+LAST = (1 << 63) - 1  # to ONNX, as far as there are elements
+
+
+def _counted(bound: Any, extent: Any) -> Any:
+    """A symbolic bound counted from the end, where that makes a number of it."""
+    distance = bound - extent if isinstance(bound, Dim) else None
+    return LAST if distance == 0 else distance if isinstance(distance, int) and distance < 0 else bound
+
+
 @slice_.onnx(since=10)  # the bounds are inputs, with steps
 def slice_onnx10(g, x, dim, start, end, step):
+    start, end = (_counted(bound, x.shape[dim]) for bound in (start, end))
     return g.op("Slice", x, *(g.ints([value]) for value in (start, end, dim % len(x.shape), step)))
 
 
 @slice_.onnx(since=1)
 def slice_onnx1(g, x, dim, start, end, step):
     axis = dim % len(x.shape)
+    if step == 1:
+        start, end = (_counted(bound, x.shape[dim]) for bound in (start, end))
     if step != 1:
         return g.op("Gather", x, g.ints(range(start, end, step)), axis=axis)
     return g.op("Slice", x, axes=[axis], starts=[start], ends=[end])

@@ -1,7 +1,7 @@
 """aten::upsample_nearest2d and aten::upsample_bilinear2d, images resized over H and W.
 
-The targets' own operators say the usual cases. Where their coordinates or their rounding are others,
-a resize is what it is in mathematics: elements by their index, or a matrix for H and one for W.
+Where the targets' operators have other coordinates or round otherwise, elements are taken by their
+index, or multiplied by a matrix for H and one for W.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.dims import is_symbolic
 from ...ir.types import TensorType
 from ..idioms import caffe
 from ..layouts import NHWC
@@ -19,9 +20,9 @@ Array = np.ndarray
 
 
 def _result(x: TensorType, output_size: list[int], align_corners: bool = False) -> TensorType:
-    if min(x.shape[2:]) < 1:
+    if any(extent < 1 for extent in x.shape[2:]):
         raise ValueError(f"x {x} must have an image in the last two axes")
-    if min(output_size) < 1:
+    if any(size < 1 for size in output_size):
         raise ValueError(f"{output_size} is no size of an image")
     return TensorType(x.dtype, (*x.shape[:2], *output_size))
 
@@ -118,9 +119,11 @@ def upsample_bilinear2d_ref(x: Array, output_size: list[int], align_corners: boo
 
 @upsample_nearest2d.onnx(since=11)  # takes sizes, and says what it rounds
 def upsample_nearest2d_onnx11(g, x, output_size):
+    attributes = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    if is_symbolic((x.shape[2:], output_size)):
+        return _upsampled_onnx(g, "Resize", x, output_size, **attributes)
     if not all(map(_survives_rounding, x.shape[2:], output_size)):
         return _gathered(g, "Gather", x, 2, output_size)
-    attributes = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
     return _resized_onnx(g, x, output_size, mode="nearest", **attributes)
 
 
@@ -134,19 +137,18 @@ def upsample_nearest2d_onnx9(g, x, output_size):
     return _upsampled_onnx(g, "Upsample", x, output_size)
 
 
-def _upsampled_onnx(g: Any, operator: str, x: Any, output_size: list[int]) -> Any:
+def _upsampled_onnx(g: Any, operator: str, x: Any, output_size: list[int], **attributes: str) -> Any:
     """By scales, of which only integers are sure to give the wanted sizes."""
-    factors = _factors(x.shape[2:], output_size)
-    if factors is None:
+    if (factors := _factors(x.shape[2:], output_size)) is None:
         return _gathered(g, "Gather", x, 2, output_size)
     scales = g.const(np.array([1, 1, *factors], np.float32))
-    return g.op(operator, x, scales, mode="nearest", shape=g.result_types[0].shape)
+    region = [g.const(np.zeros(0, np.float32))] if attributes else []  # from opset 11 on
+    return g.op(operator, x, *region, scales, mode="nearest", shape=g.result_types[0].shape, **attributes)
 
 
 @upsample_nearest2d.onnx(since=7)
 def upsample_nearest2d_onnx7(g, x, output_size):
-    factors = _factors(x.shape[2:], output_size)
-    if factors is None:
+    if (factors := _factors(x.shape[2:], output_size)) is None:
         return _gathered(g, "Gather", x, 2, output_size)
     return g.op("Upsample", x, mode="nearest", scales=[1.0, 1.0, *map(float, factors)])
 
@@ -178,6 +180,8 @@ def _resized_onnx(g: Any, x: Any, output_size: list[int], **attributes: str) -> 
 
 def _gathered(g: Any, operator: str, x: Any, height_axis: int, output_size: list[int]) -> Any:
     """Elements by their index, along one axis after the other."""
+    if is_symbolic((x.shape[height_axis : height_axis + 2], output_size)):
+        g.refuse("which elements it copies depends on the size, unless it grows by whole numbers")
     for axis, outputs in enumerate(output_size, height_axis):
         if outputs != x.shape[axis]:
             indices = g.ints(nearest_places(x.shape[axis], outputs))

@@ -13,6 +13,7 @@ import numpy as np
 
 from ....errors import Refusal
 from ....ir import TensorNode
+from ....ir.dims import Dim
 from ....ir.emitter import Emitter
 from .values import cast, is_tensor, reshaped, static_int
 
@@ -138,19 +139,20 @@ def _parsed(g: Emitter, x: Any, index: Any) -> Index:
         extent = 1 if item is None else next(sizes)
         axis = len(result.shape)
         result.shape.append(extent)
-        cut, pick = (0, extent, 1), None
+        cut: tuple[Any, Any, int] = (0, extent, 1)
+        pick = None
         if isinstance(item, slice):
             cut, is_backwards = _bounds(g, item, extent)
             result.backwards += [axis] if is_backwards else []
         elif item is not None:
             pick = _checked(g, x, axis, item, extent)
-        if isinstance(pick, int):  # cut out now; the axis goes, or is picked from, later
+        if isinstance(pick, (int, Dim)):  # cut out now; the axis goes, or is picked from, later
             cut = (pick, pick + 1, 1)
         result.cuts.append(cut)
         result.picks.append(pick)
     if not result.is_basic:  # then NumPy takes plain numbers for tensors, too
         for axis, pick in enumerate(result.picks):
-            if isinstance(pick, int):
+            if isinstance(pick, (int, Dim)):
                 result.picks[axis] = g.constant(0, np.int32)
     return result
 
@@ -170,6 +172,8 @@ def _item(g: Emitter, item: Any) -> Any:
     if not _belongs(g, item):
         item = g.constant(item)
     type_, known = g.type(item), g.known(item)
+    if type_.rank == 0 and known is None and g.sizes(item) is not None:
+        return static_int(g, item, "an index")
     if type_.dtype.kind not in "iub":
         raise Refusal(f"an index must hold integers or bools, not {type_}")
     if type_.rank == 0 and known is not None and type_.dtype.kind in "iu":
@@ -233,7 +237,7 @@ def _bounds(g: Emitter, item: slice, extent: int) -> tuple[tuple[int, int, int],
     ]
     if parts[2] == 0:
         raise Refusal("the step of a slice cannot be 0")
-    start, stop, step = slice(*parts).indices(extent)
+    start, stop, step = _indices(parts, extent)
     if step > 0:
         return (start, max(start, stop), step), False
     places = range(start, stop, step)[::-1]
@@ -242,8 +246,27 @@ def _bounds(g: Emitter, item: slice, extent: int) -> tuple[tuple[int, int, int],
     return (places.start, places[-1] + 1, places.step), len(places) > 1
 
 
+def _indices(parts: list[Any], extent: Any) -> tuple[Any, Any, int]:
+    """``slice(*parts).indices(extent)``, for Dims too."""
+    step = 1 if parts[2] is None else parts[2]
+    first, last = (0, extent) if step > 0 else (-1, extent - 1)
+
+    def bound(value: Any, default: Any) -> Any:
+        if value is None:
+            return default
+        value = value + extent if value < 0 else value
+        return first if value < first else last if value > last else value
+
+    start = bound(parts[0], first if step > 0 else last)
+    return start, bound(parts[1], last if step > 0 else first), step
+
+
 def _checked(g: Emitter, x: Any, axis: int, pick: Any, extent: int) -> Any:
     """``pick`` within its axis; a number counted from the front."""
+    if isinstance(pick, Dim) or (isinstance(pick, int) and isinstance(extent, Dim)):
+        if not -extent <= pick < extent:
+            raise Refusal(f"index {pick} is out of range for axis {axis} of {g.type(x)}")
+        return pick + extent if pick < 0 else pick
     known = np.asarray(pick) if isinstance(pick, int) else g.known(pick)
     if known is not None and known.size and not -extent <= known.min() <= known.max() < extent:
         raise Refusal(f"index {_outside(known, extent)} is out of range for axis {axis} of {g.type(x)}")

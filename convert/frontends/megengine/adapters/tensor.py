@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
-
-import numpy as np
 
 from ....errors import Refusal
 from ....ir import QParams
@@ -58,7 +57,7 @@ def flatten(g: Emitter, inp: Any, start_axis: int = 0, end_axis: int = -1) -> An
     start, end = axis_of(g, inp, start_axis), axis_of(g, inp, end_axis)
     if start > end:
         raise Refusal(f"cannot flatten axes {start} to {end}")
-    size = int(np.prod(shape[start : end + 1], dtype=np.int64))
+    size = math.prod(shape[start : end + 1])
     return reshaped(g, inp, [*shape[:start], size, *shape[end + 1 :]])
 
 

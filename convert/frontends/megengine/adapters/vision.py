@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from ....errors import Refusal
+from ....ir.dims import Dim
 from ....ir.emitter import Emitter
 from .table import Table
 from .values import cast, static_ints
@@ -15,6 +17,7 @@ from .values import cast, static_ints
 FUNCTIONS = Table("megengine.functional.vision.")
 
 MAX_SCALE = 1 << 31
+MAX_DENOMINATOR = 1 << 10
 
 
 # mode: (axes, op)
@@ -53,7 +56,7 @@ def interpolate(
     if "linear" not in mode:
         result = g.call(op, inp, sizes)
         return cast(g, result, np.uint8) if is_bytes else result
-    if align_corners and min(sizes) == 1 and mode != "trilinear":
+    if align_corners and 1 in sizes and mode != "trilinear":
         raise Refusal("an image of one row or column has no corners to align", "use align_corners=False")
     return g.call(op, inp, sizes, align_corners=bool(align_corners))
 
@@ -70,7 +73,7 @@ def _sizes(g: Emitter, spatial: tuple[int, ...], size: Any, scale_factor: Any) -
         result = []
         if len(scales) == len(spatial):
             result = [_scaled(*pair) for pair in zip(spatial, scales, strict=True)]
-    if len(result) != len(spatial) or min(result) < 1:
+    if len(result) != len(spatial) or any(size < 1 for size in result):
         given = f"size {size}" if scale_factor is None else f"scale_factor {scale_factor}"
         raise Refusal(f"{given} makes no image of one of {list(spatial)}")
     return result
@@ -80,4 +83,7 @@ def _scaled(extent: int, scale: Any) -> int:
     """floor(extent scale), the product rounded to float32."""
     if not isinstance(scale, (int, float)) or not abs(scale) <= MAX_SCALE:
         raise Refusal(f"a scale_factor must be a number of at most {MAX_SCALE}")
+    exact = Fraction(scale)
+    if isinstance(extent, Dim) and exact.denominator <= MAX_DENOMINATOR:  # no rounding at sizes of images
+        return extent * exact.numerator // exact.denominator
     return math.floor(np.float32(extent * float(scale)))
