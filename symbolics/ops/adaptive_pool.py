@@ -18,7 +18,7 @@ Array = np.ndarray
 
 
 def _result(x: TensorType, output_size: list[int]) -> TensorType:
-    if min(output_size) < 1 or min(x.shape[2:]) < 1:
+    if any(size < 1 for size in (*output_size, *x.shape[2:])):
         raise ValueError(f"cannot pool {x} to {output_size}")
     return TensorType(x.dtype, (*x.shape[:2], *output_size))
 

@@ -1,7 +1,6 @@
 """aten::upsample_nearest2d and aten::upsample_bilinear2d, images resized over H and W.
 
-Where the targets' operators have other coordinates or round otherwise, elements are taken by their
-index, or multiplied by a matrix for H and one for W.
+Where a target has other coordinates or rounds otherwise, elements are taken by index or by matrices.
 """
 
 from __future__ import annotations
@@ -20,10 +19,8 @@ Array = np.ndarray
 
 
 def _result(x: TensorType, output_size: list[int], align_corners: bool = False) -> TensorType:
-    if any(extent < 1 for extent in x.shape[2:]):
-        raise ValueError(f"x {x} must have an image in the last two axes")
-    if any(size < 1 for size in output_size):
-        raise ValueError(f"{output_size} is no size of an image")
+    if any(size < 1 for size in (*x.shape[2:], *output_size)):
+        raise ValueError(f"{x} is no image, or {output_size} no size of one")
     return TensorType(x.dtype, (*x.shape[:2], *output_size))
 
 

@@ -22,9 +22,9 @@ PILLOW = -0.5
 
 
 def _result(x: TensorType, output_size: list[int], align_corners: bool = False) -> TensorType:
-    if x.rank != len(output_size) + 2 or min(x.shape[2:]) < 1:
+    if x.rank != len(output_size) + 2 or any(extent < 1 for extent in x.shape[2:]):
         raise ValueError(f"x {x} must have rank {len(output_size) + 2}, with an image in the last axes")
-    if min(output_size) < 1:
+    if any(size < 1 for size in output_size):
         raise ValueError(f"{output_size} is no size of an image")
     return TensorType(x.dtype, (*x.shape[:2], *output_size))
 
