@@ -26,6 +26,7 @@ from .erf import OPS as ERF_OPS
 from .expand import OPS as EXPAND_OPS
 from .exponential import OPS as EXPONENTIAL_OPS
 from .gather import OPS as GATHER_OPS
+from .grid_sampler import grid_sampler
 from .group_norm import OPS as GROUP_NORM_OPS
 from .im2col import OPS as IM2COL_OPS
 from .index import OPS as INDEX_OPS
@@ -48,6 +49,7 @@ from .recurrent import OPS as RECURRENT_OPS
 from .reduce import OPS as REDUCE_OPS
 from .relayout import relayout
 from .relu6 import relu6
+from .remap import remap
 from .reorder import OPS as REORDER_OPS
 from .requantize import requantize
 from .reshape import reshape
@@ -77,6 +79,8 @@ OPS = [
     *ADAPTIVE_POOL_OPS,
     *UPSAMPLE_OPS,
     *UPSAMPLE_MORE_OPS,
+    grid_sampler,
+    remap,
     batch_norm,
     *LAYER_NORM_OPS,
     *GROUP_NORM_OPS,

@@ -1,8 +1,12 @@
 """Images resized in other ways, sampled and pooled by boxes."""
 
-from tests.ops.harness import normal
+import numpy as np
+
+from tests.ops.harness import Const, normal
 
 from .common import Sample, X
+
+BORDERS = ("replicate", "reflect", "reflect_101", "wrap", "constant")
 
 FILES = ("onnx", "tflite")
 ROW = normal(0, 2, 3, 5)
@@ -12,6 +16,9 @@ MIXED = [
     Sample([X], {"output_size": [3, 14], "align_corners": True}, ("onnx",)),
     Sample([X], {"output_size": [5, 9]}, ("onnx",)),
 ]
+
+PLACES = normal(5, 2, 4, 3, 2) * 5
+GRID = normal(6, 2, 4, 3, 2) * np.float32(0.75)
 
 SAMPLES: dict[str, list[Sample]] = {
     "aten::upsample_nearest1d": [
@@ -36,4 +43,23 @@ SAMPLES: dict[str, list[Sample]] = {
     "aten::upsample_bicubic2d": MIXED,
     "aten::_upsample_bilinear2d_aa": MIXED,
     "aten::_upsample_bicubic2d_aa": MIXED,
+    "tm::remap": [
+        *(Sample([X, PLACES, None], {"border": border, "value": 0.5}, ("onnx",)) for border in BORDERS),
+        Sample([X, PLACES, None], {"border": "replicate", "mode": "cubic"}, ("onnx",)),
+        Sample([X, PLACES, None], {"border": "reflect", "mode": "nearest"}, ("onnx",)),
+        Sample([X, PLACES[:1], np.array([1])], {}, ("onnx",)),
+        Sample([X, Const(PLACES), Const(np.array([1, 0]))], {}, ("onnx",)),
+        Sample([X[:, :, :1], PLACES, None], {"border": "reflect_101"}, ("onnx",)),
+    ],
+    "aten::grid_sampler": [
+        Sample(
+            [X, GRID],
+            {"interpolation_mode": mode, "padding_mode": padding, "align_corners": corners},
+            ("onnx",),
+        )
+        for mode, padding, corners in (
+            *((0, 0, False), (0, 1, True), (0, 2, False), (0, 2, True)),
+            *((1, 0, True), (1, 1, False), (2, 0, False), (2, 1, True)),
+        )
+    ],
 }

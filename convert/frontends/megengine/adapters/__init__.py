@@ -22,6 +22,7 @@ from . import (
     quantized,
     rearranging,
     recurrent,
+    sampling,
     softmax,
     sorting,
     tensor,
@@ -44,6 +45,7 @@ FUNCTIONS = Table.merged(
     operators.FUNCTIONS,
     rearranging.FUNCTIONS,
     rearranging.OPERATORS,
+    sampling.FUNCTIONS,
     tensor.FUNCTIONS,
     vision.FUNCTIONS,
 )

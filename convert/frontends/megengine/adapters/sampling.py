@@ -1,0 +1,211 @@
+"""megengine.functional.vision: images sampled at places, by transformations and in boxes.
+
+Images in NHWC are processed by OpenCV's methods, which round places to 1/32 of a pixel, where they have one
+to three channels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....errors import Refusal
+from ....ir.emitter import Emitter
+from ....symbolics.idioms.formulas import Term
+from .table import Table
+from .values import cast, is_tensor, pair, reshaped, static_ints
+
+FUNCTIONS = Table("megengine.functional.vision.")
+
+STEPS = 32  # of a pixel, to OpenCV
+FIXED = 1024  # units of OpenCV's fixed-point numbers
+OPENCV_CHANNELS = (1, 2, 3)
+
+
+@FUNCTIONS.add("remap")
+def remap(
+    g: Emitter,
+    inp: Any,
+    map_xy: Any,
+    border_mode: str = "replicate",
+    scalar: float = 0.0,
+    interp_mode: str = "linear",
+) -> Any:
+    return _sampled(g, inp, map_xy, None, border_mode, scalar, interp_mode)
+
+
+def _sampled(g: Emitter, inp: Any, places: Any, batch: Any, border: str, value: float, mode: str) -> Any:
+    if border.lower() not in ("replicate", "reflect", "reflect_101", "wrap", "constant"):
+        raise Refusal(f"the border mode {border!r} is not supported")
+    if mode.lower() not in ("nearest", "linear"):
+        raise Refusal(f"the interpolation mode {mode!r} is not supported", "use 'linear'")
+    type_ = g.type(inp)
+    if type_.dtype not in (np.float32, np.float16):
+        raise Refusal(f"images must hold floats, not {type_}", "convert them by astype")
+    result = g.call("tm::remap", cast(g, inp, np.float32), places, batch, border.lower(), value, mode.lower())
+    return cast(g, result, type_.dtype)
+
+
+@FUNCTIONS.add("warp_affine")
+def warp_affine(
+    g: Emitter,
+    inp: Any,
+    mat: Any,
+    out_shape: Any,
+    border_mode: str = "replicate",
+    border_val: float = 0.0,
+    format: str = "NHWC",
+    interp_mode: str = "linear",
+) -> Any:
+    """Pixel (x, y) of the result is that of the input at mat (x, y, 1)."""
+    x = _channels_first(g, inp, format)
+    if g.type(mat).shape[1:] != (2, 3) or interp_mode.lower() != "linear":
+        raise Refusal(f"warp_affine by {g.type(mat)} with mode {interp_mode!r} is not supported")
+    size, places = _size(g, out_shape), []
+    for row in (0, 1):
+        m = [_entry(g, mat, row, column) for column in (0, 1, 2)]
+        if _is_by_opencv(g, x, format):
+            across = (m[0] * _columns(g, size) * FIXED).round()
+            down = ((m[1] * _rows(g, size) + m[2]) * FIXED).round()
+            place = ((across + down + FIXED / STEPS / 2) / (FIXED / STEPS)).floor() / STEPS
+        else:
+            place = m[0] * _columns(g, size) + m[1] * _rows(g, size) + m[2]
+        places.append(place)
+    made = _sampled(g, x, _joined(g, places, size), None, border_mode, border_val, interp_mode)
+    return made if format == "NCHW" else g.call("aten::permute", made, [0, 2, 3, 1])
+
+
+@FUNCTIONS.add("warp_perspective")
+def warp_perspective(
+    g: Emitter,
+    inp: Any,
+    mat: Any,
+    out_shape: Any,
+    mat_idx: Any = None,
+    border_mode: str = "replicate",
+    border_val: float = 0.0,
+    format: str = "NCHW",
+    interp_mode: str = "linear",
+) -> Any:
+    """Pixel (x, y) of the result is that of the input at mat (x, y, 1), divided by its third entry."""
+    x = _channels_first(g, cast(g, inp, np.float32) if g.type(inp).dtype == np.float16 else inp, format)
+    if g.type(mat).shape[1:] != (3, 3) or interp_mode.lower() != "linear":
+        raise Refusal(f"warp_perspective by {g.type(mat)} with mode {interp_mode!r} is not supported")
+    size = _size(g, out_shape)
+    is_by_opencv = _is_by_opencv(g, x, format)
+    mat = cast(g, mat, np.float64 if is_by_opencv else np.float32)
+    sums = []
+    for row in (0, 1, 2):
+        m = [_entry(g, mat, row, column) for column in (0, 1, 2)]
+        sums.append(m[0] * _columns(g, size) + m[1] * _rows(g, size) + m[2])
+    places = [each / sums[2] for each in sums[:2]]
+    if is_by_opencv:
+        places = [(place * STEPS).round() / STEPS for place in places]
+    batch = None
+    if mat_idx is not None:
+        batch = mat_idx if is_tensor(mat_idx) else g.constant(static_ints(g, mat_idx, "an image"), np.int32)
+    made = _sampled(g, x, _joined(g, places, size), batch, border_mode, border_val, interp_mode)
+    return made if format == "NCHW" else g.call("aten::permute", made, [0, 2, 3, 1])
+
+
+def _channels_first(g: Emitter, x: Any, format_: str) -> Any:
+    if format_ not in ("NCHW", "NHWC") or len(g.type(x).shape) != 4:
+        raise Refusal(f"images {g.type(x)} in format {format_!r} are not supported")
+    return x if format_ == "NCHW" else g.call("aten::permute", x, [0, 3, 1, 2])
+
+
+def _is_by_opencv(g: Emitter, x: Any, format_: str) -> bool:
+    return format_ == "NHWC" and g.type(x).shape[1] in OPENCV_CHANNELS
+
+
+def _size(g: Emitter, out_shape: Any) -> list[int]:
+    size = static_ints(g, out_shape, "the size of an image")
+    if len(size) != 2 or min(size) < 1:
+        raise Refusal(f"{size} is no size of an image")
+    return size
+
+
+def _entry(g: Emitter, mat: Any, row: int, column: int) -> Term:
+    """[N, 1, 1], one number of each matrix; in float64, to which OpenCV computes."""
+    number = g.call("aten::select", g.call("aten::select", mat, 1, row), 1, column)
+    return Term(g, g.call("aten::reshape", number, [g.type(mat).shape[0], 1, 1]))
+
+
+def _columns(g: Emitter, size: list[int]) -> np.ndarray:
+    return np.arange(size[1]).reshape(1, 1, -1)
+
+
+def _rows(g: Emitter, size: list[int]) -> np.ndarray:
+    return np.arange(size[0]).reshape(1, -1, 1)
+
+
+def _joined(g: Emitter, places: list[Term], size: list[int]) -> Any:
+    """[N, h, w, 2] from x and y."""
+    parts = []
+    for place in places:
+        count = place.type.shape[0]
+        full = g.call("aten::expand", place.to("float32").value, [count, *size])
+        parts.append(g.call("aten::reshape", full, [count, *size, 1]))
+    return g.call("aten::cat", parts, 3)
+
+
+@FUNCTIONS.add("roi_align")
+def roi_align(
+    g: Emitter,
+    inp: Any,
+    rois: Any,
+    output_shape: Any,
+    mode: str = "average",
+    spatial_scale: float = 1.0,
+    sample_points: Any = 2,
+    aligned: bool = True,
+) -> Any:
+    """In each part of a box, samples by linear interpolation, zero outside; their mean or largest.
+
+    ``rois`` are rows of the image's number, x1, y1, x2, y2. A box that ends before it begins has no size.
+    """
+    if mode.lower() not in ("average", "max"):
+        raise Refusal(f"the pooling mode {mode!r} is not supported", "use 'average' or 'max'")
+    (rows, columns), samples = pair(output_shape), pair(sample_points)
+    count = g.type(rois).shape[0]
+    boxes = Term(g, rois) * spatial_scale - (0.5 if aligned else 0.0)
+    places = []
+    for start, parts, each in ((1, columns, samples[1]), (2, rows, samples[0])):
+        low, high = (Term(g, g.call("aten::slice", boxes.value, 1, i, i + 1)) for i in (start, start + 2))
+        extent = (high - low).clamp(min=0)
+        steps = (np.arange(parts * each) + 0.5) / (parts * each)
+        places.append(low + extent * steps.reshape(1, -1))
+    x = Term(g, reshaped(g, places[0].value, [count, 1, columns * samples[1]]))
+    y = Term(g, reshaped(g, places[1].value, [count, rows * samples[0], 1]))
+    grid = _joined(g, [x, y], [rows * samples[0], columns * samples[1]])
+    batch = cast(g, g.call("aten::select", rois, 1, 0), np.int32)
+    taken = _sampled(g, cast(g, inp, np.float32), grid, batch, "constant", 0.0, "linear")
+    if mode.lower() == "max":
+        return g.call("aten::max_pool2d", taken, samples, samples)
+    return g.call("aten::avg_pool2d", taken, samples, samples)
+
+
+@FUNCTIONS.add("cvt_color")
+def cvt_color(g: Emitter, inp: Any, mode: str = "") -> Any:
+    """Images [N, H, W, C] of floats from 0 to 1 in other colours."""
+    if mode.upper() not in COLOURS or g.type(inp).dtype.kind != "f":
+        raise Refusal(
+            f"cvt_color with mode {mode!r} of {g.type(inp)} is not supported",
+            f"use {', '.join(COLOURS)} on floats",
+        )
+    matrix, shift = (np.array(part, g.type(inp).dtype) for part in COLOURS[mode.upper()])
+    return g.call("aten::linear", inp, g.constant(matrix), g.constant(shift))
+
+
+# mode: (matrix, shift), of which the result is matrix colour + shift
+COLOURS = {
+    "RGB2GRAY": ([[0.299, 0.587, 0.114]], [0]),
+    "BGR2GRAY": ([[0.114, 0.587, 0.299]], [0]),
+    "GRAY2RGB": ([[1], [1], [1]], [0, 0, 0]),
+    "RGB2YUV": (
+        [[0.114, 0.587, 0.299], [0.435912, -0.288804, -0.147108], [-0.099978, -0.514799, 0.614777]],
+        [0, 0.5, 0.5],
+    ),
+    "YUV2RGB": ([[1, 2.032, 0], [1, -0.395, -0.581], [1, 0, 1.14]], [-1.016, 0.488, -0.57]),
+}

@@ -1,0 +1,62 @@
+"""megengine.functional.vision: sampling, warping, boxes and colours."""
+
+import numpy as np
+
+from .common import Known, call, numbers
+
+IMAGES = numbers(2, 3, 5, 6)
+PLACES = numbers(2, 4, 7, 2, seed=4)
+ROWS = np.ascontiguousarray(IMAGES.transpose(0, 2, 3, 1))
+MANY = np.ascontiguousarray(np.concatenate([ROWS, ROWS[..., :1]], 3))
+PERSPECTIVE = np.array(
+    [[[1.1, 0.1, -0.7], [0.05, 0.9, 0.4], [0.01, 0.02, 1]], [[0.5, 0, 1], [0, 0.7, -1], [0, 0, 1]]],
+    np.float32,
+)
+AFFINE = np.ascontiguousarray(PERSPECTIVE[:, :2])
+BOXES = np.array(
+    [[0, 0.5, 0.5, 4, 4], [1, 1.2, 0, 5.9, 3.3], [0, -1, -1, 2, 2], [1, 3, 3, 2, 2], [0, 2, 2, 2.2, 2.3]],
+    np.float32,
+)
+BORDERS = ("replicate", "reflect", "reflect_101", "wrap", "constant")
+COLOURED = np.abs(numbers(1, 4, 5, 3)) / 8
+
+
+class Constant(Known):
+    def __init__(self, array):
+        self.array = array
+
+
+VISION = {
+    "remap": [
+        call(IMAGES, PLACES),
+        *(call(IMAGES, PLACES, border_mode=border, scalar=0.5) for border in BORDERS),
+        *(call(IMAGES, PLACES, border, 0.5, "nearest") for border in BORDERS),
+    ],
+    "warp_perspective": [
+        *(call(IMAGES, PERSPECTIVE, (7, 8), border_mode=border, border_val=0.5) for border in BORDERS),
+        call(IMAGES, Constant(PERSPECTIVE), (7, 8)),
+        call(IMAGES, PERSPECTIVE, Known(3, 4)),
+        call(IMAGES, PERSPECTIVE, (4, 5), mat_idx=[1, 0]),
+        call(IMAGES, PERSPECTIVE[:1], (4, 5), Known([1])),
+        call(ROWS, PERSPECTIVE, (7, 8), format="NHWC", border_mode="constant"),
+        call(MANY, PERSPECTIVE, (7, 8), format="NHWC"),
+    ],
+    "warp_affine": [
+        *(call(ROWS, AFFINE, (7, 8), border_mode=border, border_val=0.5) for border in BORDERS),
+        call(MANY, AFFINE, (7, 8)),
+        call(IMAGES, AFFINE, (7, 8), format="NCHW"),
+        call(IMAGES, Constant(AFFINE), (4, 5), "constant", 1.5, "NCHW", "linear"),
+    ],
+    "roi_align": [
+        call(IMAGES, BOXES, (2, 3)),
+        call(IMAGES, BOXES, 2, "max", 0.9),
+        call(IMAGES, BOXES, (2, 3), "average", 0.5, (3, 1), False),
+        call(IMAGES, BOXES, [1, 2], spatial_scale=0.9, sample_points=1, aligned=False),
+    ],
+    "cvt_color": [
+        *(call(COLOURED, mode) for mode in ("RGB2GRAY", "RGB2YUV", "YUV2RGB", "BGR2GRAY", "rgb2gray")),
+        call(COLOURED[..., :1], mode="GRAY2RGB"),
+    ],
+}
+
+SAMPLES = {f"megengine.functional.vision.{name}": calls for name, calls in VISION.items()}
