@@ -19,8 +19,10 @@ Array = np.ndarray
 
 
 def _result(x: TensorType, output_size: list[int], align_corners: bool = False) -> TensorType:
-    if any(size < 1 for size in (*x.shape[2:], *output_size)):
-        raise ValueError(f"{x} is no image, or {output_size} no size of one")
+    if any(extent < 1 for extent in x.shape[2:]):
+        raise ValueError(f"x {x} must have an image in the last two axes")
+    if any(size < 1 for size in output_size):
+        raise ValueError(f"{output_size} is no size of an image")
     return TensorType(x.dtype, (*x.shape[:2], *output_size))
 
 
@@ -124,14 +126,9 @@ def upsample_nearest2d_onnx11(g, x, output_size):
     return _resized_onnx(g, x, output_size, mode="nearest", **attributes)
 
 
-@upsample_nearest2d.onnx(since=10)  # Resize replaces Upsample
-def upsample_nearest2d_onnx10(g, x, output_size):
-    return _upsampled_onnx(g, "Resize", x, output_size)
-
-
-@upsample_nearest2d.onnx(since=9)  # the scales are an input
-def upsample_nearest2d_onnx9(g, x, output_size):
-    return _upsampled_onnx(g, "Upsample", x, output_size)
+# Resize replaces Upsample, whose scales are an input from opset 9 on
+upsample_nearest2d.onnx(10)(lambda g, x, output_size: _upsampled_onnx(g, "Resize", x, output_size))
+upsample_nearest2d.onnx(9)(lambda g, x, output_size: _upsampled_onnx(g, "Upsample", x, output_size))
 
 
 def _upsampled_onnx(g: Any, operator: str, x: Any, output_size: list[int], **attributes: str) -> Any:
