@@ -26,19 +26,16 @@ def _result(x: TensorType, output_size: list[int], align_corners: bool = False) 
     return TensorType(x.dtype, (*x.shape[:2], *output_size))
 
 
+SIGNATURE = [Tensor("x", FLOATS, ranks=(4,)), integers("output_size", length=2)]
 upsample_nearest2d = Op(
     "aten::upsample_nearest2d",
-    args=[Tensor("x", FLOATS, ranks=(4,)), integers("output_size", length=2)],
+    args=SIGNATURE,
     result=_result,
     layout=NHWC,
 )
 upsample_bilinear2d = Op(
     "aten::upsample_bilinear2d",
-    args=[
-        Tensor("x", FLOATS, ranks=(4,)),
-        integers("output_size", length=2),
-        boolean("align_corners", False),
-    ],
+    args=[*SIGNATURE, boolean("align_corners", False)],
     result=_result,
     layout=NHWC,
 )
