@@ -39,6 +39,19 @@ def fake_quantize(array: np.ndarray, qparams: QParams) -> np.ndarray:
         return np.asarray((steps - zero_point) * scale).astype(array.dtype, copy=False)
 
 
+def with_clear_ties(array: np.ndarray, qparams: QParams) -> np.ndarray:
+    """The array with what lies a hair off the middle between two steps moved to where it is rounded to.
+
+    A mean of numbers on the grid is often in the middle. Integers then round away from zero, and those
+    with a zero point upwards; in float32 it would be a matter of chance.
+    """
+    hair = np.float32(min(qparams.scale) * TIE)
+    return array + (hair * np.sign(array) if qparams.symmetric else hair)
+
+
+TIE = 2.0**-12  # of a step: above what float32 gets wrong, below the means of a thousand steps
+
+
 def round_half_away(x: np.ndarray) -> np.ndarray:
     """The nearest whole number; the larger of two equally near, by magnitude."""
     whole = np.trunc(x)

@@ -7,9 +7,12 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from ...errors import InternalError, Refusal, TmconvertError, UnsupportedError
 from ...ir import CallFunction, CallMethod, Expr, ModuleNode, TensorNode, TracedModule
 from ...ir.emitter import EagerEmitter, Emitter
+from ...ir.fake_quant import with_clear_ties
 from ...ir.tree import leaves
 from ...symbolics.registry import catalogue
 from .older import NEWEST, Release, as_of
@@ -112,7 +115,9 @@ def _on_recorded_grid(g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any
             return value
         if getattr(value, "qparams", None) is not None:  # the adapter knew
             return value
-        return g.quantized(value, operands.get(qparams) or qparams)
+        qparams = operands.get(qparams) or qparams
+        value = with_clear_ties(value, qparams) if isinstance(value, np.ndarray) else value
+        return g.quantized(value, qparams)
 
     return settled(expr.result, result)
 
