@@ -113,6 +113,17 @@ def convolutions(x):
     return [trained(*each)(x) for each in CONVOLUTIONS]
 
 
+def transposed(x):
+    """Kernel, stride, padding, output_padding, dilation, groups, bias."""
+    return [trained(*each)(x) for each in TRANSPOSED]
+
+
+TRANSPOSED = [
+    (4, 3, 3),
+    (4, 6, (3, 2), (2, 1), (1, 0), 0, 1, 2),
+    (4, 3, 3, 2, 1, 1),
+    (4, 4, 3, 2, 1, 0, (1, 2), 4, False),
+]
 QAT = {
     "conv.Conv2d": [
         *convolutions(Q_SMALL),
@@ -132,6 +143,20 @@ QAT = {
         trained(4, 3, 3, affine=False)(Q_SMALL),
     ],
     "conv_bn.ConvBnRelu2d": convolutions(Q_SMALL),
+    "conv.ConvTranspose2d": [
+        *transposed(Q_SMALL),
+        trained(4, 6, 3, weight=(None, held("qint8", "symmetric", STEPS.reshape(1, 6, 1, 1))))(SMALL),
+    ],
+    "conv.ConvTransposeRelu2d": transposed(Q_SMALL),
+    "conv_transpose_bn.ConvTransposeBn2d": [
+        *transposed(Q_SMALL),
+        trained(4, 3, 3, affine=False, eps=0.5)(SMALL),
+    ],
+    "conv_transpose_bn.ConvTransposeBnRelu2d": transposed(Q_SMALL),
+    "batch_matmul_activation.BatchMatMulActivation": [
+        trained(2, 3, 4)(Grid(CUBE, 0.0517)),
+        trained(2, 3, 5, False, "relu")(CUBE),
+    ],
     "linear.Linear": [
         trained(4, 3)(Q_LINE),
         trained(4, 3, bias=False)(LINE),
@@ -157,7 +182,16 @@ QAT = {
     "concat.Concat": [stub()([Q_CUBE, CUBE]), stub()([CUBE, Q_CUBE], -1), stub()([Q_CUBE])],
 }
 SCALED = {"act": (min_max(-40.0, 44.0), fake())}
+WIDE = {"act": (min_max(-80.0, 88.0), fake())}
 QUANTIZED = {
+    "conv.ConvTranspose2d": [
+        trained(4, 3, 3, bias=False, **WIDE)(Q_SMALL),
+        trained(4, 6, (3, 2), (2, 1), (1, 0), bias=False, **WIDE)(Q_SMALL),
+    ],
+    "batch_matmul_activation.BatchMatMulActivation": [
+        trained(2, 3, 4, **SCALED)(Grid(CUBE, 0.0517)),
+        trained(2, 3, 5, False, **SCALED)(Grid(CUBE, 0.0517)),
+    ],
     "conv.Conv2d": [
         trained(4, 3, 3, **SCALED)(Q_SMALL),
         trained(4, 6, 3, 1, 1, 1, 2, **SCALED)(Q_SMALL),

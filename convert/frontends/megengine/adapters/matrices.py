@@ -110,7 +110,12 @@ def linear_bn_relu1d(g: Emitter, module: TracedModule, inp: Any) -> Any:
 
 @MODULES.add("batch_matmul_activation.BatchMatMulActivation")
 def batch_matmul_activation(g: Emitter, module: TracedModule, x: Any) -> Any:
-    result, bias = matmul(g, parameter(g, module, "weight"), x), parameter(g, module, "bias")
+    return multiplied(g, module, x, parameter(g, module, "weight"), parameter(g, module, "bias"))
+
+
+def multiplied(g: Emitter, module: TracedModule, x: Any, weight: Any, bias: Any) -> Any:
+    """A BatchMatMulActivation with this weight and bias in place of its own."""
+    result = matmul(g, weight, x)
     if bias is not None:
         result = modes.applied(g, "ADD", result, bias)
     mode = str(module.attributes["nonlinear_mode"])

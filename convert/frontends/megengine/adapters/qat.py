@@ -11,9 +11,10 @@ import numpy as np
 from ....errors import Refusal
 from ....ir import TracedModule
 from ....ir.emitter import Emitter
-from . import modules, tensor
+from . import matrices, modules, tensor
 from .fake_quant import Quantizer, applied, bias_qparams, is_enabled, quantizer_of
 from .table import Table
+from .values import pair
 
 MODULES = Table("megengine.module.qat.")
 
@@ -31,6 +32,16 @@ class Layer:
     column: Callable[[int], list[int]]
 
 
+def transposed(g: Emitter, module: TracedModule, inp: Any, weight: Any, bias: Any) -> Any:
+    """A ConvTranspose2d with this weight and bias in place of its own."""
+    attributes, shape = module.attributes, g.type(weight).shape
+    if len(shape) == 5:
+        weight = tensor.reshape(g, weight, [shape[0] * shape[1], *shape[2:]])
+    windows = (pair(attributes.get(name, 0)) for name in ("stride", "padding", "output_padding"))
+    groups, dilation = int(attributes["groups"]), pair(attributes["dilation"])
+    return g.call("aten::conv_transpose2d", inp, weight, bias, *windows, groups, dilation)
+
+
 def _linear(g: Emitter, module: TracedModule, inp: Any, weight: Any, bias: Any) -> Any:
     return g.call("aten::linear", inp, weight, bias)
 
@@ -40,6 +51,12 @@ CONV = Layer(
     modules.convolution,
     lambda groups: [-1, 1, 1, 1] if groups == 1 else [groups, -1, 1, 1, 1],
 )
+TRANSPOSED = Layer(
+    "conv_transpose2d",
+    transposed,
+    lambda groups: [1, -1, 1, 1] if groups == 1 else [groups, 1, -1, 1, 1],
+)
+PRODUCT = Layer("", matrices.multiplied, lambda groups: [-1, 1])
 LINEAR = Layer("linear", _linear, lambda groups: [-1, 1])
 
 # class -> (layer, whether a batch norm follows, whether ReLU does)
@@ -48,10 +65,15 @@ LAYERS: dict[str, tuple[Layer, bool, bool]] = {
     "conv.ConvRelu2d": (CONV, False, True),
     "conv_bn.ConvBn2d": (CONV, True, False),
     "conv_bn.ConvBnRelu2d": (CONV, True, True),
+    "conv.ConvTranspose2d": (TRANSPOSED, False, False),
+    "conv.ConvTransposeRelu2d": (TRANSPOSED, False, True),
+    "conv_transpose_bn.ConvTransposeBn2d": (TRANSPOSED, True, False),
+    "conv_transpose_bn.ConvTransposeBnRelu2d": (TRANSPOSED, True, True),
     "linear.Linear": (LINEAR, False, False),
     "linear.LinearRelu": (LINEAR, False, True),
     "linear_bn.LinearBn1d": (LINEAR, True, False),
     "linear_bn.LinearBnRelu1d": (LINEAR, True, True),
+    "batch_matmul_activation.BatchMatMulActivation": (PRODUCT, False, False),
 }
 
 

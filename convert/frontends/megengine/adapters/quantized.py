@@ -7,7 +7,7 @@ from typing import Any
 from ....errors import Refusal
 from ....ir import QParams, TracedModule
 from ....ir.emitter import Emitter
-from . import modes, modules, qat, tensor
+from . import matrices, modes, modules, qat, tensor
 from .fake_quant import bias_qparams
 from .table import Table
 
@@ -22,8 +22,16 @@ def _add_layer(name: str, layer: qat.Layer, rectified: bool) -> None:
         return output(g, module, g.call("aten::relu", result) if rectified else result)
 
 
+# MegEngine raises an error for the last three when they are called, so that no file holds them
+OTHERS = {
+    "batch_matmul_activation.BatchMatMulActivation",
+    "conv.ConvTransposeRelu2d",
+    "conv_transpose_bn.ConvTransposeBn2d",
+    "conv_transpose_bn.ConvTransposeBnRelu2d",
+}
 for _name, (_layer, _, _rectified) in qat.LAYERS.items():  # the batch norm is folded already
-    _add_layer(_name, _layer, _rectified)
+    if _name not in OTHERS:
+        _add_layer(_name, _layer, _rectified)
 
 
 def quantized_parameters(g: Emitter, module: TracedModule, inp: Any) -> tuple[Any, Any]:
@@ -48,6 +56,15 @@ def output(g: Emitter, module: TracedModule, value: Any) -> Any:
     if not isinstance(dtype, QParams):
         raise Refusal(f"the output_dtype {dtype} of {module.name} is not a quantized dtype")
     return g.quantized(value, dtype)
+
+
+@MODULES.add("batch_matmul_activation.BatchMatMulActivation")
+def batch_matmul_activation(g: Emitter, module: TracedModule, inp: Any) -> Any:
+    """A convolution for each of the batch: weights (batch, out, in, 1, 1), bias (1, out, 1, 1)."""
+    weight, bias = quantized_parameters(g, module, inp)
+    weight = tensor.reshape(g, weight, list(g.type(weight).shape[:3]))
+    bias = None if bias is None else tensor.reshape(g, bias, [-1, 1])
+    return output(g, module, matrices.multiplied(g, module, inp, weight, bias))
 
 
 @MODULES.add("quant_dequant.QuantStub")
