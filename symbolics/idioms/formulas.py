@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from ...ir.emitter import Emitter
 
 
+def _plain(op: str) -> Callable[[Term, Any], Term]:
+    return lambda x, other: x.call(op, other)
+
+
+def _reflected(op: str) -> Callable[[Term, Any], Term]:
+    return lambda x, other: x.like(other).call(op, x)
+
+
 class Term:
     """A tensor in a formula.
 
@@ -63,20 +71,16 @@ class Term:
     def __invert__(self) -> Term:
         return self.call("logical_not")
 
-    __hash__ = None  # type: ignore[assignment]
-
-
-def _operator(op: str) -> tuple[Callable[[Term, Any], Term], Callable[[Term, Any], Term]]:
-    return lambda x, other: x.call(op, other), lambda x, other: x.like(other).call(op, x)
-
-
-_ARITHMETIC = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div"}
-_COMPARISONS = {name: name for name in ("eq", "ne", "lt", "le", "gt", "ge")}
-_LOGIC = {name: f"logical_{name}" for name in ("and", "or", "xor")}
-for _name, _op in {**_ARITHMETIC, **_COMPARISONS, **_LOGIC}.items():
-    _plain, _reflected = _operator(_op)
-    setattr(Term, f"__{_name}__", _plain)
-    setattr(Term, f"__r{_name}__", _reflected)
+    __add__, __radd__ = _plain("add"), _reflected("add")
+    __sub__, __rsub__ = _plain("sub"), _reflected("sub")
+    __mul__, __rmul__ = _plain("mul"), _reflected("mul")
+    __truediv__, __rtruediv__ = _plain("div"), _reflected("div")
+    # no == and !=, on which Python relies; a formula says x.eq(0)
+    __lt__, __le__ = _plain("lt"), _plain("le")
+    __gt__, __ge__ = _plain("gt"), _plain("ge")
+    __and__ = _plain("logical_and")
+    __or__ = _plain("logical_or")
+    __xor__ = _plain("logical_xor")
 
 
 def formula(op: Op) -> Callable[[Callable[..., Term]], Callable[..., Term]]:

@@ -12,6 +12,7 @@ from ..idioms import caffe
 from ..layouts import ANY
 from ..op import FLOATS, NUMBERS, Op, Tensor
 from ..results import broadcast
+from .to import ONNX_TYPES
 
 Array = np.ndarray
 
@@ -155,13 +156,18 @@ def minimum_caffe(g, x, other):
     return caffe.scaled(g, g.op("Eltwise", *negated, operation="MAX"), minus, None)
 
 
+def _zeros_onnx7(g: Any, x: Any) -> Any:
+    """Zeros of the shape of ``x``; of infinities and NaN, too."""
+    if x.dtype.kind != "f":
+        return g.op("Mul", x, g.const(0))
+    never = g.op("Less", x, x, dtype=bool)
+    return g.op("Cast", never, to=ONNX_TYPES[x.dtype.name], dtype=x.dtype)
+
+
 def _onnx7_extremum(name: str, onnx_type: str) -> None:
     def extremum_onnx7(g, x, other):  # Max and Min did not broadcast: add zeros of the other's shape
         if x.shape != other.shape:
-            x, other = (
-                g.op("Add", first, g.op("Mul", second, g.const(0)))
-                for first, second in ((x, other), (other, x))
-            )
+            x, other = (g.op("Add", x, _zeros_onnx7(g, other)), g.op("Add", other, _zeros_onnx7(g, x)))
         return g.op(onnx_type, x, other)
 
     BINARY[name].onnx(since=1)(extremum_onnx7)

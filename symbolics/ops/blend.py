@@ -69,8 +69,8 @@ def lerp_sum(x: Term, end: Term, weight: Term) -> Term:
 
 def _added(name: str) -> Op:
     """x + value tensor1 tensor2, or with the quotient."""
-    args = [*(Tensor(each, FLOATS) for each in ("x", "tensor1", "tensor2")), number("value", 1)]
-    return Op(f"aten::{name}", args=args, result=_broadcast_all, layout=ANY)
+    tensors = [Tensor(each, FLOATS) for each in ("x", "tensor1", "tensor2")]
+    return Op(f"aten::{name}", args=[*tensors, number("value", 1)], result=_broadcast_all, layout=ANY)
 
 
 def _broadcast_all(value: float, **types: TensorType) -> TensorType:

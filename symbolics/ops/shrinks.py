@@ -62,7 +62,7 @@ threshold = Op(
     result=same_as("x"),
     layout=ANY,
 )
-threshold.reference(lambda x, threshold, value: np.where(x > threshold, x, value).astype(x.dtype))
+threshold.reference(lambda x, threshold, value: np.where(x > threshold, x, np.array(value, x.dtype)))
 threshold.unsupported("caffe", NO_CAFFE)
 
 

@@ -61,7 +61,7 @@ def _gathered(g: Any, condition: Any, x: Any, other: Any) -> Any:
         for value, size in zip((x, other), sizes, strict=True)
     ]
     first, second = (
-        np.broadcast_to(np.arange(size, dtype=np.int64).reshape(value.shape), shape)
+        np.broadcast_to(np.arange(size, dtype=np.int64).reshape(value.shape), tuple(map(int, shape)))
         for value, size in zip((x, other), sizes, strict=True)
     )
     second = second + sizes[0]
