@@ -13,10 +13,10 @@ from ..ir.types import TensorType
 from ..source import Source
 from ..symbolics.ops.to import ONNX_TYPES
 from .element_types import tflite_refusal
-from .onnx_casts import cast_plan, stepping_stone
+from .onnx_casts import cast_plan
 from .size_operators import SizeOperators, plain_attributes
 from .target_graph import Operator, TargetGraph, Value
-from .whole_numbers import chosen
+from .whole_numbers import in_whole_numbers
 
 
 class Builder:
@@ -162,10 +162,10 @@ class OnnxBuilder(Builder):
         try:
             plan = cast_plan(type, dtypes, self.graph.version)
         except Refusal:
-            by_int64 = chosen(self, type, inputs, options)
-            if by_int64 is None:
+            other_way = in_whole_numbers(self, type, inputs, options)
+            if other_way is None:
                 raise
-            return by_int64()
+            return other_way()
         if plan is None:
             return super().op(type, *inputs, **options)
         cast = [
@@ -187,9 +187,6 @@ class OnnxBuilder(Builder):
             return value
         if value.data is not None:
             return self.const(value.data.astype(dtype), name=self.free_name(f"{value.name}_{dtype}"))
-        between = stepping_stone(value.dtype.name, dtype)
-        if between is not None:
-            value = self.cast(value, between)
         return super().op("Cast", value, to=ONNX_TYPES[dtype], dtype=dtype, shape=value.shape)
 
     def identity(self, value: Value) -> Value:

@@ -64,9 +64,6 @@ _CHOOSING = (
     *("SpaceToDepth", "Split", "Squeeze", "Tile", "TopK", "Transpose", "Trilu", "Unique", "Unsqueeze"),
     *("Upsample", "Where"),
 )
-# Operators of which floats give the exact whole number, which may then be beyond the type.
-_COUNTING = ("Abs", "Gemm", "MatMul", "Neg", "Sum")
-_EXACT_SUMS = ("bool", "uint8", "int8", "int16")
 # Their result saturates at the limits of its type: another type gives another result.
 _SATURATING = ("DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "QuantizeLinear")
 
@@ -163,8 +160,7 @@ def _carrier(operator: str, form: Form, variable: str, dtype: str) -> str | None
     candidates = DTYPE_LETTERS[dtype]
     if operator not in _SATURATING or variable not in form.outputs:
         candidates += _INTEGERS[dtype]
-        whole = operator in _CHOOSING or (operator in _COUNTING and dtype in _EXACT_SUMS)
-        if whole or dtype in ("float16", "float32"):
+        if operator in _CHOOSING or dtype in ("float16", "float32"):
             candidates += _FLOATS[dtype]
     for letter in candidates:
         if letter in form.runs[variable]:
@@ -181,12 +177,6 @@ def _refusal(operator: str, variable: str, dtype: str, opset: int) -> tuple[str,
     if not later:
         return f"ONNX's {operator} does not take {dtype}", ""
     return f"ONNX's {operator} does not take {dtype} at opset {opset}", f"use --opset {later[0]} or later"
-
-
-def stepping_stone(computed: str, wanted: str) -> str | None:
-    """A type in between: only integers wrap around when they are cast to a narrower integer."""
-    from_float = computed.startswith("float") and wanted in ("uint8", "int8", "int16")
-    return "int64" if from_float else None
 
 
 @functools.cache

@@ -27,6 +27,7 @@ from tmconvert.lower.lower import lower
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
 from tmconvert.symbolics.op import ANY_DTYPE, INDICES, TARGETS, Tensor, Tensors
 from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets import OLDEST_OPSET
 from tmconvert.verification.compare import check
 
 VERSIONS = [
@@ -34,6 +35,8 @@ VERSIONS = [
     ("tflite", TFLITE_RUNTIME),
     ("caffe", 0),
 ]
+# where every sample is tried; the versions between see the first sample only
+ENDS = (OLDEST_OPSET, NEWEST_OPSET, TFLITE_RUNTIME, 0)
 # what ONNX Runtime says of a valid operator for which it has no kernel
 MISSING = ("Could not find an implementation", "NOT_IMPLEMENTED", "does not support double yet")
 
@@ -73,6 +76,11 @@ def samples_of(name: str, dtype: str, constant: int | None) -> list[Sample]:
             arg if argument.dtypes == INDICES else map_leaves(leaf, arg)
             for argument, arg in zip(declared, sample.args, strict=True)
         ]
+        if name == "aten::bucketize":  # the boundaries ascend
+            boundaries = args[1]
+            is_const = isinstance(boundaries, Const)
+            ascending = np.sort(boundaries.array if is_const else boundaries)
+            args[1] = Const(ascending) if is_const else ascending
         if constant is not None and isinstance(args[constant], np.ndarray):
             args[constant] = Const(args[constant] // 2 + 1)
         bounds = {"min": 2, "max": 5} if name == "aten::clamp" else {}
@@ -146,8 +154,8 @@ def test_every_element_type_is_right_or_refused(name: str, constant: int | None)
         for i, sample in enumerate(samples_of(name, dtype, constant))
         if any(isinstance(leaf, np.ndarray) for leaf in leaves(list(sample.args)))
         for target, version in VERSIONS
-        if sample.suits(target, version)
-        for delegates in ((True, False) if target == "tflite" else (True,))
+        if sample.suits(target, version) and (i == 0 or version in ENDS)
+        for delegates in ((True, False) if target == "tflite" and i == 0 else (True,))
     }
     wrong = {
         case: result
