@@ -13,6 +13,7 @@ from .common import (
     OTHER_WHOLE,
     POSITIVE,
     POSITIVE_UNARY,
+    SCALAR,
     SCALAR_FIRST,
     SHORTS,
     UNARY,
@@ -60,6 +61,10 @@ TENSOR_POWERS = [
 DIVISIONS = [each for each in BINARY if each.args[1] is not CHANNEL] + SCALAR_FIRST
 MODULI = [call(SHORTS, 3), call(WHOLE, -2), call(BYTES, 7), call(MATRIX, -1.5), call(HALVES, 0.75)]
 COMPARED = [
+    call(SCALAR, 2),
+    call(SCALAR, SCALAR),
+    call(np.array(3, np.int32), 1),
+    call(np.array(3, np.int32), SCALAR),
     *BINARY,
     *SCALAR_FIRST,
     call(FLAGS, FLAGS[::-1]),

@@ -107,7 +107,14 @@ CHOSEN = [
     call(FLAGS, HALVES[:2, :3], numbers(2, 3)),
     call(np.isnan(SPECIAL), np.zeros(6, np.float32), SPECIAL),
 ]
-TESTED = [call(SPECIAL), call(SPECIAL.astype(np.float16)), call(WHOLE), call(X)]
+TESTED = [
+    call(SCALAR),
+    call(np.array(3, np.int32)),
+    call(SPECIAL),
+    call(SPECIAL.astype(np.float16)),
+    call(WHOLE),
+    call(X),
+]
 NN = {
     "gelu": ACTIVATION,
     "prelu": PRELU,
@@ -122,7 +129,13 @@ CAST = [
     (WHOLE, "uint8"),
     (FLAGS, "int8"),
 ]
-COMPARED = [(MATRIX, numbers(3, 4, seed=1)), (WHOLE, OTHER_WHOLE), (WHOLE, 1.5), (FLAGS, FLAGS[::-1])]
+COMPARED = [
+    (SCALAR, SCALAR),
+    (MATRIX, numbers(3, 4, seed=1)),
+    (WHOLE, OTHER_WHOLE),
+    (WHOLE, 1.5),
+    (FLAGS, FLAGS[::-1]),
+]
 
 SAMPLES = {
     "opdef.Elemwise": [
@@ -133,7 +146,7 @@ SAMPLES = {
     ],
     "opdef.ElemwiseMultiType": [
         *(call(*args, mode=mode, dtype="bool") for mode in ("EQ", "NEQ", "LT", "LEQ") for args in COMPARED),
-        *(call(*each.args, mode=mode, dtype="bool") for mode in ("ISNAN", "ISINF") for each in TESTED[:2]),
+        *(call(*each.args, mode=mode, dtype="bool") for mode in ("ISNAN", "ISINF") for each in TESTED[2:4]),
     ],
     "opdef.TypeCvt": [call(array, dtype=dtype) for array, dtype in CAST],
     "megengine.functional.math.sign": [*UNARY, call(SHORTS)],

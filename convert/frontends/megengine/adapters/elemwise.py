@@ -124,12 +124,17 @@ def sign(g: Emitter, x: Any) -> Any:
 
 @FUNCTIONS.add("megengine.functional.math.isnan")
 def isnan(g: Emitter, inp: Any) -> Any:
-    return g.call("aten::isnan", floating(g, inp))
+    return _test(g, "aten::isnan", inp)
 
 
 @FUNCTIONS.add("megengine.functional.math.isinf")
 def isinf(g: Emitter, inp: Any) -> Any:
-    return g.call("aten::isinf", floating(g, inp))
+    return _test(g, "aten::isinf", inp)
+
+
+def _test(g: Emitter, op: str, x: Any) -> Any:
+    """A comparison with itself or infinity, if ``x`` holds floats."""
+    return modes.with_an_axis(g, g.call(op, x)) if g.type(x).dtype.kind == "f" else g.call(op, floating(g, x))
 
 
 @FUNCTIONS.add("megengine.functional.tensor.where")

@@ -11,7 +11,7 @@ import numpy as np
 from ....errors import Refusal
 from ....ir.emitter import Emitter
 from ....symbolics.idioms.formulas import Term
-from .values import cast, floating, is_tensor, promoted, rank
+from .values import cast, floating, is_tensor, promoted, rank, reshaped
 
 Adapter = Callable[..., Any]
 MODES: dict[str, Adapter] = {}
@@ -73,11 +73,16 @@ def mode(*names: str) -> Callable[[Adapter], Adapter]:
 
 
 def compared(g: Emitter, op: str, x: Any, y: Any) -> Any:
-    """A comparison, bools; bools themselves are ordered as 0 and 1."""
+    """A comparison, bools; bools themselves are ordered as 0 and 1. That of scalars has one axis."""
     x, y = promoted(g, x, y)
     if g.type(x).dtype.kind == "b" and op not in ("eq", "ne"):
         x, y = cast(g, x, np.int32), cast(g, y, np.int32)
-    return g.call(f"aten::{op}", x, y)
+    return with_an_axis(g, g.call(f"aten::{op}", x, y))
+
+
+def with_an_axis(g: Emitter, x: Any) -> Any:
+    """``x``, but with shape (1,) in the place of ()."""
+    return x if g.type(x).rank else reshaped(g, x, [1])
 
 
 def _unary(op: str) -> Adapter:
