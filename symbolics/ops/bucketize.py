@@ -34,7 +34,8 @@ bucketize.unsupported("caffe", "every Caffe blob is float32, and no layer compar
 @bucketize.reference
 def bucketize_ref(x: Array, boundaries: Array, right: bool) -> Array:
     """A boundary equal to the element counts with ``right``. Source: torch.bucketize."""
-    return np.searchsorted(boundaries, x, "right" if right else "left").astype(INT32)
+    before = np.less_equal if right else np.less
+    return before(boundaries, x[..., np.newaxis]).sum(-1).astype(INT32)
 
 
 @bucketize.decompose
