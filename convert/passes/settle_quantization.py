@@ -74,7 +74,7 @@ def _keep(expr: Expr) -> bool:
     changed = False
     for node in expr.outputs:
         assert isinstance(node, TensorNode)
-        kept = qparams
+        kept: QParams | None = qparams
         if qparams.channel_axis is not None:
             kept = _moved(expr, qparams, operand, node)
         if node.qparams is None and kept is not None:

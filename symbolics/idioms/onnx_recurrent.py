@@ -95,15 +95,17 @@ def _rows(g: Builder, x: Value, rows: Any, *, keep_zeros: bool = False) -> Any:
 
 def _joined(g: Builder, parts: tuple[Value, ...]) -> Value:
     """Vectors one behind the other."""
-    if all(part.data is not None for part in parts):
-        return g.const(np.concatenate([part.data for part in parts]), name=parts[0].name)
+    arrays = [part.data for part in parts if part.data is not None]
+    if len(arrays) == len(parts):
+        return g.const(np.concatenate(arrays), name=parts[0].name)
     return g.op("Concat", *parts, axis=0, shape=(sum(part.shape[0] for part in parts),))
 
 
 def _stacked(g: Builder, parts: list[Value]) -> Value:
     """Arrays of one shape along a new first axis."""
-    if all(part.data is not None for part in parts):
-        return g.const(np.stack([part.data for part in parts]), name=parts[0].name)
+    arrays = [part.data for part in parts if part.data is not None]
+    if len(arrays) == len(parts):
+        return g.const(np.stack(arrays), name=parts[0].name)
     shape = (1, *parts[0].shape)
     rows = [g.op("Reshape", part, g.ints(shape), shape=shape) for part in parts]
     return g.op("Concat", *rows, axis=0, shape=(len(rows), *shape[1:])) if len(rows) > 1 else rows[0]

@@ -24,7 +24,14 @@ Array = np.ndarray
 # (what the inputs give to the gates, what the hidden state gives, states) -> new states
 Cell = Callable[[Array, Array, list[Array]], list[Array]]
 
-_sigmoid, _tanh, _relu = (UNARY[name].kernel for name in ("sigmoid", "tanh", "relu"))
+
+def _kernel(name: str) -> Callable[..., Array]:
+    kernel = UNARY[name].kernel
+    assert kernel is not None
+    return kernel
+
+
+_sigmoid, _tanh, _relu = (_kernel(name) for name in ("sigmoid", "tanh", "relu"))
 
 
 def _lstm(given: Array, kept: Array, states: list[Array]) -> list[Array]:

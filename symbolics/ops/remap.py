@@ -155,7 +155,7 @@ def remap_gathered(g, x, places, batch, border, value, mode):
     batch = g.call("aten::reshape", g.call("aten::to", batch, "int64"), [count, 1, 1])
     start = Term(g, batch) * (height * width)
     column, row = (Term(g, g.call("aten::select", places, 3, i)) for i in (0, 1))
-    total: Term | None = None
+    total = None
     for j, across in _taps(column, mode):
         for i, down in _taps(row, mode):
             y, x_ = _folded(i, height, border), _folded(j, width, border)

@@ -13,7 +13,7 @@ from ...ir.dims import is_symbolic
 from ...ir.types import TensorType
 from ..idioms import caffe
 from ..layouts import NHWC
-from ..op import FLOATS, Op, Tensor, boolean, integers
+from ..op import FLOATS, Argument, Op, Tensor, boolean, integers
 
 Array = np.ndarray
 
@@ -26,7 +26,7 @@ def _result(x: TensorType, output_size: list[int], align_corners: bool = False) 
     return TensorType(x.dtype, (*x.shape[:2], *output_size))
 
 
-SIGNATURE = [Tensor("x", FLOATS, ranks=(4,)), integers("output_size", length=2)]
+SIGNATURE: list[Argument] = [Tensor("x", FLOATS, ranks=(4,)), integers("output_size", length=2)]
 upsample_nearest2d = Op(
     "aten::upsample_nearest2d",
     args=SIGNATURE,

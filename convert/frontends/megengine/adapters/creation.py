@@ -112,4 +112,4 @@ def eye(g: Emitter, N: Any, M: Any = None, dtype: Any = "float32", device: Any =
     sizes = static_ints(g, N) + ([] if M is None else static_ints(g, M))
     if not 1 <= len(sizes) <= 2 or not all(0 < size <= MAX_INTS for size in sizes):
         raise Refusal(f"{sizes} is no size of a matrix")
-    return g.constant(np.eye(*map(int, sizes)).astype(dtype))
+    return g.constant(np.eye(int(sizes[0]), int(sizes[-1])).astype(dtype))
