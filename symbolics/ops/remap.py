@@ -164,7 +164,7 @@ def remap_gathered(g, x, places, batch, border, value, mode):
             number_ = g.call("aten::reshape", place.value, [g.type(place.value).size])
             pixel = Term(g, g.call("aten::index_select", rows, 0, number_))
             if border == "constant":
-                is_inside = (inner[0] == y) & (inner[1] == x_)
+                is_inside = inner[0].eq(y) & inner[1].eq(x_)
                 pixel = _column(is_inside).where(pixel, float(value))
             if across is not None and down is not None:
                 pixel = pixel.to(column.dtype) * _column(across * down)
