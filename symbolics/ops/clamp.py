@@ -48,16 +48,25 @@ def clamp_ref(x: np.ndarray, min: Number | None, max: Number | None) -> np.ndarr
     return x if max is None else np.minimum(x, np.array(max, x.dtype))
 
 
+def _open_ends(x: Any, min: Number | None, max: Number | None) -> tuple[Number | None, Number | None]:
+    """Infinite bounds for floats: Clip's own defaults are the largest numbers, less than infinities."""
+    if x.dtype.kind != "f":
+        return min, max
+    return (-np.inf if min is None else float(min)), (np.inf if max is None else float(max))
+
+
 @clamp.onnx(since=11)  # the bounds are inputs
 def clamp_onnx11(g, x, min, max):
-    return g.op("Clip", x, *(None if bound is None else g.const(bound) for bound in (min, max)))
+    bounds = _open_ends(x, min, max)
+    return g.op("Clip", x, *(None if bound is None else g.const(bound, x.dtype) for bound in bounds))
 
 
 @clamp.onnx(since=6)  # the bounds are attributes
 def clamp_onnx6(g, x, min, max):
     if None not in (min, max) and min > max:  # not allowed here
         min = max
-    return g.op("Clip", x, min=min, max=max)
+    lower, upper = _open_ends(x, min, max)
+    return g.op("Clip", x, min=lower, max=upper)
 
 
 @clamp.tflite()

@@ -84,6 +84,14 @@ def test_equality_of_floats_before_opset_11() -> None:
         assert_op_matches(f"aten::{name}", [x[:, None], np.append(x, np.float32(-0.0))], targets=("onnx",))
 
 
+@pytest.mark.parametrize("opset", [7, 11])
+def test_a_clamp_on_one_side_leaves_infinities(opset: int) -> None:
+    x = np.float32([-np.inf, -1, 2, np.inf])
+    below = run_op("onnx", opset, "aten::clamp", [x], {"max": 1})[0]
+    np.testing.assert_array_equal(below, np.float32([-np.inf, -1, 1, 1]))
+    np.testing.assert_array_equal(run_op("onnx", opset, "aten::clamp", [x], {"min": 0})[0], x.clip(0))
+
+
 def test_bits_before_opset_18_name_the_opset() -> None:
     x = np.int32([1, 2])
     assert "opset 17" in refusal("onnx", "aten::bitwise_and", [x, x], version=17)
