@@ -1,20 +1,14 @@
 """megengine.functional.nn."""
 
-import numpy as np
-
 from .common import (
     ACTIVATION,
-    ADAPTIVE,
     BYTES,
-    CHANNEL,
     CUBE,
     HALVES,
-    POOLING,
     VECTOR,
     WHOLE,
     X,
     call,
-    numbers,
 )
 
 NN = {
@@ -30,28 +24,6 @@ NN = {
         call(WHOLE, 2),
     ],
     "dropout": [call(X, 0.5, False), call(X, drop_prob=0.3, training=False)],
-    "conv2d": [
-        call(X, numbers(4, 3, 3, 2)),
-        call(X, numbers(4, 3, 3, 2), numbers(1, 4, 1, 1), (2, 1), (1, 0)),
-        call(X, numbers(4, 3, 2, 2), None, stride=2, padding=1, dilation=(1, 2)),
-        call(X, numbers(3, 2, 1, 3, 3), numbers(1, 6, 1, 1), padding=1, groups=3),
-        call(numbers(1, 4, 5, 6), numbers(2, 3, 2, 2, 3), bias=None, groups=2),
-        call(X, numbers(4, 3, 1, 1), conv_mode="cross_correlation", compute_mode="default"),
-    ],
-    "batch_norm": [
-        call(X, CHANNEL, np.abs(CHANNEL) + 1, numbers(1, 3, 1, 1, seed=1), numbers(1, 3, 1, 1, seed=2)),
-        call(X, CHANNEL, np.abs(CHANNEL) + 1, training=False),
-        call(X, CHANNEL, np.abs(CHANNEL) + 1, numbers(1, 3, 1, 1), numbers(1, 3, 1, 1, seed=2), eps=0.5),
-    ],
-    "max_pool2d": POOLING,
-    "avg_pool2d": [
-        *POOLING,
-        call(X, 3, 2, 1, "average"),
-        call(X, 3, 2, 1, mode="average_count_exclude_padding"),
-        call(X, (3, 2), (1, 2), (0, 1), mode="average"),
-    ],
-    "adaptive_avg_pool2d": ADAPTIVE,
-    "adaptive_max_pool2d": ADAPTIVE,
     "pad": [
         call(X, ((0, 0), (0, 0), (1, 2), (0, 3))),
         call(X, ((0, 0), (1, 0), (2, 1), (3, 0)), "constant", 1.5),

@@ -9,14 +9,17 @@ from __future__ import annotations
 from . import (
     activations,
     attention,
+    convolutions,
     creation,
     elemwise,
     fake_quant,
+    layers,
     lookup,
     math,
     matrices,
     modules,
     nn,
+    normalization,
     operators,
     qat,
     quantized,
@@ -27,11 +30,14 @@ from . import (
     sorting,
     tensor,
     vision,
+    window_operators,
+    windows,
 )
 from .table import Table
 
 FUNCTIONS = Table.merged(
     attention.FUNCTIONS,
+    convolutions.FUNCTIONS,
     lookup.FUNCTIONS,
     matrices.FUNCTIONS,
     softmax.FUNCTIONS,
@@ -42,16 +48,20 @@ FUNCTIONS = Table.merged(
     fake_quant.FUNCTIONS,
     math.FUNCTIONS,
     nn.FUNCTIONS,
+    normalization.FUNCTIONS,
     operators.FUNCTIONS,
     rearranging.FUNCTIONS,
     rearranging.OPERATORS,
     sampling.FUNCTIONS,
     tensor.FUNCTIONS,
     vision.FUNCTIONS,
+    window_operators.OPERATORS,
+    windows.FUNCTIONS,
 )
 METHODS = Table.merged(elemwise.METHODS, math.METHODS, matrices.METHODS, rearranging.METHODS, tensor.METHODS)
 MODULES = Table.merged(
     attention.MODULES,
+    layers.MODULES,
     lookup.MODULES,
     matrices.MODULES,
     modules.MODULES,

@@ -10,7 +10,8 @@ from ....errors import Refusal
 from ....ir import TracedModule
 from ....ir.emitter import Emitter
 from . import modes
-from .modules import batch_norm, parameter
+from .layers import batch_norm
+from .modules import parameter
 from .table import Table
 from .values import cast, promoted, rank, reshaped
 

@@ -11,10 +11,9 @@ import numpy as np
 from ....errors import Refusal
 from ....ir import TracedModule
 from ....ir.emitter import Emitter
-from . import matrices, modules, tensor
+from . import layers, matrices, modules, tensor
 from .fake_quant import Quantizer, applied, bias_qparams, is_enabled, quantizer_of
 from .table import Table
-from .values import pair
 
 MODULES = Table("megengine.module.qat.")
 
@@ -32,28 +31,18 @@ class Layer:
     column: Callable[[int], list[int]]
 
 
-def transposed(g: Emitter, module: TracedModule, inp: Any, weight: Any, bias: Any) -> Any:
-    """A ConvTranspose2d with this weight and bias in place of its own."""
-    attributes, shape = module.attributes, g.type(weight).shape
-    if len(shape) == 5:
-        weight = tensor.reshape(g, weight, [shape[0] * shape[1], *shape[2:]])
-    windows = (pair(attributes.get(name, 0)) for name in ("stride", "padding", "output_padding"))
-    groups, dilation = int(attributes["groups"]), pair(attributes["dilation"])
-    return g.call("aten::conv_transpose2d", inp, weight, bias, *windows, groups, dilation)
-
-
 def _linear(g: Emitter, module: TracedModule, inp: Any, weight: Any, bias: Any) -> Any:
     return g.call("aten::linear", inp, weight, bias)
 
 
 CONV = Layer(
     "conv",
-    modules.convolution,
+    layers.convolved,
     lambda groups: [-1, 1, 1, 1] if groups == 1 else [groups, -1, 1, 1, 1],
 )
 TRANSPOSED = Layer(
     "conv_transpose2d",
-    transposed,
+    layers.transposed,
     lambda groups: [1, -1, 1, 1] if groups == 1 else [groups, 1, -1, 1, 1],
 )
 PRODUCT = Layer("", matrices.multiplied, lambda groups: [-1, 1])

@@ -14,7 +14,7 @@ from ....errors import Refusal
 from ....ir.emitter import Emitter
 from ....symbolics.idioms.formulas import Term
 from .table import Table
-from .values import cast, is_tensor, pair, reshaped, static_ints
+from .values import cast, is_tensor, per_axis, reshaped, static_ints
 
 FUNCTIONS = Table("megengine.functional.vision.")
 
@@ -167,7 +167,7 @@ def roi_align(
     """
     if mode.lower() not in ("average", "max"):
         raise Refusal(f"the pooling mode {mode!r} is not supported", "use 'average' or 'max'")
-    (rows, columns), samples = pair(output_shape), pair(sample_points)
+    (rows, columns), samples = per_axis(output_shape, 2), per_axis(sample_points, 2)
     count = g.type(rois).shape[0]
     boxes = Term(g, rois) * spatial_scale - (0.5 if aligned else 0.0)
     places = []

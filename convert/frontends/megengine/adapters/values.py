@@ -68,11 +68,11 @@ def axes_of(g: Emitter, x: Any, axis: Any) -> list[int]:
     return sorted({axis_of(g, x, item) for item in (axis if isinstance(axis, (list, tuple)) else [axis])})
 
 
-def pair(value: Any) -> list[int]:
-    """MegEngine's int-or-pair parameters of 2-D windows."""
-    items = list(value) if isinstance(value, (list, tuple)) else [value, value]
-    if len(items) != 2:
-        raise Refusal(f"{value!r} is not a number or a pair")
+def per_axis(value: Any, axes: int) -> list[int]:
+    """MegEngine's parameters of windows: an int for all axes, or one for each."""
+    items = list(value) if isinstance(value, (list, tuple)) else [value] * axes
+    if len(items) != axes:
+        raise Refusal(f"{value!r} is neither a number nor {axes} of them")
     return [int(item) for item in items]
 
 

@@ -1,0 +1,149 @@
+"""megengine.functional.nn: normalization."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....errors import Refusal
+from ....ir.emitter import Emitter
+from ....symbolics.ops.layer_norm import scaled, standardized
+from .table import Table
+from .values import axis_of, rank, reshaped, static_int, static_ints
+
+FUNCTIONS = Table("megengine.functional.nn.")
+
+
+@FUNCTIONS.add("batch_norm")
+def batch_norm(
+    g: Emitter,
+    inp: Any,
+    running_mean: Any = None,
+    running_var: Any = None,
+    weight: Any = None,
+    bias: Any = None,
+    *,
+    training: bool = False,
+    momentum: float = 0.9,
+    eps: float = 1e-5,
+    inplace: bool = True,
+    compute_mode: Any = "default",
+    param_dim: Any = "dim_1c11",
+) -> Any:
+    """Parameters have shape (1, C, 1, 1), or (1, 1, 1, C) with param_dim dim_111c."""
+    if param_dim != "dim_1c11":
+        raise Refusal(f"param_dim {param_dim!r} is not supported")
+    if training and running_mean is None and running_var is None:
+        return _by_batch(g, inp, weight, bias, eps)
+    if training or running_mean is None or running_var is None:
+        raise Refusal(
+            "batch_norm with the statistics of the batch is not inference",
+            "call model.eval() before tracing, or give running_mean and running_var",
+        )
+    parameters = [
+        None if value is None else reshaped(g, value, [-1])
+        for value in (weight, bias, running_mean, running_var)
+    ]
+    return g.call("aten::batch_norm", inp, *parameters, float(eps))
+
+
+def _by_batch(g: Emitter, inp: Any, weight: Any, bias: Any, eps: float) -> Any:
+    """Without running statistics those of the batch are what inference uses."""
+    axes = rank(g, inp)
+    column = [1, g.type(inp).shape[1], *[1] * (axes - 2)]
+    parameters = [None if value is None else reshaped(g, value, column) for value in (weight, bias)]
+    result = standardized(g, inp, [0, *range(2, axes)], float(eps))
+    return scaled(g, result, *parameters, g.type(inp).dtype)
+
+
+@FUNCTIONS.add("sync_batch_norm")
+def sync_batch_norm(
+    g: Emitter,
+    inp: Any,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: Any = 0.9,
+    eps: float = 1e-5,
+    eps_mode: Any = "additive",
+    group: Any = None,
+) -> Any:
+    """``eps_mode`` "max" puts ``eps`` below the variance in place of adding it."""
+    mode = str(eps_mode).lower()
+    if mode not in ("additive", "max"):
+        raise Refusal(f"eps_mode {eps_mode!r} is not supported")
+    if mode == "max" and running_var is not None:
+        running_var = g.call("aten::maximum", running_var, g.constant(eps, g.type(running_var).dtype))
+        eps = 0.0
+    return batch_norm(g, inp, running_mean, running_var, weight, bias, training=training, eps=eps)
+
+
+@FUNCTIONS.add("layer_norm")
+def layer_norm(
+    g: Emitter,
+    inp: Any,
+    normalized_shape: Any,
+    affine: bool,
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
+) -> Any:
+    """The last axes, as many as ``normalized_shape`` has."""
+    shape = static_ints(g, normalized_shape)
+    parameters = (weight, bias) if affine else (None, None)
+    return g.call("aten::layer_norm", inp, shape, *parameters, float(eps))
+
+
+@FUNCTIONS.add("general_norm")
+def general_norm(
+    g: Emitter,
+    inp: Any,
+    normalized_axis: Any,
+    affine: bool = True,
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
+) -> Any:
+    """Layer norm of any axes: these are moved behind the others."""
+    axes = [axis_of(g, inp, axis) for axis in static_ints(g, normalized_axis, "the axes")]
+    if not axes or axes != sorted(set(axes)):
+        raise Refusal(f"normalized_axis {normalized_axis!r} must name axes in ascending order")
+    order = [*(axis for axis in range(rank(g, inp)) if axis not in axes), *axes]
+    in_order = order == sorted(order)
+    moved = inp if in_order else g.call("aten::permute", inp, order)
+    shape = [g.type(inp).shape[axis] for axis in axes]
+    result = layer_norm(g, moved, shape, affine, weight, bias, eps)
+    back = [order.index(axis) for axis in range(len(order))]
+    return result if in_order else g.call("aten::permute", result, back)
+
+
+@FUNCTIONS.add("group_norm")
+def group_norm(
+    g: Emitter,
+    inp: Any,
+    num_groups: Any,
+    affine: bool,
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
+) -> Any:
+    parameters = (weight, bias) if affine else (None, None)
+    return g.call("aten::group_norm", inp, static_int(g, num_groups), *parameters, float(eps))
+
+
+@FUNCTIONS.add("instance_norm")
+def instance_norm(
+    g: Emitter, inp: Any, affine: bool, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Any:
+    parameters = (weight, bias) if affine else (None, None)
+    return g.call("aten::instance_norm", inp, *parameters, float(eps))
+
+
+@FUNCTIONS.add("local_response_norm")
+def local_response_norm(
+    g: Emitter, inp: Any, kernel_size: Any = 5, k: float = 2.0, alpha: float = 1e-4, beta: float = 0.75
+) -> Any:
+    """MegEngine's alpha multiplies the sum of the squares, ATen's their mean."""
+    size = static_int(g, kernel_size)
+    return g.call("aten::local_response_norm", inp, size, float(alpha) * size, float(beta), float(k))

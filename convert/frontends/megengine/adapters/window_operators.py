@@ -1,0 +1,129 @@
+"""Raw operators (``Apply`` in MegEngine) with windows, by the functions that MegEngine makes them from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....errors import Refusal
+from ....ir.emitter import Emitter
+from . import convolutions, nn, normalization, windows
+from .table import Table
+from .values import static_ints
+
+OPERATORS = Table("opdef.")
+
+
+def _sizes(state: dict[str, Any], name: str, axes: str = "hw") -> list[int]:
+    """An operator has one attribute for each axis: ``pad_h``, ``pad_w``."""
+    return [state[f"{name}_{axis}"] for axis in axes]
+
+
+def _geometry(state: dict[str, Any], axes: str = "hw") -> tuple[list[int], list[int], list[int]]:
+    """(stride, padding, dilation) of a convolution in the order of channels that tmconvert knows."""
+    if str(state.get("format", "NCHW")).upper() not in ("NCHW", "NCDHW"):
+        raise Refusal(f"the format {state['format']} is not supported")
+    convolutions.cross_correlation(state.get("mode", "CROSS_CORRELATION"))
+    return _sizes(state, "stride", axes), _sizes(state, "pad", axes), _sizes(state, "dilate", axes)
+
+
+def _groups(g: Emitter, weight: Any, state: dict[str, Any]) -> int:
+    return g.type(weight).shape[0] if str(state["sparse"]).upper() == "GROUP" else 1
+
+
+@OPERATORS.add("Convolution")
+def convolution(g: Emitter, inp: Any, weight: Any, **state: Any) -> Any:
+    return convolutions.FUNCTIONS["megengine.functional.nn.conv2d"](
+        g, inp, weight, None, *_geometry(state), _groups(g, weight, state)
+    )
+
+
+@OPERATORS.add("Convolution3D")
+def convolution3d(g: Emitter, inp: Any, weight: Any, **state: Any) -> Any:
+    return convolutions.FUNCTIONS["megengine.functional.nn.conv3d"](
+        g, inp, weight, None, *_geometry(state, "dhw"), _groups(g, weight, state)
+    )
+
+
+@OPERATORS.add("ConvolutionBackwardData")
+def convolution_backward_data(g: Emitter, weight: Any, inp: Any, **state: Any) -> Any:
+    stride, padding, dilation = _geometry(state)
+    return convolutions.transposed(
+        g, inp, weight, None, stride, padding, 0, dilation, _groups(g, weight, state)
+    )
+
+
+@OPERATORS.add("Convolution3DBackwardData")
+def convolution3d_backward_data(g: Emitter, weight: Any, inp: Any, **state: Any) -> Any:
+    stride, padding, dilation = _geometry(state, "dhw")
+    return convolutions.transposed(
+        g, inp, weight, None, stride, padding, 0, dilation, _groups(g, weight, state)
+    )
+
+
+@OPERATORS.add("DeformableConv")
+def deformable_conv(g: Emitter, inp: Any, weight: Any, offset: Any, mask: Any, **state: Any) -> Any:
+    groups = _groups(g, weight, state)
+    return convolutions.deformable_conv2d(g, inp, weight, offset, mask, None, *_geometry(state), groups)
+
+
+@OPERATORS.add("GroupLocal")
+def group_local(g: Emitter, inp: Any, weight: Any, **state: Any) -> Any:
+    return convolutions.local_conv2d(g, inp, weight, None, *_geometry(state))
+
+
+@OPERATORS.add("RegionRestrictedConvolution")
+def region_restricted(g: Emitter, inp: Any, weight: Any, rin: Any, rout: Any, **state: Any) -> Any:
+    groups = _groups(g, weight, state)
+    return convolutions.region_restricted_conv(g, inp, weight, rin, rout, None, *_geometry(state), groups)
+
+
+@OPERATORS.add("Pooling")
+def pooling(g: Emitter, inp: Any, mode: Any = "MAX", **state: Any) -> Any:
+    if str(state.get("format", "NCHW")).upper() != "NCHW":
+        raise Refusal(f"the format {state['format']} is not supported")
+    sizes = [_sizes(state, name) for name in ("window", "stride", "pad")]
+    if str(mode).upper() == "MAX":
+        return windows.max_pool2d(g, inp, *sizes)
+    return windows.avg_pool2d(g, inp, *sizes, mode)
+
+
+@OPERATORS.add("AdaptivePooling")
+def adaptive_pooling(g: Emitter, inp: Any, oshp: Any = None, mode: Any = "MAX", **state: Any) -> Any:
+    """The output's size is a tensor, or the attribute ``shape``."""
+    sizes = state.get("shape") if oshp is None else static_ints(g, oshp)
+    if str(mode).upper() == "MAX":
+        return windows.adaptive_max_pool2d(g, inp, sizes)
+    if str(mode).upper() != "AVERAGE":
+        raise Refusal(f"the pooling mode {mode!r} is not supported")
+    return windows.adaptive_avg_pool2d(g, inp, sizes)
+
+
+@OPERATORS.add("Images2Neibs")
+def images2neibs(g: Emitter, inp: Any, **state: Any) -> Any:
+    sizes = [_sizes(state, name) for name in ("window", "pad", "stride", "dilate")]
+    return windows.sliding_window(g, inp, *sizes)
+
+
+@OPERATORS.add("SlidingWindowTranspose")
+def sliding_window_transpose(g: Emitter, inp: Any, **state: Any) -> Any:
+    sizes = [_sizes(state, name) for name in ("out", "window", "pad", "stride", "dilate")]
+    return windows.sliding_window_transpose(g, inp, *sizes)
+
+
+@OPERATORS.add("PixelShuffle")
+def pixel_shuffle(g: Emitter, inp: Any, factor: Any) -> Any:
+    return windows.pixel_shuffle(g, inp, factor)
+
+
+@OPERATORS.add("LRN")
+def lrn(g: Emitter, inp: Any, n: Any, k: float, alpha: float, beta: float) -> Any:
+    return normalization.local_response_norm(g, inp, n, k, alpha, beta)
+
+
+@OPERATORS.add("Padding")
+def padding(
+    g: Emitter, src: Any, padding_mode: Any = "CONSTANT", padding_val: float = 0.0, **state: Any
+) -> Any:
+    axes = range(len(g.type(src).shape))
+    amounts = [(state.get(f"front_offset_dim{i}", 0), state.get(f"back_offset_dim{i}", 0)) for i in axes]
+    return nn.pad(g, src, amounts, padding_mode, padding_val)

@@ -1,0 +1,133 @@
+"""megengine.functional.nn: pooling, sliding windows, pixel shuffle."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ....errors import Refusal
+from ....ir.emitter import Emitter
+from .convolutions import columns_of
+from .table import Table
+from .values import per_axis, reshaped, static_int, static_ints
+
+FUNCTIONS = Table("megengine.functional.nn.")
+
+
+def _windows(
+    g: Emitter, inp: Any, kernel_size: Any, stride: Any, padding: Any, fill: float | None
+) -> tuple[Any, list[int], list[int], list[int]]:
+    """(input, kernel, stride, padding) of pooling.
+
+    MegEngine takes a padding as large as the window and more: the input is padded with ``fill`` then.
+    """
+    kernel, amounts = per_axis(kernel_size, 2), per_axis(padding, 2)
+    steps = kernel if stride is None else per_axis(stride, 2)
+    if all(amount < size for amount, size in zip(amounts, kernel, strict=True)):
+        return inp, kernel, steps, amounts
+    if fill is None:
+        raise Refusal(f"windows of {kernel} lie in the padding of {amounts}", "use a smaller padding")
+    rows, columns = amounts
+    inp = g.call("aten::pad", inp, [0, 0, 0, 0, rows, rows, columns, columns], value=fill)
+    return inp, kernel, steps, [0, 0]
+
+
+@FUNCTIONS.add("max_pool2d")
+def max_pool2d(g: Emitter, inp: Any, kernel_size: Any, stride: Any = None, padding: Any = 0) -> Any:
+    dtype = g.type(inp).dtype
+    lowest = float(np.finfo(dtype).min) if dtype.kind == "f" else float(np.iinfo(dtype).min)
+    return g.call("aten::max_pool2d", *_windows(g, inp, kernel_size, stride, padding, lowest))
+
+
+@FUNCTIONS.add("avg_pool2d")
+def avg_pool2d(
+    g: Emitter,
+    inp: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    mode: Any = "average_count_exclude_padding",
+) -> Any:
+    """The default mode leaves padding out of the count."""
+    modes = {"average_count_exclude_padding": False, "average": True}
+    counted = modes.get(str(mode).lower())
+    if counted is None:
+        raise Refusal(f"the pooling mode {mode!r} is not supported")
+    if g.type(inp).dtype.kind != "f":
+        raise Refusal(f"avg_pool2d of {g.type(inp).dtype} rounds in MegEngine", "pool floats")
+    windows = _windows(g, inp, kernel_size, stride, padding, 0.0 if counted else None)
+    return g.call("aten::avg_pool2d", *windows, count_include_pad=counted)
+
+
+def _adaptive_window(g: Emitter, inp: Any, oshp: Any) -> tuple[list[int], list[int]]:
+    """(kernel, stride): MegEngine's windows are uniform, stride in // out, kernel in - (out - 1) stride."""
+    sizes = static_ints(g, oshp)
+    outputs = sizes * 2 if len(sizes) == 1 else sizes
+    extents = g.type(inp).shape[2:]
+    if len(outputs) != 2 or any(
+        out < 1 or out > extent for out, extent in zip(outputs, extents, strict=True)
+    ):
+        raise Refusal(f"cannot pool {list(extents)} to {outputs}")
+    stride = [extent // out for extent, out in zip(extents, outputs, strict=True)]
+    kernel = [extent - (out - 1) * step for extent, out, step in zip(extents, outputs, stride, strict=True)]
+    return kernel, stride
+
+
+@FUNCTIONS.add("adaptive_avg_pool2d")
+def adaptive_avg_pool2d(g: Emitter, inp: Any, oshp: Any) -> Any:
+    return avg_pool2d(g, inp, *_adaptive_window(g, inp, oshp))
+
+
+@FUNCTIONS.add("adaptive_max_pool2d")
+def adaptive_max_pool2d(g: Emitter, inp: Any, oshp: Any) -> Any:
+    return max_pool2d(g, inp, *_adaptive_window(g, inp, oshp))
+
+
+@FUNCTIONS.add("sliding_window")
+def sliding_window(
+    g: Emitter, inp: Any, kernel_size: Any, padding: Any = 0, stride: Any = 1, dilation: Any = 1
+) -> Any:
+    """(N, C, H, W) -> (N, C, H', W', kH, kW)."""
+    batch, channels, *extents = g.type(inp).shape
+    kernel = per_axis(kernel_size, 2)
+    columns = columns_of(g, inp, kernel, stride, padding, dilation)
+    outputs = _counts(extents, kernel, padding, stride, dilation)
+    columns = reshaped(g, columns, [batch, channels, *kernel, *outputs])
+    return g.call("aten::permute", columns, [0, 1, 4, 5, 2, 3])
+
+
+def _counts(extents: Any, kernel: list[int], padding: Any, stride: Any, dilation: Any) -> list[int]:
+    windows = (extents, kernel, *(per_axis(value, 2) for value in (padding, stride, dilation)))
+    return [
+        (extent + 2 * amount - spread * (size - 1) - 1) // step + 1
+        for extent, size, amount, step, spread in zip(*windows, strict=True)
+    ]
+
+
+@FUNCTIONS.add("sliding_window_transpose")
+def sliding_window_transpose(
+    g: Emitter,
+    inp: Any,
+    output_size: Any,
+    kernel_size: Any,
+    padding: Any = 0,
+    stride: Any = 1,
+    dilation: Any = 1,
+) -> Any:
+    """(N, C, H', W', kH, kW) -> (N, C, H, W), sums of the elements that meet."""
+    if g.type(inp).dtype.kind != "f":
+        raise Refusal(
+            f"sliding_window_transpose of {g.type(inp).dtype} is not supported", "cast it to float32"
+        )
+    batch, channels, height, width, *kernel = g.type(inp).shape
+    columns = g.call("aten::permute", inp, [0, 1, 4, 5, 2, 3])
+    columns = reshaped(g, columns, [batch, channels * math.prod(kernel), height * width])
+    output, around, steps, spread = (per_axis(value, 2) for value in (output_size, padding, stride, dilation))
+    return g.call("aten::col2im", columns, output, per_axis(kernel_size, 2), spread, around, steps)
+
+
+@FUNCTIONS.add("pixel_shuffle")
+def pixel_shuffle(g: Emitter, inp: Any, upscale_factor: Any) -> Any:
+    return g.call("aten::pixel_shuffle", inp, static_int(g, upscale_factor, "a factor"))
