@@ -50,9 +50,9 @@ def _by_batch(g: Emitter, inp: Any, weight: Any, bias: Any, eps: float) -> Any:
     """Without running statistics those of the batch are what inference uses."""
     axes = rank(g, inp)
     column = [1, g.type(inp).shape[1], *[1] * (axes - 2)]
-    parameters = [None if value is None else reshaped(g, value, column) for value in (weight, bias)]
+    weight, bias = (None if value is None else reshaped(g, value, column) for value in (weight, bias))
     result = standardized(g, inp, [0, *range(2, axes)], float(eps))
-    return scaled(g, result, *parameters, g.type(inp).dtype)
+    return scaled(g, result, weight, bias, g.type(inp).dtype)
 
 
 @FUNCTIONS.add("sync_batch_norm")
