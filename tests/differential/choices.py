@@ -372,13 +372,12 @@ def padded(draw, x):
 @choice(weight=3, ranks=range(1, 6))
 def reduced(draw, x):
     function = draw.any([F.mean, F.sum, F.max, F.min, F.std, F.var, F.prod])
-    axis = draw.any([None, draw.axis(x), draw.axes(x)])
-    if function is F.prod or function in (F.std, F.var):
+    axis, keep = draw.any([None, draw.axis(x), draw.axes(x)]), draw.chance(0.5)
+    if function in (F.std, F.var, F.prod):
         axis = draw.axis(x)
-    keep = draw.chance(0.5)
-    return step(
-        lambda v: function(F.tanh(v) if function is F.prod else v, axis, keepdims=keep), draw.index(x)
-    )
+    if function is F.prod:  # of small factors
+        return step(lambda v: F.prod(F.tanh(v), axis, keepdims=keep), draw.index(x))
+    return step(lambda v: function(v, axis, keepdims=keep), draw.index(x))
 
 
 @choice(exact=True, kinds="i", ranks=range(1, 6))

@@ -179,6 +179,8 @@ def write(seed, folder):
     program.eval()
     traced = trace_module(program, *draw.inputs)
     outputs = traced(*draw.inputs)
+    if not all(map(sound, outputs)):
+        return
     mge.save(traced, str(folder / f"{seed}.tm"))
     arrays = {f"in{i}": value.numpy() for i, value in enumerate(draw.inputs)}
     arrays.update({f"out{i}": value.numpy() for i, value in enumerate(outputs)})
