@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.frontends.adapter_samples import FAMILIES, SAMPLES, Call, Grid, Known, calls_of, parameter
+from tests.frontends.adapter_samples import FAMILIES, SAMPLES, Call, Grid, Int8, Known, calls_of, parameter
 from tmconvert.frontends.megengine.adapters import FUNCTIONS, METHODS, MODULES
 from tmconvert.frontends.megengine.quantization import qparams_of_dtype, real
 from tmconvert.frontends.megengine.stand_ins import Tensor
@@ -64,7 +64,7 @@ def mapped(leaf: Callable[[Any], Any], tree: Any) -> Any:
         return {key: mapped(leaf, item) for key, item in tree.items()}
     if isinstance(tree, slice):
         return slice(*mapped(leaf, (tree.start, tree.stop, tree.step)))
-    return leaf(tree) if isinstance(tree, (np.ndarray, Known, Grid)) else tree
+    return leaf(tree) if isinstance(tree, (np.ndarray, Known, Grid, Int8)) else tree
 
 
 def applied(g: Emitter, row: str, args: tuple[Any, ...], kwargs: dict[str, Any], owner: Any = None) -> Any:
@@ -80,14 +80,17 @@ def applied(g: Emitter, row: str, args: tuple[Any, ...], kwargs: dict[str, Any],
     return VOCABULARY.apply(g, expr, args, kwargs)
 
 
-def on_grid(leaf: Grid) -> np.ndarray:
-    qparams = QParams("int8", (float(np.float32(leaf.scale)),), (0,), -128, 127, symmetric=True)
-    return EagerEmitter(catalogue()).quantized(leaf.array, qparams)
+def grid_of(leaf: Grid | Int8) -> QParams:
+    is_wide = getattr(leaf, "dtype", "qint8") == "qint32"
+    dtype, low, high = ("int32", -(2**31), 2**31 - 1) if is_wide else ("int8", -128, 127)
+    return QParams(dtype, (float(np.float32(leaf.scale)),), (0,), low, high, symmetric=True)
 
 
-def value_of(leaf: Any) -> np.ndarray:
+def value_of(leaf: Any) -> Any:
+    if isinstance(leaf, Int8):
+        return grid_of(leaf)
     if isinstance(leaf, Grid):
-        return on_grid(leaf)
+        return EagerEmitter(catalogue()).quantized(leaf.array, grid_of(leaf))
     return leaf.array if isinstance(leaf, Known) else leaf
 
 
@@ -119,6 +122,8 @@ def built(row: str, each: Call, owner: Any = None) -> tuple[InternalGraph, list[
     def node(leaf: Any) -> TensorNode:
         if isinstance(leaf, Known):
             return emitter.constant(leaf.array)
+        if isinstance(leaf, Int8):
+            return grid_of(leaf)
         feeds.append(value_of(leaf))
         qparams = getattr(feeds[-1], "qparams", None)
         return graph.add_input(
@@ -174,9 +179,10 @@ def test_every_sample_has_a_truth() -> None:
 
 def rounding(row: str, each: Call, owner: Any) -> float:
     """What rounding to the grid of the result may cost where MegEngine cannot go without."""
-    if owner is None or ".quantized." not in row or owner.attributes.get("output_dtype") is None:
-        return 0.0
-    return 0.505 * owner.attributes["output_dtype"].scale[0]
+    scales = [leaf.scale for leaf in each.args if isinstance(leaf, Int8)]
+    if owner is not None and ".quantized." in row and owner.attributes.get("output_dtype") is not None:
+        scales = list(owner.attributes["output_dtype"].scale)
+    return 0.505 * scales[0] if scales else 0.0
 
 
 @pytest.mark.parametrize("way", [eagerly, as_graph])

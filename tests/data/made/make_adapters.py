@@ -41,11 +41,13 @@ def tensors(tree, integers=False):
     if isinstance(tree, slice):
         return slice(*tensors((tree.start, tree.stop, tree.step)))
     if isinstance(tree, samples.Grid):
-        tensor = mge.Tensor(tree.array).astype(dtypes.qint8(tree.scale))
+        tensor = mge.Tensor(tree.array).astype(getattr(dtypes, tree.dtype)(tree.scale))
         if not integers:
             tensor = tensor.astype("float32")
             tensor.qparams.update(create_qparams(dtype_meta="qint8", scale=mge.Tensor(tree.scale)))
         return tensor
+    if isinstance(tree, samples.Int8):
+        return dtypes.qint8(tree.scale)
     if isinstance(tree, samples.Known):
         return mge.Tensor(tree.array)
     return mge.Tensor(tree) if isinstance(tree, np.ndarray) else tree

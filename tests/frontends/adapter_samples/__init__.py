@@ -9,13 +9,14 @@ model; all else is a constant of the call. A family is a file with ``SAMPLES``, 
 import importlib
 from pathlib import Path
 
-from .common import Call, Grid, Known, Part, call, made, numbers, parameter
+from .common import Call, Grid, Int8, Known, Part, call, made, numbers, parameter
 
 __all__ = [
     "FAMILIES",
     "SAMPLES",
     "Call",
     "Grid",
+    "Int8",
     "Known",
     "Part",
     "call",

@@ -11,10 +11,18 @@ class Known:
 
 
 class Grid:
-    """A tensor that is quantized: of a quantized module's input int8, of others float32 with qparams."""
+    """A tensor that is quantized: for quantized modules and functions int8, else float32 with qparams."""
 
-    def __init__(self, array, scale):
+    def __init__(self, array, scale, dtype="qint8"):
         self.array = array
+        self.scale = scale
+        self.dtype = dtype
+
+
+class Int8:
+    """The quantized dtype qint8 as an argument."""
+
+    def __init__(self, scale):
         self.scale = scale
 
 

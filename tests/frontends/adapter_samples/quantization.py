@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .common import CUBE, MATRIX, SMALL, Call, Grid, Known, Part, call, numbers
+from .common import CUBE, MATRIX, SMALL, Call, Grid, Int8, Known, Part, call, numbers
 
 OBSERVER = "quantization.observer."
 FAKE = "quantization.fake_quant."
@@ -240,11 +240,24 @@ OPDEF = {
         call(SMALL, known(0.0371), known(41), known(1), qmin=0, qmax=255),
     ],
 }
+Q_BIAS = Grid(numbers(1, 3, 1, 1), 0.0517 * 0.021, "qint32")
+Q_WEIGHT = Grid(numbers(3, 4, 3, 3) / 4, 0.021)
+FUNCTIONAL = {
+    "conv_bias_activation": [
+        call(Q_SMALL, Q_WEIGHT, Q_BIAS, Int8(0.79)),
+        call(Q_SMALL, Q_WEIGHT, Q_BIAS, Int8(0.79), 2, (1, 0), nonlinear_mode="relu"),
+    ],
+    "conv_transpose2d": [
+        call(Q_SMALL, Grid(numbers(4, 3, 3, 3) / 4, 0.021), None, Int8(0.79)),
+        call(Q_SMALL, Grid(numbers(4, 3, 3, 2) / 4, 0.021), None, Int8(0.79), (2, 1), (1, 0)),
+    ],
+}
 APPLIED = "megengine.module.qat.module.QATModule._apply_fakequant_with_observer"
 
 SAMPLES = {
     **{f"megengine.module.qat.{name}": calls for name, calls in QAT.items()},
     **{f"megengine.module.quantized.{name}": calls for name, calls in QUANTIZED.items()},
+    **{f"megengine.functional.quantized.{name}": calls for name, calls in FUNCTIONAL.items()},
     **{f"opdef.{name}": calls for name, calls in OPDEF.items()},
     APPLIED: [stub(act=act)(SMALL) for act in OBSERVERS[::5]],
 }

@@ -50,6 +50,7 @@ FUNCTIONS = Table.merged(
     nn.FUNCTIONS,
     normalization.FUNCTIONS,
     operators.FUNCTIONS,
+    quantized.FUNCTIONS,
     rearranging.FUNCTIONS,
     rearranging.OPERATORS,
     sampling.FUNCTIONS,

@@ -7,10 +7,11 @@ from typing import Any
 from ....errors import Refusal
 from ....ir import QParams, TracedModule
 from ....ir.emitter import Emitter
-from . import matrices, modes, modules, qat, tensor
+from . import matrices, modes, modules, nn, qat, tensor
 from .fake_quant import bias_qparams
 from .table import Table
 
+FUNCTIONS = Table("megengine.functional.quantized.")
 MODULES = Table("megengine.module.quantized.")
 
 
@@ -50,11 +51,15 @@ def quantized_parameters(g: Emitter, module: TracedModule, inp: Any) -> tuple[An
 
 def output(g: Emitter, module: TracedModule, value: Any) -> Any:
     """``value`` in the module's ``output_dtype``; a Linear may have none."""
-    dtype = module.attributes.get("output_dtype")
+    return in_dtype(g, value, module.attributes.get("output_dtype"))
+
+
+def in_dtype(g: Emitter, value: Any, dtype: Any) -> Any:
+    """``value`` on the grid of a quantized dtype, if there is one."""
     if dtype is None:
         return value
     if not isinstance(dtype, QParams):
-        raise Refusal(f"the output_dtype {dtype} of {module.name} is not a quantized dtype")
+        raise Refusal(f"{dtype} is not a quantized dtype")
     return g.quantized(value, dtype)
 
 
@@ -90,3 +95,51 @@ def elemwise(g: Emitter, module: TracedModule, *inps: Any) -> Any:
 def concat(g: Emitter, module: TracedModule, inps: Any, axis: int = 0) -> Any:
     """Each tensor is brought to the result's grid first; rounding after the concat is the same."""
     return output(g, module, tensor.concat(g, inps, axis))
+
+
+# ---- functions on quantized tensors
+
+
+@FUNCTIONS.add("conv_bias_activation")
+def conv_bias_activation(
+    g: Emitter,
+    inp: Any,
+    weight: Any,
+    bias: Any,
+    dtype: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+    nonlinear_mode: Any = "identity",
+    conv_mode: Any = "cross_correlation",
+    compute_mode: Any = "default",
+) -> Any:
+    """``bias`` is quantized already, or not at all."""
+    result = nn.conv2d(g, inp, weight, bias, stride, padding, dilation, groups, conv_mode)
+    mode = str(nonlinear_mode).upper()
+    return in_dtype(g, result if mode == "IDENTITY" else modes.applied(g, mode, result), dtype)
+
+
+@FUNCTIONS.add("conv_transpose2d")
+def conv_transpose2d(
+    g: Emitter,
+    inp: Any,
+    weight: Any,
+    bias: Any = None,
+    dtype: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+    conv_mode: Any = "cross_correlation",
+    compute_mode: Any = "default",
+) -> Any:
+    """1.9 and before have no ``output_padding``: their positional calls are one shorter."""
+    if isinstance(groups, str):
+        output_padding, dilation, groups = 0, output_padding, dilation
+    layer = {"stride": stride, "padding": padding, "output_padding": output_padding}
+    module = TracedModule("conv_transpose2d")
+    module.attributes = {**layer, "dilation": dilation, "groups": groups}
+    return in_dtype(g, qat.transposed(g, module, inp, weight, bias), dtype)
