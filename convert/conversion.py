@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -158,7 +159,7 @@ def lowered(
     if opened.symbols and goal.target != "onnx":
         raise UsageError("TM6014", f"dynamic sizes are not available for {TITLES[goal.target]} yet")
     for _ in range(MAX_ATTEMPTS):
-        with SizeJournal() as journal:
+        with SizeJournal(opened.symbols) as journal:
             try:
                 converted = _attempt(opened, goal, catalogue, options or PassOptions(), journal)
                 converted.notes += [*opened.remarks.values(), *journal.summary()]
@@ -285,6 +286,8 @@ def convert(
     graph.metadata = metadata(module, goal, converted.nhwc_inputs, converted.nhwc_outputs, asked)
     report.operators = len(graph.operators)
     report.parameters = module.parameter_count()
+    if boundary.inputs is not None or boundary.outputs is not None:  # of the part alone
+        report.parameters = sum(math.prod(value.shape) for value in graph.constants())
     report.paths = tuple(paths_of(graph, paths, external_data=external_data))
     with staged_outputs(*report.paths, named=goal.target == "onnx" and len(report.paths) > 1) as outputs:
         write(graph, [output.file for output in outputs], outputs[-1].path.name)

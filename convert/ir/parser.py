@@ -11,6 +11,8 @@ import numpy as np
 
 from ..errors import LoadError
 from ..source import Source
+from .dim_text import is_size_name, parse_size
+from .dims import Dim, Symbol
 from .expr import CallFunction, Constant, Expr
 from .graph import InternalGraph
 from .node import Node, TensorNode
@@ -27,6 +29,11 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
+# sizes have no commas, brackets or quotes; a float has a letter only in its exponent
+_SIZE = re.compile(
+    r"(?![-+]?[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?\s*[,\]})])[A-Za-z0-9_+\-*/() ]+?(?=\s*[,\]}])"
+)
+_EXAMPLE = re.compile(r"\s*([0-9]{1,18})(?:/([0-9]{1,18}))?")
 _INTEGER = re.compile(r"-?[0-9]+")
 _WORDS = {"none": None, "true": True, "false": False, "inf": float("inf"), "nan": float("nan")}
 MAX_DEPTH = 50
@@ -49,6 +56,7 @@ class _Parser:
         self.position = 0
         self.start = 0  # of the token at hand
         self.nodes: dict[str, Node] = {}
+        self.symbols: dict[str, Symbol] = {}
         self.kind, self.token = "", ""
         self.advance()
 
@@ -93,6 +101,8 @@ class _Parser:
     def graph(self) -> InternalGraph:
         self.expect("graph")
         graph = InternalGraph(self.string() if self.kind == "string" else self.word("the name of the graph"))
+        if self.accept("{"):
+            self.declare_symbols()
         self.expect("(")
         while not self.accept(")"):
             self.input(graph)
@@ -108,6 +118,37 @@ class _Parser:
         self.position, self.start, self.kind, self.token = result_position
         graph.set_result(self.tree())
         return graph
+
+    def declare_symbols(self) -> None:
+        """``batch=2, height=64/32}``."""
+        while not self.accept("}"):
+            name = self.word("the name of a size")
+            start = self.position if self.token == "=" else self.fail("a size has an example")
+            declared = _EXAMPLE.match(self.text, start)
+            if declared is None or not is_size_name(name) or name in self.symbols:
+                self.fail("sizes are declared by a new name, =, and their example")
+            size, unit = int(declared[1]), int(declared[2] or 1)
+            if not unit or size % unit:
+                self.fail(f"the example {size} is no multiple of {unit}")
+            self.symbols[name] = Symbol(name, size // unit, unit)
+            self.move(declared.end())
+            self.accept(",")
+
+    def move(self, position: int) -> None:
+        """Goes on reading at ``position``."""
+        self.position = position
+        self.advance()
+
+    def size(self) -> Any:
+        """The size at the token at hand, an expression of symbols."""
+        expression = _SIZE.match(self.text, self.start)
+        assert expression is not None
+        try:
+            size = parse_size(expression[0].strip(), self.symbols)
+        except ValueError as error:
+            self.fail(str(error))
+        self.move(expression.end())
+        return size
 
     def input(self, graph: InternalGraph) -> None:
         node = self.new_node(self.value_name())
@@ -282,6 +323,8 @@ class _Parser:
         if token in _WORDS:
             self.advance()
             return _WORDS[token]
+        if self.symbols and _is_size(self.text, self.start):
+            return self.size()
         if kind == "number":
             if _INTEGER.fullmatch(token):
                 return self.integer()
@@ -332,4 +375,10 @@ class _Parser:
 
 
 def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0
+    return isinstance(value, Dim) or (type(value) is int and value >= 0)
+
+
+def _is_size(text: str, start: int) -> bool:
+    """Whether what begins here is an expression, and not a plain number."""
+    expression = _SIZE.match(text, start)
+    return expression is not None and any(char.isalpha() for char in expression[0])

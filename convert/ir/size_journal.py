@@ -40,11 +40,13 @@ class SizesSettled(Exception):
 class SizeJournal:
     """Notes on the sizes of one attempt at a conversion.
 
+    ``names`` are those of the symbols: of two that are bound to each other, the first one stays.
     ``place`` is where the conversion is at: the expression for messages. ``reasons`` has, by symbol,
     the sentence of a report.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self.names = list(names)
         self.place = ""
         self.reason = ""
         self.guided = False
@@ -136,7 +138,8 @@ class SizeJournal:
         shared = math.gcd(*(factor for _, factor in difference.terms))
         factors = {monomial: factor // shared for monomial, factor in difference.terms}
         symbols = list(difference.symbols.values())
-        for symbol in reversed(symbols):
+        order = {name: position for position, name in enumerate(self.names)}
+        for symbol in sorted(symbols, key=lambda symbol: order.get(symbol.name, -1), reverse=True):
             factor = factors.get((symbol,), 0)
             rest: Any = (difference - shared * factor * of(symbol)) // shared
             if len(symbols) > 1 and factor in (1, -1) and symbol.name not in getattr(rest, "symbols", {}):

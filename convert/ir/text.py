@@ -5,6 +5,8 @@
       %y = aten::conv2d(%x, %w, none) {stride=[1,2], ...} : f32[2,10,5,4]   loc("net.py":57, "head", "Head")
     }
 
+Sizes that are symbolic print as their expressions; their symbols and the example's sizes stand behind the
+name, those of a size that is a multiple of a number with that: ``graph head{batch=2, height=64/32}(...)``.
 Constants of up to 16 elements print their values, larger ones a digest of their bytes.
 """
 
@@ -19,6 +21,7 @@ import numpy as np
 
 from ..errors import UsageError
 from ..source import Source
+from .dims import Dim, symbols_of
 from .expr import CallFunction, Constant, Expr
 from .node import Node, TensorNode
 from .types import QParams
@@ -35,9 +38,20 @@ def graph_to_text(graph: InternalGraph) -> str:
     inputs = ", ".join(f"%{node.name}: {_type(node)}{_place(node.expr)}" for node in graph.inputs)
     name = graph.name or "main"
     title = name if _WORD.fullmatch(name) else _string(name)
-    lines = [f"graph {title}({inputs}) -> {_result(graph.result)} {{"]
+    lines = [f"graph {title}{_symbols(graph)}({inputs}) -> {_result(graph.result)} {{"]
     lines += [f"  {expr_to_text(expr)}" for expr in graph.exprs()]
     return "\n".join([*lines, "}"]) + "\n"
+
+
+def _symbols(graph: InternalGraph) -> str:
+    """Name and example of each symbol."""
+    nodes = [*graph.inputs, *(node for expr in graph.exprs() for node in expr.outputs)]
+    shapes = [node.shape for node in nodes if isinstance(node, TensorNode)]
+    parts = [
+        f"{name}={symbol.example * symbol.unit}" + (f"/{symbol.unit}" if symbol.unit > 1 else "")
+        for name, symbol in symbols_of(shapes).items()
+    ]
+    return f"{{{', '.join(parts)}}}" if parts else ""
 
 
 def expr_to_text(expr: Expr) -> str:
@@ -109,7 +123,7 @@ def _attribute(value: Any) -> str:
         return "none"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, (int, float, _Literal)):
+    if isinstance(value, (int, float, _Literal, Dim)):
         return str(value)
     if isinstance(value, str):
         return _string(value)

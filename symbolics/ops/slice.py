@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.dims import Dim
+from ...ir.dims import Dim, is_symbolic
 from ...ir.types import TensorType
 from ..idioms import caffe, tflite
 from ..layouts import SOURCE, LayoutRule, any_with
@@ -71,9 +71,17 @@ def _counted(bound: Any, extent: Any) -> Any:
     return LAST if distance == 0 else distance if isinstance(distance, int) and distance < 0 else bound
 
 
+@slice_.onnx(since=11)
+def slice_onnx11(g, x, dim, start, end, step):
+    start, end = (_counted(bound, x.shape[dim]) for bound in (start, end))
+    return slice_onnx10(g, x, dim, start, end, step)
+
+
 @slice_.onnx(since=10)  # the bounds are inputs, with steps
 def slice_onnx10(g, x, dim, start, end, step):
-    start, end = (_counted(bound, x.shape[dim]) for bound in (start, end))
+    constant = not is_symbolic((start, end))
+    if g.graph.version == 10 and constant and isinstance(x.shape[dim], Dim):
+        g.refuse("at opset 10, ONNX takes a slice with constant bounds to be as large as its tensor")
     return g.op("Slice", x, *(g.ints([value]) for value in (start, end, dim % len(x.shape), step)))
 
 
