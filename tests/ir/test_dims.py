@@ -150,7 +150,7 @@ def test_a_size_that_must_come_out_even_is_a_multiple(multiple: int) -> None:
 
 
 def test_two_symbols_are_bound_to_each_other() -> None:
-    with SizeJournal() as journal:
+    with SizeJournal(["height", "width"]) as journal:
         journal.place, journal.guided = "add", True
         assert height == width
     assert journal.settled == {"width": height}

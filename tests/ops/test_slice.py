@@ -8,9 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.ops.harness import NEWEST_OPSET, assert_op_matches, normal, refusal
-from tmconvert.ir import TensorType
+from tmconvert.ir import InternalGraph, TensorNode, TensorType
+from tmconvert.ir.dims import dim
+from tmconvert.ir.emitter import GraphEmitter
+from tmconvert.ir.size_journal import SizeJournal, SizesSettled
+from tmconvert.lower.lower import lower
 from tmconvert.symbolics.op import SchemaError
 from tmconvert.symbolics.ops.slice import select, slice_
+from tmconvert.symbolics.registry import catalogue
 
 X = (2, 3, 5, 7)
 
@@ -117,3 +122,18 @@ def test_select_layout_rule(dim: int, kind: str) -> None:
 
 def type_of(*shape: int) -> TensorType:
     return TensorType(np.dtype(np.float32), shape)
+
+
+def test_opset_10_takes_a_slice_of_constant_bounds_for_the_whole() -> None:
+    """Its inference gives the result the name of the tensor's size; runtimes share memory by such names."""
+    graph = InternalGraph("net")
+    x = graph.add_input(TensorNode("x", (dim("n", 5), 3), np.dtype(np.float32)))
+    part = GraphEmitter(graph, catalogue(), name="y").call("aten::slice", x, 0, 1, 3)
+    graph.set_result(part)
+    with SizeJournal() as journal, pytest.raises(SizesSettled):
+        lower(graph, catalogue(), "onnx", 10)
+    assert "at opset 10, ONNX takes a slice with constant bounds" in journal.reasons["n"]
+    for opset in (9, 11):
+        with SizeJournal() as journal:
+            assert not lower(graph, catalogue(), "onnx", opset).unsupported
+        assert not journal.settled
