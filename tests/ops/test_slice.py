@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.ops.harness import NEWEST_OPSET, assert_op_matches, normal, refusal
 from tmconvert.ir import InternalGraph, TensorNode, TensorType
-from tmconvert.ir.dims import dim
+from tmconvert.ir.dims import dim as symbolic
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.size_journal import SizeJournal, SizesSettled
 from tmconvert.lower.lower import lower
@@ -127,7 +127,7 @@ def type_of(*shape: int) -> TensorType:
 def test_opset_10_takes_a_slice_of_constant_bounds_for_the_whole() -> None:
     """Its inference gives the result the name of the tensor's size; runtimes share memory by such names."""
     graph = InternalGraph("net")
-    x = graph.add_input(TensorNode("x", (dim("n", 5), 3), np.dtype(np.float32)))
+    x = graph.add_input(TensorNode("x", (symbolic("n", 5), 3), np.dtype(np.float32)))
     part = GraphEmitter(graph, catalogue(), name="y").call("aten::slice", x, 0, 1, 3)
     graph.set_result(part)
     with SizeJournal() as journal, pytest.raises(SizesSettled):
