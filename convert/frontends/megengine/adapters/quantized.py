@@ -7,7 +7,7 @@ from typing import Any
 from ....errors import Refusal
 from ....ir import QParams, TracedModule
 from ....ir.emitter import Emitter
-from . import matrices, modes, modules, nn, qat, tensor
+from . import convolutions, matrices, modes, modules, qat, tensor
 from .fake_quant import bias_qparams
 from .table import Table
 
@@ -116,7 +116,8 @@ def conv_bias_activation(
     compute_mode: Any = "default",
 ) -> Any:
     """``bias`` is quantized already, or not at all."""
-    result = nn.conv2d(g, inp, weight, bias, stride, padding, dilation, groups, conv_mode)
+    convolutions.cross_correlation(conv_mode)
+    result = convolutions.convolved(g, inp, weight, bias, stride, padding, dilation, groups)
     mode = str(nonlinear_mode).upper()
     return in_dtype(g, result if mode == "IDENTITY" else modes.applied(g, mode, result), dtype)
 
@@ -139,7 +140,6 @@ def conv_transpose2d(
     """1.9 and before have no ``output_padding``: their positional calls are one shorter."""
     if isinstance(groups, str):
         output_padding, dilation, groups = 0, output_padding, dilation
-    layer = {"stride": stride, "padding": padding, "output_padding": output_padding}
-    module = TracedModule("conv_transpose2d")
-    module.attributes = {**layer, "dilation": dilation, "groups": groups}
-    return in_dtype(g, qat.transposed(g, module, inp, weight, bias), dtype)
+    convolutions.cross_correlation(conv_mode)
+    result = convolutions.transposed(g, inp, weight, bias, stride, padding, output_padding, dilation, groups)
+    return in_dtype(g, result, dtype)
