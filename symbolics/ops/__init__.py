@@ -53,6 +53,7 @@ from .remap import remap
 from .reorder import OPS as REORDER_OPS
 from .requantize import requantize
 from .reshape import reshape
+from .roi_pool import roi_pool
 from .rounding import OPS as ROUNDING_OPS
 from .shrinks import OPS as SHRINK_OPS
 from .sizes import sizes
@@ -81,6 +82,7 @@ OPS = [
     *UPSAMPLE_MORE_OPS,
     grid_sampler,
     remap,
+    roi_pool,
     batch_norm,
     *LAYER_NORM_OPS,
     *GROUP_NORM_OPS,

@@ -20,6 +20,8 @@ MIXED = [
 PLACES = normal(5, 2, 4, 3, 2) * 5
 GRID = normal(6, 2, 4, 3, 2) * np.float32(0.75)
 
+BOXES = np.array([[0, 0.5, 0.5, 4, 4], [1, 1.2, 0, 5.9, 3.3], [0, -1, -1, 2, 2], [1, 3, 3, 2, 2]], np.float32)
+
 SAMPLES: dict[str, list[Sample]] = {
     "aten::upsample_nearest1d": [
         Sample([ROW], {"output_size": [10]}, FILES),
@@ -61,5 +63,9 @@ SAMPLES: dict[str, list[Sample]] = {
             *((0, 0, False), (0, 1, True), (0, 2, False), (0, 2, True)),
             *((1, 0, True), (1, 1, False), (2, 0, False), (2, 1, True)),
         )
+    ],
+    "torchvision::roi_pool": [
+        Sample([X, BOXES], {"output_size": [2, 3]}, ("onnx",)),
+        Sample([X, BOXES], {"output_size": [1, 2], "spatial_scale": 0.7}, ("onnx",)),
     ],
 }
