@@ -91,6 +91,15 @@ def test_sizes_that_must_come_out_even(opset: int, tmp_path: Path) -> None:
     assert_runs_at("det_yolox_focus", tmp_path, (2, 3, 64, 34), (1, 3, 50, 48))
 
 
+@pytest.mark.parametrize(("name", "unit"), [("unet", 4), ("det_fpn_scale_stride", 32)])
+def test_skip_connections_make_sizes_multiples(name: str, unit: int, tmp_path: Path) -> None:
+    report = converted(name, tmp_path, IMAGE)
+    assert report.inputs[0]["shape"] == ["batch", 3, "height", "width"]
+    facts = [note.partition(":")[0] for note in report.notes]
+    assert facts == [f"height is a multiple of {unit}", f"width is a multiple of {unit}"]
+    assert_runs_at(name, tmp_path, (1, 3, 96, 64), (3, 3, 64, 128))
+
+
 def test_what_fixes_a_size_is_said(tmp_path: Path) -> None:
     """The classifier takes images of one size; the batch stays open."""
     report = converted("resnet18", tmp_path, IMAGE)

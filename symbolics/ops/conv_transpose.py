@@ -38,7 +38,7 @@ def _result(
             raise ValueError(f"output_padding {output_padding} must be below the stride or the dilation")
     full = _extents(x.shape, weight.shape, stride, dilation, output_padding)
     spatial = [extent - 2 * amount for extent, amount in zip(full, padding, strict=True)]
-    if min(spatial) < 1:
+    if any(extent < 1 for extent in spatial):
         raise ValueError(f"nothing of {full} is left without the padding {padding}")
     return TensorType(x.dtype, (x.shape[0], out_channels, *spatial))
 
