@@ -21,6 +21,7 @@ BY_CHANNEL = numbers(4, 1, 1, 3, 3)
 
 NN = {
     "conv2d": [
+        call(numbers(1, 4, 5, 6), numbers(2, 3, 2, 2, 3), groups=Known(2)),
         call(X, numbers(4, 3, 3, 2)),
         call(X, numbers(4, 3, 3, 2), numbers(1, 4, 1, 1), (2, 1), (1, 0)),
         call(X, numbers(4, 3, 2, 2), None, stride=2, padding=1, dilation=(1, 2)),

@@ -10,7 +10,7 @@ from ....errors import Refusal
 from ....ir.emitter import Emitter
 from . import modes
 from .table import Table
-from .values import cast, per_axis, promoted, rank, reshaped
+from .values import cast, per_axis, promoted, rank, reshaped, static_int
 
 FUNCTIONS = Table("megengine.functional.nn.")
 
@@ -47,11 +47,11 @@ def convolved(
     g: Emitter, inp: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any
 ) -> Any:
     """A convolution over as many axes as ``inp`` has behind its channels; ``bias`` has a number for each."""
-    axes = rank(g, inp) - 2
+    axes, groups = rank(g, inp) - 2, static_int(g, groups, "a number of groups")
     bias = None if bias is None else reshaped(g, bias, [-1])
     weight = _without_groups_axis(g, weight, axes, groups)
     windows = (per_axis(value, axes) for value in (stride, padding, dilation))
-    return g.call(f"aten::conv{axes}d", inp, weight, bias, *windows, int(groups))
+    return g.call(f"aten::conv{axes}d", inp, weight, bias, *windows, groups)
 
 
 def _channels(g: Emitter, weight: Any, axes: int) -> int:
@@ -106,7 +106,7 @@ def transposed(
 
     Weights (I, O, ...), or (groups, I / groups, O / groups, ...).
     """
-    axes = rank(g, inp) - 2
+    axes, groups = rank(g, inp) - 2, static_int(g, groups, "a number of groups")
     weight = _without_groups_axis(g, weight, axes, groups)
     bias = None if bias is None else reshaped(g, bias, [-1])
     behind = per_axis(output_padding, axes)
@@ -114,7 +114,7 @@ def transposed(
         behind = [0, 0]
     steps, around, spread = (per_axis(value, axes) for value in (stride, padding, dilation))
     name = f"aten::conv_transpose{axes}d"
-    return g.call(name, inp, weight, bias, steps, around, behind, int(groups), spread)
+    return g.call(name, inp, weight, bias, steps, around, behind, groups, spread)
 
 
 def _add_transposed(name: str, axes: int) -> None:
@@ -136,7 +136,7 @@ def _add_transposed(name: str, axes: int) -> None:
         inp, weight = promoted(g, inp, weight)
         if rank(g, inp) != axes + 2:
             raise Refusal(f"{name} takes {axes + 2} axes, not {rank(g, inp)}")
-        channels = g.type(weight).shape[-axes - 1] * int(groups)
+        channels = g.type(weight).shape[-axes - 1] * static_int(g, groups, "a number of groups")
         windows = (stride, padding, output_padding, dilation, groups)
         return with_bias(g, inp, channels, bias, lambda value: transposed(g, inp, weight, value, *windows))
 
