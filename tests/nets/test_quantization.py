@@ -58,8 +58,8 @@ def test_onnx_is_the_clean_float_model(name: str, opset: int, tmp_path: Path) ->
     assert not QUANTIZING & {node.op_type for node in onnx.load(paths[0]).graph.node}
 
 
-MADE = corpus.DATA / "made"
-SMALL = sorted(path.stem for path in MADE.glob("*.tm") if path.stem.startswith(("qat_", "fixed_")))
+MADE = corpus.DATA / "made/quantized"
+SMALL = sorted(path.stem for path in MADE.glob("*.tm"))
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -1,4 +1,4 @@
-"""Writes the small quantization-aware and fixed-point models of this folder.
+"""Writes the small quantization-aware and fixed-point models of the folder ``quantized``.
 
 Runs with MegEngine 1.13 (Python 3.8), not with tmconvert:
 

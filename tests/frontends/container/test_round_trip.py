@@ -16,7 +16,10 @@ from tmconvert.ir.tree import leaves
 
 DATA = Path(__file__).parents[2] / "data"
 MODELS = sorted(
-    path for folder in (DATA, DATA / "made") for path in folder.glob("*.tm") if "hostile" not in path.name
+    path
+    for folder in (DATA, DATA / "made", DATA / "made/quantized")
+    for path in folder.glob("*.tm")
+    if "hostile" not in path.name
 )
 TARGETS = {"onnx": "o.onnx", "tflite": "o.tflite", "caffe": "o.prototxt"}
 
