@@ -12,7 +12,8 @@ from ..symbolics.ops.batch_norm import affine
 
 logger = logging.getLogger(__name__)
 
-PRODUCERS = ("aten::conv2d", "aten::linear")
+TRANSPOSED = ("aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d")
+PRODUCERS = ("aten::linear", "aten::conv1d", "aten::conv2d", "aten::conv3d", *TRANSPOSED)
 
 
 class FuseConvBn:
@@ -34,7 +35,8 @@ class FuseConvBn:
     def _fuse(self, graph: InternalGraph, norm: CallFunction) -> None:
         producer = norm.args[0].expr
         x, weight, bias = producer.args
-        new_weight, new_bias = _scaled(norm, _array(weight), _array(bias))
+        groups = producer.kwargs["groups"] if producer.function in TRANSPOSED else None
+        new_weight, new_bias = _scaled(norm, _array(weight), _array(bias), groups)
         constants = [
             self._constant(graph, norm, new_weight, weight.expr.name),
             self._constant(graph, norm, new_bias, _bias_name(weight, bias)),
@@ -66,14 +68,21 @@ class FuseConvBn:
 
 
 def _scaled(
-    norm: CallFunction, weight: np.ndarray | None, bias: np.ndarray | None
+    norm: CallFunction, weight: np.ndarray | None, bias: np.ndarray | None, groups: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weight and bias that do the work of the norm too."""
+    """Weight and bias that do the work of the norm too.
+
+    The channels of the result are the first axis of a weight [O, ...]; transposed convolutions have
+    ``groups`` and weights [C, O / groups, ...].
+    """
     gamma, beta, mean, variance = (_array(node) for node in norm.args[1:])
     assert weight is not None and mean is not None and variance is not None
     with np.errstate(all="ignore"):  # a channel that overflows here did so before
         scale, shift = affine(gamma, beta, mean, variance, norm.kwargs["eps"])
         column = scale.reshape(-1, *[1] * (weight.ndim - 1))
+        if groups is not None:
+            column = scale.reshape(groups, -1, *[1] * (weight.ndim - 2))
+            column = column.repeat(weight.shape[0] // groups, axis=0)
         new_bias = shift if bias is None else shift + scale * bias
         return (weight * column).astype(weight.dtype), new_bias.astype(weight.dtype)
 

@@ -42,6 +42,7 @@ from .norm import OPS as NORM_OPS
 from .one_hot import OPS as ONE_HOT_OPS
 from .order import OPS as ORDER_OPS
 from .pad import pad
+from .pad_circular import pad_circular
 from .permute import permute
 from .pixel_shuffle import OPS as PIXEL_SHUFFLE_OPS
 from .power import power
@@ -135,6 +136,7 @@ OPS = [
     *DIAGONAL_OPS,
     *ONE_HOT_OPS,
     pad,
+    pad_circular,
     *IM2COL_OPS,
     *PIXEL_SHUFFLE_OPS,
     to,

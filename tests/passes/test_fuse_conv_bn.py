@@ -46,6 +46,27 @@ def test_convolutions(bias: bool, affine: bool, groups: int) -> None:
     assert graph.outputs[0].name == name
 
 
+@pytest.mark.parametrize("axes", [1, 3])
+def test_convolutions_over_other_axes(axes: int) -> None:
+    net = Net()
+    x, weight = net.input(2, 4, *[5] * axes), net.constant(6, 2, *[3] * axes)
+    layer = net(f"aten::conv{axes}d", x, weight, None, [1] * axes, [0] * axes, [1] * axes, 2)
+    graph = net.give(norm(net, layer))
+    assert apply(FuseConvBn(), graph)
+    assert functions(graph) == [f"aten::conv{axes}d"]
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_transposed_convolutions(axes: int, groups: int) -> None:
+    net = Net()
+    name, ones, zeros = f"aten::conv_transpose{axes}d", [1] * axes, [0] * axes
+    x, weight, bias = net.input(2, 4, *[5] * axes), net.constant(4, 3, *[3] * axes), net.constant(3 * groups)
+    graph = net.give(norm(net, net(name, x, weight, bias, [2] * axes, ones, zeros, groups, ones)))
+    assert apply(FuseConvBn(), graph)
+    assert functions(graph) == [name]
+
+
 def test_linear_layers() -> None:
     net = Net()
     graph = net.give(norm(net, net("aten::linear", net.input(3, 5), net.constant(7, 5), net.constant(7))))

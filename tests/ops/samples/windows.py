@@ -147,6 +147,10 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([normal(0, 2, 7, 3, 5)], {"size": 5, "alpha": 0.3, "beta": 0.75, "k": 2.0}),
         Sample([normal(0, 2, 4, 3)], {"size": 3, "alpha": 0.1}),
     ],
+    "aten::_pad_circular": [
+        Sample([X], {"pad": [1, 2, 3, 0]}),
+        Sample([LINE], {"pad": [9, 0]}, ("onnx", "tflite")),
+    ],
     "aten::im2col": [
         Sample([X], {"kernel_size": [3, 2], "dilation": [1, 1], "padding": [1, 0], "stride": [2, 1]}),
         Sample([X], {"kernel_size": [2, 3], "dilation": [2, 2], "padding": [0, 0], "stride": [1, 2]}),
