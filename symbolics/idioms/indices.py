@@ -8,17 +8,19 @@ import numpy as np
 
 if TYPE_CHECKING:
     from ...ir.emitter import Emitter
-    from ...lower.builder import Builder
+    from ...lower.builder import OnnxBuilder
     from ...lower.target_graph import Value
 
 
-def from_the_front(g: Builder, index: Value, extent: int) -> Value:
+def from_the_front(g: OnnxBuilder, index: Value, extent: Any) -> Value:
     """ONNX: ``index`` without negative numbers."""
-    if index.data is not None:
+    if index.data is not None and isinstance(extent, int):
         return g.const(np.asarray(index.data % max(extent, 1), index.dtype))
-    size = g.const(np.array(extent, index.dtype))
-    shifted = g.op("Add", index, size)  # not negative, so that Div rounds down
-    return g.op("Sub", shifted, g.op("Mul", g.op("Div", shifted, size), size))
+    wide = index if isinstance(extent, int) else g.cast(index, "int64")
+    size = g.const(np.array(extent, index.dtype)) if isinstance(extent, int) else g.ints(extent)
+    shifted = g.op("Add", wide, size)  # not negative, so that Div rounds down
+    wrapped = g.op("Sub", shifted, g.op("Mul", g.op("Div", shifted, size), size))
+    return g.cast(wrapped, index.dtype.name)
 
 
 def scattered(g: Any, operator: str, x: Value, index: Value, updates: Value, **attributes: Any) -> Value:
@@ -31,9 +33,11 @@ def scattered(g: Any, operator: str, x: Value, index: Value, updates: Value, **a
     return g.cast(made, x.dtype.name)
 
 
-def counted_from_the_front(g: Emitter, index: Any, extent: int) -> Any:
-    """The same in aten-style ops."""
+def counted_from_the_front(g: Emitter, index: Any, extent: Any) -> Any:
+    """The same in aten-style ops; ``extent`` may be a Dim."""
     known = g.known(index)
-    if known is not None:
+    if known is not None and (known >= 0).all():
+        return index
+    if known is not None and isinstance(extent, int):
         return g.constant(np.asarray(known % max(extent, 1), known.dtype))
     return g.call("tm::wrap_index", index, extent)

@@ -3,6 +3,7 @@
 from .activations import OPS as ACTIVATION_OPS
 from .adaptive_pool import OPS as ADAPTIVE_POOL_OPS
 from .any_all import OPS as ANY_ALL_OPS
+from .arange import arange
 from .arg_reduce import OPS as ARG_REDUCE_OPS
 from .attention import attention
 from .avg_pool import OPS as AVG_POOL_OPS
@@ -135,6 +136,7 @@ OPS = [
     *GATHER_OPS,
     *DIAGONAL_OPS,
     *ONE_HOT_OPS,
+    arange,
     pad,
     pad_circular,
     *IM2COL_OPS,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.dims import broadcast_shapes
 from ...ir.types import TensorType
 from ..idioms.indices import counted_from_the_front
 from ..op import ANY_DTYPE, INDICES, Op, Tensor, Tensors, boolean
@@ -19,7 +20,7 @@ def _index_result(x: TensorType, indices: list[TensorType | None]) -> TensorType
     axes = _axes(indices)
     if len(indices) > x.rank or not axes:
         raise ValueError(f"{len(indices)} indices for {x}")
-    common = np.broadcast_shapes(*(index.shape for index in indices if index is not None))
+    common = broadcast_shapes(*(index.shape for index in indices if index is not None))
     before, behind = _around(x.shape, axes)
     return TensorType(x.dtype, (*before, *common, *behind))
 
@@ -28,7 +29,7 @@ def _put_result(
     x: TensorType, indices: list[TensorType | None], values: TensorType, accumulate: bool
 ) -> TensorType:
     part = _index_result(x, indices)
-    if values.dtype != x.dtype or np.broadcast_shapes(values.shape, part.shape) != part.shape:
+    if values.dtype != x.dtype or broadcast_shapes(values.shape, part.shape) != part.shape:
         raise ValueError(f"values {values} do not fit the part {part}")
     return x
 
@@ -127,14 +128,14 @@ def _merged(g: Any, x: Any, front: list[int], axes: list[int]) -> Any:
     return g.call("aten::reshape", x, [*extents[0], math.prod(extents[1]), *extents[2]])
 
 
-def _linear(g: Any, indices: list[Any], axes: list[int], shape: Sequence[int]) -> tuple[Any, list[int]]:
+def _linear(g: Any, indices: list[Any], axes: list[int], shape: Sequence[int]) -> tuple[Any, list[Any]]:
     """The indices of ``axes`` as those of one axis, in a row; and their common shape."""
-    common = list(np.broadcast_shapes(*(g.type(indices[axis]).shape for axis in axes)))
+    common = list(broadcast_shapes(*(g.type(indices[axis]).shape for axis in axes)))
     total = None
     for axis in axes:
         place = counted_from_the_front(g, g.call("aten::to", indices[axis], "int64"), shape[axis])
         if total is not None:
-            place = g.call("aten::add", g.call("aten::mul", total, g.constant(shape[axis])), place)
+            place = g.call("aten::add", g.call("aten::mul", total, g.constant(shape[axis], np.int64)), place)
         total = place
     if list(g.type(total).shape) != common:
         total = g.call("aten::expand", total, common)

@@ -64,8 +64,6 @@ def index_select_onnx11(g, x, dim, index):
 @index_select.onnx(since=1)
 def index_select_onnx1(g, x, dim, index):
     axis = dim % len(x.shape)
-    if index.is_constant:
-        return g.op("Gather", x, g.ints(index.data % max(x.shape[axis], 1)), axis=axis)
     return g.op("Gather", x, from_the_front(g, index, x.shape[axis]), axis=axis)
 
 

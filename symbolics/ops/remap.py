@@ -151,7 +151,7 @@ def remap_gathered(g, x, places, batch, border, value, mode):
     rows = g.call("aten::permute", x, [0, 2, 3, 1])
     rows = g.call("aten::reshape", rows, [images * height * width, channels])
     if batch is None:
-        batch = g.constant(np.arange(images))
+        batch = g.call("aten::arange", 0, images)
     batch = g.call("aten::reshape", g.call("aten::to", batch, "int64"), [count, 1, 1])
     start = Term(g, batch) * (height * width)
     column, row = (Term(g, g.call("aten::select", places, 3, i)) for i in (0, 1))

@@ -21,7 +21,6 @@ from tests.ops.harness import (
 from tests.ops.samples import SAMPLES, Sample
 from tmconvert.errors import VerificationError
 from tmconvert.ir import InternalGraph
-from tmconvert.ir.emitter import SIZES
 from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.lower.lower import lower
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
@@ -70,11 +69,10 @@ def samples_of(name: str, dtype: str, constant: int | None) -> list[Sample]:
     if name == "aten::to":
         return [Sample([small(np.zeros((2, 5)), dtype)], {"dtype": other}) for other in ANY_DTYPE]
     result = []
-    declared = [each for each in catalogue()[name].args if isinstance(each, (Tensor, Tensors))]
     for sample in SAMPLES[name]:
         args = [
             arg if argument.dtypes == INDICES else map_leaves(leaf, arg)
-            for argument, arg in zip(declared, sample.args, strict=True)
+            for argument, arg in zip(TENSORS[name], sample.args, strict=True)
         ]
         if name == "aten::bucketize":  # the boundaries ascend
             boundaries = args[1]
@@ -134,13 +132,17 @@ def _is_gap(name: str, case: str, result: str) -> bool:
     return " on onnx " in case and result != "right" and not exempt
 
 
+TENSORS = {
+    name: [each for each in op.args if isinstance(each, (Tensor, Tensors))]
+    for name, op in catalogue().items()
+}
 CONSTANTS = ["aten::add", "aten::sub", "aten::mul", "aten::div", "aten::maximum", "aten::minimum"]
 
 
 @pytest.mark.parametrize(
     ("name", "constant"),
     [
-        *((name, None) for name in catalogue() if name != SIZES),
+        *((name, None) for name in catalogue() if TENSORS[name]),
         *((name, i) for name in CONSTANTS for i in (0, 1)),
     ],
 )

@@ -105,6 +105,10 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([CUBE], {"offset": 2, "dim1": 0, "dim2": -2}, FILES),
         Sample([CUBE[0]], {"offset": -1}, FILES),
     ],
+    "aten::arange": [
+        Sample([], {"start": 0, "end": 5000}, ("onnx",)),  # fewer are folded
+        Sample([], {"start": 7, "end": -15000, "step": -3}, ("onnx",)),
+    ],
     "aten::one_hot": [
         Sample([ints([2, 0, 1], [3, 3, 0])], {"num_classes": 4}, FILES),
         Sample([ints([2, 0, 1], [3, 3, 0]).astype(np.int32)], {"num_classes": 5}, FILES),

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from ....errors import Refusal
+from ....ir.dims import is_symbolic
 from ....ir.emitter import Emitter
+from ....symbolics.idioms.formulas import Term
 from .table import Table
 from .values import MAX_INTS, cast, is_tensor, static_int, static_ints
 
@@ -88,6 +90,9 @@ def arange(
     """Numbers by ``linspace``, as many as fit before ``stop``; made integers where ``dtype`` is one."""
     if stop is None:
         start, stop = 0, start
+    bounds = [_size(g, value) for value in (start, stop, step)]
+    if is_symbolic(bounds):
+        return cast(g, g.call("aten::arange", *bounds), dtype)
     first, end, by = (_number(g, value) for value in (start, stop, step))
     count = math.ceil((end - first) / by) if by else 0
     return _spaced(g, first, first + by * np.float32(count - 1), count, dtype)
@@ -95,7 +100,18 @@ def arange(
 
 @FUNCTIONS.add("linspace")
 def linspace(g: Emitter, start: Any, stop: Any, num: Any, dtype: Any = "float32", device: Any = None) -> Any:
-    return _spaced(g, _number(g, start), _number(g, stop), int(_number(g, num)), dtype)
+    first, last, count = _number(g, start), _number(g, stop), _size(g, num)
+    if not is_symbolic(count):
+        return _spaced(g, first, last, int(_number(g, num)), dtype)
+    places = Term(g, g.call("aten::arange", 0, count)).to("float32")
+    step = Term(g, g.constant(last - first)) / Term(g, g.constant(count - 1)).to("float32")
+    return cast(g, (places * step + first).value, dtype)
+
+
+def _size(g: Emitter, value: Any) -> Any:
+    """A Dim, where ``value`` is one; else as it is."""
+    sizes = g.sizes(value) if is_tensor(value) else None
+    return sizes.reshape(-1)[0] if sizes is not None and sizes.size == 1 else value
 
 
 def _spaced(g: Emitter, start: np.float32, stop: np.float32, count: int, dtype: Any) -> Any:

@@ -237,6 +237,8 @@ def _bounds(g: Emitter, item: slice, extent: int) -> tuple[tuple[int, int, int],
     ]
     if parts[2] == 0:
         raise Refusal("the step of a slice cannot be 0")
+    if parts == [None, None, -1]:
+        return (0, extent, 1), True
     start, stop, step = _indices(parts, extent)
     if step > 0:
         return (start, max(start, stop), step), False

@@ -1,0 +1,47 @@
+"""aten::arange of whole numbers, as many as a size says."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..op import Op, integer
+
+
+def _result(start: int, end: int, step: int) -> TensorType:
+    if step == 0 or (end - start) * step < 0:
+        raise ValueError(f"{start} to {end} by {step} are no numbers")
+    return TensorType(np.dtype(np.int64), (-((start - end) // step),))
+
+
+arange = Op("aten::arange", args=[integer("start"), integer("end"), integer("step", 1)], result=_result)
+
+
+@arange.reference
+def arange_ref(start: int, end: int, step: int) -> np.ndarray:
+    """``start``, ``start + step``, ... before ``end``."""
+    return np.arange(start, end, step, dtype=np.int64)
+
+
+@arange.onnx(since=11)
+def arange_onnx11(g, start, end, step):
+    bounds = (g.ints(value) for value in (start, end, step))
+    return g.op("Range", *bounds, shape=g.result_types[0].shape, dtype="int64")
+
+
+@arange.onnx(since=9)
+def arange_onnx9(g, start, end, step):
+    count = g.result_types[0].shape[0]
+    ones = g.op("Expand", g.ints([1]), g.ints([count]), shape=(count,), dtype="int64")
+    numbers = g.op("NonZero", ones, shape=(1, count), dtype="int64")
+    numbers = g.op("Reshape", numbers, g.ints([-1]), shape=(count,))
+    return g.op("Add", g.op("Mul", numbers, g.ints(step)), g.ints(start))
+
+
+@arange.onnx(since=1)
+def arange_onnx1(g, start, end, step):
+    return g.op("Identity", g.ints(range(int(start), int(end), int(step))))
+
+
+for _target in ("tflite", "caffe"):
+    arange.unsupported(_target, "the shapes in a file of this kind are numbers, which fold")
