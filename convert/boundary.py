@@ -77,7 +77,8 @@ class Opened:
         shapes = {name: substituted(shape, sizes or {}) for name, shape in self.shapes.items()}
         result = normalize(self.flat, catalogue, shapes)
         if not result.unsupported:
-            name_edges(result.graph, self.rename)
+            assert self.flat.graph is not None
+            name_edges(result.graph, self.flat.graph.result, self.rename)
         return result
 
     def settled(self, journal: SizeJournal) -> Opened:

@@ -14,13 +14,17 @@ from typing import Any
 from .errors import UsageError
 from .ir import Constant, Input, InternalGraph, Node
 from .ir.cut import unknown
+from .ir.tree import Tree
 
 _NAME = re.compile(r"[A-Za-z_0-9.]+")
 
 
-def name_edges(graph: InternalGraph, rename: Mapping[str, str]) -> None:
-    """Names outputs by their place in the result, then applies ``rename``. Raises UsageError TM6014."""
-    outputs = [name or node.name for name, node in _output_names(graph.result, ())]
+def name_edges(graph: InternalGraph, result: Tree, rename: Mapping[str, str]) -> None:
+    """Names outputs by their place in ``result``, then applies ``rename``. Raises UsageError TM6014.
+
+    ``result`` is that of the source: its nodes have their names also where a call passes on what it got.
+    """
+    outputs = [name or node.name for name, node in _output_names(result, ())]
     inputs = [node.name for node in graph.inputs]
     _unique(outputs, inputs)
     for old, new in rename.items():

@@ -22,21 +22,37 @@ def model(name: str) -> Path:
     return DATA / f"{name}.tm"
 
 
+# MegEngine works ahead, and two calls of arange in a row got each other's numbers when this output was
+# made. One operator at a time (async_level 0) it computes the sums of 0..4 and 0..2, as everybody does.
+CORRECTED = {
+    "op_sort_gather_onehot": {7: np.add.outer(np.arange(5), np.arange(3)).astype(np.float32)},
+}
+
+
 def golden(name: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """(inputs, outputs), in order."""
     with np.load(DATA / f"{name}.npz") as arrays:
-        return tuple(  # type: ignore[return-value]
+        inputs, outputs = (
             [arrays[f"{kind}{i}"] for i in range(sum(key.startswith(kind) for key in arrays.files))]
             for kind in ("in", "out")
         )
+    for i, array in CORRECTED.get(name, {}).items():
+        outputs[i] = array
+    return inputs, outputs
+
+
+# models that return dicts: the keys name the outputs
+BY_KEYS = {
+    "op_multi_io": ["feat", "lst_0", "lst_1", "pool_avg", "pool_max"],
+    "surgery_reset_outputs": ["high", "low"],
+}
 
 
 def names(name: str) -> tuple[list[str], list[str]]:
-    """Names of inputs and outputs, as MegEngine's own listing has them."""
+    """Names of inputs and outputs, by the source's keys or else as MegEngine's own listing has them."""
     description = json.loads((DATA / f"{name}.json").read_text())
-    return tuple(  # type: ignore[return-value]
-        [entry["node"] for entry in description[kind]] for kind in ("inputs", "outputs")
-    )
+    inputs, outputs = ([entry["node"] for entry in description[kind]] for kind in ("inputs", "outputs"))
+    return inputs, BY_KEYS.get(name, outputs)
 
 
 def converted(name: str, target: str, folder: Path, **options: object) -> tuple[Report, list[Path]]:
@@ -70,4 +86,5 @@ def run(target: str, paths: Sequence[Path], name: str) -> list[np.ndarray]:
 def relative_error(actual: np.ndarray, expected: np.ndarray) -> float:
     """max|a - b| / max|b|."""
     assert actual.shape == expected.shape
-    return float(np.abs(actual - expected).max() / np.abs(expected).max())
+    actual, expected = actual.astype(np.float64), expected.astype(np.float64)
+    return float(np.abs(actual - expected).max(initial=0) / max(np.abs(expected).max(initial=0), 1e-30))
