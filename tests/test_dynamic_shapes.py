@@ -50,7 +50,18 @@ def assert_runs_at(name: str, folder: Path, *shapes: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("opset", OPSETS)
 @pytest.mark.parametrize(
-    "name", ["mobilenet_v2", "shufflenet_v2", "op_conv_variants", "op_pad", "op_s_pool_chain"]
+    "name",
+    [
+        *(
+            "mobilenet_v2",
+            "shufflenet_v2",
+            "efficientnet_se",
+            "op_conv_variants",
+            "op_pad",
+            "op_s_pool_chain",
+        ),
+        *("op_conv_transpose", "sr_espcn"),
+    ],
 )
 def test_images_of_any_size(name: str, opset: int, tmp_path: Path) -> None:
     report = converted(name, tmp_path, IMAGE, opset)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ....errors import Refusal
+from ....ir.dims import is_symbolic
 from ....ir.emitter import Emitter
 from .convolutions import columns_of
 from .table import Table
@@ -61,8 +63,8 @@ def avg_pool2d(
     return g.call("aten::avg_pool2d", *windows, count_include_pad=counted)
 
 
-def _adaptive_window(g: Emitter, inp: Any, oshp: Any) -> tuple[list[int], list[int]]:
-    """(kernel, stride): MegEngine's windows are uniform, stride in // out, kernel in - (out - 1) stride."""
+def _adaptive(g: Emitter, inp: Any, oshp: Any, pool: Callable[..., Any], over: str) -> Any:
+    """MegEngine's windows are uniform: stride in // out, kernel in - (out - 1) stride."""
     sizes = static_ints(g, oshp)
     outputs = sizes * 2 if len(sizes) == 1 else sizes
     extents = g.type(inp).shape[2:]
@@ -70,19 +72,21 @@ def _adaptive_window(g: Emitter, inp: Any, oshp: Any) -> tuple[list[int], list[i
         out < 1 or out > extent for out, extent in zip(outputs, extents, strict=True)
     ):
         raise Refusal(f"cannot pool {list(extents)} to {outputs}")
+    if outputs == [1, 1] and is_symbolic(list(extents)):
+        return g.call(over, inp, [2, 3], True)  # a kernel has a size in numbers
     stride = [extent // out for extent, out in zip(extents, outputs, strict=True)]
     kernel = [extent - (out - 1) * step for extent, out, step in zip(extents, outputs, stride, strict=True)]
-    return kernel, stride
+    return pool(g, inp, kernel, stride)
 
 
 @FUNCTIONS.add("adaptive_avg_pool2d")
 def adaptive_avg_pool2d(g: Emitter, inp: Any, oshp: Any) -> Any:
-    return avg_pool2d(g, inp, *_adaptive_window(g, inp, oshp))
+    return _adaptive(g, inp, oshp, avg_pool2d, "aten::mean")
 
 
 @FUNCTIONS.add("adaptive_max_pool2d")
 def adaptive_max_pool2d(g: Emitter, inp: Any, oshp: Any) -> Any:
-    return max_pool2d(g, inp, *_adaptive_window(g, inp, oshp))
+    return _adaptive(g, inp, oshp, max_pool2d, "aten::amax")
 
 
 @FUNCTIONS.add("sliding_window")
