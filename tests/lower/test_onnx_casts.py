@@ -17,11 +17,11 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def test_the_table_is_current() -> None:
-    """If this fails: python tools/onnx_types.py"""
+    """If this fails: python tests/lower/make_onnx_types.py"""
     installed = [importlib.metadata.version(name) for name in ("onnx", "onnxruntime")]
     if installed != [onnx_types.ONNX, onnx_types.ONNX_RUNTIME]:
         pytest.skip("the table was made with other versions of onnx and onnxruntime")
-    script = [sys.executable, "tools/onnx_types.py", "--print"]
+    script = [sys.executable, "tests/lower/make_onnx_types.py", "--print"]
     made = subprocess.run(script, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert made == Path(onnx_types.__file__).read_text(encoding="utf-8")
 

@@ -1,6 +1,6 @@
 """Makes ``convert/lower/onnx_types.py``: the element types of ONNX's operators, and those that run.
 
-    python tools/onnx_types.py            (--print: to stdout)
+    python tests/lower/make_onnx_types.py        (--print: to stdout)
 
 What the standard allows is in ``onnx.defs``. What ONNX Runtime lacks on the CPU is measured: a model of
 one operator for each operator, version, type variable and element type, which it loads or says that
@@ -20,12 +20,12 @@ import onnxruntime
 from onnx import defs, helper
 from onnx.defs import OpSchema
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tests.opsets import newest_runnable
 from tmconvert.lower.onnx_casts import DTYPE_LETTERS
 from tmconvert.targets import OLDEST_OPSET
 
-OUTPUT = Path(__file__).resolve().parent.parent / "convert/lower/onnx_types.py"
+OUTPUT = Path(__file__).resolve().parents[2] / "convert/lower/onnx_types.py"
 
 _TYPES = {
     "float16": "tensor(float16)",
@@ -152,7 +152,7 @@ def module() -> str:
     table = "\n".join(rows())
     return (
         '"""The element types of ONNX\'s operators by opset; see ``onnx_casts.py``.\n\n'
-        "Made by tools/onnx_types.py; do not edit.\n"
+        "Made by tests/lower/make_onnx_types.py; do not edit.\n"
         '"""\n\n'
         f'ONNX = "{onnx.__version__}"\nONNX_RUNTIME = "{onnxruntime.__version__}"\n\n'
         f'TABLE = """\n{table}\n"""\n'
