@@ -139,7 +139,7 @@ def test_an_option_without_effect_is_refused(
 def test_nothing_is_written_for_an_unsupported_model(tmp_path: Path) -> None:
     for target, suffix in SUFFIXES.items():
         with pytest.raises(tmconvert.errors.UnsupportedError):
-            getattr(tmconvert, f"to_{target}")(DATA / "vit_tiny.tm", tmp_path / f"out{suffix}")
+            getattr(tmconvert, f"to_{target}")(DATA / "custom_user_function.tm", tmp_path / f"out{suffix}")
     assert not any(tmp_path.iterdir())
 
 
