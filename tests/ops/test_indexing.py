@@ -1,0 +1,96 @@
+"""What is special of gathering and scattering: repeated places, empty parts, arguments that do not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.ops.harness import Const, assert_op_matches, normal
+from tmconvert.ir import TensorType
+from tmconvert.ir.tree import map_leaves
+from tmconvert.symbolics.op import Attribute, SchemaError
+from tmconvert.symbolics.registry import catalogue
+
+ROWS = normal(0, 4, 3)
+TWICE = np.array([1, 3, 1])
+
+
+@pytest.mark.parametrize("index", [TWICE, Const(TWICE)], ids=["computed", "constant"])
+@pytest.mark.parametrize("opset", [7, 9])
+def test_the_last_part_for_a_place_stays(index: Any, opset: int) -> None:
+    """Where ONNX says which one it is: ScatterND, from 11 on, does not."""
+    source = normal(1, 3, 3)
+    expected = ROWS.copy()
+    expected[3], expected[1] = source[1], source[2]
+    assert_op_matches(
+        "aten::index_copy",
+        [ROWS, index, source],
+        {"dim": 0},
+        targets=("onnx",),
+        opsets=[opset],
+        expected=[expected],
+    )
+
+
+def test_sums_take_all_parts_for_a_place() -> None:
+    source = normal(1, 3, 3)
+    expected = ROWS.copy()
+    expected[3] += source[1]
+    expected[1] += source[0] + source[2]
+    assert_op_matches(
+        "aten::index_add", [ROWS, TWICE, source], {"dim": 0}, targets=("onnx",), expected=[expected]
+    )
+
+
+def test_no_places() -> None:
+    nowhere = Const(np.zeros(0, np.int64))
+    assert_op_matches("aten::index_select", [ROWS, nowhere], {"dim": 0}, targets=("onnx",))
+    source = Const(np.zeros((0, 3), np.float32))
+    for op in ("aten::index_copy", "aten::index_add"):
+        assert_op_matches(op, [ROWS, nowhere, source], {"dim": 0}, targets=("onnx",), opsets=[7, 9])
+
+
+def infer(name: str, tensors: list[Any], attributes: dict[str, Any]) -> None:
+    op = catalogue()[name]
+    names = [each.name for each in op.args if not isinstance(each, Attribute)]
+    arrays, bound = op.bind((), dict(zip(names, tensors, strict=True)) | attributes)
+    op.infer(map_leaves(_type, list(arrays)), bound)
+
+
+def _type(array: Any) -> TensorType | None:
+    return None if array is None else TensorType(array.dtype, array.shape)
+
+
+@pytest.mark.parametrize(
+    ("name", "tensors", "attributes"),
+    [
+        ("aten::index_select", [ROWS, TWICE.reshape(1, 3)], {"dim": 0}),
+        ("aten::index_select", [ROWS, TWICE], {"dim": 2}),
+        ("aten::index_select", [ROWS, ROWS[0]], {"dim": 0}),
+        ("aten::index_copy", [ROWS, TWICE, ROWS], {"dim": 0}),
+        ("aten::index", [ROWS, [TWICE, TWICE, TWICE]], {}),
+        ("aten::index", [ROWS, [None]], {}),
+        ("aten::index_put", [ROWS, [TWICE], normal(1, 2, 3)], {}),
+        ("aten::index_put", [ROWS, [TWICE], ROWS[:3].astype(np.float16)], {}),
+        ("aten::gather", [ROWS, TWICE], {"dim": 0}),
+        ("aten::gather", [ROWS, np.zeros((4, 4), int)], {"dim": 0}),
+        ("aten::scatter", [ROWS, np.zeros((2, 3), int), ROWS], {"dim": 0}),
+        ("aten::expand", [ROWS], {"size": [3]}),
+        ("aten::expand", [ROWS], {"size": [2, 3]}),
+        ("aten::repeat", [ROWS], {"repeats": [2]}),
+        ("aten::flip", [ROWS], {"dims": [0, -2]}),
+        ("aten::roll", [ROWS], {"shifts": [1, 2], "dims": [0]}),
+        ("aten::rot90", [ROWS], {"dims": [1, -1]}),
+        ("aten::slice_scatter", [ROWS, ROWS], {"dim": 0, "start": 1, "end": 3}),
+        ("aten::select_scatter", [ROWS, ROWS], {"dim": 0, "index": 1}),
+        ("aten::diagonal", [ROWS], {"dim1": 1, "dim2": -1}),
+        ("aten::one_hot", [TWICE], {"num_classes": 0}),
+        ("tm::remap", [normal(0, 1, 2, 3, 4), normal(0, 1, 2, 2, 3), None], {}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_arguments_that_do_not_fit(name: str, tensors: list[Any], attributes: dict[str, Any]) -> None:
+    with pytest.raises(SchemaError):
+        infer(name, tensors, attributes)
