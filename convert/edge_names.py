@@ -24,7 +24,11 @@ def name_edges(graph: InternalGraph, result: Tree, rename: Mapping[str, str]) ->
 
     ``result`` is that of the source: its nodes have their names also where a call passes on what it got.
     """
-    outputs = [name or node.name for name, node in _output_names(result, ())]
+    named = list(_output_names(graph.result, ()))
+    sources = [node for _, node in _output_names(result, ())]
+    if len(sources) != len(named):  # a node that was recorded as one tensor and is several
+        sources = [node for _, node in named]
+    outputs = [name or source.name for (name, _), source in zip(named, sources, strict=True)]
     inputs = [node.name for node in graph.inputs]
     _unique(outputs, inputs)
     for old, new in rename.items():
