@@ -57,6 +57,7 @@ from .requantize import requantize
 from .reshape import reshape
 from .roi_pool import roi_pool
 from .rounding import OPS as ROUNDING_OPS
+from .scatter_reduce import OPS as SCATTER_REDUCE_OPS
 from .shrinks import OPS as SHRINK_OPS
 from .sizes import sizes
 from .slice import OPS as SLICE_OPS
@@ -134,6 +135,7 @@ OPS = [
     *INDEX_SELECT_OPS,
     *INDEX_OPS,
     *GATHER_OPS,
+    *SCATTER_REDUCE_OPS,
     *DIAGONAL_OPS,
     *ONE_HOT_OPS,
     arange,

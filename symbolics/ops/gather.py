@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import TensorType
-from ..idioms.indices import counted_from_the_front, from_the_front, scattered
-from ..op import ANY_DTYPE, INDICES, Argument, Op, Tensor, boolean, choice, integer
+from ..idioms.indices import counted_from_the_front, from_the_front
+from ..op import ANY_DTYPE, INDICES, Argument, Op, Tensor, integer
 from ..results import normalized_axis
 
 Array = np.ndarray
@@ -27,40 +27,22 @@ def _gather_result(x: TensorType, dim: int, index: TensorType) -> TensorType:
     return TensorType(x.dtype, index.shape)
 
 
-def _scatter_result(x: TensorType, dim: int, index: TensorType, src: TensorType) -> TensorType:
+def scatter_result(x: TensorType, dim: int, index: TensorType, src: TensorType) -> TensorType:
     _check(x, dim, index)
     if src != TensorType(x.dtype, index.shape):
         raise ValueError(f"src {src} must have the type of {x} and the shape of {index}")
     return x
 
 
-def _reduce_result(
-    x: TensorType, dim: int, index: TensorType, src: TensorType, reduce: str, include_self: bool
-) -> TensorType:
-    return _scatter_result(x, dim, index, src)
-
-
 PLACES: list[Argument] = [integer("dim"), Tensor("index", INDICES)]
 gather = Op("aten::gather", args=[Tensor("x", ANY_DTYPE), *PLACES], result=_gather_result)
 scatter = Op(
-    "aten::scatter", args=[Tensor("x", ANY_DTYPE), *PLACES, Tensor("src", ANY_DTYPE)], result=_scatter_result
+    "aten::scatter", args=[Tensor("x", ANY_DTYPE), *PLACES, Tensor("src", ANY_DTYPE)], result=scatter_result
 )
-scatter_add = Op("aten::scatter_add", args=[Tensor("x"), *PLACES, Tensor("src")], result=_scatter_result)
-scatter_reduce = Op(
-    "aten::scatter_reduce",
-    args=[
-        Tensor("x"),
-        *PLACES,
-        Tensor("src"),
-        choice("reduce", ("sum", "prod", "amax", "amin")),
-        boolean("include_self", True),
-    ],
-    result=_reduce_result,
-)
-OPS = [gather, scatter, scatter_add, scatter_reduce]
+OPS = [gather, scatter]
 
 
-def _grid(index: Array, dim: int) -> tuple[Array, ...]:
+def grid(index: Array, dim: int) -> tuple[Array, ...]:
     """``index`` along ``dim``, and along the other axes the place of each of its elements."""
     places: list[Array] = list(np.indices(index.shape, sparse=True))
     places[dim] = index
@@ -70,7 +52,7 @@ def _grid(index: Array, dim: int) -> tuple[Array, ...]:
 @gather.reference
 def gather_ref(x: Array, dim: int, index: Array) -> Array:
     """result[i][j][k] = x[index[i][j][k]][j][k] for ``dim`` 0. Source: torch.gather."""
-    return x[_grid(index, dim)]
+    return x[grid(index, dim)]
 
 
 @gather.onnx(since=11)
@@ -89,7 +71,7 @@ def gather_selected(g, x, dim, index):
 def scatter_ref(x: Array, dim: int, index: Array, src: Array) -> Array:
     """result[index[i][j][k]][j][k] = src[i][j][k] for ``dim`` 0; the later of two for one place."""
     result = x.copy()
-    result[_grid(index, dim)] = src
+    result[grid(index, dim)] = src
     return result
 
 
@@ -106,59 +88,11 @@ def scatter_onnx9(g, x, dim, index, src):
 
 @scatter.decompose
 def scatter_copied(g, x, dim, index, src):
-    return _in_rows(g, "aten::index_copy", x, dim, index, src)
-
-
-@scatter_add.reference
-def scatter_add_ref(x: Array, dim: int, index: Array, src: Array) -> Array:
-    """As aten::scatter, the elements of ``src`` added to those that are there."""
-    result = x.copy()
-    np.add.at(result, _grid(index, dim), src)
-    return result
-
-
-@scatter_add.onnx(since=16)  # the attribute reduction
-def scatter_add_onnx16(g, x, dim, index, src):
-    return scattered(g, "ScatterElements", x, index, src, axis=dim % len(x.shape), reduction="add")
-
-
-@scatter_add.decompose
-def scatter_add_rows(g, x, dim, index, src):
-    return _in_rows(g, "aten::index_add", x, dim, index, src)
-
-
-_UFUNCS = {"sum": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
-_NEUTRAL = {"sum": 0, "prod": 1, "amax": -math.inf, "amin": math.inf}
-_ONNX = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
-
-
-def _neutral(reduce: str, dtype: np.dtype) -> Array:
-    value = _NEUTRAL[reduce]
-    if dtype.kind in "iu" and not math.isfinite(value):
-        limits = np.iinfo(dtype)
-        value = limits.min if value < 0 else limits.max
-    return np.array(value, dtype)
-
-
-@scatter_reduce.reference
-def scatter_reduce_ref(
-    x: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool
-) -> Array:
-    """As aten::scatter, all elements for one place reduced to one, with or without that of ``x``."""
-    result = x.copy()
-    if not include_self:
-        result[_grid(index, dim)] = _neutral(reduce, x.dtype)
-    _UFUNCS[reduce].at(result, _grid(index, dim), src)
-    return result
-
-
-@scatter_reduce.onnx(since=18)  # the reductions max and min
-def scatter_reduce_onnx18(g, x, dim, index, src, reduce, include_self):
-    axis = dim % len(x.shape)
-    if not include_self:
-        nothing = g.op("Expand", g.const(_neutral(reduce, x.dtype)), g.ints(index.shape), shape=index.shape)
-        x = g.op("ScatterElements", x, index, nothing, axis=axis, shape=x.shape)
-    return scattered(g, "ScatterElements", x, index, src, axis=axis, reduction=_ONNX[reduce])
+    type_, count = g.type(x), g.type(index).size
+    places = _in_a_row(g, type_.shape, dim, index)
+    row = g.call("aten::reshape", x, [type_.size])
+    row = g.call("aten::index_copy", row, 0, places, g.call("aten::reshape", src, [count]))
+    return g.call("aten::reshape", row, list(type_.shape))
 
 
 def _in_a_row(g: Any, shape: Sequence[int], dim: int, index: Any) -> Any:
@@ -176,15 +110,5 @@ def _in_a_row(g: Any, shape: Sequence[int], dim: int, index: Any) -> Any:
     return g.call("aten::reshape", place, [g.type(index).size])
 
 
-def _in_rows(g: Any, put: str, x: Any, dim: int, index: Any, src: Any) -> Any:
-    type_, count = g.type(x), g.type(index).size
-    places = _in_a_row(g, type_.shape, dim, index)
-    row = g.call("aten::reshape", x, [type_.size])
-    row = g.call(put, row, 0, places, g.call("aten::reshape", src, [count]))
-    return g.call("aten::reshape", row, list(type_.shape))
-
-
 for _op in OPS:
     _op.unsupported("caffe", "not written yet for Caffe")
-for _op in (scatter_add, scatter_reduce):
-    _op.unsupported("tflite", "not written yet for TFLite")

@@ -12,7 +12,7 @@ import numpy as np
 from ...ir.types import TensorType
 from ..idioms.indices import counted_from_the_front, from_the_front, scattered
 from ..layouts import SOURCE, LayoutRule, any_with
-from ..op import ANY_DTYPE, INDICES, Argument, Op, Tensor, integer
+from ..op import ANY_DTYPE, INDICES, Argument, Op, Tensor, integer, number
 from ..results import normalized_axis
 
 Array = np.ndarray
@@ -29,7 +29,9 @@ def _select_layout(x: TensorType, dim: int, index: TensorType) -> LayoutRule:
     return any_with(dim="axis") if x.rank == 4 else SOURCE
 
 
-def _copy_result(x: TensorType, dim: int, index: TensorType, source: TensorType) -> TensorType:
+def copy_result(
+    x: TensorType, dim: int, index: TensorType, source: TensorType, alpha: int | float = 1
+) -> TensorType:
     if source != _select_result(x, dim, index):
         raise ValueError(f"source {source} is no part of {x} at {index} along axis {dim}")
     return x
@@ -45,9 +47,13 @@ index_select = Op(
 index_copy = Op(
     "aten::index_copy",
     args=[Tensor("x", ANY_DTYPE), *SELECTED, Tensor("source", ANY_DTYPE)],
-    result=_copy_result,
+    result=copy_result,
 )
-index_add = Op("aten::index_add", args=[Tensor("x"), *SELECTED, Tensor("source")], result=_copy_result)
+index_add = Op(
+    "aten::index_add",
+    args=[Tensor("x"), *SELECTED, Tensor("source"), number("alpha", 1)],
+    result=copy_result,
+)
 OPS = [index_select, index_copy, index_add]
 
 
@@ -125,32 +131,30 @@ def index_copy_selected(g, x, dim, index, source):
 
 
 @index_add.reference
-def index_add_ref(x: Array, dim: int, index: Array, source: Array) -> Array:
-    """``x`` with ``source`` added at ``index`` along ``dim``; all parts for one place."""
+def index_add_ref(x: Array, dim: int, index: Array, source: Array, alpha: int | float) -> Array:
+    """``x`` with ``source`` times ``alpha`` added at ``index`` along ``dim``; all parts for one place."""
     result = np.moveaxis(x.copy(), dim, 0)
-    np.add.at(result, index, np.moveaxis(source, dim, 0))
+    np.add.at(result, index, np.moveaxis(source * np.array(alpha, x.dtype), dim, 0))
     return np.ascontiguousarray(np.moveaxis(result, 0, dim)).reshape(x.shape)
 
 
 @index_add.onnx(since=16)
-def index_add_onnx16(g, x, dim, index, source):
+def index_add_onnx16(g, x, dim, index, source, alpha):
+    if alpha != 1:
+        source = g.op("Mul", source, g.const(alpha))
     return _rows_scattered(g, x, dim, index, source, reduction="add")
 
 
 @index_add.decompose
-def index_add_summed(g, x, dim, index, source):
-    """The sum over all parts of those for each place."""
-    type_, count = g.type(x), g.type(index).shape[0]
-    axis = dim % type_.rank
-    extent = type_.shape[axis]
-    if not count or not extent:
-        return x
-    before, behind = list(type_.shape[:axis]), list(type_.shape[axis + 1 :])
-    here = g.call("aten::to", _hits(g, index, extent), type_.dtype.name)
-    here = g.call("aten::reshape", here, [count, extent, *[1] * len(behind)])
-    parts = g.call("aten::reshape", source, [*before, count, 1, *behind])
-    total = g.call("aten::sum", g.call("aten::mul", parts, here), [axis])
-    return g.call("aten::add", x, total)
+def index_add_scattered(g, x, dim, index, source, alpha):
+    """One index for each element, as aten::scatter_add has them; equal along the other axes."""
+    shape, dtype = list(g.type(source).shape), g.type(x).dtype
+    column = [1] * len(shape)
+    column[dim] = shape[dim]
+    if alpha != 1:
+        source = g.call("aten::mul", source, g.constant(alpha, dtype))
+    places = g.call("aten::reshape", index, column)
+    return g.call("aten::scatter_add", x, dim, g.call("aten::expand", places, shape), source)
 
 
 def _hits(g: Any, index: Any, extent: int) -> Any:

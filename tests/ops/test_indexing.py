@@ -77,6 +77,7 @@ def _type(array: Any) -> TensorType | None:
         ("aten::gather", [ROWS, TWICE], {"dim": 0}),
         ("aten::gather", [ROWS, np.zeros((4, 4), int)], {"dim": 0}),
         ("aten::scatter", [ROWS, np.zeros((2, 3), int), ROWS], {"dim": 0}),
+        ("aten::index_reduce", [ROWS, TWICE, ROWS], {"dim": 0, "reduce": "mean"}),
         ("aten::expand", [ROWS], {"size": [3]}),
         ("aten::expand", [ROWS], {"size": [2, 3]}),
         ("aten::repeat", [ROWS], {"repeats": [2]}),

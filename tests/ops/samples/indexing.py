@@ -79,7 +79,6 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([CUBE, ints(2, 0).astype(np.int32)], {"dim": -1}, ("onnx",)),
     ],
     "aten::index_copy": PUT,
-    "aten::index_add": [*PUT, Sample([CUBE, ints(1, 0, 1), normal(2, 3, 4, 5)], {"dim": 0})],
     "aten::index": [
         Sample([CUBE, [Const(ints(2, 0))]], {}, FILES),
         Sample([CUBE, [None, ints([1, -1], [0, 2])]], {}, ("onnx",)),
@@ -119,14 +118,4 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
     "aten::gather": PLACES,
     "aten::scatter": SCATTER,
-    "aten::scatter_add": SCATTER,
-    "aten::scatter_reduce": [
-        Sample(
-            each.args,
-            each.attributes | {"reduce": reduce, "include_self": reduce != "prod"},
-            ("onnx",),
-            onnx_since=18,
-        )
-        for each, reduce in zip([*SCATTER, SCATTER[0]], ("sum", "prod", "amax", "amin"), strict=True)
-    ],
 }
