@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,6 +55,13 @@ class Term:
         name = np.dtype(dtype).name
         return self if self.dtype.name == name else self.call("to", dtype=name)
 
+    def horner(self, coefficients: Sequence[float]) -> Term:
+        """The polynomial of this, from the highest power on."""
+        result = self * coefficients[0] + coefficients[1]
+        for coefficient in coefficients[2:]:
+            result = result * self + coefficient
+        return result
+
     def where(self, then: Any, otherwise: Any) -> Term:
         """``then`` where this is true; one of the two may be a number."""
         then = then if isinstance(then, Term) else otherwise.like(then)
@@ -75,6 +82,7 @@ class Term:
     __sub__, __rsub__ = _plain("sub"), _reflected("sub")
     __mul__, __rmul__ = _plain("mul"), _reflected("mul")
     __truediv__, __rtruediv__ = _plain("div"), _reflected("div")
+    __pow__ = _plain("pow")
     # no == and !=, on which Python relies; a formula says x.eq(0)
     __lt__, __le__ = _plain("lt"), _plain("le")
     __gt__, __ge__ = _plain("gt"), _plain("ge")

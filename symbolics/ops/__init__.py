@@ -8,6 +8,7 @@ from .arg_reduce import OPS as ARG_REDUCE_OPS
 from .attention import attention
 from .avg_pool import OPS as AVG_POOL_OPS
 from .batch_norm import batch_norm
+from .bessel import OPS as BESSEL_OPS
 from .binary import OPS as BINARY_OPS
 from .bitwise import OPS as BITWISE_OPS
 from .blend import OPS as BLEND_OPS
@@ -26,6 +27,7 @@ from .embedding import embedding
 from .erf import OPS as ERF_OPS
 from .expand import OPS as EXPAND_OPS
 from .exponential import OPS as EXPONENTIAL_OPS
+from .gamma import OPS as GAMMA_OPS
 from .gather import OPS as GATHER_OPS
 from .grid_sampler import grid_sampler
 from .group_norm import OPS as GROUP_NORM_OPS
@@ -40,6 +42,7 @@ from .local_response_norm import local_response_norm
 from .matmul import OPS as MATMUL_OPS
 from .max_pool import OPS as MAX_POOL_OPS
 from .norm import OPS as NORM_OPS
+from .normal import OPS as NORMAL_OPS
 from .one_hot import OPS as ONE_HOT_OPS
 from .order import OPS as ORDER_OPS
 from .pad import pad
@@ -47,6 +50,7 @@ from .pad_circular import pad_circular
 from .permute import permute
 from .pixel_shuffle import OPS as PIXEL_SHUFFLE_OPS
 from .power import power
+from .quantiles import OPS as QUANTILE_OPS
 from .recurrent import OPS as RECURRENT_OPS
 from .reduce import OPS as REDUCE_OPS
 from .relayout import relayout
@@ -103,6 +107,9 @@ OPS = [
     power,
     *EXPONENTIAL_OPS,
     *ERF_OPS,
+    *NORMAL_OPS,
+    *GAMMA_OPS,
+    *BESSEL_OPS,
     *TRIGONOMETRIC_OPS,
     *ROUNDING_OPS,
     *COMPARE_OPS,
@@ -123,6 +130,7 @@ OPS = [
     *ARG_REDUCE_OPS,
     *SORT_OPS,
     *ORDER_OPS,
+    *QUANTILE_OPS,
     *CUMULATIVE_OPS,
     bucketize,
     reshape,

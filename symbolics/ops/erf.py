@@ -92,18 +92,10 @@ ERFCC = (0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807, -0.186288
 ERFCC_LOW = (1.00002368, -1.26551223)
 
 
-def _polynomial(x: Term, coefficients: tuple[float, ...]) -> Term:
-    """Horner's scheme, from the highest power on."""
-    result = x * coefficients[0] + coefficients[1]
-    for coefficient in coefficients[2:]:
-        result = result * x + coefficient
-    return result
-
-
 def _upper(z: Term) -> Term:
     """erfc of numbers that are not negative."""
     t = 1 / (z * 0.5 + 1)
-    return t * (_polynomial(t, (*ERFCC, *ERFCC_LOW)) - z * z).exp()
+    return t * (t.horner((*ERFCC, *ERFCC_LOW)) - z * z).exp()
 
 
 @formula(ERF["erf"])
@@ -120,7 +112,7 @@ def erfc(x: Term) -> Term:
 @formula(ERF["erfinv"])
 def erfinv(x: Term) -> Term:
     w = -((1 - x) * (x + 1)).log()
-    central = _polynomial(w.clamp(max=5) - 2.5, CENTRAL)
-    tail = _polynomial(w.clamp(min=5, max=88).sqrt() - 3, TAIL)
+    central = (w.clamp(max=5) - 2.5).horner(CENTRAL)
+    tail = (w.clamp(min=5, max=88).sqrt() - 3).horner(TAIL)
     finite = x * (w < 5).where(central, tail)
     return x.abs().eq(1).where(x * np.inf, finite)

@@ -41,7 +41,7 @@ def argsort_sort(g, x, dim, descending, stable):
     return g.call("aten::sort", x, dim, descending, stable)[1]
 
 
-def _one_each(x: TensorType, dim: int, keepdim: bool) -> list[TensorType]:
+def one_each(x: TensorType, dim: int, keepdim: bool) -> list[TensorType]:
     if x.shape[normalized_axis(dim, x.rank)] == 0:
         raise ValueError(f"axis {dim} of {x} is empty")
     values = reduced_type(x, [dim], keepdim)
@@ -51,7 +51,7 @@ def _one_each(x: TensorType, dim: int, keepdim: bool) -> list[TensorType]:
 def _kth(x: TensorType, k: int, dim: int, keepdim: bool) -> list[TensorType]:
     if not 1 <= k <= x.shape[normalized_axis(dim, x.rank)]:
         raise ValueError(f"axis {dim} of {x} has no element {k}")
-    return _one_each(x, dim, keepdim)
+    return one_each(x, dim, keepdim)
 
 
 kthvalue = Op(
@@ -63,7 +63,7 @@ median, max_, min_ = (
     Op(
         f"aten::{name}",
         args=[Tensor("x", NUMBERS), integer("dim"), boolean("keepdim", False)],
-        result=_one_each,
+        result=one_each,
     )
     for name in ("median", "max", "min")
 )
@@ -75,7 +75,7 @@ for _op in (argsort, kthvalue, median):
     _op.unsupported("tflite", NOT_YET)
 
 
-def _picked(x: Array, index: Array, dim: int, keepdim: bool) -> list[Array]:
+def picked(x: Array, index: Array, dim: int, keepdim: bool) -> list[Array]:
     """Values and indices from the indices with their axis kept."""
     values = np.take_along_axis(x, index, dim)
     return [array if keepdim else np.squeeze(array, dim) for array in (values, index)]
@@ -83,7 +83,7 @@ def _picked(x: Array, index: Array, dim: int, keepdim: bool) -> list[Array]:
 
 @kthvalue.reference
 def kthvalue_ref(x: Array, k: int, dim: int, keepdim: bool) -> list[Array]:
-    return _picked(x, np.take(order_of(x, dim, False), [k - 1], dim), dim, keepdim)
+    return picked(x, np.take(order_of(x, dim, False), [k - 1], dim), dim, keepdim)
 
 
 @kthvalue.decompose
@@ -101,22 +101,33 @@ def _middle(extent: int) -> int:
 
 @median.reference
 def median_ref(x: Array, dim: int, keepdim: bool) -> list[Array]:
-    return kthvalue_ref(x, _middle(x.shape[dim]), dim, keepdim)
+    """Not a number where there is one, and its place."""
+    order = np.take(order_of(x, dim, False), [_middle(x.shape[dim]) - 1], dim)
+    is_nan = np.isnan(x)
+    first = np.argmax(is_nan, dim, keepdims=True)
+    return picked(x, np.where(is_nan.any(dim, keepdims=True), first, order).astype(INT32), dim, keepdim)
 
 
 @median.decompose
 def median_kthvalue(g, x, dim, keepdim):
-    return g.call("aten::kthvalue", x, _middle(g.type(x).shape[dim]), dim, keepdim)
+    parts = g.call("aten::kthvalue", x, _middle(g.type(x).shape[dim]), dim, keepdim)
+    if g.type(x).dtype.kind != "f":
+        return parts
+    is_nan = g.call("aten::to", g.call("aten::isnan", x), dtype="int32")
+    found = g.call("aten::to", g.call("aten::amax", is_nan, [dim], keepdim), dtype="bool")
+    first = g.call("aten::argmax", is_nan, dim, keepdim)
+    nan = g.constant(np.nan, g.type(x).dtype)
+    return [g.call("aten::where", found, *pair) for pair in zip((nan, first), parts, strict=True)]
 
 
 @max_.reference
 def max_ref(x: Array, dim: int, keepdim: bool) -> list[Array]:
-    return _picked(x, np.argmax(x, dim, keepdims=True).astype(INT32), dim, keepdim)
+    return picked(x, np.argmax(x, dim, keepdims=True).astype(INT32), dim, keepdim)
 
 
 @min_.reference
 def min_ref(x: Array, dim: int, keepdim: bool) -> list[Array]:
-    return _picked(x, np.argmin(x, dim, keepdims=True).astype(INT32), dim, keepdim)
+    return picked(x, np.argmin(x, dim, keepdims=True).astype(INT32), dim, keepdim)
 
 
 def _extreme(g: Any, name: str, x: Any, dim: int, keepdim: bool) -> list[Any]:

@@ -1,0 +1,29 @@
+"""Special functions."""
+
+import numpy as np
+
+from .common import Sample, X
+
+WIDE = X * 4
+POLES = np.array([0, -1, -2, np.inf, np.nan, 1e-3, 2, 1, -0.5], np.float32)
+EDGES = np.array([0, np.inf, -np.inf, np.nan, 5, -5, 30, -30], np.float32)
+PARTS = np.array([0, 1, 0.5, 2, -1, np.nan, 1e-20, 1e-3, 0.02, 0.7, 0.999], np.float32)
+DISTANT = [
+    Sample([WIDE]),
+    Sample([EDGES], targets=("onnx",)),
+    Sample([X[0].astype(np.float64)], targets=("onnx",)),
+]
+
+SAMPLES: dict[str, list[Sample]] = {
+    "aten::lgamma": [*DISTANT, Sample([POLES])],
+    "aten::digamma": [*DISTANT[::2], Sample([POLES])],
+    "aten::polygamma": [
+        *[Sample([WIDE], {"n": n}) for n in range(4)],
+        *[Sample([POLES], {"n": n}) for n in (1, 2)],
+    ],
+    **{f"aten::{name}": DISTANT for name in ("i0", "special_i0e", "special_i1", "special_i1e")},
+    "aten::special_ndtr": DISTANT,
+    "aten::special_log_ndtr": DISTANT[:2],
+    "aten::special_erfcx": [Sample([X]), Sample([EDGES], targets=("onnx",))],
+    "aten::special_ndtri": [Sample([np.abs(X) / 4]), Sample([PARTS], targets=("onnx",))],
+}
