@@ -77,6 +77,11 @@ def number(name: str, default: Any = _REQUIRED) -> Attribute:
     )
 
 
+def numbers(name: str, default: Any = _REQUIRED) -> Attribute:
+    """A list of floats; may be None where the default is None."""
+    return Attribute(name, lambda value: [_number(item) for item in value], default)
+
+
 def boolean(name: str, default: Any = _REQUIRED) -> Attribute:
     return Attribute(name, _exact_bool, default)
 

@@ -69,7 +69,7 @@ def scaled_dot_product_attention_ref(
 ) -> Array:
     """Shapes: query [..., L, E], key [..., S, E], value [..., S, V] -> [..., L, V].
 
-    There is no dropout, as in inference.
+    There is no dropout, as in inference. A query that may look at no key gets zeros.
     Source: torch.nn.functional.scaled_dot_product_attention. With ``enable_gqa`` each head of key and value
     serves as many heads of query as there are more of them.
     """
@@ -81,8 +81,10 @@ def scaled_dot_product_attention_ref(
     mask = _causal(*scores.shape[-2:]) if is_causal else attn_mask
     if mask is not None:
         scores = np.where(mask, scores, -np.inf).astype(wide) if mask.dtype == bool else scores + mask
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    return (weights / weights.sum(-1, keepdims=True) @ value).astype(dtype)
+    highest = scores.max(-1, keepdims=True, initial=-np.inf)
+    weights = np.exp(scores - highest)
+    weights = np.where(highest == -np.inf, 0, weights / weights.sum(-1, keepdims=True)).astype(wide)
+    return (weights @ value).astype(dtype)
 
 
 @attention.decompose
@@ -98,11 +100,28 @@ def scaled_dot_product_attention_softmax(
     scores = g.call("aten::matmul", g.call("aten::mul", query, factor), columns)
     if is_causal:
         attn_mask = g.constant(_causal(*g.type(scores).shape[-2:]))
-    if attn_mask is not None and g.type(attn_mask).dtype == bool:
+    if attn_mask is None:
+        return g.call("aten::matmul", g.call("aten::softmax", scores, -1), value)
+    if g.type(attn_mask).dtype == bool:
         scores = g.call("aten::where", attn_mask, scores, g.constant(-np.inf, dtype))
-    elif attn_mask is not None:
+    else:
         scores = g.call("aten::add", scores, attn_mask)
-    return g.call("aten::matmul", g.call("aten::softmax", scores, -1), value)
+    weights = g.call("aten::softmax", scores, -1)
+    return g.call("aten::matmul", _without_blind_rows(g, weights, attn_mask), value)
+
+
+def _without_blind_rows(g: Any, weights: Any, mask: Any) -> Any:
+    """``weights`` with zeros where the mask has nothing but -inf or False: softmax gives NaN there."""
+    dtype, is_bool = g.type(weights).dtype, g.type(mask).dtype == bool
+    if (known := g.known(mask)) is not None:
+        seen = known if is_bool else known > -np.inf
+        if seen.any(-1).all():
+            return weights
+    zero = g.constant(0, dtype)
+    if is_bool:
+        return g.call("aten::where", mask, weights, zero)
+    is_hidden = g.call("aten::eq", mask, g.constant(-np.inf, dtype))
+    return g.call("aten::where", is_hidden, zero, weights)
 
 
 def _repeated(g: Any, x: Any, heads: int) -> Any:

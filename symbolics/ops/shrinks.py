@@ -7,7 +7,7 @@ import numpy as np
 from ...ir.types import TensorType
 from ..idioms.formulas import Term, formula
 from ..layouts import ANY, SOURCE, LayoutRule, any_with
-from ..op import FLOATS, Op, Tensor, integer, number
+from ..op import FLOATS, NUMBERS, Op, Tensor, integer, number
 from ..results import normalized_axis, same_as
 
 Array = np.ndarray
@@ -20,21 +20,25 @@ def _positive(x: TensorType, lambd: float) -> TensorType:
     return x
 
 
-def _shrink(name: str) -> Op:
-    return Op(f"aten::{name}", args=[Tensor("x", FLOATS), number("lambd", 0.5)], result=_positive, layout=ANY)
-
-
-hardshrink, softshrink = _shrink("hardshrink"), _shrink("softshrink")
-hardshrink.reference(lambda x, lambd: np.where(np.abs(x) <= lambd, 0, x).astype(x.dtype))
+LAMBD = [Tensor("x", FLOATS), number("lambd", 0.5)]
+hardshrink = Op("aten::hardshrink", args=LAMBD, result=same_as("x"), layout=ANY)
+softshrink = Op("aten::softshrink", args=LAMBD, result=_positive, layout=ANY)
+hardshrink.reference(lambda x, lambd: np.where((x >= -lambd) & (x <= lambd), 0, x).astype(x.dtype))
 softshrink.reference(lambda x, lambd: (x - np.clip(x, -lambd, lambd)).astype(x.dtype))
-hardshrink.onnx(since=9)(lambda g, x, lambd: g.op("Shrink", x, lambd=float(lambd), bias=0.0))
+
+
+@hardshrink.onnx(since=9)
+def hardshrink_onnx9(g, x, lambd):
+    return x if lambd < 0 else g.op("Shrink", x, lambd=float(lambd), bias=0.0)
+
+
 softshrink.onnx(since=9)(lambda g, x, lambd: g.op("Shrink", x, lambd=float(lambd), bias=float(lambd)))
 hardshrink.unsupported("caffe", NO_CAFFE)
 
 
 @formula(hardshrink)
 def hardshrink_where(x: Term, lambd: float) -> Term:
-    return (x.abs() > lambd).where(x, 0)
+    return x if lambd < 0 else (x.abs() > lambd).where(x, 0)
 
 
 @formula(softshrink)
@@ -44,7 +48,7 @@ def softshrink_clamp(x: Term, lambd: float) -> Term:
 
 hardtanh = Op(
     "aten::hardtanh",
-    args=[Tensor("x", FLOATS), number("min_val", -1), number("max_val", 1)],
+    args=[Tensor("x", NUMBERS), number("min_val", -1), number("max_val", 1)],
     result=same_as("x"),
     layout=ANY,
 )
@@ -58,17 +62,17 @@ def hardtanh_clamp(x: Term, min_val: float, max_val: float) -> Term:
 
 threshold = Op(
     "aten::threshold",
-    args=[Tensor("x", FLOATS), number("threshold"), number("value")],
+    args=[Tensor("x", NUMBERS), number("threshold"), number("value")],
     result=same_as("x"),
     layout=ANY,
 )
-threshold.reference(lambda x, threshold, value: np.where(x > threshold, x, np.array(value, x.dtype)))
+threshold.reference(lambda x, threshold, value: np.where(x <= threshold, np.array(value, x.dtype), x))
 threshold.unsupported("caffe", NO_CAFFE)
 
 
 @formula(threshold)
 def threshold_where(x: Term, threshold: float, value: float) -> Term:
-    return (x > threshold).where(x, value)
+    return (x <= threshold).where(value, x)
 
 
 def _glu_result(x: TensorType, dim: int) -> TensorType:

@@ -30,14 +30,14 @@ OPS = [softmax, log_softmax, softmin]
 @softmax.reference
 def softmax_ref(x: np.ndarray, dim: int) -> np.ndarray:
     """exp(x) over its sum along ``dim``, from the largest element down so that nothing overflows."""
-    powers = np.exp(x - x.max(dim, keepdims=True))
+    powers = np.exp(x - x.max(dim, keepdims=True, initial=-np.inf))
     return powers / powers.sum(dim, keepdims=True)
 
 
 @log_softmax.reference
 def log_softmax_ref(x: np.ndarray, dim: int) -> np.ndarray:
     """The logarithm of softmax, which never is that of zero."""
-    below = x - x.max(dim, keepdims=True)
+    below = x - x.max(dim, keepdims=True, initial=-np.inf)
     return below - np.log(np.exp(below).sum(dim, keepdims=True))
 
 

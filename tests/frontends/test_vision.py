@@ -120,3 +120,13 @@ def test_a_computed_size_is_refused() -> None:
     adapter = FUNCTIONS["megengine.functional.vision.interpolate"]
     with pytest.raises(Refusal, match="the size of an image is computed from the data"):
         adapter(GraphEmitter(graph, catalogue()), x, size)
+
+
+@pytest.mark.parametrize(
+    ("extent", "outputs", "sources"),
+    [(14, 2, [0, 6]), (14, 4, [0, 3, 6, 10]), (20, 12, [0, 1, 3, 5, 6, 8, 10, 11, 13, 14, 16, 18])],
+)
+def test_nearest_rounds_as_megengine_does(extent: int, outputs: int, sources: list[int]) -> None:
+    """The sources are what MegEngine 1.13 took; torch takes 7 of 14 -> 2, too: 2 / 14 rounds up."""
+    x = np.arange(extent, dtype=np.float32).reshape(1, 1, extent, 1)
+    assert interpolate(x, (outputs, 1), mode="nearest").reshape(-1).tolist() == sources

@@ -21,6 +21,7 @@ DIVISORS = np.array([3, 3, -3, -3], np.int32)
 FLAGS = X > 0
 OTHER_FLAGS = Y > 0
 
+WHOLE = np.arange(-4, 5)
 ONE = [Sample([X]), Sample([normal(1, 2, 5)])]
 UNIT = [Sample([INSIDE]), Sample([INSIDE[0, 0]])]
 PAIR = [Sample([X, Y]), Sample([X, ROW], targets=NOT_CAFFE), Sample([X, Const(Y[:1, :, :1, :1])])]
@@ -124,12 +125,17 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([X[:, :, 0], CHANNEL], targets=NOT_CAFFE),
         Sample([X, CHANNEL.array], targets=("onnx",)),
     ],
-    "aten::hardshrink": [*ONE, Sample([X], {"lambd": 1})],
+    "aten::hardshrink": [*ONE, Sample([X], {"lambd": 1}), Sample([X], {"lambd": -0.5}, ("onnx",))],
     "aten::softshrink": [*ONE, Sample([X], {"lambd": 1})],
-    "aten::hardtanh": [*ONE, Sample([X], {"min_val": 0, "max_val": 2})],
+    "aten::hardtanh": [
+        *ONE,
+        Sample([X], {"min_val": 0, "max_val": 2}),
+        Sample([WHOLE], {}, ("onnx",), onnx_since=9),
+    ],
     "aten::threshold": [
         Sample([X], {"threshold": 0.5, "value": -1}),
         Sample([X], {"threshold": 0, "value": 0}),
+        Sample([WHOLE], {"threshold": 1, "value": 20}, ("onnx",), onnx_since=9),
     ],
     "aten::glu": [Sample([normal(0, 2, 4, 5, 6)]), Sample([normal(0, 2, 4, 5, 7)], {"dim": 1})],
 }

@@ -38,6 +38,8 @@ ORDERED = [
     Sample([CUBE], {"dim": 1, "descending": True}, ONNX),
     Sample([CUBE], {"dim": -2}, ONNX),
 ]
+BLIND = np.array([[1, 0, 1, 0, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1]], bool)  # the second query sees no key
+HIDDEN = np.where(BLIND, normal(4, 3, 5), np.float32(-np.inf))
 ONE_OF = [Sample([TIES], {"dim": 1}, RUNTIMES), Sample([CUBE], {"dim": -2, "keepdim": True}, RUNTIMES)]
 TRIANGLES = [
     Sample([CUBE], {}, RUNTIMES),
@@ -129,6 +131,7 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([QUERY, KEY, VALUE, None], {}, RUNTIMES),
         Sample([QUERY, KEY, VALUE, normal(3, 3, 5)], {"scale": 0.5}, RUNTIMES),
         Sample([QUERY, KEY, VALUE, Const(np.tri(3, 5) > 0)], {}, RUNTIMES),
+        *(Sample([QUERY, KEY, VALUE, mask], {}, ("onnx",)) for mask in (BLIND, Const(BLIND), HIDDEN)),
         Sample([QUERY, KEY, VALUE, None], {"is_causal": True}, RUNTIMES),
         Sample([QUERY, KEY[:, :2], VALUE[:, :2], None], {"enable_gqa": True}, RUNTIMES),
     ],

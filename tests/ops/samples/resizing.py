@@ -15,6 +15,7 @@ MIXED = [
     Sample([X], {"output_size": [10, 4]}, ("onnx",)),
     Sample([X], {"output_size": [3, 14], "align_corners": True}, ("onnx",)),
     Sample([X], {"output_size": [5, 9]}, ("onnx",)),
+    Sample([X], {"output_size": [8, 5], "scales": [1.7, 0.8]}, ("onnx",)),
 ]
 
 PLACES = normal(5, 2, 4, 3, 2) * 5
@@ -26,6 +27,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "aten::upsample_nearest1d": [
         Sample([ROW], {"output_size": [10]}, FILES),
         Sample([ROW], {"output_size": [3]}, FILES),
+        Sample([ROW], {"output_size": [8], "scales": [1.7]}, FILES),
     ],
     "aten::upsample_nearest3d": [
         Sample([VOLUME], {"output_size": [6, 4, 10]}, FILES),
@@ -37,6 +39,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "aten::upsample_linear1d": [
         Sample([ROW], {"output_size": [10]}, FILES),
         Sample([ROW], {"output_size": [3], "align_corners": True}, FILES),
+        Sample([ROW], {"output_size": [8], "scales": [1.7]}, ("onnx",)),
     ],
     "aten::upsample_trilinear3d": [
         Sample([VOLUME], {"output_size": [6, 4, 10]}, FILES),

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ....errors import Refusal
-from ....ir.dims import Dim
+from ....ir.dims import Dim, is_symbolic
 from ....ir.emitter import Emitter
+from ....symbolics.resizing import nearest_places
 from .table import Table
 from .values import cast, static_ints
 
@@ -18,6 +19,7 @@ FUNCTIONS = Table("megengine.functional.vision.")
 
 MAX_SCALE = 1 << 31
 MAX_DENOMINATOR = 1 << 10
+MAX_STEPS = 8  # of float32, by which a ratio may be off
 
 
 # mode: (axes, op)
@@ -54,7 +56,7 @@ def interpolate(
     if tuple(sizes) == type_.shape[2:]:
         return cast(g, inp, np.uint8) if is_bytes else inp
     if "linear" not in mode:
-        result = g.call(op, inp, sizes)
+        result = _nearest(g, inp, sizes) if mode == "nearest" else g.call(op, inp, sizes)
         return cast(g, result, np.uint8) if is_bytes else result
     if align_corners and 1 in sizes and mode != "trilinear":
         raise Refusal("an image of one row or column has no corners to align", "use align_corners=False")
@@ -77,6 +79,39 @@ def _sizes(g: Emitter, spatial: tuple[int, ...], size: Any, scale_factor: Any) -
         given = f"size {size}" if scale_factor is None else f"scale_factor {scale_factor}"
         raise Refusal(f"{given} makes no image of one of {list(spatial)}")
     return result
+
+
+def _nearest(g: Emitter, inp: Any, sizes: list[int]) -> Any:
+    """The elements floor(i / (outputs / extent)), with the division in float32.
+
+    14 -> 2 takes the elements 0 and 6, not 7; so does ATen with a scale slightly off.
+    """
+    spatial = g.type(inp).shape[2:]
+    if is_symbolic((spatial, sizes)):
+        return g.call("aten::upsample_nearest2d", inp, sizes)
+    places = [_places(*pair) for pair in zip(spatial, sizes, strict=True)]
+    scales = [_scale(*pair) for pair in zip(spatial, places, strict=True)]
+    if None not in scales:
+        return g.call("aten::upsample_nearest2d", inp, sizes, scales=scales)
+    for axis, sources in enumerate(places, 2):
+        inp = g.call("aten::index_select", inp, axis, g.constant(sources))
+    return inp
+
+
+def _places(extent: int, outputs: int) -> np.ndarray:
+    factor = np.float32(outputs) / np.float32(extent)
+    return np.minimum((np.arange(outputs, dtype=np.float32) / factor).astype(np.int64), extent - 1)
+
+
+def _scale(extent: int, places: np.ndarray) -> float | None:
+    """What makes ATen take the elements ``places`` of ``extent``; None where nothing does."""
+    outputs = len(places)
+    ratio = np.float32(extent) / np.float32(outputs)
+    for ulps in sorted(range(-MAX_STEPS, MAX_STEPS + 1), key=abs):
+        near = 1 / float(ratio + np.float32(ulps) * np.spacing(ratio)) if ulps else outputs / extent
+        if np.array_equal(nearest_places(extent, outputs, near), places):
+            return near
+    return None
 
 
 def _scaled(extent: int, scale: Any) -> int:
