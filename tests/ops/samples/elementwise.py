@@ -130,7 +130,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "aten::hardtanh": [
         *ONE,
         Sample([X], {"min_val": 0, "max_val": 2}),
-        Sample([WHOLE], {}, ("onnx",), onnx_since=9),
+        Sample([WHOLE], {}, ("onnx",), onnx_since=12),
     ],
     "aten::threshold": [
         Sample([X], {"threshold": 0.5, "value": -1}),
