@@ -25,6 +25,8 @@ def fits(value: int | float, dtype: np.dtype) -> bool:
     """Whether a tensor of ``dtype`` can hold ``value``; a float tensor holds it rounded."""
     if dtype.kind == "f":
         return True
+    if dtype.kind == "b":
+        return value in (0, 1)
     limits = np.iinfo(dtype)
     return float(value).is_integer() and limits.min <= value <= limits.max
 

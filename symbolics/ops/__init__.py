@@ -12,7 +12,7 @@ from .bessel import OPS as BESSEL_OPS
 from .binary import OPS as BINARY_OPS
 from .bitwise import OPS as BITWISE_OPS
 from .blend import OPS as BLEND_OPS
-from .bucketize import bucketize
+from .bucketize import OPS as BUCKETIZE_OPS
 from .cat import cat
 from .clamp import clamp
 from .compare import OPS as COMPARE_OPS
@@ -39,6 +39,7 @@ from .leaky_relu import OPS as LEAKY_RELU_OPS
 from .linalg import OPS as LINALG_OPS
 from .linear import linear
 from .local_response_norm import local_response_norm
+from .masked import OPS as MASKED_OPS
 from .matmul import OPS as MATMUL_OPS
 from .max_pool import OPS as MAX_POOL_OPS
 from .norm import OPS as NORM_OPS
@@ -68,10 +69,13 @@ from .slice import OPS as SLICE_OPS
 from .slice_scatter import OPS as SLICE_SCATTER_OPS
 from .softmax import OPS as SOFTMAX_OPS
 from .sort import OPS as SORT_OPS
+from .split import OPS as SPLIT_OPS
+from .take import OPS as TAKE_OPS
 from .to import to
 from .triangle import OPS as TRIANGLE_OPS
 from .trigonometric import OPS as TRIGONOMETRIC_OPS
 from .unary import OPS as UNARY_OPS
+from .unfold import unfold
 from .upsample import OPS as UPSAMPLE_OPS
 from .upsample_more import OPS as UPSAMPLE_MORE_OPS
 from .var import OPS as VAR_OPS
@@ -132,17 +136,20 @@ OPS = [
     *ORDER_OPS,
     *QUANTILE_OPS,
     *CUMULATIVE_OPS,
-    bucketize,
+    *BUCKETIZE_OPS,
     reshape,
     permute,
     cat,
     *SLICE_OPS,
     *SLICE_SCATTER_OPS,
+    *SPLIT_OPS,
     *EXPAND_OPS,
     *REORDER_OPS,
     *INDEX_SELECT_OPS,
     *INDEX_OPS,
     *GATHER_OPS,
+    *TAKE_OPS,
+    *MASKED_OPS,
     *SCATTER_REDUCE_OPS,
     *DIAGONAL_OPS,
     *ONE_HOT_OPS,
@@ -150,6 +157,7 @@ OPS = [
     pad,
     pad_circular,
     *IM2COL_OPS,
+    unfold,
     *PIXEL_SHUFFLE_OPS,
     to,
     sizes,

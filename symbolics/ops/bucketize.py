@@ -1,45 +1,93 @@
-"""aten::bucketize: how many of the ascending boundaries lie before each element.
+"""aten::bucketize and aten::searchsorted: how many elements of an ascending list lie before each element.
 
-The result is int32, as with ``out_int32``; ATen's default is int64.
+Results are int32, as with ``out_int32``; ATen's default is int64. An element equal to one of the list lies
+behind it with ``right``; NaN lies behind all. Source: torch.bucketize, torch.searchsorted.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...ir.types import TensorType
-from ..op import NUMBERS, Op, Tensor, boolean
+from ..op import INDICES, NUMBERS, Op, Tensor, boolean
 
 Array = np.ndarray
 
 INT32 = np.dtype(np.int32)
 
 
-def _result(x: TensorType, boundaries: TensorType, right: bool) -> TensorType:
+def _bucketize_result(x: TensorType, boundaries: TensorType, right: bool) -> TensorType:
     if boundaries.rank != 1 or x.dtype != boundaries.dtype:
         raise ValueError(f"{boundaries} is no list of boundaries for {x}")
+    return TensorType(INT32, x.shape)
+
+
+def _search_result(
+    sorted_sequence: TensorType, x: TensorType, right: bool, sorter: TensorType | None
+) -> TensorType:
+    shared = sorted_sequence.rank == 1 or sorted_sequence.shape[:-1] == x.shape[:-1]
+    if x.dtype != sorted_sequence.dtype or not sorted_sequence.rank or not shared:
+        raise ValueError(f"{sorted_sequence} are no sorted elements for {x}")
+    if sorter is not None and sorter.shape != sorted_sequence.shape:
+        raise ValueError(f"sorter {sorter} does not fit {sorted_sequence}")
     return TensorType(INT32, x.shape)
 
 
 bucketize = Op(
     "aten::bucketize",
     args=[Tensor("x", NUMBERS), Tensor("boundaries", NUMBERS), boolean("right", False)],
-    result=_result,
+    result=_bucketize_result,
 )
-
-
-bucketize.unsupported("caffe", "every Caffe blob is float32, and no layer compares")
+searchsorted = Op(
+    "aten::searchsorted",
+    args=[
+        *(Tensor("sorted_sequence", NUMBERS), Tensor("x", NUMBERS), boolean("right", False)),
+        Tensor("sorter", INDICES, optional=True),
+    ],
+    result=_search_result,
+)
+OPS = [bucketize, searchsorted]
 
 
 @bucketize.reference
 def bucketize_ref(x: Array, boundaries: Array, right: bool) -> Array:
-    """A boundary equal to the element counts with ``right``. Source: torch.bucketize."""
-    before = np.less_equal if right else np.less
-    return before(boundaries, x[..., np.newaxis]).sum(-1).astype(INT32)
+    return searchsorted_ref(boundaries, x, right, None)
+
+
+@searchsorted.reference
+def searchsorted_ref(sorted_sequence: Array, x: Array, right: bool, sorter: Array | None) -> Array:
+    """Shapes: sorted_sequence [n] or [..., n], x [..., m] -> [..., m]; ``sorter`` puts the n in order."""
+    if sorter is not None:
+        sorted_sequence = np.take_along_axis(sorted_sequence, sorter, -1)
+    if sorted_sequence.ndim > 1:
+        sorted_sequence = sorted_sequence[..., np.newaxis, :]
+    behind = np.greater if right else np.greater_equal
+    return (~behind(sorted_sequence, x[..., np.newaxis])).sum(-1).astype(INT32)
 
 
 @bucketize.decompose
-def bucketize_count(g, x, boundaries, right):
+def bucketize_counted(g, x, boundaries, right):
+    return _count(g, boundaries, x, right)
+
+
+@searchsorted.decompose
+def searchsorted_counted(g, sorted_sequence, x, right, sorter):
+    if sorter is not None:
+        sorted_sequence = g.call("aten::gather", sorted_sequence, -1, sorter)
+    shape = list(g.type(sorted_sequence).shape)
+    if len(shape) > 1:
+        sorted_sequence = g.call("aten::reshape", sorted_sequence, [*shape[:-1], 1, shape[-1]])
+    return _count(g, sorted_sequence, x, right)
+
+
+def _count(g: Any, elements: Any, x: Any, right: bool) -> Any:
+    """Of ``elements`` along the last axis, those before each of ``x``."""
     column = g.call("aten::reshape", x, [*g.type(x).shape, 1])
-    before = g.call("aten::le" if right else "aten::lt", boundaries, column)
+    before = g.call("aten::logical_not", g.call("aten::gt" if right else "aten::ge", elements, column))
     return g.call("aten::sum", g.call("aten::to", before, dtype="int32"), [-1])
+
+
+for _op in OPS:
+    _op.unsupported("caffe", "every Caffe blob is float32, and no layer compares")

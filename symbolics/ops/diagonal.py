@@ -1,4 +1,4 @@
-"""aten::diagonal and aten::diag_embed."""
+"""aten::diagonal, aten::diag_embed and aten::diagonal_scatter."""
 
 from __future__ import annotations
 
@@ -38,6 +38,12 @@ def _embed_result(x: TensorType, offset: int, dim1: int, dim2: int) -> TensorTyp
     return TensorType(x.dtype, tuple(shape))
 
 
+def _scatter_result(x: TensorType, src: TensorType, offset: int, dim1: int, dim2: int) -> TensorType:
+    if src != _diagonal_result(x, offset, dim1, dim2):
+        raise ValueError(f"src {src} is no diagonal of {x}")
+    return x
+
+
 diagonal = Op(
     "aten::diagonal",
     args=[Tensor("x", ANY_DTYPE), integer("offset", 0), integer("dim1", 0), integer("dim2", 1)],
@@ -48,7 +54,15 @@ diag_embed = Op(
     args=[Tensor("x", ANY_DTYPE), integer("offset", 0), integer("dim1", -2), integer("dim2", -1)],
     result=_embed_result,
 )
-OPS = [diagonal, diag_embed]
+diagonal_scatter = Op(
+    "aten::diagonal_scatter",
+    args=[
+        *(Tensor("x", ANY_DTYPE), Tensor("src", ANY_DTYPE)),
+        *(integer("offset", 0), integer("dim1", 0), integer("dim2", 1)),
+    ],
+    result=_scatter_result,
+)
+OPS = [diagonal, diag_embed, diagonal_scatter]
 
 
 @diagonal.reference
@@ -103,6 +117,34 @@ def diag_embed_selected(g, x, offset, dim1, dim2):
     if order == sorted(order):
         return plane
     return g.call("aten::permute", plane, [order.index(axis) for axis in range(len(order))])
+
+
+@diagonal_scatter.reference
+def diagonal_scatter_ref(x: Array, src: Array, offset: int, dim1: int, dim2: int) -> Array:
+    """``x`` with ``src`` in place of its diagonal, as aten::diagonal gives it."""
+    plane = np.ascontiguousarray(np.moveaxis(x, (dim1, dim2), (-2, -1)))
+    places = np.arange(src.shape[-1])
+    plane[..., places + max(-offset, 0), places + max(offset, 0)] = src
+    return np.ascontiguousarray(np.moveaxis(plane, (-2, -1), (dim1, dim2)))
+
+
+@diagonal_scatter.decompose
+def diagonal_scatter_copied(g, x, src, offset, dim1, dim2):
+    type_ = g.type(x)
+    first, second, others = _plane(type_.rank, dim1, dim2)
+    order, before = [*others, first, second], [type_.shape[axis] for axis in others]
+    rows, columns = type_.shape[first], type_.shape[second]
+    count = _count(rows, columns, offset)
+    if not count:
+        return x
+    is_sorted = order == sorted(order)
+    plane = x if is_sorted else g.call("aten::permute", x, order)
+    start = offset if offset >= 0 else -offset * columns
+    places = g.call("aten::arange", start, start + count * (columns + 1), columns + 1)
+    row = g.call("aten::reshape", plane, [*before, rows * columns])
+    row = g.call("aten::index_copy", row, len(before), places, src)
+    plane = g.call("aten::reshape", row, [*before, rows, columns])
+    return plane if is_sorted else g.call("aten::permute", plane, [order.index(i) for i in range(len(order))])
 
 
 for _op in OPS:

@@ -1,4 +1,4 @@
-"""aten::index_select, aten::index_copy and aten::index_add: parts along one axis, chosen by numbers.
+"""aten::index_select, index_copy, index_add and index_fill: parts along one axis, chosen by numbers.
 
 They are what other indexing comes down to. An index from -n to -1 counts from the end of n.
 """
@@ -37,6 +37,13 @@ def copy_result(
     return x
 
 
+def _fill_result(x: TensorType, dim: int, index: TensorType, value: TensorType) -> TensorType:
+    _select_result(x, dim, index)
+    if value != TensorType(x.dtype, ()):
+        raise TypeError(f"value {value} is no number of the type of {x}")
+    return x
+
+
 SELECTED: list[Argument] = [integer("dim"), Tensor("index", INDICES)]
 index_select = Op(
     "aten::index_select",
@@ -54,7 +61,12 @@ index_add = Op(
     args=[Tensor("x"), *SELECTED, Tensor("source"), number("alpha", 1)],
     result=copy_result,
 )
-OPS = [index_select, index_copy, index_add]
+index_fill = Op(
+    "aten::index_fill",
+    args=[Tensor("x", ANY_DTYPE), *SELECTED, Tensor("value", ANY_DTYPE)],
+    result=_fill_result,
+)
+OPS = [index_select, index_copy, index_add, index_fill]
 
 
 @index_select.reference
@@ -155,6 +167,21 @@ def index_add_scattered(g, x, dim, index, source, alpha):
         source = g.call("aten::mul", source, g.constant(alpha, dtype))
     places = g.call("aten::reshape", index, column)
     return g.call("aten::scatter_add", x, dim, g.call("aten::expand", places, shape), source)
+
+
+@index_fill.reference
+def index_fill_ref(x: Array, dim: int, index: Array, value: Array) -> Array:
+    """``x`` with one number in all places at ``index`` along ``dim``."""
+    result = x.copy()
+    np.moveaxis(result, dim, 0)[index] = value
+    return result
+
+
+@index_fill.decompose
+def index_fill_copied(g, x, dim, index, value):
+    part = list(g.type(x).shape)
+    part[dim] = g.type(index).shape[0]
+    return g.call("aten::index_copy", x, dim, index, g.call("aten::expand", value, part))
 
 
 def _hits(g: Any, index: Any, extent: int) -> Any:

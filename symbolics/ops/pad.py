@@ -9,7 +9,7 @@ import numpy as np
 from ...ir.types import TensorType
 from ..idioms import caffe
 from ..layouts import SOURCE, LayoutRule, any_with
-from ..op import NUMBERS, Op, Tensor, choice, integers, number
+from ..op import ANY_DTYPE, Op, Tensor, choice, integers, number
 from ..results import fits
 
 Array = np.ndarray
@@ -47,7 +47,7 @@ def _layout(x: TensorType, pad: list[int], mode: str, value: Number) -> LayoutRu
 pad = Op(
     "aten::pad",
     args=[
-        Tensor("x", NUMBERS),
+        Tensor("x", ANY_DTYPE),
         integers("pad"),
         choice("mode", MODES, "constant"),
         number("value", 0.0),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import TensorType
-from ..op import FLOATS, NUMBERS, Op, Tensor, integer
+from ..op import ANY_DTYPE, FLOATS, Op, Tensor, integer
 
 Array = np.ndarray
 
@@ -69,7 +69,7 @@ def _op(name: str, parameter: str, steps_of: Callable[[Sequence[int], int], Step
             raise ValueError(f"x {x} has less than three axes")
         return TensorType(x.dtype, tuple(steps_of(x.shape, attributes[parameter]).result))
 
-    return Op(f"aten::{name}", args=[Tensor("x", NUMBERS), integer(parameter)], result=result)
+    return Op(f"aten::{name}", args=[Tensor("x", ANY_DTYPE), integer(parameter)], result=result)
 
 
 def _moved(x: Array, steps: Steps) -> Array:

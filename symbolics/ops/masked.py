@@ -1,0 +1,75 @@
+"""aten::masked_fill and aten::masked_scatter: elements where a mask is true, replaced."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.dims import broadcast_shapes
+from ...ir.types import TensorType
+from ..idioms.formulas import Term, formula
+from ..layouts import ANY
+from ..op import ANY_DTYPE, Op, Tensor
+
+Array = np.ndarray
+
+MASKED = [Tensor("x", ANY_DTYPE), Tensor("mask", ("bool",))]
+
+
+def _fill_result(x: TensorType, mask: TensorType, value: TensorType) -> TensorType:
+    if value != TensorType(x.dtype, ()):
+        raise TypeError(f"value {value} is no number of the type of {x}")
+    return TensorType(x.dtype, broadcast_shapes(x.shape, mask.shape))
+
+
+def _scatter_result(x: TensorType, mask: TensorType, source: TensorType) -> TensorType:
+    if source.dtype != x.dtype:
+        raise TypeError(f"different dtypes: {x}, {source}")
+    return TensorType(x.dtype, broadcast_shapes(x.shape, mask.shape))
+
+
+masked_fill = Op(
+    "aten::masked_fill", args=[*MASKED, Tensor("value", ANY_DTYPE)], result=_fill_result, layout=ANY
+)
+masked_scatter = Op(
+    "aten::masked_scatter", args=[*MASKED, Tensor("source", ANY_DTYPE)], result=_scatter_result
+)
+OPS = [masked_fill, masked_scatter]
+
+
+@masked_fill.reference
+def masked_fill_ref(x: Array, mask: Array, value: Array) -> Array:
+    return np.where(mask, value, x)
+
+
+@formula(masked_fill)
+def masked_fill(x: Term, mask: Term, value: Term) -> Term:
+    return mask.where(value, x)
+
+
+@masked_scatter.reference
+def masked_scatter_ref(x: Array, mask: Array, source: Array) -> Array:
+    """The n-th element where ``mask`` is true is the n-th of ``source``, of which there are enough."""
+    x, mask = np.broadcast_arrays(x, mask)
+    result = x.copy()
+    result[mask] = source.reshape(-1)[: mask.sum()]
+    return result
+
+
+@masked_scatter.decompose
+def masked_scatter_selected(g, x, mask, source):
+    shape = list(broadcast_shapes(g.type(x).shape, g.type(mask).shape))
+    x, mask = (
+        value if list(g.type(value).shape) == shape else g.call("aten::expand", value, shape)
+        for value in (x, mask)
+    )
+    if 0 in (*shape, *g.type(source).shape):
+        return x
+    here = Term(g, g.call("aten::reshape", mask, [g.type(mask).size])).to("int64")
+    places = (here.cumsum(dim=0) - 1) * here  # the first where the mask is false
+    row = g.call("aten::reshape", source, [g.type(source).size])
+    chosen = g.call("aten::reshape", g.call("aten::index_select", row, 0, places.value), shape)
+    return g.call("aten::where", mask, chosen, x)
+
+
+for _op in OPS:
+    _op.unsupported("caffe", "every Caffe blob is float32, and no layer chooses between two")
