@@ -42,6 +42,7 @@ from .local_response_norm import local_response_norm
 from .masked import OPS as MASKED_OPS
 from .matmul import OPS as MATMUL_OPS
 from .max_pool import OPS as MAX_POOL_OPS
+from .mixed import OPS as MIXED_OPS
 from .norm import OPS as NORM_OPS
 from .normal import OPS as NORMAL_OPS
 from .one_hot import OPS as ONE_HOT_OPS
@@ -119,6 +120,7 @@ OPS = [
     *COMPARE_OPS,
     where,
     *BLEND_OPS,
+    *MIXED_OPS,
     *BITWISE_OPS,
     *ACTIVATION_OPS,
     *ELU_OPS,

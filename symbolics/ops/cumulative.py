@@ -1,7 +1,7 @@
 """Running results along one axis: aten::cumsum, cumprod, logcumsumexp, cummax and cummin.
 
 Results have the element type of ``x``; ATen widens sums of integers, and sources say so with a cast.
-Indices of cummax and cummin are int32 (ATen's: int64), of equal elements the last.
+Indices of cummax and cummin are int32 (ATen's: int64), of equal elements, and of NaN, the last.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def logcumsumexp_ref(x: Array, dim: int) -> Array:
 def _extremes(x: Array, dim: int, extreme: np.ufunc) -> list[Array]:
     values = extreme.accumulate(x, dim)
     places = np.arange(x.shape[dim], dtype=INT32).reshape(_along(x.ndim, dim))
-    return [values, np.maximum.accumulate(np.where(x == values, places, 0), dim).astype(INT32)]
+    is_extreme = (x == values) | np.isnan(x)
+    return [values, np.maximum.accumulate(np.where(is_extreme, places, 0), dim).astype(INT32)]
 
 
 @cummax.reference
@@ -133,7 +134,10 @@ def _scanned_extremes(g: Any, x: Any, dim: int, op: str) -> list[Any]:
     """The index is the largest so far of those at which the running extreme stands itself."""
     type_ = g.type(x)
     values = _scanned(g, x, dim, lambda before, last: g.call(op, before, last))
-    is_extreme = g.call("aten::to", g.call("aten::eq", x, values), dtype="int32")
+    is_extreme = g.call("aten::eq", x, values)
+    if type_.dtype.kind == "f":
+        is_extreme = g.call("aten::logical_or", is_extreme, g.call("aten::isnan", x))
+    is_extreme = g.call("aten::to", is_extreme, dtype="int32")
     places = g.constant(np.arange(type_.shape[dim], dtype=INT32).reshape(_along(type_.rank, dim)))
     indices = g.call("aten::mul", is_extreme, places)
     return [values, _scanned(g, indices, dim, lambda before, last: g.call("aten::maximum", before, last))]

@@ -89,7 +89,8 @@ def log_sigmoid(x: Term) -> Term:
 
 @formula(EXPONENTIAL["logaddexp"])
 def logaddexp(x: Term, other: Term) -> Term:
-    return x.maximum(other) + (-(x - other).abs()).softplus()
+    difference = x.eq(other).where(0, x - other)  # of equal infinities, too
+    return x.maximum(other) + (-difference.abs()).softplus()
 
 
 @formula(EXPONENTIAL["logaddexp2"])

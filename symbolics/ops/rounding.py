@@ -80,7 +80,12 @@ def remainder_onnx10(g, x, other):
     if x.dtype.kind != "f":
         return g.op("Mod", x, other)
     rest = g.op("Mod", x, other, fmod=1)
-    return g.op("Sub", rest, g.op("Mul", g.op("Floor", g.op("Div", rest, other)), other))
+    if other.is_constant and np.isfinite(other.data).all():
+        return g.op("Sub", rest, g.op("Mul", g.op("Floor", g.op("Div", rest, other)), other))
+    below = (g.op("Less", each, g.const(0, x.dtype), dtype=bool) for each in (rest, other))
+    is_whole = g.op("Equal", rest, g.const(0, x.dtype), dtype=bool)
+    turned = g.op("And", g.op("Xor", *below), g.op("Not", is_whole))
+    return g.op("Where", turned, g.op("Add", rest, other), rest, dtype=x.dtype)
 
 
 @formula(ROUNDING["sign"])
@@ -127,11 +132,20 @@ def remainder(x: Term, other: Term) -> Term:
         return rest - (rest / other).floor() * other
     if x.dtype.kind == "u":
         return rest
-    turned = ((rest < 0) & (other > 0)) | ((rest > 0) & (other < 0))
-    return rest + turned.to(x.dtype) * other
+    return rest + _turned(rest, other).to(x.dtype) * other
+
+
+def _turned(rest: Term, other: Term) -> Term:
+    return ((rest < 0) & (other > 0)) | ((rest > 0) & (other < 0))
 
 
 @formula(ROUNDING["floor_divide"])  # x - remainder is a multiple of other
 def floor_divide(x: Term, other: Term) -> Term:
-    whole = x - x.remainder(other)
-    return (whole / other).round() if x.dtype.kind == "f" else whole.call("tm::trunc_divide", other)
+    if x.dtype.kind == "f":
+        quotient = ((x - x.remainder(other)) / other).round()
+        known = x.g.known(other.value)
+        return quotient if known is not None and known.all() else other.eq(0).where(x / other, quotient)
+    quotient = x.call("tm::trunc_divide", other)
+    if x.dtype.kind == "u":
+        return quotient
+    return quotient - _turned(x - quotient * other, other).to(x.dtype)

@@ -1,0 +1,129 @@
+"""Elementwise ops that formulas say: sinc, special_entr, special_xlog1py, ldexp, isclose, gcd and lcm."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..idioms.formulas import Term, formula
+from ..layouts import ANY
+from ..op import FLOATS, INTEGERS, NUMBERS, Op, Tensor, boolean, number
+from ..results import broadcast, same_as
+
+Array = np.ndarray
+NO_CAFFE = "every Caffe blob is float32, and no layer compares"
+
+
+def _pair(name: str, dtypes: tuple[str, ...]) -> Op:
+    args = [Tensor("x", dtypes), Tensor("other", dtypes)]
+    return Op(f"aten::{name}", args=args, result=broadcast("x", "other"), layout=ANY)
+
+
+sinc, entr = (
+    Op(f"aten::{name}", args=[Tensor("x", FLOATS)], result=same_as("x"), layout=ANY)
+    for name in ("sinc", "special_entr")
+)
+xlog1py, ldexp = _pair("special_xlog1py", FLOATS), _pair("ldexp", FLOATS)
+gcd, lcm = _pair("gcd", INTEGERS), _pair("lcm", INTEGERS)
+
+sinc.reference(lambda x: np.sinc(x).astype(x.dtype))
+entr.reference(lambda x: np.where(x == 0, 0, np.where(x < 0, -np.inf, -x * np.log(x))).astype(x.dtype))
+xlog1py.reference(
+    lambda x, other: np.where((x == 0) & ~np.isnan(other), 0, x * np.log1p(other)).astype(x.dtype)
+)
+ldexp.reference(lambda x, other: (x * np.exp2(other)).astype(x.dtype))
+gcd.reference(lambda x, other: np.gcd(x, other))
+lcm.reference(lambda x, other: np.abs(np.lcm(x, other)))
+
+
+@formula(sinc)  # sin(pi x) / (pi x); the angle is taken from the nearest whole number, where it is exact
+def sinc_quotient(x: Term) -> Term:
+    whole = x.round()
+    sine = ((x - whole) * math.pi).sin()
+    is_odd = whole * 0.5 - (whole * 0.5).floor()
+    return x.eq(0).where(1, sine * (1 - is_odd * 4) / (x * math.pi))
+
+
+@formula(entr)
+def entr_log(x: Term) -> Term:
+    return x.eq(0).where(0, (x < 0).where(-np.inf, -(x * x.log())))
+
+
+@formula(xlog1py)
+def xlog1py_where(x: Term, other: Term) -> Term:
+    return (x.eq(0) & other.eq(other)).where(0, x * other.log1p())
+
+
+@formula(ldexp)
+def ldexp_product(x: Term, other: Term) -> Term:
+    return x * other.exp2()
+
+
+def _steps(dtype: np.dtype) -> int:
+    """Divisions after which Euclid's algorithm has ended: neighbours in Fibonacci's series take longest."""
+    return math.ceil(8 * dtype.itemsize / math.log2((1 + math.sqrt(5)) / 2))
+
+
+@formula(gcd)
+def gcd_euclid(x: Term, other: Term) -> Term:
+    for _ in range(_steps(x.dtype)):
+        is_done = other.eq(0)
+        rest = x.fmod(is_done.where(1, other))
+        x, other = is_done.where(x, other), is_done.where(0, rest)
+    return x if x.dtype.kind == "u" else x.abs()
+
+
+@formula(lcm)
+def lcm_quotient(x: Term, other: Term) -> Term:
+    divisor = x.gcd(other)
+    product = x.call("tm::trunc_divide", divisor.eq(0).where(1, divisor)) * other
+    return product if x.dtype.kind == "u" else product.abs()
+
+
+def _close(x: TensorType, other: TensorType, rtol: float, atol: float, equal_nan: bool) -> TensorType:
+    if rtol < 0 or atol < 0:
+        raise ValueError(f"the tolerances {rtol} and {atol} must not be negative")
+    return broadcast("x", "other", dtype="bool")(x=x, other=other)
+
+
+isclose = Op(
+    "aten::isclose",
+    args=[
+        *(Tensor("x", NUMBERS), Tensor("other", NUMBERS), number("rtol", 1e-5), number("atol", 1e-8)),
+        boolean("equal_nan", False),
+    ],
+    result=_close,
+    layout=ANY,
+)
+
+
+@isclose.reference
+def isclose_ref(x: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
+    """|x - other| <= atol + rtol |other|, or both equal; of integers in float32."""
+    close = x == other
+    if x.dtype.kind != "f":
+        x, other = x.astype(np.float32), other.astype(np.float32)
+    allowed = atol + np.abs(np.asarray(rtol, x.dtype) * other)
+    error = np.abs(x - other)
+    close = close | (np.isfinite(error) & (error <= allowed))
+    return close | (np.isnan(x) & np.isnan(other)) if equal_nan else close
+
+
+@formula(isclose)
+def isclose_difference(x: Term, other: Term, rtol: float, atol: float, equal_nan: bool) -> Term:
+    is_equal = x.eq(other)
+    if x.dtype.kind != "f":
+        x, other = x.to(np.float32), other.to(np.float32)
+    error = (x - other).abs()
+    close = is_equal | ((error <= other.abs() * rtol + atol) & (error < np.inf))
+    if equal_nan:
+        close = close | (x.isnan() & other.isnan())
+    return close
+
+
+OPS = [sinc, entr, xlog1py, ldexp, gcd, lcm, isclose]
+for _op in OPS:
+    if _op is not ldexp:
+        _op.unsupported("caffe", NO_CAFFE)
