@@ -89,8 +89,7 @@ def log_sigmoid(x: Term) -> Term:
 
 @formula(EXPONENTIAL["logaddexp"])
 def logaddexp(x: Term, other: Term) -> Term:
-    difference = x.eq(other).where(0, x - other)  # of equal infinities, too
-    return x.maximum(other) + (-difference.abs()).softplus()
+    return x.maximum(other) + (-(x - other).abs()).softplus()
 
 
 @formula(EXPONENTIAL["logaddexp2"])

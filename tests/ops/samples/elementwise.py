@@ -21,7 +21,7 @@ DIVISORS = np.array([3, 3, -3, -3], np.int32)
 FLAGS = X > 0
 OTHER_FLAGS = Y > 0
 
-WHOLE = np.arange(-4, 5)
+SIGNED = np.arange(-4, 5)
 ONE = [Sample([X]), Sample([normal(1, 2, 5)])]
 UNIT = [Sample([INSIDE]), Sample([INSIDE[0, 0]])]
 PAIR = [Sample([X, Y]), Sample([X, ROW], targets=NOT_CAFFE), Sample([X, Const(Y[:1, :, :1, :1])])]
@@ -130,12 +130,12 @@ SAMPLES: dict[str, list[Sample]] = {
     "aten::hardtanh": [
         *ONE,
         Sample([X], {"min_val": 0, "max_val": 2}),
-        Sample([WHOLE], {}, ("onnx",), onnx_since=12),
+        Sample([SIGNED], {}, ("onnx",), onnx_since=12),
     ],
     "aten::threshold": [
         Sample([X], {"threshold": 0.5, "value": -1}),
         Sample([X], {"threshold": 0, "value": 0}),
-        Sample([WHOLE], {"threshold": 1, "value": 20}, ("onnx",), onnx_since=9),
+        Sample([SIGNED], {"threshold": 1, "value": 20}, ("onnx",), onnx_since=9),
     ],
     "aten::glu": [Sample([normal(0, 2, 4, 5, 6)]), Sample([normal(0, 2, 4, 5, 7)], {"dim": 1})],
 }
