@@ -82,9 +82,7 @@ def remainder_onnx10(g, x, other):
     rest = g.op("Mod", x, other, fmod=1)
     if other.is_constant and np.isfinite(other.data).all():
         return g.op("Sub", rest, g.op("Mul", g.op("Floor", g.op("Div", rest, other)), other))
-    below = (g.op("Less", each, g.const(0, x.dtype), dtype=bool) for each in (rest, other))
-    is_whole = g.op("Equal", rest, g.const(0, x.dtype), dtype=bool)
-    turned = g.op("And", g.op("Xor", *below), g.op("Not", is_whole))
+    turned = g.op("Less", g.op("Mul", g.op("Sign", rest), other), g.const(0, x.dtype), dtype=bool)
     return g.op("Where", turned, g.op("Add", rest, other), rest, dtype=x.dtype)
 
 
