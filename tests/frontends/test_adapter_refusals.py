@@ -16,6 +16,7 @@ from tmconvert.symbolics.registry import catalogue
 
 X = numbers(2, 3, 5, 7)
 MATRIX = numbers(3, 4)
+VECTOR = numbers(5)
 WHOLE = np.array([[1, 2], [3, 4]], np.int32)
 FUNCTIONAL = "megengine.functional."
 
@@ -32,6 +33,43 @@ REFUSED: list[tuple[str, Call, str]] = [
     ("opdef.Elemwise", call(MATRIX, MATRIX, mode="TANH_GRAD"), "the Elemwise mode TANH_GRAD is a gradient"),
     ("opdef.Elemwise", call(MATRIX, mode="TWICE"), "the Elemwise mode TWICE is not known"),
     ("opdef.ElemwiseMultiType", call(MATRIX, mode="QRELU", dtype="int8"), "QRELU is not known"),
+    ("opdef.Convolution", call(X, numbers(4, 3, 3, 3), mode="CONVOLUTION"), "conv_mode 'CONVOLUTION'"),
+    (
+        "opdef.ConvBias",
+        call(WHOLE, WHOLE, WHOLE, nonlineMode="RELU"),
+        "ConvBias of i32[2,2] is not supported",
+    ),
+    ("opdef.AddAxis", call(X, axis=[5]), "cannot insert the axes [5]"),
+    ("opdef.RemoveAxis", call(X, axis=[0]), "cannot squeeze axes [0]"),
+    ("opdef.Split", call(X, Known(1), Known(3), axis=1), "no parts that end at [1, 4]"),
+    ("opdef.Reduce", call(X, mode="SUM", data_type="QINT_I8xO32"), "QINT_I8xO32 of Reduce are not supported"),
+    ("opdef.Reduce", call(X, Known(1, 3), mode="SUM"), "cannot be reduced to [1, 3]"),
+    (
+        "opdef.MeshIndexing",
+        call(X, Known(1), items=[[0, True, False, False, False]]),
+        "a mesh of slices is not supported",
+    ),
+    ("opdef.Resize", call(X, Known(2, 2), format="NHWC", imode="LINEAR"), "the format NHWC is not supported"),
+    (
+        "opdef.Resize3D",
+        call(X, Known(2, 2), format="NCDHW", imode="CUBIC"),
+        "the interpolation mode 'CUBIC' is not supported",
+    ),
+    (
+        "opdef.ROIAlign",
+        call(X, MATRIX, mode="MAX", spatial_scale=1.0, offset=0.25),
+        "roi_align with the offset 0.25",
+    ),
+    (
+        "opdef.BatchNorm",
+        call(X, MATRIX, MATRIX, fwd_mode="TRAINING", epsilon=0.1, param_dim="DIM_1C11"),
+        "with the statistics of the batch",
+    ),
+    (
+        "opdef.LSTM",
+        call(X[0], X, X, VECTOR, num_layers=1, bias=True, bidirectional=False, hidden_size=2, proj_size=1),
+        "computed from the data",
+    ),
     ("nn.prelu", call(MATRIX), "None is neither a tensor nor a number"),
     ("elemwise.add", call(MATRIX, numbers(5)), "add"),
     ("elemwise.add", call(MATRIX, "1"), "'1' is neither a tensor nor a number"),

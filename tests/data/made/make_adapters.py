@@ -30,6 +30,15 @@ import adapter_samples as samples  # noqa: E402
 
 PLAIN = (int, float, str, bool, dict, type(None))
 FAKE_QUANTIZATION = ("opdef.FakeQuant", "opdef.TQT", "opdef.LSQ")
+# of operators, the results that only training needs: memory, places of the largest elements
+UNUSED = {
+    "BatchNorm": [2],
+    "LSTM": [3],
+    "LSTMCell": [2],
+    "RNN": [2],
+    "ROIAlign": [1],
+    "ROIPooling": [1],
+}
 MODES = {"symmetric": QuantMode.SYMMERTIC, "asymmetric": QuantMode.ASYMMERTIC}
 
 
@@ -59,13 +68,24 @@ def result(row, call, made):
     if name == "_apply_fakequant_with_observer":
         return made._apply_fakequant_with_observer(*args, made.act_fake_quant, made.act_observer)
     if folder == "opdef":
-        return apply(getattr(builtin, name)(**kwargs), *args)[0]
+        return applied(name, args, kwargs)
     if folder == "Tensor":
         made = getattr(mge.Tensor, name)(*args, **kwargs)
         return args[0] if made is None else made  # what a tensor is after x[...] = value
     if made is not None:
         return made(*args, **kwargs)
     return getattr(importlib.import_module(folder), name)(*args, **kwargs)
+
+
+def applied(name, args, kwargs):
+    """The results of an operator; None for what inference has no use for."""
+    op = getattr(builtin, name)(**kwargs)
+    if hasattr(op, "comp_node"):
+        op.comp_node = args[0].device
+    found = list(apply(op, *args))
+    for place in UNUSED.get(name, ()):
+        found[place] = None
+    return found
 
 
 def module(row, call):
@@ -157,7 +177,7 @@ def plain(value):
 def arrays(result):
     """The results of a call, in order; quantized ones as the numbers that they stand for."""
     if result is None or isinstance(result, (list, tuple)):
-        return [array for part in result or () for array in arrays(part)]
+        return [array for part in result or () if part is not None for array in arrays(part)]
     return [(result.astype("float32") if result.dtype.metadata else result).numpy()]
 
 

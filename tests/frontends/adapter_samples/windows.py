@@ -272,9 +272,16 @@ OPDEF = {
     "ConvolutionBackwardData": [
         call(SPREAD, SMALL, **UNEVEN),
         call(numbers(2, 2, 3, 3, 2), SMALL, **GROUPED),
+        call(numbers(2, 2, 3, 3, 2), SMALL, mode="CONVOLUTION", **GROUPED),
     ],
-    "Convolution3D": [call(VOLUME, numbers(3, 4, 3, 2, 1), **UNEVEN_3D)],
-    "Convolution3DBackwardData": [call(numbers(4, 3, 3, 2, 1), VOLUME, **UNEVEN_3D)],
+    "Convolution3D": [
+        call(VOLUME, numbers(3, 4, 3, 2, 1), mode=mode, **UNEVEN_3D)
+        for mode in ("CROSS_CORRELATION", "CONVOLUTION")
+    ],
+    "Convolution3DBackwardData": [
+        call(numbers(4, 3, 3, 2, 1), VOLUME, mode=mode, **UNEVEN_3D)
+        for mode in ("CROSS_CORRELATION", "CONVOLUTION")
+    ],
     "DeformableConv": [call(SMALL, numbers(6, 4, 3, 3), OFFSETS, MASK, **AROUND)],
     "GroupLocal": [call(SMALL, numbers(1, 3, 5, 4, 3, 2, 6), **PLAIN)],
     "RegionRestrictedConvolution": [call(PLACES, BY_CHANNEL, REGIONS, OTHER_REGIONS, **GROUPED)],

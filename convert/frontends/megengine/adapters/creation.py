@@ -125,7 +125,11 @@ def _spaced(g: Emitter, start: np.float32, stop: np.float32, count: int, dtype: 
 
 @FUNCTIONS.add("eye")
 def eye(g: Emitter, N: Any, M: Any = None, dtype: Any = "float32", device: Any = None) -> Any:
-    sizes = static_ints(g, N) + ([] if M is None else static_ints(g, M))
+    return identity(g, static_ints(g, N) + ([] if M is None else static_ints(g, M)), 0, dtype)
+
+
+def identity(g: Emitter, sizes: list[Any], diagonal: int, dtype: Any) -> Any:
+    """A matrix of one or two sizes with ones on a diagonal, ``diagonal`` above the main one."""
     if not 1 <= len(sizes) <= 2 or not all(0 < size <= MAX_INTS for size in sizes):
         raise Refusal(f"{sizes} is no size of a matrix")
-    return g.constant(np.eye(int(sizes[0]), int(sizes[-1])).astype(dtype))
+    return g.constant(np.eye(int(sizes[0]), int(sizes[-1]), diagonal).astype(dtype))

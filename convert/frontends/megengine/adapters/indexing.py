@@ -55,6 +55,11 @@ def setitem(g: Emitter, x: Any, index: Any, value: Any) -> Any:
 
     The value takes the tensor's element type. An index that is ``...`` alone makes the value the tensor.
     """
+    return written(g, x, index, value)
+
+
+def written(g: Emitter, x: Any, index: Any, value: Any, *, adds: bool = False) -> Any:
+    """``setitem``; where ``adds``, the value is added to what is there, as often as an element is named."""
     value = _tensor(g, value)
     if index is Ellipsis:
         return value
@@ -70,7 +75,11 @@ def setitem(g: Emitter, x: Any, index: Any, value: Any) -> Any:
     for axis, cut in enumerate(parsed.cuts):
         parts.append(_cut(g, parts[-1], axis, cut))
     part = parts.pop()
-    part = _filled(g, part, parsed, value) if parsed.is_basic else _put(g, part, parsed, value)
+    if parsed.is_basic:
+        filled = _filled(g, part, parsed, value)
+        part = g.call("aten::add", part, filled) if adds else filled
+    else:
+        part = _put(g, part, parsed, value, adds)
     for axis in reversed(range(len(parts))):
         part = _pasted(g, parts[axis], part, axis, parsed.cuts[axis])
     return part
@@ -340,11 +349,11 @@ def _filled(g: Emitter, part: Any, index: Index, value: Any) -> Any:
     return g.call("aten::flip", value, index.backwards) if index.backwards else value
 
 
-def _put(g: Emitter, part: Any, index: Index, value: Any) -> Any:
+def _put(g: Emitter, part: Any, index: Index, value: Any, adds: bool) -> Any:
     last = max(axis for axis, pick in enumerate(index.picks) if pick is not None)
     if index.backwards:
         part = g.call("aten::flip", part, index.backwards)
-    part = g.call("aten::index_put", part, index.picks[: last + 1], value)
+    part = g.call("aten::index_put", part, index.picks[: last + 1], value, adds)
     return g.call("aten::flip", part, index.backwards) if index.backwards else part
 
 

@@ -17,7 +17,7 @@ OPERATORS = Table("opdef.")
 
 
 @METHODS.add("to", "detach")
-@OPERATORS.add("Copy", "Identity")
+@OPERATORS.add("Borrow", "Copy", "FastpathCopy", "Identity")
 @FUNCTIONS.add("copy")
 def copy(g: Emitter, inp: Any, device: Any = None, **attributes: Any) -> Any:
     return inp

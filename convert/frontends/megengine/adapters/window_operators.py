@@ -6,9 +6,9 @@ from typing import Any
 
 from ....errors import Refusal
 from ....ir.emitter import Emitter
-from . import convolutions, nn, normalization, windows
+from . import convolutions, modes, nn, normalization, windows
 from .table import Table
-from .values import static_ints
+from .values import rank, static_ints
 
 OPERATORS = Table("opdef.")
 
@@ -22,8 +22,14 @@ def _geometry(state: dict[str, Any], axes: str = "hw") -> tuple[list[int], list[
     """(stride, padding, dilation) of a convolution in the order of channels that tmconvert knows."""
     if str(state.get("format", "NCHW")).upper() not in ("NCHW", "NCDHW"):
         raise Refusal(f"the format {state['format']} is not supported")
-    convolutions.cross_correlation(state.get("mode", "CROSS_CORRELATION"))
     return _sizes(state, "stride", axes), _sizes(state, "pad", axes), _sizes(state, "dilate", axes)
+
+
+def _oriented(g: Emitter, weight: Any, state: dict[str, Any], axes: int) -> Any:
+    """``weight`` as cross-correlation takes it: the mode CONVOLUTION reads it from its far end."""
+    if str(state.get("mode")).upper() == "CONVOLUTION":
+        return g.call("aten::flip", weight, list(range(rank(g, weight) - axes, rank(g, weight))))
+    return weight
 
 
 def _groups(g: Emitter, weight: Any, state: dict[str, Any]) -> int:
@@ -32,21 +38,39 @@ def _groups(g: Emitter, weight: Any, state: dict[str, Any]) -> int:
 
 @OPERATORS.add("Convolution")
 def convolution(g: Emitter, inp: Any, weight: Any, **state: Any) -> Any:
+    """The mode CONVOLUTION is refused: MegEngine computes cross-correlation on some devices all the same."""
+    convolutions.cross_correlation(state.get("mode", "CROSS_CORRELATION"))
+    return _convolved(g, inp, weight, None, state)
+
+
+@OPERATORS.add("ConvBias")
+def conv_bias(g: Emitter, inp: Any, weight: Any, bias: Any, *, nonlineMode: Any, **state: Any) -> Any:
+    """A convolution of floats, a bias and an elementwise function."""
+    if g.type(inp).dtype.kind != "f":
+        raise Refusal(f"ConvBias of {g.type(inp)} is not supported")
+    result = _convolved(g, inp, _oriented(g, weight, state, 2), bias, state)
+    mode = str(nonlineMode).upper()
+    return result if mode == "IDENTITY" else modes.applied(g, mode, result)
+
+
+def _convolved(g: Emitter, inp: Any, weight: Any, bias: Any, state: dict[str, Any]) -> Any:
     return convolutions.FUNCTIONS["megengine.functional.nn.conv2d"](
-        g, inp, weight, None, *_geometry(state), _groups(g, weight, state)
+        g, inp, weight, bias, *_geometry(state), _groups(g, weight, state)
     )
 
 
 @OPERATORS.add("Convolution3D")
 def convolution3d(g: Emitter, inp: Any, weight: Any, **state: Any) -> Any:
+    kernel = _oriented(g, weight, state, 3)
     return convolutions.FUNCTIONS["megengine.functional.nn.conv3d"](
-        g, inp, weight, None, *_geometry(state, "dhw"), _groups(g, weight, state)
+        g, inp, kernel, None, *_geometry(state, "dhw"), _groups(g, weight, state)
     )
 
 
 @OPERATORS.add("ConvolutionBackwardData")
 def convolution_backward_data(g: Emitter, weight: Any, inp: Any, **state: Any) -> Any:
     stride, padding, dilation = _geometry(state)
+    weight = _oriented(g, weight, state, 2)
     return convolutions.transposed(
         g, inp, weight, None, stride, padding, 0, dilation, _groups(g, weight, state)
     )
@@ -55,6 +79,7 @@ def convolution_backward_data(g: Emitter, weight: Any, inp: Any, **state: Any) -
 @OPERATORS.add("Convolution3DBackwardData")
 def convolution3d_backward_data(g: Emitter, weight: Any, inp: Any, **state: Any) -> Any:
     stride, padding, dilation = _geometry(state, "dhw")
+    weight = _oriented(g, weight, state, 3)
     return convolutions.transposed(
         g, inp, weight, None, stride, padding, 0, dilation, _groups(g, weight, state)
     )
@@ -63,18 +88,24 @@ def convolution3d_backward_data(g: Emitter, weight: Any, inp: Any, **state: Any)
 @OPERATORS.add("DeformableConv")
 def deformable_conv(g: Emitter, inp: Any, weight: Any, offset: Any, mask: Any, **state: Any) -> Any:
     groups = _groups(g, weight, state)
-    return convolutions.deformable_conv2d(g, inp, weight, offset, mask, None, *_geometry(state), groups)
+    return convolutions.deformable_conv2d(
+        g, inp, weight, offset, mask, None, *_geometry(state), groups, state.get("mode", "CROSS_CORRELATION")
+    )
 
 
 @OPERATORS.add("GroupLocal")
 def group_local(g: Emitter, inp: Any, weight: Any, **state: Any) -> Any:
-    return convolutions.local_conv2d(g, inp, weight, None, *_geometry(state))
+    return convolutions.local_conv2d(
+        g, inp, weight, None, *_geometry(state), state.get("mode", "CROSS_CORRELATION")
+    )
 
 
 @OPERATORS.add("RegionRestrictedConvolution")
 def region_restricted(g: Emitter, inp: Any, weight: Any, rin: Any, rout: Any, **state: Any) -> Any:
     groups = _groups(g, weight, state)
-    return convolutions.region_restricted_conv(g, inp, weight, rin, rout, None, *_geometry(state), groups)
+    return convolutions.region_restricted_conv(
+        g, inp, weight, rin, rout, None, *_geometry(state), groups, state.get("mode", "CROSS_CORRELATION")
+    )
 
 
 @OPERATORS.add("Pooling")

@@ -1,0 +1,91 @@
+"""Raw operators (``Apply`` in MegEngine) on images, by the functions that MegEngine makes them from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....errors import Refusal
+from ....ir.emitter import Emitter
+from . import matching, sampling, vision
+from .table import Table
+from .values import static_ints
+
+OPERATORS = Table("opdef.")
+
+
+def channels_first(format_: Any, wanted: str = "NCHW") -> None:
+    if str(format_).upper() != wanted:
+        raise Refusal(f"the format {format_} is not supported", f"use {wanted}")
+
+
+@OPERATORS.add("Resize")
+def resize(g: Emitter, inp: Any, size: Any, *, format: Any, imode: Any) -> Any:
+    channels_first(format)
+    modes = {"LINEAR": "bilinear", "CUBIC": "bicubic", "NEAREST": "nearest"}
+    return vision.interpolate(g, inp, size, mode=modes.get(str(imode).upper(), str(imode)))
+
+
+@OPERATORS.add("Resize3D")
+def resize3d(g: Emitter, inp: Any, size: Any, *, format: Any, imode: Any, align_corners: bool = False) -> Any:
+    channels_first(format, "NCDHW")
+    if str(imode).upper() != "LINEAR":
+        raise Refusal(f"the interpolation mode {imode!r} is not supported")
+    return vision.interpolate(g, inp, size, mode="trilinear", align_corners=align_corners)
+
+
+@OPERATORS.add("Remap")
+def remap(
+    g: Emitter, inp: Any, places: Any, *, border_type: Any, scalar: float, format: Any, imode: Any
+) -> Any:
+    channels_first(format)
+    return sampling.remap(g, inp, places, border_type, scalar, imode)
+
+
+@OPERATORS.add("WarpAffine")
+def warp_affine(
+    g: Emitter,
+    inp: Any,
+    mat: Any,
+    size: Any,
+    *,
+    border_mode: Any,
+    border_val: float,
+    format: Any,
+    imode: Any,
+) -> Any:
+    return sampling.warp_affine(g, inp, mat, size, border_mode, border_val, format, imode)
+
+
+@OPERATORS.add("WarpPerspective")
+def warp_perspective(
+    g: Emitter, inp: Any, mat: Any, *others: Any, bmode: Any, border_val: float, format: Any, imode: Any
+) -> Any:
+    """``others`` are the size, or the number of the image for each matrix and the size."""
+    *batch, size = others
+    where = batch[0] if batch else None
+    return sampling.warp_perspective(g, inp, mat, size, where, bmode, border_val, format, imode)
+
+
+@OPERATORS.add("ROIAlign")
+def roi_align(
+    g: Emitter, inp: Any, rois: Any, *, mode: Any, spatial_scale: float, offset: float, **state: Any
+) -> list[Any]:
+    """Behind the result, the places of the largest samples, which only training needs."""
+    channels_first(state.get("format", "NCHW"))
+    if offset not in (0, 0.5):
+        raise Refusal(f"roi_align with the offset {offset} is not supported", "use 0 or 0.5")
+    size, samples = (
+        [state[f"{name}_{axis}"] for axis in ("height", "width")] for name in ("pooled", "sample")
+    )
+    return [sampling.roi_align(g, inp, rois, size, mode, spatial_scale, samples, offset == 0.5), None]
+
+
+@OPERATORS.add("ROIPooling")
+def roi_pooling(g: Emitter, inp: Any, rois: Any, size: Any, *, mode: Any, scale: float) -> list[Any]:
+    """Behind the result, the places of the largest elements, which only training needs."""
+    return [matching.roi_pooling(g, inp, rois, static_ints(g, size), mode, scale), None]
+
+
+@OPERATORS.add("CvtColor")
+def cvt_color(g: Emitter, inp: Any, *, mode: str) -> Any:
+    return sampling.cvt_color(g, inp, mode)

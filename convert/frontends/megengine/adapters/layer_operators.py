@@ -1,0 +1,133 @@
+"""Raw operators (``Apply`` in MegEngine) that are layers: normalization, recurrent networks.
+
+Behind the result they give what only training needs: statistics, which are computed all the same, and
+memory whose content nothing says, for which None stands.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....errors import Refusal
+from ....ir.emitter import Emitter
+from . import modes, normalization, recurrent
+from .table import Table
+from .values import rank, reshaped
+
+OPERATORS = Table("opdef.")
+
+
+@OPERATORS.add("BatchNorm")
+def batch_norm(
+    g: Emitter, inp: Any, *parameters: Any, fwd_mode: Any, epsilon: float, param_dim: Any, **state: Any
+) -> list[Any]:
+    """The mean and variance as they were given, memory, and the result."""
+    if len(parameters) != 4 or str(fwd_mode).upper() != "INFERENCE":
+        raise Refusal(
+            "batch_norm with the statistics of the batch is not inference",
+            "call model.eval() before tracing, or give running_mean and running_var",
+        )
+    weight, bias, mean, variance = parameters
+    name = str(param_dim).lower()
+    result = normalization.batch_norm(g, inp, mean, variance, weight, bias, eps=epsilon, param_dim=name)
+    return [mean, variance, None, result]
+
+
+def _statistics(g: Emitter, x: Any, axes: list[int], eps: float, inverse: bool) -> list[Any]:
+    """The mean over ``axes``, and the variance, or 1 / sqrt(variance + eps)."""
+    mean = g.call("aten::mean", x, axes, True)
+    variance = g.call("aten::mean", g.call("aten::square", g.call("aten::sub", x, mean)), axes, False)
+    mean = g.call("aten::mean", x, axes, False)
+    if not inverse:
+        return [mean, variance]
+    return [mean, g.call("aten::rsqrt", modes.applied(g, "ADD", variance, eps))]
+
+
+@OPERATORS.add("LayerNorm")
+def layer_norm(
+    g: Emitter, inp: Any, *parameters: Any, affine: bool, eps: float, normalized_dim: int, **state: Any
+) -> list[Any]:
+    axes = list(range(rank(g, inp)))[-normalized_dim:]
+    shape = [g.type(inp).shape[axis] for axis in axes]
+    result = normalization.layer_norm(g, inp, shape, affine, *parameters, eps=eps)
+    return [result, *_statistics(g, inp, axes, eps, inverse=True)]
+
+
+@OPERATORS.add("GeneralNorm")
+def general_norm(
+    g: Emitter, inp: Any, *parameters: Any, affine: bool, eps: float, axis_start: int, axis_end: int
+) -> list[Any]:
+    axes = list(range(axis_start, axis_end))
+    result = normalization.general_norm(g, inp, axes, affine, *parameters, eps=eps)
+    return [result, *_statistics(g, inp, axes, eps, inverse=True)]
+
+
+@OPERATORS.add("GroupNorm")
+def group_norm(
+    g: Emitter, inp: Any, *parameters: Any, affine: bool, eps: float, group: int, **state: Any
+) -> list[Any]:
+    result = normalization.group_norm(g, inp, group, affine, *parameters, eps=eps)
+    return [result, *_group_statistics(g, inp, group, eps)]
+
+
+@OPERATORS.add("InstanceNorm")
+def instance_norm(
+    g: Emitter, inp: Any, *parameters: Any, affine: bool, eps: float, **state: Any
+) -> list[Any]:
+    result = normalization.instance_norm(g, inp, affine, *parameters, eps=eps)
+    return [result, *_group_statistics(g, inp, g.type(inp).shape[1], eps)]
+
+
+def _group_statistics(g: Emitter, inp: Any, groups: int, eps: float) -> list[Any]:
+    rows = reshaped(g, inp, [g.type(inp).shape[0], groups, -1])
+    return _statistics(g, rows, [2], eps, inverse=False)
+
+
+# ---- recurrent networks
+
+
+@OPERATORS.add("RNNCell")
+def rnn_cell(
+    g: Emitter,
+    inp: Any,
+    weight_ih: Any,
+    bias_ih: Any,
+    hx: Any,
+    weight_hh: Any,
+    bias_hh: Any,
+    *,
+    nonlineMode: Any,
+) -> Any:
+    gates = recurrent.gates(g, inp, hx, weight_ih, weight_hh, bias_ih, bias_hh)
+    mode = str(nonlineMode).upper()
+    return gates if mode == "IDENTITY" else modes.applied(g, mode, gates)
+
+
+@OPERATORS.add("LSTMCell")
+def lstm_cell(
+    g: Emitter, inp: Any, weight_ih: Any, bias_ih: Any, hx: Any, weight_hh: Any, bias_hh: Any, cx: Any
+) -> list[Any]:
+    """The new hidden and cell states, and memory."""
+    gates = recurrent.gates(g, inp, hx, weight_ih, weight_hh, bias_ih, bias_hh)
+    return [*recurrent.lstm_step(g, gates, cx), None]
+
+
+@OPERATORS.add("RNN")
+def rnn(g: Emitter, inp: Any, hx: Any, weights: Any, *, nonlineMode: Any, **state: Any) -> list[Any]:
+    name = recurrent.nonlinearity(nonlineMode)
+    return [*_layers(g, f"aten::rnn_{name}", inp, hx, weights, state, 1), None]
+
+
+@OPERATORS.add("LSTM")
+def lstm(g: Emitter, inp: Any, hx: Any, cx: Any, weights: Any, **state: Any) -> list[Any]:
+    return [*_layers(g, "aten::lstm", inp, [hx, cx], weights, state, 4), None]
+
+
+def _layers(
+    g: Emitter, op: str, inp: Any, states: Any, weights: Any, state: dict[str, Any], gates: int
+) -> list[Any]:
+    flat = g.known(weights)
+    if flat is None:
+        raise Refusal("the weights of a recurrent network are computed from the data")
+    size = {**state, "input_size": g.type(inp).shape[-1], "batch_first": False}
+    return recurrent.layers(g, op, inp, states, flat.reshape(-1), size, "", gates)
