@@ -31,6 +31,7 @@ from .gamma import OPS as GAMMA_OPS
 from .gather import OPS as GATHER_OPS
 from .grid_sampler import grid_sampler
 from .group_norm import OPS as GROUP_NORM_OPS
+from .histc import histc
 from .im2col import OPS as IM2COL_OPS
 from .index import OPS as INDEX_OPS
 from .index_select import OPS as INDEX_SELECT_OPS
@@ -139,6 +140,7 @@ OPS = [
     *QUANTILE_OPS,
     *CUMULATIVE_OPS,
     *BUCKETIZE_OPS,
+    histc,
     reshape,
     permute,
     cat,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import TensorType
-from ..op import FLOATS, NUMBERS, Op, Tensor, integers
+from ..op import ANY_DTYPE, FLOATS, Op, Tensor, integers
 from ..results import window_extent
 from ..windows import gathered, last_axes, scattered, widened
 
@@ -44,7 +44,7 @@ WINDOWS = [
     integers("padding", length=2),
     integers("stride", length=2),
 ]
-im2col = Op("aten::im2col", args=[Tensor("x", NUMBERS, ranks=(4,)), *WINDOWS], result=_im2col_result)
+im2col = Op("aten::im2col", args=[Tensor("x", ANY_DTYPE, ranks=(4,)), *WINDOWS], result=_im2col_result)
 col2im = Op(
     "aten::col2im",
     args=[Tensor("x", FLOATS, ranks=(3,)), integers("output_size", length=2), *WINDOWS],

@@ -28,10 +28,33 @@ def _index_result(x: TensorType, indices: list[TensorType | None]) -> TensorType
 def _put_result(
     x: TensorType, indices: list[TensorType | None], values: TensorType, accumulate: bool
 ) -> TensorType:
-    part = _index_result(x, indices)
+    mask = _mask(indices)
+    if mask is None:
+        part = _index_result(x, indices)
+    else:  # of unknown size; a value for all of it is known
+        first, behind = _axes(indices)[0], _behind_mask(x.shape, indices)
+        if x.shape[first : x.rank - len(behind)] != mask.shape:
+            raise ValueError(f"the mask {mask} does not fit {x} at axis {first}")
+        part = TensorType(x.dtype, (*x.shape[:first], 1, *behind))
     if values.dtype != x.dtype or broadcast_shapes(values.shape, part.shape) != part.shape:
         raise ValueError(f"values {values} do not fit the part {part}")
     return x
+
+
+def _mask(indices: Sequence[TensorType | None]) -> TensorType | None:
+    """The one index, if it is a mask. Raises ValueError for a mask among others."""
+    given = [each for each in indices if each is not None]
+    if not any(each.dtype == np.bool_ for each in given):
+        return None
+    if len(given) > 1:
+        raise ValueError("a mask beside other indices selects as many elements as the data say")
+    return given[0]
+
+
+def _behind_mask(shape: Sequence[int], indices: Sequence[Any]) -> Sequence[int]:
+    """Extents behind the axes of the mask."""
+    first = _axes(indices)[0]
+    return shape[first + indices[first].rank :]
 
 
 def _axes(indices: Sequence[Any]) -> list[int]:
@@ -54,7 +77,7 @@ index_put = Op(
     "aten::index_put",
     args=[
         Tensor("x", ANY_DTYPE),
-        Tensors("indices", INDICES, optional=True),
+        Tensors("indices", (*INDICES, "bool"), optional=True),
         Tensor("values", ANY_DTYPE),
         boolean("accumulate", False),
     ],
@@ -91,7 +114,8 @@ def index_selected(g, x, indices):
 def index_put_ref(x: Array, indices: list[Array | None], values: Array, accumulate: bool) -> Array:
     """``x`` with ``values`` in the place of ``x[indices]``, or added there.
 
-    Of two values for one place the later one counts.
+    Of two values for one place the later one counts. An index may be one mask, over as many axes as it
+    has, when ``values`` have one value for all that it selects.
     """
     result = x.copy()
     if accumulate:
@@ -103,6 +127,8 @@ def index_put_ref(x: Array, indices: list[Array | None], values: Array, accumula
 
 @index_put.decompose
 def index_put_copied(g, x, indices, values, accumulate):
+    if _mask([None if each is None else g.type(each) for each in indices]) is not None:
+        return _put_under_mask(g, x, indices, values, accumulate)
     axes, type_ = _axes(indices), g.type(x)
     before, behind = _around(type_.shape, axes)
     places, common = _linear(g, indices, axes, type_.shape)
@@ -115,6 +141,21 @@ def index_put_copied(g, x, indices, values, accumulate):
     order = [*axes, *(axis for axis in range(type_.rank) if axis not in axes)]
     moved = g.call("aten::reshape", moved, [type_.shape[axis] for axis in order])
     return g.call("aten::permute", moved, [order.index(axis) for axis in range(type_.rank)])
+
+
+def _put_under_mask(g: Any, x: Any, indices: Sequence[Any], values: Any, accumulate: bool) -> Any:
+    types = [None if each is None else g.type(each) for each in indices]
+    behind, shape = _behind_mask(g.type(x).shape, types), list(g.type(values).shape)
+    mask = indices[_axes(indices)[0]]
+    extents = g.type(mask).shape
+    if len(shape) > len(behind):  # the axis of what the mask selects becomes those of the mask
+        place = len(shape) - len(behind) - 1
+        shape[place : place + 1] = [1] * len(extents)
+        values = g.call("aten::reshape", values, shape)
+    mask = g.call("aten::reshape", mask, [*extents, *[1] * len(behind)])
+    if accumulate:
+        values = g.call("aten::add", x, values)
+    return g.call("aten::where", mask, values, x)
 
 
 def _merged(g: Any, x: Any, front: list[int], axes: list[int]) -> Any:

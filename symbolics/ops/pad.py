@@ -80,7 +80,28 @@ def pad_onnx11(g, x, pad, mode, value):
 
 @pad.onnx(since=2)
 def pad_onnx2(g, x, pad, mode, value):
+    if x.dtype == np.int64:  # Pad had floats only, and none holds it
+        return _by_index_onnx(g, x, pad, mode, value)
     return g.op("Pad", x, pads=pad[::2] + pad[1::2], mode=NUMPY_MODES[mode], value=float(value))
+
+
+def _by_index_onnx(g: Any, x: Any, pad: list[int], mode: str, value: Number) -> Any:
+    """Elements by their index, one axis after the other; the padding is one more element."""
+    for axis, (before, after) in enumerate(_pairs(pad)):
+        if not before and not after:
+            continue
+        extent, shape = x.shape[axis], list(x.shape)
+        options = {"constant_values": extent} if mode == "constant" else {}
+        inner = np.arange(max(-before, 0), extent + min(after, 0))
+        places = np.pad(inner, (max(before, 0), max(after, 0)), NUMPY_MODES[mode], **options)
+        if extent in places:
+            shape[axis] = 1
+            block = g.const(np.full(shape, value, x.dtype))
+            shape[axis] = extent + 1
+            x = g.op("Concat", x, block, axis=axis, shape=shape)
+        shape[axis] = len(places)
+        x = g.op("Gather", x, g.ints(places), axis=axis, shape=shape)
+    return x if any(pad) else g.identity(x)
 
 
 @pad.tflite()

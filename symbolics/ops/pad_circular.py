@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir.types import TensorType
-from ..op import NUMBERS, Op, Tensor, integers
+from ..op import ANY_DTYPE, Op, Tensor, integers
 
 Array = np.ndarray
 
@@ -26,7 +26,7 @@ def _axes(rank: int, pad: list[int]) -> list[tuple[int, int, int]]:
     return [(rank - 1 - i, pad[2 * i], pad[2 * i + 1]) for i in range(len(pad) // 2)]
 
 
-pad_circular = Op("aten::_pad_circular", args=[Tensor("x", NUMBERS), integers("pad")], result=_result)
+pad_circular = Op("aten::_pad_circular", args=[Tensor("x", ANY_DTYPE), integers("pad")], result=_result)
 
 
 @pad_circular.reference

@@ -67,6 +67,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "aten::pad": [
         Sample([X], {"pad": [0, 0, 0, 1, 1, 2, 0, 3], "value": 0.5}),
         Sample([X], {"pad": [0, 0, 0, 0, 1, 2, 0, 3], "mode": "reflect"}, targets=("onnx", "tflite")),
+        Sample([np.arange(6).reshape(2, 3)], {"pad": [1, 0, 2, 1], "mode": "reflect"}, targets=("onnx",)),
         Sample([X > 0], {"pad": [0, 0, 0, 1, 1, 2, -1, 3], "value": 1}, targets=("onnx",)),
         Sample(
             [np.arange(6).reshape(2, 3)],

@@ -93,6 +93,11 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([CUBE, [None, ints(1, -1), ints([2], [0])], normal(2, 3, 1, 1)], {}, ("onnx",)),
         Sample([X, [ints(1, 0), None, Const(ints(2, -5)), None], normal(2, 2, 3, 7)], {}, ("onnx",)),
         Sample([X, [Const(ints(1, 0)), Const(ints(2, 0))], normal(3, 2, 5, 7)], {}, FILES),
+        Sample([CUBE, [ints(1, 1, -2), None, ints(2, 2, 0)], normal(3, 4)], {"accumulate": True}, ("onnx",)),
+        Sample([CUBE, [CUBE > 0], np.array(2.5, np.float32)], {}, FILES),
+        Sample([CUBE, [None, CUBE[0] > 0], normal(3, 3, 1)], {}, FILES),
+        Sample([CUBE, [CUBE[:, :, 0] > 0], normal(3, 5)], {"accumulate": True}, FILES),
+        Sample([CUBE, [None, Const(CUBE[0, :, 0] > 0)], normal(3, 3, 1, 5)], {}, FILES),
     ],
     "aten::diagonal": [
         Sample([CUBE[0]], {}, FILES),

@@ -72,6 +72,12 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
     "aten::split_with_sizes": SPLITS,
     "aten::unbind": [Sample([CUBE], {}, FILES), Sample([X], {"dim": -3}), Sample([X[:1]], {})],
+    "aten::histc": [
+        Sample([CUBE], {"bins": 4, "min": -1, "max": 1.5}, ("onnx",)),
+        Sample([CUBE], {"bins": 7}, ("onnx",)),
+        Sample([number([2, 2, 2])], {"bins": 3}, ("onnx",)),
+        Sample([number([0, 1, 2, 3, 3])], {"bins": 3, "min": 0, "max": 3}, ("onnx",)),
+    ],
     "aten::searchsorted": [
         *(
             Sample([sequence, np.array([2, -1, 9, 4, 4.5], np.float32), None], {"right": right}, FILES)
