@@ -112,8 +112,22 @@ def test_refusals() -> None:
     assert refusal("caffe", "aten::pad", [x], {"pad": [-1, -1, 0, 0, 0, 0, 0, 0]}) == (
         "a Caffe blob cannot be empty"
     )
-    reason = refusal("onnx", "aten::pad", [np.ones(3, np.int64)], {"pad": [1, 1]}, version=10)
-    assert reason == "ONNX's Pad does not take int64 at opset 10"
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"pad": [1, 2, -1, 0], "value": -9},
+        {"pad": [2, 1, 0, 3], "mode": "reflect"},
+        {"pad": [2, 1, 3, 0], "mode": "replicate"},
+        {"pad": [-1, 0, 0, -2]},
+        {"pad": [0, 0, 0, 0]},
+    ],
+    ids=str,
+)
+def test_large_integers_at_opsets_whose_pad_takes_floats_only(attributes: dict[str, Any]) -> None:
+    x = np.arange(12).reshape(3, 4) + 2**60 + 1  # no float64
+    assert_op_matches("aten::pad", [x], attributes, targets=("onnx",), opsets=[7, 10, 11])
 
 
 def test_caffe_pads_height_and_width_with_one_convolution() -> None:
