@@ -21,6 +21,7 @@ from .convolution import OPS as CONVOLUTION_OPS
 from .cumulative import OPS as CUMULATIVE_OPS
 from .deform_conv2d import deform_conv2d
 from .diagonal import OPS as DIAGONAL_OPS
+from .distances import OPS as DISTANCE_OPS
 from .einsum import einsum
 from .elu import OPS as ELU_OPS
 from .embedding import embedding
@@ -42,6 +43,7 @@ from .linear import linear
 from .local_response_norm import local_response_norm
 from .masked import OPS as MASKED_OPS
 from .matmul import OPS as MATMUL_OPS
+from .matmul_sums import OPS as MATMUL_SUM_OPS
 from .max_pool import OPS as MAX_POOL_OPS
 from .mixed import OPS as MIXED_OPS
 from .norm import OPS as NORM_OPS
@@ -102,6 +104,7 @@ OPS = [
     local_response_norm,
     linear,
     *MATMUL_OPS,
+    *MATMUL_SUM_OPS,
     einsum,
     *LINALG_OPS,
     *TRIANGLE_OPS,
@@ -134,6 +137,7 @@ OPS = [
     *ANY_ALL_OPS,
     *VAR_OPS,
     *NORM_OPS,
+    *DISTANCE_OPS,
     *ARG_REDUCE_OPS,
     *SORT_OPS,
     *ORDER_OPS,

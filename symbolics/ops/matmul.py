@@ -6,20 +6,17 @@ NumPy's: a vector in front is a row, a vector behind a column, and the axes befo
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from ...ir.dims import broadcast_shapes
 from ...ir.types import TensorType
 from ..idioms import tflite
-from ..op import FLOATS, NUMBERS, Op, Tensor, number
+from ..op import NUMBERS, Op, Tensor
 
 Array = np.ndarray
 
 
-def _result(x: TensorType, other: TensorType) -> TensorType:
+def product_type(x: TensorType, other: TensorType) -> TensorType:
     if not x.rank or not other.rank or x.dtype != other.dtype:
         raise ValueError(f"there is no matrix product of {x} and {other}")
     left = x.shape if x.rank > 1 else (1, *x.shape)
@@ -32,7 +29,7 @@ def _result(x: TensorType, other: TensorType) -> TensorType:
     return TensorType(x.dtype, (*batch, *rows, *columns))
 
 
-matmul = Op("aten::matmul", args=[Tensor("x", NUMBERS), Tensor("other", NUMBERS)], result=_result)
+matmul = Op("aten::matmul", args=[Tensor("x", NUMBERS), Tensor("other", NUMBERS)], result=product_type)
 
 
 @matmul.reference
@@ -78,7 +75,7 @@ def _of_ranks(name: str, second: str, left: int, right: int) -> Op:
         x, other = arguments["x"], arguments[second]
         if (x.rank, other.rank) != (left, right) or (left == 3 and x.shape[0] != other.shape[0]):
             raise ValueError(f"{x} and {other} do not fit {name}")
-        return _result(x, other)
+        return product_type(x, other)
 
     return Op(f"aten::{name}", args=[Tensor("x", NUMBERS), Tensor(second, NUMBERS)], result=result)
 
@@ -138,72 +135,7 @@ def outer_product(g, x, vec2):
     return g.call("aten::mul", g.call("aten::reshape", x, [*g.type(x).shape, 1]), vec2)
 
 
-def _added(second: str, third: str, rank: int) -> Callable[..., TensorType]:
-    def result(**arguments: Any) -> TensorType:
-        x, left, right = arguments["x"], arguments[second], arguments[third]
-        product = _result(left, right)
-        if left.rank != rank or right.rank != rank or x.dtype != product.dtype:
-            raise ValueError(f"{left} and {right} are not matrices of rank {rank} of the type of {x}")
-        if broadcast_shapes(x.shape, product.shape) != product.shape:
-            raise ValueError(f"{x} does not broadcast to {product}")
-        return product
-
-    return result
-
-
-def _sum(x: Array, product: Array, beta: float, alpha: float) -> Array:
-    return (beta * x + alpha * product).astype(x.dtype)
-
-
-def _scaled_sum(g: Any, x: Any, product: Any, beta: float, alpha: float) -> Any:
-    """beta x + alpha product."""
-    x, product = (
-        value if factor == 1 else g.call("aten::mul", value, g.constant(factor, g.type(value).dtype))
-        for value, factor in ((x, beta), (product, alpha))
-    )
-    return g.call("aten::add", x, product)
-
-
-_FACTORS = (number("beta", 1), number("alpha", 1))
-
-addmm = Op(
-    "aten::addmm",
-    args=[Tensor("x", FLOATS), Tensor("mat1", FLOATS), Tensor("mat2", FLOATS), *_FACTORS],
-    result=_added("mat1", "mat2", 2),
-)
-baddbmm = Op(
-    "aten::baddbmm",
-    args=[Tensor("x", FLOATS), Tensor("batch1", FLOATS), Tensor("batch2", FLOATS), *_FACTORS],
-    result=_added("batch1", "batch2", 3),
-)
-
-
-@addmm.reference
-def addmm_ref(x: Array, mat1: Array, mat2: Array, beta: float, alpha: float) -> Array:
-    return _sum(x, matmul_ref(mat1, mat2), beta, alpha)
-
-
-@addmm.onnx(since=7)
-def addmm_onnx7(g, x, mat1, mat2, beta, alpha):
-    return g.op("Gemm", mat1, mat2, x, alpha=float(alpha), beta=float(beta))
-
-
-@addmm.decompose
-def addmm_sum(g, x, mat1, mat2, beta, alpha):
-    return _scaled_sum(g, x, g.call("aten::matmul", mat1, mat2), beta, alpha)
-
-
-@baddbmm.reference
-def baddbmm_ref(x: Array, batch1: Array, batch2: Array, beta: float, alpha: float) -> Array:
-    return _sum(x, matmul_ref(batch1, batch2), beta, alpha)
-
-
-@baddbmm.decompose
-def baddbmm_sum(g, x, batch1, batch2, beta, alpha):
-    return _scaled_sum(g, x, g.call("aten::matmul", batch1, batch2), beta, alpha)
-
-
-for _op in (bmm, mv, dot, outer, baddbmm):
+for _op in (bmm, mv, dot, outer):
     _op.unsupported("caffe", "it multiplies by matrices that are constants of the model alone")
 
-OPS = [matmul, mm, bmm, mv, dot, outer, addmm, baddbmm]
+OPS = [matmul, mm, bmm, mv, dot, outer]
