@@ -100,6 +100,39 @@ def index_ref(x: Array, indices: list[Array | None]) -> Array:
     return x[_numpy_index(indices)]
 
 
+@index.onnx(since=13)  # Unsqueeze takes the axis as an input
+def index_onnx13(g, x, indices):
+    axes = _axes(indices)
+    if len(axes) == 1:
+        return g.op("Gather", x, indices[axes[0]], axis=axes[0])
+    common = broadcast_shapes(*(indices[axis].shape for axis in axes))
+    before, behind = _around(x.shape, axes)
+    rest = [axis for axis in range(len(x.shape)) if axis not in axes]
+    if [*axes, *rest] != sorted(rest + axes):
+        order = [*axes, *rest]
+        x = g.op("Transpose", x, perm=order, shape=[x.shape[axis] for axis in order])
+    part = g.op("GatherND", x, _side_by_side(g, indices, axes, common), shape=(*common, *before, *behind))
+    if not before:
+        return part
+    ranks = len(common), len(before), len(behind)
+    order = [*range(ranks[0], ranks[0] + ranks[1]), *range(ranks[0]), *range(ranks[0] + ranks[1], sum(ranks))]
+    return g.op("Transpose", part, perm=order)
+
+
+def _side_by_side(g: Any, indices: list[Any], axes: list[int], common: tuple[int, ...]) -> Any:
+    """int64 [*common, axes]: for each element its index along every axis."""
+    if all(indices[axis].data is not None for axis in axes):
+        arrays = np.broadcast_arrays(*(indices[axis].data for axis in axes))
+        return g.const(np.stack(arrays, -1).astype(np.int64))
+    columns = []
+    for axis in axes:
+        number = g.cast(indices[axis], "int64")
+        if number.shape != common:
+            number = g.op("Expand", number, g.ints(common), shape=common)
+        columns.append(g.op("Unsqueeze", number, g.ints([len(common)]), shape=(*common, 1)))
+    return g.op("Concat", *columns, axis=len(common), shape=(*common, len(axes)))
+
+
 @index.decompose
 def index_selected(g, x, indices):
     axes, shape = _axes(indices), g.type(x).shape
@@ -172,6 +205,8 @@ def _merged(g: Any, x: Any, front: list[int], axes: list[int]) -> Any:
 def _linear(g: Any, indices: list[Any], axes: list[int], shape: Sequence[int]) -> tuple[Any, list[Any]]:
     """The indices of ``axes`` as those of one axis, in a row; and their common shape."""
     common = list(broadcast_shapes(*(g.type(indices[axis]).shape for axis in axes)))
+    if len(axes) == 1:  # what takes it counts from the end itself
+        return g.call("aten::reshape", indices[axes[0]], [math.prod(common)]), common
     total = None
     for axis in axes:
         place = counted_from_the_front(g, g.call("aten::to", indices[axis], "int64"), shape[axis])

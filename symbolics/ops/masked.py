@@ -42,7 +42,7 @@ def masked_fill_ref(x: Array, mask: Array, value: Array) -> Array:
 
 
 @formula(masked_fill)
-def masked_fill(x: Term, mask: Term, value: Term) -> Term:
+def masked_fill_chosen(x: Term, mask: Term, value: Term) -> Term:
     return mask.where(value, x)
 
 

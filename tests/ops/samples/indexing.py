@@ -86,6 +86,9 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([X, [ints(1, 0), None, Const(ints(2, -5)), None]], {}, ("onnx",)),
         Sample([X, [Const(ints(1, 0)), Const(ints(2, 0))]], {}, FILES),
         Sample([CUBE, [ints(1), None, Const(np.array(-1))]], {}, ("onnx",)),
+        Sample([X, [None, ints(1, -1), ints([4], [0]).astype(np.int32)]], {}, ("onnx",)),
+        Sample([X, [None, np.array(1), None, ints(-7)]], {}, ("onnx",)),
+        Sample([X, [None, Const(ints(1, -1)), Const(ints([4], [0])), ints(6, 2)]], {}, ("onnx",)),
     ],
     "aten::index_put": [
         Sample([CUBE, [Const(ints(2, 0, 2))], normal(2, 3, 4, 5)], {}, FILES),
