@@ -15,6 +15,8 @@ import megengine as mge
 import megengine.functional as F
 import megengine.module as M
 import numpy as np
+from megengine.core._imperative_rt.core2 import apply
+from megengine.core.ops import builtin
 from megengine.traced_module import trace_module
 from megengine.traced_module.pytree import TreeDef, register_supported_type
 
@@ -248,6 +250,33 @@ class Points(M.Module):
         return {"first": F.relu(x) * 2, "second": self.inner(x) - 1}
 
 
+class RawOperators(M.Module):
+    """Operators applied directly: with attributes of all kinds, and several results that are not all used."""
+
+    def __init__(self):
+        super().__init__()
+        self.weights = mge.Parameter(np.zeros(16 * 3 + 16 * 4 + 32, "float32"))
+
+    def forward(self, x):
+        (wide,) = apply(builtin.Concat(axis=1, comp_node=x.device), x, x)
+        (total,) = apply(builtin.Reduce(axis=1, mode="sum", keepdim=False), wide)
+        state, one = F.zeros((1, 2, 4)), F.ones((1, 2, 1, 1))
+        sequence, hidden, _, _ = apply(
+            builtin.LSTM(hidden_size=4, fwd_mode="INFERENCE"), x, state, state, self.weights
+        )
+        (image,) = apply(builtin.AddAxis(axis=[3]), sequence)
+        normal = apply(
+            builtin.BatchNorm(fwd_mode="INFERENCE", param_dim="DIM_1C11"), image, one * 2, one, one, one * 3
+        )[-1]
+        centred, mean, _ = apply(builtin.LayerNorm(normalized_dim=1, normalized_size=3, affine=False), x)
+        (part,) = apply(
+            builtin.Subtensor(items=[[0, True, True, False, False]]), x, mge.Tensor(1), mge.Tensor(4)
+        )
+        _, order = apply(builtin.Argsort(order="DESCENDING"), total)
+        (cube,) = apply(builtin.TypeCvt(dtype="float16"), part)
+        return {"hidden": hidden, "normal": normal, "mean": [centred, mean], "order": order, "part": cube}
+
+
 def set_end_points(traced):
     traced.set_end_points([node for node in traced.graph.nodes(False) if "relu" in node.name])
 
@@ -272,6 +301,7 @@ MODELS = {
     "many_ways": (ManyWays, arrays(8, (2, 3))),
     "end_points": (Points, arrays(10, (2, 3))),
     "watch_points": (Points, arrays(10, (2, 3))),
+    "raw_operators": (RawOperators, arrays(11, (5, 2, 3))),
     **{f"protocol{number}": (Containers, arrays(9, (2, 3))) for number in (2, 3, 4, 5)},
 }
 
