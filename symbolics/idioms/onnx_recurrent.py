@@ -41,15 +41,16 @@ def layers(
     last: list[list[Value]] = []
     for layer, cells in enumerate(layers):
         rows = range(layer * directions, (layer + 1) * directions)
-        output, *states = _layer(g, OPERATORS[name], x, [_rows(g, state, rows) for state in hx], cells)
+        layer_of = _projected_layer if len(cells[0]) % 2 else _layer
+        output, *states = layer_of(g, OPERATORS[name], x, [_rows(g, state, rows) for state in hx], cells)
         last.append(states)
         if directions == 2:
             output = g.op("Transpose", output, perm=[0, 2, 1, 3], shape=(length, batch, 2, hidden))
         shape = (length, batch, directions * hidden)
         x = g.op("Reshape", output, g.ints(shape), shape=shape)
     joined = [
-        g.op("Concat", *parts, axis=0, shape=hx[0].shape) if len(parts) > 1 else parts[0]
-        for parts in zip(*last, strict=True)
+        g.op("Concat", *parts, axis=0, shape=state.shape) if len(parts) > 1 else parts[0]
+        for state, *parts in zip(hx, *last, strict=True)
     ]
     return [_swapped(g, x) if batch_first else x, *joined]
 
@@ -82,6 +83,43 @@ def _layer(
     )
 
 
+def _projected_layer(
+    g: Builder, operator: Operator, x: Value, states: list[Value | None], cells: list[list[Value]]
+) -> list[Value]:
+    """A layer that projects: its hidden states h are P h', of hidden states h' without projection.
+
+    The gates get W h = (W P) h', which an operator without projections computes. The first hidden state
+    is no product: it is an input of the first step, zero in all others.
+    """
+    first, memory = states
+    inputs, plain = [x], [[cell[0], _product(g, cell[1], cell[-1]), *cell[2:-1]] for cell in cells]
+    for place in range(len(cells) if first is not None else 0):
+        step = np.zeros((x.shape[0], 1, 1), x.dtype)
+        step[-1 if place else 0] = 1
+        state = _rows(g, first, [place], keep_zeros=True)
+        inputs.append(g.op("Mul", g.const(step), state, shape=(*x.shape[:2], state.shape[2])))
+        for other, cell in enumerate(plain):
+            weight = cells[other][1]
+            if other != place:
+                weight = g.const(np.zeros(weight.shape, x.dtype))
+            cell[0] = _joined(g, (cell[0], weight), axis=1)
+    output, hidden, memory = _layer(g, operator, _joined(g, tuple(inputs), axis=2), [None, memory], plain)
+    back = _stacked(g, [_turned(g, cell[-1]) for cell in cells])
+    return [_product(g, output, back), _product(g, hidden, back), memory]
+
+
+def _product(g: Builder, x: Value, y: Value) -> Value:
+    if x.data is not None and y.data is not None:
+        return g.const(x.data @ y.data, name=x.name)
+    return g.op("MatMul", x, y, shape=(*x.shape[:-1], y.shape[-1]))
+
+
+def _turned(g: Builder, x: Value) -> Value:
+    if x.data is not None:
+        return g.const(x.data.T, name=x.name)
+    return g.op("Transpose", x, perm=[1, 0], shape=x.shape[::-1])
+
+
 def _rows(g: Builder, x: Value, rows: Any, *, keep_zeros: bool = False) -> Any:
     """Some rows of ``x``; None for first states that are zero, as they are by default."""
     rows = list(rows)
@@ -93,12 +131,16 @@ def _rows(g: Builder, x: Value, rows: Any, *, keep_zeros: bool = False) -> Any:
     return g.const(part, name=x.name) if keep_zeros or part.any() else None
 
 
-def _joined(g: Builder, parts: tuple[Value, ...]) -> Value:
-    """Vectors one behind the other."""
+def _joined(g: Builder, parts: tuple[Value, ...], axis: int = 0) -> Value:
+    """Arrays one behind the other."""
+    if len(parts) == 1:
+        return parts[0]
     arrays = [part.data for part in parts if part.data is not None]
     if len(arrays) == len(parts):
-        return g.const(np.concatenate(arrays), name=parts[0].name)
-    return g.op("Concat", *parts, axis=0, shape=(sum(part.shape[0] for part in parts),))
+        return g.const(np.concatenate(arrays, axis), name=parts[0].name)
+    shape = list(parts[0].shape)
+    shape[axis] = sum(part.shape[axis] for part in parts)
+    return g.op("Concat", *parts, axis=axis, shape=tuple(shape))
 
 
 def _stacked(g: Builder, parts: list[Value]) -> Value:

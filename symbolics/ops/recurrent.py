@@ -5,6 +5,8 @@
 the weights [G H, I] and [G H, H] and with ``has_biases`` two biases [G H]; G gates one below the other (LSTM:
 i f g o; GRU: r z n). A layer behind the first gets both directions side by side. Results: what the last layer
 gives, and the last states.
+Where the hidden states of an LSTM have P features, not H, it projects: each cell has one more matrix [P, H], by
+which it multiplies what it gives, and the second weights are [G H, P].
 ``dropout`` matters in training only, and a conversion is for inference. Source: torch.nn.LSTM, GRU, RNN.
 """
 
@@ -59,25 +61,31 @@ TABLE: dict[str, tuple[Cell, int, int]] = {
 }
 
 
-def _layers(params: list[Any], num_layers: int, directions: int, has_biases: bool) -> list[list[list[Any]]]:
+def _layers(
+    params: list[Any], hx: list[Any], num_layers: int, directions: int, has_biases: bool
+) -> list[list[list[Any]]]:
     """The parameters by layer and direction. Raises ValueError when they are another number."""
-    each = 4 if has_biases else 2
+    each = (4 if has_biases else 2) + _is_projected(hx)
     if num_layers < 1 or len(params) != num_layers * directions * each:
         raise ValueError(f"{len(params)} parameters for {num_layers} layers in {directions} directions")
     cells = [params[i : i + each] for i in range(0, len(params), each)]
     return [cells[i : i + directions] for i in range(0, len(cells), directions)]
 
 
-def _check(layers: list[list[list[TensorType]]], features: int, gates: int, hidden: int) -> None:
-    width = features
+def _is_projected(hx: list[Any]) -> bool:
+    return hx[0].shape[-1] != hx[-1].shape[-1]
+
+
+def _check(layers: list[list[list[TensorType]]], x: TensorType, gates: int, hx: list[TensorType]) -> None:
+    width, out, hidden = x.shape[2], hx[0].shape[-1], hx[-1].shape[-1]
     for layer in layers:
-        for weight_ih, weight_hh, *biases in layer:
-            expected = [(gates * hidden, width), (gates * hidden, hidden), *[(gates * hidden,)] * len(biases)]
-            if [part.shape for part in (weight_ih, weight_hh, *biases)] != expected:
-                raise ValueError(
-                    f"the weights {weight_ih} and {weight_hh} do not fit {hidden} hidden features"
-                )
-        width = len(layer) * hidden
+        for cell in layer:
+            expected = [(gates * hidden, width), (gates * hidden, out)]
+            expected += [(gates * hidden,)] * 2 if len(cell) > 3 else []
+            expected += [(out, hidden)] if out != hidden else []
+            if [part.shape for part in cell] != expected:
+                raise ValueError(f"the weights {cell[0]} and {cell[1]} do not fit {hidden} hidden features")
+        width = len(layer) * out
 
 
 def _result(
@@ -94,22 +102,25 @@ def _result(
     directions = 2 if bidirectional else 1
     if x.rank != 3 or len(hx) != states or any(state.rank != 3 for state in hx):
         raise ValueError(f"{x} is no batch of sequences, or {len(hx)} are not its {states} first states")
-    hidden, batch = hx[0].shape[-1], x.shape[0 if batch_first else 1]
-    if any(state.shape != (num_layers * directions, batch, hidden) for state in hx):
+    batch = x.shape[0 if batch_first else 1]
+    if any(state.shape[:2] != (num_layers * directions, batch) for state in hx):
         raise ValueError(f"the first states {hx[0]} do not fit {x}")
     if len({type_.dtype for type_ in (x, *hx, *params)}) > 1:
         raise TypeError("sequences, states and parameters have different dtypes")
-    _check(_layers(params, num_layers, directions, has_biases), x.shape[2], gates, hidden)
-    return [TensorType(x.dtype, (*x.shape[:2], directions * hidden)), *hx]
+    _check(_layers(params, hx, num_layers, directions, has_biases), x, gates, hx)
+    return [TensorType(x.dtype, (*x.shape[:2], directions * hx[0].shape[-1])), *hx]
 
 
 def _run(cell: Cell, x: Array, states: list[Array], weights: list[Array]) -> tuple[Array, list[Array]]:
     """What one direction of one layer gives for [T, N, I], and its last states."""
-    weight_ih, weight_hh, *biases = weights
-    bias_ih, bias_hh = biases or (0, 0)
+    weight_ih, weight_hh, *others = weights
+    projection = others.pop() if len(weights) % 2 else None
+    bias_ih, bias_hh = others or (0, 0)
     given, outputs = x @ weight_ih.T + bias_ih, []
     for step in given:
         states = cell(step, states[0] @ weight_hh.T + bias_hh, states)
+        if projection is not None:
+            states[0] = states[0] @ projection.T
         outputs.append(states[0])
     return np.stack(outputs), states
 
@@ -126,7 +137,7 @@ def _computed(
 ) -> list[Array]:
     x = x.swapaxes(0, 1) if batch_first else x
     directions, last = 2 if bidirectional else 1, []
-    for layer, cells in enumerate(_layers(params, num_layers, directions, has_biases)):
+    for layer, cells in enumerate(_layers(params, hx, num_layers, directions, has_biases)):
         outputs = []
         for direction, weights in enumerate(cells):
             states = [state[layer * directions + direction] for state in hx]
@@ -170,8 +181,9 @@ def _op(name: str) -> Op:
 
     @op.onnx(since=7)
     def recurrent_onnx7(g, x, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
-        layers = _layers(params, num_layers, 2 if bidirectional else 1, has_biases)
-        return onnx_recurrent.layers(g, name, x, hx if several else [hx], layers, batch_first)
+        states = hx if several else [hx]
+        layers = _layers(params, states, num_layers, 2 if bidirectional else 1, has_biases)
+        return onnx_recurrent.layers(g, name, x, states, layers, batch_first)
 
     op.unsupported("tflite", "it is not written yet for TFLite")
     op.unsupported("caffe", "OpenCV's recurrent layers take other states and weights than BVLC's")

@@ -48,7 +48,7 @@ TRIANGLES = [
 ]
 
 
-def recurrent(gates: int, states: int) -> list[Sample]:
+def recurrent(gates: int, states: int, projected: int | None = None) -> list[Sample]:
     """Layers and directions, biases and order of the axes; weights of the model and computed ones."""
     samples = []
     for layers, both, biased, batch_first, constant in [
@@ -56,16 +56,16 @@ def recurrent(gates: int, states: int) -> list[Sample]:
         *((2, True, True, False, True), (1, True, True, True, False)),
     ]:
         directions, hidden, width, params = 2 if both else 1, 3, 4, []
+        out = projected or hidden
         for layer in range(layers):
-            features = width if layer == 0 else directions * hidden
+            features = width if layer == 0 else directions * out
             for seed in range(directions):
-                shapes = [(gates * hidden, features), (gates * hidden, hidden), *[(gates * hidden,)] * 2]
-                params += [
-                    normal(7 * layer + seed + i, *shape) / 2
-                    for i, shape in enumerate(shapes if biased else shapes[:2])
-                ]
+                shapes = [(gates * hidden, features), (gates * hidden, out)]
+                shapes += [(gates * hidden,)] * 2 if biased else []
+                shapes += [(out, hidden)] if projected else []
+                params += [normal(7 * layer + seed + i, *shape) / 2 for i, shape in enumerate(shapes)]
         x = normal(9, *((2, 5, width) if batch_first else (5, 2, width)))
-        hx = [normal(20 + i, layers * directions, 2, hidden) for i in range(states)]
+        hx = [normal(20 + i, layers * directions, 2, hidden if i else out) for i in range(states)]
         attributes = {
             "has_biases": biased,
             "num_layers": layers,
@@ -76,6 +76,9 @@ def recurrent(gates: int, states: int) -> list[Sample]:
         }
         weights = [Const(array) for array in params] if constant else params
         samples.append(Sample([x, hx if states == 2 else hx[0], weights], attributes, ONNX))
+        if projected and constant:
+            zeros = [Const(np.zeros_like(state)) for state in hx]
+            samples.append(Sample([x, zeros, weights], attributes, ONNX))
     return samples
 
 
@@ -124,7 +127,7 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([Const(normal(0, 6, 3)), np.array([[0, 5], [2, 2]], np.int32)], {}, RUNTIMES),
         Sample([normal(0, 6, 3), np.array(4, np.int64)], {}, RUNTIMES),
     ],
-    "aten::lstm": recurrent(4, 2),
+    "aten::lstm": [*recurrent(4, 2), *recurrent(4, 2, projected=2)],
     "aten::gru": recurrent(3, 1),
     **{f"aten::{name}": recurrent(1, 1) for name in ("rnn_tanh", "rnn_relu")},
     "aten::scaled_dot_product_attention": [
