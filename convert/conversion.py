@@ -13,6 +13,7 @@ import numpy as np
 from .boundary import AS_IT_IS, Boundary, Opened, open_boundary
 from .errors import InternalError, UsageError
 from .ir import InternalGraph, TensorNode, TensorType, TracedModule
+from .ir.data_sizes import anonymous, depends_on_data
 from .ir.dims import Dim, of, substituted
 from .ir.expr import CallFunction
 from .ir.size_journal import SizeJournal, SizesSettled
@@ -20,6 +21,7 @@ from .lower.fuse_activations import fuse_activations
 from .lower.lower import lower
 from .lower.target_graph import TargetGraph, Value
 from .lower.unsupported import Unsupported, unsupported_error
+from .passes.decompose import Undecomposed
 from .passes.manager import PassManager, PassOptions
 from .passes.normalize import Normalized
 from .passes.pipelines import pipeline
@@ -102,8 +104,12 @@ def survey(
 ) -> list[Unsupported]:
     """Every expression that would stop this conversion; empty when it would succeed."""
     opened = open_boundary(module, boundary, catalogue)
-    normalized = opened.normalized(catalogue, opened.example())
-    if normalized.unsupported:
+    with SizeJournal():
+        return _surveyed(opened.normalized(catalogue, opened.example()), goal, catalogue)
+
+
+def _surveyed(normalized: Normalized, goal: Goal, catalogue: Mapping[str, Op]) -> list[Unsupported]:
+    if normalized.unsupported or _is_out_of_reach(normalized, goal):
         return [*normalized.unsupported, *_without_symbolic(normalized, goal, catalogue)]
     return _lacking(normalized.graph, goal, catalogue)
 
@@ -113,8 +119,14 @@ def sufficient_opset(
 ) -> int | None:
     """The lowest opset > ``above`` from which on each one expresses the whole module; None without one."""
     opened = open_boundary(module, boundary, catalogue)
-    normalized = opened.normalized(catalogue, opened.example())
-    return None if normalized.unsupported else _sufficient(normalized.graph, catalogue, above)
+    with SizeJournal():
+        normalized = opened.normalized(catalogue, opened.example())
+        return None if normalized.unsupported else _sufficient(normalized.graph, catalogue, above)
+
+
+def _is_out_of_reach(normalized: Normalized, goal: Goal) -> bool:
+    """Whether there are sizes that only the data tells, which passes for other targets do not expect."""
+    return goal.target != "onnx" and depends_on_data(normalized.graph)
 
 
 def _sufficient(graph: InternalGraph, catalogue: Mapping[str, Op], above: int) -> int | None:
@@ -128,7 +140,10 @@ def _sufficient(graph: InternalGraph, catalogue: Mapping[str, Op], above: int) -
 
 def _lacking(graph: InternalGraph, goal: Goal, catalogue: Mapping[str, Op]) -> list[Unsupported]:
     """What stops a normalized graph, which the passes change."""
-    PassManager(pipeline(goal, catalogue), catalogue).run(graph)
+    try:
+        PassManager(pipeline(goal, catalogue), catalogue).run(graph)
+    except Undecomposed as found:
+        return [found.unsupported]
     return lower(graph, catalogue, goal.target, goal.version).unsupported
 
 
@@ -180,7 +195,7 @@ def _attempt(
     """A conversion. Raises SizesSettled where it came to nothing because of what ``journal`` has noted."""
     normalized = opened.normalized(catalogue)
     references = [normalized.graph]
-    if normalized.unsupported:
+    if normalized.unsupported or _is_out_of_reach(normalized, goal):
         found = [*normalized.unsupported, *_without_symbolic(normalized, goal, catalogue)]
         raise unsupported_error(found, goal.target, context=opened.context)
     if opened.symbols:
@@ -190,16 +205,19 @@ def _attempt(
             journal.check()
     references[0] = references[0].copy()
     manager = PassManager(pipeline(goal, catalogue), catalogue, options)
-    manager.run(normalized.graph)
-    graph = TargetGraph(goal.target, goal.version, opened.flat.name)
-    if not manager.stopped:
-        lowering = lower(normalized.graph, catalogue, goal.target, goal.version)
-        if lowering.unsupported:
-            opset = _sufficient(references[0], catalogue, goal.version) if goal.target == "onnx" else None
-            raise unsupported_error(lowering.unsupported, goal.target, opset, opened.context)
-        graph = lowering.graph
-        if goal.target == "tflite":
-            fuse_activations(graph)
+    graph, unsupported = TargetGraph(goal.target, goal.version, opened.flat.name), []
+    try:
+        manager.run(normalized.graph)
+        if not manager.stopped:
+            lowering = lower(normalized.graph, catalogue, goal.target, goal.version)
+            graph, unsupported = lowering.graph, lowering.unsupported
+    except Undecomposed as found:
+        unsupported = [found.unsupported]
+    if unsupported:
+        opset = _sufficient(references[0], catalogue, goal.version) if goal.target == "onnx" else None
+        raise unsupported_error(unsupported, goal.target, opset, opened.context)
+    if goal.target == "tflite":
+        fuse_activations(graph)
     nhwc_inputs, nhwc_outputs = _nhwc(normalized.graph.inputs), _nhwc(normalized.graph.outputs)
     return Converted(references, graph, nhwc_inputs, nhwc_outputs, manager, normalized.notes())
 
@@ -222,7 +240,7 @@ def _references(opened: Opened, symbolic: Normalized, catalogue: Mapping[str, Op
 
 def _types(graph: InternalGraph, sizes: Mapping[str, int]) -> list[TensorType]:
     types = [node.type for node in graph.outputs if isinstance(node, TensorNode)]
-    return [TensorType(type_.dtype, substituted(type_.shape, sizes)) for type_ in types]
+    return anonymous([TensorType(type_.dtype, substituted(type_.shape, sizes)) for type_ in types])
 
 
 def _freeze_all(opened: Opened, journal: SizeJournal, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""What is certain of the sign of a size, whatever the values of its symbols (all at least ``LEAST``)."""
+"""What is certain of the sign of a size, whatever the values of its symbols (each at least its ``least``)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ def signs(value: Size) -> set[int]:
         return {(value > 0) - (value < 0)}
     shared = [atom for atom in value.terms[0][0] if isinstance(atom, Symbol)]
     if shared and all(shared[0] in monomial for monomial, _ in value.terms):
-        return signs(exact_quotient(value, shared[0]))
+        rest = signs(exact_quotient(value, shared[0]))
+        return rest | {0} if shared[0].from_data else rest
     found = _signs_if_growing(value)
     if found is None:
         opposite = _signs_if_growing(-value)
@@ -28,7 +29,7 @@ def _signs_if_growing(value: Dim) -> set[int] | None:
     """Of an expression that grows with each symbol: its smallest value tells."""
     if not _grows(value):
         return None
-    least = value.at(lambda symbol: LEAST)
+    least = value.at(lambda symbol: symbol.least)
     return {1} if least > 0 else {0, 1} if least == 0 else None
 
 
@@ -51,7 +52,8 @@ def _signs_by_period(value: Dim) -> set[int] | None:
     period = _period(value)
     if len(value.symbols) != 1 or period is None or period > MAX_PERIOD:
         return None
-    values = [_at(value, size) for size in range(LEAST, LEAST + period + 1)]
+    (symbol,) = value.symbols.values()
+    values = [_at(value, size) for size in range(symbol.least, symbol.least + period + 1)]
     step = values.pop() - values[0]
     found = {(each > 0) - (each < 0) for each in values}
     steady = step == 0 or (step > 0 and found == {1}) or (step < 0 and found == {-1})

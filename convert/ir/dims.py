@@ -6,7 +6,8 @@ symbols cancel. Equal expressions have one form, so they compare and hash equal:
     (batch * 48) // 48 == batch          floor(floor((h + 1) / 2) / 2) == floor((h + 1) / 4)
 
 A symbol stands for a size of at least 2 (``LEAST``). What a model does at size 1, such as
-broadcasting, is so never taken for what it does in general; that a size is 0 is left out too.
+broadcasting, is so never taken for what it does in general; that a size is 0 is left out too. Only
+a size that the data tells (``data_sizes.py``) may be 0.
 A comparison that this decides for all sizes is an ordinary bool. Any other is decided by the sizes
 of the example and noted in the SizeJournal at work (``size_journal.py``). Where code needs a plain
 number (``int``, ``range``, an index), it gets that of the example, and the journal notes the symbol
@@ -36,12 +37,18 @@ LEAST = 2
 class Symbol:
     """A named size, or its part of ``unit`` where it is known to be a multiple of that.
 
-    ``example`` is the value with which the model was given: the size is ``example * unit``.
+    ``example`` is the value with which the model was given: the size is ``example * unit``. A symbol that is
+    ``from_data`` stands for what only the data tells (``data_sizes.py``); its example is the most it can be.
     """
 
     name: str
     example: int
     unit: int = 1
+    from_data: bool = False
+
+    @property
+    def least(self) -> int:
+        return 0 if self.from_data else LEAST
 
     def __str__(self) -> str:
         return self.name if self.unit == 1 else f"{self.name}/{self.unit}"
@@ -253,6 +260,20 @@ def substituted(tree: Any, sizes: Mapping[str, Size]) -> Any:
     return map_leaves(leaf, tree)
 
 
+def sole_symbol(size: Any) -> Symbol | None:
+    """The symbol that ``size`` is, if it is nothing but one."""
+    if isinstance(size, Dim) and len(size.terms) == 1:
+        monomial, factor = size.terms[0]
+        if len(monomial) == 1 and isinstance(monomial[0], Symbol) and factor == monomial[0].unit:
+            return monomial[0]
+    return None
+
+
+def same_size(first: Size, second: Size) -> bool:
+    """Whether both are one expression, which no journal needs to know of."""
+    return _terms(first) == _terms(second)
+
+
 def of(atom: Atom) -> Dim:
     """The atom as a size."""
     return Dim((((atom,), 1),))
@@ -326,6 +347,8 @@ def _quotient(numerator: Size, denominator: Size) -> Size:
         return _quotient_by_number(numerator, denominator)
     whole, rest = _long_division(_terms(numerator), _terms(denominator))
     remainder = _made(rest)
+    if isinstance(remainder, int) and remainder == 0:
+        return _made(whole)
     if _is_between(remainder, denominator):
         return _made(whole)
     if _is_between(remainder + denominator, denominator):

@@ -33,7 +33,7 @@ _TOKEN = re.compile(
 _SIZE = re.compile(
     r"(?![-+]?[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?\s*[,\]})])[A-Za-z0-9_+\-*/() ]+?(?=\s*[,\]}])"
 )
-_EXAMPLE = re.compile(r"\s*([0-9]{1,18})(?:/([0-9]{1,18}))?")
+_EXAMPLE = re.compile(r"\s*([0-9]{1,18})(?:/([0-9]{1,18}))?(\?)?")
 _INTEGER = re.compile(r"-?[0-9]+")
 _WORDS = {"none": None, "true": True, "false": False, "inf": float("inf"), "nan": float("nan")}
 MAX_DEPTH = 50
@@ -120,7 +120,7 @@ class _Parser:
         return graph
 
     def declare_symbols(self) -> None:
-        """``batch=2, height=64/32}``."""
+        """``batch=2, height=64/32, found_1=8?}``."""
         while not self.accept("}"):
             name = self.word("the name of a size")
             start = self.position if self.token == "=" else self.fail("a size has an example")
@@ -130,7 +130,7 @@ class _Parser:
             size, unit = int(declared[1]), int(declared[2] or 1)
             if not unit or size % unit:
                 self.fail(f"the example {size} is no multiple of {unit}")
-            self.symbols[name] = Symbol(name, size // unit, unit)
+            self.symbols[name] = Symbol(name, size // unit, unit, from_data=declared[3] is not None)
             self.move(declared.end())
             self.accept(",")
 

@@ -9,6 +9,9 @@ and the places that need a plain number, are noted in it. Nothing else decides t
   one symbol to another, or makes a symbol a multiple of a number, or else freezes both sides;
 - a number that is needed freezes the symbols in it.
 
+A size that only the data tells is never frozen or bound: where an inequality or a number is needed of it the
+call is refused; that it equals another where the operation needs that is an assumption.
+
 Such symbols are no longer free: ``settled`` gives their sizes, with which the conversion starts again.
 """
 
@@ -20,12 +23,15 @@ from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..errors import Refusal
+
 if TYPE_CHECKING:
     from .dims import Dim, Size
 
 T = TypeVar("T")
 # by the signs of a difference
 _RELATIONS = {
+    frozenset({0}): "==",
     frozenset({-1}): "<",
     frozenset({-1, 0}): "<=",
     frozenset({1}): ">",
@@ -71,19 +77,22 @@ class SizeJournal:
         least: dict[str, int] = {}
         others: list[str] = []
         for difference, wanted in self.assumptions:
-            bound = least_size(difference, wanted)
+            bound = least_size(difference, wanted) if 0 not in wanted or len(wanted) > 1 else None
             if bound is None:
                 others.append(_relation(difference, _RELATIONS[wanted]))
             else:
                 name, size = bound
                 least[name] = max(size, least.get(name, 0))
         found = [f"{name} >= {size}" for name, size in least.items()] + others
-        return [f"assumed of the sizes: {', '.join(found)}"] if found else []
+        return [f"assumed of the sizes: {', '.join(dict.fromkeys(found))}"] if found else []
 
     # ---- questions of Dims
 
     def holds(self, difference: Dim, wanted: set[int]) -> bool:
         """Whether the sign of ``difference`` is one of ``wanted``, in the example."""
+        if _of_data(difference):
+            relation = _relation(difference, _RELATIONS.get(frozenset(wanted), "compared with"))
+            raise Refusal(f"whether {relation} is known only from the data")
         value = _trial(difference)
         answer = ((value > 0) - (value < 0)) in wanted
         found = frozenset(wanted if answer else {-1, 0, 1} - wanted)
@@ -92,12 +101,18 @@ class SizeJournal:
 
     def equal(self, difference: Dim) -> bool:
         """Whether two sizes are equal, of which ``difference`` may be zero."""
-        if difference.example != 0:
+        data = _of_data(difference)
+        if difference.example != 0 and not data:
             return False
         if not self.guided:
             self.coincidences += 1
             return False
-        self._bind(difference)
+        if not data:
+            self._bind(difference)
+        elif _is_zero_or_one(difference):  # what asks for these has another way for other sizes
+            return False
+        else:
+            self.assumptions[min(difference, -difference, key=str), frozenset({0})] = None
         return True
 
     def number(self, size: Dim) -> int:
@@ -110,6 +125,10 @@ class SizeJournal:
     def freeze(self, size: Dim, reason: str) -> None:
         """Fixes all symbols of ``size`` to their examples; ``reason`` follows the place in a sentence."""
         for name, symbol in size.symbols.items():
+            if symbol.from_data:
+                raise Refusal(
+                    f"the size {size} is known only from the data, and {self.place or 'this'} {reason}"
+                )
             number = symbol.example * symbol.unit
             self._settle(name, number, f"{name} is fixed to {number}", reason)
 
@@ -118,7 +137,9 @@ class SizeJournal:
 
         Whether there was one.
         """
-        symbols = {name: symbol for size in sizes for name, symbol in size.symbols.items()}
+        symbols = {
+            name: symbol for size in sizes for name, symbol in size.symbols.items() if not symbol.from_data
+        }
         if not symbols:
             return False
         from .dims import of
@@ -207,6 +228,17 @@ def retried(function: Callable[[], T], *errors: type[Exception]) -> T:
         journal.guided = False
 
 
+def _of_data(size: Dim) -> bool:
+    return any(symbol.from_data for symbol in size.symbols.values())
+
+
+def _is_zero_or_one(difference: Dim) -> bool:
+    """Whether the question is if a symbol is one of these."""
+    from .dims import sole_symbol
+
+    return any(sole_symbol(sign * difference + one) is not None for sign in (1, -1) for one in (0, 1))
+
+
 def _trial(difference: Dim) -> int:
     from .dims import LEAST
 
@@ -215,6 +247,11 @@ def _trial(difference: Dim) -> int:
 
 def _relation(difference: Dim, relation: str) -> str:
     """``height >= 7`` for height - 7 >= 0."""
+    if relation == "==":
+        from .dims import Dim
+
+        positive = sum(Dim((term,)) for term in difference.terms if term[1] > 0)
+        return f"{positive} == {positive - difference}"
     constant = dict(difference.terms).get((), 0)
     rest: Any = difference - constant
     if all(factor < 0 for _, factor in rest.terms):

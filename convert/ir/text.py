@@ -44,11 +44,13 @@ def graph_to_text(graph: InternalGraph) -> str:
 
 
 def _symbols(graph: InternalGraph) -> str:
-    """Name and example of each symbol."""
+    """Name and example of each symbol; a question mark behind the example of one of the data."""
     nodes = [*graph.inputs, *(node for expr in graph.exprs() for node in expr.outputs)]
     shapes = [node.shape for node in nodes if isinstance(node, TensorNode)]
     parts = [
-        f"{name}={symbol.example * symbol.unit}" + (f"/{symbol.unit}" if symbol.unit > 1 else "")
+        f"{name}={symbol.example * symbol.unit}"
+        + (f"/{symbol.unit}" if symbol.unit > 1 else "")
+        + ("?" if symbol.from_data else "")
         for name, symbol in symbols_of(shapes).items()
     ]
     return f"{{{', '.join(parts)}}}" if parts else ""

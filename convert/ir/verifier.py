@@ -20,6 +20,7 @@ from typing import NoReturn
 import numpy as np
 
 from ..errors import GraphError, TmconvertError
+from .data_sizes import agree
 from .emitter import OpDefinition
 from .expr import CallFunction, Constant, Expr
 from .graph import InternalGraph
@@ -118,7 +119,7 @@ def _check_call(expr: CallFunction, catalogue: Mapping[str, OpDefinition]) -> No
     except TmconvertError as error:
         _fail("TM3015", expr, error.message)
     actual = [node.type for node in expr.outputs if isinstance(node, TensorNode)]
-    if expected != actual:
+    if not agree(expected, actual):
         declared, computed = (", ".join(map(str, types)) for types in (actual, expected))
         _fail("TM3015", expr, f"declared {declared}, computed {computed}")
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..ir.dims import Atom, Dim, Floor, Size, Symbol, is_symbolic
+from ..ir.data_sizes import data_symbols
+from ..ir.dims import Atom, Dim, Floor, Size, Symbol, is_symbolic, sole_symbol
 from ..ir.size_journal import current_journal
 from ..ir.tree import leaves, map_leaves
 from .target_graph import Value
@@ -43,7 +44,7 @@ class SizeOperators:
     def define(self, value: Value) -> None:
         """Makes the extents of ``value`` known."""
         for axis, extent in enumerate(value.shape):
-            symbol = _symbol(extent)
+            symbol = sole_symbol(extent)
             if symbol is not None:
                 self.places.setdefault(symbol.name, (value, axis))
 
@@ -146,21 +147,15 @@ def _plain(operator: str, name: str, value: Any, opset: int) -> Any:
         return map_leaves(lambda leaf: int(leaf) if isinstance(leaf, Dim) else leaf, value)
 
 
-def _symbol(size: Size) -> Symbol | None:
-    """The symbol that ``size`` is, if it is nothing but one."""
-    if isinstance(size, Dim) and len(size.terms) == 1:
-        monomial, factor = size.terms[0]
-        if len(monomial) == 1 and isinstance(monomial[0], Symbol) and factor == monomial[0].unit:
-            return monomial[0]
-    return None
-
-
 def _terms(size: Size) -> tuple[tuple[tuple[Atom, ...], int], ...]:
     return size.terms if isinstance(size, Dim) else (((), size),)
 
 
 def _reshape_template(sizes: Any, shape: Sequence[Size]) -> list[int] | None:
-    """The target of a Reshape in numbers: -1 for one size, 0 for those that stay; None if more are open."""
+    """The target of a Reshape in numbers: -1 for one size, 0 for those that stay; None if more are open.
+
+    Beside a size of the data, which may be 0, a -1 has no meaning.
+    """
     if isinstance(sizes, Dim) or 0 in [size for size in sizes if isinstance(size, int)]:
         return None
     template: list[int] = []
@@ -170,7 +165,8 @@ def _reshape_template(sizes: Any, shape: Sequence[Size]) -> list[int] | None:
     moved = sum(isinstance(leaf, Dim) for leaf in leaves(sizes))
     if moved == 1:
         return [size if isinstance(size, int) else -1 for size in sizes]
-    return template if template.count(-1) <= 1 else None
+    may_be_empty = 0 in template and data_symbols(list(sizes))
+    return template if template.count(-1) <= (0 if may_be_empty else 1) else None
 
 
 def _same(first: Size, second: Size) -> bool:

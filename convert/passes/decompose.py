@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..errors import InternalError
+from ..errors import InternalError, Refusal
 from ..ir import CallFunction, InternalGraph, TensorNode
+from ..ir.data_sizes import taken_over
 from ..ir.emitter import GraphEmitter
+from ..ir.size_journal import current_journal
+from ..lower.unsupported import Unsupported
 from ..symbolics.op import Op
+
+
+class Undecomposed(Exception):
+    """A decomposition has refused a call."""
+
+    def __init__(self, unsupported: Unsupported) -> None:
+        super().__init__(unsupported.reason)
+        self.unsupported = unsupported
 
 
 class Decompose:
     """Replaces each call without a symbolic or a reason for ``target`` at ``version`` by its decomposition.
 
     What a decomposition emits is decomposed in turn. A call with neither stays: the lowering
-    reports it. Results keep their names and types.
+    reports it. Results keep their names and types. Raises Undecomposed where a decomposition refuses a call.
     """
 
     name = "decompose"
@@ -51,7 +62,11 @@ class Decompose:
             name=call.outputs[0].name,
             before=call,
         )
-        made = op.decomposition(emitter, **op.by_name(call.args, call.kwargs))
+        current_journal().place = f"{emitter.name} ({call.function})"
+        try:
+            made = op.decomposition(emitter, **op.by_name(call.args, call.kwargs))
+        except Refusal as refusal:
+            raise Undecomposed(Unsupported(call, refusal.reason, refusal.help)) from refusal
         results = list(made) if isinstance(made, (list, tuple)) else [made]
         if len(results) != len(call.outputs):
             raise InternalError(
@@ -60,6 +75,8 @@ class Decompose:
                 source=call.source,
                 excerpt=repr(call),
             )
+        was = [node.type for node in call.outputs if isinstance(node, TensorNode)]
+        taken_over(graph, was, [node.type for node in results])
         for old, new in zip(call.outputs, results, strict=True):
             assert isinstance(old, TensorNode)
             if new.type != old.type:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..ir import Expr, InternalGraph, TensorNode, TensorType
+from ..ir.data_sizes import bound
+from ..ir.dims import example, substituted
 from ..ir.interpreter import Interpreter
 from ..ir.tree import leaves
 from ..symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
@@ -40,14 +42,19 @@ class Reference:
         """An upper bound of the activations of one run, were none of them dropped."""
         nodes = [node for expr in self.graph.exprs() for node in expr.outputs]
         types = [node.type for node in (*self.graph.inputs, *nodes) if isinstance(node, TensorNode)]
-        return sum(type_.size * type_.dtype.itemsize for type_ in types)
+        return sum(example(type_.size) * type_.dtype.itemsize for type_ in types)
 
     def run(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Outputs in order, from inputs in order, both as the source has them."""
-        return [np.asarray(leaf) for leaf in leaves(Interpreter(self.graph, self._evaluate).run(inputs))]
+        sizes: dict[str, int] = {}
 
-    def _evaluate(self, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return self.catalogue[expr.function].evaluate(args, kwargs)  # type: ignore[attr-defined]
+        def evaluate(expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            op = self.catalogue[expr.function]  # type: ignore[attr-defined]
+            result = op.evaluate(args, substituted(kwargs, sizes))
+            sizes.update(bound(expr, list(leaves(result))))
+            return result
+
+        return [np.asarray(leaf) for leaf in leaves(Interpreter(self.graph, evaluate).run(inputs))]
 
     def stored_inputs(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The inputs in the file's memory order."""

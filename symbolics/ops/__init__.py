@@ -46,6 +46,8 @@ from .matmul import OPS as MATMUL_OPS
 from .matmul_sums import OPS as MATMUL_SUM_OPS
 from .max_pool import OPS as MAX_POOL_OPS
 from .mixed import OPS as MIXED_OPS
+from .nms import OPS as NMS_OPS
+from .nonzero import OPS as NONZERO_OPS
 from .norm import OPS as NORM_OPS
 from .normal import OPS as NORMAL_OPS
 from .one_hot import OPS as ONE_HOT_OPS
@@ -98,6 +100,7 @@ OPS = [
     grid_sampler,
     remap,
     roi_pool,
+    *NMS_OPS,
     batch_norm,
     *LAYER_NORM_OPS,
     *GROUP_NORM_OPS,
@@ -159,6 +162,7 @@ OPS = [
     *TAKE_OPS,
     *MASKED_OPS,
     *SCATTER_REDUCE_OPS,
+    *NONZERO_OPS,
     *DIAGONAL_OPS,
     *ONE_HOT_OPS,
     arange,

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.dims import Dim, is_symbolic
+from ...ir.data_sizes import data_symbols, found
+from ...ir.dims import Dim, example, is_symbolic, same_size
 from ...ir.types import TensorType
 from ..idioms import caffe, tflite
 from ..layouts import SOURCE, LayoutRule, any_with
@@ -20,9 +21,22 @@ TFLITE_RANK = 5  # of SLICE and STRIDED_SLICE
 
 def _slice_result(x: TensorType, dim: int, start: int, end: int, step: int) -> TensorType:
     axis = normalized_axis(dim, x.rank)
-    if not 0 <= start <= end <= x.shape[axis] or step < 1:
+    if data_symbols(x.shape[axis]):
+        count = _count_of_unknown(x.shape[axis], start, end, step)
+    elif 0 <= start <= end <= x.shape[axis] and step >= 1:
+        count = -((start - end) // step)
+    else:
         raise ValueError(f"{start}:{end}:{step} is no slice of axis {dim} of {x}")
-    return TensorType(x.dtype, (*x.shape[:axis], -((start - end) // step), *x.shape[axis + 1 :]))
+    return TensorType(x.dtype, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
+
+
+def _count_of_unknown(extent: Any, start: int, end: Any, step: int) -> Any:
+    """Of an extent that only the data tells, a slice takes what there is between its bounds."""
+    if start < 0 or step < 1:
+        raise ValueError(f"{start}:{end}:{step} is no slice of {extent} elements")
+    if same_size(end, extent):
+        return -((start - end) // step) if start == 0 else found(extent)
+    return found(min(example(extent), example(end)))
 
 
 def _slice_layout(x: TensorType, dim: int, start: int, end: int, step: int) -> LayoutRule:
@@ -31,7 +45,7 @@ def _slice_layout(x: TensorType, dim: int, start: int, end: int, step: int) -> L
 
 def _select_result(x: TensorType, dim: int, index: int) -> TensorType:
     axis = normalized_axis(dim, x.rank)
-    if not 0 <= index < x.shape[axis]:
+    if index < 0 or not (data_symbols(x.shape[axis]) or index < x.shape[axis]):
         raise ValueError(f"{index} is no index of axis {dim} of {x}")
     return TensorType(x.dtype, (*x.shape[:axis], *x.shape[axis + 1 :]))
 
@@ -59,7 +73,7 @@ OPS = [slice_, select]
 @slice_.reference
 def slice_ref(x: Array, dim: int, start: int, end: int, step: int) -> Array:
     """The elements ``start``, ``start + step``, ... below ``end`` along ``dim``."""
-    return x.take(range(start, end, step), dim)
+    return np.swapaxes(np.swapaxes(x, 0, dim)[start:end:step], 0, dim)
 
 
 LAST = (1 << 63) - 1  # to ONNX, as far as there are elements
@@ -91,6 +105,8 @@ def slice_onnx1(g, x, dim, start, end, step):
     if step == 1:
         start, end = (_counted(bound, x.shape[dim]) for bound in (start, end))
     if step != 1:
+        if data_symbols(x.shape[axis]):
+            g.refuse(f"ONNX has no steps in slices at opset {g.graph.version}", "use --opset 10 or later")
         return g.op("Gather", x, g.ints(range(start, end, step)), axis=axis)
     return g.op("Slice", x, axes=[axis], starts=[start], ends=[end])
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.data_sizes import data_symbols
 from ...ir.types import TensorType
 from ..op import NUMBERS, Op, Tensor, boolean, integer
 from ..results import normalized_axis
@@ -28,7 +29,7 @@ def _sorted(x: TensorType, dim: int, descending: bool, stable: bool) -> list[Ten
 
 def _top(x: TensorType, k: int, dim: int, largest: bool, sorted: bool) -> list[TensorType]:
     axis = normalized_axis(dim, x.rank)
-    if not 0 <= k <= x.shape[axis]:
+    if k < 0 or not (data_symbols(x.shape[axis]) or k <= x.shape[axis]):
         raise ValueError(f"axis {dim} of {x} has no {k} elements")
     shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
     return [TensorType(x.dtype, shape), TensorType(INT32, shape)]

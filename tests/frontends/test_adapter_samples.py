@@ -26,7 +26,9 @@ from tmconvert.ir import (
     TensorNode,
     TracedModule,
 )
+from tmconvert.ir.data_sizes import data_symbols
 from tmconvert.ir.emitter import EagerEmitter, Emitter, GraphEmitter
+from tmconvert.ir.size_journal import SizeJournal
 from tmconvert.ir.tree import leaves
 from tmconvert.ir.verifier import verify_graph
 from tmconvert.symbolics.registry import catalogue
@@ -109,7 +111,11 @@ def as_graph(row: str, each: Call, owner: Any = None) -> list[np.ndarray]:
     graph, feeds = built(row, each, owner)
     results = Reference(graph, catalogue()).run(feeds)
     for node, array in zip(graph.outputs, results, strict=True):
-        assert (node.dtype, node.shape) == (array.dtype, array.shape), "the graph declares another type"
+        shape = tuple(
+            actual if data_symbols(size) else size
+            for size, actual in zip(node.shape, array.shape, strict=True)
+        )
+        assert (node.dtype, shape) == (array.dtype, array.shape), "the graph declares another type"
     return results
 
 
@@ -133,9 +139,10 @@ def built(row: str, each: Call, owner: Any = None) -> tuple[InternalGraph, list[
         )
 
     args, kwargs = mapped(node, (each.args, each.kwargs))
-    result = applied(emitter, row, args, kwargs, owner)
-    graph.set_result(tuple(results_of(result)))
-    verify_graph(graph, catalogue())
+    with SizeJournal():
+        result = applied(emitter, row, args, kwargs, owner)
+        graph.set_result(tuple(results_of(result)))
+        verify_graph(graph, catalogue())
     return graph, feeds
 
 

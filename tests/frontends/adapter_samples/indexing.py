@@ -149,4 +149,26 @@ COMPUTED = [
     call(MATRIX, (Ellipsis, BITS[:4]), 3),
 ]
 
-SAMPLES = {"Tensor.__getitem__": READ, "Tensor.__setitem__": [*WRITE, *COMPUTED]}
+FOUND = [
+    call(MATRIX, MATRIX > 0),
+    call(MATRIX, MATRIX[:, 0] > 0),
+    call(MATRIX, MATRIX > 100),
+    call(MATRIX, (slice(None), MATRIX[0] > 0)),
+    call(MATRIX, (MATRIX[:, 0] > 0, slice(1, 3))),
+    call(MATRIX, (1, MATRIX[0] > 0)),
+    call(CUBE, (Ellipsis, CUBE[0] > 0)),
+    call(CUBE, (slice(None), CUBE[0, :, 0] > 0, slice(None))),
+    call(CUBE, (slice(None, None, -1), CUBE[0] > 0)),
+    call(CUBE, CUBE[:, :, 0] > 0),
+    call(WHOLE, WHOLE > 1),
+    call(FLAGS, WHOLE > 1),
+    call(BYTES, BYTES > 1),
+    call(HALVES, HALVES > 1),
+]
+PUT = [
+    call(MATRIX, MATRIX > 0, numbers(int((MATRIX > 0).sum()), seed=2)),
+    call(MATRIX, MATRIX[:, 0] > 0, numbers(int((MATRIX[:, 0] > 0).sum()), 4, seed=2)),
+    call(MATRIX, (slice(None), MATRIX[0] > 0), numbers(3, int((MATRIX[0] > 0).sum()), seed=2)),
+]
+
+SAMPLES = {"Tensor.__getitem__": [*READ, *FOUND], "Tensor.__setitem__": [*WRITE, *COMPUTED, *PUT]}

@@ -67,9 +67,28 @@ VISION = {
     ],
 }
 
-REFUSED = ("vision.nms", "vision.nvof", "tensor.cond_take")  # whatever their arguments
+REFUSED = ("vision.nvof",)  # whatever their arguments
+
+LOW = np.random.default_rng(2).integers(0, 6, (30, 2))
+RECTANGLES = np.concatenate([LOW, LOW + np.random.default_rng(3).integers(1, 5, (30, 2))], 1)
+RECTANGLES = RECTANGLES.astype(np.float32)
+SCORES = numbers(30)
+NMS = [
+    *(call(RECTANGLES, SCORES, each) for each in (0.5, 0.3, 1 / 3, 0.0, 0.6)),
+    call(RECTANGLES, np.round(SCORES), 0.5),
+    call(RECTANGLES, SCORES, iou_thresh=0.5, max_output=5),
+    call(RECTANGLES, SCORES, 0.5, 100),
+    call(RECTANGLES[:1], SCORES[:1], 0.5),
+]
+TAKEN = [
+    call(IMAGES > 0, IMAGES),
+    call(IMAGES > 100, IMAGES),
+    call(PLACES[0] > 1, (PLACES[0] * 8).astype(np.int32)),
+]
 
 SAMPLES = {
+    "megengine.functional.vision.nms": NMS,
+    "megengine.functional.tensor.cond_take": TAKEN,
     **{f"megengine.functional.vision.{name}": calls for name, calls in VISION.items()},
     **{f"megengine.functional.{name}": [] for name in REFUSED},
 }

@@ -13,6 +13,7 @@ import numpy as np
 
 from ....errors import Refusal
 from ....ir import TensorNode
+from ....ir.data_sizes import data_symbols
 from ....ir.dims import Dim
 from ....ir.emitter import Emitter
 from .values import cast, is_tensor, reshaped, static_int
@@ -40,6 +41,9 @@ def getitem(g: Emitter, x: Any, index: Any) -> Any:
     """``x[index]``; a list that holds more than numbers is taken for a tuple."""
     if isinstance(index, list) and not all(isinstance(item, (int, float, np.number)) for item in index):
         index = tuple(index)
+    mask = _computed_mask(g, x, index)
+    if mask is not None:
+        return _let_through(g, x, *mask)
     parsed = _parsed(g, x, index)
     x = reshaped(g, x, parsed.shape)
     for axis, cut in enumerate(parsed.cuts):
@@ -65,8 +69,9 @@ def written(g: Emitter, x: Any, index: Any, value: Any, *, adds: bool = False) -
         return value
     value = cast(g, value, g.type(x).dtype)
     mask = _computed_mask(g, x, index)
-    if mask is not None:
-        return _blended(g, x, mask, value)
+    blended = None if mask is None or adds else _blended(g, x, mask, value)
+    if blended is not None:
+        return blended
     parsed = _parsed(g, x, index)
     x = reshaped(g, x, parsed.shape)
     if any(start == stop for start, stop, _ in parsed.cuts):
@@ -96,7 +101,7 @@ def _tensor(g: Emitter, value: Any) -> Any:
     return g.constant(array, narrow.get(array.dtype.name, array.dtype))
 
 
-# ---- writing by a mask of the data
+# ---- a mask of the data
 
 
 def _computed_mask(g: Emitter, x: Any, index: Any) -> tuple[int, Any] | None:
@@ -117,21 +122,36 @@ def _is_whole(item: Any) -> bool:
     return item is Ellipsis or (isinstance(item, slice) and item == slice(None))
 
 
-def _blended(g: Emitter, x: Any, mask: tuple[int, Any], value: Any) -> Any:
-    """The value where the mask is true. To NumPy, all that it lets through is one axis of the value."""
-    start, flags = mask
+def _checked_mask(g: Emitter, x: Any, start: int, flags: Any) -> int:
+    """The number of axes behind those of the mask."""
     shape, flagged = g.type(x).shape, g.type(flags).shape
     behind = len(shape) - start - len(flagged)
-    if behind < 0 or shape[start : start + len(flagged)] != flagged:
+    if not flagged or behind < 0 or shape[start : start + len(flagged)] != flagged:
         raise Refusal(f"the mask {g.type(flags)} does not fit {g.type(x)}")
+    return behind
+
+
+def _let_through(g: Emitter, x: Any, start: int, flags: Any) -> Any:
+    """What the mask lets through, as one axis."""
+    behind = _checked_mask(g, x, start, flags)
+    shape = list(g.type(x).shape)
+    rows = reshaped(g, x, [*shape[:start], g.type(flags).size, *shape[len(shape) - behind :]])
+    return g.call("aten::index_select", rows, start, places_of(g, reshaped(g, flags, [-1]))[0])
+
+
+def _blended(g: Emitter, x: Any, mask: tuple[int, Any], value: Any) -> Any:
+    """The value where the mask is true; None where the value has an element for each one.
+
+    To NumPy, all that the mask lets through is one axis of the value.
+    """
+    start, flags = mask
+    behind = _checked_mask(g, x, start, flags)
+    flagged = g.type(flags).shape
     sizes = list(g.type(value).shape)
     if len(sizes) > behind:
         place = len(sizes) - behind - 1
         if sizes[place] != 1:
-            raise Refusal(
-                "as many values as a mask of the data lets through are not supported",
-                "write by where, with a value for every element",
-            )
+            return None
         value = reshaped(g, value, [*sizes[:place], *[1] * len(flagged), *sizes[place + 1 :]])
     flags = reshaped(g, flags, [*flagged, *[1] * behind])
     return g.call("aten::where", flags, value, x)
@@ -211,7 +231,7 @@ def _expanded(g: Emitter, x: Any, items: list[Any]) -> list[Any]:
     """One item for each axis of ``x`` (Nones besides), with masks and the Ellipsis written out."""
     written: list[Any] = []
     for item in items:
-        written += _places(g, item) if _is_mask(g, item) else [item]
+        written += places_of(g, item) if _is_mask(g, item) else [item]
     used = sum(item is not None and item is not Ellipsis for item in written)
     missing = g.type(x).rank - used
     dots = [i for i, item in enumerate(written) if item is Ellipsis]
@@ -225,16 +245,14 @@ def _is_mask(g: Emitter, item: Any) -> bool:
     return is_tensor(item) and g.type(item).dtype.kind == "b"
 
 
-def _places(g: Emitter, mask: Any) -> list[Any]:
+def places_of(g: Emitter, mask: Any) -> list[Any]:
     """The numbers of what a mask lets through, a tensor for each of its axes."""
-    known = g.known(mask)
-    if known is None:
-        raise Refusal(
-            "indexing by a mask that is computed from the data gives a result of unknown size",
-            "use where, or a mask that is a constant of the model",
-        )
-    if not known.ndim:
+    known, axes = g.known(mask), g.type(mask).rank
+    if not axes:
         raise Refusal("a single bool is no index", "index by numbers, slices and tensors of numbers")
+    if known is None:
+        places = g.call("aten::nonzero", mask)
+        return [g.call("aten::select", places, 1, axis) for axis in range(axes)]
     return [g.constant(places.astype(np.int32)) for places in known.nonzero()]
 
 
@@ -248,6 +266,8 @@ def _bounds(g: Emitter, item: slice, extent: int) -> tuple[tuple[int, int, int],
         raise Refusal("the step of a slice cannot be 0")
     if parts == [None, None, -1]:
         return (0, extent, 1), True
+    if data_symbols(extent):
+        return _bounds_of_unknown(parts, extent), False
     start, stop, step = _indices(parts, extent)
     if step > 0:
         return (start, max(start, stop), step), False
@@ -255,6 +275,17 @@ def _bounds(g: Emitter, item: slice, extent: int) -> tuple[tuple[int, int, int],
     if not places:
         return (0, 0, 1), False
     return (places.start, places[-1] + 1, places.step), len(places) > 1
+
+
+def _bounds_of_unknown(parts: list[Any], extent: Any) -> tuple[Any, Any, int]:
+    """Bounds that aten::slice compares with the extent when it is known."""
+    if any(isinstance(part, int) and part < 0 for part in parts):
+        raise Refusal(
+            f"a slice counts from the end of an axis of {extent} elements, a size that depends on the data",
+            "count from its start",
+        )
+    start, stop, step = parts
+    return start or 0, extent if stop is None else stop, step or 1
 
 
 def _indices(parts: list[Any], extent: Any) -> tuple[Any, Any, int]:
@@ -275,7 +306,7 @@ def _indices(parts: list[Any], extent: Any) -> tuple[Any, Any, int]:
 def _checked(g: Emitter, x: Any, axis: int, pick: Any, extent: int) -> Any:
     """``pick`` within its axis; a number counted from the front."""
     if isinstance(pick, Dim) or (isinstance(pick, int) and isinstance(extent, Dim)):
-        if not -extent <= pick < extent:
+        if not data_symbols([extent, pick]) and not -extent <= pick < extent:
             raise Refusal(f"index {pick} is out of range for axis {axis} of {g.type(x)}")
         return pick + extent if pick < 0 else pick
     known = np.asarray(pick) if isinstance(pick, int) else g.known(pick)

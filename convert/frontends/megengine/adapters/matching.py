@@ -1,13 +1,17 @@
-"""megengine.functional.vision: boxes, and images against each other; what has results of unknown size."""
+"""megengine.functional.vision: boxes, and images against each other; elements chosen by a mask."""
 
 from __future__ import annotations
 
 from typing import Any, NoReturn
 
+import numpy as np
+
 from ....errors import Refusal
 from ....ir.emitter import Emitter
+from .indexing import places_of
+from .sorting import sort
 from .table import Table
-from .values import cast, per_axis, static_int
+from .values import cast, per_axis, reshaped, static_int
 
 FUNCTIONS = Table("megengine.functional.")
 
@@ -70,15 +74,26 @@ def correlation(
     return g.call("aten::avg_pool2d", maps, [kernel, kernel], [stride1, stride1])
 
 
-def _of_unknown_size(name: str, instead: str) -> None:
-    def adapter(g: Emitter, *args: Any, **kwargs: Any) -> NoReturn:
-        raise Refusal(f"the size of what {name} gives depends on the data, which is not supported", instead)
+@FUNCTIONS.add("vision.nms")
+def nms(g: Emitter, boxes: Any, scores: Any, iou_thresh: float, max_output: Any = None) -> Any:
+    """Boxes of equal scores come in the order of argsort. The threshold is a float32."""
+    if g.type(boxes).shape != (*g.type(scores).shape, 4):
+        raise Refusal(f"boxes {g.type(boxes)} and scores {g.type(scores)} do not fit each other")
+    values, order = sort(g, scores, True)
+    boxes = g.call("aten::index_select", cast(g, boxes, np.float32), 0, order)
+    kept = g.call("torchvision::nms", boxes, cast(g, values, np.float32), float(np.float32(iou_thresh)))
+    if max_output is not None:
+        kept = g.call("aten::slice", kept, 0, 0, static_int(g, max_output, "max_output"))
+    return g.call("aten::index_select", order, 0, kept)
 
-    FUNCTIONS.add(name)(adapter)
 
-
-_of_unknown_size("vision.nms", "end the model before it, and select boxes where the model is used")
-_of_unknown_size("tensor.cond_take", "use where, which keeps the shape")
+@FUNCTIONS.add("tensor.cond_take")
+def cond_take(g: Emitter, mask: Any, x: Any) -> list[Any]:
+    """The elements that the mask lets through, and where they are among all."""
+    if g.type(mask).dtype.kind != "b" or g.type(mask).shape != g.type(x).shape:
+        raise Refusal(f"{g.type(mask)} is no mask of {g.type(x)}")
+    places = places_of(g, reshaped(g, mask, [-1]))[0]
+    return [g.call("aten::index_select", reshaped(g, x, [-1]), 0, places), cast(g, places, np.int32)]
 
 
 @FUNCTIONS.add("vision.nvof")

@@ -1,0 +1,106 @@
+"""torchvision::nms and batched_nms: the boxes that no better one overlaps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ir.data_sizes import found
+from ...ir.types import TensorType
+from ..op import INTEGERS, Op, Tensor, number
+from .sort import order_of
+
+Array = np.ndarray
+
+INT64 = np.dtype(np.int64)
+MOST = (1 << 31) - 1  # boxes that a file may keep
+
+
+def _result(boxes: TensorType, scores: TensorType, **others: Any) -> TensorType:
+    if boxes.shape[1] != 4 or scores.shape != boxes.shape[:1] or boxes.dtype != scores.dtype:
+        raise ValueError(f"boxes {boxes} and scores {scores} do not fit each other")
+    if "idxs" in others and others["idxs"].shape != scores.shape:
+        raise ValueError(f"{others['idxs']} are no classes of {boxes}")
+    return TensorType(INT64, (found(scores.shape[0]),))
+
+
+_BOXES = [
+    Tensor("boxes", ("float32", "float64"), ranks=(2,)),
+    Tensor("scores", ("float32", "float64"), ranks=(1,)),
+]
+nms = Op("torchvision::nms", args=[*_BOXES, number("iou_threshold")], result=_result)
+batched_nms = Op(
+    "torchvision::batched_nms",
+    args=[*_BOXES, Tensor("idxs", INTEGERS, ranks=(1,)), number("iou_threshold")],
+    result=_result,
+)
+OPS = [nms, batched_nms]
+
+
+@nms.reference
+def nms_ref(boxes: Array, scores: Array, iou_threshold: float) -> Array:
+    """Indices of the boxes (x1, y1, x2, y2) that are kept, the highest score first.
+
+    Of equal scores the first box is the better one. A box goes where its intersection with a kept one is more
+    than ``iou_threshold`` of their union. Source: torchvision.ops.nms.
+    """
+    areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+    waiting, kept = order_of(scores, 0, descending=True), []
+    while waiting.size:
+        best, waiting = waiting[0], waiting[1:]
+        kept.append(best)
+        low = np.maximum(boxes[best, :2], boxes[waiting, :2])
+        high = np.minimum(boxes[best, 2:], boxes[waiting, 2:])
+        common = np.maximum(high - low, 0).prod(1, dtype=boxes.dtype)
+        overlap = common / (areas[best] + areas[waiting] - common)
+        waiting = waiting[~(overlap.astype(np.float64) > iou_threshold)]
+    return np.array(kept, INT64)
+
+
+@nms.onnx(since=10)
+def nms_onnx10(g, boxes, scores, iou_threshold):
+    if boxes.dtype != np.float32:
+        g.refuse("ONNX compares boxes in float32 only", "make them float32 in the model")
+    if not 0 <= iou_threshold <= 1:
+        g.refuse(f"ONNX has thresholds from 0 to 1, not {iou_threshold}")
+    count, (kept,) = boxes.shape[0], g.result_types[0].shape
+    threshold = np.float32(iou_threshold)
+    if float(threshold) > iou_threshold:  # a float32 is above the number where it is above the one below it
+        threshold = np.nextafter(threshold, np.float32(-1))
+    chosen = g.op(
+        "NonMaxSuppression",
+        g.op("Reshape", boxes, g.ints([1, -1, 4]), shape=(1, count, 4)),
+        g.op("Reshape", scores, g.ints([1, 1, -1]), shape=(1, 1, count)),
+        g.ints([MOST]),
+        g.const(np.array([threshold], np.float32)),
+        shape=(kept, 3),
+        dtype=INT64,
+    )
+    return g.op("Gather", chosen, g.ints(2), axis=1, shape=(kept,))
+
+
+@batched_nms.reference
+def batched_nms_ref(boxes: Array, scores: Array, idxs: Array, iou_threshold: float) -> Array:
+    """As nms, among the boxes of one class: those of another are far away.
+
+    Source: torchvision.ops.batched_nms.
+    """
+    far = boxes.max(initial=0) + boxes.dtype.type(1)
+    return nms_ref(boxes + (idxs.astype(boxes.dtype) * far)[:, np.newaxis], scores, iou_threshold)
+
+
+@batched_nms.decompose(onnx=10)
+def batched_nms_moved(g, boxes, scores, idxs, iou_threshold):
+    type_ = g.type(boxes)
+    # of no boxes there is no largest coordinate
+    corners = g.call("aten::cat", [boxes, g.constant(np.zeros((1, 4), type_.dtype))], 0)
+    far = g.call("aten::add", g.call("aten::amax", corners, [0, 1]), g.constant(1, type_.dtype))
+    moves = g.call("aten::mul", g.call("aten::to", idxs, dtype=type_.dtype.name), far)
+    moved = g.call("aten::add", boxes, g.call("aten::reshape", moves, [type_.shape[0], 1]))
+    return g.call("torchvision::nms", moved, scores, iou_threshold)
+
+
+for _op in OPS:
+    _op.unsupported("tflite", "sizes that depend on the data are not written yet for TFLite")
+    _op.unsupported("caffe", "the sizes of a Caffe net are fixed before it runs")

@@ -1,0 +1,76 @@
+"""aten::nonzero, argwhere and masked_select: what a mask lets through, as many as there are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.data_sizes import found
+from ...ir.dims import broadcast_shapes
+from ...ir.types import TensorType
+from ..op import ANY_DTYPE, Op, Tensor
+from .to import ONNX_TYPES
+
+Array = np.ndarray
+
+INT64 = np.dtype(np.int64)
+RANKS = tuple(range(1, 9))
+
+
+def _places(x: TensorType) -> TensorType:
+    return TensorType(INT64, (found(x.size), x.rank))
+
+
+def _selected(x: TensorType, mask: TensorType) -> TensorType:
+    shape = broadcast_shapes(x.shape, mask.shape)
+    return TensorType(x.dtype, (found(TensorType(x.dtype, shape).size),))
+
+
+nonzero = Op("aten::nonzero", args=[Tensor("x", ANY_DTYPE, ranks=RANKS)], result=_places)
+argwhere = Op("aten::argwhere", args=[Tensor("x", ANY_DTYPE, ranks=RANKS)], result=_places)
+masked_select = Op(
+    "aten::masked_select", args=[Tensor("x", ANY_DTYPE), Tensor("mask", ("bool",))], result=_selected
+)
+OPS = [nonzero, argwhere, masked_select]
+
+
+@nonzero.reference
+def nonzero_ref(x: Array) -> Array:
+    """Row by row the place of each element that is not zero, in the order of the elements."""
+    return np.argwhere(x)
+
+
+@nonzero.onnx(since=9)
+def nonzero_onnx9(g, x):
+    count, rank = g.result_types[0].shape
+    if x.dtype == np.float64:  # for which ONNX Runtime has no kernel
+        x = g.op("Cast", x, to=ONNX_TYPES["bool"], dtype="bool")
+    return g.op("Transpose", g.op("NonZero", x, shape=(rank, count), dtype=INT64), perm=[1, 0])
+
+
+argwhere.reference(nonzero_ref)
+
+
+@argwhere.decompose(onnx=9)
+def argwhere_nonzero(g, x):
+    return g.call("aten::nonzero", x)
+
+
+@masked_select.reference
+def masked_select_ref(x: Array, mask: Array) -> Array:
+    """The elements in order where ``mask`` is true; both broadcast."""
+    x, mask = np.broadcast_arrays(x, mask)
+    return x[mask]
+
+
+@masked_select.decompose(onnx=9)
+def masked_select_indexed(g, x, mask):
+    shape = list(broadcast_shapes(g.type(x).shape, g.type(mask).shape))
+    size = TensorType(INT64, tuple(shape)).size
+    flat, flags = (g.call("aten::reshape", g.call("aten::expand", each, shape), [size]) for each in (x, mask))
+    places = g.call("aten::nonzero", flags)
+    return g.call("aten::index_select", flat, 0, g.call("aten::select", places, 1, 0))
+
+
+for _op in OPS:
+    _op.unsupported("tflite", "sizes that depend on the data are not written yet for TFLite")
+    _op.unsupported("caffe", "the sizes of a Caffe net are fixed before it runs")

@@ -1,0 +1,58 @@
+"""Results whose size depends on the data."""
+
+import numpy as np
+
+from tests.ops.harness import Const, normal
+
+from .common import Sample
+
+ONNX = ("onnx",)
+CUBE = np.round(normal(1, 2, 3, 4))
+HOLES = [
+    Sample([CUBE > 0], {}, ONNX),
+    Sample([CUBE], {}, ONNX),
+    *(
+        Sample([np.abs(CUBE[0]).astype(dtype)], {}, ONNX)
+        for dtype in ("float64", "float16", "int64", "uint8")
+    ),
+    *(Sample([CUBE[0].astype(dtype)], {}, ONNX) for dtype in ("int32", "int16", "int8")),
+    Sample([np.zeros(5, bool)], {}, ONNX),
+    Sample([np.ones((1, 5), bool)], {}, ONNX),
+    Sample([np.zeros((0, 5), bool)], {}, ONNX),
+]
+
+
+def boxes(seed: int, count: int) -> np.ndarray:
+    """Boxes of which many overlap, on a grid, so that some overlap by just a half."""
+    random = np.random.default_rng(seed)
+    low = random.integers(0, 6, (count, 2))
+    return np.concatenate([low, low + random.integers(0, 5, (count, 2))], 1).astype(np.float32)
+
+
+SCORES = np.round(normal(3, 30), 1)  # with ties
+CLASSES = np.random.default_rng(4).integers(0, 3, 30)
+BOXES = boxes(2, 30)
+
+SAMPLES: dict[str, list[Sample]] = {
+    "aten::nonzero": HOLES,
+    "aten::argwhere": HOLES[:2],
+    "aten::masked_select": [
+        Sample([CUBE, CUBE > 0], {}, ONNX),
+        Sample([CUBE, CUBE[:1, :, :1] > 0], {}, ONNX),
+        Sample([CUBE[0, 0], CUBE > 0], {}, ONNX),
+        Sample([CUBE, np.array(True)], {}, ONNX),
+        Sample([CUBE, np.zeros(4, bool)], {}, ONNX),
+        Sample([CUBE.astype(np.int64), Const(CUBE > 0)], {}, ONNX),
+        Sample([CUBE > 0, CUBE < 1], {}, ONNX),
+    ],
+    "torchvision::nms": [
+        *(Sample([BOXES, SCORES], {"iou_threshold": each}, ONNX) for each in (0.5, 0.3, 0.0, 1.0, 1 / 3)),
+        Sample([BOXES[:1], SCORES[:1]], {"iou_threshold": 0.5}, ONNX),
+        Sample([BOXES[:0], SCORES[:0]], {"iou_threshold": 0.5}, ONNX),
+    ],
+    "torchvision::batched_nms": [
+        Sample([BOXES, SCORES, CLASSES], {"iou_threshold": 0.5}, ONNX),
+        Sample([BOXES, SCORES, CLASSES.astype(np.int32)], {"iou_threshold": 0.2}, ONNX),
+        Sample([BOXES[:0], SCORES[:0], CLASSES[:0]], {"iou_threshold": 0.5}, ONNX),
+    ],
+}
