@@ -151,6 +151,7 @@ class Op:
     decomposed_from: dict[str, int] = field(default_factory=dict)
     symbolics: dict[str, dict[int, Symbolic]] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
+    retired: dict[str, int] = field(default_factory=dict)
 
     # ---- declarations
 
@@ -201,6 +202,10 @@ class Op:
     def unsupported(self, target: str, reason: str) -> None:
         """Declares why ``target`` cannot express this op."""
         self.reasons[target] = reason
+
+    def retire(self, target: str, version: int) -> None:
+        """From ``version`` on the decomposition is used: no runtime has the operator of the symbolics."""
+        self.retired[target] = version
 
     # ---- use
 
@@ -289,6 +294,8 @@ class Op:
 
     def lookup(self, target: str, version: int) -> Symbolic | None:
         """The symbolic with the largest ``since`` not above ``version``."""
+        if version >= self.retired.get(target, version + 1):
+            return None
         known = self.symbolics.get(target, {})
         usable = [since for since in known if since <= version]
         return known[max(usable)] if usable else None

@@ -48,7 +48,7 @@ def linear_taps(
     ratio = _ratio(extent, outputs, align_corners, scale)
     position = np.arange(outputs) * ratio if align_corners else (np.arange(outputs) + 0.5) * ratio - 0.5
     if extent == outputs:  # whatever the scale
-        position = np.arange(outputs)
+        position = np.arange(outputs, dtype=np.float64)
     position = position.clip(0, extent - 1)
     lower = position.astype(np.int64)
     return lower, np.minimum(lower + 1, extent - 1), position - lower

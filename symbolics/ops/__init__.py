@@ -25,6 +25,7 @@ from .distances import OPS as DISTANCE_OPS
 from .einsum import einsum
 from .elu import OPS as ELU_OPS
 from .embedding import embedding
+from .embedding_bag import embedding_bag
 from .erf import OPS as ERF_OPS
 from .expand import OPS as EXPAND_OPS
 from .exponential import OPS as EXPONENTIAL_OPS
@@ -56,9 +57,11 @@ from .pad import pad
 from .pad_circular import pad_circular
 from .permute import permute
 from .pixel_shuffle import OPS as PIXEL_SHUFFLE_OPS
+from .pool_indices import OPS as POOL_INDEX_OPS
 from .power import power
 from .quantiles import OPS as QUANTILE_OPS
 from .recurrent import OPS as RECURRENT_OPS
+from .recurrent_cells import OPS as RECURRENT_CELL_OPS
 from .reduce import OPS as REDUCE_OPS
 from .relayout import relayout
 from .relu6 import relu6
@@ -66,6 +69,7 @@ from .remap import remap
 from .reorder import OPS as REORDER_OPS
 from .requantize import requantize
 from .reshape import reshape
+from .roi_align import OPS as ROI_ALIGN_OPS
 from .roi_pool import roi_pool
 from .rounding import OPS as ROUNDING_OPS
 from .scatter_reduce import OPS as SCATTER_REDUCE_OPS
@@ -95,10 +99,12 @@ OPS = [
     *MAX_POOL_OPS,
     *AVG_POOL_OPS,
     *ADAPTIVE_POOL_OPS,
+    *POOL_INDEX_OPS,
     *UPSAMPLE_OPS,
     *UPSAMPLE_MORE_OPS,
     grid_sampler,
     remap,
+    *ROI_ALIGN_OPS,
     roi_pool,
     *NMS_OPS,
     batch_norm,
@@ -112,7 +118,9 @@ OPS = [
     *LINALG_OPS,
     *TRIANGLE_OPS,
     embedding,
+    embedding_bag,
     *RECURRENT_OPS,
+    *RECURRENT_CELL_OPS,
     attention,
     *BINARY_OPS,
     *UNARY_OPS,

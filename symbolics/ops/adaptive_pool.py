@@ -17,16 +17,16 @@ from ..op import FLOATS, Op, Tensor, integers
 Array = np.ndarray
 
 
-def _result(x: TensorType, output_size: list[int]) -> TensorType:
+def pooled_to(x: TensorType, output_size: list[int]) -> TensorType:
     if any(size < 1 for size in (*output_size, *x.shape[2:])):
         raise ValueError(f"cannot pool {x} to {output_size}")
     return TensorType(x.dtype, (*x.shape[:2], *output_size))
 
 
-def _windows(extent: int, outputs: int) -> list[tuple[int, int]]:
+def adaptive_windows(extent: int, outputs: int) -> list[tuple[int, int]]:
     """[start, end) of each window.
 
-    >>> _windows(5, 2)
+    >>> adaptive_windows(5, 2)
     [(0, 3), (2, 5)]
     """
     return [(i * extent // outputs, -(-(i + 1) * extent // outputs)) for i in range(outputs)]
@@ -36,7 +36,7 @@ def _op(kind: str, axes: int, dtypes: tuple[str, ...], reduce: Callable[..., Arr
     op = Op(
         f"aten::adaptive_{kind}_pool{axes}d",
         args=[Tensor("x", dtypes, ranks=(2 + axes,)), integers("output_size", length=axes)],
-        result=_result,
+        result=pooled_to,
     )
 
     @op.reference
@@ -44,7 +44,9 @@ def _op(kind: str, axes: int, dtypes: tuple[str, ...], reduce: Callable[..., Arr
         """One axis after the other. Source: torch.nn.functional.adaptive_avg_pool2d."""
         wide = x if kind == "max" else x.astype(np.promote_types(x.dtype, np.float32), copy=False)
         for axis, outputs in enumerate(output_size, 2):
-            parts = [wide.take(range(*window), axis) for window in _windows(wide.shape[axis], outputs)]
+            parts = [
+                wide.take(range(*window), axis) for window in adaptive_windows(wide.shape[axis], outputs)
+            ]
             wide = np.concatenate([reduce(part, axis, keepdims=True) for part in parts], axis)
         return wide.astype(x.dtype)
 
@@ -61,7 +63,7 @@ def _op(kind: str, axes: int, dtypes: tuple[str, ...], reduce: Callable[..., Arr
             x = g.call(f"aten::{kind}_pool{axes}d", x, steps, steps)
         for axis, (outputs, is_even) in enumerate(zip(output_size, even, strict=True), 2):
             if not is_even:
-                windows = _windows(extents[axis - 2], outputs)
+                windows = adaptive_windows(extents[axis - 2], outputs)
                 parts = [g.call("aten::slice", x, axis, *window) for window in windows]
                 x = g.call("aten::cat", [g.call(over, part, [axis], True) for part in parts], axis)
         return x

@@ -7,7 +7,7 @@ import numpy as np
 from ...ir.types import TensorType
 from ..idioms.formulas import Term, formula
 from ..layouts import ANY, SOURCE, LayoutRule, any_with
-from ..op import FLOATS, NUMBERS, Op, Tensor, integer, number
+from ..op import FLOATS, NUMBERS, Argument, Op, Tensor, integer, number
 from ..results import normalized_axis, same_as
 
 Array = np.ndarray
@@ -20,7 +20,7 @@ def _positive(x: TensorType, lambd: float) -> TensorType:
     return x
 
 
-LAMBD = [Tensor("x", FLOATS), number("lambd", 0.5)]
+LAMBD: list[Argument] = [Tensor("x", FLOATS), number("lambd", 0.5)]
 hardshrink = Op("aten::hardshrink", args=LAMBD, result=same_as("x"), layout=ANY)
 softshrink = Op("aten::softshrink", args=LAMBD, result=_positive, layout=ANY)
 hardshrink.reference(lambda x, lambd: np.where((x >= -lambd) & (x <= lambd), 0, x).astype(x.dtype))

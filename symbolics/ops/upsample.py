@@ -58,12 +58,12 @@ def _factors(spatial: Any, output_size: list[int], scales: list[float] | None) -
     factors = [size // extent for extent, size in zip(spatial, output_size, strict=True)]
     if is_symbolic((spatial, output_size)):
         return None if is_asked(spatial, output_size, scales) else factors
-    places = map(nearest_places, spatial, output_size, _each(scales))
+    places = map(nearest_places, spatial, output_size, each(scales))
     copies = [np.arange(size) // factor for size, factor in zip(output_size, factors, strict=True)]
     return factors if all(map(np.array_equal, places, copies)) else None
 
 
-def _each(scales: list[float] | None, count: int = 2) -> list[float | None]:
+def each(scales: list[float] | None, count: int = 2) -> list[float | None]:
     return [None] * count if scales is None else list(scales)
 
 
@@ -85,7 +85,7 @@ def upsample_nearest2d_ref(x: Array, output_size: list[int], scales: list[float]
 
     Shapes: x [N, C, H, W] -> [N, C, *output_size]. Source: torch.nn.functional.interpolate.
     """
-    for axis, (outputs, scale) in enumerate(zip(output_size, _each(scales, x.ndim - 2), strict=True), 2):
+    for axis, (outputs, scale) in enumerate(zip(output_size, each(scales, x.ndim - 2), strict=True), 2):
         x = x.take(nearest_places(x.shape[axis], outputs, scale), axis)
     return x
 
@@ -101,7 +101,7 @@ def upsample_bilinear2d_ref(
     with align_corners the centres of the corners coincide, a ratio of (H - 1) / (H' - 1).
     Source: torch.nn.functional.interpolate, megengine.functional.vision.interpolate.
     """
-    for axis, (outputs, scale) in enumerate(zip(output_size, _each(scales, x.ndim - 2), strict=True), 2):
+    for axis, (outputs, scale) in enumerate(zip(output_size, each(scales, x.ndim - 2), strict=True), 2):
         lower, upper, fraction = linear_taps(x.shape[axis], outputs, align_corners, scale)
         weight = fraction.astype(x.dtype).reshape(-1, *[1] * (x.ndim - 1 - axis))
         x = x.take(lower, axis) * (1 - weight) + x.take(upper, axis) * weight
@@ -113,7 +113,7 @@ def upsample_nearest2d_onnx11(g, x, output_size, scales):
     attributes = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
     if is_symbolic((x.shape[2:], output_size)):
         return _upsampled_onnx(g, "Resize", x, output_size, scales, **attributes)
-    if not all(map(_survives_rounding, x.shape[2:], output_size, _each(scales))):
+    if not all(map(_survives_rounding, x.shape[2:], output_size, each(scales))):
         return _gathered(g, "Gather", x, 2, output_size, scales)
     return _resized_onnx(g, x, output_size, mode="nearest", **attributes)
 
@@ -160,7 +160,7 @@ def upsample_bilinear2d_onnx7(g, x, output_size, align_corners, scales):
 
 
 def _matrices(spatial: Any, output_size: Any, align_corners: bool, scales: Any) -> list[Array]:
-    return [linear_matrix(spatial[i], output_size[i], align_corners, _each(scales)[i]) for i in (0, 1)]
+    return [linear_matrix(spatial[i], output_size[i], align_corners, each(scales)[i]) for i in (0, 1)]
 
 
 def _resized_onnx(g: Any, x: Any, output_size: list[int], **attributes: str) -> Any:
@@ -176,7 +176,7 @@ def _gathered(
     """Elements by their index, along one axis after the other."""
     if is_symbolic((x.shape[height_axis : height_axis + 2], output_size)):
         g.refuse("which elements it copies depends on the size, unless it grows by whole numbers")
-    for axis, (outputs, scale) in enumerate(zip(output_size, _each(scales), strict=True), height_axis):
+    for axis, (outputs, scale) in enumerate(zip(output_size, each(scales), strict=True), height_axis):
         places = nearest_places(x.shape[axis], outputs, scale)
         if not np.array_equal(places, np.arange(x.shape[axis])):
             shape = (*x.shape[:axis], outputs, *x.shape[axis + 1 :])
@@ -186,7 +186,7 @@ def _gathered(
 
 @upsample_nearest2d.tflite()
 def upsample_nearest2d_tflite(g, x, output_size, scales):
-    if not all(map(_survives_rounding, x.shape[1:3], output_size, _each(scales))):
+    if not all(map(_survives_rounding, x.shape[1:3], output_size, each(scales))):
         return _gathered(g, "GATHER", x, 1, output_size, scales)
     return g.op("RESIZE_NEAREST_NEIGHBOR", x, g.ints(output_size), shape=g.result_types[0].shape)
 
@@ -210,7 +210,7 @@ def upsample_nearest2d_caffe(g, x, output_size, scales):
     factors = _factors(x.shape[2:], output_size, scales)
     if factors is not None:
         return caffe.deconvolved(g, x, np.ones(factors, x.dtype), factors, [0, 0])
-    sources = map(nearest_places, x.shape[2:], output_size, _each(scales))
+    sources = map(nearest_places, x.shape[2:], output_size, each(scales))
     matrices = [
         np.eye(extent, dtype=x.dtype)[source] for extent, source in zip(x.shape[2:], sources, strict=True)
     ]

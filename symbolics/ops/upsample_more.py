@@ -19,7 +19,7 @@ from ..resizing import (
     exact_places,
     multiplied,
 )
-from .upsample import SCALES, is_asked, resized, upsample_bilinear2d_ref, upsample_nearest2d_ref
+from .upsample import SCALES, each, is_asked, resized, upsample_bilinear2d_ref, upsample_nearest2d_ref
 
 Array = np.ndarray
 Scales = list[float] | None
@@ -48,7 +48,7 @@ OPS = [nearest1d, nearest3d, *exact, linear1d, trilinear3d, bicubic2d, bilinear2
 
 
 def _places(spatial: Any, output_size: list[int], scales: Scales) -> list[Array]:
-    return list(map(exact_places, spatial, output_size, scales or [None] * len(output_size)))
+    return list(map(exact_places, spatial, output_size, each(scales, len(output_size))))
 
 
 def _taken(x: Array, output_size: list[int], scales: Scales) -> Array:
@@ -117,7 +117,7 @@ MATRICES: dict[str, Matrix] = {
 
 def _mixing(op: Op) -> None:
     def matrices(spatial: Any, output_size: list[int], align_corners: bool, scales: Scales) -> list[Array]:
-        pairs = zip(spatial, output_size, scales or [None, None], strict=True)
+        pairs = zip(spatial, output_size, each(scales), strict=True)
         return [MATRICES[op.name](extent, size, align_corners, scale) for extent, size, scale in pairs]
 
     def ref(x: Array, output_size: list[int], align_corners: bool, scales: Scales) -> Array:
