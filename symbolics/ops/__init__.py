@@ -29,6 +29,7 @@ from .embedding_bag import embedding_bag
 from .erf import OPS as ERF_OPS
 from .expand import OPS as EXPAND_OPS
 from .exponential import OPS as EXPONENTIAL_OPS
+from .fourier import OPS as FOURIER_OPS
 from .gamma import OPS as GAMMA_OPS
 from .gather import OPS as GATHER_OPS
 from .grid_sampler import grid_sampler
@@ -177,6 +178,7 @@ OPS = [
     pad,
     pad_circular,
     *IM2COL_OPS,
+    *FOURIER_OPS,
     unfold,
     *PIXEL_SHUFFLE_OPS,
     to,

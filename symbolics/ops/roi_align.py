@@ -142,10 +142,7 @@ def _weights_by_ops(
     steps = np.arange(samples, dtype=dtype).reshape(-1, 1) + dtype.type(0.5)
     part = Term(g, g.constant(np.arange(parts, dtype=dtype).reshape(-1, 1, 1)))
     step = Term(g, g.constant(steps))
-    if ratio > 0:
-        number_ = Term(g, g.constant(ratio, dtype))
-    else:
-        number_ = (size / parts).ceil().clamp(min=1)
+    number_ = Term(g, g.constant(ratio, dtype)) if ratio > 0 else (size / parts).ceil().clamp(min=1)
     places = low + (step / number_ + part) * (size / parts)
     inside = (places >= -1) & (places <= extent)
     if ratio <= 0:
