@@ -85,7 +85,7 @@ def _angles(rows: int, columns: int, n: int) -> tuple[Array, Array]:
 
 
 def _multiplied(g: Any, parts: list[Any], matrices: list[list[Array]], dim: int) -> list[Any]:
-    """Along ``dim``, ``parts`` side by side times the blocks ``matrices``: a result for each of their columns."""
+    """Along ``dim``, ``parts`` side by side times the blocks ``matrices``: a result for each column."""
     type_ = g.type(parts[0])
     axis = normalized_axis(dim, type_.rank)
     order = [i for i in range(type_.rank) if i != axis]
