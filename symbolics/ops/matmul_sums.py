@@ -79,7 +79,11 @@ def addmm_ref(x: Array, mat1: Array, mat2: Array, beta: float, alpha: float) -> 
 
 @addmm.onnx(since=7)
 def addmm_onnx7(g, x, mat1, mat2, beta, alpha):
-    return g.op("Gemm", mat1, mat2, x, alpha=float(alpha), beta=float(beta))
+    if x.dtype.kind == "f":
+        return g.op("Gemm", mat1, mat2, x, alpha=float(alpha), beta=float(beta))
+    product = g.op("MatMul", mat1, mat2, shape=g.result_types[0].shape)
+    scaled = (g.op("Mul", value, g.const(factor)) for value, factor in ((x, beta), (product, alpha)))
+    return g.op("Add", *scaled)
 
 
 @addmm.decompose

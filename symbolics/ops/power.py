@@ -2,29 +2,62 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..layouts import ANY
-from ..op import FLOATS, Op, Tensor
+from ..op import NUMBERS, Op, Tensor
 from ..results import broadcast
+from .to import ONNX_TYPES
+
+Array = np.ndarray
+# whole powers of integers up to this one are products
+LARGEST = 16
+DOUBLE = ONNX_TYPES["float64"]
 
 power = Op(
     "aten::pow",
-    args=[Tensor("x", FLOATS), Tensor("exponent", FLOATS)],
+    args=[Tensor("x", NUMBERS), Tensor("exponent", NUMBERS)],
     result=broadcast("x", "exponent"),
     layout=ANY,
 )
 
 
 @power.reference
-def pow_ref(x: np.ndarray, exponent: np.ndarray) -> np.ndarray:
-    """NaN for a negative number to a power that is not whole."""
-    return np.power(x, exponent)
+def pow_ref(x: Array, exponent: Array) -> Array:
+    """NaN for a negative number to a power that is not whole; integers to a negative one are cut to zero."""
+    if x.dtype.kind == "f":
+        return np.power(x, exponent)
+    sign = np.where(exponent % 2 == 0, 1, x)
+    inverse = np.where(np.abs(x) == 1, sign, 0)
+    return np.where(exponent < 0, inverse, np.power(x, np.maximum(exponent, 0))).astype(x.dtype)
 
 
 @power.onnx(since=7)
 def pow_onnx7(g, x, exponent):
-    return g.op("Pow", x, exponent)
+    if x.dtype.kind == "f":
+        return g.op("Pow", x, exponent)
+    if exponent.is_constant and exponent.data.size == 1 and len(exponent.shape) <= len(x.shape):
+        count = int(exponent.data.reshape(-1)[0])
+        if 0 < count <= LARGEST:
+            return _product(g, x, count)
+    base, count = (g.op("Cast", value, to=DOUBLE, dtype=np.float64) for value in (x, exponent))
+    if not exponent.is_constant or (exponent.data < 0).any():  # for 0, whose inverse is infinite, take 2
+        is_zero = g.op("Less", g.op("Abs", base), g.const(0.5, np.float64), dtype=bool)
+        is_inverse = g.op("And", is_zero, g.op("Less", count, g.const(0, np.float64), dtype=bool))
+        two = g.op("Mul", g.op("Cast", is_inverse, to=DOUBLE, dtype=np.float64), g.const(2, np.float64))
+        base = g.op("Add", base, two)
+    return g.op("Cast", g.op("Pow", base, count), to=ONNX_TYPES[x.dtype.name], dtype=x.dtype)
+
+
+def _product(g: Any, x: Any, count: int) -> Any:
+    """``x`` ``count`` times, by squares."""
+    if count == 1:
+        return x
+    half = _product(g, x, count // 2)
+    square = g.op("Mul", half, half)
+    return g.op("Mul", square, x) if count % 2 else square
 
 
 @power.tflite()
