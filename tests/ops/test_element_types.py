@@ -53,7 +53,8 @@ def small(array: np.ndarray, dtype: str) -> np.ndarray:
 
 
 # functions of numbers between -1 and 1
-UNIT = {f"aten::{name}" for name in ("asin", "acos", "atanh", "erfinv", "logit")}
+FUNCTIONS = ("asin", "acos", "atanh", "erfinv", "logit", "special_ndtri", "quantile", "nanquantile")
+UNIT = {f"aten::{name}" for name in FUNCTIONS}
 
 
 def samples_of(name: str, dtype: str, constant: int | None) -> list[Sample]:

@@ -9,7 +9,7 @@ from .common import Sample
 RUNTIMES = ("onnx", "tflite")
 CUBE, OTHER = normal(0, 2, 4, 5), normal(1, 2, 4, 5)
 ROWS = normal(2, 4, 3)
-FACTORS = {"beta": 0.5, "alpha": -2}
+FACTORS = {"beta": 3, "alpha": 2}
 IGNORED = Const(np.full(1, np.nan, np.float32))
 
 SAMPLES: dict[str, list[Sample]] = {
