@@ -28,7 +28,6 @@ sinc, entr = (
 xlog1py, ldexp = _pair("special_xlog1py", FLOATS), _pair("ldexp", FLOATS)
 gcd, lcm = _pair("gcd", INTEGERS), _pair("lcm", INTEGERS)
 
-sinc.reference(lambda x: np.sinc(x).astype(x.dtype))
 entr.reference(lambda x: np.where(x == 0, 0, np.where(x < 0, -np.inf, -x * np.log(x))).astype(x.dtype))
 xlog1py.reference(
     lambda x, other: np.where((x == 0) & ~np.isnan(other), 0, x * np.log1p(other)).astype(x.dtype)
@@ -36,6 +35,12 @@ xlog1py.reference(
 ldexp.reference(lambda x, other: (x * np.exp2(other)).astype(x.dtype))
 gcd.reference(lambda x, other: np.gcd(x, other))
 lcm.reference(lambda x, other: np.abs(np.lcm(x, other)))
+
+
+@sinc.reference
+def sinc_ref(x: Array) -> Array:
+    """sin(pi x) / (pi x), exactly 0 at whole numbers but 0, at which it is 1."""
+    return np.where((x == np.rint(x)) & (x != 0), 0 * x, np.sinc(x)).astype(x.dtype)
 
 
 @formula(sinc)  # sin(pi x) / (pi x); the angle is taken from the nearest whole number, where it is exact

@@ -5,8 +5,8 @@
 the weights [G H, I] and [G H, H] and with ``has_biases`` two biases [G H]; G gates one below the other (LSTM:
 i f g o; GRU: r z n). A layer behind the first gets both directions side by side. Results: what the last layer
 gives, and the last states.
-Where the hidden states of an LSTM have P features, not H, it projects: each cell has one more matrix [P, H], by
-which it multiplies what it gives, and the second weights are [G H, P].
+Where the hidden states of an LSTM have P features, not H, it projects: each cell has one more matrix
+[P, H], by which it multiplies what it gives, and the second weights are [G H, P].
 ``dropout`` matters in training only, and a conversion is for inference. Source: torch.nn.LSTM, GRU, RNN.
 """
 

@@ -62,10 +62,10 @@ def samples_of(name: str, dtype: str, constant: int | None) -> list[Sample]:
 
     def leaf(value: Any) -> Any:
         if isinstance(value, Const):
-            return Const(small(value.array, dtype))
+            return Const(leaf(value.array))
         if value is None:
             return None
-        return small(value, dtype) / np.array(8, dtype) if name in UNIT else small(value, dtype)
+        return np.asarray(small(value, dtype) / np.array(8, dtype)) if name in UNIT else small(value, dtype)
 
     if name == "aten::to":
         return [Sample([small(np.zeros((2, 5)), dtype)], {"dtype": other}) for other in ANY_DTYPE]
