@@ -26,12 +26,32 @@ from .targets import DEFAULT_OPSET, Goal, goal_version
 from .verification.files import verify_file
 from .verification.report import Verification
 
-Model = TracedModule | str | PathLike[str]
+# a PyTorch module, too, where example inputs can be given
+Model = TracedModule | str | PathLike[str] | Any
 
 
 def load(path: str | PathLike[str]) -> TracedModule:
     """The model in a file; its kind is recognised by content. Raises LoadError."""
     return load_model(path)
+
+
+def trace(
+    module: Any,
+    *example_inputs: Any,
+    dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None,
+    freeze_control_flow: bool = False,
+    **example_kwargs: Any,
+) -> TracedModule:
+    """Runs a ``torch.nn.Module``, or a function of tensors, once, and returns what it did."""
+    from .frontends.torch.tracing.tracer import trace_module
+
+    return trace_module(
+        module,
+        example_inputs,
+        example_kwargs,
+        dynamic_shapes=dynamic_shapes,
+        freeze_control_flow=freeze_control_flow,
+    )
 
 
 def to_onnx(
@@ -65,19 +85,20 @@ def to_onnx(
 
     Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
     """
-    _not_yet(quantized=quantized, qparams=qparams, example_kwargs=example_kwargs)
+    _not_yet(quantized=quantized, qparams=qparams)
     version = goal_version("onnx", DEFAULT_OPSET if opset is None else opset)
     _keep_model(model, Path(path), weights_path(Path(path)))
+    module, given, wanted = _model_of(model, example_inputs, example_kwargs, dynamic_shapes)
     return convert(
-        _loaded(model),
+        module,
         [Path(path)],
         Goal("onnx", version),
         catalogue(),
         version_name=version,
         verify=verify,
-        inputs=example_inputs,
+        inputs=given,
         options=pass_options,
-        boundary=_boundary(input_shapes, dynamic_shapes, inputs, outputs, rename),
+        boundary=_boundary(input_shapes, wanted, inputs, outputs, rename),
         external_data=external_data,
     )
 
@@ -107,22 +128,23 @@ def to_tflite(
     order. Verification, errors and the model's boundary are as in ``to_onnx``, but for
     ``dynamic_shapes``, which TFLite has not yet; the runtime is LiteRT.
     """
-    _not_yet(quantized=quantized, calibration=calibration, qparams=qparams, example_kwargs=example_kwargs)
+    _not_yet(quantized=quantized, calibration=calibration, qparams=qparams)
     layout = "nhwc" if io_layout is None else io_layout
     if layout not in ("nhwc", "source"):
         raise UsageError("TM6002", f"io_layout is {layout!r}", notes=[("help", 'use "nhwc" or "source"')])
     version = goal_version("tflite", None)
     _keep_model(model, Path(path))
+    module, given, wanted = _model_of(model, example_inputs, example_kwargs, dynamic_shapes)
     return convert(
-        _loaded(model),
+        module,
         [Path(path)],
         Goal("tflite", version, layout),
         catalogue(),
         version_name=f"2.{version}",
         verify=verify,
-        inputs=example_inputs,
+        inputs=given,
         options=pass_options,
-        boundary=_boundary(input_shapes, dynamic_shapes, inputs, outputs, rename),
+        boundary=_boundary(input_shapes, wanted, inputs, outputs, rename),
     )
 
 
@@ -148,23 +170,24 @@ def to_caffe(
     Verification, errors and the model's boundary are as in ``to_onnx``, but for ``dynamic_shapes``,
     which Caffe has not; the runtime is OpenCV's dnn.
     """
-    _not_yet(qparams=qparams, example_kwargs=example_kwargs)
+    _not_yet(qparams=qparams)
     dialect = dialect or "bvlc"
     version = goal_version("caffe", dialect)
     weights = Path(caffemodel) if caffemodel is not None else Path(prototxt).with_suffix(".caffemodel")
     if weights == Path(prototxt):
         raise UsageError("TM6007", "the prototxt and the caffemodel would be the same file")
     _keep_model(model, Path(prototxt), weights)
+    module, given, wanted = _model_of(model, example_inputs, example_kwargs, dynamic_shapes)
     return convert(
-        _loaded(model),
+        module,
         [Path(prototxt), weights],
         Goal("caffe", version),
         catalogue(),
         version_name=dialect,
         verify=verify,
-        inputs=example_inputs,
+        inputs=given,
         options=pass_options,
-        boundary=_boundary(input_shapes, dynamic_shapes, inputs, outputs, rename),
+        boundary=_boundary(input_shapes, wanted, inputs, outputs, rename),
     )
 
 
@@ -261,6 +284,27 @@ def _loaded(model: Model) -> TracedModule:
         f"cannot convert a {type(model).__name__}",
         notes=[("help", "give a TracedModule or the path of a .tm file")],
     )
+
+
+def _model_of(
+    model: Any,
+    example_inputs: Sequence[Any] | None,
+    example_kwargs: Mapping[str, Any] | None,
+    dynamic_shapes: Mapping[str, Mapping[int, str]] | None,
+) -> tuple[TracedModule, Sequence[np.ndarray] | None, Mapping[str, Mapping[int, str]] | None]:
+    """The model, inputs to verify with, and the sizes to leave open; a PyTorch module is traced."""
+    if isinstance(model, (TracedModule, str, PathLike)) or not callable(model):
+        if example_kwargs:
+            raise UsageError("TM6009", "example_kwargs are for tracing a PyTorch module")
+        return _loaded(model), example_inputs, dynamic_shapes
+    if example_inputs is None and not example_kwargs:
+        raise UsageError(
+            "TM6008",
+            "a PyTorch module needs example inputs to be traced with",
+            notes=[("help", "give example_inputs=(x, ...), or example_kwargs={'x': x}")],
+        )
+    traced = trace(model, *(example_inputs or ()), dynamic_shapes=dynamic_shapes, **(example_kwargs or {}))
+    return traced, None, None
 
 
 def _keep_model(model: Model, *outputs: Path) -> None:

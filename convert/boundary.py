@@ -34,6 +34,11 @@ class Boundary:
     outputs: Sequence[str] | None = None
     rename: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether it is a part of the model only."""
+        return self.inputs is not None or self.outputs is not None
+
     def to_json(self) -> dict[str, object]:
         """What differs from the model as it is."""
         chosen = {
@@ -103,7 +108,7 @@ def open_boundary(module: TracedModule, boundary: Boundary, catalogue: Mapping[s
     flat = module.flatten()
     graph = flat.graph
     assert graph is not None
-    if boundary.inputs is not None or boundary.outputs is not None:
+    if boundary.is_cut:
         types: Mapping[Any, TensorType] = {}
         if boundary.inputs is not None:
             own = [node.expr.name for node in graph.inputs[1:] if isinstance(node.expr, Input)]
@@ -121,7 +126,7 @@ def open_boundary(module: TracedModule, boundary: Boundary, catalogue: Mapping[s
     for name, shape in boundary.input_shapes.items():
         _check_input(name, nodes)
         shapes[name] = _checked_shape(name, shape)
-    _make_dynamic(shapes, boundary.dynamic_shapes, nodes)
+    _make_dynamic(shapes, _dynamic(module, boundary), nodes)
     return Opened(flat, shapes, boundary.rename, context=_context(boundary, nodes))
 
 
@@ -135,6 +140,28 @@ def _checked_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
     if not all(type(size) is int and 0 <= size < MAX_EXTENT for size in sizes):
         raise UsageError("TM6014", f"the shape {list(sizes)} for the input {name!r} holds what is no size")
     return sizes
+
+
+def _dynamic(module: TracedModule, boundary: Boundary) -> Mapping[str, Mapping[int, str]]:
+    """The sizes to leave open: those asked for, by default those with which the model was traced.
+
+    A PyTorch model has other sizes only where it was traced with them: Python may have looked at the others.
+    """
+    traced = module.dynamic_shapes
+    if traced is None:
+        return boundary.dynamic_shapes
+    for name in {*boundary.input_shapes, *boundary.dynamic_shapes}:
+        if name not in traced or not set(boundary.dynamic_shapes.get(name, {})) <= set(traced[name]):
+            raise UsageError(
+                "TM6014",
+                f"the sizes of {name} are fixed: the model was traced without leaving them open",
+                notes=[
+                    ("help", "trace it with dynamic_shapes (--dynamic), which checks that it works at others")
+                ],
+            )
+    if boundary.dynamic_shapes:
+        return boundary.dynamic_shapes
+    return {name: axes for name, axes in traced.items() if name not in boundary.input_shapes}
 
 
 def _make_dynamic(

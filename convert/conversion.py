@@ -17,6 +17,7 @@ from .ir.data_sizes import anonymous, depends_on_data
 from .ir.dims import Dim, of, substituted
 from .ir.expr import CallFunction
 from .ir.size_journal import SizeJournal, SizesSettled
+from .ir.traced_module import Example
 from .lower.fuse_activations import fuse_activations
 from .lower.lower import lower
 from .lower.target_graph import TargetGraph, Value
@@ -304,7 +305,7 @@ def convert(
     graph.metadata = metadata(module, goal, converted.nhwc_inputs, converted.nhwc_outputs, asked)
     report.operators = len(graph.operators)
     report.parameters = module.parameter_count()
-    if boundary.inputs is not None or boundary.outputs is not None:  # of the part alone
+    if boundary.is_cut:
         report.parameters = sum(math.prod(value.shape) for value in graph.constants())
     report.paths = tuple(paths_of(graph, paths, external_data=external_data))
     with staged_outputs(*report.paths, named=goal.target == "onnx" and len(report.paths) > 1) as outputs:
@@ -314,10 +315,16 @@ def convert(
         staged = [output.path for output in outputs]
         check_written(graph, staged)
         if verify:
-            references = [
-                Reference(each, catalogue, converted.nhwc_inputs, converted.nhwc_outputs)
-                for each in converted.references
-            ]
+            references = _truths(converted, catalogue, None if boundary.is_cut else module.example)
             report.verification = verify_written(goal.target, staged, graph, references, inputs, report.notes)
         commit_together(outputs)
     return report
+
+
+def _truths(converted: Converted, catalogue: Mapping[str, Op], example: Example | None) -> list[Reference]:
+    """What the file is compared with; the source framework's own ``example`` is for the first sizes."""
+    layouts = (converted.nhwc_inputs, converted.nhwc_outputs)
+    return [
+        Reference(graph, catalogue, *layouts, None if number else example)
+        for number, graph in enumerate(converted.references)
+    ]

@@ -71,6 +71,7 @@ class TracedModule:
         self.producer = ""
         self.source_sha256 = ""
         self.example: Example | None = None
+        self.dynamic_shapes: dict[str, dict[int, str]] | None = None
 
     @property
     def graph(self) -> InternalGraph | None:

@@ -216,9 +216,11 @@ class _Normalizer:
                 self.values[node] = _Unknown()
 
     def _check_result(self) -> None:
-        for node in leaves(self.result.graph.result):
-            if not isinstance(node, TensorNode) and not self.result.unsupported:
-                raise UnsupportedError("TM2010", f"the model returns {node!r}, which is not a tensor")
+        for node in self.source.outputs:
+            value = self.values[node]
+            for leaf in leaves(value):
+                if not isinstance(leaf, TensorNode) and not self.result.unsupported:
+                    raise UnsupportedError("TM2010", f"the model returns {leaf!r}, which is not a tensor")
 
 
 def _type(node: TensorNode) -> TensorType:

@@ -124,6 +124,10 @@ class _ModuleEncoder:
         if module.vocabulary is None:
             raise cannot_hold(module.name, "has calls that no vocabulary knows")
         self.number(module)
+        dynamic = module.dynamic_shapes
+        open_sizes = {
+            name: {str(axis): size for axis, size in axes.items()} for name, axes in (dynamic or {}).items()
+        }
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -133,6 +137,7 @@ class _ModuleEncoder:
             "dtypes": self.weights.dtypes,
             "qparams": self.weights.qparams,
             "modules": self.modules,
+            **({} if dynamic is None else {"dynamic_shapes": open_sizes}),
         }
 
     def number(self, module: TracedModule) -> int:

@@ -17,7 +17,7 @@ from ..symbolics.op import Op
 from ..targets import TITLES
 from .compare import check
 from .reference import Reference
-from .report import PACKAGES, Verification, matching_inputs
+from .report import PACKAGES, Verification
 from .runtimes import runtime_for
 
 
@@ -41,9 +41,9 @@ def verify_file(
     if normalized.unsupported:
         raise unsupported_error(normalized.unsupported, target)
     layouts = tflite_layouts(path) if target == "tflite" else None
-    reference = Reference(normalized.graph, catalogue, *(layouts or ((), ())))
-    given = matching_inputs(inputs, reference.input_types)
-    expected = reference.run(given)
+    example = module.example if boundary == AS_IT_IS else None
+    reference = Reference(normalized.graph, catalogue, *(layouts or ((), ())), example=example)
+    given, expected = reference.case(inputs)
     names = list(normalized.graph.output_names)
     stored = dict(
         zip([node.name for node in normalized.graph.inputs], reference.stored_inputs(given), strict=True)

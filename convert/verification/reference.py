@@ -7,19 +7,23 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import UsageError
 from ..ir import Expr, InternalGraph, TensorNode, TensorType
 from ..ir.data_sizes import bound
 from ..ir.dims import example, substituted
 from ..ir.interpreter import Interpreter
+from ..ir.traced_module import Example
 from ..ir.tree import leaves
 from ..symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
 from ..symbolics.op import Op
+from .compare import example_inputs
 
 
 class Reference:
     """Runs a normalized graph, and brings arrays into the memory order of a file and back.
 
     ``nhwc_inputs`` and ``nhwc_outputs`` say which inputs and outputs the file stores channels-last.
+    ``example`` has inputs and what the source framework itself computed for them.
     """
 
     def __init__(
@@ -28,9 +32,11 @@ class Reference:
         catalogue: Mapping[str, Op],
         nhwc_inputs: Sequence[bool] = (),
         nhwc_outputs: Sequence[bool] = (),
+        example: Example | None = None,
     ) -> None:
         self.graph = graph
         self.catalogue = catalogue
+        self.example = example
         self.nhwc_inputs = nhwc_inputs or [False] * len(graph.inputs)
         self.nhwc_outputs = nhwc_outputs or [False] * len(graph.outputs)
 
@@ -44,6 +50,21 @@ class Reference:
         types = [node.type for node in (*self.graph.inputs, *nodes) if isinstance(node, TensorNode)]
         return sum(example(type_.size) * type_.dtype.itemsize for type_ in types)
 
+    def case(self, inputs: Sequence[np.ndarray] | None) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Inputs, and the outputs expected for them: the example if it fits and no inputs are given.
+
+        Without either, the inputs are random. Raises UsageError TM6003 for inputs that do not fit.
+        """
+        example = self.example
+        if inputs is None and example is not None and self._fits(example):
+            return list(example.inputs), list(example.outputs)
+        given = matching_inputs(inputs, self.input_types)
+        return given, self.run(given)
+
+    def _fits(self, example: Example) -> bool:
+        given = [TensorType(array.dtype, array.shape) for array in example.inputs]
+        return given == self.input_types and len(example.outputs) == len(self.graph.outputs)
+
     def run(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Outputs in order, from inputs in order, both as the source has them."""
         sizes: dict[str, int] = {}
@@ -54,7 +75,9 @@ class Reference:
             sizes.update(bound(expr, list(leaves(result))))
             return result
 
-        return [np.asarray(leaf) for leaf in leaves(Interpreter(self.graph, evaluate).run(inputs))]
+        result = Interpreter(self.graph, evaluate).run(inputs)
+        pairs = zip(leaves(self.graph.result), leaves(result), strict=True)
+        return [np.asarray(value) for node, value in pairs if isinstance(node, TensorNode)]
 
     def stored_inputs(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The inputs in the file's memory order."""
@@ -72,3 +95,17 @@ def _permuted(
         np.ascontiguousarray(array.transpose(order)) if flag and array.ndim == len(order) else array
         for array, flag in zip(arrays, flags, strict=True)
     ]
+
+
+def matching_inputs(inputs: Sequence[np.ndarray] | None, types: Sequence[TensorType]) -> list[np.ndarray]:
+    """The given inputs, checked against the model's types; random ones where none are given."""
+    if inputs is None:
+        return example_inputs(types)
+    if len(inputs) != len(types):
+        raise UsageError("TM6003", f"the model takes {len(types)} inputs, {len(inputs)} were given")
+    arrays = [np.asarray(array) for array in inputs]
+    for number, (array, type_) in enumerate(zip(arrays, types, strict=True)):
+        if array.shape != type_.shape or array.dtype != type_.dtype:
+            given = TensorType(array.dtype, array.shape)
+            raise UsageError("TM6003", f"input {number} must be {type_}, {given} was given")
+    return arrays

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import UsageError, VerificationError
-from ..ir.types import TensorType
+from ..errors import VerificationError
 from ..lower.target_graph import TargetGraph
 from ..targets import TITLES
-from .compare import Comparison, check, example_inputs
+from .compare import Comparison, check
 from .reference import Reference
 from .runtimes import RuntimeTooOld, runtime_for
 
@@ -71,8 +70,7 @@ def verify_written(
     names, found = graph.output_names, []
     try:
         for number, reference in enumerate(references):
-            given = matching_inputs(None if number else inputs, reference.input_types)
-            expected = reference.run(given)
+            given, expected = reference.case(None if number else inputs)
             stored = dict(zip(graph.input_names, reference.stored_inputs(given), strict=True))
             actual = runtime.run(paths, stored, names, shapes=[array.shape for array in expected])
             found.append(_checked(reference, actual, expected, names, number))
@@ -102,17 +100,3 @@ def _checked(
             f"{error.message}, for inputs {shapes}",
             notes=[*error.notes, ("help", "convert without --dynamic, and report this as a defect")],
         ) from error
-
-
-def matching_inputs(inputs: Sequence[np.ndarray] | None, types: Sequence[TensorType]) -> list[np.ndarray]:
-    """The given inputs, checked against the model's types; random ones where none are given."""
-    if inputs is None:
-        return example_inputs(types)
-    if len(inputs) != len(types):
-        raise UsageError("TM6003", f"the model takes {len(types)} inputs, {len(inputs)} were given")
-    arrays = [np.asarray(array) for array in inputs]
-    for number, (array, type_) in enumerate(zip(arrays, types, strict=True)):
-        if array.shape != type_.shape or array.dtype != type_.dtype:
-            given = TensorType(array.dtype, array.shape)
-            raise UsageError("TM6003", f"input {number} must be {type_}, {given} was given")
-    return arrays

@@ -67,6 +67,8 @@ def _read(data: memoryview, path: str) -> TracedModule:
     source = fields(document["source"], "the source", {"producer", "sha256"})
     model.producer = text(source["producer"], "the producer")
     model.source_sha256 = text(source["sha256"] or "", "a digest")
+    if "dynamic_shapes" in document:
+        model.dynamic_shapes = _open_sizes(document["dynamic_shapes"])
     if EXAMPLE in members:
         model.example = _example(read_tensors(data, members[EXAMPLE], "the example"))
     return model
@@ -86,17 +88,35 @@ def _description(data: memoryview, member: Member) -> dict[str, Any]:
         raise newer(f"the file has version {version} of the format, made{by}; this tmconvert reads {VERSION}")
     if zlib.crc32(content) != member.checksum:
         raise bad_json(f"the content of {DESCRIPTION} is not what its checksum says")
-    return fields(document, DESCRIPTION, HEAD)
+    return fields(document, DESCRIPTION, HEAD, frozenset({"dynamic_shapes"}))
 
 
 def _vocabulary(identifier: Any) -> Vocabulary:
     from ..megengine.older import release_called
     from ..megengine.vocabulary import IDENTIFIER, vocabulary_of
+    from ..torch.vocabulary import IDENTIFIER as TORCH
+    from ..torch.vocabulary import VOCABULARY as TORCH_VOCABULARY
 
     name = text(identifier, "the vocabulary")
+    if name == TORCH:
+        return TORCH_VOCABULARY
     if name.startswith(IDENTIFIER):
         return vocabulary_of(release_called(name.removeprefix(IDENTIFIER)))
     raise newer(f"the model speaks {name[:80]!r}, which this tmconvert does not know")
+
+
+def _open_sizes(value: Any) -> dict[str, dict[int, str]]:
+    """The sizes that the model was traced with as open, by input and axis."""
+    if not isinstance(value, dict) or not all(isinstance(axes, dict) for axes in value.values()):
+        raise nonsense("the open sizes are not by input and axis")
+    if not all(
+        axis.isascii() and axis.isdecimal() and len(axis) < 3 for axes in value.values() for axis in axes
+    ):
+        raise nonsense("an open size has an axis that is no number")
+    return {
+        name: {int(axis): text(size, "the name of a size") for axis, size in axes.items()}
+        for name, axes in value.items()
+    }
 
 
 def _typed(tensors: dict[str, np.ndarray], dtypes: Any) -> dict[str, np.ndarray]:

@@ -2,75 +2,31 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from ...errors import InternalError, Refusal, TmconvertError, UnsupportedError
-from ...ir import CallFunction, CallMethod, Expr, ModuleNode, TensorNode, TracedModule
-from ...ir.emitter import EagerEmitter, Emitter
+from ...ir import CallFunction, CallMethod, Expr, TensorNode, TracedModule
+from ...ir.emitter import Emitter
 from ...ir.fake_quant import with_clear_ties
 from ...ir.tree import leaves
-from ...symbolics.registry import catalogue
+from ..vocabulary import Adapter, AdapterVocabulary
 from .older import NEWEST, Release, as_of
-
-Adapter = Callable[..., Any]
 
 IDENTIFIER = "megengine-"
 
 
-class MegEngineVocabulary:
+class MegEngineVocabulary(AdapterVocabulary):
     """The meaning of calls as a release of MegEngine recorded them; see ``ir.traced_module.Vocabulary``."""
+
+    framework = "MegEngine"
 
     def __init__(self, release: Release) -> None:
         self.release = release
         self.identifier = f"{IDENTIFIER}{'.'.join(map(str, release))}"
 
-    def apply(self, g: Emitter, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Says one call in aten-style ops on ``g``. Raises Refusal.
-
-        ``args`` and ``kwargs`` are those of the expression, with ``g``'s values at the leaves and
-        TracedModules in place of module nodes.
-        """
-        name, adapter = self._find(expr, args)
-        if adapter is None:
-            raise Refusal(f"{name} is not supported", _help(name))
-        try:
-            bound = _signature(adapter).bind(g, *args, **kwargs)
-            return _on_recorded_grid(g, expr, args, adapter(*bound.args, **bound.kwargs))
-        except Refusal:
-            raise
-        except TmconvertError as error:
-            if isinstance(error, InternalError) and error.code != "TM3004":
-                raise
-            raise Refusal(
-                f"{name}: {error.message}", "run the model in MegEngine to see whether it is sound"
-            ) from error
-        # Arguments come from a file and may be anything; what an adapter cannot digest is refused.
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise Refusal(f"{name} was recorded with arguments that do not fit it: {error}") from error
-
-    def evaluate(self, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Computes one call on arrays. Raises UnsupportedError TM2001."""
-        try:
-            return self.apply(EagerEmitter(catalogue()), expr, args, kwargs)
-        except Refusal as refusal:
-            raise UnsupportedError(
-                "TM2001", refusal.reason, source=expr.source, excerpt=repr(expr)
-            ) from refusal
-
-    def name(self, expr: Expr) -> str:
-        """The source's word for a call: a function's or class's qualified name, or ``Tensor.method``."""
-        if isinstance(expr, CallFunction):
-            return expr.function
-        assert isinstance(expr, CallMethod)
-        first = expr.args[0]
-        return first.class_name if isinstance(first, ModuleNode) else f"Tensor.{expr.method}"
-
-    def _find(self, expr: Expr, args: tuple[Any, ...]) -> tuple[str, Adapter | None]:
+    def find(self, expr: Expr, args: tuple[Any, ...]) -> tuple[str, Adapter | None]:
         from .adapters import FUNCTIONS, METHODS, MODULES
 
         name = self.name(expr)
@@ -82,6 +38,14 @@ class MegEngineVocabulary:
             called = expr.method == "__call__"
             return args[0].class_name, MODULES.get(args[0].class_name) if called else None
         return name, METHODS.get(expr.method)
+
+    def help(self, name: str) -> str:
+        if name.startswith(("megengine.", "opdef.", "Tensor.")):
+            return "write this part of the model with functions that `tmconvert ops` lists"
+        return "it is code of your own: trace through it, or write it with MegEngine's functions"
+
+    def settled(self, g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any) -> Any:
+        return _on_recorded_grid(g, expr, args, result)
 
 
 @cache
@@ -120,14 +84,3 @@ def _on_recorded_grid(g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any
         return g.quantized(value, qparams)
 
     return settled(expr.result, result)
-
-
-@cache
-def _signature(adapter: Adapter) -> inspect.Signature:
-    return inspect.signature(adapter)
-
-
-def _help(name: str) -> str:
-    if name.startswith(("megengine.", "opdef.", "Tensor.")):
-        return "write this part of the model with functions that `tmconvert ops` lists"
-    return "it is code of your own: trace through it, or write it with MegEngine's functions"

@@ -6,6 +6,7 @@ recorded in any release binds to it. ``g`` is an Emitter; tensors are its values
 
 from __future__ import annotations
 
+from ...table import Table
 from . import (
     activations,
     attention,
@@ -37,7 +38,6 @@ from . import (
     window_operators,
     windows,
 )
-from .table import Table
 
 FUNCTIONS = Table.merged(
     attention.FUNCTIONS,

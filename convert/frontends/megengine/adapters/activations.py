@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ....ir.emitter import Emitter
+from ...table import Adapter, Table
 from . import modes
 from .elemwise import unary
-from .table import Adapter, Table
 
 FUNCTIONS = Table("megengine.functional.nn.")
 

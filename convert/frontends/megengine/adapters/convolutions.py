@@ -8,8 +8,8 @@ from typing import Any
 
 from ....errors import Refusal
 from ....ir.emitter import Emitter
+from ...table import Table
 from . import modes
-from .table import Table
 from .values import cast, per_axis, promoted, rank, reshaped, static_int
 
 FUNCTIONS = Table("megengine.functional.nn.")

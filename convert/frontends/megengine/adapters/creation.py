@@ -14,7 +14,7 @@ from ....errors import Refusal
 from ....ir.dims import is_symbolic
 from ....ir.emitter import Emitter
 from ....symbolics.idioms.formulas import Term
-from .table import Table
+from ...table import Table
 from .values import MAX_INTS, cast, is_tensor, static_int, static_ints
 
 FUNCTIONS = Table("megengine.functional.tensor.")

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.emitter import Emitter
+from ...table import Adapter, Table
 from . import modes
-from .table import Adapter, Table
 from .values import cast, floating, promoted
 
 FUNCTIONS = Table()

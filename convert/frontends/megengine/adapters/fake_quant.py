@@ -12,8 +12,8 @@ import numpy as np
 from ....errors import Refusal
 from ....ir import QParams, TracedModule
 from ....ir.emitter import Emitter
+from ...table import Table
 from .observers import HELP, OBSERVERS, Scales, scalar
-from .table import Table
 
 FUNCTIONS = Table()
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from ....errors import Refusal
 from ....ir.emitter import Emitter
+from ...table import Table
 from . import matching, sampling, vision
-from .table import Table
 from .values import static_ints
 
 OPERATORS = Table("opdef.")

@@ -13,8 +13,8 @@ import numpy as np
 
 from ....errors import Refusal
 from ....ir.emitter import Emitter
+from ...table import Adapter, Table
 from .indexing import getitem, written
-from .table import Adapter, Table
 from .values import rank, reshaped
 
 OPERATORS = Table("opdef.")

@@ -10,8 +10,8 @@ from typing import Any
 
 from ....errors import Refusal
 from ....ir.emitter import Emitter
+from ...table import Table
 from . import modes, normalization, recurrent
-from .table import Table
 from .values import rank, reshaped
 
 OPERATORS = Table("opdef.")

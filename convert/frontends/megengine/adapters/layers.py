@@ -8,9 +8,9 @@ from typing import Any
 from ....errors import Refusal
 from ....ir import TracedModule
 from ....ir.emitter import Emitter
+from ...table import Table
 from . import convolutions, nn, normalization, windows
 from .modules import parameter
-from .table import Table
 from .values import per_axis, promoted, rank
 
 MODULES = Table("megengine.module.")

@@ -9,8 +9,8 @@ import numpy as np
 from ....errors import Refusal
 from ....ir import TracedModule
 from ....ir.emitter import Emitter
+from ...table import Table
 from .modules import parameter
-from .table import Table
 from .values import axis_of, cast, reshaped, static_int
 
 FUNCTIONS = Table("megengine.functional.nn.")

@@ -8,9 +8,9 @@ import numpy as np
 
 from ....errors import Refusal
 from ....ir.emitter import Emitter
+from ...table import Table
 from .indexing import places_of
 from .sorting import sort
-from .table import Table
 from .values import cast, per_axis, reshaped, static_int
 
 FUNCTIONS = Table("megengine.functional.")

@@ -10,9 +10,9 @@ import numpy as np
 
 from ....errors import Refusal
 from ....ir.emitter import Emitter
+from ...table import Table
 from . import modes
 from .elemwise import clip
-from .table import Table
 from .values import axes_of, axis_of, cast, floating, is_tensor, rank, reshaped
 
 FUNCTIONS = Table("megengine.functional.math.")

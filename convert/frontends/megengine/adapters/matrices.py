@@ -9,10 +9,10 @@ import numpy as np
 from ....errors import Refusal
 from ....ir import TracedModule
 from ....ir.emitter import Emitter
+from ...table import Table
 from . import modes
 from .layers import batch_norm
 from .modules import parameter
-from .table import Table
 from .values import cast, promoted, rank, reshaped
 
 FUNCTIONS = Table("megengine.functional.")

@@ -8,8 +8,8 @@ import numpy as np
 
 from ....ir import TracedModule
 from ....ir.emitter import Emitter
+from ...table import Adapter, Table
 from . import modes, nn, tensor
-from .table import Adapter, Table
 
 MODULES = Table("megengine.module.")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ....errors import Refusal
 from ....ir.emitter import Emitter
-from .table import Table
+from ...table import Table
 from .values import rank, static_ints
 
 FUNCTIONS = Table("megengine.functional.nn.")

@@ -7,7 +7,7 @@ from typing import Any
 from ....errors import Refusal
 from ....ir.emitter import Emitter
 from ....symbolics.ops.layer_norm import scaled, standardized
-from .table import Table
+from ...table import Table
 from .values import axis_of, rank, reshaped, static_int, static_ints
 
 FUNCTIONS = Table("megengine.functional.nn.")

@@ -13,8 +13,8 @@ import numpy as np
 
 from ....errors import Refusal
 from ....ir.emitter import Emitter
+from ...table import Adapter, Table
 from . import creation, lookup, matching, math, matrices, rearranging, softmax, sorting, tensor
-from .table import Adapter, Table
 from .values import axis_of, cast, rank, reshaped, static_int, static_ints
 
 FUNCTIONS = Table("opdef.")

@@ -11,9 +11,9 @@ import numpy as np
 from ....errors import Refusal
 from ....ir import TracedModule
 from ....ir.emitter import Emitter
+from ...table import Table
 from . import layers, matrices, modules, tensor
 from .fake_quant import Quantizer, applied, bias_qparams, is_enabled, quantizer_of
-from .table import Table
 
 MODULES = Table("megengine.module.qat.")
 

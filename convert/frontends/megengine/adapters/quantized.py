@@ -7,9 +7,9 @@ from typing import Any
 from ....errors import Refusal
 from ....ir import QParams, TracedModule
 from ....ir.emitter import Emitter
+from ...table import Table
 from . import convolutions, matrices, modes, modules, qat, tensor
 from .fake_quant import bias_qparams
-from .table import Table
 
 FUNCTIONS = Table("megengine.functional.quantized.")
 MODULES = Table("megengine.module.quantized.")

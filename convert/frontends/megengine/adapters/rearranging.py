@@ -8,7 +8,7 @@ import numpy as np
 
 from ....errors import Refusal
 from ....ir.emitter import Emitter
-from .table import Table
+from ...table import Table
 from .values import axis_of, cast, is_tensor, rank, reshaped, static_int, static_ints
 
 FUNCTIONS = Table("megengine.functional.tensor.")

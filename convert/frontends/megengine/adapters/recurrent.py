@@ -12,8 +12,8 @@ import numpy as np
 from ....errors import Refusal
 from ....ir import TracedModule
 from ....ir.emitter import Emitter
+from ...table import Table
 from .modules import parameter
-from .table import Table
 
 MODULES = Table("megengine.module.rnn.")
 

@@ -13,7 +13,7 @@ import numpy as np
 from ....errors import Refusal
 from ....ir.emitter import Emitter
 from ....symbolics.idioms.formulas import Term
-from .table import Table
+from ...table import Table
 from .values import cast, is_tensor, per_axis, reshaped, static_ints
 
 FUNCTIONS = Table("megengine.functional.vision.")

@@ -6,8 +6,8 @@ from typing import Any
 
 from ....ir import TracedModule
 from ....ir.emitter import Emitter
+from ...table import Table
 from . import modes
-from .table import Table
 from .values import axes_of, axis_of, floating, rank, reshaped
 
 FUNCTIONS = Table("megengine.functional.nn.")

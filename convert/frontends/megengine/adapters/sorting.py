@@ -12,8 +12,8 @@ import numpy as np
 
 from ....errors import Refusal
 from ....ir.emitter import Emitter
+from ...table import Table
 from . import modes
-from .table import Table
 from .values import rank, reshaped, static_int
 
 FUNCTIONS = Table("megengine.functional.math.")

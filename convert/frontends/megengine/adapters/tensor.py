@@ -9,8 +9,8 @@ from typing import Any
 from ....errors import Refusal
 from ....ir import QParams
 from ....ir.emitter import Emitter
+from ...table import Table
 from .indexing import getitem, setitem
-from .table import Table
 from .values import (
     MAX_INTS,
     axes_of,

@@ -1,71 +1,41 @@
-"""What adapters ask of arguments: plain numbers, axes, tensors of one dtype."""
+"""What MegEngine's adapters ask of arguments: as those of all frontends, and MegEngine's promotion."""
 
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ....errors import Refusal
-from ....ir import TensorNode
-from ....ir.dims import Dim
 from ....ir.emitter import Emitter
+from ...values import (
+    MAX_INTS,
+    axes_of,
+    axis_of,
+    cast,
+    floating,
+    is_tensor,
+    rank,
+    reshaped,
+    static_int,
+    static_ints,
+)
 
-MAX_INTS = 10_000  # of a shape, a list of axes, split points
-
-
-def is_tensor(value: Any) -> bool:
-    return isinstance(value, (TensorNode, np.ndarray))
-
-
-def rank(g: Emitter, x: Any) -> int:
-    return g.type(x).rank
-
-
-def static_int(g: Emitter, value: Any, what: str = "a size") -> Any:
-    """A Python int, or a Dim, from one or from an integer tensor of one element that no data goes into."""
-    if is_tensor(value):
-        array = g.sizes(value)
-        if array is None:
-            raise Refusal(f"{what} is computed from the data", "make it a constant of the model")
-        value = array.reshape(-1)[0] if array.size == 1 else array
-    if isinstance(value, Dim):
-        return value
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise Refusal(f"{what} must be an integer, not {value!r}")
-    return int(value)
-
-
-def static_ints(g: Emitter, value: Any, what: str = "a shape") -> list[Any]:
-    """Ints (or Dims) from one, a sequence of them and of integer tensors, or one integer tensor."""
-    if is_tensor(value):
-        array = g.sizes(value)
-        if array is None:
-            raise Refusal(f"{what} is computed from the data", "make it a constant of the model")
-        if array.size > MAX_INTS:
-            raise Refusal(f"{what} has {array.size} entries")
-        return [static_int(g, item, what) for item in array.reshape(-1)]
-    if isinstance(value, (list, tuple)):
-        return [static_int(g, item, what) for item in value]
-    return [static_int(g, value, what)]
-
-
-def axis_of(g: Emitter, x: Any, axis: Any) -> int:
-    """An axis of ``x`` counted from the front."""
-    number, extent = static_int(g, axis, "an axis"), rank(g, x)
-    if not -extent <= number < extent:
-        raise Refusal(f"axis {number} is out of range for a tensor of rank {extent}")
-    return number % extent
-
-
-def axes_of(g: Emitter, x: Any, axis: Any) -> list[int]:
-    """Axes of ``x`` counted from the front; None means all."""
-    if axis is None:
-        return list(range(rank(g, x)))
-    return sorted({axis_of(g, x, item) for item in (axis if isinstance(axis, (list, tuple)) else [axis])})
+__all__ = [
+    "MAX_INTS",
+    "axes_of",
+    "axis_of",
+    "cast",
+    "floating",
+    "is_tensor",
+    "per_axis",
+    "promoted",
+    "rank",
+    "reshaped",
+    "static_int",
+    "static_ints",
+]
 
 
 def per_axis(value: Any, axes: int) -> list[int]:
@@ -74,17 +44,6 @@ def per_axis(value: Any, axes: int) -> list[int]:
     if len(items) != axes:
         raise Refusal(f"{value!r} is neither a number nor {axes} of them")
     return [int(item) for item in items]
-
-
-def cast(g: Emitter, x: Any, dtype: Any) -> Any:
-    """``x`` with the element type ``dtype``; ``x`` itself where it has it."""
-    dtype = np.dtype(dtype)
-    return x if g.type(x).dtype == dtype else g.call("aten::to", x, dtype=dtype.name)
-
-
-def floating(g: Emitter, x: Any) -> Any:
-    """``x`` itself if it holds floats, else as float32."""
-    return x if g.type(x).dtype.kind == "f" else cast(g, x, np.float32)
 
 
 def promoted(g: Emitter, *values: Any, to_float: bool = False) -> list[Any]:
@@ -118,17 +77,3 @@ def _numbers(g: Emitter, value: Any, dtype: np.dtype) -> Any:
 def _wider(first: np.dtype, second: np.dtype) -> np.dtype:
     kinds = {"i" if dtype.kind == "u" else dtype.kind for dtype in (first, second)}
     return np.promote_types(first, second) if len(kinds) == 1 else np.dtype(np.float32)
-
-
-def reshaped(g: Emitter, x: Any, shape: Sequence[int]) -> Any:
-    """``x`` with another shape; one entry may be -1."""
-    old = g.type(x)
-    sizes = list(shape)
-    if sizes.count(-1) == 1:
-        rest = math.prod(size for size in sizes if size != -1)
-        if not rest or old.size % rest:
-            raise Refusal(f"{old} cannot be reshaped to {tuple(shape)}")
-        sizes[sizes.index(-1)] = old.size // rest
-    if any(size < 0 for size in sizes) or math.prod(sizes) != old.size:
-        raise Refusal(f"{old} cannot be reshaped to {tuple(shape)}")
-    return x if tuple(sizes) == old.shape else g.call("aten::reshape", x, sizes)

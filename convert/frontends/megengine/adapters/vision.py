@@ -12,7 +12,7 @@ from ....errors import Refusal
 from ....ir.dims import Dim, is_symbolic
 from ....ir.emitter import Emitter
 from ....symbolics.resizing import nearest_places
-from .table import Table
+from ...table import Table
 from .values import cast, static_ints
 
 FUNCTIONS = Table("megengine.functional.vision.")

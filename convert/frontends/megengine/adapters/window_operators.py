@@ -6,8 +6,8 @@ from typing import Any
 
 from ....errors import Refusal
 from ....ir.emitter import Emitter
+from ...table import Table
 from . import convolutions, modes, nn, normalization, windows
-from .table import Table
 from .values import rank, static_ints
 
 OPERATORS = Table("opdef.")

@@ -11,8 +11,8 @@ import numpy as np
 from ....errors import Refusal
 from ....ir.dims import is_symbolic
 from ....ir.emitter import Emitter
+from ...table import Table
 from .convolutions import columns_of
-from .table import Table
 from .values import per_axis, reshaped, static_int, static_ints
 
 FUNCTIONS = Table("megengine.functional.nn.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ....errors import InternalError
+from ..errors import InternalError
 
 Adapter = Callable[..., Any]
 

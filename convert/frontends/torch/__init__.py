@@ -1,0 +1,1 @@
+"""PyTorch: the meaning of its calls in aten-style ops, and in ``tracing/`` what records them."""

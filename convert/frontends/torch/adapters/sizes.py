@@ -1,0 +1,81 @@
+"""Arithmetic on sizes, as ``frontends/torch/tracing/sizes.py`` records it."""
+
+from __future__ import annotations
+
+import math
+import operator
+from fractions import Fraction
+from typing import Any
+
+from ....errors import Refusal
+from ....ir.dims import Dim
+from ....ir.emitter import Emitter
+from ...table import Table
+
+FUNCTIONS = Table()
+EXACT = 1 << 20  # denominators beyond are taken for rounding errors of floats
+
+
+class Quotient:
+    """A symbolic size over a number: what a float stands for until it is rounded to a size again."""
+
+    def __init__(self, numerator: Dim, denominator: int) -> None:
+        self.numerator, self.denominator = numerator, denominator
+
+    def scaled(self, factor: Fraction) -> Quotient:
+        return Quotient(self.numerator * factor.numerator, self.denominator * factor.denominator)
+
+
+def _calculation(name: str) -> None:
+    compute = getattr(operator, name)
+
+    def adapter(g: Emitter, left: Any, right: Any) -> Any:
+        if name in ("mul", "truediv") and any(isinstance(x, (Dim, Quotient)) for x in (left, right)):
+            return _product(left, right, is_quotient=name == "truediv")
+        return compute(left, right)
+
+    FUNCTIONS.add(f"operator.{name}")(adapter)
+
+
+for _name in ("add", "sub", "mul", "floordiv", "mod", "truediv"):
+    _calculation(_name)
+
+
+def _product(left: Any, right: Any, is_quotient: bool) -> Any:
+    if isinstance(right, (Dim, Quotient)) and (is_quotient or isinstance(left, (Dim, Quotient))):
+        if not is_quotient and isinstance(left, Dim) and isinstance(right, Dim):
+            return left * right
+        raise Refusal("a quotient of sizes is not supported", "keep one of these sizes fixed")
+    size, factor = (right, left) if isinstance(right, (Dim, Quotient)) else (left, right)
+    if isinstance(factor, int) and not is_quotient and isinstance(size, Dim):
+        return size * factor
+    exact = Fraction(factor).limit_denominator(EXACT)
+    exact = 1 / exact if is_quotient else exact
+    return (size if isinstance(size, Quotient) else Quotient(size, 1)).scaled(exact)
+
+
+def _rounding(name: str) -> None:
+    def adapter(g: Emitter, value: Any) -> Any:
+        if not isinstance(value, Quotient):
+            return getattr(math, name)(value)
+        up = value.denominator - 1 if name == "ceil" else 0
+        return (value.numerator + up) // value.denominator
+
+    FUNCTIONS.add(f"math.{name}")(adapter)
+
+
+_rounding("floor")
+_rounding("ceil")
+
+
+@FUNCTIONS.add("tm.assume")
+def assume(g: Emitter, name: str, left: Any, right: Any, outcome: bool) -> Any:
+    """A comparison that decided the module's way. Raises Refusal at sizes at which it goes another."""
+    if isinstance(left, Quotient) or isinstance(right, Quotient):
+        raise Refusal("a quotient of sizes decides what the module does", "keep this size fixed")
+    if bool(getattr(operator, name)(left, right)) != outcome:
+        raise Refusal(
+            f"at this size the module takes another way than when it was traced ({left} {name} {right})",
+            "trace it with example inputs of this size",
+        )
+    return ()

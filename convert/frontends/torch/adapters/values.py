@@ -1,0 +1,128 @@
+"""What torch's adapters ask of arguments: those of all frontends, and torch's own promotion of types."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from ....errors import Refusal
+from ....ir.dims import Dim
+from ....ir.emitter import Emitter
+from ....ir.inert import GlobalRef
+from ...values import axes_of, axis_of, cast, is_tensor, rank, reshaped, static_int, static_ints
+
+__all__ = [
+    "axes_of",
+    "axis_of",
+    "cast",
+    "common_type",
+    "dtype_called",
+    "floating",
+    "is_number",
+    "is_tensor",
+    "kind_of",
+    "promoted",
+    "rank",
+    "reshaped",
+    "static_int",
+    "static_ints",
+    "varargs",
+]
+
+DEFAULT = np.dtype(np.float32)
+_NAMES = {
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "long": "int64",
+    "int": "int32",
+    "short": "int16",
+}
+_ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
+
+
+def dtype_called(value: Any) -> np.dtype:
+    """NumPy's dtype for torch's (a GlobalRef ``torch.float32``), or for a Python type. Raises Refusal."""
+    name = value.name if isinstance(value, GlobalRef) else str(getattr(value, "name", value))
+    name = _NAMES.get(name, name) if isinstance(value, GlobalRef) and value.module == "torch" else name
+    if isinstance(value, GlobalRef) and value.module == "builtins":
+        name = {"float": "float32", "int": "int64", "bool": "bool"}.get(name, name)
+    try:
+        return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+    except TypeError:
+        raise Refusal(f"the element type {name} is not supported") from None
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, complex, Dim, np.generic))
+
+
+def kind_of(dtype: np.dtype) -> int:
+    """The category of an element type: 0 bool, 1 integers, 2 floats, 3 complex numbers."""
+    return 2 if dtype.name == "bfloat16" else _ORDER[dtype.kind]
+
+
+def common_type(g: Emitter, *values: Any) -> np.dtype:
+    """The element type that an operation on these has: torch's ``result_type``.
+
+    Tensors with axes decide, tensors without where they are of a higher category, then numbers.
+    https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc
+    """
+    groups: list[list[np.dtype]] = [[], [], []]
+    for value in values:
+        if is_tensor(value):
+            type_ = g.type(value)
+            groups[0 if type_.rank else 1].append(type_.dtype)
+        elif is_number(value):
+            groups[2].append(_of_number(value))
+        elif value is not None:
+            raise Refusal(f"{value!r} is neither a tensor nor a number")
+    result: np.dtype | None = None
+    for group in groups:
+        if not group:
+            continue
+        dtype = functools.reduce(_promoted, group)
+        if result is None or kind_of(dtype) > kind_of(result):
+            result = dtype
+    if result is None:
+        raise Refusal("there is no tensor among the operands")
+    return result
+
+
+def _of_number(value: Any) -> np.dtype:
+    if isinstance(value, (bool, np.bool_)):
+        return np.dtype(bool)
+    return np.dtype(np.int64) if isinstance(value, (int, Dim, np.integer)) else DEFAULT
+
+
+def _promoted(first: np.dtype, second: np.dtype) -> np.dtype:
+    if first == second:
+        return first
+    if kind_of(first) != kind_of(second):
+        return max(first, second, key=kind_of)
+    if "bfloat16" in (first.name, second.name):
+        return max(first, second, DEFAULT, key=lambda dtype: dtype.itemsize)
+    return np.promote_types(first, second)
+
+
+def promoted(g: Emitter, *values: Any, to_float: bool = False, dtype: Any = None) -> list[Any]:
+    """The operands as tensors of their common type; with ``to_float`` integers become float32."""
+    dtype = common_type(g, *values) if dtype is None else np.dtype(dtype)
+    if to_float and kind_of(dtype) < 2:
+        dtype = DEFAULT
+    return [cast(g, value, dtype) if is_tensor(value) else g.constant(value, dtype) for value in values]
+
+
+def floating(g: Emitter, x: Any) -> Any:
+    """``x`` itself if it holds floats, else as float32."""
+    return x if kind_of(g.type(x).dtype) >= 2 else cast(g, x, DEFAULT)
+
+
+def varargs(args: tuple[Any, ...]) -> Any:
+    """The list that a method takes as such or item by item: ``x.view(2, 3)``, ``x.view([2, 3])``."""
+    if len(args) == 1 and (isinstance(args[0], (list, tuple)) or args[0] is None):
+        return args[0]
+    return list(args)

@@ -1,0 +1,114 @@
+"""Tensors that share memory: which Value each stands for, also after writes through others.
+
+A tensor is the root of its memory or a view of another. A write to a view becomes a call that makes a new
+Value of the tensor it views, and so on to the root; the other views are made anew from there
+when they are next read. So the tape has no writes, whatever the module did.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from .tape import Record, Value
+
+
+class Memory:
+    """What tensors of one root have in common: how often it was written."""
+
+    __slots__ = ("writes",)
+
+    def __init__(self) -> None:
+        self.writes = 0
+
+
+class View(NamedTuple):
+    """How a tensor came to view another: as result ``place`` of ``call``, where ``viewed`` stood for it."""
+
+    base: Tracked
+    call: Record
+    viewed: Value
+    place: int
+
+
+class Tracked:
+    """A tensor of the run; ``value`` is current if ``seen`` says so."""
+
+    __slots__ = ("memory", "offset", "reference", "seen", "shape", "stride", "value", "view")
+
+    def __init__(self, tensor: torch.Tensor, value: Value, view: View | None) -> None:
+        self.value = value
+        self.view = view
+        self.memory = Memory() if view is None else view.base.memory
+        self.seen = self.memory.writes
+        self.reference: Any = None
+        self.shape = tuple(tensor.shape)
+        is_strided = tensor.layout == torch.strided
+        self.stride = tensor.stride() if is_strided else ()
+        self.offset = tensor.storage_offset() if is_strided else 0
+
+
+class Aliases:
+    """Knows the tensors that are alive.
+
+    ``repeat`` makes the call of a View again, for another Value of its base; ``write_back`` makes the
+    Value of a view's base from that of the view: (view, Value of the base, Value of the view).
+    """
+
+    def __init__(
+        self, repeat: Callable[[View, Value], Value], write_back: Callable[[Tracked, Value, Value], Value]
+    ) -> None:
+        self._repeat = repeat
+        self._write_back = write_back
+        self._by_id: dict[int, Tracked] = {}
+
+    def find(self, tensor: torch.Tensor) -> Tracked | None:
+        tracked = self._by_id.get(id(tensor))
+        return tracked if tracked is not None and tracked.reference() is tensor else None
+
+    def add(self, tensor: torch.Tensor, value: Value, view: View | None = None) -> Tracked:
+        """Tracks a tensor that was not known."""
+        tracked, key, by_id = Tracked(tensor, value, view), id(tensor), self._by_id
+
+        def forget(reference: Any) -> None:
+            known = by_id.get(key)
+            if known is not None and known.reference is reference:
+                del by_id[key]
+
+        tracked.reference = weakref.ref(tensor, forget)
+        by_id[key] = tracked
+        return tracked
+
+    def read(self, tracked: Tracked) -> Value:
+        """The Value that the tensor stands for now."""
+        if tracked.seen != tracked.memory.writes and tracked.view is not None:
+            tracked.value = self._repeat(tracked.view, self.read(tracked.view.base))
+            tracked.seen = tracked.memory.writes
+        return tracked.value
+
+    def write(self, tracked: Tracked, value: Value) -> None:
+        """Makes ``value`` the content of a tensor, and of all that share its memory."""
+        if tracked.view is None:
+            tracked.memory.writes += 1
+        else:
+            base = tracked.view.base
+            self.write(base, self._write_back(tracked, self.read(base), value))
+        tracked.value, tracked.seen = value, tracked.memory.writes
+
+    def viewed_by(self, tensor: torch.Tensor, arguments: Sequence[torch.Tensor]) -> Tracked | None:
+        """The argument of which ``tensor``, a result, is a view."""
+        memory = memory_of(tensor)
+        if memory is None:
+            return None
+        return next((self.find(each) for each in arguments if memory_of(each) == memory), None)
+
+
+def memory_of(tensor: torch.Tensor) -> int | None:
+    """What tells one memory from another; None for a tensor without any."""
+    if tensor.layout != torch.strided:
+        return None
+    storage = tensor.untyped_storage()
+    return storage._cdata if storage.nbytes() else None

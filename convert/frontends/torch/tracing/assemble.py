@@ -1,0 +1,248 @@
+"""From the tape of a run to a TracedModule: a graph for each call of a module."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from ....ir import (
+    CallFunction,
+    CallMethod,
+    Constant,
+    Expr,
+    GetAttr,
+    InternalGraph,
+    ModuleNode,
+    Node,
+    TensorNode,
+    TracedModule,
+)
+from ....ir.traced_module import call_structure
+from ....ir.tree import Tree, leaves, map_leaves
+from ..vocabulary import VOCABULARY
+from .arrays import array_of, numpy_dtype
+from .liveness import Edges, edges_of
+from .tape import Record, Scope, Tape, Value
+
+
+def assemble(tape: Tape, modules: Mapping[str, TracedModule], names: Mapping[int, list[str]]) -> TracedModule:
+    """The model.
+
+    ``modules`` are by dotted path, without graphs; ``names`` are the paths of captured tensors by id.
+    """
+    assembler = _Assembler(tape, modules, names)
+    assembler.module(tape.top)
+    return modules[""]
+
+
+class _Assembler:
+    def __init__(
+        self, tape: Tape, modules: Mapping[str, TracedModule], names: Mapping[int, list[str]]
+    ) -> None:
+        self.edges = edges_of(tape.top)
+        self.modules = modules
+        self.names = names
+        self.arrays: dict[int, np.ndarray] = {}
+        self.variants: dict[str, list[tuple[Any, TracedModule, str]]] = {}
+        self.numbers = 0
+
+    def module(self, scope: Scope) -> tuple[TracedModule, str]:
+        """The module that has the graph of this call, and its path: another where it ran differently."""
+        edges = self.edges[scope]
+        graph, signature = _Graph(self, scope, edges).build()
+        known = self.variants.setdefault(scope.path, [])
+        for other, module, path in known:
+            if other == signature:
+                return module, path
+        module, path = self.modules[scope.path], scope.path
+        if known:
+            path = f"{scope.path}@{len(known)}"
+            module = self._twin(module, path)
+        known.append((signature, module, path))
+        graph.inputs[0].owner = module  # type: ignore[attr-defined]
+        module.graphs[call_structure((module, *scope.args), _extended(scope, edges))] = graph
+        return module, path
+
+    def _twin(self, module: TracedModule, path: str) -> TracedModule:
+        """Another module of the same parts, for a call that took another way through it."""
+        twin = TracedModule(path, module.class_name, vocabulary=VOCABULARY)
+        twin.children, twin.tensors, twin.attributes = (
+            dict(module.children),
+            module.tensors,
+            module.attributes,
+        )
+        holder, _, name = path.rpartition(".")
+        self.modules[holder].children[name] = twin
+        return twin
+
+    def array(self, tensor: torch.Tensor) -> np.ndarray:
+        """The data of a captured tensor; the same array for the same tensor."""
+        if id(tensor) not in self.arrays:
+            self.arrays[id(tensor)] = array_of(tensor)
+        return self.arrays[id(tensor)]
+
+    def number(self) -> int:
+        self.numbers += 1
+        return self.numbers - 1
+
+
+def _extended(scope: Scope, edges: Edges) -> dict[str, Tree]:
+    return {**scope.kwargs, **{f"captured_{i}": value for i, value in enumerate(edges.inputs)}}
+
+
+class _Graph:
+    """Builds the graph of one call."""
+
+    def __init__(self, assembler: _Assembler, scope: Scope, edges: Edges) -> None:
+        self.assembler = assembler
+        self.scope = scope
+        self.edges = edges
+        self.graph = InternalGraph(scope.class_name.rpartition(".")[2])
+        self.nodes: dict[Value, Node] = {}
+        self.attributes: dict[str, Node] = {}
+        self.order: dict[Value, int] = {}
+        self.steps: list[Any] = []
+
+    def build(self) -> tuple[InternalGraph, Any]:
+        """The graph, and a key that is the same for calls that did the same."""
+        own = ModuleNode("self", self.scope.class_name)
+        self.self_node = self.graph.add_input(own, "self", id=self.assembler.number())
+        for name, value in self._formal_inputs():
+            node = self._node(value, self.graph.free_name(_identifier(name)))
+            self.graph.add_input(node, name, id=self.assembler.number())
+            self.nodes.setdefault(value, node)
+            self.order.setdefault(value, len(self.order))
+        for item in self.scope.items:
+            if isinstance(item, Record):
+                self._record(item)
+            else:
+                self._call(item)
+        self.graph.set_result(self._with_extra(self.scope.result, self.edges.outputs, self._use))
+        key = map_leaves(self._keyed, (self.scope.args, self.scope.kwargs, self.scope.result))
+        return self.graph, repr((key, self.steps))
+
+    def _formal_inputs(self) -> list[tuple[str, Value]]:
+        named = [*zip(self.scope.parameters, self.scope.args, strict=False), *self.scope.kwargs.items()]
+        found = [pair for name, tree in named for pair in _named_leaves(name, tree)]
+        return found + [(f"captured_{i}", value) for i, value in enumerate(self.edges.inputs)]
+
+    def _with_extra(self, result: Tree, extra: list[Value], leaf: Any) -> Tree:
+        trees = (result, *extra) if extra else result
+        return map_leaves(leaf, trees)
+
+    # ---- expressions
+
+    def _record(self, record: Record) -> None:
+        args, kwargs = self._arguments(record.args), self._arguments(record.kwargs)
+        result = map_leaves(self._result, record.result)
+        common = {"result": result, "id": self.assembler.number(), "source": record.source}
+        expr: Expr
+        if record.is_method:
+            expr = CallMethod(record.name, args, kwargs, **common)
+        else:
+            label = ".".join(record.name.split(".")[-2:])
+            expr = CallFunction(record.name, args, kwargs, label=label, **common)
+        self._insert(expr, (record.name, record.args, record.kwargs, record.result))
+
+    def _call(self, scope: Scope) -> None:
+        """The call of another module."""
+        edges = self.assembler.edges[scope]
+        module, path = self.assembler.module(scope)
+        kwargs = _extended(scope, edges)
+        owner = self._module_node(module, path)
+        args = (owner, *self._arguments(scope.args))
+        used = self._arguments(kwargs)
+        result = self._with_extra(scope.result, edges.outputs, self._result)
+        expr = CallMethod(
+            "__call__", args, used, result=result, id=self.assembler.number(), source=scope.source
+        )
+        self._insert(expr, (path, scope.args, kwargs, (scope.result, *edges.outputs)))
+
+    def _insert(self, expr: Expr, step: Any) -> None:
+        self.graph.insert(expr)
+        self.steps.append(map_leaves(self._keyed, step))
+
+    def _module_node(self, module: TracedModule, path: str) -> Node:
+        own = self.scope.path
+        relative = path[len(own) + 1 :] if own and path.startswith(f"{own}.") else path if not own else ""
+        node = ModuleNode(
+            self.graph.free_name(_identifier(path.rpartition(".")[2])), module.class_name, owner=module
+        )
+        number = self.assembler.number()
+        if relative:
+            self.graph.insert(GetAttr(self.self_node, relative, result=node, id=number))
+        else:  # it is called from a module that does not contain it
+            self.graph.insert(Constant(module, result=node, id=number))
+        return node
+
+    # ---- nodes
+
+    def _arguments(self, tree: Tree) -> Any:
+        return map_leaves(self._use, tree)
+
+    def _use(self, leaf: Any) -> Any:
+        if not isinstance(leaf, Value):
+            return leaf
+        node = self.nodes.get(leaf)
+        if node is None:
+            assert leaf.captured is not None, leaf
+            node = self.nodes[leaf] = self._captured(leaf)
+        return node
+
+    def _captured(self, value: Value) -> Node:
+        tensor, own = value.captured, self.scope.path
+        paths = self.assembler.names.get(id(tensor), [])
+        inside = f"{own}." if own else ""
+        relative = next((path[len(inside) :] for path in paths if path.startswith(inside)), None)
+        name = relative or (paths[0] if paths else "const")
+        if name in self.attributes:
+            return self.attributes[name]
+        node = self._node(value, self.graph.free_name(_identifier(name)))
+        number = self.assembler.number()
+        if relative is not None:
+            self.graph.insert(GetAttr(self.self_node, relative, result=node, id=number))
+        else:
+            array = self.assembler.array(tensor)
+            self.graph.insert(Constant(array, paths[0] if paths else None, result=node, id=number))
+        if paths:
+            self.attributes[name] = node
+        return node
+
+    def _result(self, leaf: Any) -> Any:
+        """A node for a result."""
+        if not isinstance(leaf, Value):
+            return leaf
+        self.order.setdefault(leaf, len(self.order))
+        node = self._node(leaf, self.graph.free_name(leaf.hint))
+        self.nodes.setdefault(leaf, node)
+        return node
+
+    def _node(self, value: Value, name: str) -> TensorNode:
+        dtype = numpy_dtype(value.dtype) if value.dtype else None
+        shape = value.shape if dtype is not None else None
+        return TensorNode(name, shape, dtype, id=self.assembler.numbers)
+
+    def _keyed(self, leaf: Any) -> Any:
+        if not isinstance(leaf, Value):
+            return leaf
+        return ("captured", id(leaf.captured)) if leaf.captured is not None else self.order.get(leaf)
+
+
+def _named_leaves(name: str, tree: Tree) -> list[tuple[str, Value]]:
+    """The Values of an argument, with names that show where in it they are."""
+    if isinstance(tree, Value):
+        return [(name, tree)]
+    if isinstance(tree, dict):
+        children = [(f"{name}.{key}", child) for key, child in tree.items()]
+    elif isinstance(tree, (list, tuple)):
+        children = [(f"{name}.{i}", child) for i, child in enumerate(tree)]
+    else:
+        children = [(name, leaf) for leaf in leaves(tree) if leaf is not tree]
+    return [pair for child in children for pair in _named_leaves(*child)]
+
+
+def _identifier(name: str) -> str:
+    return "".join(char if char.isalnum() else "_" for char in name)

@@ -1,0 +1,92 @@
+"""Where Python looks into a tensor: its sizes, its data, its length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ....errors import UnsupportedError
+from .places import user_place
+from .sizes import TracedInt
+
+if TYPE_CHECKING:
+    from .recorder import Recorder
+
+Special = Callable[["Recorder", Any, tuple[Any, ...], dict[str, Any]], Any]
+
+
+def _shape(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return torch.Size(recorder.shape_of(args[0]))
+
+
+def _size(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    shape = recorder.shape_of(args[0])
+    dim = args[1] if len(args) > 1 else kwargs.get("dim")
+    return torch.Size(shape) if dim is None else shape[dim]
+
+
+def _length(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    recorder.run(function, *args)  # raises for tensors without axes
+    return recorder.shape_of(args[0])[0]  # len() makes it a plain number, which a second run shows
+
+
+def _numel(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    shape = recorder.shape_of(args[0])
+    if not any(isinstance(extent, TracedInt) for extent in shape):
+        return recorder.run(function, *args, **kwargs)
+    count: Any = 1
+    for extent in shape:
+        count = count * extent
+    return count
+
+
+def _look(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The data of a tensor, which is a constant of the run only if no input goes into it."""
+    operands = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, torch.Tensor)]
+    result = recorder.run(function, *args, **kwargs)
+    if not any(recorder.value_of(operand).depends for operand in operands):
+        return result
+    place = user_place()
+    what = WHAT.get(getattr(function, "__name__", ""), "a number or array of Python is made of it")
+    if not recorder.freeze_control_flow:
+        raise UnsupportedError(
+            "TM2011",
+            f"the module looks into a tensor that depends on its input: {what}",
+            source=place,
+            notes=[
+                (
+                    "help",
+                    "compute with tensors there (torch.where, masks, torch.cond), or trace with "
+                    "freeze_control_flow=True, which keeps what the example inputs give",
+                )
+            ],
+        )
+    shown = repr(result) if isinstance(result, (bool, int, float)) else type(result).__name__
+    recorder.tape.decisions.append(f"{place}: {what}, {shown} with the example inputs")
+    return result
+
+
+WHAT = {
+    "__bool__": "Python branches on it",
+    "is_nonzero": "Python branches on it",
+    "equal": "Python branches on it",
+    "allclose": "Python branches on it",
+    "__contains__": "Python branches on it",
+    "item": "item() makes a number of it",
+    "tolist": "tolist() makes numbers of it",
+    "__int__": "int() makes a number of it",
+    "__float__": "float() makes a number of it",
+    "__index__": "it is used as a number, such as in range() or an index",
+    "numpy": "an array of NumPy is made of it",
+    "__array__": "an array of NumPy is made of it",
+}
+SPECIAL: dict[str, Special] = {
+    "shape": _shape,
+    "size": _size,
+    "__len__": _length,
+    "numel": _numel,
+    "nelement": _numel,
+    **dict.fromkeys([*WHAT, "__complex__", "__format__", "__dlpack__"], _look),
+}

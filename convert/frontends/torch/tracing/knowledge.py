@@ -1,0 +1,72 @@
+"""What the tracer has to know of torch's functions."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from ..names import Name, aten_name, functional
+from ..vocabulary import VOCABULARY
+from .tape import Value
+
+
+@cache
+def knows(name: Name) -> bool:
+    """Whether the vocabulary has a meaning for the function, so that it need not be traced through."""
+    return VOCABULARY.knows(name.text, name.is_method)
+
+
+def forgets_data(name: Name) -> bool:
+    """Whether the data of the operands has no part in the result, only their shapes."""
+    own = aten_name(name.text, name.is_method)
+    return own.startswith("new_") or (own.endswith("_like") and not own.startswith("rand"))
+
+
+def is_constant(name: Name) -> bool:
+    """Whether the function makes a tensor of Python's numbers: it is captured, with its data."""
+    return aten_name(name.text, name.is_method) in CONSTANTS
+
+
+_CONSTANTS = "tensor as_tensor asarray from_numpy scalar_tensor frombuffer Tensor"
+CONSTANTS = frozenset(_CONSTANTS.split())
+# functions whose results have as many elements as the data says
+_OPEN = """nonzero argwhere masked_select unique unique_consecutive _unique2 unique_dim torchvision::nms
+    bincount"""
+OPEN = frozenset(_OPEN.split())
+
+
+def is_open(name: Name, values: list[Value]) -> bool:
+    own = aten_name(name.text, name.is_method)
+    if own in OPEN:
+        return any(value.depends for value in values)
+    if own == "__getitem__":
+        return any(value.dtype == "bool" and value.depends for value in values[1:])
+    if own == "repeat_interleave":
+        return any(value.depends for value in values[1:])
+    return False
+
+
+def may_write(name: Name, kwargs: dict[str, Any]) -> bool:
+    """Whether the call might write to one of its operands."""
+    own = aten_name(name.text, name.is_method)
+    if functional(own) is not None or own in ("__setitem__", "data.__set__") or "out" in kwargs:
+        return True
+    return "norm" in own or own.startswith("_foreach") or name.is_python
+
+
+def updates_statistics(name: Name) -> bool:
+    return "norm" in aten_name(name.text, name.is_method)
+
+
+def decomposition(function: Any) -> Any:
+    """What makes other calls of an ATen op, if torch has that; see ``torch._decomp``."""
+    try:
+        if not function._schema.is_mutable and function._can_decompose():
+            return function.decompose
+    except (AttributeError, RuntimeError):
+        pass
+    if function._schema.is_mutable:
+        return None
+    from torch._decomp import decomposition_table
+
+    return decomposition_table.get(function)

@@ -1,0 +1,30 @@
+"""The user's line: the innermost frame that is neither torch's nor ours."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+from types import FrameType
+
+import torch
+
+from ....source import Source
+
+_OURS = str(Path(__file__).parent)
+_TORCH = str(Path(torch.__file__).parent)
+
+
+def user_place() -> Source:
+    """File and line of the call that is being recorded."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if _is_users(frame.f_code.co_filename):
+            return Source(frame.f_code.co_filename, frame.f_lineno)
+        frame = frame.f_back
+    return Source("")
+
+
+@cache
+def _is_users(file: str) -> bool:
+    return not file.startswith((_OURS, _TORCH, "<"))

@@ -1,0 +1,28 @@
+"""Constants of torch as constants that a graph, and a container, can hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ....ir.inert import GlobalRef
+
+
+def plain_constant(leaf: Any) -> Any:
+    """Dtypes, devices, layouts and the like by name; numbers and texts as they are; all else by its class."""
+    if leaf is None or isinstance(leaf, (bool, str)) or type(leaf) in (int, float, complex):
+        return leaf
+    if isinstance(leaf, int):
+        return int(leaf)
+    if isinstance(leaf, float):
+        return float(leaf)
+    if isinstance(leaf, (torch.dtype, torch.layout, torch.memory_format)):
+        return GlobalRef("torch", str(leaf).removeprefix("torch."))
+    if isinstance(leaf, torch.device):
+        return str(leaf)
+    if leaf is Ellipsis:
+        return leaf
+    if hasattr(leaf, "__index__") or hasattr(leaf, "item"):  # numbers of NumPy
+        return leaf.item() if hasattr(leaf, "item") else leaf.__index__()
+    return GlobalRef(type(leaf).__module__, type(leaf).__qualname__)

@@ -1,0 +1,317 @@
+"""Records the calls of torch functions while a module runs."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ....ir.tree import leaves, map_leaves
+from ..names import Name, aten_name, name_of
+from . import flow, knowledge
+from .aliases import Aliases, Tracked, View
+from .borrowed import Borrowed
+from .places import user_place
+from .plain import plain_constant
+from .sizes import TRACED, TracedInt, untraced
+from .tape import Record, Scope, Tape, Value
+from .view_writes import written_back
+
+Function = Callable[..., Any]
+
+
+class Recorder(TorchFunctionMode):
+    """Writes a Tape. ``follow_sizes`` makes the sizes of tensors TracedInts; otherwise they are plain,
+    but for those that depend on data."""
+
+    def __init__(self, top: Scope, *, follow_sizes: bool, freeze_control_flow: bool) -> None:
+        super().__init__()
+        self.tape = Tape(top)
+        self.scope = top
+        self.follow_sizes = follow_sizes
+        self.freeze_control_flow = freeze_control_flow
+        self.borrowed = Borrowed()
+        self.aliases = Aliases(self._repeat, self._write_back)
+        self.written: dict[int, torch.Tensor] = {}  # of what was there before the run
+        self.is_busy = False  # a recorded call runs: what it calls in turn is not of interest
+        self._kept: list[torch.Tensor] = []  # captured tensors stay, so that no other gets their id
+        self._numbers: dict[tuple[Any, ...], Any] = {}
+        self._names: dict[Any, Name] = {}
+        self._bodies: dict[Any, Function] = {}
+
+    # ---- calls
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        return self.called(func, args, kwargs or {})
+
+    def called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a torch function, whose result is returned."""
+        if self.is_busy:
+            return function(*args, **kwargs)
+        name = self._name(function)
+        special = flow.SPECIAL.get(name.text)
+        if special is not None and name.is_method:
+            return special(self, function, args, kwargs)
+        if knowledge.knows(name):
+            return self.record(name, function, args, kwargs)
+        if name.is_python:
+            with self:
+                return self._body(function)(*args, **kwargs)
+        return self.traced_through(name, function, args, kwargs)
+
+    def traced_through(self, name: Name, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Runs a function that has no meaning of its own, and records what it is made of."""
+        plain_args, plain_kwargs = map_leaves(untraced, (args, kwargs))
+        with _Inside(self, name):
+            return function(*plain_args, **plain_kwargs)
+
+    def record(self, name: Name, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Runs a function, and puts the call on the tape."""
+        arguments = (args, kwargs)
+        tensors = [leaf for leaf in leaves(arguments) if isinstance(leaf, torch.Tensor)]
+        plain = map_leaves(untraced, arguments)
+        recorded = map_leaves(self.value_of, arguments)
+        self._keep_data(name, tensors, kwargs)
+        versions = [_version(tensor) for tensor in tensors]
+        result = self.run(function, *plain[0], **plain[1])
+        written = [t for t, version in zip(tensors, versions, strict=True) if _version(t) != version]
+        results = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
+        if not results and not written:
+            return result
+        if knowledge.is_constant(name) and not any(isinstance(leaf, Value) for leaf in leaves(recorded)):
+            return result  # captured when it is used
+        self._bind(name, function, recorded, tensors, written, result, results)
+        return result
+
+    def run(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """Runs a function unrecorded."""
+        self.is_busy = True
+        try:
+            return function(*args, **kwargs)
+        finally:
+            self.is_busy = False
+
+    def _bind(
+        self,
+        name: Name,
+        function: Any,
+        recorded: tuple[Any, Any],
+        tensors: Sequence[torch.Tensor],
+        written: list[torch.Tensor],
+        result: Any,
+        results: list[torch.Tensor],
+    ) -> None:
+        """Puts a call on the tape, and gives its results and what it wrote to their Values."""
+        own = {id(tensor) for tensor in tensors}
+        if not written and all(id(tensor) in own for tensor in results):
+            return  # it returned what it got
+        args, kwargs = recorded
+        made = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, Value)]
+        depends = any(value.depends for value in made) and not knowledge.forgets_data(name)
+        is_open = knowledge.is_open(name, made) or any(value.is_open for value in made)
+        outputs: dict[int, Value] = {}
+
+        def output(tensor: torch.Tensor) -> Value:
+            value = outputs.get(id(tensor))
+            if value is None:
+                hint = f"{aten_name(name.text, name.is_method).strip('_').rpartition(':')[2]}_out"
+                value = Value(
+                    self.scope, hint, tuple(tensor.shape), _dtype(tensor), depends=depends, is_open=is_open
+                )
+                outputs[id(tensor)] = value
+            return value
+
+        kwargs = {key: value for key, value in kwargs.items() if key != "out"}
+        is_statement = not results  # such as x[0] = y, whose result is the new x
+        tree = (
+            output(written[0])
+            if is_statement
+            else map_leaves(
+                lambda leaf: output(leaf) if isinstance(leaf, torch.Tensor) else plain_constant(leaf), result
+            )
+        )
+        call = Record(name.text, name.is_method, args, kwargs, tree, user_place(), function)
+        self.scope.items.append(call)
+        for tensor in written:
+            if id(tensor) in outputs:
+                self.aliases.write(self._tracked(tensor), outputs[id(tensor)])
+            elif knowledge.updates_statistics(name):
+                self._note_written(tensor)
+        for place, tensor in enumerate(leaves(result)):
+            if isinstance(tensor, torch.Tensor) and id(tensor) not in own and not self.aliases.find(tensor):
+                base = self.aliases.viewed_by(tensor, tensors)
+                view = base and View(base, call, base.value, place)
+                self.aliases.add(tensor, outputs[id(tensor)], view)
+
+    # ---- values
+
+    def value_of(self, leaf: Any) -> Any:
+        """What stands on the tape for a leaf of a tree of arguments."""
+        if isinstance(leaf, torch.Tensor):
+            return self.aliases.read(self._tracked(leaf))
+        if isinstance(leaf, TRACED):
+            return self._number(leaf)
+        return plain_constant(leaf)
+
+    def _tracked(self, tensor: torch.Tensor) -> Tracked:
+        tracked = self.aliases.find(tensor)
+        return tracked or self.aliases.add(tensor, self.capture(tensor))
+
+    def capture(self, tensor: torch.Tensor) -> Value:
+        """The Value of a tensor that was there before the run, or that no recorded call made."""
+        self._kept.append(tensor)
+        return Value(self.tape.top, "const", tuple(tensor.shape), _dtype(tensor), captured=tensor)
+
+    def _number(self, number: Any) -> Any:
+        """A Value of the scope at hand for a size, whose calculation is put on the tape."""
+        kind, *operands = number.origin
+        if kind in ("size", "numel"):
+            operands = [operands[0], *operands[1:]]
+            key: tuple[Any, ...] = (self.scope, kind, *operands)
+            name = Name("numel" if kind == "numel" else "size", True)
+        else:
+            operands = [self.value_of(operand) for operand in operands]
+            key = (self.scope, kind, *operands)
+            name = Name(f"math.{kind}" if kind in ("floor", "ceil") else f"operator.{kind}", False)
+        if key not in self._numbers:
+            value = Value(self.scope, f"{kind}_out")
+            self.scope.items.append(
+                Record(name.text, name.is_method, tuple(operands), {}, value, user_place())
+            )
+            self._numbers[key] = value
+        return self._numbers[key]
+
+    def shape_of(self, tensor: torch.Tensor) -> tuple[int, ...]:
+        """The sizes of a tensor, traced if they may be others in another run."""
+        tracked = self._tracked(tensor)
+        value = self.aliases.read(tracked)
+        follows = value.is_open or (self.follow_sizes and value.captured is None)
+        if not follows:
+            return tuple(tensor.shape)
+        return tuple(
+            TracedInt(extent, ("size", value, axis), self.note_comparison)
+            for axis, extent in enumerate(tensor.shape)
+        )
+
+    def note_comparison(self, name: str, left: Any, right: Any, outcome: bool) -> None:
+        """Puts on the tape that a comparison of sizes came out so."""
+        if self.is_busy:
+            return
+        args = (name, self.value_of(left), self.value_of(right), bool(outcome))
+        key = (self.scope, "assume", *args)
+        if key not in self._numbers:
+            self._numbers[key] = None
+            self.scope.items.append(Record("tm.assume", False, args, {}, (), user_place()))
+
+    # ---- writes and views
+
+    def _keep_data(self, name: Name, tensors: Sequence[torch.Tensor], kwargs: dict[str, Any]) -> None:
+        if not knowledge.may_write(name, kwargs):
+            return
+        for tensor in tensors:
+            tracked = self.aliases.find(tensor)
+            while tracked is not None and tracked.view is not None:
+                tracked = tracked.view.base
+            origin = tracked.reference() if tracked is not None else tensor
+            if origin is not None and (tracked is None or tracked.value.captured is not None):
+                self.borrowed.about_to_write(origin)
+                self._note_written(origin)
+
+    def _note_written(self, tensor: torch.Tensor) -> None:
+        self.written[id(tensor)] = tensor
+
+    def _emit(self, method: str, like: Value, *args: Any) -> Value:
+        depends = any(value.depends for value in args if isinstance(value, Value))
+        shape = None if method == "reshape" else like.shape
+        value = Value(
+            self.scope, f"{method.strip('_')}_out", shape, like.dtype, depends=depends, is_open=like.is_open
+        )
+        self.scope.items.append(Record(method, True, args, {}, value, user_place()))
+        return value
+
+    def _write_back(self, tracked: Tracked, base: Value, new: Value) -> Value:
+        return self.run(written_back, self._emit, self.capture, tracked, base, new)
+
+    def _repeat(self, view: View, base: Value) -> Value:
+        """The call of a view once more, for the present content of what it views."""
+        call = view.call
+        results = [
+            Value(self.scope, leaf.hint, leaf.shape, leaf.dtype, depends=base.depends, is_open=leaf.is_open)
+            for leaf in call.results()
+        ]
+        fresh = iter(results)
+        tree = map_leaves(lambda leaf: next(fresh) if isinstance(leaf, Value) else leaf, call.result)
+        args, kwargs = map_leaves(
+            lambda leaf: base if leaf is view.viewed else leaf, (call.args, call.kwargs)
+        )
+        self.scope.items.append(
+            Record(call.name, call.is_method, args, kwargs, tree, user_place(), call.function)
+        )
+        places = [place for place, leaf in enumerate(leaves(call.result)) if isinstance(leaf, Value)]
+        return results[places.index(view.place)]
+
+    # ---- functions
+
+    def _name(self, function: Any) -> Name:
+        try:
+            return self._names[function]
+        except KeyError:
+            name = self._names[function] = name_of(function)
+            return name
+        except TypeError:  # it has no hash
+            return name_of(function)
+
+    def _body(self, function: Any) -> Function:
+        """A Python function of torch that does not hand itself to the mode again, but runs."""
+        body = self._bodies.get(function)
+        if body is None:
+            blind = dict.fromkeys(
+                ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic"),
+                lambda *args: False,
+            )
+            names = {**function.__globals__, **blind}
+            body = types.FunctionType(
+                function.__code__, names, function.__name__, function.__defaults__, function.__closure__
+            )
+            body.__kwdefaults__ = function.__kwdefaults__
+            self._bodies[function] = body
+        return body
+
+
+class _Inside(TorchDispatchMode):
+    """Records the ATen ops of a function that is itself none of the vocabulary."""
+
+    def __init__(self, recorder: Recorder, name: Name) -> None:
+        super().__init__()
+        self.recorder = recorder
+        self.name = name
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        recorder, kwargs = self.recorder, kwargs or {}
+        if recorder.is_busy:
+            return func(*args, **kwargs)
+        name = recorder._name(func)
+        if not knowledge.knows(name):
+            decomposed = knowledge.decomposition(func)
+            if decomposed is not None:
+                with self:
+                    result = decomposed(*args, **kwargs)
+                if result is not NotImplemented:
+                    return result
+        return recorder.record(name, func, args, kwargs)
+
+
+def _version(tensor: torch.Tensor) -> int:
+    return -1 if tensor.is_inference() else tensor._version
+
+
+def _dtype(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")

@@ -1,0 +1,114 @@
+"""Integers that know where they come from: sizes of tensors, and what Python computes of them.
+
+A run is at plain sizes, so a TracedInt is an int, with the number of this run; it also says how it came
+about, so that a call which gets it as an argument can be repeated at other sizes. Python turns an int into
+one that forgets (``int(n)``, ``range(n)``, ``f"{n}"``) without a word; what that fixes shows when the run is
+repeated at other sizes (``agreement.py``).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+
+class TracedInt(int):
+    """A size: ``origin`` is ("size", Value, axis), ("numel", Value) or (operator's name, left, right).
+
+    ``note`` is told of comparisons: (name, left, right, outcome).
+    """
+
+    origin: tuple[Any, ...]
+    note: Callable[[str, Any, Any, bool], None]
+
+    def __new__(cls, number: int, origin: tuple[Any, ...], note: Callable[..., None]) -> TracedInt:
+        self = super().__new__(cls, number)
+        self.origin, self.note = origin, note
+        return self
+
+    __hash__ = int.__hash__
+
+    def __bool__(self) -> bool:
+        return self != 0
+
+    def __neg__(self) -> Any:
+        return 0 - self
+
+    def __pos__(self) -> TracedInt:
+        return self
+
+    def __reduce__(self) -> Any:  # what is copied or pickled is a plain number
+        return int, (int(self),)
+
+
+class TracedFloat(float):
+    """A quotient or product of sizes and numbers; ``math.floor`` and ``ceil`` make a size of it again."""
+
+    origin: tuple[Any, ...]
+    note: Callable[[str, Any, Any, bool], None]
+
+    def __new__(cls, number: float, origin: tuple[Any, ...], note: Callable[..., None]) -> TracedFloat:
+        self = super().__new__(cls, number)
+        self.origin, self.note = origin, note
+        return self
+
+    __hash__ = float.__hash__
+
+    def __floor__(self) -> TracedInt:
+        return TracedInt(float.__floor__(self), ("floor", self), self.note)
+
+    def __ceil__(self) -> TracedInt:
+        return TracedInt(float.__ceil__(self), ("ceil", self), self.note)
+
+    def __reduce__(self) -> Any:
+        return float, (float(self),)
+
+
+NUMBERS = (int, float)
+TRACED = (TracedInt, TracedFloat)
+
+
+def untraced(leaf: Any) -> Any:
+    """The plain number of a traced one; anything else as it is."""
+    if isinstance(leaf, TracedInt):
+        return int.__int__(leaf)
+    return float.__float__(leaf) if isinstance(leaf, TracedFloat) else leaf
+
+
+def _arithmetic(name: str, swapped: bool) -> Callable[[Any, Any], Any]:
+    compute = getattr(operator, name)
+
+    def method(self: Any, other: Any) -> Any:
+        if not isinstance(other, NUMBERS) or isinstance(other, bool):
+            return NotImplemented
+        left, right = (other, self) if swapped else (self, other)
+        number = compute(untraced(left), untraced(right))
+        if isinstance(number, int):
+            return TracedInt(number, (name, left, right), self.note)
+        if isinstance(number, float):
+            return TracedFloat(number, (name, left, right), self.note)
+        return number
+
+    return method
+
+
+def _comparison(name: str) -> Callable[[Any, Any], Any]:
+    compute = getattr(operator, name)
+
+    def method(self: Any, other: Any) -> Any:
+        if not isinstance(other, NUMBERS):
+            return NotImplemented
+        outcome = compute(untraced(self), untraced(other))
+        self.note(name, self, other, outcome)
+        return outcome
+
+    return method
+
+
+for _class in TRACED:
+    for _name in ("add", "sub", "mul", "floordiv", "mod", "truediv"):
+        setattr(_class, f"__{_name}__", _arithmetic(_name, False))
+        setattr(_class, f"__r{_name}__", _arithmetic(_name, True))
+    for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        setattr(_class, f"__{_name}__", _comparison(_name))

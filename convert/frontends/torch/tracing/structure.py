@@ -1,0 +1,50 @@
+"""Nested inputs and outputs of any kind as plain tuples, lists and dicts."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+LEAVES = (torch.Tensor, str, bytes, int, float, complex, bool, type(None), torch.dtype, torch.device)
+
+
+def plain_structure(tree: Any) -> Any:
+    """The tree with dataclasses and mappings as dicts, the former without fields that are None.
+
+    What torch's pytree knows to open is opened; anything else is a leaf.
+    """
+    if isinstance(tree, LEAVES):
+        return tree
+    if isinstance(tree, (tuple, list)):
+        if isinstance(tree, torch.Size):
+            return tuple(tree)
+        children = [plain_structure(child) for child in tree]
+        if isinstance(tree, list):
+            return children
+        return type(tree)(*children) if hasattr(tree, "_fields") else tuple(children)
+    if isinstance(tree, Mapping):
+        return {str(key): plain_structure(child) for key, child in tree.items()}
+    if isinstance(tree, slice):
+        return tree
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        fields = {field.name: getattr(tree, field.name) for field in dataclasses.fields(tree)}
+        return {name: plain_structure(value) for name, value in fields.items() if value is not None}
+    opened = _opened(tree)
+    return tree if opened is None else plain_structure(opened)
+
+
+def _opened(tree: Any) -> Any:
+    """The children of a node that was registered with torch's pytree, by name or in a list."""
+    from torch.utils import _pytree
+
+    definition = _pytree.SUPPORTED_NODES.get(type(tree))
+    if definition is None:
+        return None
+    with_keys = getattr(definition, "flatten_with_keys_fn", None)
+    if with_keys is not None:
+        pairs, _ = with_keys(tree)
+        return {_pytree.keystr((key,)).strip(".[]'\""): child for key, child in pairs}
+    return list(definition.flatten_fn(tree)[0])

@@ -1,0 +1,117 @@
+"""What one run of a module did, call by call: the tape that becomes graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ....ir.tree import Tree, leaves
+from ....source import Source
+
+
+class Value:
+    """A tensor, or a size, at one moment of the run; calls that write to a tensor make a new Value.
+
+    ``scope`` is the module call that made it. ``depends`` says whether the data of the model's inputs
+    goes into it, ``is_open`` whether its shape depends on data, too. ``captured`` is the tensor itself where
+    it was there before the run: a parameter, a buffer, a constant. ``shape`` and ``dtype`` (a name) are None
+    for a size.
+    """
+
+    __slots__ = ("captured", "depends", "dtype", "hint", "is_open", "scope", "shape")
+
+    def __init__(
+        self,
+        scope: Scope,
+        hint: str,
+        shape: tuple[int, ...] | None = None,
+        dtype: Any = None,
+        *,
+        depends: bool = False,
+        is_open: bool = False,
+        captured: Any = None,
+    ) -> None:
+        self.scope = scope
+        self.hint = hint
+        self.shape = shape
+        self.dtype = dtype
+        self.depends = depends
+        self.is_open = is_open
+        self.captured = captured
+
+    def __repr__(self) -> str:
+        return f"<{self.hint} {self.dtype}{list(self.shape or ())}>"
+
+
+@dataclass(eq=False, slots=True)
+class Record:
+    """One call. ``is_method`` tells a method of a tensor from a function; Values are leaves of the trees.
+
+    ``function`` is what was called, for as long as the run lasts.
+    """
+
+    name: str
+    is_method: bool
+    args: tuple[Tree, ...]
+    kwargs: dict[str, Tree]
+    result: Tree
+    source: Source
+    function: Any = None
+
+    def values(self) -> Iterator[Value]:
+        """The Values among the arguments."""
+        return (leaf for leaf in leaves((self.args, self.kwargs)) if isinstance(leaf, Value))
+
+    def results(self) -> Iterator[Value]:
+        return (leaf for leaf in leaves(self.result) if isinstance(leaf, Value))
+
+
+@dataclass(eq=False, slots=True)
+class Scope:
+    """One call of a module: its records and the calls of other modules, in order.
+
+    ``path`` is the dotted path of the module from the top, ``parameters`` the names of ``forward``'s.
+    """
+
+    path: str
+    class_name: str
+    parent: Scope | None = None
+    args: tuple[Tree, ...] = ()
+    kwargs: dict[str, Tree] = field(default_factory=dict)
+    result: Tree = None
+    items: list[Record | Scope] = field(default_factory=list)
+    source: Source | None = None
+    parameters: tuple[str, ...] = ()
+
+    def ancestors(self) -> Iterator[Scope]:
+        """This scope, the one around it, and so on to the top."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
+
+    def arguments(self) -> list[Value]:
+        return [leaf for leaf in leaves((self.args, self.kwargs)) if isinstance(leaf, Value)]
+
+    def records(self) -> Iterator[Record]:
+        """All records of this scope and those within, in execution order."""
+        for item in self.items:
+            if isinstance(item, Record):
+                yield item
+            else:
+                yield from item.records()
+
+
+@dataclass
+class Tape:
+    """A whole run.
+
+    ``decisions`` are places where data decided (``freeze_control_flow``), ``written`` the names of parameters
+    and buffers that the run wrote to, ``notes`` what else a report should say.
+    """
+
+    top: Scope
+    decisions: list[str] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)

@@ -1,0 +1,257 @@
+"""``tmconvert.trace``: runs a module once and writes down what it does."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._pytree import SUPPORTED_NODES, tree_map
+
+from ....ir import TracedModule
+from ....ir.traced_module import Example
+from ....ir.tree import leaves, map_leaves
+from ..vocabulary import VOCABULARY
+from .arrays import array_of
+from .assemble import assemble
+from .borrowed import same_randomness
+from .places import user_place
+from .recorder import Recorder
+from .structure import plain_structure
+from .tape import Scope, Tape, Value
+
+Module = Callable[..., Any]
+
+
+def trace_module(
+    module: Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None,
+    freeze_control_flow: bool = False,
+) -> TracedModule:
+    """The TracedModule of ``module`` called with these arguments; see ``tmconvert.trace``."""
+    run = _Run(
+        module, args, kwargs, freeze_control_flow=freeze_control_flow, follow_sizes=bool(dynamic_shapes)
+    )
+    traced = run.traced()
+    traced.dynamic_shapes = {} if dynamic_shapes is None else {k: dict(v) for k, v in dynamic_shapes.items()}
+    return traced
+
+
+class _Run:
+    """One run of a module, and the tape of it."""
+
+    def __init__(
+        self,
+        module: Module,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        freeze_control_flow: bool,
+        follow_sizes: bool,
+    ) -> None:
+        self.module = module
+        self.is_module = isinstance(module, torch.nn.Module)
+        self.class_name = _class_name(module)
+        self.top = Scope("", self.class_name)
+        self.recorder = Recorder(self.top, follow_sizes=follow_sizes, freeze_control_flow=freeze_control_flow)
+        self.paths = _module_paths(module) if self.is_module else {}
+        self.args, self.kwargs = args, kwargs
+        self.inputs: tuple[np.ndarray, ...] = ()
+        self.outputs: tuple[np.ndarray, ...] = ()
+        self._run()
+
+    def _run(self) -> None:
+        recorder = self.recorder
+        args, kwargs = _cloned((self.args, self.kwargs))
+        with torch.no_grad(), same_randomness():
+            self._bind_inputs(args, kwargs)
+            if self.is_module:
+                recorder.borrowed.add_module(self.module)
+            try:
+                with _module_calls(recorder, self.paths), recorder:
+                    result = self.module(*args, **kwargs)
+                    result = plain_structure(result)
+                    self.top.result = map_leaves(recorder.value_of, result)
+                self.outputs = tuple(
+                    _copied(leaf) for leaf in leaves(result) if isinstance(leaf, torch.Tensor)
+                )
+            finally:
+                recorder.borrowed.give_back()
+
+    def _bind_inputs(self, args: Any, kwargs: Any) -> None:
+        """Makes Values of the tensors among the arguments."""
+        arrays: list[np.ndarray] = []
+
+        def bound(leaf: Any) -> Any:
+            if not isinstance(leaf, torch.Tensor):
+                return self.recorder.value_of(leaf)
+            arrays.append(_copied(leaf))
+            value = Value(
+                self.top, "input", tuple(leaf.shape), str(leaf.dtype).removeprefix("torch."), depends=True
+            )
+            self.recorder.aliases.add(leaf, value)
+            return value
+
+        self.top.parameters = _parameters(self.module, args, kwargs)
+        self.top.args, self.top.kwargs = map_leaves(bound, plain_structure((args, kwargs)))
+        self.inputs = tuple(arrays)
+
+    def traced(self) -> TracedModule:
+        """The TracedModule of the run, with the inputs and outputs of the run as its example."""
+        modules, names = _hierarchy(self.module if self.is_module else None, self.class_name)
+        traced = assemble(self.recorder.tape, modules, names)
+        traced.name = self.class_name.rpartition(".")[2]
+        traced.producer = f"PyTorch {torch.__version__}"
+        traced.example = Example(self.inputs, self.outputs)
+        return traced
+
+    @property
+    def tape(self) -> Tape:
+        return self.recorder.tape
+
+
+# ---- modules
+
+
+@contextmanager
+def _module_calls(recorder: Recorder, paths: Mapping[int, str]) -> Iterator[None]:
+    """Lets the recorder know of calls of modules, in this thread."""
+    original = torch.nn.Module.__call__
+    thread = threading.get_ident()
+
+    def called(module: Any, *args: Any, **kwargs: Any) -> Any:
+        path = paths.get(id(module))
+        if not path or recorder.is_busy or threading.get_ident() != thread:
+            return original(module, *args, **kwargs)
+        return _recorded_call(recorder, module, path, original, args, kwargs)
+
+    torch.nn.Module.__call__ = called  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        torch.nn.Module.__call__ = original  # type: ignore[method-assign]
+
+
+def _recorded_call(
+    recorder: Recorder,
+    module: Any,
+    path: str,
+    original: Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    outer = recorder.scope
+    recorded = map_leaves(recorder.value_of, plain_structure((args, kwargs)))
+    scope = Scope(path, _class_name(module), outer, *recorded, source=user_place())
+    scope.parameters = _parameters(module, args, kwargs)
+    outer.items.append(scope)
+    recorder.scope = scope
+    try:
+        result = original(module, *args, **kwargs)
+        scope.result = map_leaves(recorder.value_of, plain_structure(result))
+    finally:
+        recorder.scope = outer
+    return result
+
+
+def _module_paths(module: Any) -> dict[int, str]:
+    return {id(each): path for path, each in module.named_modules()}
+
+
+def _hierarchy(module: Any, class_name: str) -> tuple[dict[str, TracedModule], dict[int, list[str]]]:
+    """TracedModules by dotted path, without graphs, and the dotted paths of tensors by their ids."""
+    if module is None:
+        return {"": TracedModule("", class_name, vocabulary=VOCABULARY)}, {}
+    modules: dict[str, TracedModule] = {}
+    by_id: dict[int, TracedModule] = {}
+    names: dict[int, list[str]] = {}
+    arrays: dict[int, np.ndarray] = {}
+    for path, each in module.named_modules(remove_duplicate=False):
+        traced = by_id.get(id(each))
+        if traced is None:
+            traced = by_id[id(each)] = TracedModule(path, _class_name(each), vocabulary=VOCABULARY)
+            traced.attributes = _attributes(each)
+        for name, tensor in _tensors(each):
+            names.setdefault(id(tensor), []).append(f"{path}.{name}" if path else name)
+            if id(tensor) not in arrays:
+                arrays[id(tensor)] = array_of(tensor)
+            traced.tensors[name] = arrays[id(tensor)]
+        modules[path] = traced
+        if path:
+            holder, _, name = path.rpartition(".")
+            modules[holder].children[name] = traced
+    return modules, names
+
+
+def _tensors(module: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    for store in (module._parameters, module._buffers, module.__dict__):
+        for name, tensor in store.items():
+            if isinstance(tensor, torch.Tensor):
+                yield name, tensor
+
+
+def _attributes(module: Any) -> dict[str, Any]:
+    """The plain public attributes of a module: ``stride``, ``eps``, ..."""
+    plain = (bool, int, float, str, type(None))
+    return {
+        name: value
+        for name, value in module.__dict__.items()
+        if not name.startswith("_")
+        and (isinstance(value, plain) or (type(value) is tuple and all(isinstance(v, plain) for v in value)))
+    }
+
+
+def _class_name(module: Any) -> str:
+    cls = module if inspect.isfunction(module) else type(module)
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _parameters(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of what a call binds its positional arguments to."""
+    function = module.forward if isinstance(module, torch.nn.Module) else module
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return tuple(f"input_{i}" for i in range(len(args)))
+    names = []
+    for index in range(len(args)):
+        parameter = parameters[min(index, len(parameters) - 1)] if parameters else None
+        if parameter is None or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD):
+            names.append(f"input_{index}")
+        elif parameter.kind == parameter.VAR_POSITIONAL:
+            names.append(
+                f"{parameter.name}.{index - len(parameters) + 1}"
+                if len(args) > len(parameters)
+                else parameter.name
+            )
+        else:
+            names.append(parameter.name)
+    return tuple(names)
+
+
+# ---- data
+
+
+def _cloned(tree: Any) -> Any:
+    """The arguments with tensors of our own, which the module may write to, each at one place only."""
+    if isinstance(tree, torch.Tensor):
+        return tree.detach().clone()
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type) and type(tree) not in SUPPORTED_NODES:
+        clone = copy.copy(tree)
+        for field in dataclasses.fields(tree):
+            object.__setattr__(clone, field.name, _cloned(getattr(tree, field.name)))
+        return clone
+    return tree_map(lambda leaf: leaf if leaf is tree else _cloned(leaf), tree)
+
+
+def _copied(tensor: torch.Tensor) -> np.ndarray:
+    return array_of(tensor).copy()

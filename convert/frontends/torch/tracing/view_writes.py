@@ -1,0 +1,155 @@
+"""Writes through views: from the new content of a view to that of the tensor it views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ....errors import UnsupportedError
+from ....ir.tree import leaves, map_leaves
+from ..names import aten_name, functional
+from .aliases import Tracked
+from .sizes import untraced
+from .tape import Value
+
+# (method, base, *arguments) -> Value like base
+Emit = Callable[..., Value]
+Writer = Callable[..., Value]
+
+
+def written_back(
+    emit: Emit, capture: Callable[[Any], Value], tracked: Tracked, base: Value, new: Value
+) -> Value:
+    """``base`` with the content ``new`` of the view ``tracked`` at its places. Raises UnsupportedError."""
+    assert tracked.view is not None
+    call = tracked.view.call
+    name = aten_name(call.name, call.is_method)
+    name = functional(name) or name
+    if name in RESHAPES:
+        return emit("reshape_as", base, new, base)
+    if name in PERMUTATIONS:
+        return emit("permute", base, new, _inverse_permutation(tracked, base))
+    writer = WRITERS.get(name)
+    args = call.args[1:] if call.args else ()
+    kwargs = {key: value for key, value in call.kwargs.items() if key not in ("input", "self")}
+    if writer is None:
+        return _at_elements(emit, capture, tracked, base, new)
+    return writer(emit, tracked, base, new, *args, **kwargs)
+
+
+_RESHAPES = """view reshape flatten unflatten squeeze unsqueeze view_as reshape_as ravel _unsafe_view
+    _reshape_alias contiguous detach alias data lift_fresh to type_as"""
+_PERMUTATIONS = "transpose swapaxes swapdims t T mT H adjoint permute movedim moveaxis numpy_T"
+RESHAPES, PERMUTATIONS = frozenset(_RESHAPES.split()), frozenset(_PERMUTATIONS.split())
+
+
+def _select(emit: Emit, tracked: Tracked, base: Value, new: Value, dim: Any, index: Any) -> Value:
+    return emit("select_scatter", base, base, new, dim, index)
+
+
+def _slice(
+    emit: Emit,
+    tracked: Tracked,
+    base: Value,
+    new: Value,
+    dim: Any = 0,
+    start: Any = None,
+    end: Any = None,
+    step: Any = 1,
+) -> Value:
+    return emit("slice_scatter", base, base, new, dim, start, end, step)
+
+
+def _narrow(
+    emit: Emit, tracked: Tracked, base: Value, new: Value, dim: Any, start: Any, length: Any
+) -> Value:
+    first = start if not isinstance(start, int) or start >= 0 else start + tracked.view.base.shape[dim]
+    end = first + length if isinstance(first, int) and isinstance(length, int) else None
+    if end is None:
+        raise _unsupported("narrow at a computed place")
+    return emit("slice_scatter", base, base, new, dim, first, end, 1)
+
+
+def _item(emit: Emit, tracked: Tracked, base: Value, new: Value, index: Any) -> Value:
+    return emit("__setitem__", base, base, index, new)
+
+
+def _diagonal(
+    emit: Emit, tracked: Tracked, base: Value, new: Value, offset: Any = 0, dim1: Any = 0, dim2: Any = 1
+) -> Value:
+    return emit("diagonal_scatter", base, base, new, offset, dim1, dim2)
+
+
+def _unbind(emit: Emit, tracked: Tracked, base: Value, new: Value, dim: Any = 0) -> Value:
+    return emit("select_scatter", base, base, new, dim, tracked.view.place)
+
+
+def _part(
+    emit: Emit, tracked: Tracked, base: Value, new: Value, _: Any = None, dim: Any = 0, **more: Any
+) -> Value:
+    """One of the pieces of a split, by where it lies in memory."""
+    whole = tracked.view.base
+    stride = whole.stride[dim]
+    start = (tracked.offset - whole.offset) // stride if stride else 0
+    return emit("slice_scatter", base, base, new, dim, start, start + tracked.shape[dim], 1)
+
+
+WRITERS: dict[str, Writer] = {
+    "select": _select,
+    "slice": _slice,
+    "narrow": _narrow,
+    "__getitem__": _item,
+    "diagonal": _diagonal,
+    "unbind": _unbind,
+    "__iter__": _unbind,
+    **dict.fromkeys(
+        ["split", "chunk", "split_with_sizes", "tensor_split", "unsafe_split", "unsafe_chunk"], _part
+    ),
+}
+
+
+def _again(tracked: Tracked, base: Value, tensor: torch.Tensor) -> torch.Tensor:
+    """What the call that made the view makes of another tensor."""
+    view = tracked.view
+    assert view is not None
+    trees = map_leaves(
+        lambda leaf: tensor if leaf is view.viewed else untraced(leaf), (view.call.args, view.call.kwargs)
+    )
+    if any(isinstance(leaf, Value) for leaf in leaves(trees)):
+        raise _unsupported(view.call.name)
+    result = view.call.function(*trees[0], **trees[1])
+    return next(leaf for place, leaf in enumerate(leaves(result)) if place == view.place)
+
+
+def _inverse_permutation(tracked: Tracked, base: Value) -> tuple[int, ...]:
+    assert tracked.view is not None
+    probe = torch.empty([axis + 2 for axis in range(len(tracked.view.base.shape))], device="meta")
+    order = [extent - 2 for extent in _again(tracked, base, probe).shape]
+    return tuple(order.index(axis) for axis in range(len(order)))
+
+
+def _at_elements(
+    emit: Emit, capture: Callable[[Any], Value], tracked: Tracked, base: Value, new: Value
+) -> Value:
+    """For whatever other view: by the places of its elements in the base, when laid out flat."""
+    assert tracked.view is not None
+    shape = tracked.view.base.shape
+    places = torch.arange(torch.Size(shape).numel()).reshape(shape)
+    try:
+        index = _again(tracked, base, places)
+    except (RuntimeError, TypeError) as error:
+        raise _unsupported(tracked.view.call.name) from error
+    flat = emit("reshape", base, base, (-1,))
+    values = emit("reshape", base, new, (-1,))
+    flat = emit("index_put", base, flat, (capture(index.reshape(-1).clone()),), values)
+    return emit("reshape_as", base, flat, base)
+
+
+def _unsupported(what: str) -> UnsupportedError:
+    return UnsupportedError(
+        "TM2012",
+        f"the module writes to a tensor through a view by {what}, which cannot be followed",
+        notes=[("help", "compute a new tensor instead of writing to this one")],
+    )

@@ -1,0 +1,82 @@
+"""How a call of torch is tested: traced, interpreted and converted, against what torch computes.
+
+def test_roll():
+    check(lambda x: torch.roll(x, 2, 1), torch.randn(3, 5))
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import tmconvert
+from tmconvert.ir import TracedModule
+from tmconvert.ir.tree import leaves
+from tmconvert.verification.compare import check as check_close
+
+OPSETS = (17,)
+
+
+def arrays(tree: Any) -> list[np.ndarray]:
+    """The tensors of a nested result as arrays."""
+    from tmconvert.frontends.torch.tracing.structure import plain_structure
+
+    return [leaf.detach().numpy() for leaf in leaves(plain_structure(tree)) if isinstance(leaf, torch.Tensor)]
+
+
+def other(tensor: torch.Tensor) -> torch.Tensor:
+    """Another input of the same type, from the same range of values."""
+    order = torch.randperm(tensor.numel(), generator=torch.Generator().manual_seed(1))
+    return tensor.reshape(-1)[order].reshape(tensor.shape)
+
+
+def check(
+    function: Callable[..., Any],
+    *inputs: Any,
+    opsets: Sequence[int] = OPSETS,
+    second: Sequence[Any] | None = None,
+    tolerance: float | None = None,
+    **kwargs: Any,
+) -> TracedModule:
+    """Traces ``function`` (or a module) with ``inputs``, and compares with torch what comes of it.
+
+    The interpreter and ONNX Runtime, at each opset, compute on these inputs, and on others (``second``, by
+    default the elements of the first in another order).
+    """
+    traced = tmconvert.trace(function, *inputs, **kwargs)
+    flat = [leaf for leaf in leaves((inputs, kwargs)) if isinstance(leaf, torch.Tensor)]
+    cases = [(inputs, flat)]
+    if all(isinstance(given, torch.Tensor) for given in inputs) and not kwargs:
+        others = tuple(second) if second is not None else tuple(other(tensor) for tensor in inputs)
+        cases.append((others, list(others)))
+    with torch.no_grad():
+        expected = [arrays(function(*given, **kwargs)) for given, _ in cases]
+    names = [str(number) for number in range(len(expected[0]))]
+    fed = [[tensor.numpy() for tensor in tensors] for _, tensors in cases]
+    for given, wanted in zip(fed, expected, strict=True):
+        result = [leaf for leaf in leaves(traced(*given)) if leaf is not None]
+        assert [a.dtype for a in result] == [a.dtype for a in wanted]
+        check_close(result, wanted, names, tolerance=tolerance)
+    for opset in opsets:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.onnx"
+            tmconvert.to_onnx(traced, path, opset=opset, verify=False)
+            for given, wanted in zip(fed, expected, strict=True):
+                check_close(run_onnx(path, given), wanted, names, tolerance=tolerance)
+    return traced
+
+
+def run_onnx(path: Path, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """What ONNX Runtime makes of the inputs, in order."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    names = [node.name for node in session.get_inputs()]
+    return session.run(None, dict(zip(names, inputs, strict=True)))
