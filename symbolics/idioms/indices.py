@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...ir.dims import is_symbolic
+
 if TYPE_CHECKING:
     from ...ir.emitter import Emitter
     from ...lower.builder import OnnxBuilder
@@ -31,6 +33,13 @@ def scattered(g: Any, operator: str, x: Value, index: Value, updates: Value, **a
         operator, g.cast(x, wide), index, g.cast(updates, wide), shape=x.shape, dtype=wide, **attributes
     )
     return g.cast(made, x.dtype.name)
+
+
+def numbers(g: Emitter, start: Any, end: Any, step: Any = 1) -> Any:
+    """int64 ``start``, ``start + step``, ... before ``end``: a constant, but for symbolic sizes."""
+    if is_symbolic([start, end, step]):
+        return g.call("aten::arange", start, end, step)
+    return g.constant(np.arange(start, end, step, dtype=np.int64))
 
 
 def counted_from_the_front(g: Emitter, index: Any, extent: Any) -> Any:

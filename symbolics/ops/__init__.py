@@ -36,7 +36,8 @@ from .grid_sampler import grid_sampler
 from .group_norm import OPS as GROUP_NORM_OPS
 from .histc import histc
 from .im2col import OPS as IM2COL_OPS
-from .index import OPS as INDEX_OPS
+from .index import index
+from .index_put import index_put
 from .index_select import OPS as INDEX_SELECT_OPS
 from .layer_norm import OPS as LAYER_NORM_OPS
 from .leaky_relu import OPS as LEAKY_RELU_OPS
@@ -166,7 +167,8 @@ OPS = [
     *EXPAND_OPS,
     *REORDER_OPS,
     *INDEX_SELECT_OPS,
-    *INDEX_OPS,
+    index,
+    index_put,
     *GATHER_OPS,
     *TAKE_OPS,
     *MASKED_OPS,

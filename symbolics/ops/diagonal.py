@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir.types import TensorType
+from ..idioms.indices import numbers
 from ..op import ANY_DTYPE, Op, Tensor, integer
 from ..results import normalized_axis
 
@@ -100,18 +101,17 @@ def diag_embed_ref(x: Array, offset: int, dim1: int, dim2: int) -> Array:
 
 
 @diag_embed.decompose
-def diag_embed_selected(g, x, offset, dim1, dim2):
-    """A choice of the elements and a zero."""
+def diag_embed_masked(g, x, offset, dim1, dim2):
+    """``x`` in every row, as far to the right as the diagonal goes, and zeros over all but one element."""
     type_ = g.type(x)
     *before, count = type_.shape
     size = count + abs(offset)
-    choice = np.full((size, size), count)
-    places = np.arange(count)
-    choice[places + max(-offset, 0), places + max(offset, 0)] = places
-    zero = g.call("aten::expand", g.constant(0, type_.dtype), [*before, 1])
-    padded = g.call("aten::cat", [x, zero], len(before))
-    plane = g.call("aten::index_select", padded, len(before), g.constant(choice.reshape(-1)))
-    plane = g.call("aten::reshape", plane, [*before, size, size])
+    if offset:
+        x = g.call("aten::pad", x, [0] * (2 * len(before)) + [max(offset, 0), max(-offset, 0)])
+    column = numbers(g, 0, size)
+    row = g.call("aten::reshape", g.call("aten::add", column, g.constant(offset, np.int64)), [size, 1])
+    x = g.call("aten::reshape", x, [*before, 1, size])
+    plane = g.call("aten::where", g.call("aten::eq", column, row), x, g.constant(0, type_.dtype))
     first, second, others = _plane(type_.rank + 1, dim1, dim2)
     order = [*others, first, second]
     if order == sorted(order):
@@ -140,7 +140,7 @@ def diagonal_scatter_copied(g, x, src, offset, dim1, dim2):
     is_sorted = order == sorted(order)
     plane = x if is_sorted else g.call("aten::permute", x, order)
     start = offset if offset >= 0 else -offset * columns
-    places = g.call("aten::arange", start, start + count * (columns + 1), columns + 1)
+    places = numbers(g, start, start + count * (columns + 1), columns + 1)
     row = g.call("aten::reshape", plane, [*before, rows * columns])
     row = g.call("aten::index_copy", row, len(before), places, src)
     plane = g.call("aten::reshape", row, [*before, rows, columns])

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...ir.types import TensorType
 from ..idioms.formulas import Term
-from ..idioms.indices import counted_from_the_front, scattered
+from ..idioms.indices import counted_from_the_front, numbers, scattered
 from ..op import NUMBERS, Op, Tensor, boolean, choice
 from .gather import PLACES, grid, scatter_result
 from .index_select import SELECTED, copy_result
@@ -66,8 +66,9 @@ def _fold(reduce: str) -> Op:
         axis, extent = dim % type_.rank, g.type(x).shape[dim]
         column = [*type_.shape[: axis + 1], 1, *type_.shape[axis + 1 :]]
         places = g.call("aten::reshape", counted_from_the_front(g, index, extent), column)
-        numbers = np.arange(extent, dtype=type_.dtype).reshape(-1, *[1] * (type_.rank - axis - 1))
-        here = g.call("aten::eq", places, g.constant(numbers))
+        each = g.call("aten::to", numbers(g, 0, extent), dtype=type_.dtype.name)
+        each = g.call("aten::reshape", each, [extent, *[1] * (type_.rank - axis - 1)])
+        here = g.call("aten::eq", places, each)
         neutral = g.constant(_neutral(reduce, g.type(x).dtype), g.type(x).dtype)
         parts = g.call("aten::where", here, g.call("aten::reshape", src, column), neutral)
         total = _widened(g, g.call(f"aten::{reduce}", parts, [axis]), g.type(x).shape, neutral)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir.types import TensorType
+from ..idioms.indices import numbers
 from ..op import ANY_DTYPE, Op, Tensor, integer
 from ..results import normalized_axis
 from .slice import select, slice_
@@ -50,8 +51,7 @@ def slice_scatter_joined(g, x, src, dim, start, end, step):
     axis = normalized_axis(dim, type_.rank)
     extent = type_.shape[axis]
     if step != 1:
-        places = g.constant(np.arange(start, end, step))
-        return g.call("aten::index_copy", x, axis, places, src)
+        return g.call("aten::index_copy", x, axis, numbers(g, start, end, step), src)
     before = [g.call("aten::slice", x, axis, 0, start)] if start > 0 else []
     behind = [g.call("aten::slice", x, axis, end, extent)] if end < extent else []
     parts = [*before, src, *behind]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir.types import TensorType
+from ..idioms.indices import numbers
 from ..op import ANY_DTYPE, Op, Tensor, integer
 from ..results import normalized_axis, window_extent
 
@@ -39,7 +40,7 @@ def unfold_selected(g, x, dimension, size, step):
     axis = normalized_axis(dimension, len(shape))
     count = window_extent(shape[axis], size, step, 0)
     if size != step:
-        first = g.call("aten::reshape", g.call("aten::arange", 0, count * step, step), [count, 1])
+        first = g.call("aten::reshape", numbers(g, 0, count * step, step), [count, 1])
         places = g.call("aten::add", first, g.constant(np.arange(size)))
         x = g.call("aten::index_select", x, axis, g.call("aten::reshape", places, [count * size]))
     elif count * size != shape[axis]:

@@ -1,0 +1,146 @@
+"""aten::index_put, a tensor with other elements in places chosen by tensors of numbers, or by a mask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ir.dims import broadcast_shapes
+from ...ir.types import TensorType
+from ..idioms.indices import scattered
+from ..op import ANY_DTYPE, INDICES, Op, Tensor, Tensors, boolean
+from .index import (
+    around,
+    axes_of,
+    fronts,
+    index_result,
+    linear,
+    merged,
+    numpy_index,
+    side_by_side,
+    transposed,
+)
+
+Array = np.ndarray
+
+
+def _put_result(
+    x: TensorType, indices: list[TensorType | None], values: TensorType, accumulate: bool
+) -> TensorType:
+    mask = _mask(indices)
+    if mask is None:
+        part = index_result(x, indices)
+    else:  # of unknown size; a value for all of it is known
+        first, behind = axes_of(indices)[0], _behind_mask(x.shape, indices)
+        if x.shape[first : x.rank - len(behind)] != mask.shape:
+            raise ValueError(f"the mask {mask} does not fit {x} at axis {first}")
+        part = TensorType(x.dtype, (*x.shape[:first], 1, *behind))
+    if values.dtype != x.dtype or broadcast_shapes(values.shape, part.shape) != part.shape:
+        raise ValueError(f"values {values} do not fit the part {part}")
+    return x
+
+
+def _mask(indices: Sequence[Any]) -> Any:
+    """The one index, if it is a mask. Raises ValueError for a mask among others."""
+    given = [each for each in indices if each is not None]
+    if not any(each.dtype == np.bool_ for each in given):
+        return None
+    if len(given) > 1:
+        raise ValueError("a mask beside other indices selects as many elements as the data say")
+    return given[0]
+
+
+def _behind_mask(shape: Sequence[int], indices: Sequence[Any]) -> Sequence[int]:
+    """Extents behind the axes of the mask."""
+    first = axes_of(indices)[0]
+    return shape[first + len(indices[first].shape) :]
+
+
+index_put = Op(
+    "aten::index_put",
+    args=[
+        Tensor("x", ANY_DTYPE),
+        Tensors("indices", (*INDICES, "bool"), optional=True),
+        Tensor("values", ANY_DTYPE),
+        boolean("accumulate", False),
+    ],
+    result=_put_result,
+)
+
+
+@index_put.reference
+def index_put_ref(x: Array, indices: list[Array | None], values: Array, accumulate: bool) -> Array:
+    """``x`` with ``values`` in the place of ``x[indices]``, or added there.
+
+    Of two values for one place the later one counts. An index may be one mask, over as many axes as it
+    has, when ``values`` have one value for all that it selects.
+    """
+    result = x.copy()
+    if accumulate:
+        np.add.at(result, numpy_index(indices), values)
+    else:
+        result[numpy_index(indices)] = values
+    return result
+
+
+@index_put.onnx(since=16)  # the attribute reduction
+def index_put_onnx16(g, x, indices, values, accumulate):
+    axes = axes_of(indices)
+    if _mask(indices) is not None:
+        mask_shape, shape = _under_mask(x.shape, indices, values.shape)
+        mask = g.op("Reshape", indices[axes[0]], g.ints(mask_shape), shape=mask_shape)
+        values = g.op("Reshape", values, g.ints(shape), shape=shape)
+        return g.op("Where", mask, g.op("Add", x, values) if accumulate else values, x, dtype=x.dtype)
+    common, orders = fronts(indices, axes, x.shape)
+    before, behind = around(x.shape, axes)
+    part = (*before, *common, *behind)
+    if values.shape != part:
+        values = g.op("Expand", values, g.ints(part), shape=part)
+    values, moved = transposed(g, values, orders[1]), transposed(g, x, orders[0])
+    places = side_by_side(g, indices, axes, common)
+    if accumulate:
+        moved = scattered(g, "ScatterND", moved, places, values, reduction="add")
+    else:
+        moved = g.op("ScatterND", moved, places, values, shape=moved.shape)
+    return transposed(g, moved, np.argsort(orders[0]).tolist())
+
+
+@index_put.decompose
+def index_put_copied(g, x, indices, values, accumulate):
+    axes, type_ = axes_of(indices), g.type(x)
+    types = [None if each is None else g.type(each) for each in indices]
+    if _mask(types) is not None:
+        return _put_under_mask(g, x, types, indices[axes[0]], values, accumulate)
+    before, behind = around(type_.shape, axes)
+    places, common = linear(g, indices, axes, type_.shape)
+    part = [*before, *common, *behind]
+    if g.type(values).shape != tuple(part):
+        values = g.call("aten::expand", values, part)
+    rows = merged(g, values, [], list(range(len(before), len(before) + len(common))))
+    put = "aten::index_add" if accumulate else "aten::index_copy"
+    moved = g.call(put, merged(g, x, [], axes), 0, places, rows)
+    order = [*axes, *(axis for axis in range(type_.rank) if axis not in axes)]
+    moved = g.call("aten::reshape", moved, [type_.shape[axis] for axis in order])
+    return g.call("aten::permute", moved, [order.index(axis) for axis in range(type_.rank)])
+
+
+def _put_under_mask(g: Any, x: Any, types: list[Any], mask: Any, values: Any, accumulate: bool) -> Any:
+    mask_shape, shape = _under_mask(g.type(x).shape, types, g.type(values).shape)
+    mask, values = g.call("aten::reshape", mask, mask_shape), g.call("aten::reshape", values, shape)
+    return g.call("aten::where", mask, g.call("aten::add", x, values) if accumulate else values, x)
+
+
+def _under_mask(
+    shape: Sequence[int], indices: Sequence[Any], values: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """Shapes of mask and values to broadcast: the axis of what the mask selects becomes those of the mask."""
+    behind, mask = _behind_mask(shape, indices), indices[axes_of(indices)[0]].shape
+    spread, place = list(values), len(values) - len(behind) - 1
+    if place >= 0:
+        spread[place : place + 1] = [1] * len(mask)
+    return [*mask, *[1] * len(behind)], spread
+
+
+index_put.unsupported("caffe", "not written yet for Caffe")
