@@ -93,9 +93,10 @@ def _projected_layer(
     """
     first, memory = states
     inputs, plain = [x], [[cell[0], _product(g, cell[1], cell[-1]), *cell[2:-1]] for cell in cells]
-    for place in range(len(cells) if first is not None else 0):
+    for place in range(0 if first is None else len(cells)):
         step = np.zeros((x.shape[0], 1, 1), x.dtype)
         step[-1 if place else 0] = 1
+        assert first is not None
         state = _rows(g, first, [place], keep_zeros=True)
         inputs.append(g.op("Mul", g.const(step), state, shape=(*x.shape[:2], state.shape[2])))
         for other, cell in enumerate(plain):

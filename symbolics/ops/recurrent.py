@@ -80,7 +80,7 @@ def _check(layers: list[list[list[TensorType]]], x: TensorType, gates: int, hx: 
     width, out, hidden = x.shape[2], hx[0].shape[-1], hx[-1].shape[-1]
     for layer in layers:
         for cell in layer:
-            expected = [(gates * hidden, width), (gates * hidden, out)]
+            expected: list[Any] = [(gates * hidden, width), (gates * hidden, out)]
             expected += [(gates * hidden,)] * 2 if len(cell) > 3 else []
             expected += [(out, hidden)] if out != hidden else []
             if [part.shape for part in cell] != expected:

@@ -277,6 +277,15 @@ class RawOperators(M.Module):
         return {"hidden": hidden, "normal": normal, "mean": [centred, mean], "order": order, "part": cube}
 
 
+class CallsRawOperators(M.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = RawOperators()
+
+    def forward(self, x):
+        return self.inner(x * 2)
+
+
 def set_end_points(traced):
     traced.set_end_points([node for node in traced.graph.nodes(False) if "relu" in node.name])
 
@@ -301,7 +310,7 @@ MODELS = {
     "many_ways": (ManyWays, arrays(8, (2, 3))),
     "end_points": (Points, arrays(10, (2, 3))),
     "watch_points": (Points, arrays(10, (2, 3))),
-    "raw_operators": (RawOperators, arrays(11, (5, 2, 3))),
+    "raw_operators": (CallsRawOperators, arrays(11, (5, 2, 3))),
     **{f"protocol{number}": (Containers, arrays(9, (2, 3))) for number in (2, 3, 4, 5)},
 }
 
