@@ -80,6 +80,7 @@ from .sizes import sizes
 from .slice import OPS as SLICE_OPS
 from .slice_scatter import OPS as SLICE_SCATTER_OPS
 from .softmax import OPS as SOFTMAX_OPS
+from .solve import OPS as SOLVE_OPS
 from .sort import OPS as SORT_OPS
 from .split import OPS as SPLIT_OPS
 from .take import OPS as TAKE_OPS
@@ -118,6 +119,7 @@ OPS = [
     *MATMUL_SUM_OPS,
     einsum,
     *LINALG_OPS,
+    *SOLVE_OPS,
     *TRIANGLE_OPS,
     embedding,
     embedding_bag,

@@ -14,23 +14,22 @@ from ..results import normalized_axis
 Array = np.ndarray
 
 
-def _squares(x: TensorType) -> TensorType:
+def square_matrices(x: TensorType) -> TensorType:
     if x.rank < 2 or x.shape[-1] != x.shape[-2]:
         raise ValueError(f"{x} does not hold square matrices")
     return x
 
 
 def _numbers(x: TensorType) -> TensorType:
-    return TensorType(x.dtype, _squares(x).shape[:-2])
+    return TensorType(x.dtype, square_matrices(x).shape[:-2])
 
 
 det = Op("aten::linalg_det", args=[Tensor("x", FLOATS)], result=_numbers)
-inv = Op("aten::linalg_inv", args=[Tensor("x", FLOATS)], result=_squares)
+inv = Op("aten::linalg_inv", args=[Tensor("x", FLOATS)], result=square_matrices)
 
 for _op, _what in ((det, "determinants"), (inv, "inverses")):
     for _target in ("tflite", "caffe"):
         _op.unsupported(_target, f"no operator computes {_what}")
-inv.unsupported("onnx", "no operator computes inverses; those of constant matrices are computed in advance")
 
 
 @det.reference

@@ -80,6 +80,8 @@ def samples_of(name: str, dtype: str, constant: int | None) -> list[Sample]:
             is_const = isinstance(boundaries, Const)
             ascending = np.sort(boundaries.array if is_const else boundaries)
             args[1] = Const(ascending) if is_const else ascending
+        if name == "aten::linalg_cholesky":  # the matrices are positive definite
+            args = [np.eye(3, dtype=dtype) + args[0] @ np.swapaxes(args[0], -1, -2)]
         if constant is not None and isinstance(args[constant], np.ndarray):
             args[constant] = Const(args[constant] // 2 + 1)
         bounds = {"min": 2, "max": 5} if name == "aten::clamp" else {}
