@@ -71,7 +71,7 @@ def index_onnx13(g, x, indices):
 
 def fronts(
     indices: Sequence[Any], axes: list[int], shape: Sequence[int]
-) -> tuple[tuple[int, ...], tuple[list[int], list[int]]]:
+) -> tuple[tuple[Any, ...], tuple[list[int], list[int]]]:
     """The common shape; the orders that bring ``axes`` of x, and that shape's of the part, in front."""
     common = broadcast_shapes(*(indices[axis].shape for axis in axes))
     rest = [axis for axis in range(len(shape)) if axis not in axes]

@@ -95,3 +95,67 @@ def _type(array: Any) -> TensorType | None:
 def test_arguments_that_do_not_fit(name: str, tensors: list[Any], attributes: dict[str, Any]) -> None:
     with pytest.raises(SchemaError):
         infer(name, tensors, attributes)
+
+
+OLD_AND_NEW = [7, 9, 11, 16, 18]
+
+
+@pytest.mark.parametrize("op", ["aten::scatter_add", "aten::index_add"])
+def test_infinity_and_nan_stay_in_their_places(op: str) -> None:
+    """A product with zeros and ones would spread them."""
+    x, index = np.zeros(4, np.float32), np.array([0, 0, 1, 2, 2])
+    source = np.array([1, np.inf, 5, np.nan, 2], np.float32)
+    expected = np.array([np.inf, 5, np.nan, 0], np.float32)
+    assert_op_matches(
+        op, [x, index, source], {"dim": 0}, targets=("onnx",), opsets=OLD_AND_NEW, expected=[expected]
+    )
+
+
+def test_large_integers_for_one_place() -> None:
+    """No float64 holds the sum. Older opsets add by ReduceSum, which ONNX Runtime computes in float64."""
+    x, index = np.array([2**60, 0]), np.array([0, 0, 1])
+    assert_op_matches(
+        "aten::scatter_add",
+        [x, index, np.array([1, 2, -5])],
+        {"dim": 0},
+        targets=("onnx",),
+        opsets=[16, 18],
+        expected=[np.array([2**60 + 3, -5])],
+    )
+
+
+@pytest.mark.parametrize(
+    ("include_self", "expected"), [(True, [-3, -5, 3, 9]), (False, [0, -5, 3, 9])], ids=["with", "without"]
+)
+def test_means_of_integers_round_down(include_self: bool, expected: list[int]) -> None:
+    """As torch 2.13 does; places without an index stay as they are."""
+    x, index, source = np.array([-7, -5, 3, 9]), np.array([0, 0, 1]), np.array([2, -2, -5])
+    assert_op_matches(
+        "aten::scatter_reduce",
+        [x, index, source],
+        {"dim": 0, "reduce": "mean", "include_self": include_self},
+        targets=("onnx",),
+        opsets=OLD_AND_NEW,
+        expected=[np.array(expected)],
+    )
+
+
+def test_a_search_puts_nan_behind_all() -> None:
+    boundaries = Const(np.array([1, 2, 3], np.float32))
+    x = np.array([np.nan, 2, np.inf, -np.inf], np.float32)
+    for right, expected in ((False, [3, 1, 3, 0]), (True, [3, 2, 3, 0])):
+        assert_op_matches(
+            "aten::bucketize",
+            [x, boundaries],
+            {"right": right},
+            targets=("onnx",),
+            opsets=OLD_AND_NEW,
+            expected=[np.array(expected, np.int32)],
+        )
+
+
+def test_masks_beside_other_indices_or_with_many_values_depend_on_data() -> None:
+    mask = ROWS > 0
+    for indices, values in (([mask[:, 0], TWICE], ROWS[0, 0]), ([mask], ROWS[0])):
+        with pytest.raises(SchemaError):
+            infer("aten::index_put", [ROWS, indices, np.asarray(values)], {})
