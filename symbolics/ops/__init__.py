@@ -2,6 +2,7 @@
 
 from .activations import OPS as ACTIVATION_OPS
 from .adaptive_pool import OPS as ADAPTIVE_POOL_OPS
+from .affine_grid import affine_grid
 from .any_all import OPS as ANY_ALL_OPS
 from .arange import arange
 from .arg_reduce import OPS as ARG_REDUCE_OPS
@@ -9,6 +10,7 @@ from .attention import attention
 from .avg_pool import OPS as AVG_POOL_OPS
 from .batch_norm import batch_norm
 from .bessel import OPS as BESSEL_OPS
+from .bilinear import bilinear
 from .binary import OPS as BINARY_OPS
 from .bitwise import OPS as BITWISE_OPS
 from .blend import OPS as BLEND_OPS
@@ -33,6 +35,7 @@ from .fourier import OPS as FOURIER_OPS
 from .gamma import OPS as GAMMA_OPS
 from .gather import OPS as GATHER_OPS
 from .grid_sampler import grid_sampler
+from .grid_sampler3d import grid_sampler_3d
 from .group_norm import OPS as GROUP_NORM_OPS
 from .histc import histc
 from .im2col import OPS as IM2COL_OPS
@@ -106,6 +109,8 @@ OPS = [
     *UPSAMPLE_OPS,
     *UPSAMPLE_MORE_OPS,
     grid_sampler,
+    grid_sampler_3d,
+    affine_grid,
     remap,
     *ROI_ALIGN_OPS,
     roi_pool,
@@ -118,6 +123,7 @@ OPS = [
     *MATMUL_OPS,
     *MATMUL_SUM_OPS,
     einsum,
+    bilinear,
     *LINALG_OPS,
     *SOLVE_OPS,
     *TRIANGLE_OPS,

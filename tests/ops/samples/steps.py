@@ -31,6 +31,10 @@ SAMPLES: dict[str, list[Sample]] = {
         *(Sample([TABLE, INDICES, OFFSETS, None], attributes, ONNX) for attributes in BAGS),
         Sample([TABLE, INDICES.astype(np.int32), OFFSETS[:1], WEIGHTS], {}, ONNX),
     ],
+    "aten::bilinear": [
+        Sample([normal(0, 2, 4, 3), normal(1, 2, 4, 5), Const(normal(2, 6, 3, 5)), normal(3, 6)], {}, ONNX),
+        Sample([normal(0, 2, 3), normal(1, 2, 5), Const(normal(2, 1, 3, 5)), None], {}, ONNX),
+    ],
     "aten::lstm_cell": step(4, 2),
     "aten::gru_cell": step(3, 1),
     **{f"aten::{name}_cell": step(1, 1) for name in ("rnn_tanh", "rnn_relu")},

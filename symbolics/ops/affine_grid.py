@@ -1,0 +1,59 @@
+"""aten::affine_grid_generator: where an affine map puts the pixels of an image, for grid_sampler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..op import FLOATS, Op, Tensor, boolean, integers
+
+Array = np.ndarray
+
+
+def _result(theta: TensorType, size: list[int], align_corners: bool) -> TensorType:
+    axes = len(size) - 2
+    if axes not in (2, 3) or theta.shape != (size[0], axes, axes + 1):
+        raise ValueError(f"the maps {theta} are not for images of {size}")
+    return TensorType(theta.dtype, (size[0], *size[2:], axes))
+
+
+affine_grid = Op(
+    "aten::affine_grid_generator",
+    args=[Tensor("theta", FLOATS, ranks=(3,)), integers("size"), boolean("align_corners")],
+    result=_result,
+)
+affine_grid.unsupported("tflite", "not written yet for TFLite")
+affine_grid.unsupported("caffe", "it multiplies by matrices that are constants of the model alone")
+
+
+def _pixels(extents: list[int], align_corners: bool, dtype: Any) -> Array:
+    """[pixels, axes + 1]: places of pixels, the last axis first, and a 1.
+
+    From -1 to 1, which are the centres of the outermost pixels, or their outer edges. A single one is at 0.
+    """
+    lines = []
+    for extent in extents:
+        line = np.linspace(-1, 1, extent) if extent > 1 else np.zeros(1)
+        lines.append(line if align_corners else line * ((extent - 1) / extent))
+    places = np.stack([*np.meshgrid(*lines, indexing="ij")[::-1], np.ones(extents)], -1)
+    return places.reshape(-1, len(extents) + 1).astype(dtype)
+
+
+@affine_grid.reference
+def affine_grid_ref(theta: Array, size: list[int], align_corners: bool) -> Array:
+    """Shapes: theta [N, 2, 3] or [N, 3, 4], size of images [N, C, ...] -> [N, ..., 2 or 3], x first.
+
+    Source: torch.nn.functional.affine_grid.
+    """
+    places = _pixels(size[2:], align_corners, theta.dtype) @ theta.swapaxes(1, 2)
+    return places.reshape(size[0], *size[2:], -1)
+
+
+@affine_grid.decompose
+def affine_grid_product(g, theta, size, align_corners):
+    places = g.constant(_pixels(size[2:], align_corners, g.type(theta).dtype)[None])
+    maps = g.call("aten::permute", theta, [0, 2, 1])
+    result = g.call("aten::matmul", places, maps)
+    return g.call("aten::reshape", result, [size[0], *size[2:], len(size) - 2])
