@@ -83,7 +83,7 @@ def test_float16_becomes_float32(size: tuple[int, int]) -> None:
         ),
         (
             X.astype(np.uint8),
-            {"size": (2, 2)},
+            {"size": (2, 2), "align_corners": True},
             "interpolate with mode 'bilinear' takes floats with 4 axes, not u8[1,1,4,6]",
         ),
         (X, {}, "interpolate takes either size or scale_factor"),

@@ -19,6 +19,7 @@ BOXES = np.array(
 )
 BORDERS = ("replicate", "reflect", "reflect_101", "wrap", "constant")
 COLOURED = np.abs(numbers(1, 4, 5, 3)) / 8
+BYTES = (np.arange(2 * 6 * 7 * 3) * 89 % 256).astype(np.uint8).reshape(2, 6, 7, 3)
 
 
 class Constant(Known):
@@ -64,6 +65,8 @@ VISION = {
     "cvt_color": [
         *(call(COLOURED, mode) for mode in ("RGB2GRAY", "RGB2YUV", "YUV2RGB", "BGR2GRAY", "rgb2gray")),
         call(COLOURED[..., :1], mode="GRAY2RGB"),
+        *(call(BYTES, mode) for mode in ("RGB2GRAY", "RGB2YUV", "YUV2RGB", "BGR2GRAY")),
+        call(BYTES[..., :1], mode="GRAY2RGB"),
     ],
 }
 

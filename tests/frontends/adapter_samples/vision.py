@@ -6,8 +6,12 @@ from .common import IMAGE, Known, call, numbers
 
 ROW = numbers(2, 3, 6)
 VOLUME = numbers(1, 2, 3, 4, 5)
+BYTES = np.arange(2 * 5 * 13, dtype=np.int64).reshape(1, 2, 5, 13) * 89 % 256
+BYTES = BYTES.astype(np.uint8)
 
 INTERPOLATE = [
+    *(call(BYTES, (7, 9), mode=mode) for mode in ("bilinear", "bicubic")),
+    *(call(BYTES, scale_factor=2.0, mode=mode) for mode in ("bilinear", "bicubic")),
     call(IMAGE, (3, 4)),
     call(IMAGE, scale_factor=2),
     call(IMAGE, scale_factor=2.0, mode="nearest"),

@@ -188,14 +188,26 @@ def roi_align(
 
 @FUNCTIONS.add("cvt_color")
 def cvt_color(g: Emitter, inp: Any, mode: str = "") -> Any:
-    """Images [N, H, W, C] of floats from 0 to 1 in other colours."""
-    if mode.upper() not in COLOURS or g.type(inp).dtype.kind != "f":
+    """Images [N, H, W, C] of floats from 0 to 1, or of bytes, in other colours."""
+    name, type_ = mode.upper(), g.type(inp)
+    if name not in COLOURS or not (type_.dtype.kind == "f" or type_.dtype == np.uint8):
         raise Refusal(
-            f"cvt_color with mode {mode!r} of {g.type(inp)} is not supported",
-            f"use {', '.join(COLOURS)} on floats",
+            f"cvt_color with mode {mode!r} of {type_} is not supported",
+            f"use {', '.join(COLOURS)} on floats or uint8",
         )
-    matrix, shift = (np.array(part, g.type(inp).dtype) for part in COLOURS[mode.upper()])
+    if type_.dtype == np.uint8:
+        return cast(g, _mixed_bytes(g, cast(g, inp, np.float32), name), np.uint8)
+    matrix, shift = (np.array(part, type_.dtype) for part in COLOURS[name])
     return g.call("aten::linear", inp, g.constant(matrix), g.constant(shift))
+
+
+def _mixed_bytes(g: Emitter, colours: Any, mode: str) -> Any:
+    """Sums in fixed-point numbers, rounded half up; below 2**24, float32 has them exactly."""
+    if mode == "RGB2YUV":  # the others are made of the luma after it is rounded
+        colours = g.call("aten::cat", [colours, _mixed_bytes(g, colours, "BGR2GRAY")], 3)
+    matrix, shift = (np.array(part, np.float32) for part in COLOURS_OF_BYTES[mode])
+    mixed = g.call("aten::linear", colours, g.constant(matrix), g.constant(shift * ONE + ONE // 2))
+    return (Term(g, mixed) / ONE).floor().clamp(min=0, max=255).value
 
 
 # mode: (matrix, shift), of which the result is matrix colour + shift
@@ -208,4 +220,16 @@ COLOURS = {
         [0, 0.5, 0.5],
     ),
     "YUV2RGB": ([[1, 2.032, 0], [1, -0.395, -0.581], [1, 0, 1.14]], [-1.016, 0.488, -0.57]),
+}
+ONE = 1 << 14  # as a fixed-point number
+# the same for bytes, the matrix in fixed-point numbers; RGB2YUV has the luma behind its colours
+COLOURS_OF_BYTES = {
+    "RGB2GRAY": ([[4899, 9617, 1868]], [0]),
+    "BGR2GRAY": ([[1868, 9617, 4899]], [0]),
+    "GRAY2RGB": ([[ONE], [ONE], [ONE]], [0, 0, 0]),
+    "RGB2YUV": ([[0, 0, 0, ONE], [8061, 0, 0, -8061], [0, 0, 14369, -14369]], [0, 128, 128]),
+    "YUV2RGB": (
+        [[ONE, 33292, 0], [ONE, -6472, -9519], [ONE, 0, 18678]],
+        [-128 * 33292 / ONE, 128 * (6472 + 9519) / ONE, -128 * 18678 / ONE],
+    ),
 }

@@ -11,6 +11,7 @@ import numpy as np
 from ....errors import Refusal
 from ....ir.dims import Dim, is_symbolic
 from ....ir.emitter import Emitter
+from ....symbolics.idioms.formulas import Term
 from ....symbolics.resizing import nearest_places
 from ...table import Table
 from .values import cast, static_ints
@@ -41,10 +42,13 @@ def interpolate(
     mode: str = "bilinear",
     align_corners: bool | None = None,
 ) -> Any:
-    """Computed and given back in float32 where the input is float16."""
+    """Computed and given back in float32 where the input is float16; of bytes, rounded half up."""
     type_, mode = g.type(inp), mode.lower()
     if mode not in RESIZES:
         raise Refusal(f"the interpolation mode {mode!r} is not supported", f"use {', '.join(RESIZES)}")
+    if type_.dtype == np.uint8 and mode in ("bilinear", "bicubic") and not align_corners:
+        result = interpolate(g, cast(g, inp, np.float32), size, scale_factor, mode)
+        return cast(g, (Term(g, result) + 0.5).floor().clamp(min=0, max=255).value, np.uint8)
     axes, op = RESIZES[mode]
     is_bytes = type_.dtype == np.uint8 and mode == "nearest"
     if type_.rank != axes + 2 or not (is_bytes or type_.dtype.kind == "f") or not all(type_.shape[2:]):
