@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +41,20 @@ def numbers(g: Emitter, start: Any, end: Any, step: Any = 1) -> Any:
     if is_symbolic([start, end, step]):
         return g.call("aten::arange", start, end, step)
     return g.constant(np.arange(start, end, step, dtype=np.int64))
+
+
+def places(g: Emitter, mask: Any) -> list[Any]:
+    """The places of what a mask lets through: a list of numbers for each of its axes."""
+    rows = g.call("aten::nonzero", mask)
+    return [g.call("aten::select", rows, 1, axis) for axis in range(g.type(mask).rank)]
+
+
+def let_through(g: Emitter, x: Any, start: int, mask: Any) -> Any:
+    """``x[mask]`` of a mask over the axes from ``start`` on, in the place of which comes one axis."""
+    shape, size = g.type(x).shape, math.prod(g.type(mask).shape)
+    rows = g.call("aten::reshape", x, [*shape[:start], size, *shape[start + g.type(mask).rank :]])
+    (found,) = places(g, g.call("aten::reshape", mask, [size]))
+    return g.call("aten::index_select", rows, start, found)
 
 
 def counted_from_the_front(g: Emitter, index: Any, extent: Any) -> Any:

@@ -7,6 +7,7 @@ import numpy as np
 from ...ir.data_sizes import found
 from ...ir.dims import broadcast_shapes
 from ...ir.types import TensorType
+from ..idioms.indices import let_through
 from ..op import ANY_DTYPE, Op, Tensor
 from .to import ONNX_TYPES
 
@@ -65,10 +66,8 @@ def masked_select_ref(x: Array, mask: Array) -> Array:
 @masked_select.decompose(onnx=9)
 def masked_select_indexed(g, x, mask):
     shape = list(broadcast_shapes(g.type(x).shape, g.type(mask).shape))
-    size = TensorType(INT64, tuple(shape)).size
-    flat, flags = (g.call("aten::reshape", g.call("aten::expand", each, shape), [size]) for each in (x, mask))
-    places = g.call("aten::nonzero", flags)
-    return g.call("aten::index_select", flat, 0, g.call("aten::select", places, 1, 0))
+    x, mask = (g.call("aten::expand", each, shape) for each in (x, mask))
+    return let_through(g, x, 0, mask)
 
 
 for _op in OPS:

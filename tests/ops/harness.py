@@ -39,6 +39,7 @@ from tests.opsets import newest_runnable
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode, TensorType
 from tmconvert.ir.data_sizes import agree
 from tmconvert.ir.emitter import EagerEmitter, GraphEmitter
+from tmconvert.ir.size_journal import SizeJournal
 from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.lower.lower import Lowering, lower
 from tmconvert.passes.align_ranks import AlignRanks
@@ -123,8 +124,9 @@ def prepared(
     target: str, version: int, op_name: str, args: Sequence[Any], attributes: dict[str, Any]
 ) -> InternalGraph:
     """The graph of one call after the passes that the lowering needs."""
-    graph = op_graph(op_name, args, attributes)
-    Decompose(catalogue(), target, version).run(graph)
+    with SizeJournal():
+        graph = op_graph(op_name, args, attributes)
+        Decompose(catalogue(), target, version).run(graph)
     if target == "tflite":
         AlignRanks(catalogue()).run(graph)
         for call in graph.exprs():

@@ -16,6 +16,7 @@ from ....ir import TensorNode
 from ....ir.data_sizes import data_symbols
 from ....ir.dims import Dim
 from ....ir.emitter import Emitter
+from ....symbolics.idioms.indices import let_through, places
 from .values import cast, is_tensor, reshaped, static_int
 
 
@@ -43,7 +44,8 @@ def getitem(g: Emitter, x: Any, index: Any) -> Any:
         index = tuple(index)
     mask = _computed_mask(g, x, index)
     if mask is not None:
-        return _let_through(g, x, *mask)
+        _checked_mask(g, x, *mask)
+        return let_through(g, x, *mask)
     parsed = _parsed(g, x, index)
     x = reshaped(g, x, parsed.shape)
     for axis, cut in enumerate(parsed.cuts):
@@ -129,14 +131,6 @@ def _checked_mask(g: Emitter, x: Any, start: int, flags: Any) -> int:
     if not flagged or behind < 0 or shape[start : start + len(flagged)] != flagged:
         raise Refusal(f"the mask {g.type(flags)} does not fit {g.type(x)}")
     return behind
-
-
-def _let_through(g: Emitter, x: Any, start: int, flags: Any) -> Any:
-    """What the mask lets through, as one axis."""
-    behind = _checked_mask(g, x, start, flags)
-    shape = list(g.type(x).shape)
-    rows = reshaped(g, x, [*shape[:start], g.type(flags).size, *shape[len(shape) - behind :]])
-    return g.call("aten::index_select", rows, start, places_of(g, reshaped(g, flags, [-1]))[0])
 
 
 def _blended(g: Emitter, x: Any, mask: tuple[int, Any], value: Any) -> Any:
@@ -251,8 +245,7 @@ def places_of(g: Emitter, mask: Any) -> list[Any]:
     if not axes:
         raise Refusal("a single bool is no index", "index by numbers, slices and tensors of numbers")
     if known is None:
-        places = g.call("aten::nonzero", mask)
-        return [g.call("aten::select", places, 1, axis) for axis in range(axes)]
+        return places(g, mask)
     return [g.constant(places.astype(np.int32)) for places in known.nonzero()]
 
 
