@@ -92,7 +92,9 @@ def index_put_onnx16(g, x, indices, values, accumulate):
         mask_shape, shape = _under_mask(x.shape, indices, values.shape)
         mask = g.op("Reshape", indices[axes[0]], g.ints(mask_shape), shape=mask_shape)
         values = g.op("Reshape", values, g.ints(shape), shape=shape)
-        return g.op("Where", mask, g.op("Add", x, values) if accumulate else values, x, dtype=x.dtype)
+        if accumulate:
+            values = g.op("Or" if x.dtype == np.bool_ else "Add", x, values)
+        return g.op("Where", mask, values, x, dtype=x.dtype)
     common, orders = fronts(indices, axes, x.shape)
     before, behind = around(x.shape, axes)
     part = (*before, *common, *behind)
@@ -129,7 +131,9 @@ def index_put_copied(g, x, indices, values, accumulate):
 def _put_under_mask(g: Any, x: Any, types: list[Any], mask: Any, values: Any, accumulate: bool) -> Any:
     mask_shape, shape = _under_mask(g.type(x).shape, types, g.type(values).shape)
     mask, values = g.call("aten::reshape", mask, mask_shape), g.call("aten::reshape", values, shape)
-    return g.call("aten::where", mask, g.call("aten::add", x, values) if accumulate else values, x)
+    if accumulate:
+        values = g.call("aten::logical_or" if g.type(x).dtype == np.bool_ else "aten::add", x, values)
+    return g.call("aten::where", mask, values, x)
 
 
 def _under_mask(

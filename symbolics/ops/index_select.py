@@ -58,7 +58,7 @@ index_copy = Op(
 )
 index_add = Op(
     "aten::index_add",
-    args=[Tensor("x"), *SELECTED, Tensor("source"), number("alpha", 1)],
+    args=[Tensor("x", ANY_DTYPE), *SELECTED, Tensor("source", ANY_DTYPE), number("alpha", 1)],
     result=copy_result,
 )
 index_fill = Op(

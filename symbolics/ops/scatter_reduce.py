@@ -14,7 +14,7 @@ import numpy as np
 from ...ir.types import TensorType
 from ..idioms.formulas import Term
 from ..idioms.indices import counted_from_the_front, numbers, scattered
-from ..op import NUMBERS, Op, Tensor, boolean, choice
+from ..op import ANY_DTYPE, NUMBERS, Op, Tensor, boolean, choice
 from .gather import PLACES, grid, scatter_result
 from .index_select import SELECTED, copy_result
 
@@ -34,6 +34,8 @@ FOLDS = {
 def _neutral(reduce: str, dtype: np.dtype) -> Number:
     """What changes nothing."""
     value = {"sum": 0, "prod": 1, "amax": -math.inf, "amin": math.inf, "mean": 0}[reduce]
+    if dtype.kind == "b":
+        return int(value > 0)
     if dtype.kind in "iu" and not math.isfinite(value):
         limits = np.iinfo(dtype)
         return int(limits.min if value < 0 else limits.max)
@@ -42,7 +44,7 @@ def _neutral(reduce: str, dtype: np.dtype) -> Number:
 
 def _fold(reduce: str) -> Op:
     name, since, onnx_name = FOLDS[reduce]
-    op = Op(name, args=[Tensor("x"), *PLACES, Tensor("src")], result=scatter_result)
+    op = Op(name, args=[Tensor("x", ANY_DTYPE), *PLACES, Tensor("src", ANY_DTYPE)], result=scatter_result)
 
     @op.reference
     def fold_ref(x: Array, dim: int, index: Array, src: Array) -> Array:
@@ -63,6 +65,9 @@ def _fold(reduce: str) -> Op:
         type_ = g.type(index)
         if 0 in (*type_.shape, *g.type(x).shape):
             return x
+        if g.type(x).dtype == np.bool_:  # a sum is then whether any is true
+            wide = [g.call("aten::to", each, dtype="int32") for each in (x, src)]
+            return g.call("aten::to", g.call(name, wide[0], dim, index, wide[1]), dtype="bool")
         axis, extent = dim % type_.rank, g.type(x).shape[dim]
         column = [*type_.shape[: axis + 1], 1, *type_.shape[axis + 1 :]]
         places = g.call("aten::reshape", counted_from_the_front(g, index, extent), column)
@@ -96,6 +101,8 @@ FOLD_OPS = {reduce: _fold(reduce) for reduce in FOLDS}
 def _reduce_result(
     x: TensorType, dim: int, index: TensorType, src: TensorType, reduce: str, include_self: bool
 ) -> TensorType:
+    if reduce == "mean" and x.dtype == np.bool_:
+        raise TypeError(f"{x} has no mean")
     return scatter_result(x, dim, index, src)
 
 
@@ -108,7 +115,7 @@ def _index_reduce_result(
 scatter_reduce = Op(
     "aten::scatter_reduce",
     args=[
-        *(Tensor("x"), *PLACES, Tensor("src")),
+        *(Tensor("x", ANY_DTYPE), *PLACES, Tensor("src", ANY_DTYPE)),
         choice("reduce", ("sum", "prod", "mean", "amax", "amin")),
         boolean("include_self", True),
     ],

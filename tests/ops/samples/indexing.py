@@ -97,6 +97,8 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([X, [ints(1, 0), None, Const(ints(2, -5)), None], normal(2, 2, 3, 7)], {}, ("onnx",)),
         Sample([X, [Const(ints(1, 0)), Const(ints(2, 0))], normal(3, 2, 5, 7)], {}, FILES),
         Sample([CUBE, [ints(1, 1, -2), None, ints(2, 2, 0)], normal(3, 4)], {"accumulate": True}, ("onnx",)),
+        Sample([CUBE > 0, [ints(1, 1, 0)], CUBE[0] > 1], {"accumulate": True}, ("onnx",)),
+        Sample([CUBE > 0, [CUBE < -1], np.array(True)], {"accumulate": True}, ("onnx",)),
         Sample([CUBE, [CUBE > 0], np.array(2.5, np.float32)], {}, FILES),
         Sample([CUBE, [None, CUBE[0] > 0], normal(3, 3, 1)], {}, FILES),
         Sample([CUBE, [CUBE[:, :, 0] > 0], normal(3, 5)], {"accumulate": True}, FILES),

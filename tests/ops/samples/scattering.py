@@ -23,6 +23,7 @@ FOLDED = [
     Sample([CUBE[0], ints([0, 2, 0, 0], [1, 2, 2, 0]), normal(4, 2, 4)], {"dim": 0}),
     Sample([CUBE[0, 0], Const(ints(1, 1, 4, 1).astype(np.int32)), normal(4, 4)], {"dim": -1}),
     *(Sample(whole(dtype), {"dim": 0}) for dtype in (np.int64, np.int32, np.int8, np.float16, np.float64)),
+    Sample([WHOLE > 5, TWICE, ints([True, False, True], [False, True, False])], {"dim": 0}),
     Sample([CUBE, np.zeros((0, 2, 5), int), normal(4, 0, 2, 5)], {"dim": 1}),
 ]
 ADDED = [
@@ -30,6 +31,7 @@ ADDED = [
     Sample([CUBE, ints(1, 0, 1), normal(2, 3, 4, 5)], {"dim": 0}),
     Sample([WHOLE, ints(1, 1), WHOLE[:, :2]], {"dim": -1}),
 ]
+FLAGS = Sample([WHOLE > 5, ints(1, 1), WHOLE[:, :2] > 0], {"dim": -1})
 
 
 def reduced(samples: list[Sample], *reductions: str) -> list[Sample]:
@@ -52,6 +54,10 @@ SAMPLES: dict[str, list[Sample]] = {
     "tm::scatter_prod": FOLDED,
     "tm::scatter_amax": FOLDED,
     "tm::scatter_amin": FOLDED,
-    "aten::scatter_reduce": reduced(FOLDED[2:7], "sum", "prod", "mean", "amax", "amin"),
+    "aten::scatter_reduce": [
+        *reduced(FOLDED[2:7], "sum", "prod", "mean", "amax", "amin"),
+        *reduced(FOLDED[-2:-1], "sum", "prod", "amax", "amin"),
+        *reduced(FOLDED[-2:-1], "prod", "sum", "amin", "amax"),
+    ],
     "aten::index_reduce": reduced(ADDED[-3:], "prod", "mean", "amax", "amin"),
 }
