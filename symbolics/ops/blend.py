@@ -8,7 +8,7 @@ from ...ir.types import TensorType
 from ..idioms.formulas import Term, formula
 from ..layouts import ANY
 from ..op import FLOATS, NUMBERS, Op, Tensor, number
-from ..results import broadcast, same_as
+from ..results import broadcast, fits, same_as
 
 Array = np.ndarray
 NO_CAFFE = "every Caffe blob is float32, and no layer compares"
@@ -67,17 +67,19 @@ def lerp_sum(x: Term, end: Term, weight: Term) -> Term:
     return x + weight * (end - x)
 
 
-def _added(name: str) -> Op:
+def _added(name: str, dtypes: tuple[str, ...]) -> Op:
     """x + value tensor1 tensor2, or with the quotient."""
-    tensors = [Tensor(each, FLOATS) for each in ("x", "tensor1", "tensor2")]
+    tensors = [Tensor(each, dtypes) for each in ("x", "tensor1", "tensor2")]
     return Op(f"aten::{name}", args=[*tensors, number("value", 1)], result=_broadcast_all, layout=ANY)
 
 
 def _broadcast_all(value: float, **types: TensorType) -> TensorType:
+    if not fits(value, types["x"].dtype):
+        raise ValueError(f"{value} is not of the type of {types['x']}")
     return broadcast("x", "tensor1", "tensor2")(**types)
 
 
-addcmul, addcdiv = _added("addcmul"), _added("addcdiv")
+addcmul, addcdiv = _added("addcmul", NUMBERS), _added("addcdiv", FLOATS)
 addcmul.reference(lambda x, tensor1, tensor2, value: x + np.array(value, x.dtype) * tensor1 * tensor2)
 addcdiv.reference(lambda x, tensor1, tensor2, value: x + np.array(value, x.dtype) * (tensor1 / tensor2))
 

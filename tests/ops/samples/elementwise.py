@@ -103,7 +103,11 @@ SAMPLES: dict[str, list[Sample]] = {
     "aten::fmin": [*PAIR, Sample([SPECIAL[:, None], SPECIAL])],
     "aten::heaviside": [Sample([HALVES.round(), HALVES])],
     "aten::lerp": [Sample([X, Y, Const(np.array([[[[0.25]]]], np.float32))]), Sample([X, Y, INSIDE])],
-    "aten::addcmul": [Sample([X, Y, INSIDE]), Sample([X, Y, INSIDE], {"value": -2})],
+    "aten::addcmul": [
+        Sample([X, Y, INSIDE]),
+        Sample([X, Y, INSIDE], {"value": 2}),
+        Sample([WHOLE, DIVISORS, WHOLE], {"value": 3}, ("onnx",)),
+    ],
     "aten::addcdiv": [Sample([X, Y, POSITIVE]), Sample([X, Y, POSITIVE], {"value": 3})],
     "aten::nan_to_num": [
         Sample([SPECIAL]),
