@@ -136,5 +136,32 @@ def deform_conv2d_onnx19(g, x, weight, offset, mask, bias, stride, padding, dila
     )
 
 
+@deform_conv2d.decompose
+def deform_conv2d_sampled(g, x, weight, offset, mask, bias, stride, padding, dilation):
+    """All samples by tm::remap, as channels of a convolution with a kernel of one element."""
+    (batch, channels, height, width), (out_channels, depth, *kernel) = g.type(x).shape, g.type(weight).shape
+    dtype, taps, (rows, columns) = g.type(x).dtype, math.prod(kernel), g.type(offset).shape[2:]
+    parts = g.type(offset).shape[1] // (2 * taps)
+    steps = [
+        np.arange(outputs)[:, None] * stride[i] + np.arange(kernel[i]) * dilation[i] - padding[i]
+        for i, outputs in enumerate((rows, columns))
+    ]
+    down = np.broadcast_to(steps[0].T[:, None, :, None], (*kernel, rows, columns))
+    across = np.broadcast_to(steps[1].T[None, :, None, :], (*kernel, rows, columns))
+    grid = np.stack([down, across], 2).reshape(1, taps, 2, rows, columns).astype(dtype)
+    moves = g.call("aten::reshape", offset, [batch * parts, taps, 2, rows, columns])
+    places = g.call("aten::permute", g.call("aten::add", moves, g.constant(grid)), [0, 1, 3, 4, 2])
+    places = g.call("aten::flip", places, [4])  # x before y
+    places = g.call("aten::reshape", places, [batch * parts, taps * rows, columns, 2])
+    images = g.call("aten::reshape", x, [batch * parts, channels // parts, height, width])
+    samples = g.call("tm::remap", images, places, None, "constant", 0, "linear")
+    if mask is not None:
+        shares = g.call("aten::reshape", mask, [batch * parts, 1, taps * rows, columns])
+        samples = g.call("aten::mul", samples, shares)
+    samples = g.call("aten::reshape", samples, [batch, channels * taps, rows, columns])
+    points = g.call("aten::reshape", weight, [out_channels, depth * taps, 1, 1])
+    return g.call("aten::conv2d", samples, points, bias, 1, 0, 1, channels // depth)
+
+
 deform_conv2d.unsupported("tflite", "TFLite has no deformable convolution")
 deform_conv2d.unsupported("caffe", "Caffe has no deformable convolution")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import TensorType
-from ..op import FLOATS, Op, Tensor, boolean, choice, integer
+from ..op import FLOATS, Argument, Op, Tensor, boolean, choice, integer
 from ..results import normalized_axis
 from ..windows import gathered
 
@@ -49,7 +49,7 @@ def _irfft_result(real: TensorType, imag: TensorType, n: int, dim: int, norm: st
     return TensorType(real.dtype, _resized(real.shape, dim, n))
 
 
-AXIS = [integer("n"), integer("dim", -1), choice("norm", NORMS, "backward")]
+AXIS: list[Argument] = [integer("n"), integer("dim", -1), choice("norm", NORMS, "backward")]
 fft = Op(
     "tm::fft",
     args=[
@@ -67,7 +67,8 @@ def fft_ref(
 ) -> list[Array]:
     """The first or last elements of an axis that is not of ``n`` are cut off, or are zeros behind the end."""
     x = real if imag is None else real + 1j * imag.astype(np.float64)
-    y = (np.fft.ifft if inverse else np.fft.fft)(x, n, dim, norm)
+    transform: Any = np.fft.ifft if inverse else np.fft.fft
+    y = transform(x, n, dim, norm)
     y = y.take(range(n // 2 + 1), dim) if onesided else y
     return [part.astype(real.dtype) for part in (y.real, y.imag)]
 
@@ -75,7 +76,8 @@ def fft_ref(
 @irfft.reference
 def irfft_ref(real: Array, imag: Array, n: int, dim: int, norm: str) -> Array:
     """Of the frequencies that are not negative; those are their conjugates."""
-    return np.fft.irfft(real + 1j * imag.astype(np.float64), n, dim, norm).astype(real.dtype)
+    transform: Any = np.fft.irfft
+    return transform(real + 1j * imag.astype(np.float64), n, dim, norm).astype(real.dtype)
 
 
 def _angles(rows: int, columns: int, n: int) -> tuple[Array, Array]:

@@ -30,7 +30,7 @@ def deformed(
         normal(3, batch, taps, *outputs) if mask else None,
         Const(normal(4, weight[0])) if bias else None,
     ]
-    return Sample(tensors, attributes, onnx_since=19)
+    return Sample(tensors, attributes, ONNX)
 
 
 SAMPLES: dict[str, list[Sample]] = {
