@@ -287,7 +287,7 @@ def convert(
         goal.target,
         version_name,
         tuple(paths),
-        notes=converted.notes,
+        notes=[*module.notes, *converted.notes],
         seconds=converted.manager.seconds,
     )
     if converted.manager.stopped:

@@ -56,7 +56,9 @@ class TracedModule:
 
     The model itself also has ``source_file``, ``producer`` (the program that made it),
     ``source_sha256`` (the digest of the file that it first came from, where ``source_file`` is
-    another one) and perhaps an ``example``.
+    another one) and perhaps an ``example``. ``dynamic_shapes`` names the sizes of inputs at which it was
+    seen to do the same, by input and axis; None where every size is followed by the graph itself.
+    ``notes`` are what a report of a conversion should say of it.
     """
 
     def __init__(self, name: str = "", class_name: str = "", *, vocabulary: Vocabulary | None = None) -> None:
@@ -72,6 +74,7 @@ class TracedModule:
         self.source_sha256 = ""
         self.example: Example | None = None
         self.dynamic_shapes: dict[str, dict[int, str]] | None = None
+        self.notes: list[str] = []
 
     @property
     def graph(self) -> InternalGraph | None:

@@ -138,6 +138,7 @@ class _ModuleEncoder:
             "qparams": self.weights.qparams,
             "modules": self.modules,
             **({} if dynamic is None else {"dynamic_shapes": open_sizes}),
+            **({"notes": module.notes} if module.notes else {}),
         }
 
     def number(self, module: TracedModule) -> int:

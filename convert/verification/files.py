@@ -42,7 +42,7 @@ def verify_file(
         raise unsupported_error(normalized.unsupported, target)
     layouts = tflite_layouts(path) if target == "tflite" else None
     example = module.example if boundary == AS_IT_IS else None
-    reference = Reference(normalized.graph, catalogue, *(layouts or ((), ())), example=example)
+    reference = Reference(normalized.graph, catalogue, *(layouts or ((), ())), example)
     given, expected = reference.case(inputs)
     names = list(normalized.graph.output_names)
     stored = dict(

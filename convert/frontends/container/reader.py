@@ -23,6 +23,7 @@ from .quantization import decode_qparams
 from .tensors import read_tensors, retyped
 from .values import ValueDecoder, decode_dtype, text
 
+MAX_NOTE = 10_000
 HEAD = {"format", "version", "writer", "vocabulary", "source", "dtypes", "qparams", "modules"}
 GRAPH = {"structure", "name", "inputs", "exprs", "nodes", "result"}
 MODULE = {"name", "class", "children", "tensors", "attributes", "graphs"}
@@ -69,6 +70,8 @@ def _read(data: memoryview, path: str) -> TracedModule:
     model.source_sha256 = text(source["sha256"] or "", "a digest")
     if "dynamic_shapes" in document:
         model.dynamic_shapes = _open_sizes(document["dynamic_shapes"])
+    notes = listed(document.get("notes", []), "the notes")
+    model.notes = [text(note, "a note", MAX_NOTE) for note in notes]
     if EXAMPLE in members:
         model.example = _example(read_tensors(data, members[EXAMPLE], "the example"))
     return model
@@ -88,7 +91,7 @@ def _description(data: memoryview, member: Member) -> dict[str, Any]:
         raise newer(f"the file has version {version} of the format, made{by}; this tmconvert reads {VERSION}")
     if zlib.crc32(content) != member.checksum:
         raise bad_json(f"the content of {DESCRIPTION} is not what its checksum says")
-    return fields(document, DESCRIPTION, HEAD, frozenset({"dynamic_shapes"}))
+    return fields(document, DESCRIPTION, HEAD, frozenset({"dynamic_shapes", "notes"}))
 
 
 def _vocabulary(identifier: Any) -> Vocabulary:

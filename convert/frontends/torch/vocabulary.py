@@ -24,9 +24,10 @@ class TorchVocabulary(AdapterVocabulary):
     framework = "PyTorch"
 
     def find(self, expr: Expr, args: tuple[Any, ...]) -> tuple[str, Adapter | None]:
-        assert isinstance(expr, (CallFunction, CallMethod))
-        is_method = isinstance(expr, CallMethod)
-        return self.name(expr), _adapter(expr.method if is_method else expr.function, is_method)
+        if isinstance(expr, CallMethod):
+            return self.name(expr), _adapter(expr.method, True)
+        assert isinstance(expr, CallFunction)
+        return self.name(expr), _adapter(expr.function, False)
 
     def knows(self, name: str, is_method: bool) -> bool:
         """Whether there is an adapter for a function, or a method of tensors."""

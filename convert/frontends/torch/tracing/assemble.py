@@ -21,7 +21,7 @@ from ....ir import (
     TracedModule,
 )
 from ....ir.traced_module import call_structure
-from ....ir.tree import Tree, leaves, map_leaves
+from ....ir.tree import Tree, map_leaves
 from ..vocabulary import VOCABULARY
 from .arrays import array_of, numpy_dtype
 from .liveness import Edges, edges_of
@@ -125,9 +125,8 @@ class _Graph:
         return self.graph, repr((key, self.steps))
 
     def _formal_inputs(self) -> list[tuple[str, Value]]:
-        named = [*zip(self.scope.parameters, self.scope.args, strict=False), *self.scope.kwargs.items()]
-        found = [pair for name, tree in named for pair in _named_leaves(name, tree)]
-        return found + [(f"captured_{i}", value) for i, value in enumerate(self.edges.inputs)]
+        extra = [(f"captured_{i}", value) for i, value in enumerate(self.edges.inputs)]
+        return [*self.scope.formal_inputs(), *extra]
 
     def _with_extra(self, result: Tree, extra: list[Value], leaf: Any) -> Tree:
         trees = (result, *extra) if extra else result
@@ -229,19 +228,6 @@ class _Graph:
         if not isinstance(leaf, Value):
             return leaf
         return ("captured", id(leaf.captured)) if leaf.captured is not None else self.order.get(leaf)
-
-
-def _named_leaves(name: str, tree: Tree) -> list[tuple[str, Value]]:
-    """The Values of an argument, with names that show where in it they are."""
-    if isinstance(tree, Value):
-        return [(name, tree)]
-    if isinstance(tree, dict):
-        children = [(f"{name}.{key}", child) for key, child in tree.items()]
-    elif isinstance(tree, (list, tuple)):
-        children = [(f"{name}.{i}", child) for i, child in enumerate(tree)]
-    else:
-        children = [(name, leaf) for leaf in leaves(tree) if leaf is not tree]
-    return [pair for child in children for pair in _named_leaves(*child)]
 
 
 def _identifier(name: str) -> str:

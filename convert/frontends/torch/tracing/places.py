@@ -11,7 +11,7 @@ import torch
 
 from ....source import Source
 
-_OURS = str(Path(__file__).parent)
+_OURS = str(Path(__file__).parents[3])  # all of tmconvert
 _TORCH = str(Path(torch.__file__).parent)
 
 

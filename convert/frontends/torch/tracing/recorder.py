@@ -146,7 +146,7 @@ class Recorder(TorchFunctionMode):
         for place, tensor in enumerate(leaves(result)):
             if isinstance(tensor, torch.Tensor) and id(tensor) not in own and not self.aliases.find(tensor):
                 base = self.aliases.viewed_by(tensor, tensors)
-                view = base and View(base, call, base.value, place)
+                view = None if base is None else View(base, call, base.value, place)
                 self.aliases.add(tensor, outputs[id(tensor)], view)
 
     # ---- values

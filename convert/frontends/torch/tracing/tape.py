@@ -94,6 +94,11 @@ class Scope:
     def arguments(self) -> list[Value]:
         return [leaf for leaf in leaves((self.args, self.kwargs)) if isinstance(leaf, Value)]
 
+    def formal_inputs(self) -> list[tuple[str, Value]]:
+        """The Values among the arguments by name: ``x``, ``states.0``, ``batch.mask``."""
+        named = [*zip(self.parameters, self.args, strict=False), *self.kwargs.items()]
+        return [pair for name, tree in named for pair in named_leaves(name, tree)]
+
     def records(self) -> Iterator[Record]:
         """All records of this scope and those within, in execution order."""
         for item in self.items:
@@ -115,3 +120,16 @@ class Tape:
     decisions: list[str] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+
+def named_leaves(name: str, tree: Tree) -> list[tuple[str, Value]]:
+    """The Values in a tree, with names that show where in it they are."""
+    if isinstance(tree, Value):
+        return [(name, tree)]
+    if isinstance(tree, dict):
+        children = [(f"{name}.{key}", child) for key, child in tree.items()]
+    elif isinstance(tree, (list, tuple)):
+        children = [(f"{name}.{i}", child) for i, child in enumerate(tree)]
+    else:
+        return []
+    return [pair for child in children for pair in named_leaves(*child)]

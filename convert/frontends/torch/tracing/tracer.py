@@ -18,6 +18,7 @@ from ....ir import TracedModule
 from ....ir.traced_module import Example
 from ....ir.tree import leaves, map_leaves
 from ..vocabulary import VOCABULARY
+from . import agreement
 from .arrays import array_of
 from .assemble import assemble
 from .borrowed import same_randomness
@@ -38,11 +39,37 @@ def trace_module(
     freeze_control_flow: bool = False,
 ) -> TracedModule:
     """The TracedModule of ``module`` called with these arguments; see ``tmconvert.trace``."""
-    run = _Run(
-        module, args, kwargs, freeze_control_flow=freeze_control_flow, follow_sizes=bool(dynamic_shapes)
-    )
-    traced = run.traced()
-    traced.dynamic_shapes = {} if dynamic_shapes is None else {k: dict(v) for k, v in dynamic_shapes.items()}
+    inputs = _named_tensors(module, args, kwargs)
+    symbols = agreement.symbols_of(dynamic_shapes or {}, inputs)
+
+    def run(sizes: Mapping[str, int]) -> _Run:
+        """A run with these numbers of elements for the symbols."""
+        others = dict(inputs)
+        for symbol in symbols:
+            if sizes[symbol.name] != symbol.number:
+                for name, axis in symbol.places:
+                    others[name] = agreement.resized(others[name], axis, sizes[symbol.name])
+        replaced = {id(inputs[name]): tensor for name, tensor in others.items()}
+        own = _cloned((args, kwargs), replaced)
+        follow = bool(dynamic_shapes)
+        return _Run(module, *own, freeze_control_flow=freeze_control_flow, follow_sizes=follow)
+
+    sizes = {symbol.name: agreement.least(symbol) for symbol in symbols}
+    first = run(sizes)
+    traced = first.traced()
+    reasons = {
+        symbol.name: agreement.frozen_by(
+            symbol, first.tape, lambda symbol, number: run({**sizes, symbol.name: number}).tape
+        )
+        for symbol in symbols
+    }
+    traced.dynamic_shapes = {
+        name: {axis: symbol for axis, symbol in axes.items() if not reasons[symbol]}
+        for name, axes in (dynamic_shapes or {}).items()
+    }
+    traced.notes += [
+        f"{name} is fixed at {sizes[name]}: {reason}" for name, reason in reasons.items() if reason
+    ]
     return traced
 
 
@@ -70,8 +97,7 @@ class _Run:
         self._run()
 
     def _run(self) -> None:
-        recorder = self.recorder
-        args, kwargs = _cloned((self.args, self.kwargs))
+        recorder, args, kwargs = self.recorder, self.args, self.kwargs
         with torch.no_grad(), same_randomness():
             self._bind_inputs(args, kwargs)
             if self.is_module:
@@ -111,8 +137,18 @@ class _Run:
         traced = assemble(self.recorder.tape, modules, names)
         traced.name = self.class_name.rpartition(".")[2]
         traced.producer = f"PyTorch {torch.__version__}"
+        traced.notes = self._notes(names)
         traced.example = Example(self.inputs, self.outputs)
         return traced
+
+    def _notes(self, names: Mapping[int, list[str]]) -> list[str]:
+        written = [names[number][0] for number in self.recorder.written if number in names]
+        notes = [f"decided by the example inputs: {decision}" for decision in self.tape.decisions]
+        if written:
+            notes.append(
+                f"the module writes to {', '.join(written)}; the file always starts from what they were"
+            )
+        return notes
 
     @property
     def tape(self) -> Tape:
@@ -151,7 +187,7 @@ def _recorded_call(
 ) -> Any:
     outer = recorder.scope
     recorded = map_leaves(recorder.value_of, plain_structure((args, kwargs)))
-    scope = Scope(path, _class_name(module), outer, *recorded, source=user_place())
+    scope = Scope(path, _class_name(module), outer, recorded[0], recorded[1], source=user_place())
     scope.parameters = _parameters(module, args, kwargs)
     outer.items.append(scope)
     recorder.scope = scope
@@ -241,16 +277,34 @@ def _parameters(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
 # ---- data
 
 
-def _cloned(tree: Any) -> Any:
-    """The arguments with tensors of our own, which the module may write to, each at one place only."""
+def _named_tensors(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, torch.Tensor]:
+    """The tensors among the arguments by the names of the inputs."""
+    scope = Scope("", "", parameters=_parameters(module, args, kwargs))
+    tensors: dict[Value, torch.Tensor] = {}
+
+    def held(leaf: Any) -> Any:
+        value = Value(scope, "input")
+        if isinstance(leaf, torch.Tensor):
+            tensors[value] = leaf
+        return value
+
+    scope.args, scope.kwargs = map_leaves(held, plain_structure((args, kwargs)))
+    return {name: tensors[value] for name, value in scope.formal_inputs() if value in tensors}
+
+
+def _cloned(tree: Any, others: Mapping[int, torch.Tensor]) -> Any:
+    """The arguments with tensors of our own, which the module may write to, each at one place only.
+
+    ``others`` are what to take in the place of tensors, by their ids.
+    """
     if isinstance(tree, torch.Tensor):
-        return tree.detach().clone()
+        return others.get(id(tree), tree).detach().clone()
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type) and type(tree) not in SUPPORTED_NODES:
         clone = copy.copy(tree)
         for field in dataclasses.fields(tree):
-            object.__setattr__(clone, field.name, _cloned(getattr(tree, field.name)))
+            object.__setattr__(clone, field.name, _cloned(getattr(tree, field.name), others))
         return clone
-    return tree_map(lambda leaf: leaf if leaf is tree else _cloned(leaf), tree)
+    return tree_map(lambda leaf: leaf if leaf is tree else _cloned(leaf, others), tree)
 
 
 def _copied(tensor: torch.Tensor) -> np.ndarray:
