@@ -182,6 +182,7 @@ REFUSED: list[tuple[str, Call, str]] = [
     ("vision.correlation", call(X, X, max_displacement=3), "by 7 displacements is not supported"),
     ("vision.nms", call(numbers(5, 4), numbers(4), 0.5), "do not fit each other"),
     ("vision.nvof", call(X), "nvof needs special hardware"),
+    ("math.svd", call(MATRIX), "no target has a singular value decomposition"),
     ("tensor.cond_take", call(X[0] > 0, X), "bool[3,5,7] is no mask of f32[2,3,5,7]"),
     ("vision.cvt_color", call(X, "RGB2BGR"), "cvt_color with mode 'RGB2BGR'"),
     ("Tensor.__getitem__", call(X, 2), "index 2 is out of range for axis 0"),

@@ -70,7 +70,8 @@ VISION = {
     ],
 }
 
-REFUSED = ("vision.nvof",)  # whatever their arguments
+# whatever their arguments
+REFUSED = ("vision.nvof", "math.svd")
 
 LOW = np.random.default_rng(2).integers(0, 6, (30, 2))
 RECTANGLES = np.concatenate([LOW, LOW + np.random.default_rng(3).integers(1, 5, (30, 2))], 1)

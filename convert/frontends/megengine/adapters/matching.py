@@ -96,6 +96,21 @@ def cond_take(g: Emitter, mask: Any, x: Any) -> list[Any]:
     return [g.call("aten::index_select", reshaped(g, x, [-1]), 0, places), cast(g, places, np.int32)]
 
 
-@FUNCTIONS.add("vision.nvof")
-def nvof(g: Emitter, src: Any, precision: int = 1) -> NoReturn:
-    raise Refusal("nvof needs special hardware of NVIDIA, which no target has", "compute the flow apart")
+# what no model can have: (reason, what to do instead)
+IMPOSSIBLE = {
+    "vision.nvof": ("nvof needs special hardware of NVIDIA, which no target has", "compute the flow apart"),
+    "math.svd": (
+        "no target has a singular value decomposition, and its result is known up to signs only",
+        "decompose constants before tracing, or end the model before it",
+    ),
+}
+
+
+def _refuse(name: str, reason: str, instead: str) -> None:
+    @FUNCTIONS.add(name)
+    def adapter(g: Emitter, *args: Any, **kwargs: Any) -> NoReturn:
+        raise Refusal(reason, instead)
+
+
+for _name, _reason in IMPOSSIBLE.items():
+    _refuse(_name, *_reason)
