@@ -92,6 +92,7 @@ from .triangle import OPS as TRIANGLE_OPS
 from .trigonometric import OPS as TRIGONOMETRIC_OPS
 from .unary import OPS as UNARY_OPS
 from .unfold import unfold
+from .unique import OPS as UNIQUE_OPS
 from .upsample import OPS as UPSAMPLE_OPS
 from .upsample_more import OPS as UPSAMPLE_MORE_OPS
 from .var import OPS as VAR_OPS
@@ -182,6 +183,7 @@ OPS = [
     *MASKED_OPS,
     *SCATTER_REDUCE_OPS,
     *NONZERO_OPS,
+    *UNIQUE_OPS,
     *DIAGONAL_OPS,
     *ONE_HOT_OPS,
     arange,

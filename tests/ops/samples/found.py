@@ -33,6 +33,16 @@ SCORES = np.round(normal(3, 30), 1)  # with ties
 CLASSES = np.random.default_rng(4).integers(0, 3, 30)
 BOXES = boxes(2, 30)
 
+ONCE = [
+    Sample([CUBE], {}, ONNX),
+    *(Sample([np.abs(CUBE[0]).astype(dtype)], {}, ONNX) for dtype in ("int64", "int32", "uint8", "float64")),
+    Sample([CUBE[0].astype("int8")], {}, ONNX),
+    Sample([CUBE[0] > 0], {}, ONNX),
+    Sample([np.zeros(5, np.float16)], {}, ONNX),
+    Sample([CUBE[0, 0, :1]], {}, ONNX),
+    Sample([np.array(2.5, np.float32)], {}, ONNX),
+]
+
 SAMPLES: dict[str, list[Sample]] = {
     "aten::nonzero": HOLES,
     "aten::argwhere": HOLES[:2],
@@ -44,6 +54,13 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([CUBE, np.zeros(4, bool)], {}, ONNX),
         Sample([CUBE.astype(np.int64), Const(CUBE > 0)], {}, ONNX),
         Sample([CUBE > 0, CUBE < 1], {}, ONNX),
+    ],
+    "aten::_unique2": ONCE,
+    "aten::unique_consecutive": [Sample(each.args, {}, ONNX) for each in ONCE],
+    "tm::repeat_indices": [
+        Sample([np.array([2, 0, 3, 1])], {}, ONNX),
+        Sample([np.array([0, 0], np.int32)], {}, ONNX),
+        Sample([np.array([4])], {}, ONNX),
     ],
     "torchvision::nms": [
         *(Sample([BOXES, SCORES], {"iou_threshold": each}, ONNX) for each in (0.5, 0.3, 0.0, 1.0, 1 / 3)),

@@ -1,0 +1,145 @@
+"""aten::_unique2 and unique_consecutive: each number once; tm::repeat_indices: each as often as a tensor says."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...ir.data_sizes import found
+from ...ir.types import TensorType
+from ..op import ANY_DTYPE, INDICES, Op, Tensor, boolean
+from .to import ONNX_TYPES
+
+Array = np.ndarray
+
+INT64 = np.dtype(np.int64)
+
+
+def _result(x: TensorType, **_: Any) -> list[TensorType]:
+    count = found(x.size)
+    return [TensorType(x.dtype, (count,)), TensorType(INT64, x.shape), TensorType(INT64, (count,))]
+
+
+def _repeated(repeats: TensorType) -> TensorType:
+    return TensorType(INT64, (found(repeats.size),))  # of the most, nothing is known
+
+
+unique2 = Op(
+    "aten::_unique2",
+    args=[
+        Tensor("x", ANY_DTYPE),
+        *(boolean("sorted", True), boolean("return_inverse", False), boolean("return_counts", False)),
+    ],
+    result=_result,
+)
+unique_consecutive = Op(
+    "aten::unique_consecutive",
+    args=[Tensor("x", ANY_DTYPE), boolean("return_inverse", False), boolean("return_counts", False)],
+    result=_result,
+)
+repeat_indices = Op("tm::repeat_indices", args=[Tensor("repeats", INDICES, ranks=(1,))], result=_repeated)
+OPS = [unique2, unique_consecutive, repeat_indices]
+
+
+@unique2.reference
+def unique2_ref(x: Array, sorted: bool, return_inverse: bool, return_counts: bool) -> list[Array]:
+    """Ascending, with the place of each element among them and how many there are of each.
+
+    All three whether they are asked for or not, and in order even without ``sorted``. Each NaN is one of its
+    own, but not in ONNX Runtime.
+    """
+    values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True, equal_nan=False)
+    return [values, inverse.reshape(x.shape).astype(INT64), counts.astype(INT64)]
+
+
+@unique2.onnx(since=11)
+def unique2_onnx11(g, x, sorted, return_inverse, return_counts):
+    values, inverse, _ = g.result_types
+    size = math.prod(x.shape)
+    made = g.op("Unique", x, sorted=1, shapes=[values.shape, values.shape, (size,), values.shape])
+    for value in made[1:]:
+        value.dtype = INT64
+    return [made[0], g.op("Reshape", made[2], g.ints(list(inverse.shape)), shape=inverse.shape), made[3]]
+
+
+def _starts(x: Array) -> Array:
+    flat = x.reshape(-1)
+    return np.concatenate([np.ones(min(flat.size, 1), bool), flat[1:] != flat[:-1]])
+
+
+@unique_consecutive.reference
+def unique_consecutive_ref(x: Array, return_inverse: bool, return_counts: bool) -> list[Array]:
+    """One element of each run of equal ones, the number of the run of each element, and the runs' lengths."""
+    starts = _starts(x)
+    places = np.flatnonzero(starts)
+    inverse = (np.cumsum(starts) - 1).reshape(x.shape)
+    counts = np.diff(np.append(places, x.size))
+    return [x.reshape(-1)[places], inverse.astype(INT64), counts.astype(INT64)]
+
+
+@unique_consecutive.onnx(since=11)  # CumSum
+def unique_consecutive_onnx11(g, x, return_inverse, return_counts):
+    values, inverse, _ = g.result_types
+    size = math.prod(x.shape)
+    if isinstance(size, int) and size == 0:
+        g.refuse("of no elements there are no runs", "leave the call out")
+    flat = g.op("Reshape", x, g.ints([-1]), shape=(size,))
+    behind = _part(g, flat, 1, size, size - 1)
+    before = _part(g, flat, 0, -1, size - 1)
+    same = g.op("Equal", behind, before, dtype="bool")
+    changed = g.op("Not", same)
+    edge = g.const(np.array([True]))
+    starts = g.op("Concat", edge, changed, axis=0, shape=(size,))
+    ends = g.op("Concat", changed, edge, axis=0, shape=(size,))
+    first, last = (_places(g, each, values.shape) for each in (starts, ends))
+    number = g.op("CumSum", g.cast(starts, "int64"), g.ints(0))
+    number = g.op("Sub", number, g.ints(1))
+    counts = g.op("Add", g.op("Sub", last, first), g.ints(1))
+    return [
+        g.op("Gather", flat, first, axis=0, shape=values.shape),
+        g.op("Reshape", number, g.ints(list(inverse.shape)), shape=inverse.shape),
+        counts,
+    ]
+
+
+def _part(g: Any, flat: Any, start: int, end: Any, count: Any) -> Any:
+    return g.op("Slice", flat, *(g.ints([each]) for each in (start, end, 0)), shape=(count,))
+
+
+def _places(g: Any, mask: Any, shape: Any) -> Any:
+    rows = g.op("NonZero", mask, shape=(1, *shape), dtype=INT64)
+    return g.op("Reshape", rows, g.ints([-1]), shape=shape)
+
+
+@repeat_indices.reference
+def repeat_indices_ref(repeats: Array) -> Array:
+    """Each index as often as ``repeats`` says, in order. Source: torch.repeat_interleave of one tensor."""
+    return np.repeat(np.arange(repeats.size), repeats)
+
+
+@repeat_indices.onnx(since=11)  # CumSum
+def repeat_indices_onnx11(g, repeats):
+    """An index of the result belongs to the first of the repeats whose ends lie behind it."""
+    (count,), size = g.result_types[0].shape, repeats.shape[0]
+    repeats = g.cast(repeats, "int64")
+    ends = g.op("CumSum", repeats, g.ints(0))
+    total = _sum(g, repeats, 0, (1,), keepdims=1)
+    ones = g.op("ConstantOfShape", total, value=np.ones(1, np.int64), shape=(count,), dtype=INT64)
+    numbers = g.op("Sub", g.op("CumSum", ones, g.ints(0)), g.ints(1))
+    column = g.op("Reshape", numbers, g.ints([-1, 1]), shape=(count, 1))
+    over = g.op("Not", g.op("Less", column, ends, shape=(count, size), dtype="bool"))
+    flags = g.op("Cast", over, to=ONNX_TYPES["int64"], dtype=INT64)
+    return _sum(g, flags, 1, (count,), keepdims=0)
+
+
+def _sum(g: Any, x: Any, axis: int, shape: Any, keepdims: int) -> Any:
+    if g.graph.version < 13:  # the axes are an attribute
+        return g.op("ReduceSum", x, axes=[axis], keepdims=keepdims, shape=shape)
+    return g.op("ReduceSum", x, g.ints([axis]), keepdims=keepdims, shape=shape)
+
+
+for _op in OPS:
+    _op.unsupported("tflite", "sizes that depend on the data are not written yet for TFLite")
+    _op.unsupported("caffe", "the sizes of a Caffe net are fixed before it runs")
