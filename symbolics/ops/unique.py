@@ -1,4 +1,4 @@
-"""aten::_unique2 and unique_consecutive: each number once; tm::repeat_indices: each as often as a tensor says."""
+"""aten::_unique2 and unique_consecutive: each number once; tm::repeat_indices: each as often as is said."""
 
 from __future__ import annotations
 
