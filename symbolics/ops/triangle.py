@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ...ir.types import TensorType
+from ..idioms.indices import numbers
 from ..op import ANY_DTYPE, NUMBERS, Op, Tensor, integer
 
 Array = np.ndarray
@@ -32,7 +33,11 @@ def _op(name: str, kernel: Callable[..., Array], upper: int) -> Op:
     @op.decompose
     def triangle_mask(g, x, diagonal):
         type_ = g.type(x)
-        inside = g.constant(kernel(np.ones(type_.shape[-2:], bool), diagonal))
+        rows, columns = (
+            g.call("aten::to", numbers(g, 0, extent), dtype="int32") for extent in type_.shape[-2:]
+        )
+        across = g.call("aten::sub", columns, g.call("aten::reshape", rows, [type_.shape[-2], 1]))
+        inside = g.call("aten::ge" if upper else "aten::le", across, g.constant(diagonal, np.int32))
         return g.call("aten::where", inside, x, g.constant(0, type_.dtype))
 
     return op
