@@ -20,8 +20,10 @@ from tmconvert.ir.parser import parse_graph
 from tmconvert.ir.size_journal import SizeJournal
 from tmconvert.ir.types import TensorType
 from tmconvert.ir.verifier import verify_graph
+from tmconvert.lower.target_graph import TargetGraph
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.verification.reference import Reference
+from tmconvert.verification.report import verify_written
 
 FOLDER = Path(__file__).parent / "data/made/found"
 FLOAT = np.dtype(np.float32)
@@ -162,6 +164,20 @@ def test_equal_calls_find_as_many() -> None:
     other = g.call("aten::nonzero", g.call("aten::neg", x))
     assert first is second
     assert (str(first.type), str(other.type)) == ("i64[found_1,2]", "i64[found_2,2]")
+
+
+def test_inputs_in_which_too_few_are_found() -> None:
+    """The model asks for just two places, which random inputs do not have."""
+    graph = InternalGraph("net")
+    x = graph.add_input(TensorNode("x", (3, 4), FLOAT))
+    g = GraphEmitter(graph, catalogue(), made_by="test")
+    with SizeJournal() as journal:
+        graph.set_result(g.call("aten::reshape", g.call("aten::nonzero", x), [2, 2]))
+    assert journal.summary() == ["assumed of the sizes: 2*found_1 == 4"]
+    notes: list[str] = []
+    reference = Reference(graph, catalogue())
+    assert verify_written("onnx", [], TargetGraph("onnx", 17, "net"), [reference], None, notes) is None
+    assert notes[0].startswith("not verified: for these inputs the model itself has no result")
 
 
 def test_text_form_and_reference() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import VerificationError
+from ..ir.data_sizes import depends_on_data
 from ..lower.target_graph import TargetGraph
 from ..targets import TITLES
 from .compare import Comparison, check
@@ -70,7 +71,13 @@ def verify_written(
     names, found = graph.output_names, []
     try:
         for number, reference in enumerate(references):
-            given, expected = reference.case(None if number else inputs)
+            try:
+                given, expected = reference.case(None if number else inputs)
+            except (ValueError, IndexError) as error:
+                if not depends_on_data(reference.graph):
+                    raise
+                notes.append(f"not verified: for these inputs the model itself has no result ({error})")
+                return None
             stored = dict(zip(graph.input_names, reference.stored_inputs(given), strict=True))
             actual = runtime.run(paths, stored, names, shapes=[array.shape for array in expected])
             found.append(_checked(reference, actual, expected, names, number))
