@@ -31,6 +31,7 @@ FLOAT = np.dtype(np.float32)
 FILES = [
     *(("masks", opset) for opset in (9, 11, 13, 17, 21)),
     *(("rows", opset) for opset in (9, 10, 11, 13, 17, 21)),
+    *(("best", opset) for opset in (11, 13, 17, 21)),
     *(("detector", opset) for opset in (11, 13, 17, 21)),
 ]
 
@@ -57,7 +58,7 @@ def assert_computes(name: str, path: Path) -> None:
             np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["masks", "rows", "detector"])
+@pytest.mark.parametrize("name", ["masks", "rows", "detector", "best"])
 def test_interpreter_of_the_source(name: str) -> None:
     truth, module = np.load(FOLDER / f"{name}.npz"), tmconvert.load(FOLDER / f"{name}.tm")
     for call in range(4):

@@ -5,7 +5,7 @@ Runs with MegEngine 1.13 (Python 3.8), not with tmconvert:
     python make_found.py FOLDER
 
 Each NAME.tm has a NAME.npz beside it with several calls: CALL_inN and CALL_outN. In the last call nothing
-is found.
+is found; in that of best, which MegEngine does not do with nothing, one.
 """
 
 import sys
@@ -71,6 +71,15 @@ class Rows(M.Module):
         return some, F.sum(some, 1), F.softmax(some, 1), y, F.flatten(some, 1)
 
 
+class Best(M.Module):
+    """The best of what is likely, fewer where there are fewer."""
+
+    def forward(self, scores):
+        likely = scores[scores > 0.3]
+        values, places = F.topk(likely, 6, descending=True)
+        return values, places, F.sort(likely)[0], F.expand_dims(likely, 0) * values.reshape(-1, 1)
+
+
 def rectangles(seed):
     random = np.random.default_rng(seed)
     low = random.uniform(0, 6, (40, 2))
@@ -91,6 +100,7 @@ MODELS = {
         Detector,
         [[rectangles(i), normals(i + 9, 40)] for i in range(3)] + [[rectangles(5), -np.ones(40, np.float32)]],
     ),
+    "best": (Best, [[normals(i, 30)] for i in range(3)] + [[np.eye(30, dtype=np.float32)[7]]]),
     "rows": (Rows, [[normals(i, 2, 5, 3)] for i in range(3)] + [[-np.ones((2, 5, 3), np.float32)]]),
 }
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ....errors import Refusal
+from ....ir.data_sizes import data_symbols
 from ....ir.emitter import Emitter
 from ...table import Table
 from . import modes
@@ -47,10 +48,15 @@ def topk(
 ) -> list[Any]:
     """In order even with ``no_sort``, which allows any. A negative ``k`` asks for the other end."""
     number = static_int(g, k, "k")
-    count = min(abs(number), g.type(inp).shape[-1])
-    if count == 0:
+    extent = g.type(inp).shape[-1]
+    is_open = bool(data_symbols(extent))  # then all are sorted, and as many taken as there are
+    count = extent if is_open else min(abs(number), extent)
+    if number == 0 or (not is_open and count == 0):
         raise Refusal("topk of no elements")
     values, indices = _ordered(g, inp, count, bool(descending) == (number > 0))
+    if is_open:
+        axis, count = rank(g, inp) - 1, abs(number)
+        values, indices = (g.call("aten::slice", each, axis, 0, count) for each in (values, indices))
     if not kth_only:
         return [values, indices]
     kth = g.call("aten::select", values, rank(g, inp) - 1, count - 1)
