@@ -16,7 +16,7 @@ import torch
 
 import tmconvert
 from tmconvert.ir import TracedModule
-from tmconvert.ir.tree import leaves
+from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.verification.compare import check as check_close
 
 OPSETS = (17,)
@@ -33,6 +33,11 @@ def other(tensor: torch.Tensor) -> torch.Tensor:
     """Another input of the same type, from the same range of values."""
     order = torch.randperm(tensor.numel(), generator=torch.Generator().manual_seed(1))
     return tensor.reshape(-1)[order].reshape(tensor.shape)
+
+
+def _cloned(tree: Any) -> Any:
+    """Arguments that a function may write to."""
+    return map_leaves(lambda leaf: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf, tree)
 
 
 def check(
@@ -55,7 +60,7 @@ def check(
         others = tuple(second) if second is not None else tuple(other(tensor) for tensor in inputs)
         cases.append((others, list(others)))
     with torch.no_grad():
-        expected = [arrays(function(*given, **kwargs)) for given, _ in cases]
+        expected = [arrays(function(*_cloned(given), **_cloned(kwargs))) for given, _ in cases]
     names = [str(number) for number in range(len(expected[0]))]
     fed = [[tensor.numpy() for tensor in tensors] for _, tensors in cases]
     for given, wanted in zip(fed, expected, strict=True):

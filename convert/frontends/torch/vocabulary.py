@@ -45,13 +45,13 @@ VOCABULARY = TorchVocabulary()
 @cache
 def _adapter(name: str, is_method: bool) -> Adapter | None:
     from .adapters import ATEN, FUNCTIONS, METHODS
-    from .adapters.forms import generic, in_place
+    from .adapters.forms import called, generic, in_place
 
     own = aten_name(name, is_method)
     table = METHODS if is_method else FUNCTIONS
     adapter = table.get(name) or ATEN.get(own)
     if adapter is not None:
-        return adapter
+        return called(adapter)
     op = catalogue().get(own if "::" in own else f"aten::{own}")
     if op is not None:
         return generic(op)

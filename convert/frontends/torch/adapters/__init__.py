@@ -8,8 +8,8 @@ differs: functions that torch itself writes in Python, methods that take their s
 from __future__ import annotations
 
 from ...table import Table
-from . import arithmetic, shapes, sizes
+from . import arithmetic, logic, reductions, shapes, sizes, types, unary
 
-ATEN = Table.merged(arithmetic.ATEN, shapes.ATEN)
+ATEN = Table.merged(arithmetic.ATEN, logic.ATEN, reductions.ATEN, shapes.ATEN, types.ATEN, unary.ATEN)
 FUNCTIONS = Table.merged(sizes.FUNCTIONS)
-METHODS = Table.merged(shapes.METHODS)
+METHODS = Table.merged(logic.METHODS, shapes.METHODS)

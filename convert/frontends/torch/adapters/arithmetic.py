@@ -1,54 +1,35 @@
-"""Elementwise arithmetic, with torch's promotion of types."""
+"""Elementwise arithmetic of two operands or more, with torch's promotion of types."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ....errors import Refusal
 from ....ir.emitter import Emitter
 from ...table import Table
-from .values import cast, dtype_called, floating, kind_of, promoted
+from .values import cast, common_type, constant, is_number, is_tensor, kind_of, promoted
 
 ATEN = Table()
-
-
-def _declare(name: str, *names: str, to_float: bool = False) -> None:
-    """An op of two operands, and the operators of Python that mean it."""
-
-    def adapter(g: Emitter, input: Any, other: Any) -> Any:
-        return g.call(f"aten::{name}", *promoted(g, input, other, to_float=to_float))
-
-    ATEN.add(name, *names)(adapter)
-
-
-for _name, _words in {
-    "mul": ("multiply", "__mul__", "__rmul__"),
-    "maximum": (),
-    "minimum": (),
-    "eq": ("__eq__", "equal_elements"),
-    "ne": ("not_equal", "__ne__"),
-    "lt": ("less", "__lt__"),
-    "le": ("less_equal", "__le__"),
-    "gt": ("greater", "__gt__"),
-    "ge": ("greater_equal", "__ge__"),
-}.items():
-    _declare(_name, *_words)
 
 
 @ATEN.add("add", "__add__", "__radd__")
 def add(g: Emitter, input: Any, other: Any, *, alpha: Any = 1) -> Any:
     x, y = promoted(g, input, other)
-    if alpha != 1:
-        y = g.call("aten::mul", y, g.constant(alpha, g.type(y).dtype))
-    return g.call("aten::logical_or" if g.type(x).dtype.kind == "b" else "aten::add", x, y)
+    if g.type(x).dtype.kind == "b":
+        return g.call("aten::logical_or", x, y) if alpha else x
+    return g.call("aten::add", x, _scaled(g, y, alpha))
 
 
 @ATEN.add("sub", "subtract", "__sub__")
 def sub(g: Emitter, input: Any, other: Any, *, alpha: Any = 1) -> Any:
     x, y = promoted(g, input, other)
-    if alpha != 1:
-        y = g.call("aten::mul", y, g.constant(alpha, g.type(y).dtype))
-    return g.call("aten::sub", x, y)
+    return g.call("aten::sub", x, _scaled(g, y, alpha))
+
+
+def _scaled(g: Emitter, x: Any, factor: Any) -> Any:
+    return x if factor == 1 else g.call("aten::mul", x, constant(g, factor, g.type(x).dtype))
 
 
 @ATEN.add("rsub", "__rsub__")
@@ -56,15 +37,24 @@ def rsub(g: Emitter, input: Any, other: Any, *, alpha: Any = 1) -> Any:
     return sub(g, other, input, alpha=alpha)
 
 
+@ATEN.add("mul", "multiply", "__mul__", "__rmul__")
+def mul(g: Emitter, input: Any, other: Any) -> Any:
+    x, y = promoted(g, input, other)
+    return g.call("aten::logical_and" if g.type(x).dtype.kind == "b" else "aten::mul", x, y)
+
+
 @ATEN.add("div", "true_divide", "divide", "__div__", "__truediv__")
 def div(g: Emitter, input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     x, y = promoted(g, input, other, to_float=rounding_mode is None)
     if rounding_mode is None:
         return g.call("aten::div", x, y)
-    ops = {"floor": "aten::floor_divide", "trunc": "tm::trunc_divide"}
-    if rounding_mode not in ops:
-        raise Refusal(f"div with rounding_mode={rounding_mode!r} is not supported")
-    return g.call(ops[rounding_mode], x, y)
+    if rounding_mode == "floor":
+        return g.call("aten::floor_divide", x, y)
+    if rounding_mode != "trunc":
+        raise Refusal(f"div takes no rounding_mode={rounding_mode!r}")
+    if kind_of(g.type(x).dtype) < 2:
+        return g.call("tm::trunc_divide", x, y)
+    return g.call("aten::trunc", g.call("aten::div", x, y))
 
 
 @ATEN.add("__rdiv__", "__rtruediv__")
@@ -72,26 +62,123 @@ def rdiv(g: Emitter, input: Any, other: Any) -> Any:
     return div(g, other, input)
 
 
-@ATEN.add("to")
-def to(g: Emitter, input: Any, *args: Any, **kwargs: Any) -> Any:
-    """``to(dtype)``, ``to(device)``, ``to(other)`` and their mixtures: only the element type matters."""
-    for value in (*args, *kwargs.values()):
-        if hasattr(value, "shape"):
-            return cast(g, input, g.type(value).dtype)
-        if hasattr(value, "module") and not str(value).endswith(("_format", "strided")):
-            return cast(g, input, dtype_called(value))
-    return input
+@ATEN.add("floor_divide", "__floordiv__")
+def floor_divide(g: Emitter, input: Any, other: Any) -> Any:
+    return div(g, input, other, rounding_mode="floor")
 
 
-for _name in ("float", "double", "half", "int", "long", "short", "bool", "bfloat16", "byte", "char"):
-    _type = {"float": "float32", "double": "float64", "half": "float16", "int": "int32", "long": "int64"}
-    _type |= {"short": "int16", "byte": "uint8", "char": "int8"}
+@ATEN.add("pow", "__pow__")
+def pow(g: Emitter, input: Any, exponent: Any) -> Any:
+    return g.call("aten::pow", *promoted(g, input, exponent))
 
-    def _cast(
-        g: Emitter, input: Any, *, memory_format: Any = None, _dtype: str = _type.get(_name, _name)
-    ) -> Any:
-        return cast(g, input, dtype_called(_dtype))
 
-    ATEN[_name] = _cast
+@ATEN.add("float_power")
+def float_power(g: Emitter, input: Any, exponent: Any) -> Any:
+    return g.call("aten::pow", *promoted(g, input, exponent, dtype=np.float64))
 
-__all__ = ["ATEN", "floating", "kind_of"]
+
+@ATEN.add("ldexp")
+def ldexp(g: Emitter, input: Any, other: Any) -> Any:
+    two = g.call("aten::pow", *promoted(g, 2.0, other, to_float=True))
+    return mul(g, input, two)
+
+
+def _declare(name: str, *names: str, to_float: bool = False, of_bools: str = "") -> None:
+    """An op of two operands. ``of_bools`` is the op that it is for truth values."""
+
+    def adapter(g: Emitter, input: Any, other: Any) -> Any:
+        x, y = promoted(g, input, other, to_float=to_float)
+        return g.call(of_bools if of_bools and g.type(x).dtype.kind == "b" else f"aten::{name}", x, y)
+
+    ATEN.add(name, *names)(adapter)
+
+
+_declare("maximum", of_bools="aten::logical_or")
+_declare("minimum", of_bools="aten::logical_and")
+_declare("remainder", "__mod__")
+_declare("fmod")
+_declare("gcd")
+_declare("lcm")
+_declare("hypot")
+_declare("atan2", "arctan2", to_float=True)
+_declare("copysign", to_float=True)
+_declare("logaddexp", to_float=True)
+_declare("logaddexp2", to_float=True)
+_declare("xlogy", "special_xlogy", to_float=True)
+_declare("special_xlog1py", to_float=True)
+
+
+def _declare_extreme(name: str, of_integers: str) -> None:
+    def adapter(g: Emitter, input: Any, other: Any) -> Any:
+        kind = kind_of(common_type(g, input, other))
+        return (
+            ATEN[of_integers](g, input, other)
+            if kind < 2
+            else g.call(f"aten::{name}", *promoted(g, input, other))
+        )
+
+    ATEN.add(name)(adapter)
+
+
+_declare_extreme("fmax", "maximum")
+_declare_extreme("fmin", "minimum")
+
+
+@ATEN.add("heaviside")
+def heaviside(g: Emitter, input: Any, values: Any) -> Any:
+    return g.call("aten::heaviside", *promoted(g, input, values))
+
+
+for _name in ("pow", "mod", "floordiv"):
+    _plain = ATEN[f"__{_name}__"]
+
+    def _reflected(g: Emitter, input: Any, other: Any, _plain: Any = _plain) -> Any:
+        return _plain(g, other, input)
+
+    ATEN.add(f"__r{_name}__")(_reflected)
+
+
+# ---- three operands
+
+
+@ATEN.add("lerp")
+def lerp(g: Emitter, input: Any, end: Any, weight: Any) -> Any:
+    x, y = promoted(g, input, end)
+    weight = cast(g, weight, g.type(x).dtype) if is_tensor(weight) else constant(g, weight, g.type(x).dtype)
+    return g.call("aten::lerp", x, y, weight)
+
+
+@ATEN.add("addcmul")
+def addcmul(g: Emitter, input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    x, first, second = promoted(g, input, tensor1, tensor2)
+    return g.call("aten::add", x, g.call("aten::mul", _scaled(g, first, value), second))
+
+
+@ATEN.add("addcdiv")
+def addcdiv(g: Emitter, input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    x, first, second = promoted(g, input, tensor1, tensor2)
+    return g.call("aten::add", x, g.call("aten::div", _scaled(g, first, value), second))
+
+
+@ATEN.add("clamp", "clip")
+def clamp(g: Emitter, input: Any, min: Any = None, max: Any = None) -> Any:
+    """``min(max(input, min), max)``. Bounds count in the promotion, and may be tensors."""
+    bounds = [bound for bound in (min, max) if bound is not None]
+    dtype = common_type(g, input, *bounds)
+    x = cast(g, input, dtype)
+    if kind_of(dtype) == 2 and all(is_number(bound) and bound == bound for bound in bounds):
+        return g.call("aten::clamp", x, *(None if bound is None else float(bound) for bound in (min, max)))
+    for name, bound in (("maximum", min), ("minimum", max)):
+        if bound is not None:
+            x = ATEN[name](g, x, *promoted(g, bound, dtype=dtype))
+    return x
+
+
+@ATEN.add("clamp_min")
+def clamp_min(g: Emitter, input: Any, min: Any) -> Any:
+    return clamp(g, input, min)
+
+
+@ATEN.add("clamp_max")
+def clamp_max(g: Emitter, input: Any, max: Any) -> Any:
+    return clamp(g, input, None, max)

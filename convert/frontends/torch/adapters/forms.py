@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from ....ir.emitter import Emitter
@@ -18,6 +19,18 @@ ALIASES = {
     "self": "x",
     "x1": "x",
     "x2": "other",
+}
+
+# what an adapter may call what torch's users call so
+OTHERS = {
+    "axis": ("dim", "dims"),
+    "axes": ("dims", "dim"),
+    "keepdims": ("keepdim",),
+    "input": ("self", "x"),
+    "self": ("input", "x"),
+    "x": ("input", "self"),
+    "x1": ("input", "self"),
+    "x2": ("other",),
 }
 
 
@@ -52,6 +65,22 @@ def _in_order(g: Emitter, op: Op, given: dict[str, Any]) -> dict[str, Any]:
     if unknown:
         raise TypeError(f"takes no {', '.join(sorted(unknown))}")
     return given
+
+
+def called(adapter: Adapter) -> Adapter:
+    """The adapter with arguments under any of torch's names for them, and without ``out``."""
+    own = inspect.signature(adapter).parameters
+    if any(parameter.kind == parameter.VAR_KEYWORD for parameter in own.values()):
+        return adapter
+
+    def fitting(name: str) -> str:
+        return name if name in own else next((other for other in OTHERS.get(name, ()) if other in own), name)
+
+    def renamed(g: Emitter, *args: Any, **kwargs: Any) -> Any:
+        given = {fitting(name): value for name, value in kwargs.items() if name != "out"}
+        return adapter(g, *args, **given)
+
+    return renamed
 
 
 def in_place(adapter: Adapter) -> Adapter:

@@ -19,8 +19,10 @@ __all__ = [
     "axis_of",
     "cast",
     "common_type",
+    "constant",
     "dtype_called",
     "floating",
+    "indices",
     "is_number",
     "is_tensor",
     "kind_of",
@@ -29,6 +31,7 @@ __all__ = [
     "reshaped",
     "static_int",
     "static_ints",
+    "typed",
     "varargs",
 ]
 
@@ -49,7 +52,7 @@ def dtype_called(value: Any) -> np.dtype:
     name = value.name if isinstance(value, GlobalRef) else str(getattr(value, "name", value))
     name = _NAMES.get(name, name) if isinstance(value, GlobalRef) and value.module == "torch" else name
     if isinstance(value, GlobalRef) and value.module == "builtins":
-        name = {"float": "float32", "int": "int64", "bool": "bool"}.get(name, name)
+        name = {"float": "float64", "int": "int64"}.get(name, name)
     try:
         return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
     except TypeError:
@@ -113,7 +116,25 @@ def promoted(g: Emitter, *values: Any, to_float: bool = False, dtype: Any = None
     dtype = common_type(g, *values) if dtype is None else np.dtype(dtype)
     if to_float and kind_of(dtype) < 2:
         dtype = DEFAULT
-    return [cast(g, value, dtype) if is_tensor(value) else g.constant(value, dtype) for value in values]
+    return [cast(g, value, dtype) if is_tensor(value) else constant(g, value, dtype) for value in values]
+
+
+def constant(g: Emitter, value: Any, dtype: Any) -> Any:
+    """A number as a tensor; integers beyond the element type wrap around, as in torch."""
+    if isinstance(value, Dim):
+        return g.constant(value, dtype)
+    with np.errstate(all="ignore"):
+        return g.constant(np.asarray(value).astype(dtype))
+
+
+def typed(g: Emitter, x: Any, dtype: Any) -> Any:
+    """``x`` with the element type that a call asks for, if it does."""
+    return x if dtype is None else cast(g, x, dtype_called(dtype))
+
+
+def indices(g: Emitter, x: Any) -> Any:
+    """Places and counts, which torch has as int64."""
+    return cast(g, x, np.int64)
 
 
 def floating(g: Emitter, x: Any) -> Any:

@@ -23,6 +23,8 @@ def plain_constant(leaf: Any) -> Any:
         return str(leaf)
     if leaf is Ellipsis:
         return leaf
+    if isinstance(leaf, type):
+        return GlobalRef(leaf.__module__, leaf.__qualname__)
     if hasattr(leaf, "__index__") or hasattr(leaf, "item"):  # numbers of NumPy
         return leaf.item() if hasattr(leaf, "item") else leaf.__index__()
     return GlobalRef(type(leaf).__module__, type(leaf).__qualname__)

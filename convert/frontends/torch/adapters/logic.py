@@ -1,0 +1,152 @@
+"""Comparisons, logic, bits, and what chooses between two tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....ir.emitter import Emitter
+from ...table import Table
+from .values import cast, common_type, is_tensor, kind_of, promoted, reshaped
+
+ATEN, METHODS = Table(), Table()
+
+
+def _comparison(name: str, *names: str) -> None:
+    def adapter(g: Emitter, input: Any, other: Any) -> Any:
+        dtype = common_type(g, input, other)
+        if dtype.kind == "b" and name not in ("eq", "ne"):
+            dtype = np.dtype(np.uint8)
+        return g.call(f"aten::{name}", *promoted(g, input, other, dtype=dtype))
+
+    ATEN.add(name, f"__{name}__", *names)(adapter)
+
+
+_comparison("eq")
+_comparison("ne", "not_equal")
+_comparison("lt", "less")
+_comparison("le", "less_equal")
+_comparison("gt", "greater")
+_comparison("ge", "greater_equal")
+
+
+@ATEN.add("isclose")
+def isclose(
+    g: Emitter, input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Any:
+    return g.call("aten::isclose", *promoted(g, input, other), rtol, atol, equal_nan)
+
+
+# ---- logic
+
+
+def truth(g: Emitter, x: Any) -> Any:
+    """Whether elements are not zero; NaN is not."""
+    return cast(g, x, bool) if is_tensor(x) else g.constant(bool(x))
+
+
+for _name in ("logical_and", "logical_or", "logical_xor"):
+
+    def _logical(g: Emitter, input: Any, other: Any, _name: str = _name) -> Any:
+        return g.call(f"aten::{_name}", truth(g, input), truth(g, other))
+
+    ATEN[_name] = _logical
+
+
+@ATEN.add("logical_not")
+def logical_not(g: Emitter, input: Any) -> Any:
+    return g.call("aten::logical_not", truth(g, input))
+
+
+@ATEN.add("bitwise_not", "__invert__")
+def bitwise_not(g: Emitter, input: Any) -> Any:
+    is_bool = g.type(input).dtype.kind == "b"
+    return g.call("aten::logical_not" if is_bool else "aten::bitwise_not", input)
+
+
+for _name in ("and", "or", "xor"):
+
+    def _bitwise(g: Emitter, input: Any, other: Any, _name: str = _name) -> Any:
+        x, y = promoted(g, input, other)
+        return g.call(f"aten::{'logical' if g.type(x).dtype.kind == 'b' else 'bitwise'}_{_name}", x, y)
+
+    ATEN.add(f"bitwise_{_name}", f"__{_name}__", f"__r{_name}__")(_bitwise)
+
+for _name, _op in {"lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift"}.items():
+
+    def _shift(g: Emitter, input: Any, other: Any, _op: str = _op) -> Any:
+        return g.call(f"aten::{_op}", *promoted(g, input, other))
+
+    def _reflected_shift(g: Emitter, input: Any, other: Any, _op: str = _op) -> Any:
+        return g.call(f"aten::{_op}", *promoted(g, other, input))
+
+    ATEN.add(_op, f"__{_name}__")(_shift)
+    ATEN.add(f"__r{_name}__")(_reflected_shift)
+
+
+# ---- questions about floats, whose answer is known for integers
+
+
+def _everywhere(g: Emitter, x: Any, value: bool) -> Any:
+    return g.call("aten::expand", g.constant(value), list(g.type(x).shape))
+
+
+for _name, _of_integers in {
+    "isnan": False,
+    "isinf": False,
+    "isposinf": False,
+    "isneginf": False,
+    "isfinite": True,
+}.items():
+
+    def _question(g: Emitter, input: Any, _name: str = _name, _answer: bool = _of_integers) -> Any:
+        is_float = kind_of(g.type(input).dtype) >= 2
+        return g.call(f"aten::{_name}", input) if is_float else _everywhere(g, input, _answer)
+
+    ATEN[_name] = _question
+
+
+@ATEN.add("isreal")
+def isreal(g: Emitter, input: Any) -> Any:
+    return _everywhere(g, input, True)
+
+
+@ATEN.add("signbit")
+def signbit(g: Emitter, input: Any) -> Any:
+    dtype = g.type(input).dtype
+    if kind_of(dtype) >= 2:
+        return g.call("aten::signbit", input)
+    if dtype.kind != "i":
+        return _everywhere(g, input, False)
+    return g.call("aten::lt", input, g.constant(0, dtype))
+
+
+@ATEN.add("isin")
+def isin(
+    g: Emitter, elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
+) -> Any:
+    """Each element against each test element, along a new last axis."""
+    x, tests = promoted(g, elements, test_elements)
+    shape = g.type(x).shape
+    equal = g.call(
+        "aten::eq", reshaped(g, x, [*shape, 1]), reshaped(g, tests, [*([1] * len(shape)), g.type(tests).size])
+    )
+    found = g.call("aten::any", equal, [len(shape)])
+    return g.call("aten::logical_not", found) if invert else found
+
+
+# ---- choices
+
+
+@ATEN.add("where")
+def where(g: Emitter, condition: Any, input: Any = None, other: Any = None) -> Any:
+    if input is None and other is None:
+        places = cast(g, g.call("aten::nonzero", condition), np.int64)
+        return tuple(g.call("aten::unbind", places, dim=1))
+    return g.call("aten::where", truth(g, condition), *promoted(g, input, other))
+
+
+@METHODS.add("where")
+def method_where(g: Emitter, self: Any, condition: Any, other: Any) -> Any:
+    return where(g, condition, self, other)

@@ -1,0 +1,191 @@
+"""Sums, means and extremes over axes, with torch's types of results."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ....errors import Refusal
+from ....ir.emitter import Emitter
+from ...table import Table
+from .arithmetic import ATEN as ARITHMETIC
+from .logic import truth
+from .values import (
+    axes_of,
+    axis_of,
+    cast,
+    floating,
+    indices,
+    is_tensor,
+    kind_of,
+    rank,
+    reshaped,
+    typed,
+)
+
+ATEN = Table()
+
+
+def axes_given(g: Emitter, x: Any, dim: Any) -> list[int] | None:
+    """The axes to reduce; all (None) where none is named."""
+    if dim is None or (isinstance(dim, (list, tuple)) and not dim):
+        return None
+    return list(axes_of(g, x, dim)) if rank(g, x) else None
+
+
+def reduced(g: Emitter, op: str, x: Any, dim: Any, keepdim: bool, *more: Any) -> Any:
+    return g.call(op, x, axes_given(g, x, dim), *more, keepdim=keepdim)
+
+
+def _summed(g: Emitter, x: Any, dtype: Any) -> Any:
+    """What is added up: integers and truth values as int64."""
+    if dtype is not None:
+        return typed(g, x, dtype)
+    return cast(g, x, np.int64) if kind_of(g.type(x).dtype) < 2 else x
+
+
+@ATEN.add("sum")
+def sum_(g: Emitter, input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    return reduced(g, "aten::sum", _summed(g, input, dtype), dim, keepdim)
+
+
+@ATEN.add("prod")
+def prod(g: Emitter, input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    return reduced(g, "aten::prod", _summed(g, input, dtype), dim, keepdim)
+
+
+@ATEN.add("nansum")
+def nansum(g: Emitter, input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    x = typed(g, input, dtype)
+    return sum_(g, x if kind_of(g.type(x).dtype) < 2 else _without_nans(g, x)[0], dim, keepdim)
+
+
+def _without_nans(g: Emitter, x: Any) -> tuple[Any, Any]:
+    """``x`` with zeros for NaNs, and where they are."""
+    places = g.call("aten::isnan", x)
+    return g.call("aten::where", places, g.constant(0, g.type(x).dtype), x), places
+
+
+@ATEN.add("mean")
+def mean(g: Emitter, input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    x = typed(g, input, dtype)
+    if kind_of(g.type(x).dtype) < 2:
+        raise Refusal("the mean of integers needs a dtype")
+    return reduced(g, "aten::mean", x, dim, keepdim)
+
+
+@ATEN.add("nanmean")
+def nanmean(g: Emitter, input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    x, places = _without_nans(g, floating(g, typed(g, input, dtype)))
+    numbers = cast(g, g.call("aten::logical_not", places), g.type(x).dtype)
+    total, count = (reduced(g, "aten::sum", each, dim, keepdim) for each in (x, numbers))
+    return g.call("aten::div", total, count)
+
+
+@ATEN.add("logsumexp", "special_logsumexp")
+def logsumexp(g: Emitter, input: Any, dim: Any, keepdim: bool = False) -> Any:
+    return reduced(g, "aten::logsumexp", floating(g, input), dim, keepdim)
+
+
+# ---- truth
+
+
+def _quantified(name: str) -> None:
+    def adapter(g: Emitter, input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+        result = truth(g, input)
+        if dim is None or len(dim if isinstance(dim, (list, tuple)) else [dim]):
+            result = reduced(g, f"aten::{name}", result, dim, keepdim)
+        return cast(g, result, np.uint8) if g.type(input).dtype == np.uint8 else result
+
+    ATEN.add(name)(adapter)
+
+
+_quantified("all")
+_quantified("any")
+
+
+@ATEN.add("count_nonzero")
+def count_nonzero(g: Emitter, input: Any, dim: Any = None) -> Any:
+    return indices(g, g.call("aten::count_nonzero", input, axes_given(g, input, dim)))
+
+
+# ---- spread
+
+
+def _spread(name: str) -> None:
+    def adapter(
+        g: Emitter,
+        input: Any,
+        dim: Any = None,
+        unbiased: bool | None = None,
+        keepdim: bool = False,
+        *,
+        correction: Any = None,
+    ) -> Any:
+        if isinstance(dim, bool):  # var(x, unbiased)
+            dim, unbiased = None, dim
+        if correction is None:
+            correction = 1 if unbiased is None else int(unbiased)
+        result = g.call(
+            f"aten::{name}", input, axes_given(g, input, dim), correction=correction, keepdim=keepdim
+        )
+        return tuple(result) if isinstance(result, list) else result
+
+    ATEN.add(name)(adapter)
+
+
+for _name in ("var", "std", "var_mean", "std_mean"):
+    _spread(_name)
+
+
+# ---- extremes
+
+
+def _extreme(op: str) -> None:
+    """amax and amin; torch.max and torch.min, which mean three things."""
+
+    def reduce(g: Emitter, input: Any, dim: Any = (), keepdim: bool = False) -> Any:
+        if g.type(input).dtype.kind != "b":
+            return reduced(g, f"aten::a{op}", input, dim, keepdim)
+        return reduced(g, "aten::any" if op == "max" else "aten::all", input, dim, keepdim)
+
+    def adapter(g: Emitter, input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+        if is_tensor(dim) or other is not None:
+            return ARITHMETIC[f"{op}imum"](g, input, dim if other is None else other)
+        return reduce(g, input) if dim is None else with_places(g, f"aten::{op}", input, dim, keepdim)
+
+    ATEN.add(f"a{op}")(reduce)
+    ATEN.add(op)(adapter)
+
+
+def with_places(g: Emitter, op: str, x: Any, dim: Any, keepdim: bool, *before: Any) -> Any:
+    """Values and their places along an axis, as (values, int64); a tensor without axes counts as of one."""
+    dtype = g.type(x).dtype
+    x = cast(g, x, np.uint8) if dtype.kind == "b" else x
+    is_scalar = not rank(g, x)
+    x = reshaped(g, x, [1]) if is_scalar else x
+    values, places = g.call(op, x, *before, dim=axis_of(g, x, dim), keepdim=keepdim and not is_scalar)
+    return cast(g, values, dtype), indices(g, places)
+
+
+_extreme("max")
+_extreme("min")
+
+
+@ATEN.add("aminmax")
+def aminmax(g: Emitter, input: Any, *, dim: Any = None, keepdim: bool = False) -> Any:
+    return ATEN["amin"](g, input, dim, keepdim), ATEN["amax"](g, input, dim, keepdim)
+
+
+for _name in ("argmax", "argmin"):
+
+    def _place(g: Emitter, input: Any, dim: Any = None, keepdim: bool = False, _name: str = _name) -> Any:
+        shape = g.type(input).shape
+        if dim is not None and shape:
+            return indices(g, g.call(f"aten::{_name}", input, axis_of(g, input, dim), keepdim))
+        place = g.call(f"aten::{_name}", reshaped(g, input, [math.prod(shape)]), 0, False)
+        return indices(g, reshaped(g, place, [1] * len(shape)) if keepdim else place)
+
+    ATEN[_name] = _place

@@ -1,0 +1,151 @@
+"""Elementwise functions of one operand: of integers they are float32."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....ir.emitter import Emitter
+from ...table import Table
+from .values import cast, floating, kind_of
+
+ATEN = Table()
+
+# by the catalogue's name: torch's other names for it
+FLOATING: dict[str, tuple[str, ...]] = {
+    "acos": ("arccos",),
+    "acosh": ("arccosh",),
+    "asin": ("arcsin",),
+    "asinh": ("arcsinh",),
+    "atan": ("arctan",),
+    "atanh": ("arctanh",),
+    "cos": (),
+    "cosh": (),
+    "deg2rad": (),
+    "digamma": ("special_digamma", "special_psi"),
+    "erf": ("special_erf",),
+    "erfc": ("special_erfc",),
+    "erfinv": ("special_erfinv",),
+    "exp": (),
+    "exp2": ("special_exp2",),
+    "expm1": ("special_expm1",),
+    "i0": ("special_i0",),
+    "lgamma": ("special_gammaln",),
+    "log": (),
+    "log10": (),
+    "log1p": ("special_log1p",),
+    "log2": (),
+    "rad2deg": (),
+    "reciprocal": (),
+    "rsqrt": (),
+    "sigmoid": ("special_expit",),
+    "sin": (),
+    "sinc": ("special_sinc",),
+    "sinh": (),
+    "special_entr": (),
+    "special_erfcx": (),
+    "special_i0e": (),
+    "special_i1": (),
+    "special_i1e": (),
+    "special_log_ndtr": (),
+    "special_ndtr": (),
+    "special_ndtri": (),
+    "sqrt": (),
+    "tan": (),
+    "tanh": (),
+}
+
+for _name, _others in FLOATING.items():
+
+    def _floating(g: Emitter, input: Any, _name: str = _name) -> Any:
+        return g.call(f"aten::{_name}", floating(g, input))
+
+    ATEN.add(_name, *_others)(_floating)
+
+for _name, _others in {"floor": (), "ceil": (), "trunc": ("fix",)}.items():
+
+    def _whole(g: Emitter, input: Any, _name: str = _name) -> Any:
+        return input if kind_of(g.type(input).dtype) < 2 else g.call(f"aten::{_name}", input)
+
+    ATEN.add(_name, *_others)(_whole)
+
+
+@ATEN.add("round", "special_round")
+def round_(g: Emitter, input: Any, *, decimals: int = 0) -> Any:
+    dtype = g.type(input).dtype
+    if kind_of(dtype) < 2:
+        return input
+    if not decimals:
+        return g.call("aten::round", input)
+    scale = g.constant(10.0 ** abs(decimals), dtype)
+    up, down = ("aten::mul", "aten::div") if decimals > 0 else ("aten::div", "aten::mul")
+    return g.call(down, g.call("aten::round", g.call(up, input, scale)), scale)
+
+
+@ATEN.add("abs", "absolute", "__abs__")
+def abs_(g: Emitter, input: Any) -> Any:
+    return g.call("aten::abs", input)
+
+
+@ATEN.add("neg", "negative", "__neg__")
+def neg(g: Emitter, input: Any) -> Any:
+    return g.call("aten::neg", input)
+
+
+@ATEN.add("sign", "sgn")
+def sign(g: Emitter, input: Any) -> Any:
+    return input if g.type(input).dtype.kind == "b" else g.call("aten::sign", input)
+
+
+@ATEN.add("square")
+def square(g: Emitter, input: Any) -> Any:
+    return g.call("aten::square", cast(g, input, np.int64) if g.type(input).dtype.kind == "b" else input)
+
+
+@ATEN.add("positive", "__pos__", "real", "conj", "conj_physical", "resolve_conj", "resolve_neg")
+def itself(g: Emitter, input: Any) -> Any:
+    return input
+
+
+@ATEN.add("angle")
+def angle(g: Emitter, input: Any) -> Any:
+    """Of real numbers: pi where they are negative, else 0; NaN remains."""
+    x = floating(g, input)
+    dtype = g.type(x).dtype
+    negative = g.call("aten::lt", x, g.constant(0, dtype))
+    half_turn = g.call("aten::where", negative, g.constant(np.pi, dtype), g.constant(0, dtype))
+    return g.call("aten::where", g.call("aten::isnan", x), x, half_turn)
+
+
+@ATEN.add("logit", "special_logit")
+def logit(g: Emitter, input: Any, eps: float | None = None) -> Any:
+    return g.call("aten::logit", floating(g, input), eps)
+
+
+@ATEN.add("nan_to_num")
+def nan_to_num(
+    g: Emitter, input: Any, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Any:
+    if kind_of(g.type(input).dtype) < 2:
+        return input
+    return g.call("aten::nan_to_num", input, nan, posinf, neginf)
+
+
+@ATEN.add("polygamma", "special_polygamma")
+def polygamma(g: Emitter, n: Any, input: Any) -> Any:
+    if not isinstance(n, int):  # the method: x.polygamma(n)
+        n, input = input, n
+    return g.call("aten::polygamma", n, floating(g, input))
+
+
+@ATEN.add("mvlgamma", "special_multigammaln")
+def mvlgamma(g: Emitter, input: Any, p: int) -> Any:
+    """p(p-1)/4 log(pi) + the sum over j < p of lgamma(x - j/2)."""
+    x = floating(g, input)
+    dtype = g.type(x).dtype
+    total = g.constant(p * (p - 1) / 4 * np.log(np.pi), dtype)
+    for j in range(p):
+        shifted = g.call("aten::sub", x, g.constant(j / 2, dtype))
+        total = g.call("aten::add", total, g.call("aten::lgamma", shifted))
+    return total
