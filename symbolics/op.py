@@ -87,10 +87,10 @@ def boolean(name: str, default: Any = _REQUIRED) -> Attribute:
 
 
 def integers(name: str, default: Any = _REQUIRED, *, length: int | None = None) -> Attribute:
-    """A list of ints; with ``length``, a single int stands for as many equal ones."""
+    """A list of ints; a single int stands for as many equal ones as ``length``, by default for one."""
 
     def convert(value: Any) -> list[int]:
-        items = [value] * length if length is not None and np.ndim(value) == 0 else list(value)
+        items = [value] * (length or 1) if np.ndim(value) == 0 else list(value)
         if length is not None and len(items) != length:
             raise ValueError(f"{len(items)} values, expected {length}")
         return [_exact_int(item) for item in items]

@@ -34,37 +34,57 @@ OTHERS = {
 }
 
 
+DROPPED = frozenset({"out", "_stacklevel"})  # what has no part in what is computed
+
+
 def generic(op: Op) -> Adapter:
     """The adapter of an op of the catalogue: its arguments are those of the call.
 
-    Numbers in a tensor's place become constants of the first tensor's type.
+    Numbers in a tensor's place become constants of the first tensor's type. A ``dtype`` that the op does
+    not know is what its operand is cast to. A tensor without axes counts as one of a single axis.
     """
     arguments = list(op.args)
+    names = [argument.name for argument in arguments]
 
     def adapter(g: Emitter, *args: Any, **kwargs: Any) -> Any:
-        given = dict(zip((argument.name for argument in arguments), args, strict=False))
         if len(args) > len(arguments):
             raise TypeError(f"takes {len(arguments)} arguments, {len(args)} were given")
+        given = dict(zip(names, args, strict=False))
         for name, value in kwargs.items():
-            given[ALIASES.get(name, name)] = value
-        given.pop("out", None)
-        first = next((value for value in given.values() if is_tensor(value)), None)
+            if name not in DROPPED:
+                given[ALIASES.get(name, name)] = value
+        first = next((name for name, value in given.items() if is_tensor(value)), None)
+        dtype = given.pop("dtype", None)
+        if dtype is not None and "dtype" in names:
+            given["dtype"] = dtype_called(dtype).name
+        elif dtype is not None and first is not None:
+            given[first] = cast(g, given[first], dtype_called(dtype))
         for argument in arguments:
             value = given.get(argument.name)
             if not isinstance(argument, Attribute) and isinstance(value, (bool, int, float)):
-                given[argument.name] = g.constant(value, None if first is None else g.type(first).dtype)
-            elif argument.name == "dtype" and value is not None:
-                given["dtype"] = dtype_called(value).name
-        return g.call(op.name, **_in_order(g, op, given))
+                given[argument.name] = g.constant(
+                    value, None if first is None else g.type(given[first]).dtype
+                )
+        unknown = set(given) - set(names)
+        if unknown:
+            raise TypeError(f"takes no {', '.join(sorted(unknown))}")
+        if first is not None and given.get("dim") in (0, -1) and not g.type(given[first]).rank:
+            return _without_axes(g, op, given)
+        return g.call(op.name, **given)
 
     return adapter
 
 
-def _in_order(g: Emitter, op: Op, given: dict[str, Any]) -> dict[str, Any]:
-    unknown = set(given) - {argument.name for argument in op.args}
-    if unknown:
-        raise TypeError(f"takes no {', '.join(sorted(unknown))}")
-    return given
+def _without_axes(g: Emitter, op: Op, given: dict[str, Any]) -> Any:
+    """The op along the only axis of tensors that have none."""
+
+    def lifted(value: Any) -> Any:
+        return g.call("aten::reshape", value, [1]) if is_tensor(value) and not g.type(value).rank else value
+
+    result = g.call(op.name, **{name: lifted(value) for name, value in given.items()})
+    parts = result if isinstance(result, (list, tuple)) else [result]
+    lowered = [g.call("aten::reshape", part, []) if g.type(part).shape == (1,) else part for part in parts]
+    return lowered if isinstance(result, (list, tuple)) else lowered[0]
 
 
 def called(adapter: Adapter) -> Adapter:
