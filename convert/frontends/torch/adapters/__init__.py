@@ -8,8 +8,35 @@ differs: functions that torch itself writes in Python, methods that take their s
 from __future__ import annotations
 
 from ...table import Table
-from . import arithmetic, logic, reductions, shapes, sizes, types, unary
+from . import (
+    activations,
+    arithmetic,
+    attention,
+    convolutions,
+    detection,
+    images,
+    logic,
+    lookup,
+    normalization,
+    pooling,
+    recurrent,
+    reductions,
+    shapes,
+    sizes,
+    types,
+    unary,
+)
 
-ATEN = Table.merged(arithmetic.ATEN, logic.ATEN, reductions.ATEN, shapes.ATEN, types.ATEN, unary.ATEN)
-FUNCTIONS = Table.merged(sizes.FUNCTIONS)
-METHODS = Table.merged(logic.METHODS, shapes.METHODS)
+_FAMILIES = (
+    *(arithmetic, logic, reductions, shapes, sizes, types, unary),
+    *(convolutions, pooling, normalization, activations, lookup, images, attention, recurrent, detection),
+)
+
+
+def _merged(kind: str) -> Table:
+    return Table.merged(*(getattr(family, kind) for family in _FAMILIES if hasattr(family, kind)))
+
+
+ATEN = _merged("ATEN")
+FUNCTIONS = _merged("FUNCTIONS")
+METHODS = _merged("METHODS")

@@ -1,0 +1,193 @@
+"""Activations, softmax and dropout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....errors import Refusal
+from ....ir.emitter import Emitter
+from ...table import Table
+from .values import cast, dtype_called, floating, rank, reshaped
+
+ATEN, FUNCTIONS = Table(), Table("torch.nn.functional.")
+
+
+def _declare(table: Table, name: str, **parameters: Any) -> None:
+    """An op of one tensor. Those of torch.nn.functional take ``inplace`` behind the parameters."""
+    names = ("input", *parameters, "inplace")
+
+    def adapter(g: Emitter, *args: Any, **kwargs: Any) -> Any:
+        if len(args) > len(names):
+            raise TypeError(f"takes {len(names)} arguments, {len(args)} were given")
+        given = {**parameters, **dict(zip(names, args, strict=False)), **kwargs}
+        x = given.pop("input", given.pop("self", None))
+        given = {key: value for key, value in given.items() if key not in ("inplace", "out")}
+        return g.call(f"aten::{name}", x if name in EXACT else floating(g, x), **given)
+
+    table.add(name)(adapter)
+
+
+EXACT = ("threshold", "hardtanh")  # they serve integers as well
+_declare(ATEN, "threshold", threshold=None, value=None)
+_declare(ATEN, "hardtanh", min_val=-1.0, max_val=1.0)
+_declare(ATEN, "leaky_relu", negative_slope=0.01)
+_declare(FUNCTIONS, "elu", alpha=1.0)
+_declare(ATEN, "elu", alpha=1.0, scale=1.0, input_scale=1.0)
+_declare(ATEN, "celu", alpha=1.0)
+_declare(ATEN, "gelu", approximate="none")
+_declare(ATEN, "softplus", beta=1.0, threshold=20.0)
+_declare(ATEN, "hardshrink", lambd=0.5)
+_declare(ATEN, "softshrink", lambd=0.5)
+_declare(ATEN, "glu", dim=-1)
+for _name in (
+    "selu",
+    "silu",
+    "mish",
+    "hardsigmoid",
+    "hardswish",
+    "log_sigmoid",
+    "softsign",
+    "tanhshrink",
+):
+    _declare(ATEN, _name)
+
+
+@ATEN.add("relu")
+def relu(g: Emitter, input: Any, inplace: bool = False) -> Any:
+    dtype = g.type(input).dtype
+    if dtype.kind != "f":
+        return g.call("aten::maximum", input, g.constant(0, dtype))
+    return g.call("aten::relu", input)
+
+
+@ATEN.add("relu6")
+def relu6(g: Emitter, input: Any, inplace: bool = False) -> Any:
+    if g.type(input).dtype.kind != "f":
+        return g.call("aten::hardtanh", input, 0, 6)
+    return g.call("aten::relu6", input)
+
+
+@ATEN.add("log_sigmoid_forward")
+def log_sigmoid_forward(g: Emitter, input: Any) -> Any:
+    return g.call("aten::log_sigmoid", input), None
+
+
+@ATEN.add("prelu", "_prelu_kernel")
+def prelu(g: Emitter, input: Any, weight: Any) -> Any:
+    """One slope, or one for each channel of axis 1."""
+    slopes = reshaped(g, weight, [g.type(weight).size])
+    shape = list(g.type(input).shape)
+    if len(shape) < 2:  # there is one channel
+        return reshaped(
+            g, g.call("aten::prelu", reshaped(g, input, [1, 1, g.type(input).size]), slopes), shape
+        )
+    return g.call("aten::prelu", input, slopes)
+
+
+@ATEN.add("rrelu", "rrelu_with_noise")
+def rrelu(
+    g: Emitter,
+    input: Any,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    *more: Any,
+    **_: Any,
+) -> Any:
+    """In evaluation the slope is the middle of the two."""
+    _refuse_training("rrelu", training)
+    return g.call("aten::leaky_relu", input, (lower + upper) / 2)
+
+
+# ---- softmax
+
+
+def _softmax(g: Emitter, op: str, input: Any, dim: int | None, dtype: Any) -> Any:
+    x = input if dtype is None else cast(g, input, dtype_called(dtype))
+    if dim is None:  # as torch.nn.functional guesses, with a warning
+        dim = 0 if rank(g, x) in (0, 1, 3) else 1
+    if not rank(g, x):
+        return reshaped(g, g.call(op, reshaped(g, x, [1]), 0), [])
+    return g.call(op, x, dim)
+
+
+def _declare_softmax(name: str) -> None:
+    op = f"aten::{name}"
+
+    @FUNCTIONS.add(name)
+    def functional(
+        g: Emitter, input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+    ) -> Any:
+        return _softmax(g, op, input, dim, dtype)
+
+    if name == "softmin":
+        return
+
+    @ATEN.add(name, f"special_{name}")
+    def adapter(g: Emitter, input: Any, dim: int | None = None, dtype: Any = None, *, out: Any = None) -> Any:
+        return _softmax(g, op, input, dim, dtype)
+
+    @ATEN.add(f"_{name}")
+    def half(g: Emitter, input: Any, dim: int, half_to_float: bool) -> Any:
+        return _softmax(g, op, cast(g, input, np.float32) if half_to_float else input, dim, None)
+
+
+for _name in ("softmax", "log_softmax", "softmin"):
+    _declare_softmax(_name)
+
+
+@ATEN.add("_safe_softmax")
+def safe_softmax(g: Emitter, input: Any, dim: int, dtype: Any = None) -> Any:
+    """Softmax, with zeros where all is -inf."""
+    result = _softmax(g, "aten::softmax", input, dim, dtype)
+    lowest = g.constant(-np.inf, g.type(input).dtype)
+    highest = g.call("aten::amax", input, [dim], True)
+    return g.call(
+        "aten::where", g.call("aten::eq", highest, lowest), g.constant(0, g.type(result).dtype), result
+    )
+
+
+# ---- what training does at random
+
+
+def _refuse_training(name: str, training: bool) -> None:
+    if training:
+        raise Refusal(
+            f"{name} in training draws random numbers", "run module.eval() before the module is traced"
+        )
+
+
+def _declare_dropout(name: str) -> None:
+    def adapter(
+        g: Emitter,
+        input: Any,
+        p: float = 0.5,
+        training: bool = True,
+        inplace: bool = False,
+        train: Any = None,
+    ) -> Any:
+        _refuse_training(name, bool(training if train is None else train) and p > 0)
+        return input
+
+    ATEN.add(name)(adapter)
+
+
+for _name in (
+    *("dropout", "dropout1d", "dropout2d", "dropout3d"),
+    *("alpha_dropout", "feature_dropout", "feature_alpha_dropout"),
+):
+    _declare_dropout(_name)
+
+
+@ATEN.add("native_dropout")
+def native_dropout(g: Emitter, input: Any, p: float, train: bool | None) -> Any:
+    """The second result is what was kept: all."""
+    _refuse_training("native_dropout", bool(train) and p > 0)
+    return input, g.call("aten::expand", g.constant(True), list(g.type(input).shape))
+
+
+@FUNCTIONS.add("gumbel_softmax")
+def gumbel_softmax(g: Emitter, *args: Any, **kwargs: Any) -> Any:
+    raise Refusal("gumbel_softmax draws random numbers", "use softmax, or give the noise as an input")

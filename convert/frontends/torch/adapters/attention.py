@@ -1,0 +1,73 @@
+"""Scaled dot-product attention, in its own form and as the kernels that ATen chooses between."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....errors import Refusal
+from ....ir.emitter import Emitter
+from ...table import Table
+
+ATEN = Table()
+
+
+@ATEN.add("scaled_dot_product_attention")
+def attention(
+    g: Emitter,
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Any:
+    if dropout_p > 0:
+        raise Refusal(
+            "scaled_dot_product_attention drops weights at random, also in evaluation",
+            "give it dropout_p=0.0 unless the module is training, and run module.eval()",
+        )
+    return g.call(
+        "aten::scaled_dot_product_attention",
+        *(query, key, value, attn_mask),
+        is_causal=is_causal,
+        scale=scale,
+        enable_gqa=enable_gqa,
+    )
+
+
+@ATEN.add("_scaled_dot_product_attention_math")
+def attention_math(
+    g: Emitter,
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    dropout_mask: Any = None,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Any:
+    """The weights, its other result, serve a gradient."""
+    return attention(
+        g, query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+    ), None
+
+
+@ATEN.add("_scaled_dot_product_flash_attention_for_cpu")
+def attention_flash(
+    g: Emitter,
+    query: Any,
+    key: Any,
+    value: Any,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Any = None,
+    scale: float | None = None,
+) -> Any:
+    return attention(g, query, key, value, attn_mask, dropout_p, is_causal, scale=scale), None

@@ -1,0 +1,141 @@
+"""Convolutions, and the other product with a weight, ``linear``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....ir.emitter import Emitter
+from ...table import Table
+from .layers import batched, per_axis
+from .values import promoted, rank
+
+ATEN = Table()
+
+
+def _convolved(
+    g: Emitter, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:
+    axes = rank(g, weight) - 2
+    steps, spread = per_axis(g, stride, axes), per_axis(g, dilation, axes)
+
+    def compute(images: Any) -> Any:
+        padded, around = _padded(g, images, g.type(weight).shape[2:], padding, spread)
+        return g.call(f"aten::conv{axes}d", padded, weight, bias, steps, around, spread, groups)
+
+    return batched(g, x, axes, compute)
+
+
+def _padded(g: Emitter, x: Any, kernel: Any, padding: Any, dilation: list[int]) -> tuple[Any, list[int]]:
+    """The images, and the padding at both ends of each axis.
+
+    For "same" the result is as large as the images; where the padding is odd they get one more behind.
+    """
+    axes = len(kernel)
+    if padding == "valid":
+        return x, [0] * axes
+    if padding != "same":
+        return x, per_axis(g, padding, axes)
+    whole = [step * (size - 1) for step, size in zip(dilation, kernel, strict=True)]
+    if not any(each % 2 for each in whole):
+        return x, [each // 2 for each in whole]
+    ends = [end for each in whole for end in (each // 2, each - each // 2)]
+    return g.call("aten::pad", x, [0] * 4 + ends), [0] * axes
+
+
+def _transposed(
+    g: Emitter,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    groups: int,
+    dilation: Any,
+) -> Any:
+    axes = rank(g, weight) - 2
+    steps, around, behind, spread = (
+        per_axis(g, each, axes) for each in (stride, padding, output_padding, dilation)
+    )
+    op = f"aten::conv_transpose{axes}d"
+    return batched(g, x, axes, lambda y: g.call(op, y, weight, bias, steps, around, behind, groups, spread))
+
+
+@ATEN.add("conv1d", "conv2d", "conv3d")
+def conv(
+    g: Emitter,
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Any:
+    return _convolved(g, input, weight, bias, stride, padding, dilation, groups)
+
+
+@ATEN.add("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+def conv_transpose(
+    g: Emitter,
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Any:
+    return _transposed(g, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+@ATEN.add("convolution", "_convolution", "convolution_overrideable")
+def convolution(
+    g: Emitter,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+    *settings: Any,
+    **more: Any,
+) -> Any:
+    """``settings`` say how cuDNN computes, which is not of interest."""
+    if transposed:
+        return _transposed(g, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return _convolved(g, input, weight, bias, stride, padding, dilation, groups)
+
+
+@ATEN.add("_convolution_mode")
+def convolution_mode(
+    g: Emitter, input: Any, weight: Any, bias: Any, stride: Any, padding: str, dilation: Any, groups: int
+) -> Any:
+    return _convolved(g, input, weight, bias, stride, padding, dilation, groups)
+
+
+@ATEN.add("conv_tbc")
+def conv_tbc(g: Emitter, input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
+    """``input`` is [T, N, C], ``weight`` [K, C, O]."""
+    images, kernels = g.call("aten::permute", input, [1, 2, 0]), g.call("aten::permute", weight, [2, 1, 0])
+    result = g.call("aten::conv1d", images, kernels, bias, [1], [pad])
+    return g.call("aten::permute", result, [2, 0, 1])
+
+
+@ATEN.add("linear")
+def linear(g: Emitter, input: Any, weight: Any, bias: Any = None) -> Any:
+    """``weight`` may be one row [I], for a result without its last axis; ``bias`` of any shape that fits."""
+    type_ = g.type(weight)
+    if (
+        type_.rank == 2
+        and (bias is None or g.type(bias).shape == type_.shape[:1])
+        and type_.dtype.kind == "f"
+    ):
+        return g.call("aten::linear", input, weight, bias)
+    columns = g.call("aten::permute", weight, [1, 0]) if type_.rank == 2 else weight
+    product = g.call("aten::matmul", input, columns)
+    return product if bias is None else g.call("aten::add", *promoted(g, product, bias))

@@ -1,0 +1,77 @@
+"""torchvision's operators: boxes, regions of interest, deformable convolution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....errors import Refusal
+from ....ir.emitter import Emitter
+from ...table import Table
+
+ATEN = Table("torchvision::")
+
+
+@ATEN.add("roi_align")
+def roi_align(
+    g: Emitter,
+    input: Any,
+    rois: Any,
+    spatial_scale: float,
+    pooled_height: int,
+    pooled_width: int,
+    sampling_ratio: int,
+    aligned: bool,
+) -> Any:
+    size = [pooled_height, pooled_width]
+    return g.call("torchvision::roi_align", input, rois, size, spatial_scale, sampling_ratio, aligned)
+
+
+@ATEN.add("ps_roi_align")
+def ps_roi_align(
+    g: Emitter,
+    input: Any,
+    rois: Any,
+    spatial_scale: float,
+    pooled_height: int,
+    pooled_width: int,
+    sampling_ratio: int,
+) -> Any:
+    """The channels of the parts, its other result, serve a gradient."""
+    size = [pooled_height, pooled_width]
+    return g.call("torchvision::ps_roi_align", input, rois, size, spatial_scale, sampling_ratio), None
+
+
+@ATEN.add("roi_pool")
+def roi_pool(
+    g: Emitter, input: Any, rois: Any, spatial_scale: float, pooled_height: int, pooled_width: int
+) -> Any:
+    return g.call("torchvision::roi_pool", input, rois, [pooled_height, pooled_width], spatial_scale), None
+
+
+@ATEN.add("ps_roi_pool")
+def ps_roi_pool(g: Emitter, *args: Any) -> Any:
+    raise Refusal("ps_roi_pool is not supported", "use ps_roi_align")
+
+
+@ATEN.add("deform_conv2d")
+def deform_conv2d(
+    g: Emitter,
+    input: Any,
+    weight: Any,
+    offset: Any,
+    mask: Any,
+    bias: Any,
+    stride_h: int,
+    stride_w: int,
+    pad_h: int,
+    pad_w: int,
+    dilation_h: int,
+    dilation_w: int,
+    groups: int,
+    offset_groups: int,
+    use_mask: bool,
+) -> Any:
+    """The numbers of groups are those of the shapes."""
+    windows = ([stride_h, stride_w], [pad_h, pad_w], [dilation_h, dilation_w])
+    mask = mask if use_mask else None
+    return g.call("torchvision::deform_conv2d", input, weight, offset, mask, bias, *windows)

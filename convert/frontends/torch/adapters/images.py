@@ -1,0 +1,178 @@
+"""Images resized, sampled at places, cut into windows, and with channels turned into pixels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from ....errors import Refusal
+from ....ir.dims import Dim
+from ....ir.emitter import Emitter
+from ...table import Table
+from .layers import batched, per_axis
+from .values import cast, rank, static_ints
+
+ATEN, FUNCTIONS = Table(), Table("torch.nn.functional.")
+
+# ATen's op for (mode, axes); and whether it mixes neighbours, so that align_corners matters
+MIXING = {
+    ("linear", 1): "upsample_linear1d",
+    ("bilinear", 2): "upsample_bilinear2d",
+    ("trilinear", 3): "upsample_trilinear3d",
+    ("bicubic", 2): "upsample_bicubic2d",
+    ("bilinear-aa", 2): "_upsample_bilinear2d_aa",
+    ("bicubic-aa", 2): "_upsample_bicubic2d_aa",
+}
+COPYING = {
+    **{("nearest", axes): f"upsample_nearest{axes}d" for axes in (1, 2, 3)},
+    **{("nearest-exact", axes): f"_upsample_nearest_exact{axes}d" for axes in (1, 2, 3)},
+}
+MODES = {**MIXING, **COPYING}
+
+
+@FUNCTIONS.add("interpolate", "upsample")
+def interpolate(
+    g: Emitter,
+    input: Any,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Any:
+    axes = rank(g, input) - 2
+    scales = None
+    if size is not None:
+        sizes = per_axis(g, size, axes)
+    else:
+        factors = scale_factor if isinstance(scale_factor, (list, tuple)) else [scale_factor] * axes
+        extents = g.type(input).shape[2:]
+        sizes = [scaled(extent, factor) for extent, factor in zip(extents, factors, strict=True)]
+        scales = None if recompute_scale_factor else [float(factor) for factor in factors]
+    if mode == "area":
+        return g.call(f"aten::adaptive_avg_pool{axes}d", input, sizes)
+    name = MODES.get((f"{mode}-aa" if antialias else mode, axes))
+    if name is None:
+        raise Refusal(f"interpolate with mode={mode!r} of {g.type(input)} is not supported")
+    return _resized(g, name, input, sizes, bool(align_corners), scales)
+
+
+def scaled(extent: Any, factor: float) -> Any:
+    """floor(extent factor)."""
+    if not isinstance(extent, Dim):
+        return math.floor(float(extent) * factor)
+    exact = Fraction(factor).limit_denominator(1 << 16)
+    return extent * exact.numerator // exact.denominator
+
+
+def _resized(
+    g: Emitter, name: str, x: Any, sizes: Sequence[Any], align_corners: bool, scales: list[float] | None
+) -> Any:
+    corners = [align_corners] if name in MIXING.values() else []
+    if align_corners:
+        scales = None
+    dtype = g.type(x).dtype
+    if dtype.kind == "f":
+        return g.call(f"aten::{name}", x, list(sizes), *corners, scales=scales)
+    if corners:
+        raise Refusal(f"images of {dtype} resized by {name} are not supported", "convert them to float32")
+    wide = cast(g, x, np.float64 if dtype.itemsize > 2 else np.float32)
+    return cast(g, g.call(f"aten::{name}", wide, list(sizes), scales=scales), dtype)
+
+
+def _upsample(name: str, axes: int) -> None:
+    is_mixing = name in MIXING.values()
+
+    def adapter(g: Emitter, input: Any, output_size: Any, *others: Any, **named: Any) -> Any:
+        """(output size, align_corners, a factor for each axis), or with both as lists, one of them None."""
+        others = (*others, *named.values())
+        corners, factors = (bool(others[0]), others[1:]) if is_mixing else (False, others)
+        if factors and isinstance(factors[0], (list, tuple)):
+            factors = tuple(factors[0])
+        extents, scales = g.type(input).shape[2:], None
+        if output_size is None:
+            output_size = [scaled(extent, factor) for extent, factor in zip(extents, factors, strict=True)]
+        sizes = per_axis(g, output_size, axes)
+        if any(factors):  # an axis without one is resized by the ratio of its sizes
+            rows = zip(factors, sizes, extents, strict=True)
+            scales = [float(factor or size / extent) for factor, size, extent in rows]
+        return _resized(g, name, input, sizes, corners, scales)
+
+    ATEN.add(name)(adapter)
+
+
+for (_, _axes), _name in MODES.items():
+    _upsample(_name, _axes)
+
+
+# ---- places
+
+
+INTERPOLATIONS, BORDERS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+
+
+@FUNCTIONS.add("grid_sample")
+def grid_sample(
+    g: Emitter,
+    input: Any,
+    grid: Any,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Any:
+    numbers = INTERPOLATIONS.index(mode), BORDERS.index(padding_mode)
+    return grid_sampler(g, input, grid, *numbers, bool(align_corners))
+
+
+@ATEN.add("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")
+def grid_sampler(
+    g: Emitter, input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Any:
+    op = "aten::grid_sampler" if rank(g, input) == 4 else "aten::grid_sampler_3d"
+    return g.call(op, input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+@FUNCTIONS.add("affine_grid")
+def affine_grid(g: Emitter, theta: Any, size: Any, align_corners: bool | None = None) -> Any:
+    return g.call("aten::affine_grid_generator", theta, static_ints(g, size), bool(align_corners))
+
+
+# ---- windows and pixels
+
+
+@FUNCTIONS.add("unfold")
+def unfold(
+    g: Emitter, input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Any:
+    windows = [per_axis(g, each, 2) for each in (kernel_size, dilation, padding, stride)]
+    return batched(g, input, 2, lambda x: g.call("aten::im2col", x, *windows))
+
+
+ATEN.add("im2col")(unfold)
+
+
+@FUNCTIONS.add("fold")
+def fold(
+    g: Emitter,
+    input: Any,
+    output_size: Any,
+    kernel_size: Any,
+    dilation: Any = 1,
+    padding: Any = 0,
+    stride: Any = 1,
+) -> Any:
+    windows = [per_axis(g, each, 2) for each in (output_size, kernel_size, dilation, padding, stride)]
+    return batched(g, input, 1, lambda x: g.call("aten::col2im", x, *windows))
+
+
+ATEN.add("col2im")(fold)
+
+
+@ATEN.add("native_channel_shuffle")
+def channel_shuffle(g: Emitter, input: Any, groups: int) -> Any:
+    return g.call("aten::channel_shuffle", input, groups)

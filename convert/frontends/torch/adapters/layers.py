@@ -1,0 +1,44 @@
+"""How calls for one image, or one sequence, are those for a batch of one; and values for each axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ....ir.emitter import Emitter
+from .values import cast, kind_of, rank, reshaped, static_int, static_ints
+
+
+def per_axis(g: Emitter, value: Any, axes: int) -> list[Any]:
+    """One int for each axis, from one for all or a list of them; torch takes a list of one, too."""
+    items = static_ints(g, value)
+    return items * axes if len(items) == 1 else items
+
+
+def batched(g: Emitter, x: Any, axes: int, compute: Callable[[Any], Any]) -> Any:
+    """``compute`` of ``x`` [N, C, ...] with so many axes behind the channels; N may be missing.
+
+    Of several results each loses its first axis again.
+    """
+    if rank(g, x) != axes + 1:
+        return compute(x)
+    results = compute(reshaped(g, x, [1, *g.type(x).shape]))
+    if isinstance(results, (list, tuple)):
+        return tuple(_first(g, result) for result in results)
+    return _first(g, results)
+
+
+def _first(g: Emitter, x: Any) -> Any:
+    return reshaped(g, x, list(g.type(x).shape[1:]))
+
+
+def in_one_type(g: Emitter, x: Any, *parameters: Any) -> list[Any]:
+    """``x`` and its parameters in the widest of their types: parameters may be float32 where ``x`` is not."""
+    dtypes = [g.type(value).dtype for value in (x, *parameters) if value is not None]
+    widest = max(dtypes, key=lambda dtype: (kind_of(dtype), dtype.itemsize))
+    return [None if value is None else cast(g, value, widest) for value in (x, *parameters)]
+
+
+def size_of_axis(g: Emitter, value: Any, extent: Any) -> Any:
+    """A size that was asked for; None means the one there is."""
+    return extent if value is None else static_int(g, value)

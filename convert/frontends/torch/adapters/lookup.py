@@ -1,0 +1,153 @@
+"""Rows of tables by number: embeddings, bags of them, one-hot codes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....errors import Refusal
+from ....ir.emitter import Emitter
+from ....symbolics.idioms.formulas import Term
+from ...table import Table
+from .values import cast, rank, reshaped
+
+ATEN, FUNCTIONS = Table(), Table("torch.nn.functional.")
+MODES = ("sum", "mean", "max")  # by ATen's number
+EPSILON = 1e-7  # what torch adds to a norm before it divides by it
+
+
+def _limited(g: Emitter, rows: Any, max_norm: float | None, norm_type: float) -> Any:
+    """Rows with norms of at most ``max_norm``; a module's table is renormalized row by row as it is used."""
+    if max_norm is None:
+        return rows
+    norm = Term(g, g.call("aten::linalg_vector_norm", rows, norm_type, [rank(g, rows) - 1], True))
+    factor = (norm > max_norm).where(norm.like(max_norm) / (norm + EPSILON), norm.like(1))
+    return (Term(g, rows) * factor).value
+
+
+@FUNCTIONS.add("embedding")
+def functional_embedding(
+    g: Emitter,
+    input: Any,
+    weight: Any,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Any:
+    return _limited(g, g.call("aten::embedding", weight, input), max_norm, norm_type)
+
+
+@ATEN.add("embedding")
+def embedding(
+    g: Emitter,
+    weight: Any,
+    indices: Any,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Any:
+    return g.call("aten::embedding", weight, indices)
+
+
+@FUNCTIONS.add("embedding_bag")
+def functional_embedding_bag(
+    g: Emitter,
+    input: Any,
+    weight: Any,
+    offsets: Any = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Any:
+    if mode not in MODES:
+        raise Refusal(f"embedding_bag with mode={mode!r} is not supported")
+    if padding_idx is not None and padding_idx < 0:
+        padding_idx = g.type(weight).shape[0] + padding_idx
+    if rank(g, input) == 2:
+        return _equal_bags(
+            g,
+            input,
+            _limited(g, g.call("aten::embedding", weight, input), max_norm, norm_type),
+            mode,
+            per_sample_weights,
+            padding_idx,
+        )
+    table = _limited(g, weight, max_norm, norm_type)
+    return _bags(
+        g, table, input, offsets, MODES.index(mode), per_sample_weights, include_last_offset, padding_idx
+    )
+
+
+def _equal_bags(g: Emitter, indices: Any, rows: Any, mode: str, weights: Any, padding_idx: int | None) -> Any:
+    """Bags that are the rows of a matrix of indices; ``rows`` is [B, N, D]."""
+    term = Term(g, rows)
+    if weights is not None:
+        term = term * Term(g, reshaped(g, weights, [*g.type(weights).shape, 1]))
+    if padding_idx is None:
+        op = {"sum": "sum", "mean": "mean", "max": "amax"}[mode]
+        return term.call(op, dim=[1], keepdim=False).value
+    counts = Term(g, indices).call("ne", padding_idx)
+    is_used = Term(g, reshaped(g, counts.value, [*counts.type.shape, 1]))
+    number = is_used.to(term.dtype).call("sum", dim=[1], keepdim=False)
+    if mode == "max":
+        highest = is_used.where(term, -np.inf).call("amax", dim=[1], keepdim=False)
+        return (number > 0).where(highest, 0).value
+    total = is_used.where(term, 0).call("sum", dim=[1], keepdim=False)
+    return (total if mode == "sum" else total / number.maximum(1)).value
+
+
+def _bags(
+    g: Emitter,
+    weight: Any,
+    indices: Any,
+    offsets: Any,
+    mode: int,
+    per_sample_weights: Any,
+    include_last_offset: bool,
+    padding_idx: int | None,
+) -> Any:
+    offsets = cast(g, offsets, g.type(indices).dtype)
+    return g.call(
+        "aten::embedding_bag",
+        *(weight, indices, offsets),
+        mode=mode,
+        per_sample_weights=per_sample_weights,
+        include_last_offset=include_last_offset,
+        padding_idx=-1 if padding_idx is None else padding_idx,
+    )
+
+
+@ATEN.add("embedding_bag", "_embedding_bag", "_embedding_bag_forward_only")
+def embedding_bag(
+    g: Emitter,
+    weight: Any,
+    indices: Any,
+    offsets: Any,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = -1,
+) -> Any:
+    """The bags; its other results serve a gradient."""
+    result = _bags(g, weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx)
+    return result, None, None, None
+
+
+@ATEN.add("one_hot")
+def one_hot(g: Emitter, input: Any, num_classes: int = -1) -> Any:
+    if num_classes == -1:
+        known = g.known(input)
+        if known is None:
+            raise Refusal("one_hot counts the classes in the data", "give it num_classes")
+        num_classes = int(known.max()) + 1
+    return g.call("aten::one_hot", input, num_classes)

@@ -1,0 +1,177 @@
+"""Pooling over windows of 1, 2 or 3 axes, adaptive pooling, and back from the places of maxima."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....errors import Refusal
+from ....ir.emitter import Emitter
+from ...table import Table
+from .layers import batched, per_axis, size_of_axis
+from .values import cast, reshaped, static_ints
+
+ATEN, FUNCTIONS = Table(), Table("torch.nn.functional.")
+AXES = (1, 2, 3)
+
+
+def _strides(g: Emitter, stride: Any, kernel: list[Any]) -> list[Any]:
+    """By default, and for an empty list, windows lie side by side."""
+    return kernel if stride is None or stride == [] or stride == () else per_axis(g, stride, len(kernel))
+
+
+def _max_pool(axes: int) -> None:
+    def windows(
+        g: Emitter,
+        op: str,
+        input: Any,
+        kernel_size: Any,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        ceil_mode: Any,
+    ) -> Any:
+        kernel = per_axis(g, kernel_size, axes)
+        steps = _strides(g, stride, kernel)
+        around, spread = (per_axis(g, each, axes) for each in (padding, dilation))
+        wide, narrow = _wide(g, input)
+        return batched(
+            g, wide, axes, lambda x: narrow(g.call(op, x, kernel, steps, around, spread, bool(ceil_mode)))
+        )
+
+    @ATEN.add(f"max_pool{axes}d")
+    def max_pool(
+        g: Emitter,
+        input: Any,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
+        op = f"aten::max_pool{axes}d" + ("_with_indices" if return_indices else "")
+        return windows(g, op, input, kernel_size, stride, padding, dilation, ceil_mode)
+
+    @ATEN.add(f"max_pool{axes}d_with_indices")
+    def max_pool_with_indices(
+        g: Emitter,
+        input: Any,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = True,
+    ) -> Any:
+        op = f"aten::max_pool{axes}d_with_indices"
+        return windows(g, op, input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def _wide(g: Emitter, x: Any) -> tuple[Any, Any]:
+    """``x`` in a type that pooling takes, and what brings the result back: integers as float64."""
+    dtype = g.type(x).dtype
+    if dtype.kind == "f":
+        return x, lambda result: result
+
+    def narrow(result: Any) -> Any:
+        if isinstance(result, (list, tuple)):
+            return [cast(g, result[0], dtype), *result[1:]]
+        return cast(g, result, dtype)
+
+    return cast(g, x, np.float64), narrow
+
+
+def _avg_pool(axes: int) -> None:
+    @ATEN.add(f"avg_pool{axes}d")
+    def avg_pool(
+        g: Emitter,
+        input: Any,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Any:
+        kernel = per_axis(g, kernel_size, axes)
+        steps, around = _strides(g, stride, kernel), per_axis(g, padding, axes)
+        modes = (bool(ceil_mode), bool(count_include_pad), divisor_override)
+        return batched(
+            g, input, axes, lambda x: g.call(f"aten::avg_pool{axes}d", x, kernel, steps, around, *modes)
+        )
+
+
+def _adaptive(axes: int) -> None:
+    def pooled(g: Emitter, op: str, input: Any, output_size: Any) -> Any:
+        given = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size]
+        given = given * axes if len(given) == 1 else given
+        extents = g.type(input).shape[-axes:]
+        sizes = [size_of_axis(g, size, extent) for size, extent in zip(given, extents, strict=True)]
+        return batched(g, input, axes, lambda x: g.call(op, x, sizes))
+
+    @ATEN.add(f"adaptive_avg_pool{axes}d")
+    def adaptive_avg_pool(g: Emitter, input: Any, output_size: Any) -> Any:
+        return pooled(g, f"aten::adaptive_avg_pool{axes}d", input, output_size)
+
+    @ATEN.add(f"adaptive_max_pool{axes}d", f"adaptive_max_pool{axes}d_with_indices")
+    def adaptive_max_pool(g: Emitter, input: Any, output_size: Any, return_indices: bool = True) -> Any:
+        return pooled(g, f"aten::adaptive_max_pool{axes}d_with_indices", input, output_size)
+
+    @FUNCTIONS.add(f"adaptive_max_pool{axes}d")
+    def values_of_adaptive_max_pool(
+        g: Emitter, input: Any, output_size: Any, return_indices: bool = False
+    ) -> Any:
+        with_places = "_with_indices" if return_indices else ""
+        return pooled(g, f"aten::adaptive_max_pool{axes}d{with_places}", input, output_size)
+
+
+def _unpool(axes: int) -> None:
+    op = f"aten::max_unpool{axes}d"
+
+    def unpooled(g: Emitter, input: Any, indices: Any, sizes: list[Any]) -> Any:
+        def compute(x: Any) -> Any:
+            return g.call(op, x, reshaped(g, indices, list(g.type(x).shape)), sizes)
+
+        return batched(g, input, axes, compute)
+
+    @ATEN.add(f"max_unpool{axes}d")
+    def max_unpool_to(
+        g: Emitter, input: Any, indices: Any, output_size: Any, stride: Any = None, padding: Any = None
+    ) -> Any:
+        return unpooled(g, input, indices, per_axis(g, output_size, axes))
+
+    @FUNCTIONS.add(f"max_unpool{axes}d")
+    def max_unpool(
+        g: Emitter,
+        input: Any,
+        indices: Any,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        output_size: Any = None,
+    ) -> Any:
+        """Without ``output_size``, (extent - 1) stride - 2 padding + kernel of each axis."""
+        if output_size is not None:
+            return unpooled(g, input, indices, static_ints(g, output_size)[-axes:])
+        kernel = per_axis(g, kernel_size, axes)
+        steps, around = _strides(g, stride, kernel), per_axis(g, padding, axes)
+        rows = zip(g.type(input).shape[-axes:], steps, around, kernel, strict=True)
+        sizes = [(extent - 1) * step - 2 * margin + size for extent, step, margin, size in rows]
+        return unpooled(g, input, indices, sizes)
+
+
+for _axes in AXES:
+    _max_pool(_axes)
+    _avg_pool(_axes)
+    _adaptive(_axes)
+    _unpool(_axes)
+
+
+@ATEN.add(
+    *("fractional_max_pool2d", "fractional_max_pool3d"),
+    *("fractional_max_pool2d_with_indices", "fractional_max_pool3d_with_indices"),
+)
+def fractional_max_pool(g: Emitter, *args: Any, **kwargs: Any) -> Any:
+    raise Refusal("fractional pooling takes windows at random places", "use adaptive_max_pool2d")

@@ -1,0 +1,40 @@
+"""Recurrent layers; the ops of their cells are those of the catalogue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....errors import Refusal
+from ....ir.emitter import Emitter
+from ...table import Table
+
+ATEN = Table()
+
+
+def _layer(name: str, states: int) -> None:
+    def padded(
+        g: Emitter,
+        input: Any,
+        hx: Any,
+        params: Any,
+        has_biases: bool,
+        num_layers: int,
+        dropout: float,
+        train: bool,
+        bidirectional: bool,
+        batch_first: bool,
+    ) -> Any:
+        if train and dropout > 0 and num_layers > 1:
+            raise Refusal(
+                f"{name} in training drops what its layers give at random",
+                "run module.eval() before the module is traced",
+            )
+        first = list(hx) if states > 1 else [hx]
+        settings = (has_biases, num_layers, 0.0, False, bidirectional, batch_first)
+        return tuple(g.call(f"aten::{name}", input, first, list(params), *settings))
+
+    ATEN.add(name)(padded)
+
+
+for _name, _states in {"lstm": 2, "gru": 1, "rnn_tanh": 1, "rnn_relu": 1}.items():
+    _layer(_name, _states)
