@@ -65,11 +65,11 @@ def test_atens_forms() -> None:
 GRID = torch.rand(2, 5, 6, 2) * 2.4 - 1.2
 
 
+@pytest.mark.parametrize("corners", [True, False])
 @pytest.mark.parametrize("border", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
-def test_grids(mode: str, border: str) -> None:
-    for corners in (True, False):
-        check(lambda x, g: F.grid_sample(x, g, mode, border, corners), IMAGE, GRID, opsets=(17, 20))
+def test_grids(mode: str, border: str, corners: bool) -> None:
+    check(lambda x, g: F.grid_sample(x, g, mode, border, corners), IMAGE, GRID, opsets=(17, 20))
 
 
 @pytest.mark.filterwarnings("ignore:Default grid_sample")
