@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +11,7 @@ import torch
 
 from ....errors import UnsupportedError
 from .places import user_place
-from .sizes import TracedInt
+from .sizes import TracedFloat, TracedInt
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -68,6 +70,19 @@ def _look(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict
     return result
 
 
+def _whole(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``torch.sym_int``: towards zero."""
+    number = args[0]
+    if isinstance(number, TracedFloat):
+        return math.floor(number) if number >= 0 else math.ceil(number)
+    return number if isinstance(number, TracedInt) else int(number)
+
+
+def _symbolic(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What torch has for sizes that are symbols does with ours what Python does."""
+    return getattr(builtins, function.__name__.removeprefix("sym_"))(*args)
+
+
 WHAT = {
     "__bool__": "Python branches on it",
     "is_nonzero": "Python branches on it",
@@ -88,5 +103,9 @@ SPECIAL: dict[str, Special] = {
     "__len__": _length,
     "numel": _numel,
     "nelement": _numel,
+    "torch.sym_int": _whole,
+    "torch.sym_float": _symbolic,
+    "torch.sym_max": _symbolic,
+    "torch.sym_min": _symbolic,
     **dict.fromkeys([*WHAT, "__complex__", "__format__", "__dlpack__"], _look),
 }

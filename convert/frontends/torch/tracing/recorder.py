@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from ....ir.tree import leaves, map_leaves
 from ..names import Name, aten_name, name_of
 from . import flow, knowledge
 from .aliases import Aliases, Tracked, View
+from .bodies import Bodies
 from .borrowed import Borrowed
 from .places import user_place
 from .plain import plain_constant
@@ -41,7 +41,7 @@ class Recorder(TorchFunctionMode):
         self._kept: list[torch.Tensor] = []  # captured tensors stay, so that no other gets their id
         self._numbers: dict[tuple[Any, ...], Any] = {}
         self._names: dict[Any, Name] = {}
-        self._bodies: dict[Any, Function] = {}
+        self._bodies = Bodies(lambda function: knowledge.knows(self._name(function)))
 
     # ---- calls
 
@@ -56,13 +56,13 @@ class Recorder(TorchFunctionMode):
             return function(*args, **kwargs)
         name = self._name(function)
         special = flow.SPECIAL.get(name.text)
-        if special is not None and name.is_method:
+        if special is not None and name.is_method == (not name.text.startswith("torch.")):
             return special(self, function, args, kwargs)
         if knowledge.knows(name):
             return self.record(name, function, args, kwargs)
         if name.is_python:
             with self:
-                return self._body(function)(*args, **kwargs)
+                return self._bodies.of(function)(*args, **kwargs)
         return self.traced_through(name, function, args, kwargs)
 
     def traced_through(self, name: Name, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -266,22 +266,6 @@ class Recorder(TorchFunctionMode):
             return name
         except TypeError:  # it has no hash
             return name_of(function)
-
-    def _body(self, function: Any) -> Function:
-        """A Python function of torch that does not hand itself to the mode again, but runs."""
-        body = self._bodies.get(function)
-        if body is None:
-            blind = dict.fromkeys(
-                ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic"),
-                lambda *args: False,
-            )
-            names = {**function.__globals__, **blind}
-            body = types.FunctionType(
-                function.__code__, names, function.__name__, function.__defaults__, function.__closure__
-            )
-            body.__kwdefaults__ = function.__kwdefaults__
-            self._bodies[function] = body
-        return body
 
 
 class _Inside(TorchDispatchMode):

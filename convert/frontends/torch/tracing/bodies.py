@@ -1,0 +1,78 @@
+"""Torch's own Python functions, run so that the recorder sees what they call.
+
+Such a function first asks whether anybody wants to handle it, hands itself over if so, and never comes to its
+body. Here it gets names in which nobody ever wants to; with it the functions of its module that it calls and
+that have no meaning of their own.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+Function = Callable[..., Any]
+QUESTIONS = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
+
+
+class Bodies:
+    """Copies of functions that run, made once. ``has_meaning`` tells those which stay as they are."""
+
+    def __init__(self, has_meaning: Callable[[Any], bool]) -> None:
+        self._has_meaning = has_meaning
+        self._copies: dict[Any, Function] = {}
+        self._names: dict[int, dict[str, Any]] = {}
+
+    def of(self, function: Any) -> Function:
+        """A function that does what ``function`` does, in calls that are seen."""
+        copy = self._copies.get(function)
+        if copy is None:
+            copy = types.FunctionType(
+                function.__code__,
+                self._globals(function.__globals__),
+                function.__name__,
+                function.__defaults__,
+                tuple(self._cell(cell) for cell in function.__closure__ or ()) or None,
+            )
+            copy.__kwdefaults__ = function.__kwdefaults__
+            self._copies[function] = copy
+        return copy
+
+    def _globals(self, names: dict[str, Any]) -> dict[str, Any]:
+        """The names of a module, without the questions; its functions follow when they are first called."""
+        own = self._names.get(id(names))
+        if own is None:
+            own = self._names[id(names)] = dict(names)
+            own.update(dict.fromkeys(QUESTIONS, lambda *args: False))
+            for name, value in names.items():
+                if self._asks(value, names):
+                    own[name] = _Later(self, value)
+        return own
+
+    def _asks(self, value: Any, names: dict[str, Any]) -> bool:
+        """Whether it is a function of this module that hands itself over, and that has no meaning."""
+        if not isinstance(value, types.FunctionType) or value.__globals__ is not names:
+            return False
+        return "handle_torch_function" in value.__code__.co_names and not self._has_meaning(value)
+
+    def _cell(self, cell: Any) -> Any:
+        try:
+            value = cell.cell_contents
+        except ValueError:  # empty
+            return cell
+        if not isinstance(value, types.FunctionType) or self._has_meaning(value):
+            return cell
+        return types.CellType(self.of(value))
+
+
+class _Later:
+    """A function whose copy is made when it is called."""
+
+    def __init__(self, bodies: Bodies, function: Any) -> None:
+        self._bodies, self._function = bodies, function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._bodies.of(self._function)(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._function, name)
