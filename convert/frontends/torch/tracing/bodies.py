@@ -27,15 +27,19 @@ class Bodies:
         """A function that does what ``function`` does, in calls that are seen."""
         copy = self._copies.get(function)
         if copy is None:
+            cells = function.__closure__ or ()
+            own = tuple(types.CellType() for _ in cells)
             copy = types.FunctionType(
                 function.__code__,
                 self._globals(function.__globals__),
                 function.__name__,
                 function.__defaults__,
-                tuple(self._cell(cell) for cell in function.__closure__ or ()) or None,
+                own or None,
             )
             copy.__kwdefaults__ = function.__kwdefaults__
-            self._copies[function] = copy
+            self._copies[function] = copy  # it may close over itself
+            for cell, theirs in zip(own, cells, strict=True):
+                self._fill(cell, theirs)
         return copy
 
     def _globals(self, names: dict[str, Any]) -> dict[str, Any]:
@@ -55,14 +59,14 @@ class Bodies:
             return False
         return "handle_torch_function" in value.__code__.co_names and not self._has_meaning(value)
 
-    def _cell(self, cell: Any) -> Any:
+    def _fill(self, own: Any, theirs: Any) -> None:
+        """Gives a cell of a closure the content of another, functions as copies."""
         try:
-            value = cell.cell_contents
-        except ValueError:  # empty
-            return cell
-        if not isinstance(value, types.FunctionType) or self._has_meaning(value):
-            return cell
-        return types.CellType(self.of(value))
+            value = theirs.cell_contents
+        except ValueError:  # it is empty
+            return
+        is_function = isinstance(value, types.FunctionType) and not self._has_meaning(value)
+        own.cell_contents = self.of(value) if is_function else value
 
 
 class _Later:
