@@ -60,3 +60,18 @@ def same_randomness() -> Iterator[None]:
         random.setstate(states[1])
         if numpy is not None:
             numpy.set_state(states[2])
+
+
+@contextmanager
+def said_to_be_exported() -> Iterator[None]:
+    """Modules that ask are told that they are being exported, so that they take a way that serves all data.
+
+    ``torch.export`` sets the same flags.
+    """
+    compiler: Any = torch.compiler
+    flags = compiler._is_compiling_flag, compiler._is_exporting_flag
+    compiler._is_compiling_flag = compiler._is_exporting_flag = True
+    try:
+        yield
+    finally:
+        compiler._is_compiling_flag, compiler._is_exporting_flag = flags

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ....errors import UnsupportedError
-from .places import user_place
+from .places import is_assertion, user_place
 from .sizes import TracedFloat, TracedInt
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _look(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict
     """The data of a tensor, which is a constant of the run only if no input goes into it."""
     operands = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, torch.Tensor)]
     result = recorder.run(function, *args, **kwargs)
-    if not any(recorder.value_of(operand).depends for operand in operands):
+    if not any(recorder.value_of(operand).depends for operand in operands) or is_assertion():
         return result
     place = user_place()
     what = WHAT.get(getattr(function, "__name__", ""), "a number or array of Python is made of it")

@@ -27,6 +27,12 @@ def is_constant(name: Name) -> bool:
     return aten_name(name.text, name.is_method) in CONSTANTS
 
 
+def is_assertion(name: Name) -> bool:
+    """Whether the function only checks something: it holds for the example, a file does not repeat it."""
+    own = aten_name(name.text, name.is_method)
+    return own.startswith(("_assert", "_check"))
+
+
 _CONSTANTS = "tensor as_tensor asarray from_numpy scalar_tensor frombuffer Tensor"
 CONSTANTS = frozenset(_CONSTANTS.split())
 # functions whose results have as many elements as the data says
@@ -46,16 +52,28 @@ def is_open(name: Name, values: list[Value]) -> bool:
     return False
 
 
-def may_write(name: Name, kwargs: dict[str, Any]) -> bool:
+def may_write(name: Name, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether the call might write to one of its operands."""
     own = aten_name(name.text, name.is_method)
     if functional(own) is not None or own in ("__setitem__", "data.__set__") or "out" in kwargs:
         return True
-    return "norm" in own or own.startswith("_foreach") or name.is_python
+    if updates_statistics(name) or own.startswith("_foreach"):
+        return True
+    return name.is_python and any(
+        {**dict(zip(_parameters(function), args, strict=False)), **kwargs}.get(asked) for asked in WRITING
+    )
+
+
+WRITING = ("inplace", "max_norm")  # what asks torch's Python functions to write to an operand
+
+
+@cache
+def _parameters(function: Any) -> tuple[str, ...]:
+    return function.__code__.co_varnames[: function.__code__.co_argcount]
 
 
 def updates_statistics(name: Name) -> bool:
-    return "norm" in aten_name(name.text, name.is_method)
+    return aten_name(name.text, name.is_method).rpartition("_norm")[0].endswith(("batch", "instance"))
 
 
 def decomposition(function: Any) -> Any:

@@ -25,6 +25,17 @@ def user_place() -> Source:
     return Source("")
 
 
+def is_assertion() -> bool:
+    """Whether the user called an assertion of torch's, and not this call itself."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not _is_users(frame.f_code.co_filename):
+        code = frame.f_code
+        if code.co_name.startswith(("_assert", "_check")) and code.co_filename.startswith(_TORCH):
+            return True
+        frame = frame.f_back
+    return False
+
+
 @cache
 def _is_users(file: str) -> bool:
     return not file.startswith((_OURS, _TORCH, "<"))

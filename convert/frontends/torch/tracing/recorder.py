@@ -42,6 +42,7 @@ class Recorder(TorchFunctionMode):
         self._numbers: dict[tuple[Any, ...], Any] = {}
         self._names: dict[Any, Name] = {}
         self._bodies = Bodies(lambda function: knowledge.knows(self._name(function)))
+        self._running: list[Any] = []  # Python functions of torch whose bodies are being traced
 
     # ---- calls
 
@@ -60,10 +61,22 @@ class Recorder(TorchFunctionMode):
             return special(self, function, args, kwargs)
         if knowledge.knows(name):
             return self.record(name, function, args, kwargs)
-        if name.is_python:
+        if knowledge.is_assertion(name):
+            return self.run(function, *map_leaves(untraced, args), **kwargs)
+        if name.is_python and function not in self._running:
+            return self._traced_body(function, args, kwargs)
+        if name.is_python and name.is_method:  # torch names it when it calls the method of C++ in turn
+            function = getattr(torch._C.TensorBase, name.text)
+        return self.traced_through(name, function, args, kwargs)
+
+    def _traced_body(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Runs a Python function of torch, and records what it calls."""
+        self._running.append(function)
+        try:
             with self:
                 return self._bodies.of(function)(*args, **kwargs)
-        return self.traced_through(name, function, args, kwargs)
+        finally:
+            self._running.pop()
 
     def traced_through(self, name: Name, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs a function that has no meaning of its own, and records what it is made of."""
@@ -77,7 +90,8 @@ class Recorder(TorchFunctionMode):
         tensors = [leaf for leaf in leaves(arguments) if isinstance(leaf, torch.Tensor)]
         plain = map_leaves(untraced, arguments)
         recorded = map_leaves(self.value_of, arguments)
-        self._keep_data(name, tensors, kwargs)
+        if knowledge.may_write(name, function, args, kwargs):
+            self._keep_data(tensors)
         versions = [_version(tensor) for tensor in tensors]
         result = self.run(function, *plain[0], **plain[1])
         written = [t for t, version in zip(tensors, versions, strict=True) if _version(t) != version]
@@ -139,10 +153,11 @@ class Recorder(TorchFunctionMode):
         call = Record(name.text, name.is_method, args, kwargs, tree, user_place(), function)
         self.scope.items.append(call)
         for tensor in written:
+            origin = self._origin(tensor)
+            if origin is not None:
+                self.written[id(origin)] = origin
             if id(tensor) in outputs:
                 self.aliases.write(self._tracked(tensor), outputs[id(tensor)])
-            elif knowledge.updates_statistics(name):
-                self._note_written(tensor)
         for place, tensor in enumerate(leaves(result)):
             if isinstance(tensor, torch.Tensor) and id(tensor) not in own and not self.aliases.find(tensor):
                 base = self.aliases.viewed_by(tensor, tensors)
@@ -211,20 +226,21 @@ class Recorder(TorchFunctionMode):
 
     # ---- writes and views
 
-    def _keep_data(self, name: Name, tensors: Sequence[torch.Tensor], kwargs: dict[str, Any]) -> None:
-        if not knowledge.may_write(name, kwargs):
-            return
+    def _keep_data(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Remembers what the tensors of a call that may write to them hold."""
         for tensor in tensors:
-            tracked = self.aliases.find(tensor)
-            while tracked is not None and tracked.view is not None:
-                tracked = tracked.view.base
-            origin = tracked.reference() if tracked is not None else tensor
-            if origin is not None and (tracked is None or tracked.value.captured is not None):
+            origin = self._origin(tensor)
+            if origin is not None:
                 self.borrowed.about_to_write(origin)
-                self._note_written(origin)
 
-    def _note_written(self, tensor: torch.Tensor) -> None:
-        self.written[id(tensor)] = tensor
+    def _origin(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """The tensor that was there before the run whose memory this one shares, if there is one."""
+        tracked = self.aliases.find(tensor)
+        while tracked is not None and tracked.view is not None:
+            tracked = tracked.view.base
+        if tracked is None:
+            return tensor
+        return tracked.reference() if tracked.value.captured is not None else None
 
     def _emit(self, method: str, like: Value, *args: Any) -> Value:
         depends = any(value.depends for value in args if isinstance(value, Value))

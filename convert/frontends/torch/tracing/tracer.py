@@ -21,7 +21,7 @@ from ..vocabulary import VOCABULARY
 from . import agreement
 from .arrays import array_of
 from .assemble import assemble
-from .borrowed import same_randomness
+from .borrowed import said_to_be_exported, same_randomness
 from .places import user_place
 from .recorder import Recorder
 from .structure import plain_structure
@@ -98,7 +98,7 @@ class _Run:
 
     def _run(self) -> None:
         recorder, args, kwargs = self.recorder, self.args, self.kwargs
-        with torch.no_grad(), same_randomness():
+        with torch.no_grad(), same_randomness(), said_to_be_exported():
             self._bind_inputs(args, kwargs)
             if self.is_module:
                 recorder.borrowed.add_module(self.module)
