@@ -8,8 +8,8 @@ import numpy as np
 
 from ....errors import Refusal
 from ....ir.emitter import Emitter
+from ...indexing import places_of
 from ...table import Table
-from .indexing import places_of
 from .sorting import sort
 from .values import cast, per_axis, reshaped, static_int
 

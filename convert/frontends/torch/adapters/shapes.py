@@ -1,12 +1,17 @@
-"""Shapes of tensors: what rearranges, and the sizes themselves."""
+"""Shapes of tensors: elements and axes as they are, laid out otherwise; and the sizes themselves."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
+
+from ....errors import Refusal
 from ....ir.emitter import Emitter
+from ....ir.inert import GlobalRef
 from ...table import Table
-from .values import axis_of, rank, reshaped, static_ints, varargs
+from .values import axes_of, axis_of, is_tensor, rank, reshaped, static_int, static_ints, varargs
 
 ATEN, METHODS = Table(), Table()
 
@@ -21,13 +26,26 @@ def numel(g: Emitter, self: Any) -> Any:
     return g.type(self).size
 
 
+@ATEN.add(
+    *("contiguous", "detach", "clone", "alias", "lift", "lift_fresh", "lift_fresh_copy", "data", "requires_grad"),
+    *("cpu", "cuda", "pin_memory", "share_memory", "resolve_conj", "resolve_neg", "expand_copy_if_needed"),
+)
+def same(g: Emitter, input: Any, *args: Any, **kwargs: Any) -> Any:
+    return input
+
+
+# ---- reshape
+
+
 @METHODS.add("view", "reshape")
-def method_view(g: Emitter, self: Any, *shape: Any) -> Any:
-    return view(g, self, varargs(shape))
+def method_view(g: Emitter, self: Any, *shape: Any, dtype: Any = None, size: Any = None) -> Any:
+    if dtype is not None or (shape and isinstance(shape[0], GlobalRef)):
+        raise Refusal("bytes seen as another element type are not supported", "convert with to()")
+    return view(g, self, varargs(shape) if size is None else size)
 
 
-@ATEN.add("view", "reshape", "_unsafe_view", "view_copy")
-def view(g: Emitter, input: Any, shape: Any) -> Any:
+@ATEN.add("view", "reshape", "_unsafe_view", "view_copy", "_reshape_alias")
+def view(g: Emitter, input: Any, shape: Any, stride: Any = None) -> Any:
     return reshaped(g, input, static_ints(g, shape))
 
 
@@ -37,37 +55,176 @@ def reshape_as(g: Emitter, self: Any, other: Any) -> Any:
 
 
 @ATEN.add("flatten")
-def flatten(g: Emitter, input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+def flatten(g: Emitter, input: Any, start_dim: Any = 0, end_dim: Any = -1) -> Any:
     if not rank(g, input):
         return reshaped(g, input, [1])
     shape = list(g.type(input).shape)
     first, last = axis_of(g, input, start_dim), axis_of(g, input, end_dim)
-    count: Any = 1
-    for extent in shape[first : last + 1]:
-        count = count * extent
-    return reshaped(g, input, [*shape[:first], count, *shape[last + 1 :]])
+    return reshaped(g, input, [*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :]])
+
+
+@ATEN.add("ravel")
+def ravel(g: Emitter, input: Any) -> Any:
+    return flatten(g, input)
+
+
+@METHODS.add("unflatten")
+def method_unflatten(g: Emitter, self: Any, dim: Any, sizes: Any) -> Any:
+    return unflatten(g, self, dim, sizes)
+
+
+@ATEN.add("unflatten")
+def unflatten(g: Emitter, input: Any, dim: Any, sizes: Any) -> Any:
+    shape, axis = list(g.type(input).shape), axis_of(g, input, dim)
+    parts = static_ints(g, sizes)
+    if parts.count(-1) == 1:
+        parts[parts.index(-1)] = shape[axis] // math.prod(part for part in parts if part != -1)
+    return reshaped(g, input, [*shape[:axis], *parts, *shape[axis + 1 :]])
+
+
+@METHODS.add("squeeze")
+def method_squeeze(g: Emitter, self: Any, *dim: Any, **named: Any) -> Any:
+    return squeeze(g, self, *(() if not dim else [varargs(dim)]), **named)
+
+
+@ATEN.add("squeeze", "squeeze_copy")
+def squeeze(g: Emitter, input: Any, dim: Any = None) -> Any:
+    axes = axes_of(g, input, dim) if rank(g, input) else []
+    shape = g.type(input).shape
+    return reshaped(g, input, [n for axis, n in enumerate(shape) if not (axis in axes and n == 1)])
+
+
+@ATEN.add("unsqueeze", "unsqueeze_copy")
+def unsqueeze(g: Emitter, input: Any, dim: Any) -> Any:
+    shape, axis = list(g.type(input).shape), static_int(g, dim, "an axis")
+    if not -len(shape) - 1 <= axis <= len(shape):
+        raise Refusal(f"axis {axis} is out of range for a tensor of rank {len(shape) + 1}")
+    shape.insert(axis % (len(shape) + 1), 1)
+    return reshaped(g, input, shape)
+
+
+def _at_least(axes: int, places: dict[int, list[int]]) -> None:
+    """``places`` say where a tensor's axes come among those of the result, by rank."""
+
+    def adapter(g: Emitter, *tensors: Any) -> Any:
+        def widened(x: Any) -> Any:
+            shape = [1] * axes
+            for place, extent in zip(places.get(rank(g, x), []), g.type(x).shape, strict=True):
+                shape[place] = extent
+            return reshaped(g, x, shape) if rank(g, x) < axes else x
+
+        results = [widened(x) for x in varargs(tensors)]
+        return results if len(results) > 1 or not is_tensor(tensors[0]) else results[0]
+
+    ATEN.add(f"atleast_{axes}d")(adapter)
+
+
+_at_least(1, {})
+_at_least(2, {1: [1]})
+_at_least(3, {1: [1], 2: [0, 1]})
+
+
+# ---- permute
 
 
 @METHODS.add("permute")
-def method_permute(g: Emitter, self: Any, *dims: Any) -> Any:
-    return permute(g, self, varargs(dims))
+def method_permute(g: Emitter, self: Any, *dims: Any, **named: Any) -> Any:
+    return permute(g, self, *(() if not dims else [varargs(dims)]), **named)
 
 
-@ATEN.add("permute")
+@ATEN.add("permute", "permute_copy")
 def permute(g: Emitter, input: Any, dims: Any) -> Any:
-    return g.call("aten::permute", input, [axis_of(g, input, axis) for axis in dims])
+    order = [axis_of(g, input, axis) for axis in dims]
+    return input if order == sorted(order) else g.call("aten::permute", input, order)
 
 
-@ATEN.add("transpose", "swapaxes", "swapdims")
-def transpose(g: Emitter, input: Any, dim0: int, dim1: int) -> Any:
+@ATEN.add("transpose", "swapaxes", "swapdims", "transpose_copy")
+def transpose(g: Emitter, input: Any, dim0: Any, dim1: Any) -> Any:
     order = list(range(rank(g, input)))
     if not order:
         return input
     first, second = axis_of(g, input, dim0), axis_of(g, input, dim1)
     order[first], order[second] = second, first
-    return g.call("aten::permute", input, order)
+    return permute(g, input, order)
 
 
-@ATEN.add("contiguous", "detach", "clone", "alias", "lift_fresh", "data", "requires_grad_", "cpu")
-def same(g: Emitter, input: Any, *args: Any, **kwargs: Any) -> Any:
-    return input
+@METHODS.add("swapaxes")
+def swapaxes(g: Emitter, self: Any, axis0: Any, axis1: Any) -> Any:
+    return transpose(g, self, axis0, axis1)
+
+
+@ATEN.add("t", "T", "H", "numpy_T", "matrix_H", "t_copy")
+def reversed_axes(g: Emitter, input: Any) -> Any:
+    return permute(g, input, list(range(rank(g, input)))[::-1])
+
+
+@ATEN.add("mT", "mH", "adjoint")
+def last_two(g: Emitter, input: Any) -> Any:
+    return transpose(g, input, -2, -1)
+
+
+@ATEN.add("movedim", "moveaxis")
+def movedim(g: Emitter, input: Any, source: Any, destination: Any) -> Any:
+    starts, ends = ([axis_of(g, input, axis) for axis in static_ints(g, each)] for each in (source, destination))
+    rest = iter(axis for axis in range(rank(g, input)) if axis not in starts)
+    places = dict(zip(ends, starts, strict=True))
+    return permute(g, input, [places[i] if i in places else next(rest) for i in range(rank(g, input))])
+
+
+# ---- expand
+
+
+@METHODS.add("expand")
+def method_expand(g: Emitter, self: Any, *size: Any, **named: Any) -> Any:
+    named.pop("implicit", None)
+    return expand(g, self, *(() if not size else [varargs(size)]), **named)
+
+
+@ATEN.add("expand", "broadcast_to", "expand_copy")
+def expand(g: Emitter, input: Any, size: Any, implicit: bool = False) -> Any:
+    """-1 keeps an extent."""
+    shape, sizes = g.type(input).shape, static_ints(g, size)
+    new = len(sizes) - len(shape)
+    sizes = [shape[i - new] if i >= new and n == -1 else n for i, n in enumerate(sizes)]
+    return input if tuple(sizes) == shape else g.call("aten::expand", input, sizes)
+
+
+@ATEN.add("expand_as")
+def expand_as(g: Emitter, self: Any, other: Any) -> Any:
+    return expand(g, self, list(g.type(other).shape))
+
+
+@METHODS.add("repeat")
+def method_repeat(g: Emitter, self: Any, *repeats: Any, **named: Any) -> Any:
+    return repeat(g, self, *(() if not repeats else [varargs(repeats)]), **named)
+
+
+@ATEN.add("repeat")
+def repeat(g: Emitter, input: Any, repeats: Any) -> Any:
+    return g.call("aten::repeat", input, static_ints(g, repeats))
+
+
+@METHODS.add("tile")
+def method_tile(g: Emitter, self: Any, *dims: Any, **named: Any) -> Any:
+    return tile(g, self, *(() if not dims else [varargs(dims)]), **named)
+
+
+@ATEN.add("tile")
+def tile(g: Emitter, input: Any, dims: Any) -> Any:
+    """Fewer numbers of copies than axes are for the last ones."""
+    copies = static_ints(g, dims)
+    return repeat(g, input, [1] * (rank(g, input) - len(copies)) + copies)
+
+
+# ---- places in memory
+
+
+@ATEN.add("as_strided", "as_strided_copy")
+def as_strided(g: Emitter, input: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
+    """Elements by where they lie in memory, which is that of ``input`` laid in a row."""
+    sizes, strides = static_ints(g, size), static_ints(g, stride)
+    places = np.asarray(0 if storage_offset is None else static_int(g, storage_offset, "an offset"))
+    for extent, step in zip(sizes, strides, strict=True):
+        places = places[..., None] + np.arange(extent) * step
+    row = reshaped(g, input, [g.type(input).size])
+    return reshaped(g, g.call("aten::index_select", row, 0, g.constant(places.reshape(-1))), sizes)

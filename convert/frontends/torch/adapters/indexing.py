@@ -1,0 +1,80 @@
+"""``x[...]`` and ``x[...] = value``, their ATen forms, and elements by numbers in a row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....errors import Refusal
+from ....ir.emitter import Emitter
+from ... import indexing
+from ...table import Table
+from .values import cast, is_tensor, rank, reshaped
+
+ATEN, METHODS = Table(), Table()
+
+
+@METHODS.add("__getitem__")
+def getitem(g: Emitter, self: Any, index: Any) -> Any:
+    """A list that holds more than numbers is a tuple; bytes are a mask."""
+    return indexing.getitem(g, self, _masks(g, indexing.unlisted(index)), numbers_first=True)
+
+
+@METHODS.add("__setitem__")
+def setitem(g: Emitter, self: Any, index: Any, value: Any) -> Any:
+    """The value may have axes of one element in front that the part has not."""
+    return _written(g, self, _masks(g, indexing.unlisted(index)), value)
+
+
+def _masks(g: Emitter, index: Any) -> Any:
+    if isinstance(index, tuple):
+        return tuple(_masks(g, item) for item in index)
+    return cast(g, index, bool) if is_tensor(index) and g.type(index).dtype == np.uint8 else index
+
+
+def _written(g: Emitter, x: Any, index: Any, value: Any, *, adds: bool = False, is_python: bool = True) -> Any:
+    type_ = g.type(x)
+    value = cast(g, value, type_.dtype) if is_tensor(value) else g.constant(value, type_.dtype)
+    shape = list(g.type(value).shape)
+    while len(shape) > type_.rank or (len(shape) > 1 and shape[0] == 1 and is_python):
+        shape.pop(0)
+    new = indexing.written(g, x, index, reshaped(g, value, shape), adds=adds, numbers_first=is_python)
+    return reshaped(g, new, list(type_.shape))
+
+
+@ATEN.add("index", "_unsafe_index")
+def index(g: Emitter, self: Any, indices: Any) -> Any:
+    """``indices`` are tensors or None, one an axis: without axes, too, they are broadcast together."""
+    return indexing.getitem(g, self, _per_axis(g, indices))
+
+
+@ATEN.add("index_put", "_index_put_impl", "_unsafe_index_put")
+def index_put(
+    g: Emitter, input: Any, indices: Any, values: Any, accumulate: bool = False, unsafe: bool = False
+) -> Any:
+    if g.type(values).dtype != g.type(input).dtype:
+        raise Refusal(f"index_put puts {g.type(values)} into {g.type(input)}")
+    return _written(g, input, _per_axis(g, indices), values, adds=accumulate, is_python=False)
+
+
+def _per_axis(g: Emitter, indices: Any) -> tuple[Any, ...]:
+    return _masks(g, tuple(slice(None) if each is None else each for each in indices))
+
+
+@ATEN.add("take")
+def take(g: Emitter, input: Any, index: Any) -> Any:
+    return g.call("aten::take", input, index)
+
+
+@ATEN.add("put")
+def put(g: Emitter, input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+    """Elements of ``input`` laid in a row."""
+    row = reshaped(g, input, [g.type(input).size])
+    places, values = (reshaped(g, each, [g.type(each).size]) for each in (index, source))
+    row = g.call("aten::index_put", row, [places], values, accumulate)
+    return reshaped(g, row, list(g.type(input).shape))
+
+
+def is_scalar(g: Emitter, x: Any) -> bool:
+    return is_tensor(x) and rank(g, x) == 0
