@@ -122,7 +122,7 @@ def diag_embed_masked(g, x, offset, dim1, dim2):
 @diagonal_scatter.reference
 def diagonal_scatter_ref(x: Array, src: Array, offset: int, dim1: int, dim2: int) -> Array:
     """``x`` with ``src`` in place of its diagonal, as aten::diagonal gives it."""
-    plane = np.ascontiguousarray(np.moveaxis(x, (dim1, dim2), (-2, -1)))
+    plane = np.moveaxis(x, (dim1, dim2), (-2, -1)).copy()
     places = np.arange(src.shape[-1])
     plane[..., places + max(-offset, 0), places + max(offset, 0)] = src
     return np.ascontiguousarray(np.moveaxis(plane, (-2, -1), (dim1, dim2)))

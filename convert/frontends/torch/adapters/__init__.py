@@ -13,22 +13,29 @@ from . import (
     arithmetic,
     attention,
     convolutions,
+    creation,
     detection,
     images,
+    indexing,
     logic,
     lookup,
     normalization,
+    parts,
+    picking,
     pooling,
+    randomness,
     recurrent,
     reductions,
     shapes,
     sizes,
     types,
     unary,
+    writing,
 )
 
 _FAMILIES = (
-    *(arithmetic, logic, reductions, shapes, sizes, types, unary),
+    *(arithmetic, logic, reductions, sizes, types, unary),
+    *(shapes, parts, indexing, picking, creation, writing, randomness),
     *(convolutions, pooling, normalization, activations, lookup, images, attention, recurrent, detection),
 )
 

@@ -10,7 +10,7 @@ from ....errors import Refusal
 from ....ir.emitter import Emitter
 from ... import indexing
 from ...table import Table
-from .values import cast, is_tensor, rank, reshaped
+from .values import cast, is_tensor, reshaped
 
 ATEN, METHODS = Table(), Table()
 
@@ -23,7 +23,6 @@ def getitem(g: Emitter, self: Any, index: Any) -> Any:
 
 @METHODS.add("__setitem__")
 def setitem(g: Emitter, self: Any, index: Any, value: Any) -> Any:
-    """The value may have axes of one element in front that the part has not."""
     return _written(g, self, _masks(g, indexing.unlisted(index)), value)
 
 
@@ -33,11 +32,14 @@ def _masks(g: Emitter, index: Any) -> Any:
     return cast(g, index, bool) if is_tensor(index) and g.type(index).dtype == np.uint8 else index
 
 
-def _written(g: Emitter, x: Any, index: Any, value: Any, *, adds: bool = False, is_python: bool = True) -> Any:
+def _written(
+    g: Emitter, x: Any, index: Any, value: Any, *, adds: bool = False, is_python: bool = True
+) -> Any:
+    """The value may have axes of one element in front that the part has not."""
     type_ = g.type(x)
     value = cast(g, value, type_.dtype) if is_tensor(value) else g.constant(value, type_.dtype)
     shape = list(g.type(value).shape)
-    while len(shape) > type_.rank or (len(shape) > 1 and shape[0] == 1 and is_python):
+    while shape and shape[0] == 1:
         shape.pop(0)
     new = indexing.written(g, x, index, reshaped(g, value, shape), adds=adds, numbers_first=is_python)
     return reshaped(g, new, list(type_.shape))
@@ -74,7 +76,3 @@ def put(g: Emitter, input: Any, index: Any, source: Any, accumulate: bool = Fals
     places, values = (reshaped(g, each, [g.type(each).size]) for each in (index, source))
     row = g.call("aten::index_put", row, [places], values, accumulate)
     return reshaped(g, row, list(g.type(input).shape))
-
-
-def is_scalar(g: Emitter, x: Any) -> bool:
-    return is_tensor(x) and rank(g, x) == 0

@@ -8,13 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
 from ....ir.dims import broadcast_shapes
 from ....ir.emitter import Emitter
-from ....ir.inert import GlobalRef
 from ...table import Table
 from . import shapes
-from .values import axis_of, cast, dtype_called, is_tensor, promoted, rank, reshaped, static_int, static_ints, varargs
+from .values import (
+    axis_of,
+    cast,
+    is_tensor,
+    promoted,
+    rank,
+    reshaped,
+    static_int,
+    static_ints,
+    varargs,
+)
 
 ATEN, FUNCTIONS, METHODS = Table(), Table(), Table()
 
@@ -79,7 +87,9 @@ def slice_scatter(
 ) -> Any:
     src, place = cast(g, src, g.type(input).dtype), _slice(g, input, dim, start, end, step)
     shape = g.type(slice_(g, input, dim, start, end, step)).shape if place[1] != place[2] else None
-    return input if shape is None else g.call("aten::slice_scatter", input, shapes.expand(g, src, shape), *place)
+    return (
+        input if shape is None else g.call("aten::slice_scatter", input, shapes.expand(g, src, shape), *place)
+    )
 
 
 @ATEN.add("select_scatter")
@@ -167,7 +177,7 @@ def tensor_split(
     sections: Any = None,
 ) -> Any:
     axis = axis_of(g, input, dim)
-    given = [each for each in (indices_or_sections, indices, sections) if each is not None][0]
+    given = next(each for each in (indices_or_sections, indices, sections) if each is not None)
     if isinstance(given, (list, tuple)) or (is_tensor(given) and rank(g, given)):
         return _at(g, input, axis, static_ints(g, given))
     count, extent = static_int(g, given), g.type(input).shape[axis]
@@ -175,13 +185,11 @@ def tensor_split(
     return _pieces(g, input, sizes, axis)
 
 
-def _split_along(name: str, axis: int, axis_of_vector: int) -> None:
-    def adapter(g: Emitter, input: Any, *parts: Any, **named: Any) -> Any:
-        given = varargs(parts) if parts else next(iter(named.values()))
-        given = given if isinstance(given, (list, tuple)) and len(parts) <= 1 and len(given) != 1 else given
-        if parts and not isinstance(parts[0], (list, tuple)):
-            given = parts[0]
-        return tensor_split(g, input, given, axis_of_vector if rank(g, input) == 1 else axis)
+def _split_along(name: str, axis: int, axis_of_vectors: int) -> None:
+    def adapter(g: Emitter, input: Any, *parts: Any, indices: Any = None, sections: Any = None) -> Any:
+        dim = axis_of_vectors if rank(g, input) == 1 else axis
+        given = parts[0] if len(parts) == 1 else list(parts) or indices or sections
+        return tensor_split(g, input, given, dim)
 
     ATEN.add(name)(adapter)
 
@@ -307,7 +315,7 @@ def roll(g: Emitter, input: Any, shifts: Any, dims: Any = ()) -> Any:
 def repeat_interleave(
     g: Emitter, input: Any, repeats: Any = None, dim: Any = None, *, output_size: Any = None
 ) -> Any:
-    """Each element as often as a number, or one of its own, says; of ``input`` laid in a row without ``dim``."""
+    """Each element as often as a number, or one of its own, says; in a row without ``dim``."""
     if repeats is None:  # the numbers alone: which element each place comes from
         input, repeats = g.call("aten::arange", 0, g.type(input).size), input
     if dim is None:
@@ -317,13 +325,10 @@ def repeat_interleave(
         return g.call("aten::repeat_interleave", input, static_int(g, repeats), axis)
     known, extent = g.known(repeats), g.type(input).shape[axis]
     if known is None:
-        return g.call("aten::index_select", input, axis, _repeated_places(g, repeats, extent))
+        every = shapes.expand(g, reshaped(g, repeats, [g.type(repeats).size]), [extent])
+        return g.call("aten::index_select", input, axis, g.call("tm::repeat_indices", every))
     places = np.repeat(np.arange(extent), np.broadcast_to(known.reshape(-1), (extent,)))
     return g.call("aten::index_select", input, axis, g.constant(places))
-
-
-def _repeated_places(g: Emitter, repeats: Any, extent: Any) -> Any:
-    raise Refusal("repeat_interleave by computed numbers is not supported", "repeat by constant numbers")
 
 
 # ---- diagonals
@@ -332,7 +337,9 @@ def _repeated_places(g: Emitter, repeats: Any, extent: Any) -> Any:
 @ATEN.add("diag")
 def diag(g: Emitter, input: Any, diagonal: Any = 0) -> Any:
     """The diagonal of a matrix; of a vector, the matrix with that diagonal."""
-    return g.call("aten::diagonal" if rank(g, input) == 2 else "aten::diag_embed", input, static_int(g, diagonal))
+    return g.call(
+        "aten::diagonal" if rank(g, input) == 2 else "aten::diag_embed", input, static_int(g, diagonal)
+    )
 
 
 @ATEN.add("diagflat")
@@ -346,9 +353,7 @@ def linalg_diagonal(g: Emitter, A: Any, *, offset: Any = 0, dim1: Any = -2, dim2
 
 
 @ATEN.add("diagonal_scatter")
-def diagonal_scatter(
-    g: Emitter, input: Any, src: Any, offset: Any = 0, dim1: Any = 0, dim2: Any = 1
-) -> Any:
+def diagonal_scatter(g: Emitter, input: Any, src: Any, offset: Any = 0, dim1: Any = 0, dim2: Any = 1) -> Any:
     src = cast(g, src, g.type(input).dtype)
     return g.call("aten::diagonal_scatter", input, src, offset, dim1, dim2)
 

@@ -27,8 +27,8 @@ def numel(g: Emitter, self: Any) -> Any:
 
 
 @ATEN.add(
-    *("contiguous", "detach", "clone", "alias", "lift", "lift_fresh", "lift_fresh_copy", "data", "requires_grad"),
-    *("cpu", "cuda", "pin_memory", "share_memory", "resolve_conj", "resolve_neg", "expand_copy_if_needed"),
+    *("contiguous", "detach", "clone", "alias", "lift", "lift_fresh", "lift_fresh_copy", "data"),
+    *("requires_grad", "cpu", "cuda", "pin_memory", "share_memory"),
 )
 def same(g: Emitter, input: Any, *args: Any, **kwargs: Any) -> Any:
     return input
@@ -165,7 +165,9 @@ def last_two(g: Emitter, input: Any) -> Any:
 
 @ATEN.add("movedim", "moveaxis")
 def movedim(g: Emitter, input: Any, source: Any, destination: Any) -> Any:
-    starts, ends = ([axis_of(g, input, axis) for axis in static_ints(g, each)] for each in (source, destination))
+    starts, ends = (
+        [axis_of(g, input, axis) for axis in static_ints(g, each)] for each in (source, destination)
+    )
     rest = iter(axis for axis in range(rank(g, input)) if axis not in starts)
     places = dict(zip(ends, starts, strict=True))
     return permute(g, input, [places[i] if i in places else next(rest) for i in range(rank(g, input))])

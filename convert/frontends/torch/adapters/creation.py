@@ -1,0 +1,234 @@
+"""Tensors made of numbers and sizes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ....errors import Refusal
+from ....ir.dims import Dim, is_symbolic
+from ....ir.emitter import Emitter
+from ....symbolics.idioms.formulas import Term
+from ...table import Table
+from . import shapes
+from .values import DEFAULT, cast, dtype_called, is_tensor, kind_of, static_int, static_ints, varargs
+
+ATEN, METHODS = Table(), Table()
+
+MOST = 1 << 26  # numbers in a row
+
+
+def filled(g: Emitter, size: Any, value: Any, dtype: Any) -> Any:
+    """``size`` elements of one value."""
+    if is_tensor(value):
+        scalar = cast(g, value, dtype)
+    else:
+        dtype = np.dtype(dtype)
+        scalar = g.constant(np.asarray(value).astype(dtype) if kind_of(dtype) < 2 else value, dtype)
+    return shapes.expand(g, scalar, static_ints(g, size))
+
+
+def _dtype(dtype: Any, default: Any) -> np.dtype:
+    return np.dtype(default) if dtype is None else dtype_called(dtype)
+
+
+def _of_number(g: Emitter, value: Any) -> np.dtype:
+    if is_tensor(value):
+        return g.type(value).dtype
+    return {bool: np.dtype(bool), float: DEFAULT}.get(type(value), np.dtype(np.int64))
+
+
+def _constant(name: str, value: int) -> None:
+    """``zeros(2, 3)``, ``zeros((2, 3))``, ``zeros_like(x)`` and ``x.new_zeros(2, 3)``."""
+
+    def made(g: Emitter, *size: Any, dtype: Any = None, **options: Any) -> Any:
+        sizes = options["size"] if "size" in options else varargs(size)
+        return filled(g, sizes, value, _dtype(dtype, DEFAULT))
+
+    def made_like(g: Emitter, input: Any, *, dtype: Any = None, **options: Any) -> Any:
+        type_ = g.type(input)
+        return filled(g, list(type_.shape), value, _dtype(dtype, type_.dtype))
+
+    def new(g: Emitter, self: Any, *size: Any, dtype: Any = None, **options: Any) -> Any:
+        sizes = options["size"] if "size" in options else varargs(size)
+        return filled(g, sizes, value, _dtype(dtype, g.type(self).dtype))
+
+    ATEN.add(name)(made)
+    ATEN.add(f"{name}_like")(made_like)
+    ATEN.add(f"new_{name}")(new)
+
+
+for _name, _value in {"zeros": 0, "ones": 1, "empty": 0}.items():
+    _constant(_name, _value)
+
+
+@ATEN.add("full")
+def full(g: Emitter, size: Any, fill_value: Any, *, dtype: Any = None, **options: Any) -> Any:
+    return filled(g, size, fill_value, _dtype(dtype, _of_number(g, fill_value)))
+
+
+@ATEN.add("full_like")
+def full_like(g: Emitter, input: Any, fill_value: Any, *, dtype: Any = None, **options: Any) -> Any:
+    type_ = g.type(input)
+    return filled(g, list(type_.shape), fill_value, _dtype(dtype, type_.dtype))
+
+
+@ATEN.add("new_full")
+def new_full(g: Emitter, self: Any, size: Any, fill_value: Any, *, dtype: Any = None, **options: Any) -> Any:
+    return filled(g, size, fill_value, _dtype(dtype, g.type(self).dtype))
+
+
+@ATEN.add("empty_strided", "empty_permuted")
+def empty_strided(g: Emitter, size: Any, stride: Any, *, dtype: Any = None, **options: Any) -> Any:
+    return filled(g, size, 0, _dtype(dtype, DEFAULT))
+
+
+@ATEN.add("new_empty_strided")
+def new_empty_strided(g: Emitter, self: Any, size: Any, stride: Any, *, dtype: Any = None, **o: Any) -> Any:
+    return filled(g, size, 0, _dtype(dtype, g.type(self).dtype))
+
+
+# ---- of Python's numbers
+
+
+@ATEN.add("tensor", "as_tensor", "asarray", "scalar_tensor")
+def tensor(g: Emitter, data: Any, *, dtype: Any = None, **options: Any) -> Any:
+    """Of numbers, sizes and tensors of one element, nested in lists."""
+    if is_tensor(data):
+        return data if dtype is None else cast(g, data, dtype_called(dtype))
+    flat, shape = _unnested(data)
+    kinds = [_of_number(g, each) for each in flat] or [DEFAULT]
+    wanted = _dtype(dtype, max(kinds, key=kind_of))
+    if not any(is_tensor(each) for each in flat):
+        return shapes.view(g, g.constant(flat, wanted), shape)
+    parts = [
+        shapes.view(g, cast(g, each if is_tensor(each) else g.constant(each), wanted), [1]) for each in flat
+    ]
+    return shapes.view(g, parts[0] if len(parts) == 1 else g.call("aten::cat", parts, 0), shape)
+
+
+@METHODS.add("new_tensor")
+def new_tensor(g: Emitter, self: Any, data: Any, *, dtype: Any = None, **options: Any) -> Any:
+    return cast(g, tensor(g, data), _dtype(dtype, g.type(self).dtype))
+
+
+def _unnested(data: Any) -> tuple[list[Any], list[int]]:
+    if not isinstance(data, (list, tuple)):
+        return [data], []
+    rows = [_unnested(each) for each in data]
+    return [each for row, _ in rows for each in row], [len(rows), *(rows[0][1] if rows else [])]
+
+
+# ---- numbers in a row
+
+
+def _value(g: Emitter, value: Any) -> Any:
+    """A number, or a Dim, also from a tensor without axes."""
+    if not is_tensor(value):
+        return value
+    known = g.sizes(value)
+    if known is None:
+        raise Refusal(
+            "a bound of numbers in a row is computed from the data", "make it a constant of the model"
+        )
+    item = known.reshape(-1)[0]
+    return item if isinstance(item, Dim) else item.item()
+
+
+@ATEN.add("arange")
+def arange(g: Emitter, *bounds: Any, dtype: Any = None, **options: Any) -> Any:
+    """``arange(end)``, ``(start, end)``, ``(start, end, step)``: int64 unless there is a float among them."""
+    given = [_value(g, each) for each in bounds]
+    named = {key: _value(g, options[key]) for key in ("start", "end", "step") if key in options}
+    places = ("start", "end", "step") if len(given) > 1 else ("end",)
+    found = {"start": 0, "step": 1} | dict(zip(places, given, strict=False)) | named
+    numbers = [found[key] for key in ("start", "end", "step")]
+    has_float = any(isinstance(each, float) for each in numbers)
+    wanted = _dtype(dtype, DEFAULT if has_float else np.int64)
+    if is_symbolic(numbers):
+        return cast(g, g.call("aten::arange", *numbers), wanted)
+    start, end, step = numbers
+    count = math.ceil((end - start) / step)
+    _check_count(count)
+    numbers = start + np.arange(count, dtype=np.float64 if has_float else np.int64) * step
+    return g.constant(numbers.astype(wanted))
+
+
+@ATEN.add("range")
+def range_(g: Emitter, start: Any, end: Any, step: Any = 1, *, dtype: Any = None, **options: Any) -> Any:
+    """With the end, of floats."""
+    count = math.floor((end - start) / step) + 1
+    _check_count(count)
+    return g.constant((start + np.arange(count) * float(step)).astype(_dtype(dtype, DEFAULT)))
+
+
+def _check_count(count: int) -> None:
+    if not 0 <= count <= MOST:
+        raise Refusal(f"{count} numbers in a row make no tensor")
+
+
+def _spaced(g: Emitter, start: Any, end: Any, steps: Any, dtype: np.dtype) -> np.ndarray | Term:
+    """From both ends to the middle, as torch does it."""
+    first, last = (_value(g, each) for each in (start, end))
+    count = static_int(g, steps)
+    kind = dtype if kind_of(dtype) == 2 else DEFAULT
+    if isinstance(count, Dim):
+        places = Term(g, g.call("aten::arange", 0, count)).to(kind)
+        step = Term(g, g.constant(last - first, kind)) / Term(g, g.constant(count - 1)).to(kind)
+        return places * step + first
+    _check_count(count)
+    places = np.arange(count).astype(kind)
+    if kind_of(dtype) == 2:
+        step = np.asarray((last - first) / max(count - 1, 1), kind)
+        up, down = np.asarray(first, kind) + step * places, np.asarray(last, kind) - step * places[::-1]
+    else:
+        step = np.asarray((last - first) / max(count - 1, 1), kind)
+        up, down = first + (step * places), last - (step * places[::-1])
+    return np.where(np.arange(count) < count // 2, up, down) if count > 1 else up
+
+
+@ATEN.add("linspace")
+def linspace(g: Emitter, start: Any, end: Any, steps: Any, *, dtype: Any = None, **options: Any) -> Any:
+    wanted = _dtype(dtype, DEFAULT)
+    numbers = _spaced(g, start, end, steps, wanted)
+    return cast(g, numbers.value, wanted) if isinstance(numbers, Term) else g.constant(numbers.astype(wanted))
+
+
+@ATEN.add("logspace")
+def logspace(
+    g: Emitter, start: Any, end: Any, steps: Any, base: Any = 10.0, *, dtype: Any = None, **options: Any
+) -> Any:
+    wanted = _dtype(dtype, DEFAULT)
+    numbers = _spaced(g, start, end, steps, wanted)
+    if isinstance(numbers, Term):
+        raise Refusal("logspace of as many numbers as a size says is not supported")
+    return g.constant(np.power(np.asarray(base, numbers.dtype), numbers).astype(wanted))
+
+
+# ---- matrices
+
+
+@ATEN.add("eye")
+def eye(g: Emitter, n: Any, m: Any = None, *, dtype: Any = None, **options: Any) -> Any:
+    rows, wanted = static_int(g, n), _dtype(dtype, DEFAULT)
+    columns = rows if m is None else static_int(g, m)
+    if not is_symbolic([rows, columns]):
+        return g.constant(np.eye(int(rows), int(columns)).astype(wanted))
+    places = [g.call("aten::arange", 0, extent) for extent in (rows, columns)]
+    return cast(g, g.call("aten::eq", shapes.unsqueeze(g, places[0], 1), places[1]), wanted)
+
+
+def _triangle(name: str, indices: Any) -> None:
+    def adapter(g: Emitter, row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, **options: Any) -> Any:
+        sizes = static_int(g, row), static_int(g, col)
+        return g.constant(
+            np.stack(indices(int(sizes[0]), offset, int(sizes[1]))).astype(_dtype(dtype, np.int64))
+        )
+
+    ATEN.add(name)(adapter)
+
+
+_triangle("tril_indices", np.tril_indices)
+_triangle("triu_indices", np.triu_indices)

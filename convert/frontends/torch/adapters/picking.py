@@ -1,0 +1,227 @@
+"""Elements read and written by the numbers of their places, or by masks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....errors import Refusal
+from ....ir.emitter import Emitter
+from ...table import Table
+from . import shapes
+from .values import axis_of, cast, is_tensor, kind_of, promoted, rank, reshaped, static_int
+
+ATEN = Table()
+
+
+def like(g: Emitter, x: Any, value: Any) -> Any:
+    """A tensor, or a number, of the element type of ``x``."""
+    dtype = g.type(x).dtype
+    if is_tensor(value):
+        return cast(g, value, dtype)
+    if kind_of(dtype) < 2 and isinstance(value, float):
+        value = np.asarray(value).astype(dtype)
+    return g.constant(value, dtype)
+
+
+def _with_axis(g: Emitter, *tensors: Any) -> list[Any]:
+    """Tensors without axes as those of one element."""
+    return [x if x is None or rank(g, x) else reshaped(g, x, [1]) for x in tensors]
+
+
+def _by_places(g: Emitter, op: str, x: Any, dim: Any, index: Any, *more: Any, **attributes: Any) -> Any:
+    """An op on a tensor, an axis, and places along it, which may be tensors without axes."""
+    shape = list(g.type(x).shape)
+    row, index, *sources = _with_axis(g, x, index, *more)
+    result = g.call(op, row, axis_of(g, row, dim), index, *sources, **attributes)
+    return reshaped(g, result, shape) if not shape and g.type(result).size == 1 else result
+
+
+# ---- gather and scatter
+
+
+@ATEN.add("gather")
+def gather(g: Emitter, input: Any, dim: Any, index: Any, *, sparse_grad: bool = False) -> Any:
+    result = _by_places(g, "aten::gather", input, dim, index)
+    return reshaped(g, result, list(g.type(index).shape))
+
+
+@ATEN.add("scatter")
+def scatter(
+    g: Emitter,
+    input: Any,
+    dim: Any,
+    index: Any,
+    src: Any = None,
+    *,
+    value: Any = None,
+    reduce: str | None = None,
+) -> Any:
+    """``src`` is a tensor with at least as many elements as ``index`` along each axis, or a number."""
+    source = like(g, input, value if src is None else src)
+    if rank(g, source) < rank(g, index):
+        source = shapes.expand(g, source, list(g.type(index).shape))
+    if reduce is None:
+        return _by_places(g, "aten::scatter", input, dim, index, source)
+    ops = {"add": "aten::scatter_add", "multiply": "tm::scatter_prod"}
+    return _by_places(g, ops[reduce], input, dim, index, source)
+
+
+@ATEN.add("scatter_add")
+def scatter_add(g: Emitter, input: Any, dim: Any, index: Any, src: Any) -> Any:
+    return _by_places(g, "aten::scatter_add", input, dim, index, src)
+
+
+@ATEN.add("scatter_reduce")
+def scatter_reduce(
+    g: Emitter, input: Any, dim: Any, index: Any, src: Any, reduce: str, *, include_self: bool = True
+) -> Any:
+    options = {"reduce": reduce, "include_self": include_self}
+    return _by_places(g, "aten::scatter_reduce", input, dim, index, src, **options)
+
+
+# ---- along one axis
+
+
+@ATEN.add("index_select", "index_select_copy")
+def index_select(g: Emitter, input: Any, dim: Any, index: Any) -> Any:
+    return _by_places(g, "aten::index_select", input, dim, index)
+
+
+@ATEN.add("index_copy")
+def index_copy(g: Emitter, input: Any, dim: Any, index: Any, source: Any) -> Any:
+    return _by_places(g, "aten::index_copy", input, dim, index, source)
+
+
+@ATEN.add("index_add")
+def index_add(g: Emitter, input: Any, dim: Any, index: Any, source: Any, *, alpha: Any = 1) -> Any:
+    return _by_places(g, "aten::index_add", input, dim, index, source, alpha=alpha)
+
+
+@ATEN.add("index_reduce")
+def index_reduce(
+    g: Emitter, input: Any, dim: Any, index: Any, source: Any, reduce: str, *, include_self: bool = True
+) -> Any:
+    options = {"reduce": reduce, "include_self": include_self}
+    return _by_places(g, "aten::index_reduce", input, dim, index, source, **options)
+
+
+@ATEN.add("index_fill")
+def index_fill(g: Emitter, input: Any, dim: Any, index: Any, value: Any) -> Any:
+    shape = list(g.type(input).shape)
+    row, index = _with_axis(g, input, index)
+    filled = g.call("aten::index_fill", row, axis_of(g, row, dim), index, like(g, input, value))
+    return reshaped(g, filled, shape)
+
+
+@ATEN.add("take_along_dim")
+def take_along_dim(g: Emitter, input: Any, indices: Any, dim: Any = None) -> Any:
+    return g.call("aten::take_along_dim", input, indices, None if dim is None else axis_of(g, input, dim))
+
+
+# ---- masks
+
+
+@ATEN.add("masked_fill")
+def masked_fill(g: Emitter, input: Any, mask: Any, value: Any) -> Any:
+    return g.call("aten::masked_fill", input, cast(g, mask, bool), like(g, input, value))
+
+
+@ATEN.add("masked_scatter")
+def masked_scatter(g: Emitter, input: Any, mask: Any, source: Any) -> Any:
+    return g.call("aten::masked_scatter", input, cast(g, mask, bool), source)
+
+
+@ATEN.add("masked_select")
+def masked_select(g: Emitter, input: Any, mask: Any) -> Any:
+    return g.call("aten::masked_select", input, cast(g, mask, bool))
+
+
+@ATEN.add("nonzero")
+def nonzero(g: Emitter, input: Any, *, as_tuple: bool = False) -> Any:
+    """Rows of places; ``as_tuple`` a tensor for each axis."""
+    if not as_tuple:
+        return g.call("aten::nonzero", input)
+    places = g.call("aten::nonzero", _with_axis(g, input)[0])
+    return [g.call("aten::select", places, 1, axis) for axis in range(max(rank(g, input), 1))]
+
+
+@ATEN.add("nonzero_numpy")
+def nonzero_numpy(g: Emitter, input: Any) -> Any:
+    return nonzero(g, input, as_tuple=True)
+
+
+# ---- search and count
+
+
+@ATEN.add("bucketize")
+def bucketize(
+    g: Emitter, input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False
+) -> Any:
+    value, limits = promoted(g, input, boundaries)
+    return cast(g, g.call("aten::bucketize", value, limits, right), "int32" if out_int32 else "int64")
+
+
+@ATEN.add("searchsorted")
+def searchsorted(
+    g: Emitter,
+    sorted_sequence: Any,
+    input: Any = None,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Any = None,
+    self: Any = None,
+) -> Any:
+    limits, value = promoted(g, sorted_sequence, self if input is None else input)
+    places = g.call("aten::searchsorted", limits, value, right or side == "right", sorter)
+    return cast(g, places, "int32" if out_int32 else "int64")
+
+
+@ATEN.add("bincount")
+def bincount(g: Emitter, input: Any, weights: Any = None, minlength: Any = 0) -> Any:
+    known = g.known(input)
+    if known is None:
+        raise Refusal(
+            "bincount has as many results as the largest number in the data says", "use one_hot and sum"
+        )
+    extent = max(int(known.max(initial=-1)) + 1, static_int(g, minlength))
+    dtype = np.dtype(np.int64 if weights is None else np.float64)
+    if weights is not None and g.type(weights).dtype == np.float32:
+        dtype = np.dtype(np.float32)
+    ones = shapes.expand(g, g.constant(1, dtype), [g.type(input).size])
+    source = ones if weights is None else cast(g, weights, dtype)
+    zeros = shapes.expand(g, g.constant(0, dtype), [extent])
+    return g.call("aten::index_add", zeros, 0, input, source)
+
+
+@ATEN.add("unique", "_unique", "_unique2")
+def unique(
+    g: Emitter,
+    input: Any,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: Any = None,
+) -> Any:
+    if dim is not None:
+        raise Refusal("unique along an axis is not supported")
+    results = g.call("aten::_unique2", input, True, return_inverse, return_counts)
+    return _asked_for(results, return_inverse, return_counts)
+
+
+@ATEN.add("unique_consecutive")
+def unique_consecutive(
+    g: Emitter, input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
+) -> Any:
+    if dim is not None:
+        raise Refusal("unique_consecutive along an axis is not supported")
+    results = g.call("aten::unique_consecutive", input, return_inverse, return_counts)
+    return _asked_for(results, return_inverse, return_counts)
+
+
+def _asked_for(results: list[Any], return_inverse: bool, return_counts: bool) -> Any:
+    kept = [results[0], *results[1:2] * return_inverse, *results[2:] * return_counts]
+    return kept[0] if len(kept) == 1 else kept

@@ -1,0 +1,25 @@
+"""Functions whose results are random: a converted model has none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....errors import Refusal
+from ....ir.emitter import Emitter
+from ...table import Table
+
+ATEN = Table()
+
+RANDOM = """rand randn randint randperm normal bernoulli multinomial poisson binomial rand_like randn_like
+    randint_like uniform random exponential geometric cauchy log_normal normal_functional"""
+
+
+def _declare(name: str) -> None:
+    def adapter(g: Emitter, *args: Any, **kwargs: Any) -> Any:
+        raise Refusal(f"{name} makes random numbers", "make them outside, and give them as an input")
+
+    ATEN.add(name)(adapter)
+
+
+for _name in RANDOM.split():
+    _declare(_name)
