@@ -16,6 +16,7 @@ COMMANDS = {
     "onnx": "Convert a model to ONNX.",
     "tflite": "Convert a model to TFLite.",
     "caffe": "Convert a model to a Caffe prototxt and caffemodel.",
+    "trace": "Run a PyTorch model once, and save what it did.",
     "save": "Turn a model into the safe form of .tm.",
     "check": "List every op that would stop a conversion, at once.",
     "inspect": "Show what is in a model.",
@@ -25,7 +26,8 @@ COMMANDS = {
 }
 
 EPILOG = """\b
-MODEL is the path of a model file; its kind is recognised by content.
+MODEL is the path of a model file, whose kind is recognised by content, or
+PACKAGE.MODULE:FACTORY, what makes a PyTorch module, with --input for each of its inputs.
 Results go to stdout, messages to stderr.
 
 \b

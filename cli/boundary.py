@@ -9,7 +9,6 @@ import click
 
 def boundary_arguments(
     input_shapes: tuple[str, ...] = (),
-    dynamic: tuple[str, ...] = (),
     inputs: str | None = None,
     outputs: str | None = None,
     rename: tuple[str, ...] = (),
@@ -17,7 +16,6 @@ def boundary_arguments(
     """Keyword arguments of the API; those of options that were not given are left out. Raises UsageError."""
     arguments = {
         "input_shapes": dict(_shape(text) for text in input_shapes),
-        "dynamic_shapes": _dynamic(dynamic),
         "inputs": names(inputs, "--inputs"),
         "outputs": names(outputs, "--outputs"),
         "rename": dict(_pair(text, "--rename", "OLD=NEW") for text in rename),
@@ -50,7 +48,8 @@ def _shape(text: str) -> tuple[str, tuple[int, ...]]:
         raise click.UsageError(f"--input-shape {text}: {sizes} is no list of numbers") from None
 
 
-def _dynamic(texts: tuple[str, ...]) -> dict[str, dict[int, str]]:
+def dynamic_shapes(texts: tuple[str, ...]) -> dict[str, dict[int, str]]:
+    """The names of sizes that ``--dynamic`` leaves open, by input and axis. Raises UsageError."""
     found: dict[str, dict[int, str]] = {}
     for text in texts:
         place, size = _pair(text, "--dynamic", "NAME:AXIS=SIZE, as in x:0=batch")

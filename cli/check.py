@@ -11,8 +11,16 @@ from ..targets import TARGETS
 from .boundary import boundary_arguments
 from .conversion import version_of, version_text
 from .messages import logging_to_stderr, progress
-from .options import input_shape_option, json_option, model_argument, opset_option, outputs_option
+from .options import (
+    input_shape_option,
+    json_option,
+    model_argument,
+    opset_option,
+    outputs_option,
+    tracing_options,
+)
 from .rendering import Line, write, write_json
+from .tracing import tracing_arguments
 from .wording import counted
 
 if TYPE_CHECKING:
@@ -26,10 +34,19 @@ if TYPE_CHECKING:
 @input_shape_option
 @click.option("--inputs", metavar="NAME,...", help="Begin at these nodes of the graph.")
 @outputs_option
+@tracing_options
 @json_option
 @click.pass_context
 def command(
-    ctx: click.Context, model: str, target: str, opset: int | None, as_json: bool, **boundary: Any
+    ctx: click.Context,
+    model: str,
+    target: str,
+    opset: int | None,
+    as_json: bool,
+    examples: tuple[str, ...],
+    freeze_control_flow: bool,
+    allow_code: bool,
+    **boundary: Any,
 ) -> None:
     """List every op of MODEL that would stop a conversion, at once.
 
@@ -37,10 +54,11 @@ def command(
     """
     version = version_of(target, opset)
     edges = boundary_arguments(**boundary)
+    tracing = tracing_arguments(examples, freeze_control_flow, allow_code)
     from .. import api
 
     with logging_to_stderr(False), progress(f"checking {model}"):
-        module = api.load(model)
+        module = api.load(model, **tracing)
         groups = api.check(module, target, opset, **edges)
         enough = api.sufficient_opset(module, int(version), **edges) if groups and target == "onnx" else None
     if as_json:

@@ -12,6 +12,7 @@ from ..targets import DEFAULT_OPSET, DIALECTS, TFLITE_RUNTIME
 from .boundary import boundary_arguments
 from .messages import logging_to_stderr, progress
 from .rendering import sys_stderr, write, write_json, write_message, write_table
+from .tracing import tracing_arguments
 from .wording import counted, quantity, size
 
 if TYPE_CHECKING:
@@ -31,10 +32,15 @@ def run_conversion(
     dump_folder: str | None,
     stop_after: str | None,
     time_passes: bool,
+    examples: tuple[str, ...],
+    freeze_control_flow: bool,
+    allow_code: bool,
+    dynamic: tuple[str, ...],
     **boundary: Any,
 ) -> None:
     """Runs ``convert`` and prints what came of it; ``boundary`` are the options of ``boundary.py``."""
     edges = boundary_arguments(**boundary)
+    edges |= tracing_arguments(examples, freeze_control_flow, allow_code, dynamic)
     options = _pass_options(dump_after, dump_folder, stop_after)
     with logging_to_stderr(verbose), progress(f"converting {model}", enabled=not verbose):
         report = convert(pass_options=options, **edges)

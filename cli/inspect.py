@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import UnsupportedError
 from .messages import logging_to_stderr, progress
-from .options import model_argument
+from .options import model_argument, tracing_options
 from .rendering import Line, write, write_json, write_message, write_table
+from .tracing import tracing_arguments
 from .wording import quantity, size
 
 if TYPE_CHECKING:
@@ -31,17 +32,19 @@ KINDS = ("modules", "functions", "methods")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document; --graph and --tabular add to it."
 )
-def command(model: str, as_graph: bool, tabular: bool, as_json: bool) -> None:
+@tracing_options
+def command(model: str, as_graph: bool, tabular: bool, as_json: bool, **tracing: Any) -> None:
     """Show what is in MODEL: inputs, outputs, ops and modules.
 
     MODEL need not be convertible.
     """
     if as_graph and tabular and not as_json:
         raise click.UsageError("--graph and --tabular go together with --json only")
+    arguments = tracing_arguments(**tracing)
     from .. import api
 
     with logging_to_stderr(False), progress(f"loading {model}"):
-        module = api.load(model)
+        module = api.load(model, **arguments)
     graph = module.graph
     if as_graph and not as_json:
         write(str(graph))

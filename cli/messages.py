@@ -20,14 +20,18 @@ class _ToStderr(logging.Handler):
 
 @contextlib.contextmanager
 def logging_to_stderr(verbose: bool) -> Iterator[None]:
-    """Shows what tmconvert logs: everything when verbose, else warnings."""
+    """Shows what tmconvert logs: everything when verbose, else warnings.
+
+    What the user's own code prints goes there, too: stdout is for results.
+    """
     logger = logging.getLogger("tmconvert")
     handler, level, propagate = _ToStderr(), logger.level, logger.propagate
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG if verbose else logging.WARNING)
     logger.propagate = False
     try:
-        yield
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)

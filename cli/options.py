@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -12,6 +12,28 @@ from ..targets import DEFAULT_OPSET
 Command = Callable[..., Any]
 
 model_argument = click.argument("model", metavar="MODEL", type=click.Path())
+dynamic_option = click.option(
+    "--dynamic",
+    multiple=True,
+    metavar="NAME:AXIS=SIZE",
+    help="Leave a size of an input open, and call it SIZE: x:0=batch. May be repeated.",
+)
+_TRACING_OPTIONS = (
+    click.option(
+        "--input",
+        "examples",
+        multiple=True,
+        metavar="[NAME=]INPUT",
+        help="An input to trace a PyTorch model with: 'float32[1,3,224,224]' (random), 'int64[1,16]<1000' "
+        "(random below 1000), FILE.npy, FILE.npz, or a number. May be repeated.",
+    ),
+    click.option(
+        "--freeze-control-flow",
+        is_flag=True,
+        help="Where a PyTorch model branches on its data, go the way of the inputs, and say so.",
+    ),
+    click.option("--allow-code", is_flag=True, help="Let the code in a TorchScript file run."),
+)
 opset_option = click.option(
     "--opset", type=int, metavar="N", help=f"Version of ONNX's operators.  [default: {DEFAULT_OPSET}]"
 )
@@ -38,12 +60,7 @@ rename_option = click.option(
 )
 _BOUNDARY_OPTIONS = (
     input_shape_option,
-    click.option(
-        "--dynamic",
-        multiple=True,
-        metavar="NAME:AXIS=SIZE",
-        help="Leave a size of an input open, and call it SIZE: x:0=batch. May be repeated.",
-    ),
+    dynamic_option,
     click.option("--inputs", metavar="NAME,...", help="Begin at these nodes of the graph, in this order."),
     outputs_option,
     rename_option,
@@ -51,6 +68,7 @@ _BOUNDARY_OPTIONS = (
 
 _CONVERSION_OPTIONS = (
     *_BOUNDARY_OPTIONS,
+    *_TRACING_OPTIONS,
     click.option("--no-verify", is_flag=True, help="Do not run the written file to compare it with MODEL."),
     json_option,
     click.option("-v", "--verbose", is_flag=True, help="Say on stderr which fusions were refused, and why."),
@@ -65,6 +83,15 @@ _CONVERSION_OPTIONS = (
 
 def conversion_options(command: Command) -> Command:
     """Adds the options that every conversion has, below those of its own."""
-    for option in reversed(_CONVERSION_OPTIONS):
+    return _with(_CONVERSION_OPTIONS, command)
+
+
+def tracing_options(command: Command) -> Command:
+    """Adds the options for models of PyTorch, which are traced."""
+    return _with(_TRACING_OPTIONS, command)
+
+
+def _with(options: Sequence[Callable[[Command], Command]], command: Command) -> Command:
+    for option in reversed(options):
         command = option(command)
     return command

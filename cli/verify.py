@@ -15,8 +15,16 @@ from ..errors import UsageError
 from .boundary import boundary_arguments, names
 from .conversion import verified
 from .messages import logging_to_stderr, progress
-from .options import input_shape_option, json_option, model_argument, outputs_option, rename_option
+from .options import (
+    input_shape_option,
+    json_option,
+    model_argument,
+    outputs_option,
+    rename_option,
+    tracing_options,
+)
 from .rendering import write, write_json
+from .tracing import tracing_arguments
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,9 +45,18 @@ if TYPE_CHECKING:
 @click.option("--input-nodes", metavar="NAME,...", help="Where OUT begins: --inputs of its conversion.")
 @outputs_option
 @rename_option
+@tracing_options
 @json_option
 def command(
-    model: str, out: str, inputs: str | None, input_nodes: str | None, as_json: bool, **boundary: Any
+    model: str,
+    out: str,
+    inputs: str | None,
+    input_nodes: str | None,
+    as_json: bool,
+    examples: tuple[str, ...],
+    freeze_control_flow: bool,
+    allow_code: bool,
+    **boundary: Any,
 ) -> None:
     """Compare the written file OUT with its source MODEL.
 
@@ -47,11 +64,12 @@ def command(
     when OUT computes something else than MODEL.
     """
     edges = boundary_arguments(**boundary)
+    tracing = tracing_arguments(examples, freeze_control_flow, allow_code)
     begin = names(input_nodes, "--input-nodes")
     from .. import api
 
     with logging_to_stderr(False), progress(f"verifying {out}"):
-        module = api.load(model)
+        module = api.load(model, **tracing)
         arrays = None if inputs is None else read_inputs(inputs, begin or _input_names(module))
         verification = api.verify(module, out, arrays, input_nodes=begin, **edges)
     if as_json:

@@ -14,7 +14,9 @@ from .boundary import Boundary
 from .conversion import Report, convert, survey
 from .conversion import sufficient_opset as find_opset
 from .errors import UsageError
-from .frontends.detect import load_model
+from .frontends.detect import is_traced, load_model
+from .frontends.torch.door import trace_object
+from .frontends.torch.request import Tracing
 from .ir import TracedModule
 from .lower.unsupported import UnsupportedGroup, grouped
 from .passes.manager import PassOptions
@@ -30,9 +32,25 @@ from .verification.report import Verification
 Model = TracedModule | str | PathLike[str] | Any
 
 
-def load(path: str | PathLike[str]) -> TracedModule:
-    """The model in a file; its kind is recognised by content. Raises LoadError."""
-    return load_model(path)
+def load(
+    path: str | PathLike[str],
+    *,
+    example_inputs: Sequence[Any] | None = None,
+    example_kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None,
+    freeze_control_flow: bool = False,
+    allow_code: bool = False,
+) -> TracedModule:
+    """The model in a file; its kind is recognised by content. Raises LoadError.
+
+    Files of PyTorch (``torch.export.save``, ``torch.jit.save``), and what a text such as
+    ``package.module:factory`` names, are traced: the other parameters are for these, as in ``trace``, and
+    inputs may be arrays. ``allow_code`` is needed for files of TorchScript, which run code.
+    """
+    tracing = Tracing(
+        tuple(example_inputs or ()), example_kwargs or {}, dynamic_shapes, freeze_control_flow, allow_code
+    )
+    return load_model(path, tracing)
 
 
 def trace(
@@ -42,16 +60,14 @@ def trace(
     freeze_control_flow: bool = False,
     **example_kwargs: Any,
 ) -> TracedModule:
-    """Runs a ``torch.nn.Module``, or a function of tensors, once, and returns what it did."""
-    from .frontends.torch.tracing.tracer import trace_module
+    """Runs a ``torch.nn.Module``, or a function of tensors, once, and returns what it did.
 
-    return trace_module(
-        module,
-        example_inputs,
-        example_kwargs,
-        dynamic_shapes=dynamic_shapes,
-        freeze_control_flow=freeze_control_flow,
-    )
+    An ``ExportedProgram`` brings inputs and open sizes of its own. ``dynamic_shapes``, such as
+    ``{"x": {0: "batch"}}``, are sizes to leave open. A module that looks into its tensors is refused, or goes
+    the example's way with ``freeze_control_flow``, and the model's notes say where. Tracing changes nothing
+    in the module. Raises UnsupportedError; LoadError TM1021 without torch; and what the module itself raises.
+    """
+    return trace_object(module, Tracing(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow))
 
 
 def to_onnx(
@@ -70,6 +86,8 @@ def to_onnx(
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
+    freeze_control_flow: bool = False,
+    allow_code: bool = False,
     pass_options: PassOptions | None = None,
 ) -> Report:
     """Converts to an ONNX file of ``opset`` (17 by default).
@@ -88,7 +106,10 @@ def to_onnx(
     _not_yet(quantized=quantized, qparams=qparams)
     version = goal_version("onnx", DEFAULT_OPSET if opset is None else opset)
     _keep_model(model, Path(path), weights_path(Path(path)))
-    module, given, wanted = _model_of(model, example_inputs, example_kwargs, dynamic_shapes)
+    tracing = Tracing(
+        tuple(example_inputs or ()), example_kwargs or {}, dynamic_shapes, freeze_control_flow, allow_code
+    )
+    module, given, wanted = _model_of(model, tracing)
     return convert(
         module,
         [Path(path)],
@@ -119,6 +140,8 @@ def to_tflite(
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
+    freeze_control_flow: bool = False,
+    allow_code: bool = False,
     pass_options: PassOptions | None = None,
 ) -> Report:
     """Converts to a TFLite file.
@@ -134,7 +157,10 @@ def to_tflite(
         raise UsageError("TM6002", f"io_layout is {layout!r}", notes=[("help", 'use "nhwc" or "source"')])
     version = goal_version("tflite", None)
     _keep_model(model, Path(path))
-    module, given, wanted = _model_of(model, example_inputs, example_kwargs, dynamic_shapes)
+    tracing = Tracing(
+        tuple(example_inputs or ()), example_kwargs or {}, dynamic_shapes, freeze_control_flow, allow_code
+    )
+    module, given, wanted = _model_of(model, tracing)
     return convert(
         module,
         [Path(path)],
@@ -163,6 +189,8 @@ def to_caffe(
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
+    freeze_control_flow: bool = False,
+    allow_code: bool = False,
     pass_options: PassOptions | None = None,
 ) -> Report:
     """Converts to a prototxt and a caffemodel (beside it, by default) in the BVLC dialect.
@@ -177,7 +205,10 @@ def to_caffe(
     if weights == Path(prototxt):
         raise UsageError("TM6007", "the prototxt and the caffemodel would be the same file")
     _keep_model(model, Path(prototxt), weights)
-    module, given, wanted = _model_of(model, example_inputs, example_kwargs, dynamic_shapes)
+    tracing = Tracing(
+        tuple(example_inputs or ()), example_kwargs or {}, dynamic_shapes, freeze_control_flow, allow_code
+    )
+    module, given, wanted = _model_of(model, tracing)
     return convert(
         module,
         [Path(prototxt), weights],
@@ -191,10 +222,28 @@ def to_caffe(
     )
 
 
-def save(model: Model, path: str | PathLike[str]) -> TracedModule:
-    """Writes any readable model as a container, and returns it. Raises LoadError, WriteError, UsageError."""
+def save(
+    model: Model,
+    path: str | PathLike[str],
+    *,
+    example_inputs: Sequence[Any] | None = None,
+    example_kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None,
+    freeze_control_flow: bool = False,
+    allow_code: bool = False,
+) -> TracedModule:
+    """Writes any readable model as a container, and returns it. Raises LoadError, WriteError, UsageError.
+
+    The other parameters are for models that are traced; see ``load``.
+    """
     _keep_model(model, Path(path))
-    module = _loaded(model)
+    tracing = Tracing(
+        tuple(example_inputs or ()), example_kwargs or {}, dynamic_shapes, freeze_control_flow, allow_code
+    )
+    if isinstance(model, (str, PathLike)):
+        module = load_model(model, tracing)
+    else:
+        module = _model_of(model, tracing)[0]
     module.save(path)
     return module
 
@@ -282,29 +331,21 @@ def _loaded(model: Model) -> TracedModule:
     raise UsageError(
         "TM6008",
         f"cannot convert a {type(model).__name__}",
-        notes=[("help", "give a TracedModule or the path of a .tm file")],
+        notes=[("help", "give a TracedModule, the path of a model file, or a PyTorch module")],
     )
 
 
 def _model_of(
-    model: Any,
-    example_inputs: Sequence[Any] | None,
-    example_kwargs: Mapping[str, Any] | None,
-    dynamic_shapes: Mapping[str, Mapping[int, str]] | None,
+    model: Model, tracing: Tracing
 ) -> tuple[TracedModule, Sequence[np.ndarray] | None, Mapping[str, Mapping[int, str]] | None]:
-    """The model, inputs to verify with, and the sizes to leave open; a PyTorch module is traced."""
-    if isinstance(model, (TracedModule, str, PathLike)) or not callable(model):
-        if example_kwargs:
-            raise UsageError("TM6009", "example_kwargs are for tracing a PyTorch module")
-        return _loaded(model), example_inputs, dynamic_shapes
-    if example_inputs is None and not example_kwargs:
-        raise UsageError(
-            "TM6008",
-            "a PyTorch module needs example inputs to be traced with",
-            notes=[("help", "give example_inputs=(x, ...), or example_kwargs={'x': x}")],
-        )
-    traced = trace(model, *(example_inputs or ()), dynamic_shapes=dynamic_shapes, **(example_kwargs or {}))
-    return traced, None, None
+    """The model, inputs to verify with, and the sizes to leave open; what is PyTorch's is traced."""
+    if isinstance(model, (str, PathLike)) and not is_traced(model):
+        return load_model(model, tracing), None, None
+    if callable(model) and not isinstance(model, TracedModule):
+        return trace_object(model, tracing), None, None
+    if tracing.kwargs or tracing.freeze_control_flow:
+        raise UsageError("TM6016", "example_kwargs and freeze_control_flow are for models that are traced")
+    return _loaded(model), tracing.args or None, tracing.dynamic_shapes
 
 
 def _keep_model(model: Model, *outputs: Path) -> None:

@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """``title`` says it in a line, ``cause`` when it comes up, ``example`` how, ``remedy`` what to do."""
-
-    title: str
-    cause: str
-    example: str
-    remedy: str
-
+from .explanation import Explanation
+from .explanations_torch import TORCH
 
 _COPY_AGAIN = "Copy the file again, compare its size with the original, or save the model again in MegEngine."
 _SAVE_AGAIN = "Copy the file again, or make it anew from the original with 'tmconvert save MODEL OUT.tm'."
@@ -375,9 +365,10 @@ _USAGE = {
     ),
     "TM6008": Explanation(
         "an object cannot be converted",
-        "Conversions take a TracedModule or the path of a model file.",
+        "Conversions take a TracedModule, the path of a model file, or a PyTorch module with the inputs that "
+        "it is traced with.",
         'tmconvert.to_onnx({"weights": array}, "out.onnx")',
-        "Load the model with tmconvert.load, or give its path.",
+        "Give one of these; for a PyTorch module example_inputs=(x, ...), or --input for each input.",
     ),
     "TM6009": Explanation(
         "an option is not available in this release",
@@ -446,5 +437,5 @@ _DEFECTS = {
 }
 
 EXPLANATIONS: dict[str, Explanation] = {
-    **_LOADING, **_MODEL, **_GRAPH, **_VERIFICATION, **_WRITING, **_USAGE, **_DEFECTS,
+    **_LOADING, **_MODEL, **_GRAPH, **_VERIFICATION, **_WRITING, **_USAGE, **_DEFECTS, **TORCH,
 }  # fmt: skip

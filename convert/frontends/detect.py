@@ -5,26 +5,51 @@ from __future__ import annotations
 from os import PathLike, fspath
 from pathlib import Path
 
-from ..errors import LoadError
+from ..errors import LoadError, UsageError
 from ..ir import TracedModule
 from ..source import Source
 from .container.archive import is_container
 from .megengine.unpickler import is_pickle
+from .torch.archives import Kind, kind_of
+from .torch.door import is_factory, trace_factory, trace_file
+from .torch.request import Tracing
 
 HEAD_BYTES = 64
-HELP = "give a .tm file: megengine.save writes it from a TracedModule, `tmconvert save` from any model"
+HELP = (
+    "give a .tm file (megengine.save writes it from a TracedModule, `tmconvert save` from any model), a .pt2 "
+    "file of torch.export.save, or PACKAGE.MODULE:FACTORY, what makes a PyTorch module"
+)
 # (offset, bytes, what such a file is): for a telling message about a file we do not read
 KNOWN = (
-    (0, b"PK\x03\x04", "a ZIP archive (a PyTorch checkpoint, perhaps)"),
+    (0, b"PK\x03\x04", "a ZIP archive"),
     (4, b"TFL3", "a TFLite model: it is what tmconvert writes, not what it reads"),
     (0, b"\x08", "protobuf (an ONNX model, perhaps): it is what tmconvert writes, not what it reads"),
 )
 
 
-def load_model(path: str | PathLike[str]) -> TracedModule:
-    """The model in the file. Raises LoadError TM1001 or TM1002, or what the format's loader raises."""
+def is_traced(model: str | PathLike[str]) -> bool:
+    """Whether the model is a graph already, and none that PyTorch has to run."""
+    return not is_factory(model) and _kind(fspath(model), _head(fspath(model))) is None
+
+
+def load_model(path: str | PathLike[str], tracing: Tracing | None = None) -> TracedModule:
+    """The model in the file, or of a factory. Raises LoadError TM1001 or TM1002, or what its loader raises.
+
+    ``tracing`` is for models that PyTorch has to run, and refused with others: UsageError TM6016.
+    """
     name = fspath(path)
+    if is_factory(name):
+        return trace_factory(name, tracing or Tracing())
     head = _head(name)
+    kind = _kind(name, head)
+    if kind is not None:
+        return trace_file(name, kind, tracing or Tracing())
+    if tracing not in (None, Tracing()):
+        raise UsageError(
+            "TM6016",
+            f"{name} has a graph already: it is not traced",
+            notes=[("help", "leave the example inputs and other options of tracing out")],
+        )
     if is_pickle(head):
         from .megengine.loader import load_megengine
 
@@ -33,8 +58,8 @@ def load_model(path: str | PathLike[str]) -> TracedModule:
         from .container.reader import load_container
 
         return load_container(name)
-    kind = next((what for offset, mark, what in KNOWN if head[offset:].startswith(mark)), None)
-    notes = [("it is", kind)] if kind else []
+    known = next((what for offset, mark, what in KNOWN if head[offset:].startswith(mark)), None)
+    notes = [("it is", known)] if known else []
     if not head:
         notes = [("it is", "empty")]
     raise LoadError(
@@ -43,6 +68,10 @@ def load_model(path: str | PathLike[str]) -> TracedModule:
         source=Source(name),
         notes=[*notes, ("help", HELP)],
     )
+
+
+def _kind(name: str, head: bytes) -> Kind | None:
+    return None if is_container(head) else kind_of(name, head)
 
 
 def _head(name: str) -> bytes:

@@ -12,14 +12,15 @@ import torch
 from ....source import Source
 
 _OURS = str(Path(__file__).parents[3])  # all of tmconvert
+_TRACER = str(Path(__file__).with_name("tracer.py"))
 _TORCH = str(Path(torch.__file__).parent)
 
 
 def user_place() -> Source:
     """File and line of the call that is being recorded."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if _is_users(frame.f_code.co_filename):
+    while frame is not None and not _is_bottom(frame):
+        if is_users(frame.f_code.co_filename):
             return Source(frame.f_code.co_filename, frame.f_lineno)
         frame = frame.f_back
     return Source("")
@@ -28,7 +29,7 @@ def user_place() -> Source:
 def is_assertion() -> bool:
     """Whether the user called an assertion of torch's, and not this call itself."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not _is_users(frame.f_code.co_filename):
+    while frame is not None and not is_users(frame.f_code.co_filename):
         code = frame.f_code
         if code.co_name.startswith(("_assert", "_check")) and code.co_filename.startswith(_TORCH):
             return True
@@ -36,6 +37,11 @@ def is_assertion() -> bool:
     return False
 
 
+def _is_bottom(frame: FrameType) -> bool:
+    """Whether the run began here: who asked for it is no part of the model."""
+    return frame.f_code.co_name == "_run" and frame.f_code.co_filename == _TRACER
+
+
 @cache
-def _is_users(file: str) -> bool:
+def is_users(file: str) -> bool:
     return not file.startswith((_OURS, _TORCH, "<"))

@@ -1,0 +1,27 @@
+"""What has to be said where a model of PyTorch is run to be traced; nothing here needs torch itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Tracing:
+    """How a model is run.
+
+    ``args`` and ``kwargs`` are the example inputs, tensors or arrays; without any, those that come with the
+    model are taken. ``dynamic_shapes`` and ``freeze_control_flow`` are those of ``tmconvert.trace``;
+    ``allow_code`` says that the code in a file may run.
+    """
+
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None
+    freeze_control_flow: bool = False
+    allow_code: bool = False
+
+    @property
+    def has_inputs(self) -> bool:
+        return bool(self.args or self.kwargs)
