@@ -436,6 +436,5 @@ _DEFECTS = {
     ),
 }
 
-EXPLANATIONS: dict[str, Explanation] = {
-    **_LOADING, **_MODEL, **_GRAPH, **_VERIFICATION, **_WRITING, **_USAGE, **_DEFECTS, **TORCH,
-}  # fmt: skip
+_ALL = {**_LOADING, **_MODEL, **_GRAPH, **_VERIFICATION, **_WRITING, **_USAGE, **_DEFECTS, **TORCH}
+EXPLANATIONS: dict[str, Explanation] = dict(sorted(_ALL.items()))

@@ -6,7 +6,7 @@ from .explanation import Explanation
 
 TORCH = {
     "TM1021": Explanation(
-        "PyTorch is not installed",
+        "tracing needs PyTorch, which is not installed",
         "A model of PyTorch is traced: it runs once, and for that PyTorch must be there. What comes of it, a "
         ".tm file, is converted without PyTorch.",
         "tmconvert trace net:make -o net.tm --input 'float32[1,3,224,224]'",

@@ -102,7 +102,9 @@ def _check_parameters(found: Any, name: str) -> None:
 
 def _parts(made: Any, name: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """``module``, ``(module, inputs)`` or ``(module, args, kwargs)``, as three."""
-    module, inputs, keywords = made, (), {}
+    module: Any = made
+    inputs: Any = ()
+    keywords: Mapping[str, Any] = {}
     if isinstance(made, tuple) and 2 <= len(made) <= 3:
         module, inputs, *rest = made
         keywords = rest[0] if rest else {}

@@ -1,0 +1,1 @@
+"""Modules that are named on a command line."""
