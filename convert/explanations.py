@@ -159,6 +159,12 @@ _MODEL = {
         "def forward(self, x): return x, 3",
         "Return tensors only, from the module or from a small module around it.",
     ),
+    "TM2014": Explanation(
+        "the module takes or returns complex numbers",
+        "No target has tensors of complex numbers. Inside a model they are pairs of real ones.",
+        "def forward(self, x): return torch.fft.fft(x)",
+        "Return torch.view_as_real of them, or abs(); take a real tensor and use torch.view_as_complex.",
+    ),
 }
 
 _GRAPH = {

@@ -25,7 +25,7 @@ class AdapterVocabulary:
     framework = ""
 
     def find(self, expr: Expr, args: tuple[Any, ...]) -> tuple[str, Adapter | None]:
-        """The source's name of a call, and its adapter if there is one."""
+        """The source's name of a call with these arguments, and its adapter if there is one."""
         raise NotImplementedError
 
     def help(self, name: str) -> str:
@@ -42,7 +42,7 @@ class AdapterVocabulary:
         ``args`` and ``kwargs`` are those of the expression, with ``g``'s values at the leaves and
         TracedModules in place of module nodes.
         """
-        name, adapter = self.find(expr, args)
+        name, adapter = self.find(expr, (*args, *kwargs.values()))
         if adapter is None:
             raise Refusal(f"{name} is not supported", self.help(name))
         try:

@@ -6,6 +6,8 @@ from functools import cache
 from typing import Any
 
 from ...ir import CallFunction, CallMethod, Expr
+from ...ir.emitter import Emitter
+from ...ir.tree import leaves, map_leaves
 from ...symbolics.registry import catalogue
 from ..vocabulary import Adapter, AdapterVocabulary
 from .names import aten_name, functional
@@ -24,14 +26,24 @@ class TorchVocabulary(AdapterVocabulary):
     framework = "PyTorch"
 
     def find(self, expr: Expr, args: tuple[Any, ...]) -> tuple[str, Adapter | None]:
-        if isinstance(expr, CallMethod):
-            return self.name(expr), _adapter(expr.method, True)
-        assert isinstance(expr, CallFunction)
-        return self.name(expr), _adapter(expr.function, False)
+        from .adapters.complex import is_complex
+
+        assert isinstance(expr, (CallFunction, CallMethod))
+        is_method = isinstance(expr, CallMethod)
+        word = expr.method if isinstance(expr, CallMethod) else expr.function
+        if any(map(is_complex, leaves(args))):
+            return f"{self.name(expr)} of complex numbers", _complex_adapter(word, is_method)
+        return self.name(expr), _adapter(word, is_method)
+
+    def apply(self, g: Emitter, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        from .adapters.complex import received
+
+        args, kwargs = map_leaves(lambda leaf: received(g, leaf), (args, kwargs))
+        return super().apply(g, expr, args, kwargs)
 
     def knows(self, name: str, is_method: bool) -> bool:
         """Whether there is an adapter for a function, or a method of tensors."""
-        return _adapter(name, is_method) is not None
+        return bool(_adapter(name, is_method) or _complex_adapter(name, is_method))
 
     def help(self, name: str) -> str:
         if name.startswith("torch.ops.") and not name.startswith("torch.ops.aten"):
@@ -40,6 +52,21 @@ class TorchVocabulary(AdapterVocabulary):
 
 
 VOCABULARY = TorchVocabulary()
+
+
+@cache
+def _complex_adapter(name: str, is_method: bool) -> Adapter | None:
+    """The adapter of a call that is given complex numbers."""
+    from .adapters import COMPLEX
+    from .adapters.complex import made_of_real
+    from .adapters.forms import called
+
+    own = aten_name(name, is_method)
+    found = COMPLEX.get(own) or made_of_real(own, _adapter(name, is_method))
+    if found is not None:
+        return called(found)
+    plain = functional(own)
+    return None if plain is None else _complex_adapter(plain, True) or _complex_adapter(plain, False)
 
 
 @cache

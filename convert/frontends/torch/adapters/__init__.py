@@ -12,9 +12,11 @@ from . import (
     activations,
     arithmetic,
     attention,
+    complex,
     convolutions,
     creation,
     detection,
+    fourier,
     images,
     indexing,
     logic,
@@ -36,6 +38,7 @@ from . import (
 _FAMILIES = (
     *(arithmetic, logic, reductions, sizes, types, unary),
     *(shapes, parts, indexing, picking, creation, writing, randomness),
+    *(complex, fourier),
     *(convolutions, pooling, normalization, activations, lookup, images, attention, recurrent, detection),
 )
 
@@ -47,3 +50,5 @@ def _merged(kind: str) -> Table:
 ATEN = _merged("ATEN")
 FUNCTIONS = _merged("FUNCTIONS")
 METHODS = _merged("METHODS")
+# of calls that are given complex numbers
+COMPLEX = _merged("COMPLEX")

@@ -4,33 +4,46 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ....ir.emitter import Emitter
 from ....ir.inert import GlobalRef
 from ...table import Table
-from .values import cast, dtype_called, is_tensor, typed
+from .complex import Complex, of_real, part_type
+from .values import cast, dtype_called, is_tensor
 
 ATEN = Table()
 
 
-@ATEN.add("to")
+def converted(g: Emitter, x: Any, dtype: np.dtype) -> Any:
+    """``x`` with the element type ``dtype``; what becomes real loses its imaginary parts."""
+    if dtype.kind != "c":
+        return cast(g, x.real if isinstance(x, Complex) else x, dtype)
+    if not isinstance(x, Complex):
+        return of_real(g, x, dtype)
+    return Complex(*(cast(g, part, part_type(dtype)) for part in (x.real, x.imag)))
+
+
+def _type_of(g: Emitter, x: Any) -> np.dtype:
+    if isinstance(x, Complex):
+        return np.result_type(g.type(x.real).dtype, np.complex64)
+    return g.type(x).dtype
+
+
+@ATEN.add("to", "_to_copy")
 def to(g: Emitter, input: Any, *args: Any, **kwargs: Any) -> Any:
     """``to(dtype)``, ``to(device)``, ``to(other)`` and their mixtures: only the element type matters."""
     for value in (*args, *kwargs.values()):
-        if is_tensor(value):
-            return cast(g, input, g.type(value).dtype)
+        if is_tensor(value) or isinstance(value, Complex):
+            return converted(g, input, _type_of(g, value))
         if isinstance(value, GlobalRef) and not value.name.endswith(("_format", "strided")):
-            return cast(g, input, dtype_called(value))
+            return converted(g, input, dtype_called(value))
     return input
-
-
-@ATEN.add("_to_copy")
-def to_copy(g: Emitter, input: Any, *, dtype: Any = None, **kwargs: Any) -> Any:
-    return typed(g, input, dtype)
 
 
 @ATEN.add("type_as")
 def type_as(g: Emitter, input: Any, other: Any) -> Any:
-    return cast(g, input, g.type(other).dtype)
+    return converted(g, input, _type_of(g, other))
 
 
 _TYPES = {
@@ -44,12 +57,14 @@ _TYPES = {
     "short": "int16",
     "int": "int32",
     "long": "int64",
+    "cfloat": "complex64",
+    "cdouble": "complex128",
 }
 
 for _name, _dtype in _TYPES.items():
 
     def _cast(g: Emitter, input: Any, *, memory_format: Any = None, _dtype: str = _dtype) -> Any:
-        return cast(g, input, dtype_called(_dtype))
+        return converted(g, input, dtype_called(_dtype))
 
     ATEN[_name] = _cast
 
@@ -60,5 +75,8 @@ def type_(g: Emitter, input: Any, dtype: Any, non_blocking: bool = False) -> Any
     name = dtype.name if isinstance(dtype, GlobalRef) else str(dtype)
     if name.endswith("Tensor"):
         own = name.rpartition(".")[2].removesuffix("Tensor").lower()
-        return cast(g, input, dtype_called(_TYPES.get(own, "float32")))
-    return typed(g, input, dtype)
+        return converted(g, input, dtype_called(_TYPES.get(own, "float32")))
+    return converted(g, input, dtype_called(dtype))
+
+
+COMPLEX = ATEN

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from ....ir.tree import leaves
 from ..names import Name, aten_name, functional
 from ..vocabulary import VOCABULARY
 from .tape import Value
@@ -70,6 +71,16 @@ WRITING = ("inplace", "max_norm")  # what asks torch's Python functions to write
 @cache
 def _parameters(function: Any) -> tuple[str, ...]:
     return function.__code__.co_varnames[: function.__code__.co_argcount]
+
+
+def written_by_schema(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """The operands that an ATen op says it writes to: below autograd their versions do not tell."""
+    schema = getattr(function, "_schema", None)
+    if schema is None or not schema.is_mutable:
+        return []
+    given = dict(zip((argument.name for argument in schema.arguments), args, strict=False)) | kwargs
+    writes = (each for each in schema.arguments if each.alias_info is not None and each.alias_info.is_write)
+    return [leaf for argument in writes for leaf in leaves(given.get(argument.name))]
 
 
 def updates_statistics(name: Name) -> bool:

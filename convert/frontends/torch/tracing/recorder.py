@@ -94,7 +94,12 @@ class Recorder(TorchFunctionMode):
             self._keep_data(tensors)
         versions = [_version(tensor) for tensor in tensors]
         result = self.run(function, *plain[0], **plain[1])
-        written = [t for t, version in zip(tensors, versions, strict=True) if _version(t) != version]
+        said = knowledge.written_by_schema(function, *plain)
+        written = [
+            tensor
+            for tensor, version in zip(tensors, versions, strict=True)
+            if _version(tensor) != version or any(tensor is each for each in said)
+        ]
         results = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
         if not results and not written:
             return result

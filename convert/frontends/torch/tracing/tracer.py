@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch.utils._pytree import SUPPORTED_NODES, tree_map
 
+from ....errors import UnsupportedError
 from ....ir import TracedModule
 from ....ir.traced_module import Example
 from ....ir.tree import leaves, map_leaves
@@ -107,9 +108,10 @@ class _Run:
                     result = self.module(*args, **kwargs)
                     result = plain_structure(result)
                     self.top.result = map_leaves(recorder.value_of, result)
-                self.outputs = tuple(
-                    _copied(leaf) for leaf in leaves(result) if isinstance(leaf, torch.Tensor)
-                )
+                returned = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
+                for leaf in returned:
+                    _check_real(leaf, "returns")
+                self.outputs = tuple(map(_copied, returned))
             finally:
                 recorder.borrowed.give_back()
 
@@ -120,6 +122,7 @@ class _Run:
         def bound(leaf: Any) -> Any:
             if not isinstance(leaf, torch.Tensor):
                 return self.recorder.value_of(leaf)
+            _check_real(leaf, "takes")
             arrays.append(_copied(leaf))
             value = Value(
                 self.top, "input", tuple(leaf.shape), str(leaf.dtype).removeprefix("torch."), depends=True
@@ -275,6 +278,17 @@ def _parameters(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
 
 
 # ---- data
+
+
+def _check_real(tensor: torch.Tensor, what: str) -> None:
+    """Complex numbers have no place in a file of a target. Raises UnsupportedError TM2014."""
+    if tensor.is_complex():
+        raise UnsupportedError(
+            "TM2014",
+            f"the module {what} complex numbers: a tensor of {str(tensor.dtype).removeprefix('torch.')} "
+            f"{list(tensor.shape)}",
+            notes=[("help", "let it have torch.view_as_real of them, and use torch.view_as_complex inside")],
+        )
 
 
 def _named_tensors(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, torch.Tensor]:

@@ -96,6 +96,18 @@ def _part(
     return emit("slice_scatter", base, base, new, dim, start, start + tracked.shape[dim], 1)
 
 
+def _real(emit: Emit, tracked: Tracked, base: Value, new: Value) -> Value:
+    return emit("complex", base, new, emit("imag", new, base))
+
+
+def _imag(emit: Emit, tracked: Tracked, base: Value, new: Value) -> Value:
+    return emit("complex", base, emit("real", new, base), new)
+
+
+def _same_again(name: str) -> Writer:
+    return lambda emit, tracked, base, new: emit(name, base, new)
+
+
 WRITERS: dict[str, Writer] = {
     "select": _select,
     "slice": _slice,
@@ -104,6 +116,11 @@ WRITERS: dict[str, Writer] = {
     "diagonal": _diagonal,
     "unbind": _unbind,
     "__iter__": _unbind,
+    "real": _real,
+    "imag": _imag,
+    "conj": _same_again("conj"),
+    "view_as_real": _same_again("view_as_complex"),
+    "view_as_complex": _same_again("view_as_real"),
     **dict.fromkeys(
         ["split", "chunk", "split_with_sizes", "tensor_split", "unsafe_split", "unsafe_chunk"], _part
     ),
