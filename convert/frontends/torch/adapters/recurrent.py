@@ -11,7 +11,7 @@ from ...table import Table
 ATEN = Table()
 
 
-def _layer(name: str, states: int) -> None:
+def _layer(name: str) -> None:
     def padded(
         g: Emitter,
         input: Any,
@@ -29,12 +29,11 @@ def _layer(name: str, states: int) -> None:
                 f"{name} in training drops what its layers give at random",
                 "run module.eval() before the module is traced",
             )
-        first = list(hx) if states > 1 else [hx]
         settings = (has_biases, num_layers, 0.0, False, bidirectional, batch_first)
-        return tuple(g.call(f"aten::{name}", input, first, list(params), *settings))
+        return tuple(g.call(f"aten::{name}", input, hx, list(params), *settings))
 
     ATEN.add(name)(padded)
 
 
-for _name, _states in {"lstm": 2, "gru": 1, "rnn_tanh": 1, "rnn_relu": 1}.items():
-    _layer(_name, _states)
+for _name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
+    _layer(_name)

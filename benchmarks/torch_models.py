@@ -1,0 +1,155 @@
+"""PyTorch models traced, converted and run in ONNX Runtime on two inputs, against what PyTorch computes.
+
+    python benchmarks/torch_models.py                           all of torch_models_*.py, at opset 17
+    python benchmarks/torch_models.py --only torchvision/swin 'timm/*18' --opset 20 --markdown
+
+A model is right, wrong (it computes something else on one of the inputs) or an error. Exit status 1 if any is
+not right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import importlib
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._pytree import tree_map
+
+import tmconvert
+from tmconvert.errors import TmconvertError
+from tmconvert.frontends.torch.tracing.structure import plain_structure
+from tmconvert.ir.tree import leaves
+from tmconvert.verification.compare import check
+
+Example = tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]
+FAMILIES = ("small", "torchvision", "timm", "transformers")
+
+
+def models() -> dict[str, Callable[[], Example]]:
+    """All tables together, by family/name."""
+    tables = {family: importlib.import_module(f"torch_models_{family}").MODELS for family in FAMILIES}
+    return {f"{family}/{name}": make for family, table in tables.items() for name, make in table.items()}
+
+
+@dataclass
+class Row:
+    """What came of one model."""
+
+    name: str
+    state: str  # right, wrong, error
+    trace: float = 0.0  # seconds
+    export: float = 0.0
+    nodes: int = 0
+    note: str = ""
+
+
+def tensors(tree: Any) -> list[np.ndarray]:
+    return [leaf.detach().numpy() for leaf in leaves(plain_structure(tree)) if isinstance(leaf, torch.Tensor)]
+
+
+def tried(name: str, make: Callable[[], Example], opset: int, verbose: bool) -> Row:
+    """One model. Whatever it raises is a row."""
+    row = Row(name, "error")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.manual_seed(0)
+            _try(row, make(), opset)
+    except Exception as error:  # a benchmark of what may go wrong
+        if verbose:
+            traceback.print_exc()
+        is_ours = isinstance(error, TmconvertError)
+        text = error.message if is_ours else f"{type(error).__name__}: {error}"
+        row.state = "wrong" if is_ours and error.code == "TM4001" else "error"
+        row.note = " ".join(text.split())[:200]
+    return row
+
+
+def _try(row: Row, example: Example, opset: int) -> None:
+    module, args, kwargs = example
+    start = time.perf_counter()
+    traced = tmconvert.trace(module, *args, **kwargs)
+    row.trace = time.perf_counter() - start
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        start = time.perf_counter()
+        tmconvert.to_onnx(traced, path, opset=opset, verify=False)
+        row.export = time.perf_counter() - start
+        for given in ((args, kwargs), tree_map(other, (args, kwargs))):
+            with torch.no_grad():
+                wanted = tensors(module(*given[0], **given[1]))
+            found, row.nodes = run(path, tensors(given))
+            check(found, wanted, [f"output {number}" for number in range(len(wanted))])
+    row.state = "right"
+
+
+def other(leaf: Any) -> Any:
+    """The elements of a tensor in another order."""
+    if not isinstance(leaf, torch.Tensor):
+        return leaf
+    order = torch.randperm(leaf.numel(), generator=torch.Generator().manual_seed(1))
+    return leaf.reshape(-1)[order].reshape(leaf.shape)
+
+
+def run(path: Path, inputs: Sequence[np.ndarray]) -> tuple[list[np.ndarray], int]:
+    """What ONNX Runtime makes of the inputs, and the number of nodes of the file."""
+    import onnx
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    names = [node.name for node in session.get_inputs()]
+    nodes = len(onnx.load(path, load_external_data=False).graph.node)
+    return session.run(None, dict(zip(names, inputs, strict=True))), nodes
+
+
+def table(rows: Sequence[Row], markdown: bool) -> str:
+    lines = []
+    if markdown:
+        lines += ["| model | state | trace s | export s | nodes | |", "|---|---|---|---|---|---|"]
+    form = "| {} | {} | {:.2f} | {:.2f} | {} | {} |" if markdown else "{:32} {:6} {:7.2f} {:7.2f} {:6} {}"
+    lines += [form.format(r.name, r.state, r.trace, r.export, r.nodes or "", r.note) for r in rows]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument(
+        "--only", nargs="+", default=["*"], help="names or patterns; a part of a name will do"
+    )
+    parser.add_argument("--opset", type=int, default=17)
+    parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--verbose", action="store_true", help="show where errors come from")
+    options = parser.parse_args()
+    known, rows = models(), []
+    for name, make in known.items():
+        if any(fnmatch.fnmatch(name, pattern) or pattern in name for pattern in options.only):
+            rows.append(tried(name, make, options.opset, options.verbose))
+            if not options.markdown:
+                print(table(rows[-1:], False), flush=True)
+    if options.markdown:
+        print(table(rows, True), end="\n\n")
+    states = Counter(row.state for row in rows)
+    seconds = sum(row.trace + row.export for row in rows)
+    print(
+        f"{len(rows)} models at opset {options.opset}: {states['right']} right, {states['wrong']} wrong, "
+        f"{states['error']} errors; {seconds:.1f} s to trace and export"
+    )
+    return int(states["right"] < len(rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
