@@ -12,10 +12,14 @@ from typing import Any
 import click
 
 from .failures import Carried, report_failure
+from .options import plugin_option
 
 
 class CommandGroup(click.Group):
-    """A group whose commands are the attribute ``command`` of modules ``tmconvert.cli.<name>``."""
+    """A group whose commands are the attribute ``command`` of modules ``tmconvert.cli.<name>``.
+
+    Each of them has the option --plugin.
+    """
 
     def __init__(self, *args: Any, commands_table: Mapping[str, str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -27,7 +31,10 @@ class CommandGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.commands_table:
             return None
-        return importlib.import_module(f".{cmd_name}", __package__).command
+        command: click.Command = importlib.import_module(f".{cmd_name}", __package__).command
+        if plugin_option not in command.params:
+            command.params.append(plugin_option)
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

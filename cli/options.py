@@ -58,6 +58,28 @@ rename_option = click.option(
     metavar="OLD=NEW",
     help="Call an input or output of the written model NEW. May be repeated.",
 )
+
+
+def _load_plugins(ctx: click.Context, parameter: click.Parameter, files: tuple[str, ...]) -> None:
+    if files:
+        from ..symbolics.plugins import load_plugin
+        from ..symbolics.registry import temporary_symbolics
+
+        ctx.with_resource(temporary_symbolics())
+        for file in files:
+            load_plugin(file)
+
+
+# of every command; see CommandGroup
+plugin_option = click.Option(
+    ["--plugin"],
+    type=click.Path(),
+    multiple=True,
+    metavar="FILE.py",
+    expose_value=False,
+    callback=_load_plugins,
+    help="Run this Python file first, which registers ops of yours. May be repeated.",
+)
 _BOUNDARY_OPTIONS = (
     input_shape_option,
     dynamic_option,

@@ -10,9 +10,29 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .api import load, supported_ops, to_caffe, to_onnx, to_tflite, trace, verify
+    from .api import (
+        load,
+        register_symbolic,
+        supported_ops,
+        temporary_symbolics,
+        to_caffe,
+        to_onnx,
+        to_tflite,
+        trace,
+        verify,
+    )
 
-__all__ = ["load", "supported_ops", "to_caffe", "to_onnx", "to_tflite", "trace", "verify"]
+__all__ = [
+    "load",
+    "register_symbolic",
+    "supported_ops",
+    "temporary_symbolics",
+    "to_caffe",
+    "to_onnx",
+    "to_tflite",
+    "trace",
+    "verify",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,8 @@ from .passes.manager import PassOptions
 from .quantization.survey import Quantization, quantization_of
 from .serialize.external_data import weights_path
 from .support import OpSupport, op_support
-from .symbolics.registry import catalogue
+from .symbolics.registry import catalogue, register
+from .symbolics.registry import temporary_symbolics as temporary_symbolics
 from .targets import DEFAULT_OPSET, Goal, goal_version
 from .verification.files import verify_file
 from .verification.report import Verification
@@ -308,6 +309,37 @@ def supported_ops(target: str, version: int | str | None = None) -> list[OpSuppo
     """Every op of the catalogue, and how ``target`` says it at ``version`` (the default one if None)."""
     number = goal_version(target, version)
     return [op_support(op, target, number) for op in catalogue().values()]
+
+
+def register_symbolic(
+    name: str,
+    function: Callable[..., Any] | None = None,
+    *,
+    target: str | None = None,
+    since: int = 0,
+    reference: Callable[..., Any] | None = None,
+    result: Callable[..., Any] | str | None = None,
+) -> Callable[..., Any]:
+    """Says how ``target`` expresses an op from version ``since`` on: ``function(g, ...)``. Also a decorator.
+
+    ``name`` is that of a ``torch.library`` op (``mylib::swish``), of another call as `tmconvert check`
+    prints it, or of an op of ours (``aten::gelu``). Without a target the function says the op in ops of
+    ours, by ``g.call``, for every target. Its parameters behind ``g`` are those of the op: tensors arrive as
+    values, all else as it was given.
+
+    ``result`` computes the TensorType of the result (a list for several) from the arguments, given as
+    TensorTypes, or names the argument whose type it has; without it the types that the tracer recorded are
+    taken. ``reference`` computes the result from NumPy arrays; without it the outputs of the example are
+    the only truth. docs/custom-ops.md has examples.
+
+    Raises UsageError TM6021 for what cannot be registered.
+    """
+
+    def registers(function: Callable[..., Any]) -> Callable[..., Any]:
+        register(name, function, target=target, since=since, reference=reference, result=result)
+        return function
+
+    return registers if function is None else registers(function)
 
 
 def _boundary(

@@ -296,6 +296,13 @@ _VERIFICATION = {
         "tmconvert verify model.tm model.onnx, with an opset newer than the installed ONNX Runtime",
         "Update the runtime, or choose an older --opset.",
     ),
+    "TM4005": Explanation(
+        "there is nothing to compare a file with",
+        "The model has an op of a library of yours, which tmconvert cannot compute, and no example of what "
+        "its source computed that fits these inputs.",
+        "tmconvert verify model.tm model.onnx --inputs other.npz --plugin my_ops.py",
+        "Give register_symbolic a reference=, a function that computes the op on NumPy arrays.",
+    ),
 }
 
 _WRITING = {
@@ -412,6 +419,25 @@ _USAGE = {
         "arguments of forward, and nodes as `tmconvert inspect --graph` and the written model call them.",
         "tmconvert onnx net.tm net.onnx --outputs head_conv",
         "Use one of the names that the error lists.",
+    ),
+    "TM6020": Explanation(
+        "a plugin cannot be loaded",
+        "A plugin is a Python file that calls tmconvert.register_symbolic; it is run. Installed packages "
+        "name theirs under the entry-point group tmconvert.symbolics.",
+        "tmconvert onnx net.tm net.onnx --plugin my_ops.py, where my_ops.py raises",
+        "Correct the plugin at the line that the message names, or leave it out.",
+    ),
+    "TM6021": Explanation(
+        "a symbolic cannot be registered",
+        "Its target is none of ours, or the parameters of the functions of one op are not the same.",
+        "register_symbolic('mylib::swish', lambda g, x: x, target='onix')",
+        "The message says what does not fit; docs/custom-ops.md has examples.",
+    ),
+    "TM6022": Explanation(
+        "a function that was registered for an op failed",
+        "It raised, or returned another number of results than the op has.",
+        "a symbolic that returns None",
+        "Correct the function at the line that the message names.",
     ),
 }
 

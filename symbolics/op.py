@@ -260,6 +260,16 @@ class Op:
 
     def infer(self, types: Sequence[Any], attributes: Mapping[str, Any]) -> list[TensorType]:
         """Result types from canonical arguments, tensors given as TensorTypes. Raises SchemaError."""
+        self.check_types(types)
+        try:
+            arguments = self.by_name(types, attributes)
+            result = retried(lambda: self.result(**arguments), *_MISFITS)
+        except _MISFITS as error:
+            raise SchemaError(self.name, str(error)) from error
+        return result if isinstance(result, list) else [result]
+
+    def check_types(self, types: Sequence[Any]) -> None:
+        """Raises SchemaError where a tensor has a dtype or a rank that the signature does not take."""
         tensor_args = [argument for argument in self.args if not isinstance(argument, Attribute)]
         for argument, given in zip(tensor_args, types, strict=True):
             for type_ in given if isinstance(given, list) else [given]:
@@ -270,12 +280,6 @@ class Op:
                 if type_ is not None and argument.ranks is not None and type_.rank not in argument.ranks:
                     ranks = " or ".join(map(str, argument.ranks))
                     raise SchemaError(self.name, f"{argument.name} {type_} must have rank {ranks}")
-        try:
-            arguments = self.by_name(types, attributes)
-            result = retried(lambda: self.result(**arguments), *_MISFITS)
-        except _MISFITS as error:
-            raise SchemaError(self.name, str(error)) from error
-        return result if isinstance(result, list) else [result]
 
     def evaluate(self, arrays: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
         """The reference kernel's result, arrays. Raises InternalError TM3006 where there is no kernel."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
+from typing import Any
 
-from ..errors import InternalError
+from ..errors import InternalError, UsageError
 from .op import TARGETS, Op
 
 
@@ -39,14 +41,61 @@ class Catalogue(Mapping[str, Op]):
         ]
 
 
-_default: Catalogue | None = None
+class _Registry:
+    """The ops that tmconvert ships, and those that users have registered, which replace them."""
+
+    def __init__(self) -> None:
+        self.shipped: dict[str, Op] | None = None
+        self.registered: dict[str, Op] = {}
+        self.catalogue: Catalogue | None = None
+
+    def current(self) -> Catalogue:
+        if self.shipped is None:
+            from .ops import OPS
+            from .plugins import load_installed
+
+            self.shipped = dict(Catalogue(OPS))
+            try:
+                load_installed()
+            except UsageError:
+                self.shipped = None  # the next one to ask is told, too
+                raise
+        if self.catalogue is None:
+            self.catalogue = Catalogue(list({**self.shipped, **self.registered}.values()))
+        return self.catalogue
+
+    def set_registered(self, ops: dict[str, Op]) -> None:
+        self.registered, self.catalogue = ops, None
+
+
+_registry = _Registry()
 
 
 def catalogue() -> Catalogue:
-    """The catalogue of the ops that tmconvert ships."""
-    global _default
-    if _default is None:
-        from .ops import OPS
+    """The catalogue of the ops that tmconvert ships, and of those that are registered."""
+    return _registry.current()
 
-        _default = Catalogue(OPS)
-    return _default
+
+def registered(name: str) -> Op | None:
+    """The op of this name as a user has registered it."""
+    catalogue()  # installed plugins register theirs
+    return _registry.registered.get(name)
+
+
+def register(name: str, function: Callable[..., Any], **meaning: Any) -> None:
+    """Adds a function to an op, or a new op; see ``tmconvert.register_symbolic``."""
+    from .custom import extended
+
+    op = extended(catalogue().get(name), name, function, catalogue=catalogue, **meaning)
+    _registry.set_registered({**_registry.registered, name: op})
+
+
+@contextmanager
+def temporary_symbolics() -> Iterator[None]:
+    """What is registered inside is forgotten behind it."""
+    catalogue()
+    before = _registry.registered
+    try:
+        yield
+    finally:
+        _registry.set_registered(before)

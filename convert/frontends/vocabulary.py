@@ -7,10 +7,14 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from ..errors import InternalError, Refusal, TmconvertError, UnsupportedError
-from ..ir import CallFunction, CallMethod, Expr, ModuleNode
+from ..errors import GraphError, InternalError, Refusal, TmconvertError, UnsupportedError
+from ..ir import CallFunction, CallMethod, Expr, ModuleNode, TensorNode
+from ..ir.dims import is_symbolic
 from ..ir.emitter import EagerEmitter, Emitter
-from ..symbolics.registry import catalogue
+from ..ir.inert import GlobalRef
+from ..ir.tree import leaves, map_leaves
+from ..symbolics.custom import RECORDED, CustomOp
+from ..symbolics.registry import catalogue, registered
 
 Adapter = Callable[..., Any]
 
@@ -42,6 +46,9 @@ class AdapterVocabulary:
         ``args`` and ``kwargs`` are those of the expression, with ``g``'s values at the leaves and
         TracedModules in place of module nodes.
         """
+        op = registered(self.op_name(expr))
+        if isinstance(op, CustomOp):
+            return self._custom(g, op, expr, args, kwargs)
         name, adapter = self.find(expr, (*args, *kwargs.values()))
         if adapter is None:
             raise Refusal(f"{name} is not supported", self.help(name))
@@ -60,6 +67,18 @@ class AdapterVocabulary:
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise Refusal(f"{name} was recorded with arguments that do not fit it: {error}") from error
 
+    def _custom(
+        self, g: Emitter, op: CustomOp, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """A call of an op that the user has registered."""
+        args, kwargs = map_leaves(_by_name, (args, kwargs))
+        if not op.computes_types():
+            kwargs = {**kwargs, RECORDED: _recorded_types(g, op, expr, (args, kwargs))}
+        try:
+            return g.call(op.name, *args, **kwargs)
+        except GraphError as error:
+            raise Refusal(error.message) from error
+
     def evaluate(self, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Computes one call on arrays. Raises UnsupportedError TM2001."""
         try:
@@ -69,6 +88,10 @@ class AdapterVocabulary:
                 "TM2001", refusal.reason, source=expr.source, excerpt=repr(expr)
             ) from refusal
 
+    def op_name(self, expr: Expr) -> str:
+        """What ``register_symbolic`` calls the op of a call."""
+        return self.name(expr)
+
     def name(self, expr: Expr) -> str:
         """The source's word for a call: a function's or class's qualified name, or ``Tensor.method``."""
         if isinstance(expr, CallFunction):
@@ -76,6 +99,26 @@ class AdapterVocabulary:
         assert isinstance(expr, CallMethod)
         first = expr.args[0]
         return first.class_name if isinstance(first, ModuleNode) else f"Tensor.{expr.method}"
+
+
+def _recorded_types(g: Emitter, op: CustomOp, expr: Expr, arguments: Any) -> list[Any]:
+    """The types that the source recorded for the results of a call. Raises Refusal."""
+    help = f"give the register_symbolic of {op.name} a result="
+    types = []
+    for node in expr.outputs:
+        if not isinstance(node, TensorNode) or node.shape is None or node.dtype is None:
+            raise Refusal(f"the model does not say the type of a result of {op.name}", help)
+        types.append([node.dtype.name, list(node.shape)])
+    tensors = [leaf for leaf in leaves(arguments) if isinstance(leaf, TensorNode)]
+    if any(is_symbolic(g.type(tensor).shape) for tensor in tensors):
+        reason = f"only a result= of register_symbolic says the sizes of {op.name} for other inputs"
+        raise Refusal(reason, help)
+    return types
+
+
+def _by_name(leaf: Any) -> Any:
+    """Dtypes and the like of the source by their names."""
+    return leaf.name if isinstance(leaf, GlobalRef) else leaf
 
 
 @cache

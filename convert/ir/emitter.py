@@ -39,9 +39,10 @@ RESHAPE = "aten::reshape"
 
 
 class OpDefinition(Protocol):
-    """What the intermediate representation needs to know of a catalogued op."""
+    """What the intermediate representation needs to know of a catalogued op; ``kernel`` None: it has none."""
 
     name: str
+    kernel: Any
 
     def bind(self, args: Any, attributes: Any) -> tuple[tuple[Any, ...], dict[str, Any]]: ...
 
@@ -151,7 +152,8 @@ class GraphEmitter:
             if example(type_.size) > MAX_ELEMENTS or any(example(extent) < 0 for extent in type_.shape):
                 raise GraphError("TM3004", f"{op} would give {type_}, which no machine can hold")
         # padding makes kernels allocate more than what goes in and comes out
-        if not is_symbolic(bound) and _is_small(types, results) and not any(bound.get("padding") or ()):
+        is_plain = definition.kernel is not None and not is_symbolic(bound)
+        if is_plain and _is_small(types, results) and not any(bound.get("padding") or ()):
             known = map_leaves(lambda leaf: None if leaf is None else self._folded(leaf), list(tensors))
             if not any(leaf is _UNKNOWN for leaf in _flat(known)):
                 name = _parameter_name(_flat(tensors))

@@ -52,6 +52,7 @@ class Builder:
     ) -> Any:
         """Appends one operator and returns its output Value; a list of Values with ``shapes``.
 
+        ``type`` may be an operator that is none of the target's own, ``domain::type``.
         An intermediate result has by default the dtype of the first input and the shape to which the
         inputs broadcast; say ``shape`` (or ``shapes`` for several outputs) and ``dtype`` where that is
         wrong. The final result of a symbolic takes the declared type of the expression.
@@ -62,12 +63,13 @@ class Builder:
             extents = [shape if shape is not None else self._broadcast(present)]
         else:
             extents = list(shapes)
+        own = type.rpartition("::")[2]
         outputs = [
-            Value(self.free_name(f"{self.name}_{type.lower()}"), element, tuple(map(_size, extent)))
+            Value(self.free_name(f"{self.name}_{own.lower()}"), element, tuple(map(_size, extent)))
             for extent in extents
         ]
         kept = {key: value for key, value in attributes.items() if value is not None}
-        name = self._operator_name(type)
+        name = self._operator_name(own)
         self.graph.operators.append(Operator(type, list(inputs), outputs, kept, name, self.source))
         return outputs[0] if shapes is None else list(outputs)
 
@@ -214,6 +216,8 @@ class TfliteBuilder(Builder):
 
 class CaffeBuilder(Builder):
     def op(self, type: str, *inputs: Value | None, **options: Any) -> Any:
+        if "::" in type:
+            self.refuse(f"Caffe's format has its own layers only, not {type}")
         if type == "Power" and options.get("power", 1.0) == 1.0 and self._is_power(inputs[0]):
             # OpenCV 4.14 fuses 3 (x ^ 2) to (3 x) ^ 2; a Split in between keeps them apart
             inputs = (super().op("Split", inputs[0]), *inputs[1:])

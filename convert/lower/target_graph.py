@@ -39,6 +39,7 @@ class Value:
 class Operator:
     """One operator (ONNX node, TFLite operator, Caffe layer).
 
+    ``type`` is ``domain::type`` for an operator of a library of the user's.
     ``inputs`` holds None for an optional input left out. Caffe: constant inputs are the layer's
     blobs, the others its bottoms. ``attributes`` by the target's names; a serializer knows the
     types that the format wants and raises InternalError for a name the operator does not have.
@@ -50,6 +51,11 @@ class Operator:
     attributes: dict[str, Attribute]
     name: str
     source: Source | None = None
+
+    @property
+    def domain(self) -> str:
+        """The user's library that has the operator; empty for the target's own."""
+        return self.type.rpartition("::")[0]
 
 
 @dataclass(eq=False, slots=True)

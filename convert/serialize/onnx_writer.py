@@ -141,7 +141,9 @@ def _model(graph: TargetGraph, layout: ExternalLayout | None = None) -> Streamed
     metadata = dict(graph.metadata)
     if "doc_string" in metadata:
         head.doc_string = metadata.pop("doc_string")
-    tail = ModelProto(opset_import=[onnx.helper.make_opsetid("", graph.version)])
+    domains = sorted({operator.domain for operator in graph.operators} - {""})
+    imports = [onnx.helper.make_opsetid("", graph.version)]
+    tail = ModelProto(opset_import=[*imports, *(onnx.helper.make_opsetid(name, 1) for name in domains)])
     for key, text in metadata.items():
         tail.metadata_props.add(key=key, value=text)
 
@@ -201,20 +203,25 @@ def _outputs(graph: TargetGraph) -> tuple[list[NodeProto], list[ValueInfoProto]]
 
 
 def _node(operator: Operator, opset: int) -> NodeProto:
-    schema = _schema(operator, opset)
+    schema = None if operator.domain else _schema(operator, opset)
     inputs = ["" if value is None else value.name for value in operator.inputs]
     while inputs and not inputs[-1]:
         inputs.pop()
     node = NodeProto(
-        op_type=operator.type,
+        op_type=operator.type.rpartition("::")[2],
+        domain=operator.domain,
         name=operator.name,
         input=inputs,
         output=[value.name for value in operator.outputs],
     )
     for name, attribute in operator.attributes.items():
-        if name not in schema.attributes:
+        if schema is None:
+            kind = _kind(operator, name, attribute)
+        elif name in schema.attributes:
+            kind = schema.attributes[name].type
+        else:
             raise _misfit(operator, f"{operator.type} of opset {opset} has no attribute {name!r}")
-        node.attribute.append(_attribute(operator, name, attribute, schema.attributes[name].type))
+        node.attribute.append(_attribute(operator, name, attribute, kind))
     return node
 
 
@@ -241,6 +248,18 @@ _LIST_FORMS = {
     _AttrType.INTS: (AttributeProto.INTS, "ints", _AttrType.INT),
     _AttrType.STRINGS: (AttributeProto.STRINGS, "strings", _AttrType.STRING),
 }
+
+
+def _kind(operator: Operator, name: str, value: Attribute) -> Any:
+    """The type of an attribute that no schema says, by its value; an empty list is one of ints."""
+    if isinstance(value, np.ndarray):
+        return _AttrType.TENSOR
+    items = value if isinstance(value, (list, tuple)) else [value]
+    for kind in (_AttrType.INT, _AttrType.FLOAT, _AttrType.STRING):  # an int is a float, too
+        if all(isinstance(item, _ATTRIBUTE_FORMS[kind][2]) for item in items):
+            lists = {element: form for form, (_, _, element) in _LIST_FORMS.items()}
+            return lists[kind] if items is value else kind
+    raise _misfit(operator, f"ONNX has no attribute such as {name}={value!r:.80}")
 
 
 def _attribute(operator: Operator, name: str, value: Attribute, kind: Any) -> AttributeProto:

@@ -49,6 +49,9 @@ class Skeleton:
     def int32s(self, numbers: Iterable[int]) -> int:
         return int(self._builder.CreateNumpyVector(np.array(list(numbers), np.int32)))
 
+    def int8s(self, data: bytes) -> int:
+        return int(self._builder.CreateByteVector(data))
+
     def offsets(self, offsets: Sequence[int]) -> int:
         """A vector of strings or tables."""
         self._builder.StartVector(4, len(offsets), 4)

@@ -30,6 +30,7 @@ from .tflite_versions import model_versions
 
 _FILE_IDENTIFIER = b"TFL3"
 _SCHEMA_VERSION = 3
+_CUSTOM = 32  # the code of operators that a name tells
 _SIGNATURE = "serving_default"
 _RUNTIME_FIELD_BYTES = 16
 
@@ -94,7 +95,7 @@ class _Buffers:
 
 def _known(operators: Iterable[Operator]) -> Iterable[Operator]:
     for operator in operators:
-        if operator.type not in OPERATORS:
+        if operator.type not in OPERATORS and not operator.domain:
             raise _misfit(operator, f"TFLite has no operator {operator.type}")
         yield operator
 
@@ -102,8 +103,10 @@ def _known(operators: Iterable[Operator]) -> Iterable[Operator]:
 def _operator_codes(skeleton: Skeleton, versions: dict[str, int]) -> int:
     tables = []
     for type, version in versions.items():
-        code = OPERATORS[type][0]
+        code = OPERATORS[type][0] if type in OPERATORS else _CUSTOM
         fields: list[Field] = [(0, "int8", min(code, _LARGEST_SHORT_CODE))]
+        if code == _CUSTOM:
+            fields.append((1, "offset", skeleton.string(type.rpartition("::")[2])))
         tables.append(skeleton.table(*fields, (2, "int32", version), (3, "int32", code)))
     return skeleton.offsets(tables)
 
@@ -187,11 +190,27 @@ def _operator(skeleton: Skeleton, operator: Operator, code_index: int, indices: 
         (1, "offset", skeleton.int32s(inputs)),
         (2, "offset", skeleton.int32s(outputs)),
     ]
+    if operator.domain:
+        return skeleton.table(*fields, (5, "offset", skeleton.int8s(_flexible(operator))))
     table = OPERATORS[operator.type][1]
     options = _options(skeleton, operator, options_fields(table) if table else {})
     if table:
         fields += [(3, "uint8", options_code(table)), (4, "offset", skeleton.table(*options))]
     return skeleton.table(*fields)
+
+
+def _flexible(operator: Operator) -> bytes:
+    """The attributes of an operator of the user's as a FlexBuffers map, as custom operators expect it."""
+    from flatbuffers import flexbuffers
+
+    plain = {
+        name: value.tolist() if isinstance(value, np.ndarray) else value
+        for name, value in operator.attributes.items()
+    }
+    try:
+        return bytes(flexbuffers.Dumps(plain))
+    except TypeError as error:
+        raise _misfit(operator, f"its attributes {plain} are not plain: {error}") from error
 
 
 def _options(skeleton: Skeleton, operator: Operator, known: dict[str, OptionField]) -> list[Field]:

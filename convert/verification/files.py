@@ -43,6 +43,9 @@ def verify_file(
     layouts = tflite_layouts(path) if target == "tflite" else None
     example = module.example if boundary == AS_IT_IS else None
     reference = Reference(normalized.graph, catalogue, *(layouts or ((), ())), example)
+    lacking = reference.lacks(inputs)
+    if lacking:
+        raise VerificationError("TM4005", f"there is nothing to compare with: {lacking}")
     given, expected = reference.case(inputs)
     names = list(normalized.graph.output_names)
     stored = dict(

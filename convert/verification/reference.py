@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UsageError
-from ..ir import Expr, InternalGraph, TensorNode, TensorType
+from ..ir import CallFunction, Expr, InternalGraph, TensorNode, TensorType
 from ..ir.data_sizes import bound
 from ..ir.dims import example, substituted
 from ..ir.interpreter import Interpreter
@@ -49,6 +49,14 @@ class Reference:
         nodes = [node for expr in self.graph.exprs() for node in expr.outputs]
         types = [node.type for node in (*self.graph.inputs, *nodes) if isinstance(node, TensorNode)]
         return sum(example(type_.size) * type_.dtype.itemsize for type_ in types)
+
+    def lacks(self, inputs: Sequence[np.ndarray] | None) -> str:
+        """Why ``case`` cannot tell the outputs: an op that has no kernel; empty where it can."""
+        if inputs is None and self.example is not None and self._fits(self.example):
+            return ""
+        ops = [self.catalogue[expr.function] for expr in self.graph.exprs() if isinstance(expr, CallFunction)]
+        names = sorted({op.name for op in ops if op.kernel is None})
+        return f"{', '.join(names)} has no reference kernel, register_symbolic's reference=" if names else ""
 
     def case(self, inputs: Sequence[np.ndarray] | None) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Inputs, and the outputs expected for them: the example if it fits and no inputs are given.

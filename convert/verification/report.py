@@ -14,7 +14,7 @@ from ..lower.target_graph import TargetGraph
 from ..targets import TITLES
 from .compare import Comparison, check
 from .reference import Reference
-from .runtimes import RuntimeTooOld, runtime_for
+from .runtimes import RuntimeTooOld, UnknownOperator, runtime_for
 
 # Beyond this the reference interpreter would take minutes and more memory than the model itself.
 MAX_BYTES = 4 << 30
@@ -71,6 +71,10 @@ def verify_written(
     names, found = graph.output_names, []
     try:
         for number, reference in enumerate(references):
+            lacking = reference.lacks(None if number else inputs)
+            if lacking:
+                notes.append(f"not verified{' at other sizes' if number else ''}: {lacking}")
+                break
             try:
                 given, expected = reference.case(None if number else inputs)
             except (ValueError, IndexError) as error:
@@ -86,7 +90,13 @@ def verify_written(
             f"not verified: {runtime.name} {runtime.version} is too old for this version of {TITLES[target]}"
         )
         return None
-    return Verification(f"{runtime.name} {runtime.version}", tuple(found[0]))
+    except UnknownOperator:
+        domains = sorted({operator.type for operator in graph.operators if operator.domain})
+        if not domains:
+            raise
+        notes.append(f"not verified: {runtime.name} has no operator {', '.join(domains)}")
+        return None
+    return Verification(f"{runtime.name} {runtime.version}", tuple(found[0])) if found else None
 
 
 def _checked(

@@ -26,8 +26,16 @@ THREADS = 2
 TOO_NEW = ("is under development and support for this is limited", "Unsupported model IR version")
 
 
+# What runtimes say of an operator of the user's, which is in none of their libraries.
+NOT_REGISTERED = ("is not a registered function/op", "Encountered unresolved custom op")
+
+
 class RuntimeTooOld(VerificationError):
     """The installed runtime is older than the version that the file was written for."""
+
+
+class UnknownOperator(VerificationError):
+    """The runtime has not the library of the user's that an operator of the file is in."""
 
 
 class Runtime(Protocol):
@@ -223,6 +231,9 @@ def _refusals(name: str) -> Iterator[None]:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         if any(phrase in first for phrase in TOO_NEW):
             raise RuntimeTooOld("TM4004", f"the installed {name} is too old for this file") from error
+        if any(phrase in str(error) for phrase in NOT_REGISTERED):
+            unknown = f"{name} does not know an operator of the file: {first}"
+            raise UnknownOperator("TM4002", unknown) from error
         raise VerificationError("TM4002", f"{name} refused the file: {first}") from error
 
 

@@ -33,7 +33,7 @@ def test_one_op_of_the_users() -> None:
         "  reason: userlib_layers.my_act is not supported\n"
         "  in:     the top module\n"
         "  first:  custom_user_function.tm:%5, in UF\n"
-        "  help:   it is code of your own: trace through it, or write it with MegEngine's functions\n"
+        "  help:   it is code of your own: trace through it, or say what it means with register_symbolic\n"
     )
 
 

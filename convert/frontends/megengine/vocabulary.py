@@ -42,7 +42,7 @@ class MegEngineVocabulary(AdapterVocabulary):
     def help(self, name: str) -> str:
         if name.startswith(("megengine.", "opdef.", "Tensor.")):
             return "write this part of the model with functions that `tmconvert ops` lists"
-        return "it is code of your own: trace through it, or write it with MegEngine's functions"
+        return "it is code of your own: trace through it, or say what it means with register_symbolic"
 
     def settled(self, g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any) -> Any:
         return _on_recorded_grid(g, expr, args, result)

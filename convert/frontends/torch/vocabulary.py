@@ -8,7 +8,8 @@ from typing import Any
 from ...ir import CallFunction, CallMethod, Expr
 from ...ir.emitter import Emitter
 from ...ir.tree import leaves, map_leaves
-from ...symbolics.registry import catalogue
+from ...symbolics.custom import CustomOp
+from ...symbolics.registry import catalogue, registered
 from ..vocabulary import Adapter, AdapterVocabulary
 from .names import aten_name, functional
 
@@ -43,7 +44,12 @@ class TorchVocabulary(AdapterVocabulary):
 
     def knows(self, name: str, is_method: bool) -> bool:
         """Whether there is an adapter for a function, or a method of tensors."""
+        if isinstance(registered(aten_name(name, is_method)), CustomOp):
+            return True
         return bool(_adapter(name, is_method) or _complex_adapter(name, is_method))
+
+    def op_name(self, expr: Expr) -> str:
+        return aten_name(expr.function, False) if isinstance(expr, CallFunction) else self.name(expr)
 
     def help(self, name: str) -> str:
         if name.startswith("torch.ops.") and not name.startswith("torch.ops.aten"):
@@ -80,7 +86,7 @@ def _adapter(name: str, is_method: bool) -> Adapter | None:
     if adapter is not None:
         return called(adapter)
     op = catalogue().get(own if "::" in own else f"aten::{own}")
-    if op is not None:
+    if op is not None and not isinstance(op, CustomOp):
         return generic(op)
     plain = functional(own)
     found = None if plain is None else _adapter(plain, True) or _adapter(plain, False)

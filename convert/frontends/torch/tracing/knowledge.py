@@ -11,7 +11,6 @@ from ..vocabulary import VOCABULARY
 from .tape import Value
 
 
-@cache
 def knows(name: Name) -> bool:
     """Whether the vocabulary has a meaning for the function, so that it need not be traced through."""
     return VOCABULARY.knows(name.text, name.is_method)

@@ -1,0 +1,287 @@
+"""Ops that users add: what ``tmconvert.register_symbolic`` makes of their functions."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import Refusal, TmconvertError, UsageError
+from ..ir import InternalGraph, TensorNode
+from ..ir.emitter import EagerEmitter, GraphEmitter
+from ..ir.size_journal import SizesSettled
+from ..ir.tree import leaves, map_leaves
+from ..ir.types import TensorType
+from ..source import Source
+from .op import ANY_DTYPE, TARGETS, Attribute, Op, SchemaError, Tensor
+
+Function = Callable[..., Any]
+
+# The attribute of a call that holds the types its source recorded, where no rule computes them.
+RECORDED = "recorded_types"
+_NOT_THE_USERS = ("tmconvert", "importlib", "runpy", "numpy", "torch")
+
+
+@dataclasses.dataclass(eq=False)
+class CustomOp(Op):
+    """An op whose signature is that of the user's functions.
+
+    What a call gives as a tensor, or as a list with tensors in it, is a tensor argument; all else is an
+    attribute.
+    The declared ``args`` are for tables: parameters with a default are shown as attributes.
+    """
+
+    parameters: tuple[inspect.Parameter, ...] = ()
+
+    def bind(
+        self, args: Sequence[Any], attributes: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        named = dict(attributes)
+        recorded = {RECORDED: named.pop(RECORDED)} if RECORDED in named else {}
+        given = self._given(list(args), named)
+        try:
+            bound = inspect.Signature(self.parameters).bind(**given)
+        except TypeError as error:
+            raise SchemaError(self.name, str(error)) from error
+        bound.apply_defaults()
+        tensors = {name: value for name, value in bound.arguments.items() if _holds_tensors(value)}
+        rest = {name: value for name, value in bound.arguments.items() if name not in tensors}
+        listed = (list(value) if isinstance(value, tuple) else value for value in tensors.values())
+        return tuple(listed), {**rest, **recorded}
+
+    def _given(self, args: list[Any], named: dict[str, Any]) -> dict[str, Any]:
+        """All arguments by name; positional ones are for the parameters that no name is given for."""
+        free = [parameter.name for parameter in self.parameters if parameter.name not in named]
+        if len(args) > len(free):
+            raise SchemaError(self.name, f"takes {len(self.parameters)} arguments, more were given")
+        return {**dict(zip(free, args, strict=False)), **named}
+
+    def by_name(self, tensors: Sequence[Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
+        names = [parameter.name for parameter in self.parameters if parameter.name not in attributes]
+        return {**dict(zip(names, tensors, strict=True)), **attributes}
+
+    def infer(self, types: Sequence[Any], attributes: Mapping[str, Any]) -> list[TensorType]:
+        if RECORDED in attributes:
+            return [TensorType(np.dtype(dtype), tuple(shape)) for dtype, shape in attributes[RECORDED]]
+        return super().infer(types, attributes)
+
+    def check_types(self, types: Sequence[Any]) -> None:
+        """The user's functions take what they are given."""
+
+    def evaluate(self, arrays: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+        if self.kernel is None:
+            raise Refusal(f"{self.name} has no reference kernel", "give register_symbolic a reference=")
+        return super().evaluate(arrays, attributes)
+
+    def computes_types(self) -> bool:
+        """Whether a rule, or a decomposition, tells the types of the results."""
+        return self.result is not _unknown_result
+
+
+def _holds_tensors(value: Any) -> bool:
+    items = value if isinstance(value, (list, tuple)) else [value]
+    return any(isinstance(item, (TensorNode, np.ndarray, TensorType)) for item in items)
+
+
+def _unknown_result(**arguments: Any) -> TensorType:
+    raise Refusal("nothing says the types of its results", "give register_symbolic a result=")
+
+
+def extended(
+    known: Op | None,
+    name: str,
+    function: Function,
+    *,
+    target: str | None,
+    since: int,
+    reference: Function | None,
+    result: Function | str | None,
+    catalogue: Callable[[], Mapping[str, Op]],
+) -> Op:
+    """The op ``name`` with one more of the user's functions; ``known`` is what it was before.
+
+    Raises UsageError TM6021 for what cannot be registered.
+    """
+    if target is not None and target not in TARGETS:
+        raise _unfit(name, f"there is no target {target!r}", f"targets: {', '.join(TARGETS)}")
+    op = _fresh(name, _parameters(name, function)) if known is None else _copied(known)
+    _check_signatures(op, function, reference, result)
+    if target is None:
+        _decomposed(op, _said(name, function), catalogue)
+    else:
+        was = op.symbolics.get(target, {})
+        # of an op of ours the user's function stands in for all symbolics from its version on
+        kept = {version: other for version, other in was.items() if _stays(op, version, since)}
+        op.symbolics[target] = {**kept, since: _symbolic(name, function)}
+        op.reasons.pop(target, None)
+        op.retired.pop(target, None)
+    if result is not None:
+        op.result = (lambda **arguments: arguments[result]) if isinstance(result, str) else result
+    if reference is not None:
+        op.kernel = _kernel(_said(name, reference))
+    for other in TARGETS:
+        if not op.symbolics.get(other) and op.decomposition is None and isinstance(op, CustomOp):
+            op.reasons[other] = f"register_symbolic({name!r}, target={other!r}) has not said how"
+    return op
+
+
+def _stays(op: Op, version: int, since: int) -> bool:
+    return version < since or (isinstance(op, CustomOp) and version != since)
+
+
+def _fresh(name: str, parameters: tuple[inspect.Parameter, ...]) -> CustomOp:
+    args = [
+        Tensor(each.name, ANY_DTYPE)
+        if each.default is each.empty
+        else Attribute(each.name, lambda value: value, each.default)
+        for each in parameters
+    ]
+    return CustomOp(name, args=args, result=_unknown_result, parameters=parameters)
+
+
+def _copied(op: Op) -> Op:
+    twin = copy.copy(op)
+    twin.symbolics = {target: dict(known) for target, known in op.symbolics.items()}
+    twin.reasons, twin.retired = dict(op.reasons), dict(op.retired)
+    return twin
+
+
+# ---- signatures
+
+
+def _parameters(name: str, function: Function) -> tuple[inspect.Parameter, ...]:
+    """The parameters behind ``g``."""
+    try:
+        first, *others = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError) as error:
+        raise _unfit(name, f"{function!r} is no function (g, ...)", "its first parameter is g") from error
+    variable = (first.VAR_POSITIONAL, first.VAR_KEYWORD)
+    if first.kind in variable or any(other.kind in variable for other in others):
+        raise _unfit(name, f"{_called(function)} takes *args or **kwargs", "name its parameters")
+    return tuple(other.replace(kind=other.KEYWORD_ONLY, annotation=other.empty) for other in others)
+
+
+def _check_signatures(op: Op, symbolic: Function, reference: Any, result: Any) -> None:
+    """All functions of an op take the same arguments; a result rule and a kernel take no ``g``."""
+    names = [argument.name for argument in op.args]
+    if isinstance(result, str) and result not in names:
+        raise _unfit(op.name, f"result is {result!r}, which is none of {', '.join(names)}")
+    found = [(symbolic, [parameter.name for parameter in _parameters(op.name, symbolic)])]
+    plain = [function for function in (reference, result) if callable(function)]
+    found += [(function, list(inspect.signature(function).parameters)) for function in plain]
+    for function, given in found:
+        if given != names:
+            raise _unfit(
+                op.name,
+                f"{_called(function)} takes ({', '.join(given)}), and should take ({', '.join(names)})",
+                "the functions of an op have the same parameters; those of a symbolic stand behind g",
+            )
+
+
+def _called(function: Any) -> str:
+    return getattr(function, "__name__", repr(function))
+
+
+def _unfit(name: str, problem: str, help: str = "") -> UsageError:
+    return UsageError("TM6021", f"cannot register {name}: {problem}", notes=[("help", help)] if help else [])
+
+
+# ---- the user's functions as an op calls them
+
+
+def _said(name: str, function: Function) -> Function:
+    """``function``, called without what we have noted; what it raises is reported with its line."""
+
+    @functools.wraps(function)
+    def called(*args: Any, **arguments: Any) -> Any:
+        arguments.pop(RECORDED, None)
+        try:
+            return function(*args, **arguments)
+        except (Refusal, SizesSettled, TmconvertError):
+            raise
+        except Exception as error:
+            raise UsageError(
+                "TM6022",
+                f"{_called(function)}, registered for {name}, failed: {type(error).__name__}: {error}",
+                source=raised_at(error),
+            ) from error
+
+    return called
+
+
+def _symbolic(name: str, function: Function) -> Function:
+    """A symbolic that must return as many results as the call has."""
+    called = _said(name, function)
+
+    @functools.wraps(function)
+    def checked(g: Any, **arguments: Any) -> Any:
+        result = called(g, **arguments)
+        values = list(result) if isinstance(result, (list, tuple)) else [result]
+        wanted = len(g.result_types)
+        if len(values) != wanted or not all(hasattr(value, "is_constant") for value in values):
+            got = ", ".join(type(value).__name__ for value in values)
+            raise UsageError(
+                "TM6022",
+                f"{_called(function)}, registered for {name}, returned ({got}), not {wanted} "
+                f"{'result' if wanted == 1 else 'results'} of g.op",
+                source=_definition(function),
+            )
+        return values if isinstance(result, (list, tuple)) else result
+
+    return checked
+
+
+def raised_at(error: BaseException) -> Source:
+    """The innermost line of the user's code that an error came through."""
+    place = Source("")
+    trace = error.__traceback__
+    while trace is not None:
+        package = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0]
+        if package not in _NOT_THE_USERS:
+            place = Source(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+        trace = trace.tb_next
+    return place
+
+
+def _definition(function: Function) -> Source:
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return Source("") if code is None else Source(code.co_filename, code.co_firstlineno)
+
+
+def _kernel(function: Function) -> Function:
+    """A kernel with a list of results, where it has several."""
+
+    def kernel(**arguments: Any) -> Any:
+        result = function(**arguments)
+        return list(result) if isinstance(result, tuple) else result
+
+    return kernel
+
+
+def _decomposed(op: Op, said: Function, catalogue: Callable[[], Mapping[str, Op]]) -> None:
+    """Other ops say ``op``: of one of the user's they also tell types and values."""
+    op.decomposition, op.decomposed_from = said, {}
+    op.reasons = {}
+    if not isinstance(op, CustomOp):
+        op.symbolics = {}
+        return
+
+    def result(**arguments: Any) -> Any:
+        graph = InternalGraph()
+
+        def node(leaf: Any) -> Any:
+            if not isinstance(leaf, TensorType):
+                return leaf
+            return graph.add_input(TensorNode(graph.free_name("x"), leaf.shape, leaf.dtype), made_by="result")
+
+        made = said(GraphEmitter(graph, catalogue(), made_by="result"), **map_leaves(node, arguments))
+        types = [leaf.type for leaf in leaves(made)]
+        return types if isinstance(made, (list, tuple)) else types[0]
+
+    op.result = result
+    op.kernel = _kernel(lambda **arguments: said(EagerEmitter(catalogue()), **arguments))

@@ -1,0 +1,57 @@
+"""Files and installed packages that register symbolics of their own."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import runpy
+from os import PathLike
+from pathlib import Path
+
+from ..errors import TmconvertError, UsageError
+from ..source import Source
+from .custom import raised_at
+
+GROUP = "tmconvert.symbolics"
+
+
+def load_plugin(path: str | PathLike[str]) -> None:
+    """Runs a Python file, which calls ``tmconvert.register_symbolic``. Raises UsageError TM6020."""
+    file = Path(path)
+    if not file.is_file():
+        raise _failed(f"there is no plugin {file}", Source(str(file)))
+    try:
+        runpy.run_path(str(file), run_name=file.stem)
+    except TmconvertError as error:
+        raise UsageError(
+            error.code, error.message, source=error.source or raised_at(error), notes=error.notes
+        ) from error
+    except SyntaxError as error:
+        place = Source(str(file), error.lineno)
+        raise _failed(f"the plugin {file} is no Python: {error.msg}", place) from error
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise _failed(f"the plugin {file} failed: {reason}", raised_at(error)) from error
+
+
+def load_installed() -> None:
+    """Loads what installed packages have under the entry-point group ``tmconvert.symbolics``.
+
+    An entry point names a module, which registers as it is imported, or a function, which is called.
+    Raises UsageError TM6020.
+    """
+    for entry in importlib.metadata.entry_points(group=GROUP):
+        try:
+            loaded = entry.load()
+            if callable(loaded):
+                loaded()
+        except Exception as error:
+            package = entry.dist.name if entry.dist is not None else "an installed package"
+            raise _failed(
+                f"{package} registers symbolics with {entry.value}, which failed: "
+                f"{type(error).__name__}: {error}",
+                raised_at(error),
+            ) from error
+
+
+def _failed(message: str, place: Source) -> UsageError:
+    return UsageError("TM6020", message, source=place)

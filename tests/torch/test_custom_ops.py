@@ -1,0 +1,263 @@
+"""Ops of the user's: docs/custom-ops.md as it stands, and what it does not show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+
+import tmconvert
+from tests.cli.runner import run as run_command
+from tests.custom_ops import run
+from tmconvert.errors import UnsupportedError, UsageError
+from tmconvert.ir import TensorType
+
+from .harness import run_onnx
+
+X = torch.linspace(-3, 3, 12).reshape(1, 3, 2, 2)
+
+
+@pytest.fixture(autouse=True)
+def _forgotten() -> Iterator[None]:
+    with tmconvert.temporary_symbolics():
+        yield
+
+
+@cache
+def net() -> Any:
+    return run("An op of torch.library")["Net"]()
+
+
+@cache
+def traced() -> Any:
+    return tmconvert.trace(net(), X)
+
+
+def convert(target: str, tmp_path: Path, **options: Any) -> Any:
+    return getattr(tmconvert, f"to_{target}")(traced(), tmp_path / f"model.{target}", **options)
+
+
+# ---- the page
+
+
+def test_without_a_meaning_the_op_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match=r"torch\.ops\.mylib\.swish.* is not supported") as refused:
+        convert("onnx", tmp_path)
+    assert "register_symbolic" in str(refused.value)
+
+
+@pytest.mark.parametrize("target", ["onnx", "tflite", "caffe"])
+def test_in_other_ops(target: str, tmp_path: Path) -> None:
+    run("In other ops, for every target")
+    assert convert(target, tmp_path).max_error < 1e-5
+    with torch.no_grad():
+        np.testing.assert_allclose(traced()(X.numpy()), net()(X), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("title", "target"), [("ONNX", "onnx"), ("TFLite", "tflite"), ("Caffe", "caffe")])
+def test_a_symbolic_for_each_target(title: str, target: str, tmp_path: Path) -> None:
+    run(title)
+    assert convert(target, tmp_path).max_error < 1e-5  # against PyTorch's own outputs, without a kernel
+    others = {"onnx", "tflite", "caffe"} - {target}
+    for other in others:
+        with pytest.raises(UnsupportedError, match=f"target='{other}'"):
+            convert(other, tmp_path)
+
+
+def test_an_operator_of_another_domain(tmp_path: Path) -> None:
+    run("ONNX", 1)
+    report = convert("onnx", tmp_path)
+    assert not report.verified
+    assert report.notes[-1] == "not verified: ONNX Runtime has no operator com.example::Swish"
+    model = onnx.load(tmp_path / "model.onnx")
+    (node,) = model.graph.node
+    assert (node.domain, node.op_type, node.attribute[0].f) == ("com.example", "Swish", 1.5)
+    assert [(each.domain, each.version) for each in model.opset_import] == [("", 17), ("com.example", 1)]
+
+
+def test_types_and_values(tmp_path: Path) -> None:
+    run("Types and values")
+    shapes = {"x": {0: "batch"}}
+    report = tmconvert.to_onnx(
+        net(), tmp_path / "model.onnx", example_inputs=[X.repeat(2, 1, 1, 1)], dynamic_shapes=shapes
+    )
+    assert report.verified
+    assert report.outputs[0]["shape"] == ["batch", 3, 2, 2]
+    other = X.repeat(5, 1, 1, 1) / 2
+    with torch.no_grad():
+        expected = net()(other).numpy()
+    np.testing.assert_allclose(run_onnx(tmp_path / "model.onnx", [other.numpy()])[0], expected, rtol=1e-5)
+    np.testing.assert_allclose(traced()(X.numpy()), net()(X), rtol=1e-5)
+    given = np.ones((1, 3, 2, 2), np.float32)
+    assert tmconvert.verify(traced(), _written(tmp_path), [given]).max_error < 1e-5
+
+
+def _written(tmp_path: Path) -> Path:
+    convert("onnx", tmp_path)
+    return tmp_path / "model.onnx"
+
+
+def test_another_symbolic_for_an_op_of_ours(tmp_path: Path) -> None:
+    run("Another symbolic for an op of ours")
+    model = tmconvert.trace(torch.nn.GELU(), X)
+    assert tmconvert.to_onnx(model, tmp_path / "model.onnx", opset=20).max_error < 1e-5
+    assert onnx.load(tmp_path / "model.onnx").graph.node[0].domain == "com.microsoft"
+
+
+def test_registrations_can_be_forgotten() -> None:
+    run("Plugins")
+    assert "mylib::twice" not in [each.op for each in tmconvert.supported_ops("onnx")]
+
+
+# ---- what the page does not show
+
+
+def test_a_plugin_of_the_command_line(tmp_path: Path) -> None:
+    traced().save(tmp_path / "model.tm")
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text(
+        "import tmconvert\n"
+        "@tmconvert.register_symbolic('mylib::swish', target='onnx')\n"
+        "def swish(g, x, beta=1.0):\n"
+        "    return g.op('Mul', x, g.op('Sigmoid', g.op('Mul', x, g.const(beta))))\n"
+    )
+    command = ("onnx", tmp_path / "model.tm", tmp_path / "model.onnx")
+    assert run_command(*command).status == 1
+    done = run_command(*command, "--plugin", plugin)
+    assert done.status == 0, done.stderr
+    assert "verified in ONNX Runtime" in done.stderr
+    listed = run_command("ops", "--plugin", plugin, "--search", "mylib", "--json").json["ops"]
+    assert [op["signature"] for op in listed] == ["mylib::swish(x, beta=1.0)"]
+    assert run_command("ops", "--search", "mylib", "--json").json["ops"] == []  # it is gone
+
+
+def test_more_results_of_one_op_and_lists(tmp_path: Path) -> None:
+    library = torch.library.Library("mylib_lists", "DEF")
+    library.define("minmax(Tensor[] xs, *, int scale=1) -> (Tensor, Tensor)")
+    library.impl(
+        "minmax",
+        lambda xs, scale=1: (torch.minimum(*xs) * scale, torch.maximum(*xs) * scale),
+        "CompositeExplicitAutograd",
+    )
+
+    def types(xs: Any, scale: int = 1) -> list[TensorType]:
+        return [xs[0], xs[0]]
+
+    @tmconvert.register_symbolic("mylib_lists::minmax", target="onnx", result=types)
+    def minmax(g: Any, xs: Any, scale: int = 1) -> Any:
+        return [g.op("Mul", g.op(name, *xs), g.const(scale)) for name in ("Min", "Max")]
+
+    def function(x: Any, y: Any) -> Any:
+        return torch.ops.mylib_lists.minmax([x, y], scale=3)
+
+    model = tmconvert.trace(function, X, -X)
+    assert tmconvert.to_onnx(model, tmp_path / "model.onnx").max_error < 1e-6
+
+
+def test_sizes_that_nothing_tells_are_fixed(tmp_path: Path) -> None:
+    run("ONNX")
+    report = tmconvert.to_onnx(
+        net(),
+        tmp_path / "model.onnx",
+        example_inputs=[X.repeat(2, 1, 1, 1)],
+        dynamic_shapes={"x": {0: "batch"}},
+    )
+    assert report.outputs[0]["shape"] == [2, 3, 2, 2]
+    assert any("batch" in note and "result=" in note for note in report.notes)
+
+
+def test_inputs_that_nothing_computes_the_outputs_of(tmp_path: Path) -> None:
+    run("ONNX")
+    given = [np.ones((1, 3, 2, 2), np.float32)]
+    report = convert("onnx", tmp_path, example_inputs=given)
+    assert "mylib::swish has no reference kernel" in report.notes[-1]
+    with pytest.raises(UnsupportedError, match="no reference kernel"):
+        traced()(*given)
+
+
+# ---- mistakes
+
+
+def scaled(g: Any, x: Any, beta: float = 1.0) -> Any:
+    return g.op("Mul", x, g.const(beta))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"target": "onix"}, "there is no target 'onix'"),
+        ({"target": "onnx", "result": "y"}, "result is 'y', which is none of x, beta"),
+        ({"target": "onnx", "reference": lambda x: x}, r"takes \(x\), and should take \(x, beta\)"),
+        ({"target": "onnx", "function": lambda *args: None}, r"takes \*args"),
+        ({"target": "onnx", "function": lambda: None}, r"is no function \(g, ...\)"),
+    ],
+)
+def test_what_cannot_be_registered(options: dict[str, Any], message: str) -> None:
+    function = options.pop("function", scaled)
+    with pytest.raises(UsageError, match=message):
+        tmconvert.register_symbolic("mylib::swish", function, **options)
+
+
+def test_all_functions_of_an_op_have_the_same_parameters() -> None:
+    tmconvert.register_symbolic("mylib::swish", scaled, target="onnx")
+    with pytest.raises(UsageError, match=r"takes \(x, b\), and should take \(x, beta\)"):
+        tmconvert.register_symbolic("mylib::swish", lambda g, x, b=1.0: x, target="tflite")
+
+
+def test_a_symbolic_that_fails_is_reported_with_its_line(tmp_path: Path) -> None:
+    def broken(g: Any, x: Any, beta: float = 1.0) -> Any:
+        return 1 / 0
+
+    tmconvert.register_symbolic("mylib::swish", broken, target="onnx")
+    with pytest.raises(UsageError, match="broken, registered for mylib::swish, failed") as error:
+        convert("onnx", tmp_path)
+    place = error.value.source
+    assert place is not None
+    assert (place.file, place.line) == (__file__, broken.__code__.co_firstlineno + 1)
+
+
+@pytest.mark.parametrize("wrong", [None, 3, []])
+def test_a_symbolic_must_return_the_results(wrong: Any, tmp_path: Path) -> None:
+    tmconvert.register_symbolic("mylib::swish", lambda g, x, beta=1.0: wrong, target="onnx")
+    with pytest.raises(UsageError, match=r"not 1 result of g\.op"):
+        convert("onnx", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "message"),
+    [
+        ("x = 1\nraise ValueError('no')\n", 2, "failed: ValueError: no"),
+        ("def f(:\n", 2, "is no Python"),
+        ("from tmconvert import *\nregister_symbolic('a::b', lambda g: g, target='z')", 2, "no target 'z'"),
+    ],
+)
+def test_a_plugin_that_fails_names_its_line(text: str, status: int, message: str, tmp_path: Path) -> None:
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text(text)
+    outcome = run_command("ops", "--plugin", plugin)
+    assert outcome.status == status
+    assert message in outcome.stderr
+    assert f"{plugin}:{2 if 'def' not in text else 1}" in outcome.stderr
+    assert run_command("ops", "--plugin", tmp_path / "none.py").status == 2
+
+
+def test_a_custom_operator_of_tflite(tmp_path: Path) -> None:
+    from flatbuffers import flexbuffers
+    from tflite import Model
+
+    @tmconvert.register_symbolic("mylib::swish", target="tflite")
+    def swish(g: Any, x: Any, beta: float = 1.0) -> Any:
+        return g.op("com.example::Swish", x, beta=beta, sizes=[1, 2])
+
+    report = convert("tflite", tmp_path)
+    assert report.notes[-1] == "not verified: LiteRT has no operator com.example::Swish"
+    model = Model.GetRootAsModel((tmp_path / "model.tflite").read_bytes(), 0)
+    assert (model.OperatorCodes(0).CustomCode(), model.OperatorCodes(0).BuiltinCode()) == (b"Swish", 32)
+    options = model.Subgraphs(0).Operators(0).CustomOptionsAsNumpy().tobytes()
+    assert flexbuffers.Loads(options) == {"beta": 1.5, "sizes": [1, 2]}
