@@ -25,6 +25,7 @@ from . import (
     parts,
     picking,
     pooling,
+    products,
     randomness,
     recurrent,
     reductions,
@@ -36,7 +37,7 @@ from . import (
 )
 
 _FAMILIES = (
-    *(arithmetic, logic, reductions, sizes, types, unary),
+    *(arithmetic, logic, products, reductions, sizes, types, unary),
     *(shapes, parts, indexing, picking, creation, writing, randomness),
     *(complex, fourier),
     *(convolutions, pooling, normalization, activations, lookup, images, attention, recurrent, detection),

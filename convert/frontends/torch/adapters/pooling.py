@@ -21,6 +21,14 @@ def _strides(g: Emitter, stride: Any, kernel: list[Any]) -> list[Any]:
     return kernel if stride is None or stride == [] or stride == () else per_axis(g, stride, len(kernel))
 
 
+def _clipped(g: Emitter, x: Any, kernel: list[Any], padding: list[Any]) -> list[Any]:
+    """The windows as far as they reach into the padded input: with ``ceil_mode`` they may be larger."""
+    extents = g.type(x).shape[-len(kernel) :]
+    return [
+        min(size, extent + 2 * around) for size, extent, around in zip(kernel, extents, padding, strict=True)
+    ]
+
+
 def _max_pool(axes: int) -> None:
     def windows(
         g: Emitter,
@@ -35,6 +43,7 @@ def _max_pool(axes: int) -> None:
         kernel = per_axis(g, kernel_size, axes)
         steps = _strides(g, stride, kernel)
         around, spread = (per_axis(g, each, axes) for each in (padding, dilation))
+        kernel = _clipped(g, input, kernel, around) if ceil_mode and spread == [1] * axes else kernel
         wide, narrow = _wide(g, input)
         return batched(
             g, wide, axes, lambda x: narrow(g.call(op, x, kernel, steps, around, spread, bool(ceil_mode)))
@@ -97,6 +106,7 @@ def _avg_pool(axes: int) -> None:
     ) -> Any:
         kernel = per_axis(g, kernel_size, axes)
         steps, around = _strides(g, stride, kernel), per_axis(g, padding, axes)
+        kernel = _clipped(g, input, kernel, around) if ceil_mode else kernel
         modes = (bool(ceil_mode), bool(count_include_pad), divisor_override)
         return batched(
             g, input, axes, lambda x: g.call(f"aten::avg_pool{axes}d", x, kernel, steps, around, *modes)

@@ -56,6 +56,18 @@ def prod(g: Emitter, input: Any, dim: Any = None, keepdim: bool = False, *, dtyp
     return reduced(g, "aten::prod", _summed(g, input, dtype), dim, keepdim)
 
 
+def _running(name: str) -> None:
+    def adapter(g: Emitter, input: Any, dim: Any, *, dtype: Any = None) -> Any:
+        x = _summed(g, input, dtype)
+        return g.call(f"aten::{name}", x, axis_of(g, x, dim)) if rank(g, x) else x
+
+    ATEN.add(name)(adapter)
+
+
+_running("cumsum")
+_running("cumprod")
+
+
 @ATEN.add("nansum")
 def nansum(g: Emitter, input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     x = typed(g, input, dtype)

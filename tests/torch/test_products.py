@@ -1,0 +1,56 @@
+"""Sums of products in every form that torch takes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from .harness import check
+
+A, B, C = torch.randn(2, 3, 4), torch.randn(2, 4, 5), torch.randn(5)
+
+
+@pytest.mark.parametrize(
+    "equation, operands",
+    [
+        ("bij,bjk->bik", (A, B)),
+        ("bij, bjk", (A, B)),
+        ("...ij,...jk,k->i...", (A, B, C)),
+        ("...j,jk", (A, B[0])),
+        ("ii->i", (torch.randn(4, 4),)),
+        ("zA,zB", (torch.randn(2, 3), torch.randn(2, 4))),
+        ("ij,ij->i", (torch.randn(1, 4), torch.randn(3, 4))),
+        ("...,...->...", (torch.randn(2, 1), torch.randn(1, 3))),
+        ("...i,...i", (torch.randn(4, 1, 3), torch.randn(5, 3))),
+    ],
+)
+def test_einsum(equation, operands):
+    check(lambda *x: torch.einsum(equation, *x), *operands)
+
+
+def test_einsum_of_a_list_and_of_lists_of_axes():
+    check(lambda x, y: torch.einsum("bij,bjk->bki", [x, y]), A, B)
+    check(lambda x, y: torch.einsum(x, [0, 1, 2], y, [0, 2, 3], [3, 0, 1]), A, B)
+    check(lambda x, y: torch.einsum(x, [Ellipsis, 1, 2], y, [Ellipsis, 2, 3]), A, B)
+
+
+def test_products_of_groups_of_rows():
+    ends = torch.tensor([2, 2, 4, 5], dtype=torch.int32)
+    others = torch.tensor([0, 1, 1, 5], dtype=torch.int32)
+    rows, weights = torch.randn(5, 8), torch.randn(4, 8, 4)
+    check(lambda x, w, e: F.grouped_mm(x, w, offs=e), rows, weights, ends, second=(rows, weights, others))
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int32, torch.float32])
+def test_running_sums(dtype):
+    x = torch.tensor([[1, 0, 1], [1, 1, 1]]).to(dtype)
+    check(lambda x: (x.cumsum(-1), torch.cumprod(x, dim=0), x.cumsum(0, dtype=torch.float32)), x)
+    check(lambda x: torch.cumsum(x, 0), x[0, 0])
+
+
+def test_windows_larger_than_the_image():
+    x = torch.randn(1, 2, 3, 5)
+    check(lambda x: F.avg_pool2d(x, 7, ceil_mode=True), x)
+    check(lambda x: F.avg_pool2d(x, 7, padding=1, ceil_mode=True), x)
+    check(lambda x: F.max_pool2d(x, 7, ceil_mode=True), x)
