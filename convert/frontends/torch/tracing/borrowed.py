@@ -63,14 +63,14 @@ def same_randomness() -> Iterator[None]:
 
 
 @contextmanager
-def said_to_be_exported() -> Iterator[None]:
+def said_to_be_exported(said: bool = True) -> Iterator[None]:
     """Modules that ask are told that they are being exported, so that they take a way that serves all data.
 
     ``torch.export`` sets the same flags.
     """
     compiler: Any = torch.compiler
     flags = compiler._is_compiling_flag, compiler._is_exporting_flag
-    compiler._is_compiling_flag = compiler._is_exporting_flag = True
+    compiler._is_compiling_flag = compiler._is_exporting_flag = said
     try:
         yield
     finally:

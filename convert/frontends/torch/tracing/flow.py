@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ....errors import UnsupportedError
+from ..names import Name, aten_name
 from .places import is_assertion, user_place
 from .sizes import TracedFloat, TracedInt
 
@@ -51,7 +52,9 @@ def _look(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict
     if not any(recorder.value_of(operand).depends for operand in operands) or is_assertion():
         return result
     place = user_place()
-    what = WHAT.get(getattr(function, "__name__", ""), "a number or array of Python is made of it")
+    what = WHAT.get(
+        getattr(function, "__name__", "").partition(".")[0], "a number or array of Python is made of it"
+    )
     if not recorder.freeze_control_flow:
         raise UnsupportedError(
             "TM2011",
@@ -83,6 +86,14 @@ def _symbolic(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: 
     return getattr(builtins, function.__name__.removeprefix("sym_"))(*args)
 
 
+def special(name: Name) -> Special | None:
+    """What to do where a function looks into a tensor; None for one that computes."""
+    found = SPECIAL.get(name.text)
+    if found is not None and name.is_method == (not name.text.startswith("torch.")):
+        return found
+    return _look if aten_name(name.text, name.is_method) in READS else None
+
+
 WHAT = {
     "__bool__": "Python branches on it",
     "is_nonzero": "Python branches on it",
@@ -90,6 +101,7 @@ WHAT = {
     "allclose": "Python branches on it",
     "__contains__": "Python branches on it",
     "item": "item() makes a number of it",
+    "_local_scalar_dense": "a number is made of it",
     "tolist": "tolist() makes numbers of it",
     "__int__": "int() makes a number of it",
     "__float__": "float() makes a number of it",
@@ -97,6 +109,7 @@ WHAT = {
     "numpy": "an array of NumPy is made of it",
     "__array__": "an array of NumPy is made of it",
 }
+READS = frozenset(("_local_scalar_dense", "allclose", "equal", "is_nonzero", "item"))
 SPECIAL: dict[str, Special] = {
     "shape": _shape,
     "size": _size,

@@ -9,6 +9,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ....errors import TmconvertError
 from ....ir.tree import leaves, map_leaves
 from ..names import Name, aten_name, name_of
 from . import flow, knowledge
@@ -38,6 +39,7 @@ class Recorder(TorchFunctionMode):
         self.aliases = Aliases(self._repeat, self._write_back)
         self.written: dict[int, torch.Tensor] = {}  # of what was there before the run
         self.is_busy = False  # a recorded call runs: what it calls in turn is not of interest
+        self.failure: TmconvertError | None = None
         self._kept: list[torch.Tensor] = []  # captured tensors stay, so that no other gets their id
         self._numbers: dict[tuple[Any, ...], Any] = {}
         self._names: dict[Any, Name] = {}
@@ -56,8 +58,8 @@ class Recorder(TorchFunctionMode):
         if self.is_busy:
             return function(*args, **kwargs)
         name = self._name(function)
-        special = flow.SPECIAL.get(name.text)
-        if special is not None and name.is_method == (not name.text.startswith("torch.")):
+        special = flow.special(name)
+        if special is not None:
             return special(self, function, args, kwargs)
         if knowledge.knows(name):
             return self.record(name, function, args, kwargs)
@@ -296,6 +298,7 @@ class _Inside(TorchDispatchMode):
         super().__init__()
         self.recorder = recorder
         self.name = name
+        self._results: list[Any] = []  # C++ alone would hold them, and they could not be told apart
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -304,6 +307,9 @@ class _Inside(TorchDispatchMode):
         if recorder.is_busy:
             return func(*args, **kwargs)
         name = recorder._name(func)
+        special = flow.special(name)
+        if special is not None:
+            return self._looked(special, func, args, kwargs)
         if not knowledge.knows(name):
             decomposed = knowledge.decomposition(func)
             if decomposed is not None:
@@ -311,7 +317,17 @@ class _Inside(TorchDispatchMode):
                     result = decomposed(*args, **kwargs)
                 if result is not NotImplemented:
                     return result
-        return recorder.record(name, func, args, kwargs)
+        with torch._C.DisableTorchFunction():
+            result = recorder.record(name, func, args, kwargs)
+        self._results.append(result)
+        return result
+
+    def _looked(self, special: flow.Special, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        try:
+            return special(self.recorder, func, args, kwargs)
+        except TmconvertError as error:
+            self.recorder.failure = error  # for TorchScript, which loses it
+            raise
 
 
 def _version(tensor: torch.Tensor) -> int:

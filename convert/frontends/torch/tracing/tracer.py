@@ -25,6 +25,7 @@ from .assemble import assemble
 from .borrowed import said_to_be_exported, same_randomness
 from .places import user_place
 from .recorder import Recorder
+from .scripted import script_calls
 from .structure import plain_structure
 from .tape import Scope, Tape, Value
 
@@ -104,7 +105,7 @@ class _Run:
             if self.is_module:
                 recorder.borrowed.add_module(self.module)
             try:
-                with _module_calls(recorder, self.paths), recorder:
+                with _module_calls(recorder, self.paths), script_calls(recorder), recorder:
                     result = self.module(*args, **kwargs)
                     result = plain_structure(result)
                     self.top.result = map_leaves(recorder.value_of, result)
