@@ -1,4 +1,4 @@
-"""Computes what depends on constants only."""
+"""Computes what depends on constants only, or has no elements to depend on anything."""
 
 from __future__ import annotations
 
@@ -26,9 +26,16 @@ class FoldConstants:
     def run(self, graph: InternalGraph) -> bool:
         changed = False
         for expr in graph.exprs():
-            if isinstance(expr, CallFunction) and self._is_foldable(expr):
-                self._fold(graph, expr)
-                changed = True
+            if not isinstance(expr, CallFunction):
+                continue
+            if _is_empty(expr):
+                self._replace(graph, expr, np.zeros(expr.output.shape, expr.output.dtype))
+            elif self._is_foldable(expr):
+                arrays = map_leaves(lambda leaf: None if leaf is None else leaf.expr.value, list(expr.args))
+                self._replace(graph, expr, self.catalogue[expr.function].evaluate(arrays, expr.kwargs))
+            else:
+                continue
+            changed = True
         return changed
 
     def _is_foldable(self, expr: CallFunction) -> bool:
@@ -44,9 +51,7 @@ class FoldConstants:
         used = sum(node.type.size for node in expr.inputs if isinstance(node, TensorNode))
         return expr.output.type.size <= min(MAX_ELEMENTS, max(MAX_GROWTH * used, 1 << 16))
 
-    def _fold(self, graph: InternalGraph, expr: CallFunction) -> None:
-        arrays = map_leaves(lambda leaf: None if leaf is None else leaf.expr.value, list(expr.args))
-        value = self.catalogue[expr.function].evaluate(arrays, expr.kwargs)
+    def _replace(self, graph: InternalGraph, expr: CallFunction, value: np.ndarray) -> None:
         old = expr.output
         node = TensorNode(graph.free_name(f"{old.name}_folded"), old.shape, old.dtype, qparams=old.qparams)
         constant = Constant(
@@ -58,7 +63,14 @@ class FoldConstants:
         graph.rename(node, old.name)
 
 
+def _is_empty(expr: CallFunction) -> bool:
+    """Whether the result has no elements, whatever the inputs are; targets rarely have kernels for that."""
+    if len(expr.outputs) != 1 or is_symbolic(expr.output.shape):
+        return False
+    return expr.output.type.size == 0
+
+
 def _name(expr: CallFunction) -> str | None:
     """A constant made from one parameter keeps that parameter's name."""
-    names: list[Any] = [node.expr.name for node in leaves(expr.args) if node is not None]
-    return names[0] if len(names) == 1 else None
+    makers: list[Any] = [node.expr for node in leaves(expr.args) if node is not None]
+    return makers[0].name if len(makers) == 1 and isinstance(makers[0], Constant) else None
