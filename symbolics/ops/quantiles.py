@@ -74,7 +74,7 @@ def _between(x: Array, q: Array, dim: int, keepdim: bool, interpolation: str, *,
     mixed = np.where(weight == 0, below, below + weight * (above - below))
     result = np.where(last < 0, np.nan, mixed).astype(x.dtype)
     result = np.expand_dims(result, dim % x.ndim + 1) if keepdim else result
-    return result.reshape(*q.shape, *result.shape[1:])
+    return result.reshape((*q.shape, *result.shape[1:]))
 
 
 @quantile.reference

@@ -19,9 +19,12 @@ from . import (
     fourier,
     images,
     indexing,
+    linear_algebra,
     logic,
     lookup,
     normalization,
+    norms,
+    order,
     parts,
     picking,
     pooling,
@@ -37,7 +40,7 @@ from . import (
 )
 
 _FAMILIES = (
-    *(arithmetic, logic, products, reductions, sizes, types, unary),
+    *(arithmetic, logic, reductions, order, products, linear_algebra, norms, sizes, types, unary),
     *(shapes, parts, indexing, picking, creation, writing, randomness),
     *(complex, fourier),
     *(convolutions, pooling, normalization, activations, lookup, images, attention, recurrent, detection),

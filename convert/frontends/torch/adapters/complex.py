@@ -150,13 +150,6 @@ def angle(g: Emitter, input: Complex) -> Any:
     return g.call("aten::atan2", input.imag, input.real)
 
 
-@COMPLEX.add("linalg_vector_norm")
-def vector_norm(g: Emitter, x: Complex, *args: Any, **kwargs: Any) -> Any:
-    from . import ATEN as REAL
-
-    return REAL["linalg_vector_norm"](g, abs_(g, x), *args, **kwargs)
-
-
 # ---- arithmetic
 
 

@@ -166,19 +166,26 @@ def _extreme(op: str) -> None:
     def adapter(g: Emitter, input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
         if is_tensor(dim) or other is not None:
             return ARITHMETIC[f"{op}imum"](g, input, dim if other is None else other)
-        return reduce(g, input) if dim is None else with_places(g, f"aten::{op}", input, dim, keepdim)
+        return (
+            reduce(g, input)
+            if dim is None
+            else with_places(g, f"aten::{op}", input, dim=dim, keepdim=keepdim)
+        )
 
     ATEN.add(f"a{op}")(reduce)
     ATEN.add(op)(adapter)
 
 
-def with_places(g: Emitter, op: str, x: Any, dim: Any, keepdim: bool, *before: Any) -> Any:
-    """Values and their places along an axis, as (values, int64); a tensor without axes counts as of one."""
+def with_places(g: Emitter, op: str, x: Any, *args: Any, **attributes: Any) -> Any:
+    """Values and their places along the axis ``dim``, as (values, int64). Without axes there is one."""
     dtype = g.type(x).dtype
     x = cast(g, x, np.uint8) if dtype.kind == "b" else x
     is_scalar = not rank(g, x)
     x = reshaped(g, x, [1]) if is_scalar else x
-    values, places = g.call(op, x, *before, dim=axis_of(g, x, dim), keepdim=keepdim and not is_scalar)
+    attributes["dim"] = axis_of(g, x, attributes["dim"])
+    values, places = g.call(op, x, *args, **attributes)
+    if is_scalar:
+        values, places = reshaped(g, values, []), reshaped(g, places, [])
     return cast(g, values, dtype), indices(g, places)
 
 

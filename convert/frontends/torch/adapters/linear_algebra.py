@@ -1,0 +1,185 @@
+"""Products of two tensors along axes, and linear algebra."""
+
+from __future__ import annotations
+
+import string
+from typing import Any
+
+import numpy as np
+
+from ....errors import Refusal
+from ....ir.emitter import Emitter
+from ...table import Table
+from .arithmetic import mul, sub
+from .reductions import ATEN as REDUCTIONS
+from .values import axis_of, is_tensor, promoted, rank, reshaped, static_ints
+
+ATEN = Table()
+_LETTERS = string.ascii_letters
+
+
+@ATEN.add("matmul", "__matmul__", "linalg_matmul")
+def matmul(g: Emitter, input: Any, other: Any) -> Any:
+    return g.call("aten::matmul", input, other)
+
+
+@ATEN.add("__rmatmul__")
+def rmatmul(g: Emitter, input: Any, other: Any) -> Any:
+    return matmul(g, other, input)
+
+
+@ATEN.add("ger")
+def ger(g: Emitter, input: Any, vec2: Any) -> Any:
+    return g.call("aten::outer", input, vec2)
+
+
+@ATEN.add("vdot")
+def vdot(g: Emitter, input: Any, other: Any) -> Any:
+    return g.call("aten::dot", input, other)
+
+
+@ATEN.add("linalg_vecdot")
+def vecdot(g: Emitter, x: Any, y: Any, *, dim: int = -1) -> Any:
+    return REDUCTIONS["sum"](g, mul(g, x, y), dim)
+
+
+@ATEN.add("inner")
+def inner(g: Emitter, input: Any, other: Any) -> Any:
+    if not rank(g, input) or not rank(g, other):
+        return mul(g, input, other)
+    return tensordot(g, input, other, [-1], [-1])
+
+
+@ATEN.add("tensordot")
+def tensordot(g: Emitter, input: Any, other: Any, dims: Any = 2, dims_other: Any = None) -> Any:
+    """``dims`` is how many axes, the last of one and the first of the other, or two lists of them."""
+    if dims_other is None and isinstance(dims, (list, tuple)) and len(dims) == 2:
+        dims, dims_other = dims
+    ranks = rank(g, input), rank(g, other)
+    if dims_other is None:
+        (count,) = static_ints(g, dims)
+        dims, dims_other = range(ranks[0] - count, ranks[0]), range(count)
+    firsts = [axis_of(g, input, axis) for axis in static_ints(g, list(dims))]
+    seconds = [axis_of(g, other, axis) for axis in static_ints(g, list(dims_other))]
+    left = list(_LETTERS[: ranks[0]])
+    right = list(_LETTERS[ranks[0] : sum(ranks)])
+    for first, second in zip(firsts, seconds, strict=True):
+        right[second] = left[first]
+    summed = {left[axis] for axis in firsts}
+    result = "".join(letter for letter in left + right if letter not in summed)
+    return g.call("aten::einsum", [input, other], f"{''.join(left)},{''.join(right)}->{result}")
+
+
+@ATEN.add("kron")
+def kron(g: Emitter, input: Any, other: Any) -> Any:
+    """Every element of the one times the other: axes interleave."""
+    x, y = promoted(g, input, other)
+    count = max(rank(g, x), rank(g, y))
+    shapes = [[1] * (count - rank(g, each)) + list(g.type(each).shape) for each in (x, y)]
+    x = reshaped(g, x, [extent for pair in zip(shapes[0], [1] * count, strict=True) for extent in pair])
+    y = reshaped(g, y, [extent for pair in zip([1] * count, shapes[1], strict=True) for extent in pair])
+    return reshaped(g, mul(g, x, y), [a * b for a, b in zip(*shapes, strict=True)])
+
+
+@ATEN.add("cross")
+def cross(g: Emitter, input: Any, other: Any, dim: int | None = None) -> Any:
+    if dim is None:
+        dim = list(g.type(input).shape).index(3)
+    return g.call("aten::linalg_cross", *promoted(g, input, other), dim)
+
+
+@ATEN.add("linalg_cross")
+def linalg_cross(g: Emitter, input: Any, other: Any, *, dim: int = -1) -> Any:
+    return g.call("aten::linalg_cross", *promoted(g, input, other), dim)
+
+
+# ---- matrices
+
+
+@ATEN.add("linalg_det", "det")
+def det(g: Emitter, A: Any) -> Any:
+    return g.call("aten::linalg_det", A)
+
+
+@ATEN.add("linalg_inv", "inverse")
+def inv(g: Emitter, A: Any) -> Any:
+    return g.call("aten::linalg_inv", A)
+
+
+@ATEN.add("linalg_inv_ex")
+def inv_ex(g: Emitter, A: Any, *, check_errors: bool = False) -> Any:
+    return inv(g, A), _no_errors(g, A)
+
+
+def _no_errors(g: Emitter, matrices: Any) -> Any:
+    return g.call("aten::expand", g.constant(0, np.int32), list(g.type(matrices).shape[:-2]))
+
+
+@ATEN.add("linalg_slogdet", "slogdet")
+def slogdet(g: Emitter, A: Any) -> Any:
+    return tuple(g.call("aten::linalg_slogdet", A))
+
+
+@ATEN.add("logdet")
+def logdet(g: Emitter, A: Any) -> Any:
+    return g.call("aten::log", det(g, A))
+
+
+@ATEN.add("linalg_cholesky")
+def linalg_cholesky(g: Emitter, A: Any, *, upper: bool = False) -> Any:
+    return cholesky(g, A, upper)
+
+
+@ATEN.add("cholesky")
+def cholesky(g: Emitter, input: Any, upper: bool = False) -> Any:
+    factor = g.call("aten::linalg_cholesky", input)
+    axes = list(range(rank(g, factor)))
+    return g.call("aten::permute", factor, [*axes[:-2], axes[-1], axes[-2]]) if upper else factor
+
+
+@ATEN.add("linalg_cholesky_ex")
+def cholesky_ex(g: Emitter, A: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
+    return cholesky(g, A, upper), _no_errors(g, A)
+
+
+@ATEN.add("linalg_solve")
+def solve(g: Emitter, A: Any, B: Any, *, left: bool = True) -> Any:
+    if not left:
+        raise Refusal("linalg.solve with left=False is not supported", "transpose both sides")
+    is_vector = rank(g, B) == 1 or g.type(B).shape == g.type(A).shape[:-1]
+    B = reshaped(g, B, [*g.type(B).shape, 1]) if is_vector else B
+    result = g.call("aten::linalg_solve", A, B)
+    return reshaped(g, result, g.type(result).shape[:-1]) if is_vector else result
+
+
+@ATEN.add("linalg_multi_dot", "chain_matmul")
+def multi_dot(g: Emitter, tensors: Any, *more: Any) -> Any:
+    tensors = [tensors, *more] if is_tensor(tensors) else list(tensors)
+    result = tensors[0]
+    for tensor in tensors[1:]:
+        result = matmul(g, result, tensor)
+    return result
+
+
+@ATEN.add("matrix_power", "linalg_matrix_power")
+def matrix_power(g: Emitter, input: Any, n: int) -> Any:
+    """By squaring."""
+    if n < 0:
+        return matrix_power(g, inv(g, input), -n)
+    if n == 0:
+        shape = g.type(input).shape
+        unit = g.constant(np.eye(int(shape[-1])), g.type(input).dtype)
+        return g.call("aten::expand", unit, list(shape))
+    half = matrix_power(g, input, n // 2) if n > 1 else None
+    square = input if half is None else matmul(g, half, half)
+    return matmul(g, square, input) if n > 1 and n % 2 else square
+
+
+@ATEN.add("cdist")
+def cdist(g: Emitter, x1: Any, x2: Any, p: float = 2.0, compute_mode: Any = None) -> Any:
+    return g.call("aten::cdist", x1, x2, p)
+
+
+@ATEN.add("dist")
+def dist(g: Emitter, input: Any, other: Any, p: float = 2) -> Any:
+    return g.call("aten::linalg_vector_norm", sub(g, input, other), p)

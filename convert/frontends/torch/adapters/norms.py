@@ -1,0 +1,88 @@
+"""Norms of vectors and matrices, and what measures with them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ....errors import Refusal
+from ....ir.emitter import Emitter
+from ...table import Table
+from .complex import COMPLEX as OF_COMPLEX
+from .complex import Complex
+from .reductions import axes_given
+from .values import axis_of, floating, promoted, rank, typed
+
+ATEN, COMPLEX = Table(), Table()
+
+
+@ATEN.add("linalg_vector_norm")
+def vector_norm(
+    g: Emitter, x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Any:
+    return g.call("aten::linalg_vector_norm", typed(g, x, dtype), ord, axes_given(g, x, dim), keepdim)
+
+
+@ATEN.add("linalg_matrix_norm")
+def matrix_norm(
+    g: Emitter, A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
+) -> Any:
+    """Frobenius, and the largest (or smallest) sum of a column (1) or row (inf)."""
+    x = typed(g, A, dtype)
+    rows, columns = (axis_of(g, x, axis) for axis in dim)
+    if ord in ("fro", None):
+        return vector_norm(g, x, 2, [rows, columns], keepdim)
+    if isinstance(ord, str) or abs(ord) not in (1, math.inf):
+        raise Refusal(f"the matrix norm {ord} needs singular values, which is not supported")
+    summed, other = (rows, columns) if abs(ord) == 1 else (columns, rows)
+    sums = g.call("aten::sum", g.call("aten::abs", x), [summed], keepdim=True)
+    result = g.call("aten::amax" if ord > 0 else "aten::amin", sums, [other], keepdim=True)
+    if keepdim:
+        return result
+    return g.call("aten::sum", result, [rows, columns], keepdim=False)
+
+
+@ATEN.add("linalg_norm")
+def linalg_norm(
+    g: Emitter, A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Any:
+    dims = None if dim is None else list(dim) if isinstance(dim, (list, tuple)) else [dim]
+    count = rank(g, A) if dims is None else len(dims)
+    if ord is None or count == 1:
+        return vector_norm(g, A, 2 if ord is None else ord, dims, keepdim, dtype=dtype)
+    return matrix_norm(g, A, ord, (-2, -1) if dims is None else dims, keepdim, dtype=dtype)
+
+
+@ATEN.add("norm")
+def norm(
+    g: Emitter, input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None
+) -> Any:
+    """torch.norm: that of all elements as one vector, unless ``p`` is "nuc"."""
+    if p == "nuc":
+        return matrix_norm(g, input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+    return vector_norm(g, input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype)
+
+
+def _of_absolute(name: str) -> None:
+    def adapter(g: Emitter, input: Complex, *args: Any, **kwargs: Any) -> Any:
+        return ATEN[name](g, OF_COMPLEX["abs"](g, input), *args, **kwargs)
+
+    COMPLEX.add(name)(adapter)
+
+
+for _name in ("linalg_vector_norm", "norm"):
+    _of_absolute(_name)
+
+
+@ATEN.add("cosine_similarity")
+def cosine_similarity(g: Emitter, x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+    x, y = promoted(g, x1, x2)
+    return g.call("aten::cosine_similarity", x, y, dim, eps)
+
+
+@ATEN.add("pairwise_distance")
+def pairwise_distance(
+    g: Emitter, x1: Any, x2: Any, p: float = 2, eps: float = 1e-6, keepdim: bool = False
+) -> Any:
+    x, y = (floating(g, value) for value in promoted(g, x1, x2))
+    return g.call("aten::pairwise_distance", x, y, p, eps, keepdim)

@@ -1,0 +1,93 @@
+"""Order and order statistics, and what accumulates along an axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....ir.emitter import Emitter
+from ...table import Table
+from .reductions import with_places
+from .values import axis_of, floating, is_tensor, rank, reshaped, static_int
+
+ATEN = Table()
+
+
+@ATEN.add("sort")
+def sort(g: Emitter, input: Any, dim: int = -1, descending: bool = False, stable: bool | None = False) -> Any:
+    return with_places(g, "aten::sort", input, dim=dim, descending=descending, stable=bool(stable))
+
+
+@ATEN.add("argsort")
+def argsort(g: Emitter, input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    return sort(g, input, dim, descending, stable)[1]
+
+
+@ATEN.add("msort")
+def msort(g: Emitter, input: Any) -> Any:
+    return sort(g, input, 0)[0]
+
+
+@ATEN.add("topk")
+def topk(g: Emitter, input: Any, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    return with_places(g, "aten::topk", input, static_int(g, k), dim=dim, largest=largest, sorted=sorted)
+
+
+@ATEN.add("kthvalue")
+def kthvalue(g: Emitter, input: Any, k: Any, dim: int = -1, keepdim: bool = False) -> Any:
+    return with_places(g, "aten::kthvalue", input, static_int(g, k), dim=dim, keepdim=keepdim)
+
+
+@ATEN.add("mode")
+def mode(g: Emitter, input: Any, dim: int = -1, keepdim: bool = False) -> Any:
+    return with_places(g, "aten::mode", input, dim=dim, keepdim=keepdim)
+
+
+for _name in ("median", "nanmedian"):
+
+    def _median(
+        g: Emitter, input: Any, dim: int | None = None, keepdim: bool = False, *, _name: str = _name
+    ) -> Any:
+        if dim is None:
+            return with_places(g, f"aten::{_name}", reshaped(g, input, [g.type(input).size]), dim=0)[0]
+        return with_places(g, f"aten::{_name}", input, dim=dim, keepdim=keepdim)
+
+    ATEN[_name] = _median
+
+for _name in ("quantile", "nanquantile"):
+
+    def _quantile(
+        g: Emitter,
+        input: Any,
+        q: Any,
+        dim: int | None = None,
+        keepdim: bool = False,
+        *,
+        interpolation: str = "linear",
+        _name: str = _name,
+    ) -> Any:
+        axes = rank(g, input)
+        q = q if is_tensor(q) else g.constant(q, g.type(input).dtype)
+        if dim is not None and axes:
+            return g.call(f"aten::{_name}", input, q, axis_of(g, input, dim), keepdim, interpolation)
+        flat = reshaped(g, input, [g.type(input).size])
+        result = g.call(f"aten::{_name}", flat, q, 0, False, interpolation)
+        return reshaped(g, result, [*g.type(q).shape, *([1] * axes)]) if keepdim else result
+
+    ATEN[_name] = _quantile
+
+
+# ---- along an axis
+
+
+@ATEN.add("logcumsumexp")
+def logcumsumexp(g: Emitter, input: Any, dim: int) -> Any:
+    x = floating(g, input)
+    return g.call("aten::logcumsumexp", x, axis_of(g, x, dim)) if rank(g, x) else x
+
+
+for _name in ("cummax", "cummin"):
+
+    def _record(g: Emitter, input: Any, dim: int, *, _name: str = _name) -> Any:
+        return with_places(g, f"aten::{_name}", input, dim=dim)
+
+    ATEN[_name] = _record

@@ -1,0 +1,149 @@
+"""Products of matrices and tensors, norms, and linear algebra."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from .harness import check
+
+
+def randn(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: (
+            x @ y,
+            torch.mm(x, y),
+            x.matmul(y),
+            x[0] @ y,
+            x @ y[:, 0],
+            x[0] @ y[:, 0],
+            x[0].dot(y[:, 1]),
+        ),
+        lambda x, y: (torch.mv(x, y[:, 0]), torch.outer(x[0], y[0]), x[0].ger(y[1]), torch.vdot(x[0], x[1])),
+        lambda x, y: (torch.addmm(x[:, :1], x, y, beta=2, alpha=0.5), torch.addmv(x[:, 0], x, y[:, 0])),
+        lambda x, y: (
+            torch.einsum("ij,jk->ik", x, y),
+            torch.einsum("ij,jk", [x, y]),
+            torch.einsum("ij->j", x),
+        ),
+        lambda x, y: (torch.einsum("...j,jk->...k", x, y), torch.einsum(x, [0, 1], y, [1, 2], [2, 0])),
+        lambda x, y: (
+            torch.einsum("ij,jk,lk->il", x, y, y),
+            torch.einsum("ij,kl", x, y),
+            torch.einsum("...->", x),
+        ),
+        lambda x, y: (
+            torch.tensordot(x, y, 1),
+            torch.tensordot(x, y, dims=([1], [0])),
+            torch.tensordot(x, y, 0),
+        ),
+        lambda x, y: (
+            torch.inner(x, y.T),
+            torch.kron(x, y),
+            torch.linalg.vecdot(x, y.T[:2]),
+            x.T.__rmatmul__(y.T),
+        ),
+        lambda x, y: (
+            torch.cdist(x, y.T),
+            torch.cdist(x, y.T, p=1.0),
+            torch.dist(x, x + 1, 3),
+            torch.trace(x @ y),
+        ),
+        lambda x, y: (torch.linalg.multi_dot([x, y, y.T]), torch.matrix_power(x @ x.T, 3), x.mT @ x),
+        lambda x, y: (torch.linalg.cross(x[:, :3], y.T[:2, :3]), torch.cross(x[:, :3], y.T[:2, :3], dim=1)),
+    ],
+)
+def test_products(function: Callable[..., Any]) -> None:
+    check(function, randn(2, 4), randn(4, 3))
+
+
+def test_batches() -> None:
+    x, y = randn(3, 2, 4), randn(3, 4, 5)
+    check(
+        lambda x, y: (torch.bmm(x, y), torch.baddbmm(x[:, :, :1], x, y), torch.addbmm(x[0, :, :1], x, y)),
+        x,
+        y,
+    )
+    check(
+        lambda x, y: (torch.einsum("bij,bjk->bik", x, y), torch.einsum("...ij,...jk->...ik", x[0], y)), x, y
+    )
+    check(lambda x, y: torch.einsum("bij,bjk->bk", x[:1], y), x, y)
+
+
+def test_integers() -> None:
+    x = torch.arange(6).reshape(2, 3)
+    check(
+        lambda x: (
+            x @ x.T,
+            torch.einsum("ij,kj->ik", x, x),
+            x.outer(x[0]) if x.ndim == 1 else x[0].outer(x[1]),
+        ),
+        x,
+    )
+
+
+def test_norms() -> None:
+    check(
+        lambda x: (
+            x.norm(),
+            x.norm(dim=1),
+            x.norm(1, 0, True),
+            torch.norm(x, p="fro", dim=(0, 1)),
+            x.norm(p=3),
+        ),
+        randn(2, 3, 4),
+    )
+    check(
+        lambda x: [
+            torch.linalg.vector_norm(x, p, dim=-1) for p in (0, 1, 2, 2.5, float("inf"), -float("inf"))
+        ],
+        randn(3, 4),
+    )
+    check(
+        lambda x: [torch.linalg.matrix_norm(x, p) for p in ("fro", 1, -1, float("inf"), -float("inf"))],
+        randn(2, 3, 4),
+    )
+    check(
+        lambda x: (
+            torch.linalg.norm(x),
+            torch.linalg.norm(x, dim=(0, 2)),
+            torch.linalg.norm(x, 1, dim=(1, 2), keepdim=True),
+        ),
+        randn(2, 3, 4),
+    )
+    check(
+        lambda x: (F.normalize(x), F.normalize(x, p=1.0, dim=-1), F.normalize(x, dim=0, eps=1.0)), randn(2, 3)
+    )
+    check(
+        lambda x, y: (
+            F.cosine_similarity(x, y),
+            F.cosine_similarity(x, y[0], dim=-1),
+            F.pairwise_distance(x, y),
+        ),
+        randn(2, 3),
+        randn(3, 2).T,
+    )
+
+
+def test_matrices() -> None:
+    x = randn(2, 3, 3) + 3 * torch.eye(3)
+    check(
+        lambda x: (torch.det(x), torch.linalg.inv(x), x.inverse(), torch.logdet(x), torch.linalg.slogdet(x)),
+        x,
+        second=(x.flip(0),),
+    )
+    check(
+        lambda x: (torch.linalg.solve(x, x[:, :, :2]), torch.linalg.solve(x, x[:, 0]), x.matrix_power(3)),
+        x,
+        second=(x.flip(0),),
+    )
+    check(lambda x: torch.linalg.cholesky(x @ x.mT + torch.eye(3)), x)
