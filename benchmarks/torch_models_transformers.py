@@ -209,7 +209,7 @@ TEXT: dict[str, Factory] = {
         num_self_attends_per_block=2,
         num_self_attention_heads=4,
         num_cross_attention_heads=4,
-        max_position_embeddings=LENGTH,
+        max_position_embeddings=64,
         qk_channels=32,
         v_channels=32,
     ),

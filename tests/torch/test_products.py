@@ -49,6 +49,13 @@ def test_running_sums(dtype):
     check(lambda x: torch.cumsum(x, 0), x[0, 0])
 
 
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int64, torch.float32])
+def test_differences_of_neighbours(dtype):
+    x = torch.tensor([[1, 0, 5, 2], [1, 1, 7, 0]]).to(dtype)
+    check(lambda x: (torch.diff(x), x.diff(2, 0), x.diff(dim=0, prepend=x[:1])), x)
+    check(lambda x: x.diff(n=3, append=x[:, :2], prepend=x), x)
+
+
 def test_windows_larger_than_the_image():
     x = torch.randn(1, 2, 3, 5)
     check(lambda x: F.avg_pool2d(x, 7, ceil_mode=True), x)

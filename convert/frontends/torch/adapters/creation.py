@@ -148,7 +148,8 @@ def arange(g: Emitter, *bounds: Any, dtype: Any = None, **options: Any) -> Any:
     has_float = any(isinstance(each, float) for each in numbers)
     wanted = _dtype(dtype, DEFAULT if has_float else np.int64)
     if is_symbolic(numbers):
-        return cast(g, g.call("aten::arange", *numbers), wanted)
+        whole = [int(each) if isinstance(each, float) and each.is_integer() else each for each in numbers]
+        return cast(g, g.call("aten::arange", *whole), wanted)
     start, end, step = numbers
     count = math.ceil((end - start) / step)
     _check_count(count)

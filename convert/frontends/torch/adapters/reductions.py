@@ -20,6 +20,7 @@ from .values import (
     indices,
     is_tensor,
     kind_of,
+    promoted,
     rank,
     reshaped,
     typed,
@@ -66,6 +67,21 @@ def _running(name: str) -> None:
 
 _running("cumsum")
 _running("cumprod")
+
+
+@ATEN.add("diff")
+def diff(g: Emitter, input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """Each element less the one before it, ``n`` times; of truth values, whether they differ."""
+    axis = axis_of(g, input, dim)
+    parts = [part for part in (prepend, input, append) if part is not None]
+    x = g.call("aten::cat", promoted(g, *parts), axis) if len(parts) > 1 else input
+    op = "aten::logical_xor" if kind_of(g.type(x).dtype) == 0 else "aten::sub"
+    for _ in range(n):
+        count = g.type(x).shape[axis]
+        if count == 0:
+            break
+        x = g.call(op, *(g.call("aten::slice", x, axis, i, count - 1 + i, 1) for i in (1, 0)))
+    return x
 
 
 @ATEN.add("nansum")
