@@ -30,17 +30,6 @@ def _made(path: str, *args: Any, **options: Any) -> torch.nn.Module:
     return made(*args, weights=None, **options).eval()
 
 
-class First(torch.nn.Module):
-    """One entry of what a model gives."""
-
-    def __init__(self, model: torch.nn.Module, key: Any) -> None:
-        super().__init__()
-        self.model, self.key = model, key
-
-    def forward(self, *args: torch.Tensor) -> torch.Tensor:
-        return self.model(*args)[self.key]
-
-
 def _classifier(name: str, size: int, **options: Any) -> Example:
     return _made(name, num_classes=10, **options), (image(size, 2),), {}
 
@@ -57,7 +46,7 @@ _SIZES = {
 for _name, _size in _SIZES.items():
     MODELS[_name] = partial(_classifier, _name, _size)
 MODELS["vit_b_16"] = partial(_classifier, "vit_b_16", 64, image_size=64)
-MODELS["maxvit_t"] = partial(_classifier, "maxvit_t", 64, input_size=(64, 64))
+MODELS["maxvit_t"] = partial(_classifier, "maxvit_t", 224)
 MODELS["googlenet"] = partial(_classifier, "googlenet", 64, aux_logits=False, init_weights=True)
 MODELS["inception_v3"] = partial(_classifier, "inception_v3", 96, aux_logits=False, init_weights=True)
 
@@ -76,13 +65,24 @@ def _clip(name: str, frames: int, size: int, **options: Any) -> Example:
 
 
 MODELS["r3d_18"] = partial(_clip, "r3d_18", 4, 32)
-MODELS["s3d"] = partial(_clip, "s3d", 16, 64)
+MODELS["s3d"] = partial(_clip, "s3d", 16, 224)
 MODELS["swin3d_t"] = partial(_clip, "swin3d_t", 4, 32)
 MODELS["mvit_v1_b"] = partial(_clip, "mvit_v1_b", 16, 224)
 
 
+class Flow(torch.nn.Module):
+    """The last of two estimates of the motion between two images."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
+        return self.model(before, after, num_flow_updates=2)[-1]
+
+
 def _flow() -> Example:
-    return First(_made("optical_flow.raft_small", num_flow_updates=2), -1), (image(128), image(128)), {}
+    return Flow(_made("optical_flow.raft_small")), (image(128), image(128)), {}
 
 
 MODELS["raft_small"] = _flow
@@ -111,21 +111,6 @@ MODELS["fasterrcnn_mobilenet_v3"] = partial(
 )
 MODELS["retinanet_resnet50"] = partial(_detector, "retinanet_resnet50_fpn", score_thresh=0.01)
 MODELS["fcos_resnet50"] = partial(_detector, "fcos_resnet50_fpn", score_thresh=0.01)
-MODELS["maskrcnn_resnet50"] = partial(
-    _detector, "maskrcnn_resnet50_fpn", box_score_thresh=0.1, rpn_post_nms_top_n_test=30
-)
-
-
-def _keypoints() -> Example:
-    model = _made(
-        "detection.keypointrcnn_resnet50_fpn",
-        weights_backbone=None,
-        num_classes=2,
-        min_size=64,
-        max_size=96,
-        rpn_post_nms_top_n_test=20,
-    )
-    return Detector(model), (torch.rand(3, 64, 80),), {}
 
 
 def _ssd(name: str) -> Example:

@@ -75,7 +75,8 @@ def _op(name: str) -> Op:
         given = hx if several else [hx]
         from_input = x @ w_ih.T + (0 if b_ih is None else b_ih)
         from_state = given[0] @ w_hh.T + (0 if b_hh is None else b_hh)
-        return [state.astype(x.dtype) for state in cell(from_input, from_state, given)]
+        new = [state.astype(x.dtype) for state in cell(from_input, from_state, given)]
+        return new if several else new[0]
 
     @op.decompose
     def cell_step(g, x, hx, w_ih, w_hh, b_ih, b_hh):

@@ -143,7 +143,8 @@ def isin(
 def where(g: Emitter, condition: Any, input: Any = None, other: Any = None) -> Any:
     if input is None and other is None:
         places = cast(g, g.call("aten::nonzero", condition), np.int64)
-        return tuple(g.call("aten::unbind", places, dim=1))
+        parts = g.call("aten::unbind", places, dim=1)
+        return tuple(parts) if isinstance(parts, list) else (parts,)
     return g.call("aten::where", truth(g, condition), *promoted(g, input, other))
 
 

@@ -110,6 +110,14 @@ class Recorder(TorchFunctionMode):
         self._bind(name, function, recorded, tensors, written, result, results)
         return result
 
+    def is_constant(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether a call is of tensors that are the same in every run, and of nothing else of the run."""
+        tensors = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        if self.follow_sizes or not tensors:
+            return False
+        values = [self.value_of(tensor) for tensor in tensors]
+        return not any(value.depends or value.is_open for value in values)
+
     def run(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """Runs a function unrecorded."""
         self.is_busy = True
@@ -317,6 +325,8 @@ class _Inside(TorchDispatchMode):
                     result = decomposed(*args, **kwargs)
                 if result is not NotImplemented:
                     return result
+            if recorder.is_constant(args, kwargs) and not func._schema.is_mutable:
+                return recorder.run(func, *args, **kwargs)  # captured when it is used
         with torch._C.DisableTorchFunction():
             result = recorder.record(name, func, args, kwargs)
         self._results.append(result)

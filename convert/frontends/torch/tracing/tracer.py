@@ -19,7 +19,7 @@ from ....ir import TracedModule
 from ....ir.traced_module import Example
 from ....ir.tree import leaves, map_leaves
 from ..vocabulary import VOCABULARY
-from . import agreement
+from . import agreement, fast_path
 from .arrays import array_of
 from .assemble import assemble
 from .borrowed import said_to_be_exported, same_randomness
@@ -170,8 +170,10 @@ def _module_calls(recorder: Recorder, paths: Mapping[int, str]) -> Iterator[None
 
     def called(module: Any, *args: Any, **kwargs: Any) -> Any:
         path = paths.get(id(module))
-        if not path or recorder.is_busy or threading.get_ident() != thread:
+        if recorder.is_busy or threading.get_ident() != thread:
             return original(module, *args, **kwargs)
+        if not path:
+            return fast_path.called(original, module, args, kwargs)
         return _recorded_call(recorder, module, path, original, args, kwargs)
 
     torch.nn.Module.__call__ = called  # type: ignore[method-assign]
@@ -196,7 +198,7 @@ def _recorded_call(
     outer.items.append(scope)
     recorder.scope = scope
     try:
-        result = original(module, *args, **kwargs)
+        result = fast_path.called(original, module, args, kwargs)
         scope.result = map_leaves(recorder.value_of, plain_structure(result))
     finally:
         recorder.scope = outer

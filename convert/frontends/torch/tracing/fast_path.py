@@ -1,0 +1,48 @@
+"""What torch computes otherwise in evaluation than on the ordinary way, which is the one that is traced.
+
+Without gradients ``nn.TransformerEncoder`` packs padded sequences, if the padding is at the end of each: what
+it gives at the padding is then zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+
+def called(original: Callable[..., Any], module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The call of a module that is traced, with what it gives in evaluation."""
+    is_special = type(module) is torch.nn.TransformerEncoder
+    padding = _packed(module, *args, **kwargs) if is_special else None
+    if padding is None:
+        return original(module, *args, **kwargs)
+    norm, module.norm = module.norm, None
+    try:
+        output = original(module, *args, **kwargs)
+    finally:
+        module.norm = norm
+    output = output.masked_fill(padding.unsqueeze(-1), 0.0)
+    return output if norm is None else norm(output)
+
+
+def _packed(
+    module: Any,
+    src: torch.Tensor,
+    mask: torch.Tensor | None = None,
+    src_key_padding_mask: torch.Tensor | None = None,
+    is_causal: bool | None = None,
+) -> torch.Tensor | None:
+    """Where the module gives zeros, if it may pack its input: its own conditions."""
+    padding = src_key_padding_mask
+    if padding is None or mask is not None or src.ndim != 3 or module.layers[0].training:
+        return None
+    if not torch.backends.mha.get_fastpath_enabled() or not getattr(module, "use_nested_tensor", False):
+        return None
+    if padding.dtype != torch.bool:
+        padding = padding != 0
+    if not getattr(module, "mask_check", True):
+        return padding
+    is_at_the_end = (padding[:, 1:] | ~padding[:, :-1]).all()
+    return padding & is_at_the_end
