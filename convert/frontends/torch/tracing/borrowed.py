@@ -4,29 +4,47 @@ from __future__ import annotations
 
 import random
 import sys
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
 
+_CONTAINERS = (list, dict, set, deque)
+
 
 class Borrowed:
-    """Remembers modules and tensors as they were."""
+    """Remembers modules and tensors as they were.
+
+    ``changed`` are the tensors, by id, whose data had to be put back.
+    """
 
     def __init__(self) -> None:
-        self._modules: list[tuple[Any, dict[str, Any]]] = []
-        self._containers: list[tuple[Any, Any]] = []
+        self._containers: dict[int, tuple[Any, Any]] = {}
         self._tensors: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self.changed: dict[int, torch.Tensor] = {}
 
     def add_module(self, module: Any) -> None:
-        """Remembers the attributes of a module and of those below it, and what lists and dicts hold."""
-        for each in module.modules():
-            state = dict(each.__dict__)
-            self._modules.append((each, state))
-            for value in state.values():
-                if type(value) in (list, dict, set) or isinstance(value, dict):
-                    self._containers.append((value, value.copy()))
+        """Remembers the attributes of a module and of those below it, and what these hold.
+
+        That is followed through lists, dicts, sets and objects of the user's, such as a cache.
+        """
+        waiting: list[Any] = [each.__dict__ for each in module.modules()]
+        while waiting:
+            value = waiting.pop()
+            if id(value) in self._containers:
+                continue
+            kind = next((kind for kind in _CONTAINERS if isinstance(value, kind)), None)
+            if kind is not None:
+                self._containers[id(value)] = value, kind(value)
+            elif _is_users_object(value):
+                waiting.append(value.__dict__)
+            if isinstance(value, dict):
+                waiting += value.values()
+            elif kind is not None or isinstance(value, tuple):
+                waiting += value
 
     def about_to_write(self, tensor: torch.Tensor) -> bool:
         """Remembers the data of a tensor; whether it is the first time."""
@@ -38,14 +56,44 @@ class Borrowed:
     def give_back(self) -> None:
         """Puts everything back."""
         with torch.no_grad():
-            for tensor, data in self._tensors.values():
-                tensor.detach().copy_(data)
-        for value, copy in self._containers:
+            for key, (tensor, data) in self._tensors.items():
+                if not torch.equal(tensor, data):
+                    self.changed[key] = tensor
+                    tensor.detach().copy_(data)
+        for value, before in self._containers.values():
+            _put_back(value, before)
+
+
+def _is_users_object(value: Any) -> bool:
+    """Whether it is an object with attributes of its own that no framework made."""
+    if isinstance(value, (type, ModuleType, FunctionType, torch.Tensor, torch.nn.Module)):
+        return False
+    home = type(value).__module__.partition(".")[0]
+    return home not in _NOT_FOLLOWED and isinstance(getattr(value, "__dict__", None), dict)
+
+
+_NOT_FOLLOWED = {"torch", "numpy", *sys.stdlib_module_names} - {"__main__"}
+
+
+def _put_back(value: Any, before: Any) -> None:
+    """Gives a list, dict, set or deque what it held; other threads never see it without what stays."""
+    if isinstance(value, list):
+        value[:] = before
+    elif isinstance(value, dict):
+        for key in [key for key in value if key not in before]:
+            del value[key]
+        for key, held in before.items():
+            if key not in value or value[key] is not held:
+                value[key] = held
+        if list(value) != list(before):
             value.clear()
-            value.extend(copy) if isinstance(value, list) else value.update(copy)
-        for module, state in self._modules:
-            module.__dict__.clear()
-            module.__dict__.update(state)
+            value.update(before)
+    elif isinstance(value, set):
+        value &= before
+        value |= before
+    else:
+        value.clear()
+        value.extend(before)
 
 
 @contextmanager

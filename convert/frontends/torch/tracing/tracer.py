@@ -146,7 +146,8 @@ class _Run:
         return traced
 
     def _notes(self, names: Mapping[int, list[str]]) -> list[str]:
-        written = [names[number][0] for number in self.recorder.written if number in names]
+        changed = {**self.recorder.written, **self.recorder.borrowed.changed}
+        written = [names[number][0] for number in changed if number in names]
         notes = [f"decided by the example inputs: {decision}" for decision in self.tape.decisions]
         if written:
             notes.append(
