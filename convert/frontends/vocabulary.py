@@ -36,6 +36,10 @@ class AdapterVocabulary:
         """What to do where there is no adapter."""
         raise NotImplementedError
 
+    def refusal(self, name: str) -> Refusal:
+        """Why a call without an adapter is refused."""
+        return Refusal(f"{name} is not supported", self.help(name))
+
     def settled(self, g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any) -> Any:
         """The result of an adapter as the source has it."""
         return result
@@ -51,7 +55,7 @@ class AdapterVocabulary:
             return self._custom(g, op, expr, args, kwargs)
         name, adapter = self.find(expr, (*args, *kwargs.values()))
         if adapter is None:
-            raise Refusal(f"{name} is not supported", self.help(name))
+            raise self.refusal(name)
         try:
             bound = _signature(adapter).bind(g, *args, **kwargs)
             return self.settled(g, expr, args, adapter(*bound.args, **bound.kwargs))

@@ -1,44 +1,10 @@
-"""What a random program may do next: one function a family of MegEngine's calls.
-
-Read by MegEngine's Python (3.8). A choice gets a ``Draw`` and a value, and returns a step, a function of the
-module and the values so far; or None where the value does not suit. ``exact`` choices give results
-without rounding; discontinuous ones (``needs_exact``) are only made of such results, since a rounding
-error of the last bit may turn them over.
-"""
+"""What a random program may do next: one function a family of MegEngine's calls."""
 
 import megengine as mge
 import megengine.functional as F
 import megengine.module as M
 import numpy as np
-
-CHOICES = []
-
-
-class Choice:
-    def __init__(self, make, weight, exact, needs_exact, kinds, ranks):
-        self.make, self.weight, self.exact, self.needs_exact = make, weight, exact, needs_exact
-        self.kinds, self.ranks = kinds, ranks
-
-    def suits(self, value, exact):
-        return (
-            value.ndim in self.ranks
-            and np.dtype(value.dtype).kind in self.kinds
-            and (exact or not self.needs_exact)
-        )
-
-
-def choice(weight=1, exact=False, needs_exact=False, kinds="f", ranks=range(7)):
-    def register(make):
-        CHOICES.append(Choice(make, weight, exact, needs_exact, kinds, ranks))
-        return make
-
-    return register
-
-
-def step(function, *indices):
-    """A step that applies ``function`` to the values with these numbers."""
-    return lambda module, values: function(*(values[i] for i in indices))
-
+from chosen import choice, step
 
 # ---- elementwise
 
@@ -158,7 +124,7 @@ def arithmetic(draw, x):
         lambda a, b: a / (F.abs(b) + 1),
         F.maximum,
         F.minimum,
-        F.atan2,
+        lambda a, b: F.atan2(a, F.abs(b) + 1),
         F.logaddexp,
     ]
     return step(draw.any(functions), draw.index(x), draw.index(other))
@@ -310,7 +276,7 @@ def reshaped(draw, x):
 @choice(weight=3, exact=True, kinds=ALL, ranks=range(1, 6))
 def joined(draw, x):
     axis = draw.axis(x)
-    others = [v for v in draw.values if v.ndim == x.ndim and v.dtype == x.dtype and draw.fits(v, x, axis)]
+    others = [v for v in draw.usable() if v.ndim == x.ndim and v.dtype == x.dtype and draw.fits(v, x, axis)]
     chosen = [x, *(draw.any(others) for _ in range(draw.between(1, 2)))]
     if draw.chance(0.3):
         chosen = [v for v in chosen if v.shape == x.shape]

@@ -5,6 +5,7 @@ Runs with MegEngine 1.13 (Python 3.8), not with tmconvert:
     python generator.py FIRST COUNT FOLDER
 """
 
+import importlib
 import random
 import sys
 from pathlib import Path
@@ -12,11 +13,15 @@ from pathlib import Path
 import megengine as mge
 import megengine.module as M
 import numpy as np
-from choices import CHOICES
+from chosen import CHOICES
 from megengine.traced_module import trace_module
 
 ELEMENTS = 20_000
 LARGEST = 1e4
+FAMILIES = ("choices", "raw_choices", "found_choices")
+
+for family in FAMILIES:
+    importlib.import_module(family)
 
 
 class Program(M.Module):
@@ -56,6 +61,7 @@ class Draw:
         self.values = list(inputs)
         self.exact = [True] * len(inputs)
         self.used = set()
+        self.final = set()
 
     def chance(self, probability):
         return self.random.random() < probability
@@ -86,10 +92,14 @@ class Draw:
         self.used.add(i)
         return i
 
+    def usable(self):
+        """The values that a step may take."""
+        return [value for i, value in enumerate(self.values) if i not in self.final]
+
     def partner(self, x, same_dtype=False):
         """A value that broadcasts with ``x``."""
         found = [x]
-        for value in self.values:
+        for value in self.usable():
             if np.dtype(value.dtype).kind != "f" and (same_dtype or self.chance(0.7)):
                 continue
             try:
@@ -134,8 +144,9 @@ class Draw:
 
 def grow(draw):
     """Adds one step to the program, if the drawn choice suits."""
-    unused = [i for i in range(len(draw.values)) if i not in draw.used]
-    i = draw.any(unused) if unused and draw.chance(0.7) else draw.below(len(draw.values))
+    usable = [i for i in range(len(draw.values)) if i not in draw.final]
+    unused = [i for i in usable if i not in draw.used]
+    i = draw.any(unused) if unused and draw.chance(0.7) else draw.any(usable)
     value = draw.values[i]
     suitable = [choice for choice in CHOICES if choice.suits(value, draw.exact[i])]
     if not suitable:
@@ -154,6 +165,8 @@ def grow(draw):
         return
     exact = choice.exact and all(draw.exact[j] for j in draw.used - used | {i})
     draw.program.steps.append(step)
+    if choice.final:
+        draw.final.update(range(len(draw.values), len(draw.values) + len(made)))
     draw.values.extend(made)
     draw.exact.extend([exact] * len(made))
 

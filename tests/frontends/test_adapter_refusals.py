@@ -49,7 +49,7 @@ REFUSED: list[tuple[str, Call, str]] = [
         call(X, Known(1), items=[[0, True, False, False, False]]),
         "a mesh of slices is not supported",
     ),
-    ("opdef.Resize", call(X, Known(2, 2), format="NHWC", imode="LINEAR"), "the format NHWC is not supported"),
+    ("opdef.Resize", call(X, Known(2, 2), format="NHWC", imode="CUBIC"), "in format 'NHWC' is not supported"),
     (
         "opdef.Resize3D",
         call(X, Known(2, 2), format="NCDHW", imode="CUBIC"),
@@ -105,8 +105,8 @@ REFUSED: list[tuple[str, Call, str]] = [
     ),
     (
         "nn.batch_norm",
-        call(X, numbers(1, 1, 1, 3), numbers(1, 1, 1, 3), param_dim="dim_111c"),
-        "param_dim 'dim_111c' is not supported",
+        call(X, numbers(1, 1, 1, 3), numbers(1, 1, 1, 3), param_dim="dim_1chw"),
+        "param_dim 'dim_1chw' is not supported",
     ),
     ("nn.batch_norm", call(X, numbers(1, 5, 1, 1), numbers(1, 5, 1, 1)), "batch_norm"),
     ("nn.max_pool2d", call(X, 9), "max_pool2d"),
@@ -177,12 +177,12 @@ REFUSED: list[tuple[str, Call, str]] = [
     ("vision.warp_affine", call(MATRIX, numbers(1, 2, 3), (2, 2)), "images f32[3,4] in format 'NHWC'"),
     ("vision.warp_perspective", call(X, numbers(2, 3, 3), (2,)), "[2] is no size of an image"),
     ("vision.roi_align", call(X, numbers(2, 5), 2, "min"), "the pooling mode 'min' is not supported"),
-    ("vision.roi_pooling", call(X, numbers(2, 5), 2, "average"), "roi_pooling with mode 'average'"),
+    ("vision.roi_pooling", call(X, numbers(2, 5), 2, "mean"), "roi_pooling with mode 'mean'"),
     ("vision.correlation", call(X, X, kernel_size=2), "by 2 is not supported"),
     ("vision.correlation", call(X, X, max_displacement=3), "by 7 displacements is not supported"),
     ("vision.nms", call(numbers(5, 4), numbers(4), 0.5), "do not fit each other"),
-    ("vision.nvof", call(X), "nvof needs special hardware"),
-    ("math.svd", call(MATRIX), "no target has a singular value decomposition"),
+    ("vision.nvof", call(X), "vision.nvof needs special hardware"),
+    ("math.svd", call(MATRIX), "is a singular value decomposition"),
     ("tensor.cond_take", call(X[0] > 0, X), "bool[3,5,7] is no mask of f32[2,3,5,7]"),
     ("vision.cvt_color", call(X, "RGB2BGR"), "cvt_color with mode 'RGB2BGR'"),
     ("Tensor.__getitem__", call(X, 2), "index 2 is out of range for axis 0"),
@@ -207,7 +207,7 @@ REFUSED: list[tuple[str, Call, str]] = [
     ("Tensor.transpose", call(X, 0, 1), "is no order of the axes"),
     ("Tensor.astype", call(X, "complex64"), "astype"),
     ("Tensor.astype", call(X, "qint8"), "astype"),
-    ("Tensor.backward", call(MATRIX), "Tensor.backward is not supported"),
+    ("Tensor.backward", call(MATRIX), "Tensor.backward belongs to training"),
     ("nn.nvof", call(X), "megengine.functional.nn.nvof is not supported"),
     ("opdef.GetVarShape", call(X, axis=4), "axis 4 is out of range"),
 ]
@@ -240,7 +240,7 @@ def test_strange_arguments_give_results_or_refusals(row: str, way: Any) -> None:
                 assert refusal.reason
 
 
-@pytest.mark.parametrize("row", [name for name in SAMPLES if name.startswith("megengine.module.")])
+@pytest.mark.parametrize("row", [name for name, calls in SAMPLES.items() if calls and ".module." in name])
 def test_strange_modules_give_results_or_refusals(row: str) -> None:
     """Attributes of a module are replaced or missing."""
     key, each = next((key, each) for name, key, each in CALLS if name == row)

@@ -186,7 +186,7 @@ def test_every_sample_has_a_truth() -> None:
 
 def rounding(row: str, each: Call, owner: Any) -> float:
     """What rounding to the grid of the result may cost where MegEngine cannot go without."""
-    scales = [leaf.scale for leaf in each.args if isinstance(leaf, Int8)]
+    scales = [leaf.scale for leaf in (*each.args, *each.kwargs.values()) if isinstance(leaf, Int8)]
     if owner is not None and ".quantized." in row and owner.attributes.get("output_dtype") is not None:
         scales = list(owner.attributes["output_dtype"].scale)
     return 0.505 * scales[0] if scales else 0.0

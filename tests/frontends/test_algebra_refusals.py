@@ -20,7 +20,6 @@ REFUSED: list[tuple[str, Call, str]] = [
     ("math.matmul", call(numbers(3), MATRIX, transpose_a=True), "has rows of another length"),
     ("math.dot", call(MATRIX, MATRIX), "which are not both vectors"),
     ("math.matinv", call(MATRIX), "does not hold square matrices"),
-    ("math.svd", call(MATRIX), "megengine.functional.math.svd is not supported"),
     ("math.norm", call(MATRIX), "the norm of a tensor that is no vector needs an axis"),
     ("math.norm", call(MATRIX, "fro", 1), "the order of a norm must be a number, not 'fro'"),
     ("math.normalize", call(MATRIX), "needs an axis"),

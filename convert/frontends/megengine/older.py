@@ -41,7 +41,9 @@ def until(last: Release, *names: str) -> Callable[[Adapter], Adapter]:
     """Declares how functions were up to and including a release; of several, the earliest comes first."""
 
     def declare(adapter: Adapter) -> Adapter:
-        _OLDER.extend((f"megengine.functional.{name}", last, adapter) for name in names)
+        for name in names:
+            prefix = "" if name.startswith("opdef.") else "megengine.functional."
+            _OLDER.append((prefix + name, last, adapter))
         return adapter
 
     return declare
@@ -80,6 +82,12 @@ def topk(
 @until((1, 6, 99), "tensor.full")
 def full(now: Adapter, g: Emitter, shape: Any, value: Any, dtype: Any = "float32", device: Any = None) -> Any:
     return now(g, shape, value, dtype=dtype, device=device)
+
+
+@until((1, 6, 99), "opdef.BatchNorm")
+def batch_norm_operator(now: Adapter, g: Emitter, *inputs: Any, **state: Any) -> list[Any]:
+    """Had five results; in inference all but the last are memory."""
+    return [None, None, None, None, now(g, *inputs, **state)[-1]]
 
 
 @until((1, 11, 1), "elemwise.square")

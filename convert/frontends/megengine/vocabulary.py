@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import Refusal
 from ...ir import CallFunction, CallMethod, Expr, TensorNode, TracedModule
 from ...ir.emitter import Emitter
 from ...ir.fake_quant import with_clear_ties
 from ...ir.tree import leaves
 from ..vocabulary import Adapter, AdapterVocabulary
 from .older import NEWEST, Release, as_of
+from .refused import refusal_of
 
 IDENTIFIER = "megengine-"
 
@@ -43,6 +45,9 @@ class MegEngineVocabulary(AdapterVocabulary):
         if name.startswith(("megengine.", "opdef.", "Tensor.")):
             return "write this part of the model with functions that `tmconvert ops` lists"
         return "it is code of your own: trace through it, or say what it means with register_symbolic"
+
+    def refusal(self, name: str) -> Refusal:
+        return refusal_of(name) or super().refusal(name)
 
     def settled(self, g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any) -> Any:
         return _on_recorded_grid(g, expr, args, result)

@@ -6,12 +6,15 @@ from .common import CUBE, IMAGE, Known, X, call, numbers, parameter
 
 VOLUME = numbers(1, 2, 3, 4, 5)
 CHANNELS_LAST = numbers(1, 5, 7, 4)
+COLOURS = numbers(1, 5, 7, 3)
+COLOUR_BYTES = np.abs(COLOURS * 37).astype(np.uint8)
 PLACES = np.abs(numbers(1, 3, 4, 2)) * np.float32(0.7)
 AFFINE = np.array([[[1, 0.2, 0.1], [0.1, 1, 0.2]]], np.float32)
 PERSPECTIVE = np.array([[[1, 0.2, 0.1], [0.1, 1, 0.2], [0, 0.1, 1]]], np.float32)
 BOXES = np.array([[0, 0.5, 0.5, 4, 4], [0, 1, 1, 3, 2]], np.float32)
 FEATURES = numbers(2, 4, 3, 3)
 PER_CHANNEL = [parameter(name, (1, 4, 1, 1)) for name in ("weight", "bias", "mean", "var")]
+LAST_CHANNEL = [each.reshape(1, 1, 1, 4) for each in PER_CHANNEL]
 HEIGHT_WIDTH = {"pooled_height": 2, "pooled_width": 3, "sample_height": 2, "sample_width": 1}
 SEQUENCE = numbers(5, 2, 3)
 CONVOLUTION = {
@@ -35,7 +38,10 @@ def norms(**state):
 
 IMAGES = {
     "Resize": [
-        call(IMAGE, Known(3, 9), format="NCHW", imode=mode) for mode in ("LINEAR", "NEAREST", "CUBIC")
+        *(call(IMAGE, Known(3, 9), format="NCHW", imode=mode) for mode in ("LINEAR", "NEAREST", "CUBIC")),
+        *(call(COLOURS, Known(3, 9), format="NHWC", imode=mode) for mode in ("LINEAR", "NEAREST", "CUBIC")),
+        call(CHANNELS_LAST, Known(8, 4), format="NHWC", imode="LINEAR"),
+        call(COLOUR_BYTES, Known(8, 4), format="NHWC", imode="NEAREST"),
     ],
     "Resize3D": [
         call(VOLUME, Known(2, 3, 4), format="NCDHW", imode="LINEAR", align_corners=aligned)
@@ -44,6 +50,8 @@ IMAGES = {
     "Remap": [
         call(IMAGE, PLACES, border_type="REPLICATE", scalar=0.0, format="NCHW", imode="LINEAR"),
         call(IMAGE, PLACES, border_type="CONSTANT", scalar=1.5, format="NCHW", imode="NEAREST"),
+        call(COLOURS, PLACES, border_type="CONSTANT", scalar=1.5, format="NHWC", imode="LINEAR"),
+        call(CHANNELS_LAST, PLACES, border_type="REFLECT", scalar=0.0, format="NHWC", imode="NEAREST"),
     ],
     "WarpAffine": [
         call(
@@ -68,7 +76,11 @@ IMAGES = {
         for mode in ("MAX", "AVERAGE")
         for offset in (0.0, 0.5)
     ],
-    "ROIPooling": [call(IMAGE, BOXES, Known(2, 3), mode="MAX", scale=scale) for scale in (1.0, 0.5)],
+    "ROIPooling": [
+        call(IMAGE, BOXES, Known(2, 3), mode=mode, scale=scale)
+        for mode in ("MAX", "AVERAGE")
+        for scale in (1.0, 0.5)
+    ],
     "Correlation": [
         call(
             X,
@@ -94,7 +106,10 @@ IMAGES = {
     ],
 }
 NORMS = {
-    "BatchNorm": [call(FEATURES, *PER_CHANNEL, fwd_mode="INFERENCE", epsilon=1e-5, param_dim="DIM_1C11")],
+    "BatchNorm": [
+        call(FEATURES, *PER_CHANNEL, fwd_mode="INFERENCE", epsilon=1e-5, param_dim="DIM_1C11"),
+        call(CHANNELS_LAST, *LAST_CHANNEL, fwd_mode="INFERENCE", epsilon=1e-5, param_dim="DIM_111C"),
+    ],
     "LayerNorm": [
         call(
             CUBE, numbers(4), numbers(4, seed=1), normalized_dim=1, normalized_size=4, affine=True, eps=1e-5

@@ -242,10 +242,24 @@ OPDEF = {
 }
 Q_BIAS = Grid(numbers(1, 3, 1, 1), 0.0517 * 0.021, "qint32")
 Q_WEIGHT = Grid(numbers(3, 4, 3, 3) / 4, 0.021)
+Q_IMAGES = Grid(numbers(2, 4, 5, 6), 0.0517)
+Q_KERNELS = Grid(numbers(2, 3, 4, 3, 3) / 4, 0.021)
+CONVOLUTION = {
+    **{f"{name}_{axis}": 1 for name in ("stride", "dilate") for axis in "hw"},
+    "pad_h": 1,
+    "pad_w": 0,
+    "sparse": "DENSE",
+    "mode": "CROSS_CORRELATION",
+    "nonlineMode": "RELU",
+}
 FUNCTIONAL = {
     "conv_bias_activation": [
         call(Q_SMALL, Q_WEIGHT, Q_BIAS, Int8(0.79)),
         call(Q_SMALL, Q_WEIGHT, Q_BIAS, Int8(0.79), 2, (1, 0), nonlinear_mode="relu"),
+    ],
+    "batch_conv_bias_activation": [
+        call(Q_IMAGES, Q_KERNELS, Q_BIAS, Int8(0.79)),
+        call(Q_IMAGES, Q_KERNELS, Q_BIAS, Int8(0.79), 2, (1, 0), nonlinear_mode="relu"),
     ],
     "conv_transpose2d": [
         call(Q_SMALL, Grid(numbers(4, 3, 3, 3) / 4, 0.021), None, Int8(0.79)),
@@ -259,5 +273,6 @@ SAMPLES = {
     **{f"megengine.module.quantized.{name}": calls for name, calls in QUANTIZED.items()},
     **{f"megengine.functional.quantized.{name}": calls for name, calls in FUNCTIONAL.items()},
     **{f"opdef.{name}": calls for name, calls in OPDEF.items()},
+    "opdef.BatchConvBias": [call(Q_IMAGES, Q_KERNELS, Q_BIAS, dtype=Int8(0.79), **CONVOLUTION)],
     APPLIED: [stub(act=act)(SMALL) for act in OBSERVERS[::5]],
 }

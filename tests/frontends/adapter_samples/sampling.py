@@ -54,7 +54,13 @@ VISION = {
         call(IMAGES, BOXES, (2, 3), "average", 0.5, (3, 1), False),
         call(IMAGES, BOXES, [1, 2], spatial_scale=0.9, sample_points=1, aligned=False),
     ],
-    "roi_pooling": [call(IMAGES, BOXES, (2, 3)), call(IMAGES, BOXES, 2, "MAX", 0.7)],
+    "roi_pooling": [
+        call(IMAGES, BOXES, (2, 3)),
+        call(IMAGES, BOXES, 2, "MAX", 0.7),
+        call(IMAGES, BOXES, (3, 2), "average"),
+        call(IMAGES, BOXES * np.array([1, 1.7, 1.7, 1.7, 1.7], np.float32), 2, "AVERAGE", 0.7),
+        call(IMAGES, np.array([[0, -9, -9, -5, -5], [0, 1, 1, 0, 0]], np.float32), 2, "average"),
+    ],
     "correlation": [
         call(IMAGES, IMAGES[::-1] * 1),
         call(IMAGES, IMAGES[::-1] * 1, max_displacement=2, pad_size=2),
@@ -69,9 +75,6 @@ VISION = {
         call(BYTES[..., :1], mode="GRAY2RGB"),
     ],
 }
-
-# whatever their arguments
-REFUSED = ("vision.nvof", "math.svd")
 
 LOW = np.random.default_rng(2).integers(0, 6, (30, 2))
 RECTANGLES = np.concatenate([LOW, LOW + np.random.default_rng(3).integers(1, 5, (30, 2))], 1)
@@ -94,5 +97,4 @@ SAMPLES = {
     "megengine.functional.vision.nms": NMS,
     "megengine.functional.tensor.cond_take": TAKEN,
     **{f"megengine.functional.vision.{name}": calls for name, calls in VISION.items()},
-    **{f"megengine.functional.{name}": [] for name in REFUSED},
 }

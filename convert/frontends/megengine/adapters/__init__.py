@@ -10,6 +10,7 @@ from ...table import Table
 from . import (
     activations,
     attention,
+    boxes,
     convolutions,
     creation,
     elemwise,
@@ -23,6 +24,7 @@ from . import (
     math,
     matrices,
     modules,
+    newest,
     nn,
     normalization,
     operators,
@@ -41,6 +43,9 @@ from . import (
 
 FUNCTIONS = Table.merged(
     attention.FUNCTIONS,
+    attention.OPERATORS,
+    boxes.FUNCTIONS,
+    boxes.OPERATORS,
     convolutions.FUNCTIONS,
     lookup.FUNCTIONS,
     matrices.FUNCTIONS,
@@ -51,6 +56,9 @@ FUNCTIONS = Table.merged(
     elemwise.FUNCTIONS,
     fake_quant.FUNCTIONS,
     matching.FUNCTIONS,
+    matching.OPERATORS,
+    newest.FUNCTIONS,
+    newest.OPERATORS,
     image_operators.OPERATORS,
     index_operators.OPERATORS,
     layer_operators.OPERATORS,
@@ -59,6 +67,7 @@ FUNCTIONS = Table.merged(
     normalization.FUNCTIONS,
     operators.FUNCTIONS,
     quantized.FUNCTIONS,
+    quantized.OPERATORS,
     rearranging.FUNCTIONS,
     rearranging.OPERATORS,
     sampling.FUNCTIONS,
@@ -70,10 +79,12 @@ FUNCTIONS = Table.merged(
 METHODS = Table.merged(elemwise.METHODS, math.METHODS, matrices.METHODS, rearranging.METHODS, tensor.METHODS)
 MODULES = Table.merged(
     attention.MODULES,
+    boxes.MODULES,
     layers.MODULES,
     lookup.MODULES,
     matrices.MODULES,
     modules.MODULES,
+    newest.MODULES,
     recurrent.MODULES,
     softmax.MODULES,
     qat.MODULES,

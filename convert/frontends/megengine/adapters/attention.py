@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ from .modules import parameter
 from .values import cast, is_tensor, rank, reshaped
 
 FUNCTIONS = Table("megengine.functional.nn.")
+OPERATORS = Table("opdef.")
 MODULES = Table("megengine.module.multiheadattn.")
 
+GIVE_A_MASK = "call megengine.functional.nn.multi_head_attention, or give a mask of floats"
 OF_1_12_3 = "multi-head attention of MegEngine 1.12.3, which runs on GPUs only, is not supported"
 
 
@@ -160,6 +163,42 @@ def _shown(g: Emitter, weights: Any, heads: int, average: bool) -> Any:
     if own != heads:
         weights = g.call("aten::expand", weights, [batch, heads, queries, keys])
     return reshaped(g, weights, [batch * heads, queries, keys])
+
+
+SIZES = ("qproj_size", "kproj_size", "vproj_size", "oproj_size", "qbias", "kbias", "vbias", "obias")
+
+
+@OPERATORS.add("MultiHeadAttn")
+def multi_head_attn(
+    g: Emitter,
+    query: Any,
+    key: Any,
+    value: Any,
+    weights: Any,
+    *others: Any,
+    embeding_size: int,
+    num_heads: int,
+    sm_scaler: float,
+    attn_mask_type: Any,
+    tensor_combination_type: Any,
+    **state: Any,
+) -> list[Any]:
+    """The result, the weights of the heads, and memory."""
+    kind = str(tensor_combination_type).upper(), str(attn_mask_type).upper()
+    if kind not in (("NONE", "NO_MASK"), ("ONLY_MASK", "USER_DEFINED_MASK")):
+        raise Refusal(f"MultiHeadAttn with {' and '.join(kind)} is not supported", GIVE_A_MASK)
+    width = embeding_size if not state["qproj_size"] else embeding_size // num_heads
+    if not math.isclose(sm_scaler, width**-0.5, rel_tol=1e-5):
+        raise Refusal(f"MultiHeadAttn with sm_scaler {sm_scaler} is not supported", "scale the query")
+    result = multi_head_attention(
+        *(g, query, key, value, embeding_size, num_heads, 0.0, 0.0, weights),
+        **{name: state[name] for name in SIZES},
+        add_zero_attn=bool(state.get("add_zero_attn")),
+        reslink=bool(state.get("reslink")),
+        attn_mask=others[0] if others else None,
+        need_weights=True,
+    )
+    return [*result, None, None]
 
 
 @MODULES.add("MultiHeadAttention")

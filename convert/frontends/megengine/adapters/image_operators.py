@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ....errors import Refusal
 from ....ir.emitter import Emitter
 from ...table import Table
-from . import matching, sampling, vision
+from . import boxes, sampling, vision
 from .values import static_ints
 
 OPERATORS = Table("opdef.")
@@ -18,11 +19,21 @@ def channels_first(format_: Any, wanted: str = "NCHW") -> None:
         raise Refusal(f"the format {format_} is not supported", f"use {wanted}")
 
 
+def in_format(g: Emitter, inp: Any, format_: Any, call: Callable[[Any], Any]) -> Any:
+    """``call`` of an image in NCHW, and its result in the format of ``inp``."""
+    if str(format_).upper() != "NHWC":
+        channels_first(format_)
+        return call(inp)
+    return g.call("aten::permute", call(g.call("aten::permute", inp, [0, 3, 1, 2])), [0, 2, 3, 1])
+
+
 @OPERATORS.add("Resize")
 def resize(g: Emitter, inp: Any, size: Any, *, format: Any, imode: Any) -> Any:
-    channels_first(format)
     modes = {"LINEAR": "bilinear", "CUBIC": "bicubic", "NEAREST": "nearest"}
-    return vision.interpolate(g, inp, size, mode=modes.get(str(imode).upper(), str(imode)))
+    name = modes.get(str(imode).upper(), str(imode))
+    if str(format).upper() == "NHWC":
+        sampling.check_channels_last(g, inp, name)
+    return in_format(g, inp, format, lambda image: vision.interpolate(g, image, size, mode=name))
 
 
 @OPERATORS.add("Resize3D")
@@ -37,8 +48,9 @@ def resize3d(g: Emitter, inp: Any, size: Any, *, format: Any, imode: Any, align_
 def remap(
     g: Emitter, inp: Any, places: Any, *, border_type: Any, scalar: float, format: Any, imode: Any
 ) -> Any:
-    channels_first(format)
-    return sampling.remap(g, inp, places, border_type, scalar, imode)
+    return in_format(
+        g, inp, format, lambda image: sampling.remap(g, image, places, border_type, scalar, imode)
+    )
 
 
 @OPERATORS.add("WarpAffine")
@@ -83,7 +95,7 @@ def roi_align(
 @OPERATORS.add("ROIPooling")
 def roi_pooling(g: Emitter, inp: Any, rois: Any, size: Any, *, mode: Any, scale: float) -> list[Any]:
     """Behind the result, the places of the largest elements, which only training needs."""
-    return [matching.roi_pooling(g, inp, rois, static_ints(g, size), mode, scale), None]
+    return [boxes.roi_pooling(g, inp, rois, static_ints(g, size), mode, scale), None]
 
 
 @OPERATORS.add("CvtColor")

@@ -28,8 +28,7 @@ def batch_norm(
             "call model.eval() before tracing, or give running_mean and running_var",
         )
     weight, bias, mean, variance = parameters
-    name = str(param_dim).lower()
-    result = normalization.batch_norm(g, inp, mean, variance, weight, bias, eps=epsilon, param_dim=name)
+    result = normalization.batch_norm(g, inp, mean, variance, weight, bias, eps=epsilon, param_dim=param_dim)
     return [mean, variance, None, result]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -11,22 +11,12 @@ from ....ir.emitter import Emitter
 from ...indexing import places_of
 from ...table import Table
 from .sorting import sort
-from .values import cast, per_axis, reshaped, static_int
+from .values import cast, reshaped, static_int
 
 FUNCTIONS = Table("megengine.functional.")
+OPERATORS = Table("opdef.")
 
 MAX_DISPLACEMENTS = 1024
-
-
-@FUNCTIONS.add("vision.roi_pooling")
-def roi_pooling(
-    g: Emitter, inp: Any, rois: Any, output_shape: Any, mode: str = "max", scale: float = 1.0
-) -> Any:
-    if mode.lower() != "max":
-        raise Refusal(f"roi_pooling with mode {mode!r} is not supported", "use 'max', or roi_align")
-    return g.call(
-        "torchvision::roi_pool", inp, cast(g, rois, g.type(inp).dtype), per_axis(output_shape, 2), scale
-    )
 
 
 @FUNCTIONS.add("vision.correlation")
@@ -96,21 +86,6 @@ def cond_take(g: Emitter, mask: Any, x: Any) -> list[Any]:
     return [g.call("aten::index_select", reshaped(g, x, [-1]), 0, places), cast(g, places, np.int32)]
 
 
-# what no model can have: (reason, what to do instead)
-IMPOSSIBLE = {
-    "vision.nvof": ("nvof needs special hardware of NVIDIA, which no target has", "compute the flow apart"),
-    "math.svd": (
-        "no target has a singular value decomposition, and its result is known up to signs only",
-        "decompose constants before tracing, or end the model before it",
-    ),
-}
-
-
-def _refuse(name: str, reason: str, instead: str) -> None:
-    @FUNCTIONS.add(name)
-    def adapter(g: Emitter, *args: Any, **kwargs: Any) -> NoReturn:
-        raise Refusal(reason, instead)
-
-
-for _name, _reason in IMPOSSIBLE.items():
-    _refuse(_name, *_reason)
+@OPERATORS.add("CondTake")
+def cond_take_operator(g: Emitter, x: Any, mask: Any) -> list[Any]:
+    return cond_take(g, mask, x)

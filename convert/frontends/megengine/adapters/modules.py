@@ -48,7 +48,7 @@ def pad(g: Emitter, module: TracedModule, src: Any) -> Any:
     return nn.pad(g, src, attributes["pad_width"], attributes["mode"], attributes.get("pad_val", 0.0))
 
 
-@MODULES.add("identity.Identity", "dropout.Dropout")
+@MODULES.add("identity.Identity", "dropout.Dropout", "quant_dequant.QuantStub", "quant_dequant.DequantStub")
 def identity(g: Emitter, module: TracedModule, inputs: Any) -> Any:
     return inputs
 

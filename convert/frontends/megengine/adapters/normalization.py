@@ -29,9 +29,15 @@ def batch_norm(
     compute_mode: Any = "default",
     param_dim: Any = "dim_1c11",
 ) -> Any:
-    """Parameters have shape (1, C, 1, 1), or (1, 1, 1, C) with param_dim dim_111c."""
-    if param_dim != "dim_1c11":
-        raise Refusal(f"param_dim {param_dim!r} is not supported")
+    """Parameters have shape (1, C, 1, 1), or (1, 1, 1, C) with param_dim dim_111c, for channels last."""
+    name = str(param_dim).lower()
+    if name == "dim_111c":
+        first = g.call("aten::permute", inp, [0, 3, 1, 2])
+        statistics = (running_mean, running_var, weight, bias)
+        result = batch_norm(g, first, *statistics, training=training, eps=eps)
+        return g.call("aten::permute", result, [0, 2, 3, 1])
+    if name != "dim_1c11":
+        raise Refusal(f"param_dim {param_dim!r} is not supported", "use dim_1c11")
     if training and running_mean is None and running_var is None:
         return _by_batch(g, inp, weight, bias, eps)
     if training or running_mean is None or running_var is None:

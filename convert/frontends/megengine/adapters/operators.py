@@ -7,6 +7,7 @@ several results gives a list; None stands for one that inference has no use for.
 from __future__ import annotations
 
 import itertools
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -215,6 +216,33 @@ def masked_fill(g: Emitter, inp: Any, mask: Any, *, value: float) -> Any:
     """``value`` where the mask of the leading axes is true."""
     shape = [*g.type(mask).shape, *[1] * (rank(g, inp) - rank(g, mask))]
     return g.call("aten::where", reshaped(g, mask, shape), g.constant(value, g.type(inp).dtype), inp)
+
+
+@FUNCTIONS.add("ParamPackConcat")
+def param_pack_concat(g: Emitter, *inputs: Any, offsets: Any = None) -> Any:
+    """All elements in a row; behind the tensors comes one of the ``offsets``, where they begin and end."""
+    parts = [reshaped(g, each, [-1]) for each in inputs[:-1]]
+    _check_packed(offsets, [g.type(each).shape[0] for each in parts])
+    return tensor.concat(g, parts, 0)
+
+
+@FUNCTIONS.add("ParamPackSplit")
+def param_pack_split(g: Emitter, inp: Any, *, offsets: Any, shapes: Any) -> list[Any]:
+    _check_packed(offsets, [prod(shape) for shape in shapes])
+    parts = tensor.split(g, inp, list(offsets[1:-1:2]), 0)
+    return [reshaped(g, part, list(shape)) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def _check_packed(offsets: Any, sizes: list[int]) -> None:
+    ends = list(itertools.accumulate(sizes))
+    if list(offsets) != [place for pair in zip([0, *ends], ends, strict=False) for place in pair]:
+        raise Refusal(f"packing to {offsets} with gaps is not supported")
+
+
+@FUNCTIONS.add("Dropout")
+def dropout(g: Emitter, inp: Any, **state: Any) -> list[Any]:
+    """The identity: a conversion is for inference. Behind the result, what was kept, for training."""
+    return [inp, None]
 
 
 # ---- creation

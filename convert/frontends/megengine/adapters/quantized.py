@@ -8,10 +8,12 @@ from ....errors import Refusal
 from ....ir import QParams, TracedModule
 from ....ir.emitter import Emitter
 from ...table import Table
-from . import convolutions, matrices, modes, modules, qat, tensor
+from . import convolutions, matrices, modes, modules, qat, tensor, window_operators
 from .fake_quant import bias_qparams
+from .values import reshaped
 
 FUNCTIONS = Table("megengine.functional.quantized.")
+OPERATORS = Table("opdef.")
 MODULES = Table("megengine.module.quantized.")
 
 
@@ -120,6 +122,46 @@ def conv_bias_activation(
     result = convolutions.convolved(g, inp, weight, bias, stride, padding, dilation, groups)
     mode = str(nonlinear_mode).upper()
     return in_dtype(g, result if mode == "IDENTITY" else modes.applied(g, mode, result), dtype)
+
+
+@FUNCTIONS.add("batch_conv_bias_activation")
+def batch_conv_bias_activation(
+    g: Emitter,
+    inp: Any,
+    weight: Any,
+    bias: Any,
+    dtype: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+    nonlinear_mode: Any = "identity",
+    conv_mode: Any = "cross_correlation",
+    compute_mode: Any = "default",
+) -> Any:
+    """Kernels (N, ...) of their own for each image: one convolution with N times the groups."""
+    convolutions.cross_correlation(conv_mode)
+    batch, channels, *extents = g.type(inp).shape
+    kernels = [batch * groups, -1, *g.type(weight).shape[-3:]]
+    if g.type(weight).shape[0] != batch or g.type(weight).rank not in (5, 6):
+        raise Refusal(f"{g.type(weight)} has no kernels for each image of {g.type(inp)}")
+    windows = (stride, padding, dilation, batch * groups)
+    row = reshaped(g, inp, [1, batch * channels, *extents])
+    result = convolutions.convolved(g, row, reshaped(g, weight, kernels), None, *windows)
+    result = reshaped(g, result, [batch, -1, *g.type(result).shape[2:]])
+    if bias is not None:
+        result = modes.applied(g, "ADD", result, bias)
+    mode = str(nonlinear_mode).upper()
+    return in_dtype(g, result if mode == "IDENTITY" else modes.applied(g, mode, result), dtype)
+
+
+@OPERATORS.add("BatchConvBias")
+def batch_conv_bias(g: Emitter, inp: Any, weight: Any, bias: Any, *, dtype: Any, **state: Any) -> Any:
+    windows = window_operators.geometry(state)
+    groups = g.type(weight).shape[1] if str(state["sparse"]).upper() == "GROUP" else 1
+    return batch_conv_bias_activation(
+        g, inp, weight, bias, dtype, *windows, groups, state["nonlineMode"], state["mode"]
+    )
 
 
 @FUNCTIONS.add("conv_transpose2d")

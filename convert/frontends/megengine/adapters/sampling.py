@@ -119,6 +119,15 @@ def _is_by_opencv(g: Emitter, x: Any, format_: str) -> bool:
     return format_ == "NHWC" and g.type(x).shape[1] in OPENCV_CHANNELS
 
 
+def check_channels_last(g: Emitter, inp: Any, mode: str) -> None:
+    """Raises Refusal where MegEngine computes something else than in NCHW."""
+    type_ = g.type(inp)
+    if (type_.dtype.kind != "f" and mode != "nearest") or (
+        mode == "bicubic" and type_.shape[-1] not in OPENCV_CHANNELS
+    ):
+        raise Refusal(f"{mode} interpolation of {type_} in format 'NHWC' is not supported", "use NCHW")
+
+
 def _size(g: Emitter, out_shape: Any) -> list[int]:
     size = static_ints(g, out_shape, "the size of an image")
     if len(size) != 2 or min(size) < 1:

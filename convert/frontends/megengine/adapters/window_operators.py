@@ -18,7 +18,7 @@ def _sizes(state: dict[str, Any], name: str, axes: str = "hw") -> list[int]:
     return [state[f"{name}_{axis}"] for axis in axes]
 
 
-def _geometry(state: dict[str, Any], axes: str = "hw") -> tuple[list[int], list[int], list[int]]:
+def geometry(state: dict[str, Any], axes: str = "hw") -> tuple[list[int], list[int], list[int]]:
     """(stride, padding, dilation) of a convolution in the order of channels that tmconvert knows."""
     if str(state.get("format", "NCHW")).upper() not in ("NCHW", "NCDHW"):
         raise Refusal(f"the format {state['format']} is not supported")
@@ -55,7 +55,7 @@ def conv_bias(g: Emitter, inp: Any, weight: Any, bias: Any, *, nonlineMode: Any,
 
 def _convolved(g: Emitter, inp: Any, weight: Any, bias: Any, state: dict[str, Any]) -> Any:
     return convolutions.FUNCTIONS["megengine.functional.nn.conv2d"](
-        g, inp, weight, bias, *_geometry(state), _groups(g, weight, state)
+        g, inp, weight, bias, *geometry(state), _groups(g, weight, state)
     )
 
 
@@ -63,13 +63,13 @@ def _convolved(g: Emitter, inp: Any, weight: Any, bias: Any, state: dict[str, An
 def convolution3d(g: Emitter, inp: Any, weight: Any, **state: Any) -> Any:
     kernel = _oriented(g, weight, state, 3)
     return convolutions.FUNCTIONS["megengine.functional.nn.conv3d"](
-        g, inp, kernel, None, *_geometry(state, "dhw"), _groups(g, weight, state)
+        g, inp, kernel, None, *geometry(state, "dhw"), _groups(g, weight, state)
     )
 
 
 @OPERATORS.add("ConvolutionBackwardData")
 def convolution_backward_data(g: Emitter, weight: Any, inp: Any, **state: Any) -> Any:
-    stride, padding, dilation = _geometry(state)
+    stride, padding, dilation = geometry(state)
     weight = _oriented(g, weight, state, 2)
     return convolutions.transposed(
         g, inp, weight, None, stride, padding, 0, dilation, _groups(g, weight, state)
@@ -78,7 +78,7 @@ def convolution_backward_data(g: Emitter, weight: Any, inp: Any, **state: Any) -
 
 @OPERATORS.add("Convolution3DBackwardData")
 def convolution3d_backward_data(g: Emitter, weight: Any, inp: Any, **state: Any) -> Any:
-    stride, padding, dilation = _geometry(state, "dhw")
+    stride, padding, dilation = geometry(state, "dhw")
     weight = _oriented(g, weight, state, 3)
     return convolutions.transposed(
         g, inp, weight, None, stride, padding, 0, dilation, _groups(g, weight, state)
@@ -89,14 +89,14 @@ def convolution3d_backward_data(g: Emitter, weight: Any, inp: Any, **state: Any)
 def deformable_conv(g: Emitter, inp: Any, weight: Any, offset: Any, mask: Any, **state: Any) -> Any:
     groups = _groups(g, weight, state)
     return convolutions.deformable_conv2d(
-        g, inp, weight, offset, mask, None, *_geometry(state), groups, state.get("mode", "CROSS_CORRELATION")
+        g, inp, weight, offset, mask, None, *geometry(state), groups, state.get("mode", "CROSS_CORRELATION")
     )
 
 
 @OPERATORS.add("GroupLocal")
 def group_local(g: Emitter, inp: Any, weight: Any, **state: Any) -> Any:
     return convolutions.local_conv2d(
-        g, inp, weight, None, *_geometry(state), state.get("mode", "CROSS_CORRELATION")
+        g, inp, weight, None, *geometry(state), state.get("mode", "CROSS_CORRELATION")
     )
 
 
@@ -104,7 +104,7 @@ def group_local(g: Emitter, inp: Any, weight: Any, **state: Any) -> Any:
 def region_restricted(g: Emitter, inp: Any, weight: Any, rin: Any, rout: Any, **state: Any) -> Any:
     groups = _groups(g, weight, state)
     return convolutions.region_restricted_conv(
-        g, inp, weight, rin, rout, None, *_geometry(state), groups, state.get("mode", "CROSS_CORRELATION")
+        g, inp, weight, rin, rout, None, *geometry(state), groups, state.get("mode", "CROSS_CORRELATION")
     )
 
 
@@ -144,6 +144,11 @@ def sliding_window_transpose(g: Emitter, inp: Any, **state: Any) -> Any:
 @OPERATORS.add("PixelShuffle")
 def pixel_shuffle(g: Emitter, inp: Any, factor: Any) -> Any:
     return windows.pixel_shuffle(g, inp, factor)
+
+
+@OPERATORS.add("PixelShuffleBackward")
+def pixel_unshuffle(g: Emitter, inp: Any, factor: Any) -> Any:
+    return g.call("aten::pixel_unshuffle", inp, factor)
 
 
 @OPERATORS.add("LRN")

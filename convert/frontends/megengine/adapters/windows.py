@@ -132,6 +132,6 @@ def sliding_window_transpose(
     return g.call("aten::col2im", columns, output, per_axis(kernel_size, 2), spread, around, steps)
 
 
-@FUNCTIONS.add("pixel_shuffle")
+@FUNCTIONS.add("pixel_shuffle", "layerPixelShuffle_traceable")
 def pixel_shuffle(g: Emitter, inp: Any, upscale_factor: Any) -> Any:
     return g.call("aten::pixel_shuffle", inp, static_int(g, upscale_factor, "a factor"))
