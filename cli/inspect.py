@@ -44,7 +44,7 @@ def command(model: str, as_graph: bool, tabular: bool, as_json: bool, **tracing:
     from .. import api
 
     with logging_to_stderr(False), progress(f"loading {model}"):
-        module = api.load(model, **arguments)
+        module = api.load(model, check=False, **arguments)  # a look need not read all weights
     graph = module.graph
     if as_graph and not as_json:
         write(str(graph))

@@ -41,8 +41,12 @@ def load(
     dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None,
     freeze_control_flow: bool = False,
     allow_code: bool = False,
+    check: bool = True,
 ) -> TracedModule:
     """The model in a file; its kind is recognised by content. Raises LoadError.
+
+    The weights of a file of ``tmconvert save`` are read once for that, to compare them with their checksum;
+    not without ``check``.
 
     Files of PyTorch (``torch.export.save``, ``torch.jit.save``), and what a text such as
     ``package.module:factory`` names, are traced: the other parameters are for these, as in ``trace``, and
@@ -51,7 +55,7 @@ def load(
     tracing = Tracing(
         tuple(example_inputs or ()), example_kwargs or {}, dynamic_shapes, freeze_control_flow, allow_code
     )
-    return load_model(path, tracing)
+    return load_model(path, tracing, check)
 
 
 def trace(

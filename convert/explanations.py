@@ -92,10 +92,10 @@ _LOADING = {
         _SAVE_AGAIN,
     ),
     "TM1014": Explanation(
-        "the tensors of a container do not fit their member",
+        "the tensors of a container do not fit their member, or are damaged",
         "Two tensors overlap, one reaches beyond the file, is not aligned, or has another number of bytes "
-        "than its shape and element type need.",
-        "a file in which a shape was changed by hand",
+        "than its shape and element type need; or their bytes are not those that the checksum was made of.",
+        "a file in which a shape was changed by hand, or one that was copied over a bad line",
         _SAVE_AGAIN,
     ),
     "TM1015": Explanation(

@@ -32,10 +32,11 @@ def is_traced(model: str | PathLike[str]) -> bool:
     return not is_factory(model) and _kind(fspath(model), _head(fspath(model))) is None
 
 
-def load_model(path: str | PathLike[str], tracing: Tracing | None = None) -> TracedModule:
+def load_model(path: str | PathLike[str], tracing: Tracing | None = None, check: bool = True) -> TracedModule:
     """The model in the file, or of a factory. Raises LoadError TM1001 or TM1002, or what its loader raises.
 
-    ``tracing`` is for models that PyTorch has to run, and refused with others: UsageError TM6016.
+    ``tracing`` is for models that PyTorch has to run, and refused with others: UsageError TM6016. Without
+    ``check`` the weights of a container are not compared with their checksums.
     """
     name = fspath(path)
     if is_factory(name):
@@ -57,7 +58,7 @@ def load_model(path: str | PathLike[str], tracing: Tracing | None = None) -> Tra
     if is_container(head):
         from .container.reader import load_container
 
-        return load_container(name)
+        return load_container(name, check)
     known = next((what for offset, mark, what in KNOWN if head[offset:].startswith(mark)), None)
     notes = [("it is", known)] if known else []
     if not head:

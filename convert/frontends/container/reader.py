@@ -30,14 +30,16 @@ MODULE = {"name", "class", "children", "tensors", "attributes", "graphs"}
 MAX_STRUCTURE = 1_000_000  # characters of a key that says how a module was called
 
 
-def load_container(path: str) -> TracedModule:
+def load_container(path: str, check: bool = True) -> TracedModule:
     """The model in a container, its tensors mapped from the file as long as they live.
+
+    ``check`` compares tensors with their checksums, which reads them once.
 
     Raises LoadError: TM1001 as any reader; TM1006 and TM1010 to TM1015 for what is wrong with the file.
     """
     data = map_file(path)
     try:
-        return _read(data, path)
+        return _read(data, path, check)
     except LoadError as error:
         if error.source is not None:
             raise
@@ -54,7 +56,7 @@ def _blamed(error: LoadError, path: str) -> LoadError:
     return LoadError(error.code, error.message, source=Source(path), notes=error.notes)
 
 
-def _read(data: memoryview, path: str) -> TracedModule:
+def _read(data: memoryview, path: str, check: bool) -> TracedModule:
     members = find_members(data)
     document = _description(data, members[DESCRIPTION])
     weights = _typed(read_tensors(data, members[WEIGHTS], "the weights"), document["dtypes"])
@@ -74,7 +76,15 @@ def _read(data: memoryview, path: str) -> TracedModule:
     model.notes = [text(note, "a note", MAX_NOTE) for note in notes]
     if EXAMPLE in members:
         model.example = _example(read_tensors(data, members[EXAMPLE], "the example"))
+    for name in members.keys() - {DESCRIPTION} if check else ():
+        _check_content(data, members[name], name)
     return model
+
+
+def _check_content(data: memoryview, member: Member, name: str) -> None:
+    """Reads all tensors once: with a damaged weight, a wrong model would be made in silence."""
+    if zlib.crc32(data[member.start : member.start + member.size]) != member.checksum:
+        raise bad_tensors(f"the content of {name} is not what its checksum says")
 
 
 def _description(data: memoryview, member: Member) -> dict[str, Any]:

@@ -379,6 +379,22 @@ def test_a_changed_description_does_not_have_its_checksum(sound: bytes, tmp_path
     assert (error.code, error.message) == ("TM1013", "the content of tm.json is not what its checksum says")
 
 
+@pytest.mark.parametrize("name", ["op_multi_io", "quantized_small", "text_lstm"])
+@pytest.mark.parametrize("place", [1, 40, 0.5])
+def test_a_changed_weight_is_found_by_its_checksum(name: str, place: float, tmp_path: Path) -> None:
+    """A bit of the first, of a later or of one in the middle of the data, for which any value makes sense."""
+    sound = saved(name, tmp_path)
+    content = members(sound)[WEIGHTS]
+    behind = int(place) or len(content) // 3
+    data = bytearray(sound)
+    data[sound.index(content) + len(content) - behind] ^= 1
+    error = refused(tmp_path, bytes(data))
+    assert (error.code, error.message) == (
+        "TM1014",
+        "the content of weights.safetensors is not what its checksum says",
+    )
+
+
 def test_modules_below_each_other_without_end(sound: bytes, tmp_path: Path) -> None:
     def change(document: Any) -> None:
         blank = {"name": "", "class": "", "tensors": {}, "attributes": {}, "graphs": []}

@@ -10,10 +10,10 @@ import numpy as np
 from ....errors import Refusal
 from ....ir import TracedModule
 from ....ir.emitter import Emitter
+from ...indexing import places_of
 from ...table import Table
 from . import image_operators, sampling, tensor
 from .elemwise import unary, where
-from .indexing import places_of
 from .modules import parameter
 from .values import axis_of, cast, promoted, rank, static_int
 
