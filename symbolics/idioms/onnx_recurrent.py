@@ -32,9 +32,17 @@ OPERATORS = {
 
 
 def layers(
-    g: Builder, name: str, x: Value, hx: list[Value], layers: list[list[list[Value]]], batch_first: bool
+    g: Builder,
+    name: str,
+    x: Value,
+    hx: list[Value],
+    layers: list[list[list[Value]]],
+    batch_first: bool,
+    lengths: Value | None,
 ) -> list[Value]:
     """All layers one behind the other; ``layers`` has the parameters of each direction of each."""
+    if lengths is not None:
+        lengths = g.cast(lengths, "int32")
     hidden, directions = hx[0].shape[2], len(layers[0])
     x = _swapped(g, x) if batch_first else x
     length, batch = x.shape[:2]
@@ -42,7 +50,8 @@ def layers(
     for layer, cells in enumerate(layers):
         rows = range(layer * directions, (layer + 1) * directions)
         layer_of = _projected_layer if len(cells[0]) % 2 else _layer
-        output, *states = layer_of(g, OPERATORS[name], x, [_rows(g, state, rows) for state in hx], cells)
+        first = [_rows(g, state, rows) for state in hx]
+        output, *states = layer_of(g, OPERATORS[name], x, first, cells, lengths)
         last.append(states)
         if directions == 2:
             output = g.op("Transpose", output, perm=[0, 2, 1, 3], shape=(length, batch, 2, hidden))
@@ -60,7 +69,12 @@ def _swapped(g: Builder, x: Value) -> Value:
 
 
 def _layer(
-    g: Builder, operator: Operator, x: Value, states: list[Value | None], cells: list[list[Value]]
+    g: Builder,
+    operator: Operator,
+    x: Value,
+    states: list[Value | None],
+    cells: list[list[Value]],
+    lengths: Value | None,
 ) -> list[Value]:
     """Outputs [T, D, N, H], and the last states [D, N, H]."""
     hidden, directions, (length, batch) = cells[0][1].shape[1], len(cells), x.shape[:2]
@@ -74,7 +88,7 @@ def _layer(
     last = (directions, batch, hidden)
     return g.op(
         operator.type,
-        *(x, _stacked(g, weights), _stacked(g, recurrent), bias, None, *states),
+        *(x, _stacked(g, weights), _stacked(g, recurrent), bias, lengths, *states),
         hidden_size=hidden,
         direction="bidirectional" if directions == 2 else None,
         activations=operator.activations * directions or None,
@@ -84,7 +98,12 @@ def _layer(
 
 
 def _projected_layer(
-    g: Builder, operator: Operator, x: Value, states: list[Value | None], cells: list[list[Value]]
+    g: Builder,
+    operator: Operator,
+    x: Value,
+    states: list[Value | None],
+    cells: list[list[Value]],
+    lengths: Value | None,
 ) -> list[Value]:
     """A layer that projects: its hidden states h are P h', of hidden states h' without projection.
 
@@ -92,6 +111,8 @@ def _projected_layer(
     is no product: it is an input of the first step, zero in all others.
     """
     first, memory = states
+    if first is not None and lengths is not None and len(cells) > 1:
+        g.refuse("a bidirectional LSTM with projections, first states and lengths is not written yet")
     inputs, plain = [x], [[cell[0], _product(g, cell[1], cell[-1]), *cell[2:-1]] for cell in cells]
     for place in range(0 if first is None else len(cells)):
         step = np.zeros((x.shape[0], 1, 1), x.dtype)
@@ -104,7 +125,9 @@ def _projected_layer(
             if other != place:
                 weight = g.const(np.zeros(weight.shape, x.dtype))
             cell[0] = _joined(g, (cell[0], weight), axis=1)
-    output, hidden, memory = _layer(g, operator, _joined(g, tuple(inputs), axis=2), [None, memory], plain)
+    output, hidden, memory = _layer(
+        g, operator, _joined(g, tuple(inputs), axis=2), [None, memory], plain, lengths
+    )
     back = _stacked(g, [_turned(g, cell[-1]) for cell in cells])
     return [_product(g, output, back), _product(g, hidden, back), memory]
 

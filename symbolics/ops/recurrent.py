@@ -7,6 +7,8 @@ i f g o; GRU: r z n). A layer behind the first gets both directions side by side
 gives, and the last states.
 Where the hidden states of an LSTM have P features, not H, it projects: each cell has one more matrix
 [P, H], by which it multiplies what it gives, and the second weights are [G H, P].
+``lengths`` [N] are those of the sequences, which are then followed by padding: it changes no state, and what
+the layers give there is zero.
 ``dropout`` matters in training only, and a conversion is for inference. Source: torch.nn.LSTM, GRU, RNN.
 """
 
@@ -19,7 +21,7 @@ import numpy as np
 
 from ...ir.types import TensorType
 from ..idioms import onnx_recurrent
-from ..op import FLOATS, Op, Tensor, Tensors, boolean, integer, number
+from ..op import FLOATS, INDICES, Op, Tensor, Tensors, boolean, integer, number
 from .unary import UNARY
 
 Array = np.ndarray
@@ -97,6 +99,7 @@ def _result(
     num_layers: int,
     bidirectional: bool,
     batch_first: bool,
+    lengths: TensorType | None,
 ) -> list[TensorType]:
     _, gates, states = TABLE[name]
     directions = 2 if bidirectional else 1
@@ -105,23 +108,31 @@ def _result(
     batch = x.shape[0 if batch_first else 1]
     if any(state.shape[:2] != (num_layers * directions, batch) for state in hx):
         raise ValueError(f"the first states {hx[0]} do not fit {x}")
+    if lengths is not None and lengths.shape != (batch,):
+        raise ValueError(f"the lengths {lengths} do not fit {x}")
     if len({type_.dtype for type_ in (x, *hx, *params)}) > 1:
         raise TypeError("sequences, states and parameters have different dtypes")
     _check(_layers(params, hx, num_layers, directions, has_biases), x, gates, hx)
     return [TensorType(x.dtype, (*x.shape[:2], directions * hx[0].shape[-1])), *hx]
 
 
-def _run(cell: Cell, x: Array, states: list[Array], weights: list[Array]) -> tuple[Array, list[Array]]:
-    """What one direction of one layer gives for [T, N, I], and its last states."""
+def _run(
+    cell: Cell, x: Array, states: list[Array], weights: list[Array], is_there: Array
+) -> tuple[Array, list[Array]]:
+    """What one direction of one layer gives for [T, N, I], and its last states.
+
+    ``is_there`` [T, N, 1] tells a sequence from its padding.
+    """
     weight_ih, weight_hh, *others = weights
     projection = others.pop() if len(weights) % 2 else None
     bias_ih, bias_hh = others or (0, 0)
     given, outputs = x @ weight_ih.T + bias_ih, []
-    for step in given:
-        states = cell(step, states[0] @ weight_hh.T + bias_hh, states)
+    for step, counts in zip(given, is_there, strict=True):
+        new = cell(step, states[0] @ weight_hh.T + bias_hh, states)
         if projection is not None:
-            states[0] = states[0] @ projection.T
-        outputs.append(states[0])
+            new[0] = new[0] @ projection.T
+        outputs.append(np.where(counts, new[0], 0).astype(x.dtype))
+        states = [np.where(counts, *pair) for pair in zip(new, states, strict=True)]
     return np.stack(outputs), states
 
 
@@ -134,15 +145,18 @@ def _computed(
     num_layers: int,
     bidirectional: bool,
     batch_first: bool,
+    lengths: Array | None,
 ) -> list[Array]:
     x = x.swapaxes(0, 1) if batch_first else x
+    ends = np.full(x.shape[1], len(x)) if lengths is None else lengths
+    is_there = (np.arange(len(x))[:, None] < ends)[..., None]
     directions, last = 2 if bidirectional else 1, []
     for layer, cells in enumerate(_layers(params, hx, num_layers, directions, has_biases)):
         outputs = []
         for direction, weights in enumerate(cells):
             states = [state[layer * directions + direction] for state in hx]
             order = slice(None, None, -1 if direction else 1)
-            output, states = _run(TABLE[name][0], x[order], states, weights)
+            output, states = _run(TABLE[name][0], x[order], states, weights, is_there[order])
             outputs.append(output[order])
             last.append(states)
         x = np.concatenate(outputs, -1)
@@ -160,6 +174,7 @@ def _op(name: str) -> Op:
             *(Tensor("x", FLOATS), Tensors("hx", FLOATS) if several else Tensor("hx", FLOATS)),
             *(Tensors("params", FLOATS), boolean("has_biases"), integer("num_layers")),
             *(number("dropout"), boolean("train"), boolean("bidirectional"), boolean("batch_first")),
+            Tensor("lengths", INDICES, optional=True, ranks=(1,)),
         ],
         result=result if several else lambda hx, **options: result(hx=[hx], **options),
     )
@@ -175,15 +190,19 @@ def _op(name: str) -> Op:
         train: bool,
         bidirectional: bool,
         batch_first: bool,
+        lengths: Array | None,
     ) -> list[Array]:
         states = hx if several else [hx]
-        return _computed(name, x, states, params, has_biases, num_layers, bidirectional, batch_first)
+        modes = (has_biases, num_layers, bidirectional, batch_first)
+        return _computed(name, x, states, params, *modes, lengths)
 
     @op.onnx(since=7)
-    def recurrent_onnx7(g, x, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+    def recurrent_onnx7(
+        g, x, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first, lengths
+    ):
         states = hx if several else [hx]
         layers = _layers(params, states, num_layers, 2 if bidirectional else 1, has_biases)
-        return onnx_recurrent.layers(g, name, x, states, layers, batch_first)
+        return onnx_recurrent.layers(g, name, x, states, layers, batch_first, lengths)
 
     op.unsupported("tflite", "it is not written yet for TFLite")
     op.unsupported("caffe", "OpenCV's recurrent layers take other states and weights than BVLC's")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from torch.nn.utils import fusion, parametrizations, parametrize
+from torch.nn.utils import fusion, parametrizations, parametrize, rnn
 from torch.utils import checkpoint
 
 from tmconvert.errors import UnsupportedError
@@ -43,6 +43,71 @@ def test_dropout_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="at random"):
         check(nn.LSTM(4, 3, 2, dropout=0.5), SEQUENCES)
     check(nn.LSTM(4, 3, 2), SEQUENCES)  # nothing to drop
+
+
+# ---- packed sequences
+
+BATCH, OTHER = torch.randn(3, 6, 4), torch.randn(3, 6, 4)
+LENGTHS, OTHERS = torch.tensor([2, 5, 4]), torch.tensor([3, 1, 2])
+
+
+@pytest.mark.parametrize("options", [{}, {"num_layers": 2, "bidirectional": True}], ids=str)
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_lengths_are_inputs_or_known(kind: Any, options: dict[str, Any]) -> None:
+    module = kind(4, 3, batch_first=True, **options)
+
+    def run(x: torch.Tensor, lengths: Any, total: int | None = None, value: float = 0.0) -> Any:
+        packed = rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        packed, states = module(packed)
+        return *rnn.pad_packed_sequence(packed, True, value, total), states
+
+    check(run, BATCH, LENGTHS, second=[OTHER, OTHERS])
+    check(lambda x, n: run(x, n, 8, -1.0), BATCH, LENGTHS, second=[OTHER, OTHERS])
+    check(lambda x: (run(x, [6, 2, 4]), run(x, LENGTHS), run(x, OTHERS, 6)), BATCH)
+
+
+@pytest.mark.filterwarnings("ignore:LSTM with projections")
+def test_other_packed_sequences() -> None:
+    lstm, projected, state = (
+        nn.LSTM(4, 3),
+        nn.LSTM(4, 5, proj_size=2, bidirectional=True),
+        torch.randn(1, 3, 3),
+    )
+    steps, others = BATCH.transpose(0, 1), OTHER.transpose(0, 1)
+
+    def packed(x: torch.Tensor, lengths: torch.Tensor) -> Any:
+        return rnn.pack_padded_sequence(x, lengths, enforce_sorted=False)
+
+    def padded(sequence: Any) -> Any:
+        return rnn.pad_packed_sequence(sequence)
+
+    check(lambda x, n: lstm(packed(x, n))[1][0][-1], steps, LENGTHS, second=[others, OTHERS])
+    check(lambda x, n: padded(projected(packed(x, n))[0]), steps, LENGTHS, second=[others, OTHERS])
+    check(
+        lambda x, n, h: padded(lstm(packed(x, n), (h, h))[0]),
+        steps,
+        LENGTHS,
+        state,
+        second=[others, OTHERS, state],
+    )
+    check(
+        lambda x, n: padded(packed(x, n)._replace(data=packed(x, n).data * 2)),
+        steps,
+        LENGTHS,
+        second=[others, OTHERS],
+    )
+    check(
+        lambda a, b: padded(lstm(rnn.pack_sequence([a, b], enforce_sorted=False))[0]),
+        torch.randn(3, 4),
+        torch.randn(5, 4),
+    )
+    sorted_lengths = [torch.tensor([6, 3, 2]), torch.tensor([4, 4, 1])]
+    check(
+        lambda x, n: padded(lstm(rnn.pack_padded_sequence(x, n))[0]),
+        steps,
+        sorted_lengths[0],
+        second=[others, sorted_lengths[1]],
+    )
 
 
 @pytest.mark.parametrize("kind", [nn.LSTMCell, nn.GRUCell, nn.RNNCell])

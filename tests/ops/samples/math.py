@@ -79,6 +79,9 @@ def recurrent(gates: int, states: int, projected: int | None = None) -> list[Sam
         }
         weights = [Const(array) for array in params] if constant else params
         samples.append(Sample([x, hx if states == 2 else hx[0], weights], attributes, ONNX))
+        if constant and not (projected and both):
+            lengths = np.array([3, 5], np.int32 if both else np.int64)
+            samples.append(Sample([x, hx if states == 2 else hx[0], weights, lengths], attributes, ONNX))
         if projected and constant:
             zeros = [Const(np.zeros_like(state)) for state in hx]
             samples.append(Sample([x, zeros, weights], attributes, ONNX))

@@ -23,14 +23,17 @@ def _layer(name: str) -> None:
         train: bool,
         bidirectional: bool,
         batch_first: bool,
+        *,
+        lengths: Any = None,
     ) -> Any:
+        """``lengths`` are those of packed sequences, which are recorded with their padding."""
         if train and dropout > 0 and num_layers > 1:
             raise Refusal(
                 f"{name} in training drops what its layers give at random",
                 "run module.eval() before the module is traced",
             )
         settings = (has_biases, num_layers, 0.0, False, bidirectional, batch_first)
-        return tuple(g.call(f"aten::{name}", input, hx, list(params), *settings))
+        return tuple(g.call(f"aten::{name}", input, hx, list(params), *settings, lengths=lengths))
 
     ATEN.add(name)(padded)
 

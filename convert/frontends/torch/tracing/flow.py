@@ -11,6 +11,7 @@ import torch
 
 from ....errors import UnsupportedError
 from ..names import Name, aten_name
+from . import packed
 from .places import is_assertion, user_place
 from .sizes import TracedFloat, TracedInt
 
@@ -120,5 +121,6 @@ SPECIAL: dict[str, Special] = {
     "torch.sym_float": _symbolic,
     "torch.sym_max": _symbolic,
     "torch.sym_min": _symbolic,
+    **packed.SPECIAL,
     **dict.fromkeys([*WHAT, "__complex__", "__format__", "__dlpack__"], _look),
 }
