@@ -116,7 +116,7 @@ def judged(function: Any, sample: Any) -> tuple[str, str]:
         first, args, kwargs = map_leaves(
             lambda leaf: next(fresh) if isinstance(leaf, torch.Tensor) else leaf, trees
         )
-        return function(first, *args, **kwargs)
+        return map_leaves(as_real, plain_structure(function(first, *args, **kwargs)))
 
     own = [tensor.detach().clone() for tensor in tensors]
     try:
@@ -143,6 +143,13 @@ def judged(function: Any, sample: Any) -> tuple[str, str]:
         ), f"{error.code} {error.message} {' '.join(notes[:1])}"
     except Exception as error:
         return "wrong", f"{type(error).__name__}: {str(error)[:200]}"
+
+
+def as_real(leaf: Any) -> Any:
+    """Complex numbers, which no model returns, as pairs of reals."""
+    if isinstance(leaf, torch.Tensor) and leaf.is_complex():
+        return torch.view_as_real(leaf.resolve_conj())
+    return leaf
 
 
 def arrays(tree: Any) -> list[np.ndarray]:

@@ -134,6 +134,35 @@ def test_norms() -> None:
     )
 
 
+def test_sums_with_products() -> None:
+    x, y, z = torch.arange(6).reshape(2, 3), torch.arange(12).reshape(3, 4), torch.arange(4)
+    check(
+        lambda x, y, z: (
+            torch.addmm(z, x, y, beta=2, alpha=3),
+            torch.addmv(z[:2], x, y[:, 0], beta=0.2, alpha=1.6),
+        ),
+        x,
+        y,
+        z,
+    )
+    check(lambda x: torch.addmm(x, x[:, :0], x[:0], beta=0.5), randn(3, 3))
+
+
+def test_covariance() -> None:
+    x, w = randn(3, 5), torch.tensor([1, 2, 0, 1, 3])
+    check(
+        lambda x, w: (
+            x.cov(),
+            torch.cov(x, correction=0, fweights=w),
+            torch.cov(x, aweights=w * 0.5),
+            x[0].cov(),
+        ),
+        x,
+        w,
+    )
+    check(lambda x: torch.corrcoef(x), x)
+
+
 def test_matrices() -> None:
     x = randn(2, 3, 3) + 3 * torch.eye(3)
     check(
@@ -147,3 +176,8 @@ def test_matrices() -> None:
         second=(x.flip(0),),
     )
     check(lambda x: torch.linalg.cholesky(x @ x.mT + torch.eye(3)), x)
+    check(
+        lambda x: (torch.cholesky_inverse(x), torch.cholesky_solve(x[:, :, :2], x, upper=True)),
+        x,
+        tolerance=1e-3,
+    )

@@ -82,6 +82,7 @@ def ihfft(g: Emitter, input: Any, n: Any = None, dim: int = -1, norm: str | None
 def _axes(g: Emitter, x: Any, s: Any, dim: Any) -> list[tuple[int, Any]]:
     """(axis, length) of each axis to transform; the length None where it stays."""
     real = x.real if isinstance(x, Complex) else x
+    s, dim = ([each] if isinstance(each, int) else each for each in (s, dim))
     if dim is None:
         count = rank(g, real) if s is None else len(s)
         dim = range(-count, 0)

@@ -10,9 +10,9 @@ import numpy as np
 from ....errors import Refusal
 from ....ir.emitter import Emitter
 from ...table import Table
-from .arithmetic import mul, sub
+from .arithmetic import add, clamp_min, div, mul, sub
 from .reductions import ATEN as REDUCTIONS
-from .values import axis_of, is_tensor, promoted, rank, reshaped, static_ints
+from .values import axis_of, floating, is_tensor, kind_of, promoted, rank, reshaped, static_ints
 
 ATEN = Table()
 _LETTERS = string.ascii_letters
@@ -26,6 +26,27 @@ def matmul(g: Emitter, input: Any, other: Any) -> Any:
 @ATEN.add("__rmatmul__")
 def rmatmul(g: Emitter, input: Any, other: Any) -> Any:
     return matmul(g, other, input)
+
+
+def _declare_added(name: str, *, product: str) -> None:
+    """beta * input + alpha * a product; the factors of integers are integers."""
+
+    def adapter(g: Emitter, input: Any, first: Any, second: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+        if kind_of(g.type(input).dtype) < 2:
+            beta, alpha = int(beta), int(alpha)
+        if g.type(first).shape[-1] != 0 or product == "outer":
+            return g.call(f"aten::{name}", input, first, second, beta, alpha)
+        zeros = g.call(f"aten::{product}", first, second)  # runtimes forget beta where nothing is summed
+        return add(g, mul(g, input, beta), zeros if name != "addbmm" else REDUCTIONS["sum"](g, zeros, 0))
+
+    ATEN.add(name)(adapter)
+
+
+_declare_added("addmm", product="mm")
+_declare_added("addmv", product="mv")
+_declare_added("addr", product="outer")
+_declare_added("addbmm", product="bmm")
+_declare_added("baddbmm", product="bmm")
 
 
 @ATEN.add("ger")
@@ -133,8 +154,28 @@ def linalg_cholesky(g: Emitter, A: Any, *, upper: bool = False) -> Any:
 @ATEN.add("cholesky")
 def cholesky(g: Emitter, input: Any, upper: bool = False) -> Any:
     factor = g.call("aten::linalg_cholesky", input)
-    axes = list(range(rank(g, factor)))
-    return g.call("aten::permute", factor, [*axes[:-2], axes[-1], axes[-2]]) if upper else factor
+    return _transposed(g, factor) if upper else factor
+
+
+@ATEN.add("cholesky_solve")
+def cholesky_solve(g: Emitter, input: Any, input2: Any, upper: bool = False) -> Any:
+    return g.call("aten::linalg_solve", _of_factor(g, input2, upper), input)
+
+
+@ATEN.add("cholesky_inverse")
+def cholesky_inverse(g: Emitter, input: Any, upper: bool = False) -> Any:
+    return inv(g, _of_factor(g, input, upper))
+
+
+def _of_factor(g: Emitter, factor: Any, upper: bool) -> Any:
+    """The matrix of a triangular factor, of whose other half nothing counts."""
+    x = g.call("aten::triu" if upper else "aten::tril", factor)
+    return matmul(g, _transposed(g, x), x) if upper else matmul(g, x, _transposed(g, x))
+
+
+def _transposed(g: Emitter, x: Any) -> Any:
+    axes = list(range(rank(g, x)))
+    return g.call("aten::permute", x, [*axes[:-2], axes[-1], axes[-2]])
 
 
 @ATEN.add("linalg_cholesky_ex")
@@ -183,3 +224,31 @@ def cdist(g: Emitter, x1: Any, x2: Any, p: float = 2.0, compute_mode: Any = None
 @ATEN.add("dist")
 def dist(g: Emitter, input: Any, other: Any, p: float = 2) -> Any:
     return g.call("aten::linalg_vector_norm", sub(g, input, other), p)
+
+
+@ATEN.add("cov")
+def cov(g: Emitter, input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
+    """Of the rows: sum w (x - mean)(y - mean) / norm, where the weights w are fweights * aweights.
+
+    norm is sum w - correction * (sum w aweights / sum w), which is n - correction without weights.
+    Source: torch.cov.
+    """
+    x = floating(g, input)
+    shape = g.type(x).shape
+    x = reshaped(g, x, [1, *shape] if len(shape) == 1 else [1, 1] if not shape else list(shape))
+    total = REDUCTIONS["sum"]
+    weights = [each for each in (fweights, aweights) if each is not None]
+    if not weights:
+        centred, norm = sub(g, x, REDUCTIONS["mean"](g, x, 1, True)), g.type(x).shape[1] - correction
+        weighted: Any = centred
+    else:
+        w = weights[0] if len(weights) == 1 else mul(g, *weights)
+        sum_w = total(g, w)
+        centred = sub(g, x, div(g, total(g, mul(g, x, w), 1, True), sum_w))
+        bias = correction if aweights is None else div(g, total(g, mul(g, w, aweights)), sum_w)
+        norm = sub(g, sum_w, bias if aweights is None else mul(g, bias, correction))
+        weighted = mul(g, centred, w)
+    norm = clamp_min(g, norm, 0) if is_tensor(norm) else g.constant(max(norm, 0), g.type(x).dtype)
+    result = div(g, matmul(g, weighted, _transposed(g, centred)), norm)
+    rows = g.type(x).shape[0]
+    return reshaped(g, result, [] if rows == 1 else [rows, rows])

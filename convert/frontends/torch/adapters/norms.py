@@ -11,7 +11,7 @@ from ...table import Table
 from .complex import COMPLEX as OF_COMPLEX
 from .complex import Complex
 from .reductions import axes_given
-from .values import axis_of, floating, promoted, rank, typed
+from .values import axis_of, floating, promoted, rank, reshaped, typed
 
 ATEN, COMPLEX = Table(), Table()
 
@@ -76,7 +76,9 @@ for _name in ("linalg_vector_norm", "norm"):
 
 @ATEN.add("cosine_similarity")
 def cosine_similarity(g: Emitter, x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
-    x, y = promoted(g, x1, x2)
+    x, y = (floating(g, each) for each in promoted(g, x1, x2))
+    if not rank(g, x) and not rank(g, y):
+        x, y = reshaped(g, x, [1]), reshaped(g, y, [1])
     return g.call("aten::cosine_similarity", x, y, dim, eps)
 
 
