@@ -60,8 +60,9 @@ def _constant(name: str, value: int) -> None:
     ATEN.add(f"new_{name}")(new)
 
 
-for _name, _value in {"zeros": 0, "ones": 1, "empty": 0}.items():
-    _constant(_name, _value)
+_constant("zeros", 0)
+_constant("ones", 1)
+_constant("empty", 0)
 
 
 @ATEN.add("full")
@@ -170,31 +171,12 @@ def _check_count(count: int) -> None:
         raise Refusal(f"{count} numbers in a row make no tensor")
 
 
-def _spaced(g: Emitter, start: Any, end: Any, steps: Any, dtype: np.dtype) -> np.ndarray | Term:
-    """From both ends to the middle, as torch does it."""
-    first, last = (_value(g, each) for each in (start, end))
-    count = static_int(g, steps)
-    kind = dtype if kind_of(dtype) == 2 else DEFAULT
-    if isinstance(count, Dim):
-        places = Term(g, g.call("aten::arange", 0, count)).to(kind)
-        step = Term(g, g.constant(last - first, kind)) / Term(g, g.constant(count - 1)).to(kind)
-        return places * step + first
-    _check_count(count)
-    places = np.arange(count).astype(kind)
-    if kind_of(dtype) == 2:
-        step = np.asarray((last - first) / max(count - 1, 1), kind)
-        up, down = np.asarray(first, kind) + step * places, np.asarray(last, kind) - step * places[::-1]
-    else:
-        step = np.asarray((last - first) / max(count - 1, 1), kind)
-        up, down = first + (step * places), last - (step * places[::-1])
-    return np.where(np.arange(count) < count // 2, up, down) if count > 1 else up
-
-
 @ATEN.add("linspace")
 def linspace(g: Emitter, start: Any, end: Any, steps: Any, *, dtype: Any = None, **options: Any) -> Any:
-    wanted = _dtype(dtype, DEFAULT)
-    numbers = _spaced(g, start, end, steps, wanted)
-    return cast(g, numbers.value, wanted) if isinstance(numbers, Term) else g.constant(numbers.astype(wanted))
+    wanted, count = _dtype(dtype, DEFAULT), static_int(g, steps)
+    if isinstance(count, Dim):
+        return cast(g, _spaced_by_size(g, _value(g, start), _value(g, end), count), wanted)
+    return g.constant(_spaced(_value(g, start), _value(g, end), count, wanted).astype(wanted))
 
 
 @ATEN.add("logspace")
@@ -202,10 +184,25 @@ def logspace(
     g: Emitter, start: Any, end: Any, steps: Any, base: Any = 10.0, *, dtype: Any = None, **options: Any
 ) -> Any:
     wanted = _dtype(dtype, DEFAULT)
-    numbers = _spaced(g, start, end, steps, wanted)
-    if isinstance(numbers, Term):
-        raise Refusal("logspace of as many numbers as a size says is not supported")
+    numbers = _spaced(_value(g, start), _value(g, end), int(static_int(g, steps)), wanted)
     return g.constant(np.power(np.asarray(base, numbers.dtype), numbers).astype(wanted))
+
+
+def _spaced(start: Any, end: Any, count: int, dtype: np.dtype) -> np.ndarray:
+    """From both ends to the middle, as torch does it."""
+    _check_count(count)
+    if count == 1:
+        return np.asarray([start])
+    kind = dtype if kind_of(dtype) == 2 else DEFAULT
+    first, last = (np.asarray(end_, kind if kind_of(dtype) == 2 else np.float64) for end_ in (start, end))
+    step, places = np.asarray((end - start) / max(count - 1, 1), kind), np.arange(count).astype(kind)
+    return np.where(np.arange(count) < count // 2, first + step * places, last - step * places[::-1])
+
+
+def _spaced_by_size(g: Emitter, start: Any, end: Any, count: Dim) -> Any:
+    places = Term(g, g.call("aten::arange", 0, count)).to(DEFAULT)
+    step = Term(g, g.constant(end - start, DEFAULT)) / Term(g, g.constant(count - 1)).to(DEFAULT)
+    return (places * step + start).value
 
 
 # ---- matrices

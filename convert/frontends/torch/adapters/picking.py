@@ -188,9 +188,8 @@ def bincount(g: Emitter, input: Any, weights: Any = None, minlength: Any = 0) ->
             "bincount has as many results as the largest number in the data says", "use one_hot and sum"
         )
     extent = max(int(known.max(initial=-1)) + 1, static_int(g, minlength))
-    dtype = np.dtype(np.int64 if weights is None else np.float64)
-    if weights is not None and g.type(weights).dtype == np.float32:
-        dtype = np.dtype(np.float32)
+    is_single = weights is not None and g.type(weights).dtype == np.float32
+    dtype: np.dtype = np.dtype("int64" if weights is None else "float32" if is_single else "float64")
     ones = shapes.expand(g, g.constant(1, dtype), [g.type(input).size])
     source = ones if weights is None else cast(g, weights, dtype)
     zeros = shapes.expand(g, g.constant(0, dtype), [extent])

@@ -108,10 +108,12 @@ def _at_least(axes: int, places: dict[int, list[int]]) -> None:
 
     def adapter(g: Emitter, *tensors: Any) -> Any:
         def widened(x: Any) -> Any:
+            if rank(g, x) >= axes:
+                return x
             shape = [1] * axes
             for place, extent in zip(places.get(rank(g, x), []), g.type(x).shape, strict=True):
                 shape[place] = extent
-            return reshaped(g, x, shape) if rank(g, x) < axes else x
+            return reshaped(g, x, shape)
 
         results = [widened(x) for x in varargs(tensors)]
         return results if len(results) > 1 or not is_tensor(tensors[0]) else results[0]

@@ -42,9 +42,13 @@ class Tracked:
     def __init__(self, tensor: torch.Tensor, value: Value, view: View | None) -> None:
         self.value = value
         self.view = view
-        self.memory = Memory() if view is None else view.base.memory
+        self.memory: Memory = Memory() if view is None else view.base.memory
         self.seen = self.memory.writes
         self.reference: Any = None
+        self.measure(tensor)
+
+    def measure(self, tensor: torch.Tensor) -> None:
+        """Notes where the tensor lies in its memory."""
         self.shape = tuple(tensor.shape)
         is_strided = tensor.layout == torch.strided
         self.stride = tensor.stride() if is_strided else ()
@@ -96,6 +100,9 @@ class Aliases:
         else:
             base = tracked.view.base
             self.write(base, self._write_back(tracked, self.read(base), value))
+        tensor = tracked.reference()
+        if tensor is not None and tuple(tensor.shape) != tracked.shape:  # it was given as ``out``
+            tracked.measure(tensor)
         tracked.value, tracked.seen = value, tracked.memory.writes
 
     def viewed_by(self, tensor: torch.Tensor, arguments: Sequence[torch.Tensor]) -> Tracked | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 import ml_dtypes
 import numpy as np
 import torch
@@ -23,6 +25,24 @@ def array_of(tensor: torch.Tensor) -> np.ndarray:
     if tensor.dtype == torch.bfloat16:
         return tensor.view(torch.int16).numpy().view(BFLOAT16)
     return tensor.numpy()
+
+
+class Arrays:
+    """The data of tensors: one array for each, in its own memory.
+
+    Of the tensors that the module writes to, by their ids, there are copies: its next run changes them.
+    """
+
+    def __init__(self, written: Container[int]) -> None:
+        self._written = written
+        self._arrays: dict[int, np.ndarray] = {}
+
+    def of(self, tensor: torch.Tensor) -> np.ndarray:
+        array = self._arrays.get(id(tensor))
+        if array is None:
+            array = array_of(tensor)
+            self._arrays[id(tensor)] = array = array.copy() if id(tensor) in self._written else array
+        return array
 
 
 def numpy_dtype(name: str) -> np.dtype | None:

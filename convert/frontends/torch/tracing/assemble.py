@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-import torch
-
 from ....ir import (
     CallFunction,
     CallMethod,
@@ -23,29 +20,31 @@ from ....ir import (
 from ....ir.traced_module import call_structure
 from ....ir.tree import Tree, map_leaves
 from ..vocabulary import VOCABULARY
-from .arrays import array_of, numpy_dtype
+from .arrays import Arrays, numpy_dtype
 from .liveness import Edges, edges_of
 from .tape import Record, Scope, Tape, Value
 
 
-def assemble(tape: Tape, modules: Mapping[str, TracedModule], names: Mapping[int, list[str]]) -> TracedModule:
+def assemble(
+    tape: Tape, modules: Mapping[str, TracedModule], names: Mapping[int, list[str]], arrays: Arrays
+) -> TracedModule:
     """The model.
 
     ``modules`` are by dotted path, without graphs; ``names`` are the paths of captured tensors by id.
     """
-    assembler = _Assembler(tape, modules, names)
+    assembler = _Assembler(tape, modules, names, arrays)
     assembler.module(tape.top)
     return modules[""]
 
 
 class _Assembler:
     def __init__(
-        self, tape: Tape, modules: Mapping[str, TracedModule], names: Mapping[int, list[str]]
+        self, tape: Tape, modules: Mapping[str, TracedModule], names: Mapping[int, list[str]], arrays: Arrays
     ) -> None:
         self.edges = edges_of(tape.top)
         self.modules = modules
         self.names = names
-        self.arrays: dict[int, np.ndarray] = {}
+        self.arrays = arrays
         self.variants: dict[str, list[tuple[Any, TracedModule, str]]] = {}
         self.numbers = 0
 
@@ -77,12 +76,6 @@ class _Assembler:
         holder, _, name = path.rpartition(".")
         self.modules[holder].children[name] = twin
         return twin
-
-    def array(self, tensor: torch.Tensor) -> np.ndarray:
-        """The data of a captured tensor; the same array for the same tensor."""
-        if id(tensor) not in self.arrays:
-            self.arrays[id(tensor)] = array_of(tensor)
-        return self.arrays[id(tensor)]
 
     def number(self) -> int:
         self.numbers += 1
@@ -204,7 +197,7 @@ class _Graph:
         if relative is not None:
             self.graph.insert(GetAttr(self.self_node, relative, result=node, id=number))
         else:
-            array = self.assembler.array(tensor)
+            array = self.assembler.arrays.of(tensor)
             self.graph.insert(Constant(array, paths[0] if paths else None, result=node, id=number))
         if paths:
             self.attributes[name] = node

@@ -23,7 +23,7 @@ class Borrowed:
 
     def __init__(self) -> None:
         self._containers: dict[int, tuple[Any, Any]] = {}
-        self._tensors: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._tensors: dict[int, tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = {}
         self.changed: dict[int, torch.Tensor] = {}
 
     def add_module(self, module: Any) -> None:
@@ -50,16 +50,18 @@ class Borrowed:
         """Remembers the data of a tensor; whether it is the first time."""
         if id(tensor) in self._tensors:
             return False
-        self._tensors[id(tensor)] = (tensor, tensor.detach().clone())
+        own = tensor.detach()
+        self._tensors[id(tensor)] = (tensor, own, own.clone())
         return True
 
     def give_back(self) -> None:
         """Puts everything back."""
         with torch.no_grad():
-            for key, (tensor, data) in self._tensors.items():
-                if not torch.equal(tensor, data):
+            for key, (tensor, own, data) in self._tensors.items():
+                if not (tensor.is_set_to(own) and torch.equal(own, data)):
                     self.changed[key] = tensor
-                    tensor.detach().copy_(data)
+                    own.copy_(data)
+                    tensor.data = own
         for value, before in self._containers.values():
             _put_back(value, before)
 

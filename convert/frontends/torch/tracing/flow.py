@@ -95,6 +95,10 @@ def special(name: Name) -> Special | None:
     return _look if aten_name(name.text, name.is_method) in READS else None
 
 
+def _set_data(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    recorder.set_data(*args)
+
+
 WHAT = {
     "__bool__": "Python branches on it",
     "is_nonzero": "Python branches on it",
@@ -117,6 +121,7 @@ SPECIAL: dict[str, Special] = {
     "__len__": _length,
     "numel": _numel,
     "nelement": _numel,
+    "data.__set__": _set_data,
     "torch.sym_int": _whole,
     "torch.sym_float": _symbolic,
     "torch.sym_max": _symbolic,

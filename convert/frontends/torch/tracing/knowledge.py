@@ -72,6 +72,15 @@ def _parameters(function: Any) -> tuple[str, ...]:
     return function.__code__.co_varnames[: function.__code__.co_argcount]
 
 
+def lays_out(name: Name) -> bool:
+    """Whether the function gives its operand other axes, in place, and leaves its elements as they are."""
+    return aten_name(name.text, name.is_method) in LAYING_OUT
+
+
+_LAYING_OUT = "t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ as_strided_"
+LAYING_OUT = frozenset(_LAYING_OUT.split())
+
+
 def written_by_schema(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     """The operands that an ATen op says it writes to: below autograd their versions do not tell."""
     schema = getattr(function, "_schema", None)

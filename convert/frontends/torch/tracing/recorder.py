@@ -81,7 +81,12 @@ class Recorder(TorchFunctionMode):
             self._running.pop()
 
     def traced_through(self, name: Name, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Runs a function that has no meaning of its own, and records what it is made of."""
+        """Runs a function that has no meaning of its own, and records what it is made of.
+
+        What is made of plain numbers alone is a constant.
+        """
+        if not any(isinstance(leaf, (torch.Tensor, *TRACED)) for leaf in leaves((args, kwargs))):
+            return self.run(function, *args, **kwargs)
         plain_args, plain_kwargs = map_leaves(untraced, (args, kwargs))
         with _Inside(self, name):
             return function(*plain_args, **plain_kwargs)
@@ -107,7 +112,9 @@ class Recorder(TorchFunctionMode):
             return result
         if knowledge.is_constant(name) and not any(isinstance(leaf, Value) for leaf in leaves(recorded)):
             return result  # captured when it is used
-        self._bind(name, function, recorded, tensors, written, result, results)
+        # of a statement such as x[0] = y the result is the new x
+        bound = result if results else said or written[0]
+        self._bind(name, function, recorded, tensors, written, bound, results)
         return result
 
     def is_constant(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -145,39 +152,52 @@ class Recorder(TorchFunctionMode):
         depends = any(value.depends for value in made) and not knowledge.forgets_data(name)
         is_open = knowledge.is_open(name, made) or any(value.is_open for value in made)
         outputs: dict[int, Value] = {}
+        is_given = kwargs.get("out") is not None
+        kwargs = {key: value for key, value in kwargs.items() if key != "out"}
 
         def output(tensor: torch.Tensor) -> Value:
             value = outputs.get(id(tensor))
             if value is None:
                 hint = f"{aten_name(name.text, name.is_method).strip('_').rpartition(':')[2]}_out"
-                value = Value(
-                    self.scope, hint, tuple(tensor.shape), _dtype(tensor), depends=depends, is_open=is_open
-                )
+                dtype = None if is_given else _dtype(tensor)
+                value = Value(self.scope, hint, tuple(tensor.shape), dtype, depends=depends, is_open=is_open)
                 outputs[id(tensor)] = value
             return value
 
-        kwargs = {key: value for key, value in kwargs.items() if key != "out"}
-        is_statement = not results  # such as x[0] = y, whose result is the new x
-        tree = (
-            output(written[0])
-            if is_statement
-            else map_leaves(
-                lambda leaf: output(leaf) if isinstance(leaf, torch.Tensor) else plain_constant(leaf), result
-            )
+        tree = map_leaves(
+            lambda leaf: output(leaf) if isinstance(leaf, torch.Tensor) else plain_constant(leaf), result
         )
         call = Record(name.text, name.is_method, args, kwargs, tree, user_place(), function)
         self.scope.items.append(call)
+        if knowledge.lays_out(name):  # from now on the tensor is a view of what it was
+            call.name, call.is_method = aten_name(name.text, name.is_method)[:-1], True
+            before = View(self._tracked(written[0]), call, args[0], 0)
+            self.aliases.add(written[0], outputs[id(written[0])], before)
+            return
+        if is_given:
+            self._retype(results, outputs)
+        self._write(written, outputs)
+        for place, tensor in enumerate(leaves(result)):
+            if isinstance(tensor, torch.Tensor) and id(tensor) not in own and not self.aliases.find(tensor):
+                base = self.aliases.viewed_by(tensor, tensors)
+                view = None if base is None else View(base, call, base.value, place)
+                self.aliases.add(tensor, outputs[id(tensor)], view)
+
+    def _retype(self, results: list[torch.Tensor], outputs: dict[int, Value]) -> None:
+        """Results take the types of the tensors that they are written to."""
+        for tensor in results:
+            natural = outputs[id(tensor)]
+            value = self._emit("to", natural, natural, plain_constant(tensor.dtype))
+            value.dtype = _dtype(tensor)
+            outputs[id(tensor)] = value
+
+    def _write(self, written: list[torch.Tensor], outputs: dict[int, Value]) -> None:
         for tensor in written:
             origin = self._origin(tensor)
             if origin is not None:
                 self.written[id(origin)] = origin
             if id(tensor) in outputs:
                 self.aliases.write(self._tracked(tensor), outputs[id(tensor)])
-        for place, tensor in enumerate(leaves(result)):
-            if isinstance(tensor, torch.Tensor) and id(tensor) not in own and not self.aliases.find(tensor):
-                base = self.aliases.viewed_by(tensor, tensors)
-                view = None if base is None else View(base, call, base.value, place)
-                self.aliases.add(tensor, outputs[id(tensor)], view)
 
     # ---- values
 
@@ -247,6 +267,18 @@ class Recorder(TorchFunctionMode):
             origin = self._origin(tensor)
             if origin is not None:
                 self.borrowed.about_to_write(origin)
+
+    def set_data(self, tensor: torch.Tensor, source: torch.Tensor) -> None:
+        """Gives ``tensor`` the memory of ``source``."""
+        self._keep_data([tensor])
+        base = self._tracked(source)
+        viewed = self.aliases.read(base)
+        value = self._emit("detach", viewed, viewed)
+        call = self.scope.items[-1]
+        assert isinstance(call, Record)
+        self.run(setattr, tensor, "data", source)
+        self.written[id(tensor)] = tensor
+        self.aliases.add(tensor, value, View(base, call, viewed, 0))
 
     def _origin(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """The tensor that was there before the run whose memory this one shares, if there is one."""

@@ -20,7 +20,7 @@ from ....ir.traced_module import Example
 from ....ir.tree import leaves, map_leaves
 from ..vocabulary import VOCABULARY
 from . import agreement, fast_path
-from .arrays import array_of
+from .arrays import Arrays, array_of
 from .assemble import assemble
 from .borrowed import said_to_be_exported, same_randomness
 from .places import user_place
@@ -137,17 +137,17 @@ class _Run:
 
     def traced(self) -> TracedModule:
         """The TracedModule of the run, with the inputs and outputs of the run as its example."""
-        modules, names = _hierarchy(self.module if self.is_module else None, self.class_name)
-        traced = assemble(self.recorder.tape, modules, names)
+        changed = {**self.recorder.written, **self.recorder.borrowed.changed}
+        arrays = Arrays(changed)
+        modules, names = _hierarchy(self.module if self.is_module else None, self.class_name, arrays)
+        traced = assemble(self.recorder.tape, modules, names, arrays)
         traced.name = self.class_name.rpartition(".")[2]
         traced.producer = f"PyTorch {torch.__version__}"
-        traced.notes = self._notes(names)
+        traced.notes = self._notes([names[number][0] for number in changed if number in names])
         traced.example = Example(self.inputs, self.outputs)
         return traced
 
-    def _notes(self, names: Mapping[int, list[str]]) -> list[str]:
-        changed = {**self.recorder.written, **self.recorder.borrowed.changed}
-        written = [names[number][0] for number in changed if number in names]
+    def _notes(self, written: list[str]) -> list[str]:
         notes = [f"decided by the example inputs: {decision}" for decision in self.tape.decisions]
         if written:
             notes.append(
@@ -210,14 +210,15 @@ def _module_paths(module: Any) -> dict[int, str]:
     return {id(each): path for path, each in module.named_modules()}
 
 
-def _hierarchy(module: Any, class_name: str) -> tuple[dict[str, TracedModule], dict[int, list[str]]]:
+def _hierarchy(
+    module: Any, class_name: str, arrays: Arrays
+) -> tuple[dict[str, TracedModule], dict[int, list[str]]]:
     """TracedModules by dotted path, without graphs, and the dotted paths of tensors by their ids."""
     if module is None:
         return {"": TracedModule("", class_name, vocabulary=VOCABULARY)}, {}
     modules: dict[str, TracedModule] = {}
     by_id: dict[int, TracedModule] = {}
     names: dict[int, list[str]] = {}
-    arrays: dict[int, np.ndarray] = {}
     for path, each in module.named_modules(remove_duplicate=False):
         traced = by_id.get(id(each))
         if traced is None:
@@ -225,9 +226,7 @@ def _hierarchy(module: Any, class_name: str) -> tuple[dict[str, TracedModule], d
             traced.attributes = _attributes(each)
         for name, tensor in _tensors(each):
             names.setdefault(id(tensor), []).append(f"{path}.{name}" if path else name)
-            if id(tensor) not in arrays:
-                arrays[id(tensor)] = array_of(tensor)
-            traced.tensors[name] = arrays[id(tensor)]
+            traced.tensors[name] = arrays.of(tensor)
         modules[path] = traced
         if path:
             holder, _, name = path.rpartition(".")

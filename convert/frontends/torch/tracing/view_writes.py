@@ -10,7 +10,7 @@ import torch
 from ....errors import UnsupportedError
 from ....ir.tree import leaves, map_leaves
 from ..names import aten_name, functional
-from .aliases import Tracked
+from .aliases import Tracked, View
 from .sizes import untraced
 from .tape import Value
 
@@ -23,8 +23,7 @@ def written_back(
     emit: Emit, capture: Callable[[Any], Value], tracked: Tracked, base: Value, new: Value
 ) -> Value:
     """``base`` with the content ``new`` of the view ``tracked`` at its places. Raises UnsupportedError."""
-    assert tracked.view is not None
-    call = tracked.view.call
+    call = _view(tracked).call
     name = aten_name(call.name, call.is_method)
     name = functional(name) or name
     if name in RESHAPES:
@@ -43,6 +42,11 @@ _RESHAPES = """view reshape flatten unflatten squeeze unsqueeze view_as reshape_
     _reshape_alias contiguous detach alias data lift_fresh to type_as"""
 _PERMUTATIONS = "transpose swapaxes swapdims t T mT H adjoint permute movedim moveaxis numpy_T"
 RESHAPES, PERMUTATIONS = frozenset(_RESHAPES.split()), frozenset(_PERMUTATIONS.split())
+
+
+def _view(tracked: Tracked) -> View:
+    assert tracked.view is not None
+    return tracked.view
 
 
 def _select(emit: Emit, tracked: Tracked, base: Value, new: Value, dim: Any, index: Any) -> Value:
@@ -65,7 +69,7 @@ def _slice(
 def _narrow(
     emit: Emit, tracked: Tracked, base: Value, new: Value, dim: Any, start: Any, length: Any
 ) -> Value:
-    first = start if not isinstance(start, int) or start >= 0 else start + tracked.view.base.shape[dim]
+    first = start if not isinstance(start, int) or start >= 0 else start + _view(tracked).base.shape[dim]
     end = first + length if isinstance(first, int) and isinstance(length, int) else None
     if end is None:
         raise _unsupported("narrow at a computed place")
@@ -83,14 +87,14 @@ def _diagonal(
 
 
 def _unbind(emit: Emit, tracked: Tracked, base: Value, new: Value, dim: Any = 0) -> Value:
-    return emit("select_scatter", base, base, new, dim, tracked.view.place)
+    return emit("select_scatter", base, base, new, dim, _view(tracked).place)
 
 
 def _part(
     emit: Emit, tracked: Tracked, base: Value, new: Value, _: Any = None, dim: Any = 0, **more: Any
 ) -> Value:
     """One of the pieces of a split, by where it lies in memory."""
-    whole = tracked.view.base
+    whole = _view(tracked).base
     stride = whole.stride[dim]
     start = (tracked.offset - whole.offset) // stride if stride else 0
     return emit("slice_scatter", base, base, new, dim, start, start + tracked.shape[dim], 1)
@@ -129,8 +133,7 @@ WRITERS: dict[str, Writer] = {
 
 def _again(tracked: Tracked, base: Value, tensor: torch.Tensor) -> torch.Tensor:
     """What the call that made the view makes of another tensor."""
-    view = tracked.view
-    assert view is not None
+    view = _view(tracked)
     trees = map_leaves(
         lambda leaf: tensor if leaf is view.viewed else untraced(leaf), (view.call.args, view.call.kwargs)
     )
@@ -141,8 +144,7 @@ def _again(tracked: Tracked, base: Value, tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _inverse_permutation(tracked: Tracked, base: Value) -> tuple[int, ...]:
-    assert tracked.view is not None
-    probe = torch.empty([axis + 2 for axis in range(len(tracked.view.base.shape))], device="meta")
+    probe = torch.empty([axis + 2 for axis in range(len(_view(tracked).base.shape))], device="meta")
     order = [extent - 2 for extent in _again(tracked, base, probe).shape]
     return tuple(order.index(axis) for axis in range(len(order)))
 
@@ -151,13 +153,12 @@ def _at_elements(
     emit: Emit, capture: Callable[[Any], Value], tracked: Tracked, base: Value, new: Value
 ) -> Value:
     """For whatever other view: by the places of its elements in the base, when laid out flat."""
-    assert tracked.view is not None
-    shape = tracked.view.base.shape
+    shape = _view(tracked).base.shape
     places = torch.arange(torch.Size(shape).numel()).reshape(shape)
     try:
         index = _again(tracked, base, places)
     except (RuntimeError, TypeError) as error:
-        raise _unsupported(tracked.view.call.name) from error
+        raise _unsupported(_view(tracked).call.name) from error
     flat = emit("reshape", base, base, (-1,))
     values = emit("reshape", base, new, (-1,))
     flat = emit("index_put", base, flat, (capture(index.reshape(-1).clone()),), values)
