@@ -2,23 +2,32 @@
 
     python benchmarks/torch_op_db.py                     # all ops, a line each; minutes
     python benchmarks/torch_op_db.py --only linalg,fft   # ops whose name holds one of these
+    python benchmarks/torch_op_db.py --only ^pow$        # this op
     python benchmarks/torch_op_db.py --write docs/torch-ops.md
 
 The package expecttest must be there. For each sample that torch's ``op_db`` has in float32 and int64, the
 op becomes a function of the sample's tensors. It is traced, interpreted, converted to ONNX and run; both
 results are compared with what torch computes. A sample is right, an error (with the reason), or wrong.
-No sample is left out silently.
+No sample is left out silently: those that torch itself refuses are counted, and an op that is no matter for
+ONNX stands in ``OUTSIDE`` with the reason. Complex results are looked at as pairs of reals, since ONNX has no
+complex numbers.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import concurrent.futures
+import fnmatch
+import functools
+import itertools
+import multiprocessing
+import re
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,13 +43,23 @@ from tmconvert.ir.tree import leaves, map_leaves
 
 DTYPES = (torch.float32, torch.int64)
 OPSET = 20
-TOLERANCE = 1e-4
-# What is no inference, or has no fixed result.
+TOLERANCE = 1e-4  # relative; of a result's largest number, a tenth of it is allowed absolutely
+# Ops whose results ONNX cannot say, whatever the samples, with the reason; * stands for any characters.
 OUTSIDE = {
-    "random": "uniform normal bernoulli multinomial rand randn randint randperm dropout poisson rrelu gumbel "
-    "cauchy exponential geometric log_normal alpha_dropout fractional_max_pool empty",
-    "sparse": "sparse to_sparse",
+    "its results are random": "uniform normal normal.* bernoulli multinomial rand randn randint rand_like "
+    "randn_like randint_like cauchy exponential geometric log_normal nn.functional.*dropout* "
+    "nn.functional.rrelu nn.functional.fractional_max_pool* svd_lowrank pca_lowrank",
+    "its elements have no fixed value": "empty empty_like empty_permuted empty_strided new_empty "
+    "new_empty_strided",
+    "sparse tensors": "sparse.* to_sparse",
+    "it returns a Python value, not a tensor": "item equal allclose broadcast_shapes",
+    "ONNX has no singular values": "svd linalg.svd linalg.svdvals linalg.pinv linalg.pinv.* pinverse "
+    "linalg.matrix_rank* linalg.cond matrix_rank",
+    "ONNX has no eigenvalues": "linalg.eig linalg.eigh linalg.eigvals linalg.eigvalsh",
+    "ONNX has no factorization in QR": "qr linalg.qr geqrf ormqr linalg.lstsq linalg.lstsq.*",
 }
+# Samples of ops that ONNX can say else: what their refusals say, and the reason.
+PARTLY_OUTSIDE: dict[str, tuple[str, str]] = {}
 
 
 @dataclass
@@ -51,6 +70,8 @@ class Outcome:
     right: int = 0
     errors: collections.Counter[str] = field(default_factory=collections.Counter)
     wrong: collections.Counter[str] = field(default_factory=collections.Counter)
+    refused_by_torch: int = 0
+    outside: str = ""
     seconds: float = 0.0
 
     @property
@@ -59,55 +80,60 @@ class Outcome:
 
     @property
     def state(self) -> str:
+        if self.outside:
+            return "outside"
         if self.wrong:
             return "wrong"
         if not self.samples:
             return "no samples"
         return "right" if not self.errors else "partly" if self.right else "refused"
 
-    def reason(self) -> str:
-        found = (self.wrong or self.errors).most_common(1)
-        return found[0][0] if found else ""
+    def reasons(self) -> list[str]:
+        """The most frequent first, with their counts."""
+        return [
+            f"{count} x {reason}" for reason, count in (*self.wrong.most_common(), *self.errors.most_common())
+        ]
 
 
 def ops(only: list[str]) -> Iterator[Any]:
     from torch.testing._internal.common_methods_invocations import op_db
 
     for op in op_db:
-        if not only or any(part in op.name for part in only):
+        if not only or any(re.search(part, op.name) for part in only):
             yield op
 
 
-def outside(op: Any) -> str:
-    """Why an op is not for inference, or has no one result; empty when it is to be converted."""
+def outside(name: str) -> str:
+    """Why ONNX cannot say an op; empty when it is to be converted."""
     for reason, names in OUTSIDE.items():
-        if any(name in op.name.split(".")[-1] for name in names.split()):
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in names.split()):
             return reason
     return ""
 
 
-def tried(op: Any, limit: int) -> Outcome:
-    """All samples of an op."""
+def tried(op: Any, limit: int = 0, opset: int = OPSET) -> Outcome:
+    """All samples of an op, or the first ``limit`` of each element type."""
     outcome = Outcome(f"{op.name} ({op.variant_test_name})" if op.variant_test_name else op.name)
+    outcome.outside = outside(op.name)
+    if outcome.outside:
+        return outcome
     start = time.perf_counter()
     for dtype in DTYPES:
         if not op.supports_dtype(dtype, "cpu"):
             continue
         torch.manual_seed(0)
-        for number, sample in enumerate(op.sample_inputs("cpu", dtype)):
-            if limit and number >= limit:
-                break
-            verdict, reason = judged(op.op, sample)
-            if verdict == "right":
-                outcome.right += 1
-            elif verdict != "skipped":
+        for sample in itertools.islice(op.sample_inputs("cpu", dtype), limit or None):
+            verdict, reason = judged(op.op, sample, opset)
+            if verdict in ("right", "refused_by_torch"):
+                setattr(outcome, verdict, getattr(outcome, verdict) + 1)
+            else:
                 getattr(outcome, verdict)[reason] += 1
     outcome.seconds = time.perf_counter() - start
     return outcome
 
 
-def judged(function: Any, sample: Any) -> tuple[str, str]:
-    """("right", "errors" or "wrong", and why)."""
+def judged(function: Any, sample: Any, opset: int = OPSET) -> tuple[str, str]:
+    """("right", "errors", "wrong" or "refused_by_torch", and why)."""
     trees = (sample.input, tuple(sample.args), dict(sample.kwargs))
     tensors = [leaf for leaf in leaves(plain_structure(trees)) if isinstance(leaf, torch.Tensor)]
 
@@ -123,7 +149,7 @@ def judged(function: Any, sample: Any) -> tuple[str, str]:
         with torch.no_grad():
             expected = arrays(call(*[tensor.clone() for tensor in own]))
     except Exception as error:
-        return "skipped", f"torch itself refuses: {error}"
+        return "refused_by_torch", str(error)
     try:
         traced = tmconvert.trace(call, *own)
         fed = list(traced.example.inputs)
@@ -133,16 +159,20 @@ def judged(function: Any, sample: Any) -> tuple[str, str]:
             return "wrong", f"interpreter: {close}"
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "op.onnx"
-            tmconvert.to_onnx(traced, path, opset=OPSET, verify=False)
+            tmconvert.to_onnx(traced, path, opset=opset, verify=False)
             close = agree(run(path, fed), expected)
         return ("wrong", f"ONNX: {close}") if close else ("right", "")
     except TmconvertError as error:
-        notes = [text for label, text in error.notes if label == "also"]
-        return (
-            "errors" if error.exit_status != 3 else "wrong"
-        ), f"{error.code} {error.message} {' '.join(notes[:1])}"
+        return ("errors" if error.exit_status != 3 else "wrong"), shortened(error)
     except Exception as error:
         return "wrong", f"{type(error).__name__}: {str(error)[:200]}"
+
+
+def shortened(error: TmconvertError) -> str:
+    """The essence of a refusal: code and message, without the call's name and the sizes of tensors."""
+    notes = [text for label, text in error.notes if label == "also"]
+    text = f"{error.code} {error.message} {' '.join(notes[:1])}".strip()
+    return re.sub(r"\[[\d, ]*\]", "[...]", text)
 
 
 def as_real(leaf: Any) -> Any:
@@ -154,7 +184,7 @@ def as_real(leaf: Any) -> Any:
 
 def arrays(tree: Any) -> list[np.ndarray]:
     return [
-        leaf.detach().resolve_conj().resolve_neg().numpy()
+        leaf.detach().resolve_neg().numpy()
         for leaf in leaves(plain_structure(tree))
         if isinstance(leaf, torch.Tensor)
     ]
@@ -169,7 +199,7 @@ def agree(actual: list[np.ndarray], expected: list[np.ndarray]) -> str:
             return f"{a.dtype}{list(a.shape)} for {b.dtype}{list(b.shape)}"
         if b.dtype.kind in "fc":
             scale = np.abs(b[np.isfinite(b)]).max(initial=1e-30)
-            if not np.allclose(a, b, rtol=1e-3, atol=TOLERANCE * scale, equal_nan=True):
+            if not np.allclose(a, b, rtol=TOLERANCE, atol=TOLERANCE * scale / 10, equal_nan=True):
                 return "other numbers"
         elif not np.array_equal(a, b):
             return "other numbers"
@@ -185,58 +215,83 @@ def run(path: Path, inputs: list[np.ndarray]) -> list[np.ndarray]:
     return session.run(None, dict(zip(names, inputs, strict=True)))
 
 
-def table(outcomes: list[Outcome]) -> str:
+def table(outcomes: list[Outcome], opset: int) -> str:
     counts = collections.Counter(outcome.state for outcome in outcomes)
     lines = [
         "# What torch's own op database says",
         "",
         "Made by `python benchmarks/torch_op_db.py --write docs/torch-ops.md`,",
-        f"with torch {torch.__version__}, at opset {OPSET}.",
+        f"with torch {torch.__version__}, at opset {opset}.",
         "Each op's samples in float32 and int64 are traced, interpreted, converted, run in ONNX Runtime, and",
         "compared with what torch computes.",
         "",
-        ", ".join(f"{state}: {count}" for state, count in sorted(counts.items())),
+        f"{share(outcomes)}.",
+        ", ".join(f"{state}: {count}" for state, count in sorted(counts.items())) + ".",
         "",
         "| op | state | samples right | why not |",
         "|---|---|---|---|",
     ]
     for outcome in sorted(outcomes, key=lambda outcome: outcome.name):
-        reason = outcome.reason().replace("|", "/").replace("\n", " ")[:160]
-        lines.append(
-            f"| {outcome.name} | {outcome.state} | {outcome.right} of {outcome.samples} | {reason} |"
-        )
+        reasons = outcome.reasons()
+        more = f"; {len(reasons) - 2} other reasons" if len(reasons) > 2 else ""
+        why = outcome.outside or "; ".join(reason[:200] for reason in reasons[:2]) + more
+        why = " ".join(why.replace("|", "/").split())
+        samples = f"{outcome.right} of {outcome.samples}" if outcome.samples else ""
+        lines.append(f"| {outcome.name} | {outcome.state} | {samples} | {why} |")
     return "\n".join(lines) + "\n"
 
 
-def shown(outcome: Outcome) -> str:
+def share(outcomes: list[Outcome]) -> str:
+    counts = collections.Counter(outcome.state for outcome in outcomes)
+    all_ = sum(counts[state] for state in ("right", "partly", "refused", "wrong"))
+    part = counts["right"] / max(all_, 1)
+    return f"{counts['right']} of {all_} ops that ONNX can say are right on all samples ({part:.1%})"
+
+
+def shown(outcome: Outcome, verbose: bool) -> str:
     counts = f"{outcome.right}/{outcome.samples} {outcome.seconds:5.1f}s"
-    return f"{outcome.name:45s} {outcome.state:8s} {counts} {outcome.reason()[:150]}"
+    reasons = outcome.reasons() or [outcome.outside]
+    if verbose and len(reasons) > 1:
+        reasons = ["", *reasons]
+    lines = [reason.replace("\n", " ") for reason in (reasons if verbose else reasons[:1])]
+    return f"{outcome.name:45s} {outcome.state:8s} {counts} " + "\n    ".join(line[:250] for line in lines)
+
+
+def tried_number(number: int, options: argparse.Namespace) -> Outcome:
+    """In a process of the pool, where ops cannot be sent to."""
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    op = next(itertools.islice(ops(options.parts), number, None))
+    return tried(op, options.limit, options.opset)
+
+
+def all_tried(options: argparse.Namespace) -> Iterable[Outcome]:
+    numbers = range(len(list(ops(options.parts))))
+    if options.jobs == 1:
+        yield from (tried_number(number, options) for number in numbers)
+        return
+    context = multiprocessing.get_context("fork")  # op_db takes seconds to load
+    with concurrent.futures.ProcessPoolExecutor(options.jobs, context) as pool:
+        yield from pool.map(functools.partial(tried_number, options=options), numbers)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="parts of names, separated by commas")
+    parser.add_argument("--only", default="", help="patterns of names, separated by commas")
     parser.add_argument("--limit", type=int, default=0, help="samples of each op and type, at most")
+    parser.add_argument("--opset", type=int, default=OPSET)
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--verbose", action="store_true", help="all reasons, not only the first")
     parser.add_argument("--write", help="a Markdown file for the table")
-    parser.add_argument("--shard", default="0/1", help="this part of the ops: 0/2, 1/2")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
-    part, parts = map(int, options.shard.split("/"))
+    options.parts = [part for part in options.only.split(",") if part]
     outcomes = []
-    for number, op in enumerate(ops([part for part in options.only.split(",") if part])):
-        if number % parts != part:
-            continue
-        reason = outside(op)
-        if reason:
-            print(f"{op.name:45s} outside: {reason}")
-            continue
-        outcome = tried(op, options.limit)
+    for outcome in all_tried(options):
         outcomes.append(outcome)
-        print(shown(outcome), flush=True)
-    print(collections.Counter(outcome.state for outcome in outcomes), file=sys.stderr)
+        print(shown(outcome, options.verbose), flush=True)
+    print(collections.Counter(outcome.state for outcome in outcomes), share(outcomes), file=sys.stderr)
     if options.write:
-        Path(options.write).write_text(table(outcomes))
+        Path(options.write).write_text(table(outcomes, options.opset))
     return int(any(outcome.wrong for outcome in outcomes))
 
 
