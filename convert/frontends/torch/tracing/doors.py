@@ -5,25 +5,29 @@ from __future__ import annotations
 import sys
 import warnings
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import torch
+from torch.utils._pytree import tree_leaves
 
-from ....errors import LoadError, TmconvertError
+from ....errors import TmconvertError
 from ....ir import TracedModule
-from ....source import Source
 from ..door import inputs_needed
 from ..request import Tracing
 from .borrowed import same_randomness
+from .exported_file import Exported, exported_object, read_exported, unreadable
 from .factory import importable_folder, made_by
-from .tracer import trace_module
+from .tracer import named_tensors, trace_module
 from .users_code import raise_users_own, shown
 
 
 def trace_object(model: Any, tracing: Tracing) -> TracedModule:
-    """A module, or a function of tensors."""
+    """A module, a function of tensors, or an ExportedProgram."""
+    if isinstance(model, torch.export.ExportedProgram):
+        return _trace_exported(exported_object(model), tracing)
     if not tracing.has_inputs and isinstance(model, torch.nn.Module):
         raise inputs_needed()
     return _trace(model, *_tensors(tracing), tracing)
@@ -38,12 +42,35 @@ def trace_script(path: str, tracing: Tracing) -> TracedModule:
             warnings.simplefilter("ignore")  # torch says that TorchScript is deprecated
             script = torch.jit.load(path, map_location="cpu")
     except Exception as error:  # of many kinds, for files that are damaged or too new
-        raise unreadable(path, error) from error
+        raise unreadable(path, shown(error)) from error
     return _trace_of_user(script, *_tensors(tracing), tracing)
 
 
-def unreadable(path: str, error: Exception) -> LoadError:
-    return LoadError("TM1026", f"PyTorch cannot read the file: {shown(error)}", source=Source(path))
+def trace_exported(path: str, tracing: Tracing) -> TracedModule:
+    """A file of ``torch.export.save``. Raises LoadError TM1026."""
+    return _trace_exported(read_exported(path), tracing)
+
+
+def _trace_exported(exported: Exported, tracing: Tracing) -> TracedModule:
+    """A program with its own example inputs and open sizes, where ``tracing`` has no others."""
+    args, kwargs = _tensors(tracing) if tracing.has_inputs else (exported.args, exported.kwargs)
+    if not args and not kwargs:
+        raise inputs_needed()
+    if tracing.dynamic_shapes is None:
+        tracing = replace(tracing, dynamic_shapes=_named_sizes(exported, args, kwargs))
+    return _trace_of_user(exported.program, args, kwargs, tracing)
+
+
+def _named_sizes(
+    exported: Exported, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dict[str, dict[int, str]]:
+    names = {id(tensor): name for name, tensor in named_tensors(exported.program, args, kwargs).items()}
+    flat = list(tree_leaves((args, kwargs)))
+    return {
+        names[id(flat[number])]: axes
+        for number, axes in exported.open_sizes.items()
+        if number < len(flat) and id(flat[number]) in names
+    }
 
 
 def trace_factory(name: str, tracing: Tracing) -> TracedModule:

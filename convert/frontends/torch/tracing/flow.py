@@ -92,7 +92,8 @@ def special(name: Name) -> Special | None:
     found = SPECIAL.get(name.text)
     if found is not None and name.is_method == (not name.text.startswith("torch.")):
         return found
-    return _look if aten_name(name.text, name.is_method) in READS else None
+    own = aten_name(name.text, name.is_method)
+    return _look if own in READS else OF_SIZES.get(own)
 
 
 def _set_data(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -114,6 +115,7 @@ WHAT = {
     "numpy": "an array of NumPy is made of it",
     "__array__": "an array of NumPy is made of it",
 }
+OF_SIZES: dict[str, Special] = {"sym_size": _size, "sym_numel": _numel}  # in exported programs
 READS = frozenset(("_local_scalar_dense", "allclose", "equal", "is_nonzero", "item"))
 SPECIAL: dict[str, Special] = {
     "shape": _shape,

@@ -41,7 +41,7 @@ def trace_module(
     freeze_control_flow: bool = False,
 ) -> TracedModule:
     """The TracedModule of ``module`` called with these arguments; see ``tmconvert.trace``."""
-    inputs = _named_tensors(module, args, kwargs)
+    inputs = named_tensors(module, args, kwargs)
     symbols = agreement.symbols_of(dynamic_shapes or {}, inputs)
 
     def run(sizes: Mapping[str, int]) -> _Run:
@@ -294,7 +294,7 @@ def _check_real(tensor: torch.Tensor, what: str) -> None:
         )
 
 
-def _named_tensors(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, torch.Tensor]:
+def named_tensors(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, torch.Tensor]:
     """The tensors among the arguments by the names of the inputs."""
     scope = Scope("", "", parameters=_parameters(module, args, kwargs))
     tensors: dict[Value, torch.Tensor] = {}

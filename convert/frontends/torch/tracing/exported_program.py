@@ -1,0 +1,274 @@
+"""A program of ``torch.export``, in the form of its file, as a module that runs call by call."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import operator
+import re
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+import torch
+
+from ....errors import LoadError
+from ....source import Source
+from .places import STAND_INS, is_users
+
+Document = dict[str, Any]
+
+_PYTHON = """add sub mul floordiv truediv mod neg pow eq ne lt le gt ge and_ or_ not_ getitem pos abs
+    lshift rshift"""
+PYTHON = {f"_operator.{name}": getattr(operator, name) for name in _PYTHON.split()}
+PYTHON |= {f"math.{name}": getattr(math, name) for name in ("ceil", "floor", "trunc", "sqrt")}
+_SIZES = "sym_int sym_float sym_max sym_min sym_not sym_ite sym_sqrt"
+PYTHON |= {f"torch.{name}": getattr(torch, name) for name in _SIZES.split() if hasattr(torch, name)}
+OPERATOR = re.compile(r"torch\.ops\.(?P<home>\w+)\.(?P<op>\w+)(\.(?P<overload>\w+))?")
+HOMES = ("aten", "prims", "torchvision", "quantized_decomposed", "higher_order")
+REFUSED = ("from_file", "_cuda_getCurrentRawStream")  # which reach beyond the program
+_LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
+
+# the file's numbers
+FORMATS = {
+    1: torch.contiguous_format,
+    2: torch.channels_last,
+    3: torch.channels_last_3d,
+    4: torch.preserve_format,
+}
+LAYOUTS = {7: torch.strided}
+
+
+class Program(torch.nn.Module):
+    """Has the parameters of the module that was exported, under their names.
+
+    ``user_inputs`` are the names of the inputs in the graph, in order.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        graph: Document,
+        signature: Document,
+        call: Document,
+        tensors: dict[str, torch.Tensor],
+    ) -> None:
+        super().__init__()
+        self._path, self._graph = path, graph
+        self._in_spec, self._out_spec = json.loads(call["in_spec"])[1], json.loads(call["out_spec"])[1]
+        self._held: dict[str, str] = {}
+        self.user_inputs: list[str] = []
+        for spec in signature["input_specs"]:
+            ((kind, entry),) = spec.items()
+            if kind == "user_input":
+                ((_, argument),) = entry["arg"].items()
+                self.user_inputs.append(argument["name"] if isinstance(argument, dict) else "")
+            elif kind == "constant_input":
+                self.user_inputs.append(entry["name"])
+            elif kind in ("parameter", "buffer", "tensor_constant"):
+                name = entry[f"{kind}_name"]
+                self._held[entry["arg"]["name"]] = name
+                _hold(self, name, tensors[name])
+            else:
+                raise self._refused(f"it has an input of the kind {kind}")
+        self._outputs = [next(iter(spec)) for spec in signature["output_specs"]]
+        for node in _nodes(graph):
+            self._function(node["target"])
+        self.forward = self._forward(call.get("forward_arg_names"))
+
+    def _forward(self, names: list[str] | None) -> Callable[..., Any]:
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            return self._run(args, kwargs)
+
+        positional = len(self._in_spec["children_spec"][0]["children_spec"])
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        names = names if names and len(names) >= positional else [f"input_{i}" for i in range(positional)]
+        signature = inspect.Signature([inspect.Parameter(name, kind) for name in names])
+        forward.__signature__ = signature  # type: ignore[attr-defined]
+        return forward
+
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        given = list(_flat((args, kwargs), self._in_spec))
+        values: dict[str, Any] = dict(zip(self.user_inputs, given, strict=True))
+        values |= {name: _held(self, path) for name, path in self._held.items()}
+        results = self._results(self._graph, values)
+        wanted = [value for value, kind in zip(results, self._outputs, strict=True) if kind == "user_output"]
+        return _tree(iter(wanted), self._out_spec)
+
+    def _results(self, graph: Document, values: dict[str, Any]) -> list[Any]:
+        for node in graph["nodes"]:
+            self._call(node, values)
+        return [self._argument(output, values) for output in graph["outputs"]]
+
+    def _call(self, node: Document, values: dict[str, Any]) -> None:
+        """Runs one call; ``places`` knows this function, and asks it for the user's line."""
+        args, kwargs = [], {}
+        for argument in node["inputs"]:
+            value = self._argument(argument["arg"], values)
+            if argument.get("kind") == 2:  # by name
+                kwargs[argument["name"]] = value
+            else:
+                args.append(value)
+        result = self._function(node["target"])(*args, **kwargs)
+        outputs = node["outputs"]
+        if len(outputs) == 1 and node.get("is_hop_single_tensor_return") is not False:
+            result = (result,)
+        for output, value in zip(outputs, result if outputs else (), strict=True):
+            _assign(output, value, values)
+
+    def _argument(self, argument: Document, values: dict[str, Any]) -> Any:
+        ((kind, value),) = argument.items()
+        if kind == "as_none":
+            return None
+        if kind in (
+            "as_bool",
+            "as_int",
+            "as_float",
+            "as_string",
+            "as_bools",
+            "as_ints",
+            "as_floats",
+            "as_strings",
+        ):
+            return value
+        if kind in ("as_tensor", "as_name"):
+            return values[value["name"] if isinstance(value, dict) else value]
+        if kind in ("as_sym_int", "as_sym_bool", "as_sym_float"):
+            return self._argument(value, values)
+        if kind in ("as_tensors", "as_nested_tensors"):
+            return [self._argument({"as_tensor": each}, values) for each in value]
+        if kind in ("as_sym_ints", "as_sym_bools", "as_sym_floats", "as_optional_tensors"):
+            return [self._argument(each, values) for each in value]
+        if kind == "as_int_lists":
+            return value
+        if kind == "as_complex":
+            return complex(value["real"], value["imag"])
+        if kind == "as_device":
+            return torch.device("cpu")
+        if kind == "as_graph":
+            return self._subgraph(value["graph"], values)
+        table = {"as_memory_format": FORMATS, "as_layout": LAYOUTS, "as_scalar_type": _dtypes()}.get(kind)
+        if table is None or value not in table:
+            raise self._refused(f"a call has an argument of the kind {kind.removeprefix('as_')}")
+        return table[value]
+
+    def _subgraph(self, graph: Document, values: dict[str, Any]) -> Callable[..., Any]:
+        def run(*args: Any) -> Any:
+            inner = dict(values)
+            for name, value in zip(graph["inputs"], args, strict=True):
+                _assign(name, value, inner)
+            results = self._results(graph, inner)
+            return results[0] if graph.get("is_single_tensor_return") else tuple(results)
+
+        return run
+
+    def _function(self, target: str) -> Callable[..., Any]:
+        """What a call is of. Raises LoadError TM1026 for all but operators."""
+        if target in PYTHON:
+            return PYTHON[target]
+        match = OPERATOR.fullmatch(target)
+        if match is not None and match["op"] not in REFUSED and _is_known(match["home"], match["op"]):
+            found = getattr(getattr(torch.ops, match["home"]), match["op"], None)
+            if match["overload"] is not None:
+                found = getattr(found, match["overload"], None)
+            if isinstance(found, (torch._ops.OpOverload, torch._ops.HigherOrderOperator)):
+                return found
+        raise self._refused(
+            f"it calls {target}, which is no operator of PyTorch's, and none that was registered"
+        )
+
+    def _refused(self, reason: str) -> LoadError:
+        return LoadError("TM1026", f"the file cannot be used: {reason}", source=Source(self._path))
+
+
+def _is_known(home: str, op: str) -> bool:
+    """Whether an operator computes and nothing else, or was registered by the calling program."""
+    from torch._library.custom_ops import OPDEFS
+
+    return home in HOMES or f"{home}::{op}" in OPDEFS
+
+
+def _dtypes() -> dict[int, torch.dtype]:
+    from .exported_file import DTYPES
+
+    return DTYPES
+
+
+def _nodes(graph: Document) -> Iterator[Document]:
+    """The calls of a graph and of those within."""
+    for node in graph["nodes"]:
+        yield node
+        for argument in node["inputs"]:
+            inner = argument["arg"].get("as_graph")
+            if inner is not None:
+                yield from _nodes(inner["graph"])
+
+
+def _assign(output: Document, value: Any, values: dict[str, Any]) -> None:
+    """Gives the names of an output their values."""
+    ((kind, name),) = output.items()
+    if kind in ("as_tensor", "as_name"):
+        values[name["name"] if isinstance(name, dict) else name] = value
+    elif kind in ("as_sym_int", "as_sym_bool", "as_sym_float"):
+        _assign(name, value, values)
+    elif kind in ("as_tensors", "as_sym_ints", "as_optional_tensors"):
+        for each, part in zip(name, value, strict=True):
+            _assign(each if kind != "as_tensors" else {"as_tensor": each}, part, values)
+
+
+def _hold(module: torch.nn.Module, path: str, tensor: torch.Tensor) -> None:
+    """Puts a buffer at a dotted path below a module."""
+    *holders, name = path.split(".")
+    for holder in holders:
+        if holder not in module._modules:
+            module.add_module(holder, torch.nn.Module())
+        module = module._modules[holder]  # type: ignore[assignment]
+    module._buffers[name] = tensor
+
+
+def _held(module: torch.nn.Module, path: str) -> torch.Tensor:
+    *holders, name = path.split(".")
+    for holder in holders:
+        module = module._modules[holder]  # type: ignore[assignment]
+    return module._buffers[name]  # type: ignore[return-value]
+
+
+# ---- nested inputs and outputs
+
+
+def _flat(tree: Any, spec: Document) -> Iterator[Any]:
+    """The leaves of a tree, in the order of its description."""
+    children = spec["children_spec"]
+    if spec["type"] is None:
+        yield tree
+    elif isinstance(tree, dict):
+        for key, child in zip(json.loads(spec["context"]), children, strict=True):
+            yield from _flat(tree[key], child)
+    else:
+        for part, child in zip(tree, children, strict=True):
+            yield from _flat(part, child)
+
+
+def _tree(leaves: Iterator[Any], spec: Document) -> Any:
+    """Leaves as a tree; what is neither a list nor a dict becomes a tuple."""
+    if spec["type"] is None:
+        return next(leaves)
+    children = [_tree(leaves, child) for child in spec["children_spec"]]
+    kind = spec["type"].rpartition(".")[2]
+    if kind in ("dict", "OrderedDict"):
+        return dict(zip(json.loads(spec["context"]), children, strict=True))
+    return children if kind == "list" else tuple(children)
+
+
+def _users_line(frame: FrameType) -> Source:
+    """The innermost line of the user's in what the file says of the call at hand."""
+    trace = frame.f_locals["node"].get("metadata", {}).get("stack_trace") or ""
+    found = [match for match in _LINE.finditer(trace) if is_users(match["file"])]
+    lines = [
+        match for match in found if "site-packages" not in match["file"] and match["file"][:6] != "torch/"
+    ]
+    return Source(lines[-1]["file"], int(lines[-1]["line"])) if lines else Source("")
+
+
+STAND_INS[Program._call.__code__] = _users_line
