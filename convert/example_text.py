@@ -69,7 +69,7 @@ def _value(word: str, text: str, seed: int) -> Any:
 
 def _random(dtype: str, shape: tuple[int, ...], limit: str | None, random: np.random.Generator) -> np.ndarray:
     if dtype.startswith(("float", "bfloat")) and limit is None:
-        wide = random.standard_normal(shape)
+        wide: np.ndarray = random.standard_normal(shape)
     elif dtype.startswith("complex") and limit is None:
         wide = random.standard_normal(shape) + 1j * random.standard_normal(shape)
     else:

@@ -20,28 +20,10 @@ import torch
 
 from ....errors import LoadError
 from ....source import Source
-from .exported_program import Program
+from .exported_program import DTYPES, Program
 
 Document = dict[str, Any]
 
-# by their numbers in the file
-DTYPES = {
-    1: torch.uint8,
-    2: torch.int8,
-    3: torch.int16,
-    4: torch.int32,
-    5: torch.int64,
-    6: torch.float16,
-    7: torch.float32,
-    8: torch.float64,
-    10: torch.complex64,
-    11: torch.complex128,
-    12: torch.bool,
-    13: torch.bfloat16,
-    28: torch.uint16,
-    34: torch.uint32,
-    35: torch.uint64,
-}
 MAJOR = 8
 _SYMBOL = re.compile(r"Symbol\('(\w+)'[^()]*\)|(s\d+)")
 

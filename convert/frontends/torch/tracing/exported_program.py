@@ -30,7 +30,24 @@ HOMES = ("aten", "prims", "torchvision", "quantized_decomposed", "higher_order")
 REFUSED = ("from_file", "_cuda_getCurrentRawStream")  # which reach beyond the program
 _LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
-# the file's numbers
+# by their numbers in files
+DTYPES = {
+    1: torch.uint8,
+    2: torch.int8,
+    3: torch.int16,
+    4: torch.int32,
+    5: torch.int64,
+    6: torch.float16,
+    7: torch.float32,
+    8: torch.float64,
+    10: torch.complex64,
+    11: torch.complex128,
+    12: torch.bool,
+    13: torch.bfloat16,
+    28: torch.uint16,
+    34: torch.uint32,
+    35: torch.uint64,
+}
 FORMATS = {
     1: torch.contiguous_format,
     2: torch.channels_last,
@@ -148,7 +165,12 @@ class Program(torch.nn.Module):
             return torch.device("cpu")
         if kind == "as_graph":
             return self._subgraph(value["graph"], values)
-        table = {"as_memory_format": FORMATS, "as_layout": LAYOUTS, "as_scalar_type": _dtypes()}.get(kind)
+        tables: dict[str, dict[int, Any]] = {
+            "as_memory_format": FORMATS,
+            "as_layout": LAYOUTS,
+            "as_scalar_type": DTYPES,
+        }
+        table = tables.get(kind)
         if table is None or value not in table:
             raise self._refused(f"a call has an argument of the kind {kind.removeprefix('as_')}")
         return table[value]
@@ -187,12 +209,6 @@ def _is_known(home: str, op: str) -> bool:
     from torch._library.custom_ops import OPDEFS
 
     return home in HOMES or f"{home}::{op}" in OPDEFS
-
-
-def _dtypes() -> dict[int, torch.dtype]:
-    from .exported_file import DTYPES
-
-    return DTYPES
 
 
 def _nodes(graph: Document) -> Iterator[Document]:

@@ -16,7 +16,10 @@ from .borrowed import said_to_be_exported
 if TYPE_CHECKING:
     from .recorder import Recorder
 
-CALLED = (torch._C.ScriptMethod, torch._C.ScriptFunction)  # a ScriptModule's forward is a ScriptMethod
+CALLED: tuple[Any, ...] = (
+    torch._C.ScriptMethod,
+    torch._C.ScriptFunction,
+)  # a ScriptModule's forward is a ScriptMethod
 
 
 @contextmanager
