@@ -39,6 +39,11 @@ def test_interpreter(model: Path) -> None:
     assert difference(list(leaves(load(model)(*arrays(model, "in")))), arrays(model, "out")) is None
 
 
+@pytest.mark.parametrize("opset", (10, 13, newest_runnable()))
+def test_operators_on_boxes(opset: int, tmp_path: Path) -> None:
+    assert onnx_difference(HERE.parent / "data/made/raw_boxes.tm", tmp_path, opset) is None
+
+
 @pytest.mark.megengine
 @pytest.mark.skipif(PYTHON is None, reason="needs MegEngine; set TMCONVERT_MEGENGINE to its Python")
 def test_random_programs(tmp_path: Path) -> None:

@@ -95,3 +95,15 @@ def test_names_of_another_time_are_refused() -> None:
             vocabulary_of(release).apply(
                 EagerEmitter(catalogue()), expr, (X,), {name: ((0, 0), (1, 1)), "mode": "constant"}
             )
+
+
+@pytest.mark.parametrize(("release", "results"), [((1, 6, 0), 5), ((1, 7, 0), 4), (NEWEST, 4)])
+def test_the_batch_norm_operator_of_1_6_had_another_memory(release: Release, results: int) -> None:
+    x = np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4)
+    ones = np.ones((1, 2, 1, 1), np.float32)
+    state = {"fwd_mode": "INFERENCE", "epsilon": 0.0, "param_dim": "DIM_1C11"}
+    args = (x, ones, ones, ones, ones)
+    expr = CallFunction("opdef.BatchNorm", args, state)
+    made = vocabulary_of(release).apply(EagerEmitter(catalogue()), expr, args, state)
+    assert len(made) == results
+    np.testing.assert_array_equal(made[-1], x)

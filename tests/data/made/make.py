@@ -286,6 +286,50 @@ class CallsRawOperators(M.Module):
         return self.inner(x * 2)
 
 
+class Boxes(M.Module):
+    """Images and boxes, by functions and by operators: stubs of a float model, masks, kept boxes."""
+
+    def __init__(self):
+        super().__init__()
+        self.into, self.out_of = M.QuantStub(), M.DequantStub()
+
+    def forward(self, x, corners, moves):
+        x = self.out_of(self.into(x))
+        numbers = F.floor(F.mod(F.arange(corners.shape[0]), 2)).reshape(-1, 1)
+        low = F.minimum(corners[:, :2], corners[:, 2:]) * 2
+        boxes = F.concat([numbers, low, low + F.abs(corners[:, 2:]) * 3 + 1], 1)
+        pooling = builtin.DeformablePSROIPooling(
+            no_trans=True,
+            part_size=2,
+            pooled_h=2,
+            pooled_w=3,
+            sample_per_part=2,
+            spatial_scale=1.0,
+            trans_std=0.1,
+        )
+        size, last = mge.Tensor([5, 9], dtype="int32"), F.transpose(x, (0, 2, 3, 1))
+        found, places = apply(builtin.CondTake(), x, x > 0.5)
+        return (
+            apply(builtin.PixelShuffleBackward(factor=2), x)[0],
+            F.vision.roi_pooling(x, boxes, (2, 3), mode="average"),
+            F.nn.deformable_psroi_pooling(x, boxes, moves, False, 2, 2, 2, 2, 0.5),
+            apply(pooling, x, boxes, moves)[0],
+            apply(builtin.Resize(format="NHWC", imode="LINEAR"), last, size)[0],
+            found * 2,
+            places,
+            *apply(builtin.NMSKeep(0.3, 4), F.expand_dims(boxes[:, 1:], 0)),
+        )
+
+
+class CallsBoxes(M.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Boxes()
+
+    def forward(self, x, corners, moves):
+        return self.inner(x * 2, corners, moves)
+
+
 def set_end_points(traced):
     traced.set_end_points([node for node in traced.graph.nodes(False) if "relu" in node.name])
 
@@ -311,6 +355,7 @@ MODELS = {
     "end_points": (Points, arrays(10, (2, 3))),
     "watch_points": (Points, arrays(10, (2, 3))),
     "raw_operators": (CallsRawOperators, arrays(11, (5, 2, 3))),
+    "raw_boxes": (CallsBoxes, arrays(12, (2, 4, 6, 8), (4, 4), (4, 2, 2, 2))),
     **{f"protocol{number}": (Containers, arrays(9, (2, 3))) for number in (2, 3, 4, 5)},
 }
 
