@@ -15,6 +15,7 @@ from tmconvert.ir import TracedModule
 
 IMAGE = numbers(2, 3, 4, 2)
 ROWS, OTHER = numbers(4, 3), numbers(4, 3, seed=5)
+SOLID = numbers(3, 4, 5)
 SPARSE = np.array([[0, 2, 0], [1, 0, -3]], np.float32)
 F, M = "megengine.functional.", "megengine.module.vision."
 
@@ -53,6 +54,15 @@ CASES: list[tuple[str, Call, TracedModule | None, list[np.ndarray]]] = [
     (F + "tensor.non_zero", call(SPARSE, True), None, [part.astype(np.int32) for part in SPARSE.nonzero()]),
     ("opdef.NonZero", call(SPARSE > 0), None, [np.argwhere(SPARSE > 0).T.astype(np.int32)]),
     ("opdef.Where", call(SPARSE > 0, SPARSE, SPARSE * 2), None, [np.where(SPARSE > 0, SPARSE, SPARSE * 2)]),
+    *(
+        (
+            F + "math.sort",
+            call(SOLID, False, dim),
+            None,
+            [np.sort(SOLID, dim), np.argsort(SOLID, dim).astype(np.int32)],
+        )
+        for dim in (0, 1, -1)
+    ),
     (F + "einsum.einsum", call("ij,kj->ik", ROWS, OTHER), None, [ROWS @ OTHER.T]),
     (F + "elemwise.erf", call(np.zeros(3, np.float32)), None, [np.zeros(3, np.float32)]),
 ]

@@ -15,7 +15,7 @@ from ....ir.data_sizes import data_symbols
 from ....ir.emitter import Emitter
 from ...table import Table
 from . import modes
-from .values import rank, reshaped, static_int
+from .values import axis_of, rank, reshaped, static_int
 
 FUNCTIONS = Table("megengine.functional.math.")
 
@@ -33,7 +33,16 @@ def _ordered(g: Emitter, inp: Any, k: int, descending: bool) -> list[Any]:
 
 
 @FUNCTIONS.add("sort")
-def sort(g: Emitter, inp: Any, descending: bool = False) -> list[Any]:
+def sort(g: Emitter, inp: Any, descending: bool = False, dim: int | None = None) -> list[Any]:
+    """``dim`` came with 1.13.1, and with it tensors of all ranks."""
+    if dim is not None:
+        order = list(range(rank(g, inp)))
+        where = axis_of(g, inp, dim)
+        order[where], order[-1] = order[-1], order[where]
+        moved = g.call("aten::permute", inp, order)
+        shape = g.type(moved).shape
+        made = sort(g, reshaped(g, moved, [-1, shape[-1]]), descending)
+        return [g.call("aten::permute", reshaped(g, each, list(shape)), order) for each in made]
     return _ordered(g, inp, g.type(inp).shape[-1], bool(descending))
 
 
