@@ -303,7 +303,7 @@ def convert(
         **boundary.to_json(),
     }
     graph.metadata = metadata(module, goal, converted.nhwc_inputs, converted.nhwc_outputs, asked)
-    report.operators = len(graph.operators)
+    report.operators = len(list(graph.all_operators()))
     report.parameters = module.parameter_count()
     if boundary.is_cut:
         report.parameters = sum(math.prod(value.shape) for value in graph.constants())

@@ -165,6 +165,20 @@ _MODEL = {
         "def forward(self, x): return torch.fft.fft(x)",
         "Return torch.view_as_real of them, or abs(); take a real tensor and use torch.view_as_complex.",
     ),
+    "TM2017": Explanation(
+        "the symbolic of an autograd.Function failed",
+        "It raised, or returned another number of results than forward; or the name of an attribute does not "
+        "end in _i, _f, _s or _t.",
+        "g.op('LeakyRelu', x, alpha=0.1), which should be alpha_f=0.1",
+        "Correct the method at the line that the message names; docs/custom-ops.md has an example.",
+    ),
+    "TM2018": Explanation(
+        "a function that torch.cond or torch.while_loop calls does what a graph cannot",
+        "Both branches return tensors of the same types, the body of a loop those that it is given, and none "
+        "writes to a tensor that was there before.",
+        "torch.cond(x.sum() > 0, lambda x: x[:1], lambda x: x, (x,))",
+        "Pad what the branches return to one size, or choose with torch.where.",
+    ),
 }
 
 _GRAPH = {

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import InternalError
 from ..ir.dims import Dim
+from ..ir.graph import InternalGraph
 from ..ir.size_journal import retried
 from ..ir.types import TensorType
 from .layouts import SOURCE, LayoutRule
@@ -105,6 +106,17 @@ def choice(name: str, choices: Sequence[str], default: Any = _REQUIRED) -> Attri
         return str(value)
 
     return Attribute(name, convert, default)
+
+
+def graph(name: str) -> Attribute:
+    """A graph inside of the call (``ir/bodies.py``)."""
+
+    def convert(value: Any) -> InternalGraph:
+        if not isinstance(value, InternalGraph):
+            raise TypeError(f"{value!r} is not a graph")
+        return value
+
+    return Attribute(name, convert)
 
 
 def _exact_int(value: Any) -> Any:

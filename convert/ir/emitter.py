@@ -7,14 +7,15 @@ with an EagerEmitter it computes on arrays.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ..errors import GraphError
 from ..source import Source
 from . import data_sizes
+from .bodies import body_of
 from .dims import example, is_symbolic
 from .expr import CallFunction, Constant, Expr
 from .fake_quant import fake_quantize, with_qparams
@@ -23,6 +24,9 @@ from .node import TensorNode
 from .size_journal import SizeJournal
 from .tree import leaves, map_leaves
 from .types import QParams, TensorType
+
+if TYPE_CHECKING:
+    from .traced_module import TracedModule
 
 # Shape arithmetic and other small integer constants are folded as they are emitted, so that
 # adapters see plain numbers; weights wait for the pass.
@@ -65,6 +69,9 @@ class Emitter(Protocol):
     def parameter(self, array: np.ndarray, name: str) -> Any:
         """A constant that is a parameter of the model, called by its path."""
 
+    def body(self, module: TracedModule, given: Sequence[Any], around: Sequence[Any]) -> InternalGraph:
+        """The graph of a call of ``module`` with ``given``; its inputs stand for the tensors ``around``."""
+
     def type(self, value: Any) -> TensorType: ...
 
     def known(self, value: Any) -> np.ndarray | None:
@@ -96,6 +103,9 @@ class EagerEmitter:
 
     def parameter(self, array: np.ndarray, name: str) -> np.ndarray:
         return array
+
+    def body(self, module: TracedModule, given: Sequence[Any], around: Sequence[Any]) -> InternalGraph:
+        return body_of(module, given, {id(value): self.type(value) for value in around}, self.catalogue)
 
     def type(self, value: np.ndarray) -> TensorType:
         return TensorType(value.dtype, value.shape)
@@ -233,6 +243,9 @@ class GraphEmitter:
         node = TensorNode(self.graph.free_name(base), array.shape, array.dtype, qparams=qparams)
         self._insert(Constant(array, name, result=node, source=self.source, made_by=self.made_by))
         return node
+
+    def body(self, module: TracedModule, given: Sequence[Any], around: Sequence[Any]) -> InternalGraph:
+        return body_of(module, given, {id(value): self.type(value) for value in around}, self.catalogue)
 
     def type(self, value: Any) -> TensorType:
         if not isinstance(value, TensorNode):

@@ -207,6 +207,8 @@ class InternalGraph:
         mapped: dict[Node, Node] = {}
 
         def twin(leaf: Any) -> Any:
+            if isinstance(leaf, InternalGraph):
+                return leaf.copy()
             return mapped[leaf] if isinstance(leaf, Node) else leaf
 
         for node in self.inputs:

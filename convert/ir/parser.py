@@ -99,6 +99,20 @@ class _Parser:
     # ---- grammar
 
     def graph(self) -> InternalGraph:
+        graph = self.whole_graph()
+        if self.kind != "end":
+            self.fail(f"expected the end, found {self.token!r}")
+        return graph
+
+    def body(self) -> InternalGraph:
+        """A graph inside of a call: names and sizes are its own."""
+        around = self.nodes, self.symbols
+        self.nodes, self.symbols = {}, {}
+        graph = self.whole_graph()
+        self.nodes, self.symbols = around
+        return graph
+
+    def whole_graph(self) -> InternalGraph:
         self.expect("graph")
         graph = InternalGraph(self.string() if self.kind == "string" else self.word("the name of the graph"))
         if self.accept("{"):
@@ -113,10 +127,10 @@ class _Parser:
         self.expect("{")
         while not self.accept("}"):
             graph.insert(self.expr())
-        if self.kind != "end":
-            self.fail(f"expected the end, found {self.token!r}")
+        end = self.position, self.start, self.kind, self.token
         self.position, self.start, self.kind, self.token = result_position
         graph.set_result(self.tree())
+        self.position, self.start, self.kind, self.token = end
         return graph
 
     def declare_symbols(self) -> None:
@@ -320,6 +334,8 @@ class _Parser:
             return self.nodes[token[1:]]
         if kind == "string":
             return self.string()
+        if kind == "name" and token == "graph":
+            return self.body()
         if token in _WORDS:
             self.advance()
             return _WORDS[token]

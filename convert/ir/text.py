@@ -90,7 +90,10 @@ def digest(array: np.ndarray) -> str:
 
 def graph_constants(graph: InternalGraph) -> dict[str, np.ndarray]:
     """Digest -> array of all constants that the text form does not print in full."""
-    values = [expr.value for expr in graph.exprs() if isinstance(expr, Constant)]
+    from .bodies import nested
+
+    graphs = nested(graph)
+    values = [expr.value for each in graphs for expr in each.exprs() if isinstance(expr, Constant)]
     return {digest(value): value for value in values if value.size > INLINE_ELEMENTS}
 
 
@@ -131,6 +134,8 @@ def _attribute(value: Any) -> str:
         return _string(value)
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(_attribute, value)) + "]"
+    if hasattr(value, "to_text"):  # a graph inside of the call
+        return str(value.to_text()).rstrip("\n").replace("\n", "\n  ")
     raise UsageError("TM6005", f"an attribute of type {type(value).__name__} has no text form")
 
 

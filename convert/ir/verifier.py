@@ -20,6 +20,7 @@ from typing import NoReturn
 import numpy as np
 
 from ..errors import GraphError, TmconvertError
+from .bodies import bodies
 from .data_sizes import agree
 from .emitter import OpDefinition
 from .expr import CallFunction, Constant, Expr
@@ -49,6 +50,8 @@ def verify_graph(graph: InternalGraph, catalogue: Mapping[str, OpDefinition]) ->
         for node in expr.outputs:
             _check_definition(graph, node, expr, defined, names)
         _check_expr(expr, catalogue)
+        for body in bodies(expr):
+            verify_graph(body, catalogue)
     for node in graph.outputs:
         if node not in defined:
             raise GraphError("TM3011", f"the result %{node.name} is not defined in the graph")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from ..errors import Refusal
+from ..ir import InternalGraph
 from ..ir.dims import Dim, broadcast_shapes, is_symbolic
 from ..ir.types import TensorType
 from ..source import Source
@@ -38,6 +40,13 @@ class Builder:
         self._suffixes: dict[str, int] = {}
         self._constants: dict[Any, Value] = {}
         self._operator_names: dict[str, int] = {}  # with the last suffix given to each
+        self.lowered: Callable[..., TargetGraph] | None = None  # lowers a graph inside of a call
+
+    def inside(self, graph: TargetGraph) -> Builder:
+        """A builder for a graph inside of this one's, which sees its values and keeps off its names."""
+        twin = copy.copy(self)
+        twin.graph = graph
+        return twin
 
     # ---- for symbolics
 
@@ -94,6 +103,15 @@ class Builder:
             self.refuse(f"{values} does not fit {self.index_dtype}, in which the target counts")
         return self.const(np.asarray(values, self.index_dtype))
 
+    def body(self, graph: InternalGraph, inputs: Sequence[Value | None]) -> TargetGraph:
+        """A graph inside of the operator to come: its inputs are these values, and new ones for None."""
+        assert self.lowered is not None
+        return self.lowered(graph, inputs)
+
+    def formal(self, dtype: np.dtype, shape: Sequence[int]) -> Value:
+        """An input of a graph inside."""
+        return Value(self.free_name(f"{self.name}_input"), dtype, tuple(shape))
+
     def refuse(self, reason: str, help: str = "") -> NoReturn:
         """Ends the symbolic: the target cannot express this call."""
         raise Refusal(reason, help)
@@ -147,6 +165,21 @@ class OnnxBuilder(Builder):
     def __init__(self, graph: TargetGraph) -> None:
         super().__init__(graph)
         self.sizes = SizeOperators(self)
+
+    def inside(self, graph: TargetGraph) -> Builder:
+        twin = super().inside(graph)
+        assert isinstance(twin, OnnxBuilder)
+        twin.sizes = self.sizes.inside(twin)
+        return twin
+
+    def operator(
+        self, type: str, inputs: Sequence[Value | None], attributes: dict[str, Any], results: int
+    ) -> list[Value]:
+        """Appends an operator as it is, whose author answers for types and shapes."""
+        made = super().op(
+            type, *inputs, shapes=[()] * results, dtype=self.result_types[0].dtype, **attributes
+        )
+        return list(made)
 
     def ints(self, values: Sequence[int] | int) -> Value:
         """As any builder's; Dims among the values are computed as the file runs."""

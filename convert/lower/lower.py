@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from ..symbolics.layouts import NCHW_TO_NHWC, remap
 from ..symbolics.op import Op
 from ..symbolics.ops.view import stored
 from ..targets import TITLES
-from .builder import BUILDERS
+from .builder import BUILDERS, Builder
 from .target_graph import TargetGraph, Value
 from .unsupported import Unsupported
 
@@ -42,7 +42,40 @@ class _Lowerer:
         self.version = version
         self.lowering = Lowering(TargetGraph(target, version, graph.name))
         self.builder = BUILDERS[target](self.lowering.graph)
+        self.builder.lowered = self.body
         self.values: dict[TensorNode, Value] = {}
+
+    def body(self, graph: InternalGraph, inputs: Sequence[Value | None]) -> TargetGraph:
+        """A graph inside of the call at hand, which sees the values around it."""
+        target = self.lowering.graph
+        inner = _Lowerer(graph, self.catalogue, target.target, self.version)
+        made = inner.lowering.graph
+        inner.builder = self.builder.inside(made)
+        inner.builder.lowered = inner.body
+        inner.lowering.unsupported = self.lowering.unsupported
+        _rename_all(graph, self.builder)
+        for node, value in zip(graph.inputs, inputs, strict=True):
+            assert isinstance(node, TensorNode)
+            if value is None:
+                value = Value(node.name, node.type.dtype, node.type.shape)
+                made.inputs.append(value)
+            inner.values[node] = value
+            inner.builder.define(value)
+        inner.run_body()
+        return made
+
+    def run_body(self) -> None:
+        """The calls and the results of a graph inside."""
+        self._exprs()
+        made, graph = self.lowering.graph, self.source_graph
+        within = {id(value) for operator in made.operators for value in operator.outputs}
+        for node in graph.outputs:
+            assert isinstance(node, TensorNode)
+            value = self.values[node]
+            if id(value) not in within or value in made.outputs:
+                self.builder.begin(f"{node.name}_output", None, [node.type])
+                value = self.builder.identity(value)
+            made.outputs.append(value)
 
     def run(self) -> Lowering:
         self._reserve_names()
@@ -52,6 +85,14 @@ class _Lowerer:
             self.values[node] = Value(node.name, type_.dtype, type_.shape)
             self.builder.define(self.values[node])
             self.lowering.graph.inputs.append(self.values[node])
+        self._exprs()
+        self._outputs()
+        self.builder.finish()
+        self.lowering.graph.input_names = [node.name for node in self.source_graph.inputs]
+        self.lowering.graph.output_names = [value.name for value in self.lowering.graph.outputs]
+        return self.lowering
+
+    def _exprs(self) -> None:
         for expr in self.source_graph.exprs():
             if isinstance(expr, Constant):
                 self._constant(expr)
@@ -59,11 +100,6 @@ class _Lowerer:
                 assert isinstance(expr, CallFunction)
                 self._call(expr)
                 current_journal().check()
-        self._outputs()
-        self.builder.finish()
-        self.lowering.graph.input_names = [node.name for node in self.source_graph.inputs]
-        self.lowering.graph.output_names = [value.name for value in self.lowering.graph.outputs]
-        return self.lowering
 
     def _reserve_names(self) -> None:
         """Inputs and results keep their names; what symbolics add must step aside."""
@@ -185,6 +221,15 @@ class _Lowerer:
             self.lowering.unsupported.append(Unsupported(node.expr, refusal.reason, refusal.help))
         self.builder.rename(value, name)
         return value
+
+
+def _rename_all(graph: InternalGraph, builder: Builder) -> None:
+    """Gives the nodes of a graph inside names that nothing around it has."""
+    nodes = [*graph.inputs, *(node for expr in graph.exprs() for node in expr.outputs)]
+    for node in nodes:
+        while (name := builder.free_name(node.name)) != node.name and graph.node_called(name) is not None:
+            pass
+        graph.rename(node, name)
 
 
 def _remedy(op: Op, version: int) -> str:

@@ -41,6 +41,12 @@ class SizeOperators:
         self.shapes: dict[int, Value] = {}
         self.known: dict[Dim, Value] = {}
 
+    def inside(self, g: OnnxBuilder) -> SizeOperators:
+        """For a graph inside of the builder's: what is known stays known, what is computed there is not."""
+        twin = SizeOperators(g)
+        twin.places, twin.shapes, twin.known = dict(self.places), dict(self.shapes), dict(self.known)
+        return twin
+
     def define(self, value: Value) -> None:
         """Makes the extents of ``value`` known."""
         for axis, extent in enumerate(value.shape):

@@ -7,14 +7,15 @@ symbolic; its text is the name to write.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
 
 from ..source import Source
 
-Attribute = bool | int | float | str | np.ndarray | list[int] | list[float] | list[str]
+Attribute = Union[bool, int, float, str, np.ndarray, list[int], list[float], list[str], "TargetGraph"]
 
 
 @dataclass(eq=False, slots=True)
@@ -79,13 +80,25 @@ class TargetGraph:
     metadata: dict[str, str] = field(default_factory=dict)
 
     def constants(self) -> list[Value]:
-        """Every constant, once, in the order of first use."""
+        """Every constant, once, in the order of first use; those of graphs inside of operators, too."""
         seen: dict[int, Value] = {}
-        for operator in self.operators:
-            for value in operator.inputs:
+        for graph in self.nested():
+            for value in [
+                *(value for operator in graph.operators for value in operator.inputs),
+                *graph.outputs,
+            ]:
                 if value is not None and value.is_constant:
                     seen.setdefault(id(value), value)
-        for value in self.outputs:
-            if value.is_constant:
-                seen.setdefault(id(value), value)
         return list(seen.values())
+
+    def nested(self) -> Iterator[TargetGraph]:
+        """This graph, and those among the attributes of its operators, at any depth."""
+        yield self
+        for operator in self.operators:
+            for value in operator.attributes.values():
+                if isinstance(value, TargetGraph):
+                    yield from value.nested()
+
+    def all_operators(self) -> Iterator[Operator]:
+        """The operators of this graph and of those inside."""
+        return (operator for graph in self.nested() for operator in graph.operators)

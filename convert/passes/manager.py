@@ -10,12 +10,13 @@ from typing import Protocol
 
 from ..errors import GraphError, InternalError, UsageError, WriteError
 from ..ir import InternalGraph
+from ..ir.bodies import nested
 from ..ir.emitter import OpDefinition
 from ..ir.verifier import verify_graph
 
 
 class Pass(Protocol):
-    """One step. ``run`` says whether it changed the graph.
+    """One step. ``run`` says whether it changed the graph; graphs inside of its calls had their turn before.
 
     ``after`` names passes that must have run before. ``ensures(graph)``, where a pass has it,
     raises GraphError when what comes out is not what the pass promises.
@@ -82,7 +83,8 @@ class PassManager:
 
     def _step(self, graph: InternalGraph, step: Pass, number: int) -> None:
         try:
-            step.run(graph)
+            for each in list(nested(graph)):
+                step.run(each)
             verify_graph(graph, self.catalogue)
             if hasattr(step, "ensures"):
                 step.ensures(graph)

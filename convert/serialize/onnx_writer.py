@@ -100,19 +100,28 @@ def _without_weights(graph: TargetGraph) -> ModelProto:
         for value in graph.constants()
         if value.data is not None and value.data.nbytes > SMALL_CONSTANT
     }
-    operators = [
-        dataclasses.replace(operator, inputs=[slim.get(id(value), value) for value in operator.inputs])
-        for operator in graph.operators
-    ]
-    slimmed = dataclasses.replace(
-        graph,
-        operators=operators,
-        inputs=[*graph.inputs, *slim.values()],
-        outputs=[slim.get(id(value), value) for value in graph.outputs],
-    )
+    slimmed = _with_others(graph, slim)
+    slimmed.inputs = [*graph.inputs, *slim.values()]
     buffer = io.BytesIO()
     _model(slimmed).write(buffer)
     return ModelProto.FromString(buffer.getvalue())
+
+
+def _with_others(graph: TargetGraph, others: dict[int, Value]) -> TargetGraph:
+    """The graph with other values in the place of some, by their ids, also inside of operators."""
+    operators = [
+        dataclasses.replace(
+            operator,
+            inputs=[others.get(id(value), value) for value in operator.inputs],
+            attributes={
+                name: _with_others(value, others) if isinstance(value, TargetGraph) else value
+                for name, value in operator.attributes.items()
+            },
+        )
+        for operator in graph.operators
+    ]
+    outputs = [others.get(id(value), value) for value in graph.outputs]
+    return dataclasses.replace(graph, operators=operators, outputs=outputs)
 
 
 def newest_opset() -> int:
@@ -141,7 +150,7 @@ def _model(graph: TargetGraph, layout: ExternalLayout | None = None) -> Streamed
     metadata = dict(graph.metadata)
     if "doc_string" in metadata:
         head.doc_string = metadata.pop("doc_string")
-    domains = sorted({operator.domain for operator in graph.operators} - {""})
+    domains = sorted({operator.domain for operator in graph.all_operators()} - {""})
     imports = [onnx.helper.make_opsetid("", graph.version)]
     tail = ModelProto(opset_import=[*imports, *(onnx.helper.make_opsetid(name, 1) for name in domains)])
     for key, text in metadata.items():
@@ -174,9 +183,10 @@ def _graph(graph: TargetGraph, opset: int, layout: ExternalLayout | None) -> Str
 
 def _check_names(graph: TargetGraph, constants: Iterable[Value]) -> None:
     """Two values of one name would silently become one."""
-    computed = [value for operator in graph.operators for value in operator.outputs]
+    computed = [value for operator in graph.all_operators() for value in operator.outputs]
+    inputs = [value for each in graph.nested() for value in each.inputs]
     seen: set[str] = set()
-    for value in [*graph.inputs, *constants, *computed]:
+    for value in [*inputs, *constants, *computed]:
         if value.name in seen or not value.name:
             raise InternalError("TM9001", f"the name {value.name!r} is empty or another value's too")
         seen.add(value.name)
@@ -264,6 +274,12 @@ def _kind(operator: Operator, name: str, value: Attribute) -> Any:
 
 def _attribute(operator: Operator, name: str, value: Attribute, kind: Any) -> AttributeProto:
     wanted = f"attribute {name!r} of {operator.type} is {kind.name}, not {value!r:.80}"
+    if kind == _AttrType.GRAPH:
+        if not isinstance(value, TargetGraph):
+            raise _misfit(operator, wanted)
+        return AttributeProto(
+            name=name, type=AttributeProto.GRAPH, g=_inner_graph(f"{operator.name}/{name}", value)
+        )
     if kind == _AttrType.TENSOR:
         if not isinstance(value, np.ndarray):
             raise _misfit(operator, wanted)
@@ -279,6 +295,17 @@ def _attribute(operator: Operator, name: str, value: Attribute, kind: Any) -> At
         if all(isinstance(item, classes) for item in value):
             return _filled(name, number, field, [convert(item) for item in value])
     raise _misfit(operator, wanted)
+
+
+def _inner_graph(name: str, graph: TargetGraph) -> GraphProto:
+    """A graph inside of an operator. Its constants are initializers of the whole graph, which it sees."""
+    assert isinstance(graph.version, int)
+    return GraphProto(
+        name=name,
+        node=[_node(operator, graph.version) for operator in graph.operators],
+        input=[_value_info(value.name, value) for value in graph.inputs],
+        output=[_value_info(value.name, value) for value in graph.outputs],
+    )
 
 
 def _filled(name: str, kind: Any, field: str, value: Any) -> AttributeProto:

@@ -42,7 +42,8 @@ def verify_file(
         raise unsupported_error(normalized.unsupported, target)
     layouts = tflite_layouts(path) if target == "tflite" else None
     example = module.example if boundary == AS_IT_IS else None
-    reference = Reference(normalized.graph, catalogue, *(layouts or ((), ())), example)
+    nhwc_inputs, nhwc_outputs = layouts or ((), ())
+    reference = Reference(normalized.graph, catalogue, nhwc_inputs, nhwc_outputs, example)
     lacking = reference.lacks(inputs)
     if lacking:
         raise VerificationError("TM4005", f"there is nothing to compare with: {lacking}")

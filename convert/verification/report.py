@@ -91,7 +91,7 @@ def verify_written(
         )
         return None
     except UnknownOperator:
-        domains = sorted({operator.type for operator in graph.operators if operator.domain})
+        domains = sorted({operator.type for operator in graph.all_operators() if operator.domain})
         if not domains:
             raise
         notes.append(f"not verified: {runtime.name} has no operator {', '.join(domains)}")

@@ -18,6 +18,7 @@ from .bucketize import OPS as BUCKETIZE_OPS
 from .cat import cat
 from .clamp import clamp
 from .compare import OPS as COMPARE_OPS
+from .cond import cond
 from .conv_transpose import OPS as CONV_TRANSPOSE_OPS
 from .convolution import OPS as CONVOLUTION_OPS
 from .cumulative import OPS as CUMULATIVE_OPS
@@ -32,6 +33,7 @@ from .erf import OPS as ERF_OPS
 from .expand import OPS as EXPAND_OPS
 from .exponential import OPS as EXPONENTIAL_OPS
 from .fourier import OPS as FOURIER_OPS
+from .function import function
 from .gamma import OPS as GAMMA_OPS
 from .gather import OPS as GATHER_OPS
 from .grid_sampler import grid_sampler
@@ -47,6 +49,7 @@ from .leaky_relu import OPS as LEAKY_RELU_OPS
 from .linalg import OPS as LINALG_OPS
 from .linear import linear
 from .local_response_norm import local_response_norm
+from .loop import loop
 from .masked import OPS as MASKED_OPS
 from .matmul import OPS as MATMUL_OPS
 from .matmul_sums import OPS as MATMUL_SUM_OPS
@@ -193,6 +196,9 @@ OPS = [
     *FOURIER_OPS,
     unfold,
     *PIXEL_SHUFFLE_OPS,
+    cond,
+    loop,
+    function,
     to,
     sizes,
     view,

@@ -115,7 +115,12 @@ def op_graph(op_name: str, args: Sequence[Any], attributes: dict[str, Any]) -> I
         return emitter.parameter(leaf.array, "c") if isinstance(leaf, Const) else next(waiting)
 
     tensors = _by_name(op_name, [map_leaves(node, arg) for arg in args])
-    results = emitter.call(op_name, **tensors, **attributes)
+    # passes change the graphs inside of a call
+    own = {
+        name: value.copy() if isinstance(value, InternalGraph) else value
+        for name, value in attributes.items()
+    }
+    results = emitter.call(op_name, **tensors, **own)
     graph.set_result(tuple(results) if isinstance(results, list) else (results,))
     return graph
 

@@ -13,6 +13,7 @@ from . import (
     arithmetic,
     attention,
     complex,
+    control_flow,
     convolutions,
     creation,
     detection,
@@ -42,7 +43,7 @@ from . import (
 _FAMILIES = (
     *(arithmetic, logic, reductions, order, products, linear_algebra, norms, sizes, types, unary),
     *(shapes, parts, indexing, picking, creation, writing, randomness),
-    *(complex, fourier),
+    *(complex, fourier, control_flow),
     *(convolutions, pooling, normalization, activations, lookup, images, attention, recurrent, detection),
 )
 

@@ -93,8 +93,8 @@ def difference(first: Tape, second: Tape) -> str:
 def _steps(scope: Scope) -> Iterator[Record | Scope]:
     for item in scope.items:
         yield item
-        if isinstance(item, Scope):
-            yield from _steps(item)
+        for inner in [item] if isinstance(item, Scope) else item.bodies:
+            yield from _steps(inner)
 
 
 def _key(step: Record | Scope, numbers: dict[Value, int]) -> Any:
@@ -105,6 +105,8 @@ def _key(step: Record | Scope, numbers: dict[Value, int]) -> Any:
             if value.captured is not None:
                 return _Data(value.captured)
             return numbers.setdefault(value, len(numbers))
+        if isinstance(value, Scope):
+            return value.path
         if isinstance(value, float) and math.isnan(value):
             return "nan"
         return (type(value).__name__, value)

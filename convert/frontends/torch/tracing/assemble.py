@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ....errors import UnsupportedError
 from ....ir import (
     CallFunction,
     CallMethod,
@@ -42,7 +43,7 @@ class _Assembler:
         self, tape: Tape, modules: Mapping[str, TracedModule], names: Mapping[int, list[str]], arrays: Arrays
     ) -> None:
         self.edges = edges_of(tape.top)
-        self.modules = modules
+        self.modules = dict(modules)
         self.names = names
         self.arrays = arrays
         self.variants: dict[str, list[tuple[Any, TracedModule, str]]] = {}
@@ -51,6 +52,8 @@ class _Assembler:
     def module(self, scope: Scope) -> tuple[TracedModule, str]:
         """The module that has the graph of this call, and its path: another where it ran differently."""
         edges = self.edges[scope]
+        if scope.path not in self.modules:
+            self._add_body(scope)
         graph, signature = _Graph(self, scope, edges).build()
         known = self.variants.setdefault(scope.path, [])
         for other, module, path in known:
@@ -64,6 +67,16 @@ class _Assembler:
         graph.inputs[0].owner = module  # type: ignore[attr-defined]
         module.graphs[call_structure((module, *scope.args), _extended(scope, edges))] = graph
         return module, path
+
+    def _add_body(self, scope: Scope) -> None:
+        """A module for a function that a call was handed."""
+        if self.edges[scope].outputs:
+            raise UnsupportedError(
+                "TM2018", f"{scope.class_name} changes what is around it", source=scope.source
+            )
+        holder, _, name = scope.path.rpartition(".")
+        module = TracedModule(scope.path, scope.class_name, vocabulary=VOCABULARY)
+        self.modules[scope.path] = self.modules[holder].children[name] = module
 
     def _twin(self, module: TracedModule, path: str) -> TracedModule:
         """Another module of the same parts, for a call that took another way through it."""
@@ -128,7 +141,15 @@ class _Graph:
     # ---- expressions
 
     def _record(self, record: Record) -> None:
-        args, kwargs = self._arguments(record.args), self._arguments(record.kwargs)
+        captured = [self.assembler.edges[body].inputs for body in record.bodies]
+        used = {**record.kwargs, "captured": captured} if captured else record.kwargs
+        paths = {body: self.assembler.module(body) for body in record.bodies}
+        owners = {body: self._module_node(*place) for body, place in paths.items()}
+
+        def use(leaf: Any) -> Any:
+            return owners[leaf] if isinstance(leaf, Scope) else self._use(leaf)
+
+        args, kwargs = map_leaves(use, record.args), map_leaves(use, used)
         result = map_leaves(self._result, record.result)
         common = {"result": result, "id": self.assembler.number(), "source": record.source}
         expr: Expr
@@ -137,7 +158,8 @@ class _Graph:
         else:
             label = ".".join(record.name.split(".")[-2:])
             expr = CallFunction(record.name, args, kwargs, label=label, **common)
-        self._insert(expr, (record.name, record.args, record.kwargs, record.result))
+        step = (record.name, record.args, used, record.result)
+        self._insert(expr, map_leaves(lambda leaf: paths[leaf][1] if isinstance(leaf, Scope) else leaf, step))
 
     def _call(self, scope: Scope) -> None:
         """The call of another module."""

@@ -58,8 +58,8 @@ def edges_of(top: Scope) -> dict[Scope, Edges]:
 def _scopes(scope: Scope) -> Iterator[Scope]:
     yield scope
     for item in scope.items:
-        if isinstance(item, Scope):
-            yield from _scopes(item)
+        for inner in [item] if isinstance(item, Scope) else item.bodies:
+            yield from _scopes(inner)
 
 
 def _uses(scope: Scope) -> Iterator[tuple[Scope, Value]]:
@@ -67,6 +67,8 @@ def _uses(scope: Scope) -> Iterator[tuple[Scope, Value]]:
     for item in scope.items:
         if isinstance(item, Record):
             yield from ((scope, value) for value in item.values())
+            for body in item.bodies:
+                yield from _uses(body)
         else:
             yield from ((scope, value) for value in item.arguments())
             yield from _uses(item)

@@ -48,7 +48,8 @@ class Value:
 class Record:
     """One call. ``is_method`` tells a method of a tensor from a function; Values are leaves of the trees.
 
-    ``function`` is what was called, for as long as the run lasts.
+    ``function`` is what was called, for as long as the run lasts. ``bodies`` are the functions among the
+    arguments, which were run, too; see ``branches.py``.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Record:
     result: Tree
     source: Source
     function: Any = None
+    bodies: tuple[Scope, ...] = ()
 
     def values(self) -> Iterator[Value]:
         """The Values among the arguments."""
@@ -83,6 +85,7 @@ class Scope:
     items: list[Record | Scope] = field(default_factory=list)
     source: Source | None = None
     parameters: tuple[str, ...] = ()
+    bodies: int = 0  # functions that were run within
 
     def ancestors(self) -> Iterator[Scope]:
         """This scope, the one around it, and so on to the top."""
@@ -104,6 +107,8 @@ class Scope:
         for item in self.items:
             if isinstance(item, Record):
                 yield item
+                for body in item.bodies:
+                    yield from body.records()
             else:
                 yield from item.records()
 

@@ -23,6 +23,7 @@ from . import agreement, fast_path
 from .arrays import Arrays, array_of
 from .assemble import assemble
 from .borrowed import said_to_be_exported, same_randomness
+from .branches import calls_of_functions
 from .places import user_place
 from .recorder import Recorder
 from .scripted import script_calls
@@ -105,7 +106,8 @@ class _Run:
             if self.is_module:
                 recorder.borrowed.add_module(self.module)
             try:
-                with _module_calls(recorder, self.paths), script_calls(recorder), recorder:
+                calls = _module_calls(recorder, self.paths), script_calls(recorder)
+                with calls[0], calls[1], calls_of_functions(recorder), recorder:
                     result = self.module(*args, **kwargs)
                     result = plain_structure(result)
                     self.top.result = map_leaves(recorder.value_of, result)

@@ -1,0 +1,92 @@
+"""Calls with functions inside: torch.cond, torch.while_loop, and functions that say themselves in ONNX.
+
+The functions arrive as modules that were traced. ``captured`` has, for each of them, what it takes from the
+code around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ....errors import Refusal
+from ....ir.bodies import empty_body, inlined
+from ....ir.emitter import Emitter
+from ....ir.tree import leaves
+from ....symbolics.registry import catalogue
+from ...table import Table
+from .values import cast, is_tensor, reshaped
+
+FUNCTIONS = Table("torch.")
+
+
+@FUNCTIONS.add("cond")
+def cond(
+    g: Emitter, pred: Any, true_fn: Any, false_fn: Any, operands: Any, captured: Sequence[Sequence[Any]]
+) -> Any:
+    given = [[*leaves(operands), *each] for each in captured]
+    around = _tensors(pred, *given[0], *given[1])
+    then, otherwise = (
+        g.body(body, each, around) for body, each in zip((true_fn, false_fn), given, strict=True)
+    )
+    return _results(g.call("tm::cond", _bool(g, pred), around, then, otherwise))
+
+
+@FUNCTIONS.add("while_loop")
+def while_loop(
+    g: Emitter, cond_fn: Any, body_fn: Any, carried: Sequence[Any], captured: Sequence[Sequence[Any]]
+) -> Any:
+    if len({id(value) for value in carried}) != len(carried):
+        carried = [g.call("aten::reshape", value, list(g.type(value).shape)) for value in carried]
+    if len({id(value) for value in carried}) != len(carried) or not all(map(is_tensor, carried)):
+        raise Refusal("a loop begins with the same tensor twice, or with what is no tensor")
+    around = _tensors(*carried, *captured[0], *captured[1])
+    condition = g.body(cond_fn, [*carried, *captured[0]], around)
+    body = g.body(body_fn, [*carried, *captured[1]], around)
+    step, inputs = empty_body("step", [g.type(value) for value in around], catalogue())
+    after = inlined(step, body, inputs)
+    (goes_on,) = inlined(step, condition, [*after, *inputs[len(carried) :]])
+    step.graph.set_result((_bool(step, goes_on), *after))
+    (first,) = inlined(g, condition, around)
+    return _results(g.call("tm::loop", _bool(g, first), around, len(carried), step.graph))
+
+
+@FUNCTIONS.add("autograd.Function.apply")
+def apply(
+    g: Emitter,
+    function: Any,
+    given: Any,
+    operators: Any,
+    results: Any,
+    inputs: Sequence[Any],
+    captured: Sequence[Sequence[Any]],
+) -> Any:
+    """``inputs`` are what ``operators`` take; see ``symbolics/ops/function.py``."""
+    around = _tensors(*inputs, *leaves(given), *captured[0])
+    body = g.body(function, [*filter(is_tensor, leaves(given)), *captured[0]], around)
+    numbers = {id(value): number for number, value in enumerate(around)}
+    places = [numbers[id(value)] for value in inputs]
+
+    def moved(number: int | None) -> int | None:
+        """The number of a value among all that the call takes."""
+        if number is None:
+            return None
+        return places[number] if number < len(inputs) else number - len(inputs) + len(around)
+
+    said = [[type_, list(map(moved, operands)), *rest] for type_, operands, *rest in operators]
+    return _results(g.call("tm::function", around, body, said, list(map(moved, results))))
+
+
+def _tensors(*values: Any) -> list[Any]:
+    """The tensors among values, each once."""
+    return list({id(value): value for value in values if is_tensor(value)}.values())
+
+
+def _bool(g: Emitter, value: Any) -> Any:
+    return cast(g, reshaped(g, value, []), np.bool_)
+
+
+def _results(results: Any) -> tuple[Any, ...]:
+    return tuple(results) if isinstance(results, (list, tuple)) else (results,)

@@ -1,0 +1,210 @@
+"""Calls that are handed functions: torch.cond, torch.while_loop, and torch.autograd.Function with a symbolic.
+
+Each function becomes a scope of its own, a body, which the record of the call has among its arguments.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch._higher_order_ops import utils as higher_order
+from torch.autograd.function import _SingleLevelFunction
+
+from ....errors import UnsupportedError
+from ....ir.tree import leaves, map_leaves
+from . import symbolic
+from .places import user_place
+from .recorder import Recorder
+from .structure import plain_structure
+from .tape import Record, Scope, Value
+
+Function = Callable[..., Any]
+_COMPILE = "_hop_compile_and_call"  # (wrapper, arguments): what every higher-order function ends in
+
+
+@contextmanager
+def calls_of_functions(recorder: Recorder) -> Iterator[None]:
+    """Lets the recorder know of these calls, in this thread."""
+    thread = threading.get_ident()
+    original = getattr(higher_order, _COMPILE, None)
+
+    def is_ours() -> bool:
+        return threading.get_ident() == thread and not recorder.is_busy
+
+    def compiled(wrapper: Function, args: tuple[Any, ...]) -> Any:
+        own = HIGHER_ORDER.get(wrapper.__name__)
+        if own is not None and is_ours():
+            return own(recorder, *args)
+        assert original is not None
+        return original(wrapper, args)
+
+    def applied(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        def forward(*args: Any) -> Any:
+            return super(_SingleLevelFunction, cls).apply(*args, **kwargs)
+
+        if hasattr(cls, "symbolic") and is_ours() and not kwargs:
+            return _applied(recorder, cls, forward, args)
+        return forward(*args)
+
+    # found where Function.apply looks for the original, so that references to it find ours as well
+    functions: Any = _SingleLevelFunction
+    functions.apply = classmethod(applied)
+    if original is not None:
+        setattr(higher_order, _COMPILE, compiled)
+    try:
+        yield
+    finally:
+        del functions.apply
+        if original is not None:
+            setattr(higher_order, _COMPILE, original)
+
+
+def _cond(recorder: Recorder, pred: Any, true_fn: Function, false_fn: Function, operands: Any) -> Any:
+    decision = recorder.value_of(pred)
+    given = map_leaves(recorder.value_of, plain_structure(tuple(operands)))
+    scopes, results = [], []
+    for label, function in (("cond_true", true_fn), ("cond_false", false_fn)):
+        scope, result = _body(recorder, label, function, operands, given)
+        scopes.append(scope)
+        results.append(result)
+    types = [recorder.run(_types, result) for result in results]
+    if types[0] != types[1]:
+        shown = [", ".join(f"{dtype}{list(shape)}" for dtype, shape in each) for each in types]
+        raise UnsupportedError(
+            "TM2018",
+            f"the branches of torch.cond return different types: {shown[0]} and {shown[1]}",
+            source=user_place(),
+        )
+    taken = results[0] if recorder.run(bool, pred) else results[1]
+    return _recorded(recorder, "torch.cond", (decision, *scopes, given), scopes, taken)
+
+
+def _while_loop(recorder: Recorder, cond_fn: Function, body_fn: Function, carried: Any, around: Any) -> Any:
+    given = map_leaves(recorder.value_of, tuple(carried))
+    # traced with tensors of its own: what they are in one round is not what they were before it
+    first = [recorder.run(torch.clone, tensor) for tensor in carried]
+    scopes, results = [], []
+    for label, function in (("loop_condition", cond_fn), ("loop_body", body_fn)):
+        scope, result = _body(recorder, label, function, first, None)
+        scopes.append(scope)
+        results.append(result)
+    if recorder.run(_types, results[1]) != recorder.run(_types, first):
+        raise UnsupportedError(
+            "TM2018",
+            "the body of torch.while_loop returns other types than it begins with",
+            source=user_place(),
+        )
+
+    def loop() -> Any:
+        state = tuple(carried)
+        while cond_fn(*state):
+            state = tuple(body_fn(*state))
+        return state
+
+    return _recorded(recorder, "torch.while_loop", (*scopes, given), scopes, recorder.run(loop))
+
+
+HIGHER_ORDER: dict[str, Function] = {"_cond_op_wrapper": _cond, "_while_loop_op_wrapper": _while_loop}
+
+
+def _applied(recorder: Recorder, cls: Any, forward: Function, args: tuple[Any, ...]) -> Any:
+    """A call of an autograd.Function that says itself in ONNX."""
+    said = recorder.run(symbolic.said_by, cls, args)
+    given = map_leaves(recorder.value_of, plain_structure(args))
+    scope, result = _body(recorder, cls.__name__, forward, args, given)
+    scope.class_name = f"{cls.__module__}.{cls.__qualname__}"
+    inputs = [recorder.value_of(tensor) for tensor in said.inputs]
+    arguments = (scope, given, said.operators, said.results, inputs)
+    if len(said.results) != len(_tensors(result)):
+        raise UnsupportedError(
+            "TM2017",
+            f"the symbolic of {cls.__name__} returns {len(said.results)} results, its forward "
+            f"{len(_tensors(result))}",
+            source=symbolic.place_of(cls),
+        )
+    return _recorded(recorder, "torch.autograd.Function.apply", arguments, [scope], result)
+
+
+# ---- bodies
+
+
+def _body(
+    recorder: Recorder, label: str, function: Function, args: Sequence[Any], given: Any
+) -> tuple[Scope, Any]:
+    """The scope of a call of ``function``, and its result. ``given`` None: ``args`` are inputs of its own."""
+    outer = recorder.scope
+    name = f"{label}@{outer.bodies}"
+    outer.bodies += 1
+    scope = Scope(f"{outer.path}.{name}" if outer.path else name, label, outer, source=user_place())
+    if given is None:
+        given = tuple(_formal(recorder, scope, tensor) for tensor in args)
+    scope.args, scope.parameters = given, _parameters(function, len(given))
+    before = [recorder.value_of(tensor) for tensor in _tensors(args)]
+    recorder.scope = scope
+    try:
+        result = function(*args)
+        scope.result = map_leaves(recorder.value_of, plain_structure(result))
+    finally:
+        recorder.scope = outer
+    if before != [recorder.value_of(tensor) for tensor in _tensors(args)]:
+        raise UnsupportedError("TM2018", f"{label} writes to what it is given", source=user_place())
+    return scope, result
+
+
+def _formal(recorder: Recorder, scope: Scope, tensor: torch.Tensor) -> Value:
+    ((dtype, shape),) = recorder.run(_types, tensor)
+    value = Value(scope, "input", shape, str(dtype).removeprefix("torch."), depends=True)
+    recorder.aliases.add(tensor, value)
+    return value
+
+
+def _parameters(function: Function, count: int) -> tuple[str, ...]:
+    try:
+        names = [
+            parameter.name
+            for parameter in inspect.signature(function).parameters.values()
+            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        ]
+    except (TypeError, ValueError):
+        names = []
+    return (*names, *(f"input_{number}" for number in range(len(names), count)))[:count]
+
+
+def _recorded(
+    recorder: Recorder, name: str, args: tuple[Any, ...], scopes: Sequence[Scope], result: Any
+) -> Any:
+    """Puts the call on the tape; the result that the caller gets, of tensors of its own."""
+    values: list[Value] = []
+    depends = any(
+        leaf.depends for leaf in leaves((args, [scope.result for scope in scopes])) if isinstance(leaf, Value)
+    )
+
+    def fresh(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        tensor = recorder.run(torch.clone, leaf)
+        hint = f"{name.rpartition('.')[2]}_out"
+        ((dtype, shape),) = recorder.run(_types, tensor)
+        value = Value(recorder.scope, hint, shape, str(dtype).removeprefix("torch."), depends=depends)
+        recorder.aliases.add(tensor, value)
+        values.append(value)
+        return tensor
+
+    result = map_leaves(fresh, result)
+    recorder.scope.items.append(
+        Record(name, False, args, {}, tuple(values), user_place(), bodies=tuple(scopes))
+    )
+    return result
+
+
+def _types(tree: Any) -> list[tuple[torch.dtype, tuple[int, ...]]]:
+    return [(tensor.dtype, tuple(tensor.shape)) for tensor in _tensors(tree)]
+
+
+def _tensors(tree: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in leaves(plain_structure(tree)) if isinstance(leaf, torch.Tensor)]

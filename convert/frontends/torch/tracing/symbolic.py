@@ -1,0 +1,141 @@
+"""The symbolic of a torch.autograd.Function, which says it in ONNX operators, run once and written down."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from ....errors import UnsupportedError
+from ....ir.tree import leaves
+from ....source import Source
+from ....symbolics.custom import raised_at
+from .arrays import array_of
+
+
+@dataclass
+class Said:
+    """``inputs`` are the tensors that the operators take, ``results`` the numbers of what is returned.
+
+    ``operators`` are as in ``symbolics/ops/function.py``.
+    """
+
+    inputs: list[torch.Tensor] = field(default_factory=list)
+    operators: list[Any] = field(default_factory=list)
+    results: list[int] = field(default_factory=list)
+
+
+class SymbolicValue:
+    """A tensor as a symbolic sees it; ``type()`` has its sizes where it is an argument of the call."""
+
+    def __init__(self, key: Any, tensor: torch.Tensor | None = None) -> None:
+        self.key = key
+        self.tensor = tensor
+
+    def type(self) -> SymbolicValue:
+        return self
+
+    def setType(self, type: Any) -> SymbolicValue:
+        """Types are taken from what the function computes."""
+        return self
+
+    def sizes(self) -> list[int] | None:
+        return None if self.tensor is None else list(self.tensor.shape)
+
+    def dim(self) -> int | None:
+        return None if self.tensor is None else self.tensor.dim()
+
+    def scalarType(self) -> str | None:
+        return None if self.tensor is None else self.tensor.type().rpartition(".")[2].removesuffix("Tensor")
+
+
+class SymbolicGraph:
+    """The ``g`` of a symbolic."""
+
+    def __init__(self) -> None:
+        self.said = Said()
+        self.made = 0
+
+    def op(self, type: str, *operands: Any, outputs: int = 1, **attributes: Any) -> Any:
+        """One operator, ``domain::type``, or one of ONNX's; attributes end in _i, _f, _s or _t."""
+        type = type.removeprefix("onnx::")
+        given = [self._operand(operand) for operand in operands]
+        if type == "Constant" and not given and isinstance(attributes.get("value_t"), torch.Tensor):
+            return self._value(attributes["value_t"])
+        plain = [[name[:-2], _attribute(type, name, value)] for name, value in attributes.items()]
+        self.said.operators.append([type, given, plain, outputs])
+        values = [SymbolicValue(("result", self.made + number)) for number in range(outputs)]
+        self.made += outputs
+        return values[0] if outputs == 1 else tuple(values)
+
+    def _operand(self, operand: Any) -> Any:
+        if operand is None:
+            return None
+        if isinstance(operand, (torch.Tensor, int, float)):
+            operand = self._value(torch.as_tensor(operand))
+        if not isinstance(operand, SymbolicValue):
+            raise TypeError(f"{operand!r} is no value of the graph")
+        return operand.key
+
+    def _value(self, tensor: torch.Tensor) -> SymbolicValue:
+        for number, known in enumerate(self.said.inputs):
+            if known is tensor:
+                return SymbolicValue(("input", number), tensor)
+        self.said.inputs.append(tensor)
+        return SymbolicValue(("input", len(self.said.inputs) - 1), tensor)
+
+    def finished(self, result: Any) -> Said:
+        results = list(result) if isinstance(result, (tuple, list)) else [result]
+        said = self.said
+        if not all(isinstance(value, SymbolicValue) for value in results):
+            raise TypeError("it returns what g.op has not made")
+        said.results = [self._number(value.key) for value in results]
+        said.operators = [
+            [type, [None if key is None else self._number(key) for key in keys], *rest]
+            for type, keys, *rest in said.operators
+        ]
+        return said
+
+    def _number(self, key: tuple[str, int]) -> int:
+        kind, number = key
+        return number if kind == "input" else len(self.said.inputs) + number
+
+
+def said_by(cls: Any, args: tuple[Any, ...]) -> Said:
+    """What the symbolic of ``cls`` makes of a call. Raises UnsupportedError TM2017."""
+    g = SymbolicGraph()
+    given = [g._value(arg) if isinstance(arg, torch.Tensor) else arg for arg in args]
+    try:
+        return g.finished(cls.symbolic(g, *given))
+    except Exception as error:
+        raise UnsupportedError(
+            "TM2017",
+            f"the symbolic of {cls.__name__} failed: {type(error).__name__}: {error}",
+            source=place_of(cls) if raised_at(error).line is None else raised_at(error),
+        ) from error
+
+
+def place_of(cls: Any) -> Source:
+    code = getattr(inspect.unwrap(cls.symbolic), "__code__", None)
+    return Source("") if code is None else Source(code.co_filename, code.co_firstlineno)
+
+
+def _attribute(type: str, name: str, value: Any) -> Any:
+    """The value of an attribute as its ending says, in plain lists and numbers."""
+    convert = _KINDS.get(name[-2:])
+    if convert is None or len(name) < 3:
+        raise TypeError(f"the attribute {name} of {type} does not end in _i, _f, _s or _t")
+    if convert is _array or not isinstance(value, (list, tuple)):
+        return convert(value)
+    return [convert(item) for item in value]
+
+
+def _array(value: Any) -> list[Any]:
+    array = array_of(torch.as_tensor(value))
+    return ["tensor", array.dtype.name, list(array.shape), list(leaves(array.reshape(-1).tolist()))]
+
+
+_KINDS: dict[str, Callable[[Any], Any]] = {"_i": int, "_f": float, "_s": str, "_t": _array}

@@ -1,0 +1,34 @@
+"""What ops with graphs inside of their calls share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...ir import Expr, InternalGraph, TensorType
+from ...ir.data_sizes import data_symbols
+from ...ir.interpreter import Interpreter
+from ...ir.node import TensorNode
+from ..registry import catalogue
+
+
+def run(body: InternalGraph, inputs: Sequence[Any]) -> list[Any]:
+    """The results of a body on arrays, by the reference kernels."""
+
+    def evaluate(expr: Expr, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        return catalogue()[expr.function].evaluate(args, kwargs)  # type: ignore[attr-defined]
+
+    return list(Interpreter(body, evaluate).run(inputs))
+
+
+def one_or_all(results: list[Any]) -> Any:
+    """A kernel's results: a list, where it has several."""
+    return results[0] if len(results) == 1 else results
+
+
+def types_of(body: InternalGraph, what: str) -> list[TensorType]:
+    """The types of a body's results. Raises ValueError where only the data tells a size."""
+    types = [node.type for node in body.outputs if isinstance(node, TensorNode)]
+    if data_symbols([type_.shape for type_ in types]):
+        raise ValueError(f"{what} returns a tensor whose size depends on the data")
+    return types

@@ -1,0 +1,50 @@
+"""tm::cond, the results of one of two graphs, as a tensor decides; torch.cond."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ir.bodies import inlined
+from ...ir.graph import InternalGraph
+from ...ir.types import TensorType
+from ..idioms.bodies import one_or_all, run, types_of
+from ..op import ANY_DTYPE, Op, Tensor, Tensors, graph
+
+
+def cond_types(
+    pred: TensorType, inputs: list[TensorType], then: InternalGraph, otherwise: InternalGraph
+) -> list[TensorType]:
+    if pred.shape:
+        raise ValueError(f"the condition is {pred}, not one bool")
+    first, second = (types_of(body, "a branch") for body in (then, otherwise))
+    if first != second:
+        shown = (", ".join(map(str, types)) for types in (first, second))
+        raise ValueError("the branches return different types: {} and {}".format(*shown))
+    return first
+
+
+cond = Op(
+    "tm::cond",
+    args=[Tensor("pred", ("bool",)), Tensors("inputs", ANY_DTYPE), graph("then"), graph("otherwise")],
+    result=cond_types,
+)
+
+
+@cond.reference
+def cond_ref(pred: Any, inputs: list[Any], then: InternalGraph, otherwise: InternalGraph) -> Any:
+    return one_or_all(run(then if pred else otherwise, inputs))
+
+
+@cond.onnx(since=7)
+def cond_onnx7(g, pred, inputs, then, otherwise):
+    branches = {"then_branch": g.body(then, inputs), "else_branch": g.body(otherwise, inputs)}
+    return g.op("If", pred, shapes=[type_.shape for type_ in g.result_types], **branches)
+
+
+@cond.decompose  # both are computed, and one is taken
+def cond_where(g, pred, inputs, then, otherwise):
+    pairs = zip(inlined(g, then, inputs), inlined(g, otherwise, inputs), strict=True)
+    return [g.call("aten::where", pred, first, second) for first, second in pairs]
+
+
+cond.unsupported("caffe", "every Caffe blob is float32, and no layer chooses between two")

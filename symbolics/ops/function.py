@@ -1,0 +1,65 @@
+"""tm::function, a call whose own author says it in ONNX: torch.autograd.Function with a symbolic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ir.bodies import inlined
+from ...ir.graph import InternalGraph
+from ...ir.types import TensorType
+from ..idioms.bodies import one_or_all, run, types_of
+from ..op import ANY_DTYPE, Attribute, Op, Tensors, graph
+
+# ``operators`` are [type, operands, attributes, results] each, an operand the number of a value or None:
+# first come the inputs, then all results in order. ``attributes`` are [name, value] each, an array in them
+# ["tensor", dtype, shape, numbers]. ``results`` are the numbers of what is returned.
+function = Op(
+    "tm::function",
+    args=[
+        Tensors("inputs", ANY_DTYPE),
+        graph("body"),
+        Attribute("operators", list),
+        Attribute("results", list),
+    ],
+    result=lambda inputs, body, operators, results: _types(body, results),
+)
+
+
+def _types(body: InternalGraph, results: list[int]) -> list[TensorType]:
+    types = types_of(body, "a function")
+    if len(types) != len(results):
+        raise ValueError(f"its symbolic returns {len(results)} results, its forward {len(types)}")
+    return types
+
+
+@function.reference
+def function_ref(inputs: list[Any], body: InternalGraph, operators: list[Any], results: list[int]) -> Any:
+    return one_or_all(run(body, inputs))
+
+
+@function.onnx(since=7)
+def function_onnx7(g, inputs, body, operators, results):
+    values = list(inputs)
+    for type_, operands, attributes, count in operators:
+        made = g.operator(
+            type_,
+            [None if operand is None else values[operand] for operand in operands],
+            {name: _attribute(value) for name, value in attributes},
+            count,
+        )
+        values += made
+    return [values[number] for number in results]
+
+
+@function.decompose
+def function_body(g, inputs, body, operators, results):
+    return inlined(g, body, inputs)
+
+
+def _attribute(value: Any) -> Any:
+    if isinstance(value, list) and value[:1] == ["tensor"]:
+        _, dtype, shape, numbers = value
+        return np.array(numbers, dtype).reshape(shape)
+    return value

@@ -1,0 +1,53 @@
+"""tm::loop, a step done again while it says so; torch.while_loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ir.graph import InternalGraph
+from ...ir.types import TensorType
+from ..idioms.bodies import one_or_all, run, types_of
+from ..op import ANY_DTYPE, Op, Tensor, Tensors, graph, integer
+
+
+def loop_types(
+    goes_on: TensorType, inputs: list[TensorType], carried: int, step: InternalGraph
+) -> list[TensorType]:
+    again, *after = types_of(step, "the step of a loop")
+    if goes_on.shape or again != goes_on:
+        raise ValueError(f"the condition of a loop is {goes_on}, then {again}, not one bool")
+    if after != inputs[:carried]:
+        shown = (", ".join(map(str, types)) for types in (inputs[:carried], after))
+        raise ValueError("a loop begins with {} and goes on with {}".format(*shown))
+    return after
+
+
+loop = Op(
+    "tm::loop",
+    # of the inputs the first ``carried`` change; the step gives whether it goes on, and what they become
+    args=[Tensor("goes_on", ("bool",)), Tensors("inputs", ANY_DTYPE), integer("carried"), graph("step")],
+    result=loop_types,
+)
+
+
+@loop.reference
+def loop_ref(goes_on: Any, inputs: list[Any], carried: int, step: InternalGraph) -> Any:
+    state, around = inputs[:carried], inputs[carried:]
+    while goes_on:
+        goes_on, *state = run(step, [*state, *around])
+    return one_or_all(state)
+
+
+@loop.onnx(since=7)
+def loop_onnx7(g, goes_on, inputs, carried, step):
+    state, around = inputs[:carried], inputs[carried:]
+    body = g.body(step, [None] * carried + around)
+    body.inputs[:0] = [g.formal(np.dtype(np.int64), ()), g.formal(np.dtype(bool), ())]
+    shapes = [type_.shape for type_ in g.result_types]
+    return g.op("Loop", None, goes_on, *state, shapes=shapes, body=body)
+
+
+loop.unsupported("tflite", "not written yet for TFLite")
+loop.unsupported("caffe", "Caffe has no loops")

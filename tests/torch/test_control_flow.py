@@ -1,0 +1,218 @@
+"""torch.cond, torch.while_loop, and autograd.Functions that say themselves in ONNX."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from torch._higher_order_ops import while_loop
+
+import tmconvert
+from tests.custom_ops import run
+from tmconvert.conversion import lowered
+from tmconvert.errors import UnsupportedError
+from tmconvert.ir.parser import parse_graph
+from tmconvert.ir.text import graph_constants
+from tmconvert.passes.normalize import normalize
+from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets import Goal
+
+from .harness import check, run_onnx
+
+X = torch.linspace(-2, 3, 6).reshape(2, 3)
+
+
+class Gate(torch.nn.Module):
+    """Branches that take modules, a parameter and a tensor from around them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = torch.nn.Linear(3, 3)
+        self.second = torch.nn.Linear(3, 3)
+        self.scale = torch.nn.Parameter(torch.tensor(1.5))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        double = x * 2
+        return torch.cond(
+            x.sum() > 0,
+            lambda x: (self.first(x) + double, x.sum()),
+            lambda x: (self.second(x) * self.scale, double.mean()),
+            (x,),
+        )
+
+
+def inner(x: torch.Tensor) -> torch.Tensor:
+    return torch.cond(x.max() > 5, lambda x: x - 5, lambda x: x + 5, (x,))
+
+
+BRANCHES = {
+    "plain": lambda x: torch.cond(x.sum() > 0, torch.relu, lambda x: x * 2, (x,)),
+    "predicate with an axis": lambda x: torch.cond(
+        (x[:1, :1] > 0).reshape(1), lambda: x + 1, lambda: x - 1, ()
+    ),
+    "an operand returned": lambda x: torch.cond(x.sum() > 0, lambda x, y: y, lambda x, y: x, (x, x.exp())),
+    "nested": lambda x: torch.cond(x.sum() > 0, inner, lambda x: x * 2, (x,)),
+    "two of one kind": lambda x: inner(inner(x)),
+    "integers": lambda x: torch.cond(
+        x.sum() > 0, lambda x: (x > 0, x.long()), lambda x: (x < 0, x.long() + 1), (x,)
+    ),
+    "a structure": lambda x: torch.cond(
+        x.sum() > 0, lambda x: {"a": x, "b": [x + 1]}, lambda x: {"a": x * 2, "b": [x]}, (x,)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BRANCHES)
+def test_branches(name: str) -> None:
+    check(BRANCHES[name], X, second=[-X], opsets=(9, 17))
+    check(BRANCHES[name], -X, second=[X * 4])
+
+
+def test_branches_of_modules(tmp_path: Path) -> None:
+    gate = Gate()
+    model = check(gate, X, second=[-X], opsets=(11, 20))
+    model.save(tmp_path / "gate.tm")
+    loaded = tmconvert.load(tmp_path / "gate.tm")
+    with torch.no_grad():
+        for x in (X, -X):
+            for mine, own in zip(loaded(x.numpy()), gate(x), strict=True):
+                np.testing.assert_allclose(mine, own, rtol=1e-5)
+    assert tmconvert.to_onnx(loaded, tmp_path / "gate.onnx").verified
+    operators = [node.op_type for node in onnx.load(tmp_path / "gate.onnx").graph.node]
+    assert operators.count("If") == 1 and "Gemm" not in operators  # only the branch that is taken is computed
+    assert tmconvert.to_tflite(loaded, tmp_path / "gate.tflite").verified
+
+
+def test_the_typed_text_of_branches_reads_back() -> None:
+    model = tmconvert.trace(Gate(), X)
+    graph = normalize(model.flatten(), catalogue()).graph
+    text = graph.to_text()
+    assert "then=graph cond_true" in text
+    assert parse_graph(text, graph_constants(graph)).to_text() == text
+    assert graph.copy().to_text() == text
+    lowered(model, Goal("onnx", 17), catalogue())
+
+
+def test_branches_at_other_sizes(tmp_path: Path) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        rows = x.shape[0]
+        return torch.cond(x.sum() > 0, lambda x: x.reshape(-1).reshape(rows, 3) + 1, lambda x: x * rows, (x,))
+
+    model = tmconvert.trace(function, X, dynamic_shapes={"x": {0: "batch"}})
+    report = tmconvert.to_onnx(model, tmp_path / "model.onnx")
+    assert report.outputs[0]["shape"] == ["batch", 3]
+    for x in (X.repeat(2, 1), -X[:1]):
+        (mine,) = run_onnx(tmp_path / "model.onnx", [x.numpy()])
+        np.testing.assert_allclose(mine, function(x), rtol=1e-6)
+
+
+LOOPS = {
+    "a count": lambda x: while_loop(
+        lambda i, x: i < 5, lambda i, x: (i + 1, x * 1.5 + i), (torch.tensor(0), x)
+    ),
+    "the data": lambda x: while_loop(lambda x: x.abs().sum() < 100, lambda x: (x * 2,), (x,)),
+    "from around": lambda x: while_loop(
+        lambda y: y.sum() < x.sum() + 20, lambda y: (y + x.exp(),), (torch.zeros(2, 3),)
+    ),
+    "swapped": lambda x: while_loop(
+        lambda i, a, b: i < 3, lambda i, a, b: (i + 1, b.clone(), a.clone()), (torch.tensor(0), x, x * 2)
+    ),
+    "the same twice": lambda x: while_loop(
+        lambda i, a, b: i < 3, lambda i, a, b: (i + 1, a + 1, a * b), (torch.tensor(0), x, x)
+    ),
+    "a branch within": lambda x: while_loop(
+        lambda i, x: i < 3, lambda i, x: (i + 1, inner(x)), (torch.tensor(0), x)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops(name: str) -> None:
+    check(LOOPS[name], X, second=[X.flip(0) * 3], opsets=(9, 17))
+
+
+REFUSED = {
+    "return different types": lambda x: torch.cond(x.sum() > 0, lambda x: x[:1], lambda x: x, (x,)),
+    "writes to what it is given": lambda x: torch.cond(
+        x.sum() > 0, lambda x: x.add_(1), lambda x: x.clone(), (x,)
+    ),
+    "returns other types than it begins with": lambda x: while_loop(
+        lambda x: x.sum() < 10, lambda x: (torch.cat([x, x]),), (x,)
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_what_has_no_meaning_is_refused(reason: str) -> None:
+    with pytest.raises(UnsupportedError, match=reason):
+        tmconvert.trace(REFUSED[reason], X)
+
+
+# ---- autograd.Function
+
+
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any, weight: Any, factor: float) -> Any:
+        return x * weight * factor, x.sum()
+
+    @staticmethod
+    def symbolic(g: Any, x: Any, weight: Any, factor: float) -> Any:
+        assert x.type().sizes() == [2, 3]
+        product = g.op("Mul", g.op("Mul", x, weight), g.op("Constant", value_t=torch.tensor(factor)))
+        return product.setType(x.type()), g.op("ReduceSum", x, keepdims_i=0)
+
+
+APPLY = Scaled.apply
+
+
+def test_a_symbolic_in_operators_of_onnx(tmp_path: Path) -> None:
+    weight = torch.nn.Parameter(torch.tensor([1.0, 2.0, 3.0]))
+    model = check(lambda x: APPLY(x, weight, 0.5), X)
+    tmconvert.to_onnx(model, tmp_path / "model.onnx")
+    operators = [node.op_type for node in onnx.load(tmp_path / "model.onnx").graph.node]
+    assert operators == ["Mul", "Mul", "ReduceSum"]
+    assert tmconvert.to_tflite(model, tmp_path / "model.tflite").verified
+
+
+def test_an_operator_of_another_domain(tmp_path: Path) -> None:
+    net = run("An autograd.Function with a symbolic")["Net"]()
+    model = check(net, X, opsets=())
+    model.save(tmp_path / "model.tm")
+    loaded = tmconvert.load(tmp_path / "model.tm")
+    report = tmconvert.to_onnx(loaded, tmp_path / "model.onnx")
+    assert report.notes[-1] == "not verified: ONNX Runtime has no operator com.example::Swish"
+    (node,) = onnx.load(tmp_path / "model.onnx").graph.node
+    assert (node.domain, node.op_type, node.attribute[0].name) == ("com.example", "Swish", "beta")
+    assert tmconvert.to_tflite(loaded, tmp_path / "model.tflite").verified  # as forward computes it
+    assert tmconvert.to_caffe(loaded, tmp_path / "model.prototxt").verified
+
+
+class Broken(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x + 1
+
+    symbolic = staticmethod(lambda g, x: g.op("Mul", x, x, wrong=1))
+
+
+class TooMany(Broken):
+    symbolic = staticmethod(lambda g, x: (x, g.op("Split", x, outputs=2)[0]))
+
+
+def test_a_symbolic_that_fails_names_its_line() -> None:
+    with pytest.raises(UnsupportedError, match="attribute wrong of Mul does not end in") as error:
+        tmconvert.trace(Broken.apply, X)
+    assert error.value.source is not None and error.value.source.file == __file__
+    with pytest.raises(UnsupportedError, match="returns 2 results, its forward 1"):
+        tmconvert.trace(TooMany.apply, X)
+
+
+def test_nothing_of_torch_stays_changed() -> None:
+    tmconvert.trace(lambda x: Scaled.apply(x, x, 2.0), X)
+    assert "apply" not in vars(torch.autograd.function._SingleLevelFunction)
+    assert torch._higher_order_ops.utils._hop_compile_and_call.__module__ == "torch._higher_order_ops.utils"
