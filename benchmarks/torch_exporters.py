@@ -82,7 +82,10 @@ def main() -> int:
             try:
                 row = json.loads(line[0])
             except ValueError:
-                print(f"| {model} | | {exporter} | {done.stderr.strip().splitlines()[-1][:80]} | | |", flush=True)
+                print(
+                    f"| {model} | | {exporter} | {done.stderr.strip().splitlines()[-1][:80]} | | |",
+                    flush=True,
+                )
                 continue
             sizes = f"{row['parameters'] / 1e6:.1f} M | {exporter} | {row['seconds']:.2f}"
             print(f"| {model} | {sizes} | {row['memory']} MiB | {row['nodes']} |", flush=True)
@@ -93,7 +96,6 @@ def measured(name: str, exporter: str) -> dict[str, Any]:
     """One export in this process."""
     import onnx
     import torch
-
     from torchvision_ops import declare
 
     warnings.simplefilter("ignore")

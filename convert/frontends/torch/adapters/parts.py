@@ -376,10 +376,9 @@ def pad(g: Emitter, input: Any, pad: Any, mode: str = "constant", value: Any = N
         extent = g.type(input).shape[axis]
         if before < 0 or after < 0:
             input = cut(g, input, axis, -before if before < 0 else 0, extent + after if after < 0 else extent)
-    widths = [n if n > 0 else 0 for pair in pairs for n in pair]
     if mode == "circular":
-        return g.call("aten::_pad_circular", input, widths)
-    return g.call("aten::pad", input, widths, mode)
+        return g.call("aten::_pad_circular", input, [n if n > 0 else 0 for n in amounts])
+    return g.call("aten::pad", input, [n if n > 0 else 0 for pair in pairs for n in pair], mode)
 
 
 @ATEN.add("constant_pad_nd")

@@ -10,6 +10,7 @@ from ....errors import Refusal
 from ....ir.emitter import Emitter
 from ...table import Table
 from . import shapes
+from .parts import cut
 from .values import axis_of, cast, is_tensor, kind_of, promoted, rank, reshaped, static_int
 
 ATEN = Table()
@@ -41,6 +42,13 @@ def _by_places(g: Emitter, op: str, x: Any, dim: Any, index: Any, *more: Any, **
 # ---- gather and scatter
 
 
+def _part(g: Emitter, src: Any, index: Any) -> Any:
+    """As many elements from the front of each axis as ``index`` has."""
+    for axis, extent in enumerate(g.type(index).shape if rank(g, src) else ()):
+        src = cut(g, src, axis, 0, extent)
+    return src
+
+
 @ATEN.add("gather")
 def gather(g: Emitter, input: Any, dim: Any, index: Any, *, sparse_grad: bool = False) -> Any:
     result = _by_places(g, "aten::gather", input, dim, index)
@@ -59,9 +67,9 @@ def scatter(
     reduce: str | None = None,
 ) -> Any:
     """``src`` is a tensor with at least as many elements as ``index`` along each axis, or a number."""
+    value, src = (src, None) if src is not None and not is_tensor(src) else (value, src)
     source = like(g, input, value if src is None else src)
-    if rank(g, source) < rank(g, index):
-        source = shapes.expand(g, source, list(g.type(index).shape))
+    source = shapes.expand(g, source, list(g.type(index).shape)) if src is None else _part(g, source, index)
     if reduce is None:
         return _by_places(g, "aten::scatter", input, dim, index, source)
     ops = {"add": "aten::scatter_add", "multiply": "tm::scatter_prod"}
@@ -70,7 +78,7 @@ def scatter(
 
 @ATEN.add("scatter_add")
 def scatter_add(g: Emitter, input: Any, dim: Any, index: Any, src: Any) -> Any:
-    return _by_places(g, "aten::scatter_add", input, dim, index, src)
+    return _by_places(g, "aten::scatter_add", input, dim, index, _part(g, src, index))
 
 
 @ATEN.add("scatter_reduce")
@@ -78,7 +86,7 @@ def scatter_reduce(
     g: Emitter, input: Any, dim: Any, index: Any, src: Any, reduce: str, *, include_self: bool = True
 ) -> Any:
     options = {"reduce": reduce, "include_self": include_self}
-    return _by_places(g, "aten::scatter_reduce", input, dim, index, src, **options)
+    return _by_places(g, "aten::scatter_reduce", input, dim, index, _part(g, src, index), **options)
 
 
 # ---- along one axis
