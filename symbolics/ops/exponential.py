@@ -89,7 +89,9 @@ def log_sigmoid(x: Term) -> Term:
 
 @formula(EXPONENTIAL["logaddexp"])
 def logaddexp(x: Term, other: Term) -> Term:
-    return x.maximum(other) + (-(x - other).abs()).softplus()
+    most = float(np.finfo(x.dtype).max)  # the difference of two infinities is no number
+    apart = x.clamp(min=-most, max=most) - other.clamp(min=-most, max=most)
+    return x.maximum(other) + (-apart.abs()).softplus()
 
 
 @formula(EXPONENTIAL["logaddexp2"])

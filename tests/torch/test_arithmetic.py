@@ -227,3 +227,9 @@ def test_special_functions() -> None:
 
 def test_numbers_do_not_equal_none() -> None:
     check(lambda x: x + 1 if (x == None) is False else x, FLOATS)  # noqa: E711
+
+
+def test_sums_of_exponentials_of_infinities() -> None:
+    x = torch.tensor([-torch.inf, -torch.inf, 0.0, torch.inf, torch.inf, 1.0])
+    y = torch.tensor([-torch.inf, 1.0, -torch.inf, torch.inf, -torch.inf, 2.0])
+    check(lambda x, y: (torch.logaddexp(x, y), torch.logaddexp2(x, y)), x, y, second=(y, x))

@@ -148,6 +148,36 @@ def test_sums_with_products() -> None:
     check(lambda x: torch.addmm(x, x[:, :0], x[:0], beta=0.5), randn(3, 3))
 
 
+def test_equations() -> None:
+    a, b = randn(2, 3, 3) + 3 * torch.eye(3), randn(2, 3, 3)
+    solve = torch.linalg.solve_triangular
+    check(
+        lambda a, b: (solve(a, b, upper=True), solve(a, b, upper=False, left=False, unitriangular=True)),
+        a,
+        b,
+        second=(a.flip(0), b),
+    )
+    check(
+        lambda a, b: (torch.linalg.solve(a, b, left=False), torch.linalg.solve_ex(a, b)),
+        a,
+        b,
+        second=(a.flip(0), b),
+    )
+    check(
+        lambda a: torch.linalg.tensorsolve(a.reshape(3, 3), a[:, 0, 0]),
+        randn(3, 3, 1) + torch.eye(3)[..., None],
+        second=(torch.eye(3)[..., None] + 1,),
+    )
+
+
+def test_axes_of_one_element_in_a_sum() -> None:
+    check(
+        lambda x, y: (torch.tensordot(x, y, ([0], [1])), torch.tensordot(y, x[:, :1], ([1], [1]))),
+        randn(1, 4),
+        randn(3, 2),
+    )
+
+
 def test_covariance() -> None:
     x, w = randn(3, 5), torch.tensor([1, 2, 0, 1, 3])
     check(

@@ -23,6 +23,7 @@ from . import (
     linear_algebra,
     logic,
     lookup,
+    losses,
     normalization,
     norms,
     order,
@@ -41,7 +42,7 @@ from . import (
 )
 
 _FAMILIES = (
-    *(arithmetic, logic, reductions, order, products, linear_algebra, norms, sizes, types, unary),
+    *(arithmetic, logic, reductions, order, products, linear_algebra, norms, losses, sizes, types, unary),
     *(shapes, parts, indexing, picking, creation, writing, randomness),
     *(complex, fourier, control_flow),
     *(convolutions, pooling, normalization, activations, lookup, images, attention, recurrent, detection),

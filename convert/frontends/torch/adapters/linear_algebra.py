@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
 from ....ir.emitter import Emitter
 from ...table import Table
 from .arithmetic import add, clamp_min, div, mul, sub
@@ -82,6 +81,11 @@ def tensordot(g: Emitter, input: Any, other: Any, dims: Any = 2, dims_other: Any
         dims, dims_other = range(ranks[0] - count, ranks[0]), range(count)
     firsts = [axis_of(g, input, axis) for axis in static_ints(g, list(dims))]
     seconds = [axis_of(g, other, axis) for axis in static_ints(g, list(dims_other))]
+    for first, second in zip(firsts, seconds, strict=True):  # one element is as many as the other has
+        if g.type(input).shape[first] == 1:
+            other = REDUCTIONS["sum"](g, other, second, True)
+        if g.type(other).shape[second] == 1:
+            input = REDUCTIONS["sum"](g, input, first, True)
     left = list(_LETTERS[: ranks[0]])
     right = list(_LETTERS[ranks[0] : sum(ranks)])
     for first, second in zip(firsts, seconds, strict=True):
@@ -185,12 +189,47 @@ def cholesky_ex(g: Emitter, A: Any, *, upper: bool = False, check_errors: bool =
 
 @ATEN.add("linalg_solve")
 def solve(g: Emitter, A: Any, B: Any, *, left: bool = True) -> Any:
-    if not left:
-        raise Refusal("linalg.solve with left=False is not supported", "transpose both sides")
+    if not left:  # X A = B
+        return _transposed(g, solve(g, _transposed(g, A), _transposed(g, B)))
     is_vector = rank(g, B) == 1 or g.type(B).shape == g.type(A).shape[:-1]
     B = reshaped(g, B, [*g.type(B).shape, 1]) if is_vector else B
     result = g.call("aten::linalg_solve", A, B)
     return reshaped(g, result, g.type(result).shape[:-1]) if is_vector else result
+
+
+@ATEN.add("linalg_solve_ex")
+def solve_ex(g: Emitter, A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:
+    return solve(g, A, B, left=left), _no_errors(g, A)
+
+
+@ATEN.add("linalg_tensorsolve")
+def tensorsolve(g: Emitter, A: Any, B: Any, dims: Any = None) -> Any:
+    """The tensor X with tensordot(A, X, X.ndim) = B; ``dims`` of A are put behind the others before."""
+    moved = [] if dims is None else [axis_of(g, A, axis) for axis in dims]
+    A = g.call("aten::permute", A, [axis for axis in range(rank(g, A)) if axis not in moved] + moved)
+    shape, count = g.type(A).shape, g.type(B).size
+    result = solve(g, reshaped(g, A, [count, count]), reshaped(g, B, [count]))
+    return reshaped(g, result, shape[rank(g, B) :])
+
+
+@ATEN.add("linalg_solve_triangular")
+def solve_triangular(
+    g: Emitter, A: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Any:
+    triangle = g.call("aten::triu" if upper else "aten::tril", A)
+    if unitriangular:
+        size = g.type(A).shape[-1]
+        unit = g.constant(np.eye(int(size)), bool)
+        triangle = g.call("aten::where", unit, g.constant(1, g.type(A).dtype), triangle)
+    return solve(g, triangle, B, left=left)
+
+
+@ATEN.add("triangular_solve")
+def triangular_solve(
+    g: Emitter, input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> Any:
+    matrix, is_upper = (_transposed(g, A), not upper) if transpose else (A, upper)
+    return solve_triangular(g, matrix, input, upper=is_upper, unitriangular=unitriangular), A
 
 
 @ATEN.add("linalg_multi_dot", "chain_matmul")

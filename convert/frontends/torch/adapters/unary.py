@@ -30,7 +30,7 @@ FLOATING: dict[str, tuple[str, ...]] = {
     "exp": (),
     "exp2": ("special_exp2",),
     "expm1": ("special_expm1",),
-    "i0": ("special_i0",),
+    "i0": ("special_i0", "special_modified_bessel_i0"),
     "lgamma": ("special_gammaln",),
     "log": (),
     "log10": (),
@@ -46,7 +46,7 @@ FLOATING: dict[str, tuple[str, ...]] = {
     "special_entr": (),
     "special_erfcx": (),
     "special_i0e": (),
-    "special_i1": (),
+    "special_i1": ("special_modified_bessel_i1",),
     "special_i1e": (),
     "special_log_ndtr": (),
     "special_ndtr": (),
@@ -116,6 +116,13 @@ def angle(g: Emitter, input: Any) -> Any:
     negative = g.call("aten::lt", x, g.constant(0, dtype))
     half_turn = g.call("aten::where", negative, g.constant(np.pi, dtype), g.constant(0, dtype))
     return g.call("aten::where", g.call("aten::isnan", x), x, half_turn)
+
+
+@ATEN.add("special_spherical_bessel_j0")
+def spherical_bessel_j0(g: Emitter, x: Any) -> Any:
+    """sin x / x, and 1 at 0."""
+    x = floating(g, x)
+    return g.call("aten::sinc", g.call("aten::div", x, g.constant(np.pi, g.type(x).dtype)))
 
 
 @ATEN.add("logit", "special_logit")
