@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
+import tmconvert
 from tmconvert.errors import UnsupportedError
 
-from .harness import check
+from .harness import check, run_onnx
 
 PAIRS = torch.tensor([[[1.5, -2.0], [0.25, 3.0]], [[-1.0, 0.5], [2.0, -0.75]], [[0.0, 1.0], [-3.0, 0.5]]])
 
@@ -98,6 +101,17 @@ class Rotary(torch.nn.Module):
 
 def test_rotary_embeddings() -> None:
     check(Rotary(), torch.randn(2, 5, 3, 8), torch.randn(2, 5, 3, 8))
+
+
+def test_rotary_embeddings_of_any_length(tmp_path: Path) -> None:
+    module, x = Rotary(), torch.randn(2, 5, 3, 8)
+    sizes = {0: "batch", 1: "length"}
+    tmconvert.trace(module, x, x + 1, dynamic_shapes={"q": sizes, "k": sizes}).save(tmp_path / "model.tm")
+    tmconvert.to_onnx(tmconvert.load(tmp_path / "model.tm"), tmp_path / "model.onnx", opset=17)
+    other = torch.randn(3, 7, 3, 8)
+    results = run_onnx(tmp_path / "model.onnx", [other.numpy(), -other.numpy()])
+    for result, expected in zip(results, module(other, -other), strict=True):
+        np.testing.assert_allclose(result, expected.numpy(), atol=1e-5)
 
 
 def test_complex_inputs_and_outputs_are_refused() -> None:
