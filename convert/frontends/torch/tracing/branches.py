@@ -34,7 +34,7 @@ def calls_of_functions(recorder: Recorder) -> Iterator[None]:
     original = getattr(higher_order, _COMPILE, None)
 
     def is_ours() -> bool:
-        return threading.get_ident() == thread and not recorder.is_busy
+        return threading.get_ident() == thread and not recorder.is_busy and not recorder.is_batched
 
     def compiled(wrapper: Function, args: tuple[Any, ...]) -> Any:
         own = HIGHER_ORDER.get(wrapper.__name__)

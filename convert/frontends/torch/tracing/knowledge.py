@@ -95,6 +95,11 @@ def updates_statistics(name: Name) -> bool:
     return aten_name(name.text, name.is_method).rpartition("_norm")[0].endswith(("batch", "instance"))
 
 
+def is_number(function: Any, args: tuple[Any, ...]) -> bool:
+    """Whether a number of Python, which C++ made a tensor of, stands for the first argument of an ATen op."""
+    return bool(args) and isinstance(args[0], (bool, int, float)) and "Tensor self" in str(function._schema)
+
+
 def decomposition(function: Any) -> Any:
     """What makes other calls of an ATen op, if torch has that; see ``torch._decomp``."""
     try:

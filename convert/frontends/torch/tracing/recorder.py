@@ -40,6 +40,7 @@ class Recorder(TorchFunctionMode):
         self.written: dict[int, torch.Tensor] = {}  # of what was there before the run
         self.is_busy = False  # a recorded call runs: what it calls in turn is not of interest
         self.failure: TmconvertError | None = None
+        self.is_batched = False  # a function that torch.vmap made runs: only its ATen ops are of interest
         self._kept: list[torch.Tensor] = []  # captured tensors stay, so that no other gets their id
         self._numbers: dict[tuple[Any, ...], Any] = {}
         self._names: dict[Any, Name] = {}
@@ -51,6 +52,8 @@ class Recorder(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if self.is_batched:
+            return func(*args, **kwargs or {})
         return self.called(func, args, kwargs or {})
 
     def called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -88,7 +91,7 @@ class Recorder(TorchFunctionMode):
         if not any(isinstance(leaf, (torch.Tensor, *TRACED)) for leaf in leaves((args, kwargs))):
             return self.run(function, *args, **kwargs)
         plain_args, plain_kwargs = map_leaves(untraced, (args, kwargs))
-        with _Inside(self, name):
+        with Inside(self, name):
             return function(*plain_args, **plain_kwargs)
 
     def record(self, name: Name, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -331,7 +334,7 @@ class Recorder(TorchFunctionMode):
             return name_of(function)
 
 
-class _Inside(TorchDispatchMode):
+class Inside(TorchDispatchMode):
     """Records the ATen ops of a function that is itself none of the vocabulary."""
 
     def __init__(self, recorder: Recorder, name: Name) -> None:
@@ -350,7 +353,7 @@ class _Inside(TorchDispatchMode):
         special = flow.special(name)
         if special is not None:
             return self._looked(special, func, args, kwargs)
-        if not knowledge.knows(name):
+        if not knowledge.knows(name) or knowledge.is_number(func, args):
             decomposed = knowledge.decomposition(func)
             if decomposed is not None:
                 with self:

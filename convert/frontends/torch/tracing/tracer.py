@@ -22,6 +22,7 @@ from ..vocabulary import VOCABULARY
 from . import agreement, fast_path
 from .arrays import Arrays, array_of
 from .assemble import assemble
+from .batched import calls_of_vmap
 from .borrowed import said_to_be_exported, same_randomness
 from .branches import calls_of_functions
 from .places import user_place
@@ -106,8 +107,7 @@ class _Run:
             if self.is_module:
                 recorder.borrowed.add_module(self.module)
             try:
-                calls = _module_calls(recorder, self.paths), script_calls(recorder)
-                with calls[0], calls[1], calls_of_functions(recorder), recorder:
+                with self._calls(), recorder:
                     result = self.module(*args, **kwargs)
                     result = plain_structure(result)
                     self.top.result = map_leaves(recorder.value_of, result)
@@ -117,6 +117,13 @@ class _Run:
                 self.outputs = tuple(map(_copied, returned))
             finally:
                 recorder.borrowed.give_back()
+
+    @contextmanager
+    def _calls(self) -> Iterator[None]:
+        """Lets the recorder know of what no mode of torch sees."""
+        modules, scripts = _module_calls(self.recorder, self.paths), script_calls(self.recorder)
+        with modules, scripts, calls_of_functions(self.recorder), calls_of_vmap(self.recorder):
+            yield
 
     def _bind_inputs(self, args: Any, kwargs: Any) -> None:
         """Makes Values of the tensors among the arguments."""
@@ -173,7 +180,7 @@ def _module_calls(recorder: Recorder, paths: Mapping[int, str]) -> Iterator[None
 
     def called(module: Any, *args: Any, **kwargs: Any) -> Any:
         path = paths.get(id(module))
-        if recorder.is_busy or threading.get_ident() != thread:
+        if recorder.is_busy or recorder.is_batched or threading.get_ident() != thread:
             return original(module, *args, **kwargs)
         if not path:
             return fast_path.called(original, module, args, kwargs)

@@ -1,0 +1,36 @@
+"""torch.vmap: what functorch makes of a function is recorded, ATen ops on whole batches."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch._functorch import apis
+
+from ..names import Name
+from .recorder import Inside, Recorder
+
+
+@contextmanager
+def calls_of_vmap(recorder: Recorder) -> Iterator[None]:
+    """Lets the recorder know of calls of functions that ``torch.vmap`` made, in this thread."""
+    thread = threading.get_ident()
+    original = apis.vmap_impl
+
+    def batched(*args: Any, **kwargs: Any) -> Any:
+        if recorder.is_busy or recorder.is_batched or threading.get_ident() != thread:
+            return original(*args, **kwargs)
+        recorder.is_batched = True
+        try:
+            with Inside(recorder, Name("torch.vmap", False)):
+                return original(*args, **kwargs)
+        finally:
+            recorder.is_batched = False
+
+    apis.vmap_impl = batched
+    try:
+        yield
+    finally:
+        apis.vmap_impl = original

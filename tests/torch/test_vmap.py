@@ -1,0 +1,49 @@
+"""torch.vmap of functions, modules and indices."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import tmconvert
+from tmconvert.errors import UnsupportedError
+
+from .harness import check
+
+X = torch.linspace(-2, 3, 6).reshape(2, 3)
+LINEAR = torch.nn.Linear(3, 4)
+
+FUNCTIONS = {
+    "elementwise": lambda x: torch.vmap(lambda row: row * 2 + 1)(x),
+    "numbers": lambda x: torch.vmap(lambda row: row.sum() / row.numel())(x),
+    "two": lambda x: torch.vmap(torch.dot)(x, x + 1),
+    "axes": lambda x: torch.vmap(lambda column: column.softmax(0), in_dims=1, out_dims=1)(x),
+    "one of two": lambda x: torch.vmap(lambda row, all: row @ all.T, in_dims=(0, None))(x, x * 2),
+    "a module": lambda x: torch.vmap(LINEAR)(x),
+    "around it": lambda x: torch.vmap(lambda row: row + x.mean(0))(x).relu(),
+    "several results": lambda x: torch.vmap(lambda row: (row.max(), row.cumsum(0)))(x),
+    "indices": lambda x: torch.vmap(lambda i: torch.vmap(lambda j: x[i, j] > i - j)(torch.arange(3)))(
+        torch.arange(2)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name: str) -> None:
+    check(FUNCTIONS[name], X, opsets=(13, 17))
+
+
+def test_the_size_of_a_batch_may_be_open() -> None:
+    model = tmconvert.trace(FUNCTIONS["axes"], X, dynamic_shapes={"x": {0: "batch"}})
+    assert model.dynamic_shapes == {"x": {0: "batch"}}
+
+
+def test_a_look_at_data_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="looks into a tensor"):
+        tmconvert.trace(lambda x: torch.vmap(lambda row: row * int(x.sum()))(x), X)
+
+
+def test_nothing_of_torch_stays_changed() -> None:
+    before = torch._functorch.apis.vmap_impl
+    tmconvert.trace(FUNCTIONS["two"], X)
+    assert torch._functorch.apis.vmap_impl is before
