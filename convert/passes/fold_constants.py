@@ -31,7 +31,7 @@ class FoldConstants:
             if _is_empty(expr):
                 self._replace(graph, expr, np.zeros(expr.output.shape, expr.output.dtype))
             elif self._is_foldable(expr):
-                arrays = map_leaves(lambda leaf: None if leaf is None else leaf.expr.value, list(expr.args))
+                arrays = map_leaves(_known, list(expr.args))
                 self._replace(graph, expr, self.catalogue[expr.function].evaluate(arrays, expr.kwargs))
             else:
                 continue
@@ -42,7 +42,7 @@ class FoldConstants:
         op = self.catalogue.get(expr.function)
         if op is None or op.kernel is None or len(expr.outputs) != 1:
             return False
-        if not all(isinstance(node.expr, Constant) for node in expr.inputs):
+        if not all(isinstance(node.expr, Constant) or _has_nothing(node) for node in expr.inputs):
             return False
         if is_symbolic((expr.kwargs, expr.output.shape)):
             return False
@@ -65,9 +65,18 @@ class FoldConstants:
 
 def _is_empty(expr: CallFunction) -> bool:
     """Whether the result has no elements, whatever the inputs are; targets rarely have kernels for that."""
-    if len(expr.outputs) != 1 or is_symbolic(expr.output.shape):
-        return False
-    return expr.output.type.size == 0
+    return len(expr.outputs) == 1 and _has_nothing(expr.output)
+
+
+def _has_nothing(node: Any) -> bool:
+    return isinstance(node, TensorNode) and not is_symbolic(node.shape) and node.type.size == 0
+
+
+def _known(node: Any) -> np.ndarray | None:
+    """What a constant holds; a tensor without elements is as good as one."""
+    if node is None:
+        return None
+    return node.expr.value if isinstance(node.expr, Constant) else np.zeros(node.shape, node.dtype)
 
 
 def _name(expr: CallFunction) -> str | None:
