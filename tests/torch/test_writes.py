@@ -498,3 +498,78 @@ def test_functions_within_functions_write() -> None:
     """``combinations`` writes to a mask, below what counts the versions of tensors."""
     check(lambda x: (torch.combinations(x[0], 2), torch.combinations(x[0], 3, True)), torch.randn(2, 5))
     check(lambda x: x[0] * torch.hamming_window(5), torch.randn(2, 5))
+
+
+def test_places_in_memory() -> None:
+    def function(x: torch.Tensor) -> Any:
+        y = x + 1
+        turned = y.transpose(0, 2)[2:].as_strided((2, 2), (6, 1))
+        turned += 100
+        part = (x * 2)[2:].as_strided((2,), (1,))
+        return y, y[1:].as_strided((3, 2), (2, 1)), x.mT.as_strided((2,), (1,), 3), part
+
+    check(function, X)
+
+
+class Sharing(nn.Module):
+    """A buffer, a part of it, and a parameter seen without its gradient."""
+
+    buffer: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("buffer", torch.zeros(4, 6))
+        self.part = self.buffer[1]
+        self.weight = nn.Parameter(torch.ones(6))
+        self.plain = self.weight.detach()
+
+    def forward(self, x: torch.Tensor) -> Any:
+        first = self.part + 0
+        self.buffer.add_(1)
+        second = self.part * x[0]
+        self.part.mul_(3)
+        third = self.buffer * x
+        with torch.no_grad():
+            self.weight.mul_(0.5)
+        fourth = self.plain + x
+        self.buffer.zero_()
+        self.plain.fill_(1)
+        return first, second, third, fourth
+
+
+def test_tensors_that_share_memory_from_the_start() -> None:
+    check(Sharing(), torch.randn(4, 6))
+    module = Sharing()
+    tmconvert.trace(module, torch.randn(4, 6))
+    assert module.buffer.eq(0).all()
+    assert module.weight.eq(1).all()
+
+
+def test_inference_mode() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        with torch.inference_mode():
+            y = x + 1
+            y[0] = 5
+            y[:, 1].mul_(2)
+            torch.add(y, 1, out=y)
+        return y
+
+    check(function, X)
+
+
+def test_views_of_open_sizes() -> None:
+    def function(x: torch.Tensor) -> Any:
+        y = x + 1
+        y.view(y.shape[0], 2, 3)[:, 1] += 5
+        y[:, : y.shape[1] // 2] *= 2
+        y.t()[1] = 0
+        y.narrow(0, 1, y.shape[0] - 1).mul_(3)
+        first, second = y.chunk(2)
+        second.sub_(first[:1])
+        return y, second
+
+    traced = tmconvert.trace(function, torch.randn(4, 6), dynamic_shapes={"x": {0: "n"}})
+    for count in (2, 5, 7):
+        x = torch.randn(count, 6)
+        for result, wanted in zip(traced(x.numpy()), function(x), strict=True):
+            assert torch.allclose(torch.from_numpy(result), wanted)

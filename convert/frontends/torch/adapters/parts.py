@@ -101,6 +101,24 @@ def select_scatter(g: Emitter, input: Any, src: Any, dim: Any, index: Any) -> An
     return g.call("aten::select_scatter", input, src, axis, _number(g, input, axis, index))
 
 
+@METHODS.add("narrow_scatter")
+def narrow_scatter(g: Emitter, self: Any, src: Any, dim: Any, start: Any) -> Any:
+    """What the tracer makes of a write to ``self.narrow(dim, start, ...)``."""
+    axis = axis_of(g, self, dim)
+    first = _number(g, self, axis, start)
+    return slice_scatter(g, self, src, axis, first, first + g.type(src).shape[axis])
+
+
+@METHODS.add("part_scatter")
+def part_scatter(g: Emitter, self: Any, src: Any, dim: Any, before: Any) -> Any:
+    """What the tracer makes of a write to the part of ``self`` that comes after those ``before`` it."""
+    axis = axis_of(g, self, dim)
+    first: Any = 0
+    for part in before:
+        first = first + g.type(part).shape[axis]
+    return slice_scatter(g, self, src, axis, first, first + g.type(src).shape[axis])
+
+
 # ---- all parts
 
 

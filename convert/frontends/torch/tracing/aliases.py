@@ -54,6 +54,21 @@ class Tracked:
         self.stride = tensor.stride() if is_strided else ()
         self.offset = tensor.storage_offset() if is_strided else 0
 
+    def covers(self, other: Tracked) -> bool:
+        """Whether it is laid out row by row, without gaps, and the other one lies within it."""
+        step, end = 1, self.offset
+        for extent, stride in zip(reversed(self.shape), reversed(self.stride), strict=True):
+            if extent != 1 and stride != step:
+                return False
+            step *= extent
+        end += step
+        last = other.offset + sum((n - 1) * by for n, by in zip(other.shape, other.stride, strict=True))
+        return self.offset <= other.offset and last < end
+
+    def join(self, view: View) -> None:
+        """Makes it a view of a tensor that was known before it; its Value stands until that is written."""
+        self.view, self.memory, self.seen = view, view.base.memory, 0
+
 
 class Aliases:
     """Knows the tensors that are alive.

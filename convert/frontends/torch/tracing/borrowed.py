@@ -57,7 +57,7 @@ class Borrowed:
     def give_back(self) -> None:
         """Puts everything back."""
         with torch.no_grad():
-            for key, (tensor, own, data) in self._tensors.items():
+            for key, (tensor, own, data) in reversed(self._tensors.items()):  # one may lie in another
                 if not (tensor.is_set_to(own) and torch.equal(own, data)):
                     self.changed[key] = tensor
                     own.copy_(data)

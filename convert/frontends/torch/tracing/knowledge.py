@@ -77,7 +77,7 @@ def lays_out(name: Name) -> bool:
     return aten_name(name.text, name.is_method) in LAYING_OUT
 
 
-_LAYING_OUT = "t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ as_strided_"
+_LAYING_OUT = "t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_"
 LAYING_OUT = frozenset(_LAYING_OUT.split())
 
 
@@ -89,6 +89,19 @@ def written_by_schema(function: Any, args: tuple[Any, ...], kwargs: dict[str, An
     given = dict(zip((argument.name for argument in schema.arguments), args, strict=False)) | kwargs
     writes = (each for each in schema.arguments if each.alias_info is not None and each.alias_info.is_write)
     return [leaf for argument in writes for leaf in leaves(given.get(argument.name))]
+
+
+def written_by_name(name: Name, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """The operands that a call writes to by its name: tensors of inference mode have no versions."""
+    own = aten_name(name.text, name.is_method)
+    if functional(own) is not None or own == "__setitem__" or kwargs.get("inplace"):
+        return [args[0]]
+    return list(leaves(kwargs.get("out")))
+
+
+def looks_at_memory(name: Name) -> bool:
+    """Whether the function takes elements by where they lie."""
+    return aten_name(name.text, name.is_method) in ("as_strided", "as_strided_scatter")
 
 
 def updates_statistics(name: Name) -> bool:

@@ -9,11 +9,11 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ....errors import TmconvertError
+from ....errors import TmconvertError, UnsupportedError
 from ....ir.tree import leaves, map_leaves
 from ..names import Name, aten_name, name_of
 from . import flow, knowledge
-from .aliases import Aliases, Tracked, View
+from .aliases import Aliases, Tracked, View, memory_of
 from .bodies import Bodies
 from .borrowed import Borrowed
 from .places import user_place
@@ -42,6 +42,7 @@ class Recorder(TorchFunctionMode):
         self.failure: TmconvertError | None = None
         self.is_batched = False  # a function that torch.vmap made runs: only its ATen ops are of interest
         self._kept: list[torch.Tensor] = []  # captured tensors stay, so that no other gets their id
+        self._roots: dict[int | None, list[Tracked]] = {}  # captured tensors by their memory
         self._numbers: dict[tuple[Any, ...], Any] = {}
         self._names: dict[Any, Name] = {}
         self._bodies = Bodies(lambda function: knowledge.knows(self._name(function)))
@@ -96,6 +97,8 @@ class Recorder(TorchFunctionMode):
 
     def record(self, name: Name, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs a function, and puts the call on the tape."""
+        if knowledge.looks_at_memory(name):
+            args, kwargs = self._in_order(*args, **kwargs)
         arguments = (args, kwargs)
         tensors = [leaf for leaf in leaves(arguments) if isinstance(leaf, torch.Tensor)]
         plain = map_leaves(untraced, arguments)
@@ -105,6 +108,8 @@ class Recorder(TorchFunctionMode):
         versions = [_version(tensor) for tensor in tensors]
         result = self.run(function, *plain[0], **plain[1])
         said = knowledge.written_by_schema(function, *plain)
+        if any(tensor.is_inference() for tensor in tensors):
+            said = said or knowledge.written_by_name(name, *plain)
         written = [
             tensor
             for tensor, version in zip(tensors, versions, strict=True)
@@ -116,7 +121,7 @@ class Recorder(TorchFunctionMode):
         if knowledge.is_constant(name) and not any(isinstance(leaf, Value) for leaf in leaves(recorded)):
             return result  # captured when it is used
         # of a statement such as x[0] = y the result is the new x
-        bound = result if results else said or written[0]
+        bound = result if results else said if len(said) > 1 else written[0]
         self._bind(name, function, recorded, tensors, written, bound, results)
         return result
 
@@ -214,7 +219,35 @@ class Recorder(TorchFunctionMode):
 
     def _tracked(self, tensor: torch.Tensor) -> Tracked:
         tracked = self.aliases.find(tensor)
-        return tracked or self.aliases.add(tensor, self.capture(tensor))
+        if tracked is None:
+            tracked = self.aliases.add(tensor, self.capture(tensor))
+            self._join(tracked, tensor)
+        return tracked
+
+    def _join(self, tracked: Tracked, tensor: torch.Tensor) -> None:
+        """Finds a captured tensor within the memory of another, such as a buffer and a part of it."""
+        memory = memory_of(tensor)
+        roots = self._roots.setdefault(memory, [])
+        for other in roots if memory is not None else ():
+            if other.value.dtype != tracked.value.dtype or other.view is not None:
+                continue
+            if other.covers(tracked):
+                tracked.join(self._place(tracked, other))
+                return
+            if tracked.covers(other):
+                tracked.memory = other.memory
+                other.view = self._place(other, tracked)
+                if other.memory.writes:
+                    tracked.value = self._write_back(other, tracked.value, other.value)
+                tracked.seen = other.memory.writes
+        roots.append(tracked)
+
+    def _place(self, part: Tracked, whole: Tracked) -> View:
+        """How a captured tensor comes from a larger one."""
+        args = (whole.value, part.shape, part.stride, part.offset - whole.offset)
+        result = Value(self.tape.top, "part", part.shape, part.value.dtype)
+        call = Record("as_strided", True, args, {}, result, user_place(), torch.as_strided)
+        return View(whole, call, whole.value, 0)
 
     def capture(self, tensor: torch.Tensor) -> Value:
         """The Value of a tensor that was there before the run, or that no recorded call made."""
@@ -270,6 +303,26 @@ class Recorder(TorchFunctionMode):
             origin = self._origin(tensor)
             if origin is not None:
                 self.borrowed.about_to_write(origin)
+
+    def _in_order(self, tensor: torch.Tensor, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        """Arguments of ``as_strided`` with a tensor whose elements lie in memory in their order.
+
+        Raises UnsupportedError TM2012.
+        """
+        if len(args) < 3 and kwargs.get("storage_offset") is None:
+            kwargs["storage_offset"] = tensor.storage_offset()
+        root = self._tracked(tensor)
+        while root.view is not None:
+            root = root.view.base
+        if root.offset or not root.covers(root):
+            raise UnsupportedError("TM2012", "the module looks at the memory of a tensor out of order")
+        whole = root.reference()
+        if whole is None:
+            whole = self.run(torch.as_strided, tensor, root.shape, root.stride, 0)
+            value = self.aliases.read(root)
+            same = Record("detach", True, (value,), {}, value, user_place(), torch.detach)
+            self.aliases.add(whole, value, View(root, same, value, 0))
+        return (whole, *args), kwargs
 
     def set_data(self, tensor: torch.Tensor, source: torch.Tensor) -> None:
         """Gives ``tensor`` the memory of ``source``."""

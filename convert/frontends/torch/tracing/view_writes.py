@@ -69,11 +69,7 @@ def _slice(
 def _narrow(
     emit: Emit, tracked: Tracked, base: Value, new: Value, dim: Any, start: Any, length: Any
 ) -> Value:
-    first = start if not isinstance(start, int) or start >= 0 else start + _view(tracked).base.shape[dim]
-    end = first + length if isinstance(first, int) and isinstance(length, int) else None
-    if end is None:
-        raise _unsupported("narrow at a computed place")
-    return emit("slice_scatter", base, base, new, dim, first, end, 1)
+    return emit("narrow_scatter", base, base, new, dim, start)
 
 
 def _item(emit: Emit, tracked: Tracked, base: Value, new: Value, index: Any) -> Value:
@@ -93,11 +89,9 @@ def _unbind(emit: Emit, tracked: Tracked, base: Value, new: Value, dim: Any = 0)
 def _part(
     emit: Emit, tracked: Tracked, base: Value, new: Value, _: Any = None, dim: Any = 0, **more: Any
 ) -> Value:
-    """One of the pieces of a split, by where it lies in memory."""
-    whole = _view(tracked).base
-    stride = whole.stride[dim]
-    start = (tracked.offset - whole.offset) // stride if stride else 0
-    return emit("slice_scatter", base, base, new, dim, start, start + tracked.shape[dim], 1)
+    """One of the pieces of a split, which lies behind those before it."""
+    view = _view(tracked)
+    return emit("part_scatter", base, base, new, dim, list(view.call.results())[: view.place])
 
 
 def _real(emit: Emit, tracked: Tracked, base: Value, new: Value) -> Value:
@@ -125,9 +119,7 @@ WRITERS: dict[str, Writer] = {
     "conj": _same_again("conj"),
     "view_as_real": _same_again("view_as_complex"),
     "view_as_complex": _same_again("view_as_real"),
-    **dict.fromkeys(
-        ["split", "chunk", "split_with_sizes", "tensor_split", "unsafe_split", "unsafe_chunk"], _part
-    ),
+    **dict.fromkeys(["split", "chunk", "split_with_sizes", "unsafe_split", "unsafe_chunk"], _part),
 }
 
 
