@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from ....errors import Refusal
+from ....ir.dims import Dim
 from ....ir.emitter import Emitter
+from ....symbolics.results import fits
 from ...table import Table
 from .values import cast, common_type, constant, is_number, is_tensor, kind_of, promoted
 
@@ -166,12 +168,20 @@ def clamp(g: Emitter, input: Any, min: Any = None, max: Any = None) -> Any:
     bounds = [bound for bound in (min, max) if bound is not None]
     dtype = common_type(g, input, *bounds)
     x = cast(g, input, dtype)
-    if kind_of(dtype) == 2 and all(is_number(bound) and bound == bound for bound in bounds):
-        return g.call("aten::clamp", x, *(None if bound is None else float(bound) for bound in (min, max)))
+    if dtype.kind != "b" and all(_is_plain(bound, dtype) for bound in bounds):
+        number = float if kind_of(dtype) == 2 else int
+        return g.call("aten::clamp", x, *(None if bound is None else number(bound) for bound in (min, max)))
     for name, bound in (("maximum", min), ("minimum", max)):
         if bound is not None:
             x = ATEN[name](g, x, *promoted(g, bound, dtype=dtype))
     return x
+
+
+def _is_plain(bound: Any, dtype: np.dtype) -> bool:
+    """Whether a bound is a number that the type has; not NaN, which all results would be."""
+    if not is_number(bound) or isinstance(bound, Dim) or bound != bound:
+        return False
+    return kind_of(dtype) == 2 or fits(bound, dtype)
 
 
 @ATEN.add("clamp_min")
