@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...ir.types import TensorType
@@ -37,7 +39,7 @@ def _op(axes: int) -> Op:
         after = padding_behind(x.shape, g.result_types[0].shape, *windows)
         return g.op(
             "MaxPool",
-            x,
+            _apart_from_padding(g, x),
             kernel_shape=kernel_size,
             strides=stride,
             pads=padding + after,
@@ -52,6 +54,12 @@ def _op(axes: int) -> Op:
 
     op.reference(maxima)
     return op
+
+
+def _apart_from_padding(g: Any, x: Any) -> Any:
+    """``x``, not directly from a Pad: ONNX Runtime 1.31 merges the two, and forgets what was padded."""
+    maker = next((each for each in reversed(g.graph.operators) if x in each.outputs), None)
+    return x if maker is None or maker.type != "Pad" else g.op("Max", x)
 
 
 def maxima(

@@ -61,3 +61,9 @@ def test_windows_larger_than_the_image():
     check(lambda x: F.avg_pool2d(x, 7, ceil_mode=True), x)
     check(lambda x: F.avg_pool2d(x, 7, padding=1, ceil_mode=True), x)
     check(lambda x: F.max_pool2d(x, 7, ceil_mode=True), x)
+
+
+@pytest.mark.parametrize("own", [0, 1])
+def test_what_was_padded_counts_in_the_maximum(own):
+    """ONNX Runtime merges Pad and MaxPool as if the padding were less than everything."""
+    check(lambda x: F.max_pool2d(F.pad(x, (1, 1, 1, 1)), 3, 2, padding=own), torch.randn(1, 2, 8, 8) - 3)
