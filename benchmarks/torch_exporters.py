@@ -3,8 +3,9 @@
     python benchmarks/torch_exporters.py                       # all models, a process for each export
     python benchmarks/torch_exporters.py --only resnet50,gpt2
 
-torch.onnx's new exporter needs the package onnxscript. "memory" is the peak of the resident set during the export over
-that just before it, with the model loaded and run once. Nothing is verified. Run it on an idle machine.
+torch.onnx's new exporter needs the package onnxscript. "memory" is the peak of the resident set during the
+export over that just before it, with the model loaded and run once. Nothing is verified. Run it on an idle
+machine.
 """
 
 from __future__ import annotations

@@ -3,8 +3,10 @@
     python benchmarks/torch_models.py                           all of torch_models_*.py, at opset 17
     python benchmarks/torch_models.py --only torchvision/swin 'timm/*18' --opset 20 --markdown
 
-A model is right, wrong (it computes something else on one of the inputs) or an error. Exit status 1 if any is
-not right.
+    python benchmarks/torch_models.py --dynamic --only timm      sizes stay open; run at three others
+
+A model is right, wrong (it computes something else on one of the inputs), frozen (with --dynamic: a size
+did not stay open) or an error. Exit status 1 if any is not right.
 """
 
 from __future__ import annotations
@@ -12,13 +14,14 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import importlib
+import inspect
 import sys
 import tempfile
 import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,17 @@ from tmconvert.ir.tree import leaves
 from tmconvert.verification.compare import check
 
 Example = tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]
+# the sizes that --dynamic leaves open, by the name of the input; of other inputs it is the batch
+SEQUENCE = {0: "batch", 1: "sequence"}
+AXES = {
+    **dict.fromkeys(["input_ids", "attention_mask", "bbox"], SEQUENCE),
+    "decoder_input_ids": {0: "batch", 1: "target"},
+}
+OTHER_SIZES = (
+    {"batch": 1, "sequence": 3, "target": 2},
+    {"batch": 3, "sequence": 12, "target": 9},
+    {"batch": 5, "sequence": 20, "target": 13},
+)
 FAMILIES = ("small", "torchvision", "timm", "transformers")
 
 
@@ -48,7 +62,7 @@ class Row:
     """What came of one model."""
 
     name: str
-    state: str  # right, wrong, error
+    state: str  # right, wrong, frozen, error
     trace: float = 0.0  # seconds
     export: float = 0.0
     nodes: int = 0
@@ -59,14 +73,14 @@ def tensors(tree: Any) -> list[np.ndarray]:
     return [leaf.detach().numpy() for leaf in leaves(plain_structure(tree)) if isinstance(leaf, torch.Tensor)]
 
 
-def tried(name: str, make: Callable[[], Example], opset: int, verbose: bool) -> Row:
+def tried(name: str, make: Callable[[], Example], opset: int, verbose: bool, dynamic: bool) -> Row:
     """One model. Whatever it raises is a row."""
     row = Row(name, "error")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             torch.manual_seed(0)
-            _try(row, make(), opset)
+            (_try_sizes if dynamic else _try)(row, make(), opset)
     except Exception as error:  # a benchmark of what may go wrong
         if verbose:
             traceback.print_exc()
@@ -93,6 +107,46 @@ def _try(row: Row, example: Example, opset: int) -> None:
             found, row.nodes = run(path, tensors(given))
             check(found, wanted, [f"output {number}" for number in range(len(wanted))])
     row.state = "right"
+
+
+def _try_sizes(row: Row, example: Example, opset: int) -> None:
+    """Traced and exported once, and run at three other sizes."""
+    module, args, kwargs = example
+    named = _named(module, args, kwargs)
+    wanted = {name: AXES.get(name, {0: "batch"}) for name in named}
+    start = time.perf_counter()
+    traced = tmconvert.trace(module, *args, **kwargs, dynamic_shapes=wanted)
+    row.trace = time.perf_counter() - start
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        start = time.perf_counter()
+        report = tmconvert.to_onnx(traced, path, opset=opset, verify=False)
+        row.export = time.perf_counter() - start
+        fixed = [note for note in report.notes if " is fixed " in note]
+        closed = {note.partition(" ")[0] for note in fixed}
+        for sizes in OTHER_SIZES:
+            places = {
+                id(named[name]): [(axis, sizes[size]) for axis, size in axes.items() if size not in closed]
+                for name, axes in wanted.items()
+            }
+            given = tree_map(other, tree_map(lambda leaf, p=places: _resized(leaf, p), (args, kwargs)))
+            with torch.no_grad():
+                right = tensors(module(*given[0], **given[1]))
+            found, row.nodes = run(path, tensors(given))
+            check(found, right, [f"output {number}" for number in range(len(right))])
+    row.state, row.note = ("frozen", " ".join(fixed)[:200]) if fixed else ("right", "")
+
+
+def _named(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Mapping[str, torch.Tensor]:
+    """The tensors among the arguments by the names of their parameters."""
+    given = dict(zip(inspect.signature(module.forward).parameters, args, strict=False)) | kwargs
+    return {name: value for name, value in given.items() if isinstance(value, torch.Tensor)}
+
+
+def _resized(leaf: Any, places: Mapping[int, Sequence[tuple[int, int]]]) -> Any:
+    for axis, size in places.get(id(leaf), ()):
+        leaf = leaf.index_select(axis, torch.arange(size) % leaf.shape[axis])
+    return leaf
 
 
 def other(leaf: Any) -> Any:
@@ -131,13 +185,14 @@ def main() -> int:
         "--only", nargs="+", default=["*"], help="names or patterns; a part of a name will do"
     )
     parser.add_argument("--opset", type=int, default=17)
+    parser.add_argument("--dynamic", action="store_true", help="leave sizes open, and run at others")
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--verbose", action="store_true", help="show where errors come from")
     options = parser.parse_args()
     known, rows = models(), []
     for name, make in known.items():
         if any(fnmatch.fnmatch(name, pattern) or pattern in name for pattern in options.only):
-            rows.append(tried(name, make, options.opset, options.verbose))
+            rows.append(tried(name, make, options.opset, options.verbose, options.dynamic))
             if not options.markdown:
                 print(table(rows[-1:], False), flush=True)
     if options.markdown:
@@ -146,7 +201,7 @@ def main() -> int:
     seconds = sum(row.trace + row.export for row in rows)
     print(
         f"{len(rows)} models at opset {options.opset}: {states['right']} right, {states['wrong']} wrong, "
-        f"{states['error']} errors; {seconds:.1f} s to trace and export"
+        f"{states['frozen']} frozen, {states['error']} errors; {seconds:.1f} s to trace and export"
     )
     return int(states["right"] < len(rows))
 

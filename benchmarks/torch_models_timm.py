@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torchvision_ops import declare
 
 Example = tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]
 
 
 def image(name: str, size: int = 64, **settings: Any) -> Callable[[], Example]:
     def factory() -> Example:
+        declare()
         import timm
 
         torch.manual_seed(0)

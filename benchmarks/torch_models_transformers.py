@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torchvision_ops import declare
 
 Example = tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]
 Factory = Callable[[], Example]
@@ -73,6 +74,7 @@ def model(name: str, inputs: Callable[[], dict[str, Any]], *, config: str = "", 
     """The class ``name`` with its configuration class, or the one called ``config``."""
 
     def factory() -> Example:
+        declare()
         import transformers
 
         torch.manual_seed(0)

@@ -40,6 +40,21 @@ def test_assertions_are_no_part_of_the_model():
         tmconvert.trace(function, torch.randn(2, 2))
 
 
+def test_messages_are_no_part_of_the_model():
+    def function(x: torch.Tensor) -> torch.Tensor:
+        torch._check_tensor_all(x > -100, lambda: "no outliers")
+        assert x.shape[0] == 3, f"a message of {x}"
+        message = f"the numbers are {x}"
+        return x + len(message[:1])
+
+    check(function, torch.randn(3, 2))
+
+
+def test_a_number_in_a_name_decides():
+    with pytest.raises(UnsupportedError, match="looks into a tensor"):
+        tmconvert.trace(lambda x, part: x + {"part 1": 1}[f"part {part}"], torch.randn(3), torch.tensor(1))
+
+
 def test_a_python_method_that_calls_that_of_its_base():
     check(lambda x: x.unflatten(-1, (2, 3)) * 2, torch.randn(4, 6))
 

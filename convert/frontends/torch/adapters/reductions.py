@@ -127,7 +127,7 @@ def _quantified(name: str) -> None:
             result = reduced(g, f"aten::{name}", result, dim, keepdim)
         return cast(g, result, np.uint8) if g.type(input).dtype == np.uint8 else result
 
-    ATEN.add(name)(adapter)
+    ATEN.add(name, f"_is_{name}_true")(adapter)
 
 
 _quantified("all")

@@ -100,6 +100,11 @@ def _set_data(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: 
     recorder.set_data(*args)
 
 
+def _text(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A text of a tensor. That of many numbers is a message; one number may name something, and decide."""
+    return recorder.run(function, *args) if args[0].numel() > 1 else _look(recorder, function, args, kwargs)
+
+
 WHAT = {
     "__bool__": "Python branches on it",
     "is_nonzero": "Python branches on it",
@@ -129,5 +134,6 @@ SPECIAL: dict[str, Special] = {
     "torch.sym_max": _symbolic,
     "torch.sym_min": _symbolic,
     **packed.SPECIAL,
-    **dict.fromkeys([*WHAT, "__complex__", "__format__", "__dlpack__"], _look),
+    **dict.fromkeys([*WHAT, "__complex__", "__dlpack__"], _look),
+    "__format__": _text,
 }
