@@ -80,6 +80,7 @@ from .reshape import reshape
 from .roi_align import OPS as ROI_ALIGN_OPS
 from .roi_pool import roi_pool
 from .rounding import OPS as ROUNDING_OPS
+from .scan import scan
 from .scatter_reduce import OPS as SCATTER_REDUCE_OPS
 from .shrinks import OPS as SHRINK_OPS
 from .sizes import sizes
@@ -198,6 +199,7 @@ OPS = [
     *PIXEL_SHUFFLE_OPS,
     cond,
     loop,
+    scan,
     function,
     to,
     sizes,

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from torch._higher_order_ops import while_loop
+from torch._higher_order_ops import associative_scan, scan, while_loop
 
 import tmconvert
 from tests.custom_ops import run
@@ -118,6 +118,9 @@ LOOPS = {
     "from around": lambda x: while_loop(
         lambda y: y.sum() < x.sum() + 20, lambda y: (y + x.exp(),), (torch.zeros(2, 3),)
     ),
+    "what it begins with from around": lambda x: while_loop(
+        lambda i, y: i < 3, lambda i, y: (i + 1, y + x), (torch.tensor(0), x)
+    ),
     "swapped": lambda x: while_loop(
         lambda i, a, b: i < 3, lambda i, a, b: (i + 1, b.clone(), a.clone()), (torch.tensor(0), x, x * 2)
     ),
@@ -133,6 +136,35 @@ LOOPS = {
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops(name: str) -> None:
     check(LOOPS[name], X, second=[X.flip(0) * 3], opsets=(9, 17))
+
+
+def running(carry: torch.Tensor, row: torch.Tensor) -> Any:
+    after = carry * 0.5 + row
+    return after, (after * 2).clone()
+
+
+SCANS = {
+    "one": lambda x: scan(running, torch.zeros(3), x),
+    "another axis": lambda x: scan(running, torch.ones(2), x, dim=1),
+    "reversed": lambda x: scan(running, torch.ones(3), x, reverse=True),
+    "trees": lambda x: scan(
+        lambda carry, rows: (
+            {"sum": carry["sum"] + rows[0] * rows[1] + x[1]},
+            [rows[0] + 1, carry["sum"].clone()],
+        ),
+        {"sum": torch.zeros(3)},
+        [x, x.exp()],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCANS)
+def test_scans(name: str) -> None:
+    check(SCANS[name], X, second=[X.flip(1) * 3], opsets=(8, 9, 17))
+
+
+def test_a_generic_associative_scan_is_written_out() -> None:
+    check(lambda x: associative_scan(torch.mul, x, dim=1, combine_mode="generic"), X)
 
 
 REFUSED = {

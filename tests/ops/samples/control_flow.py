@@ -53,6 +53,14 @@ COUNT = np.array(0, np.int32)
 BOTH = ("onnx", "tflite")
 SWAPPED = (lambda g, x, y: (y, x), lambda g, x, y: (x, y))
 
+
+def summed(g: Any, carry: Any, row: Any, around: Any) -> Any:
+    after = g.call("aten::add", carry, row)
+    return after, g.call("aten::mul", after, g.call("aten::sum", around, [0], False))
+
+
+STEP = body(summed, WIDE[0], SMALL[0], WIDE)
+
 SAMPLES = {
     "tm::cond": [
         *(
@@ -67,6 +75,10 @@ SAMPLES = {
             [pred, [COUNT, SMALL, WIDE]], {"carried": 2, "step": body(step, COUNT, SMALL, WIDE)}, ("onnx",)
         )
         for pred in (YES, NO)
+    ],
+    "tm::scan": [
+        Sample([[WIDE[0], SMALL, WIDE]], {"carried": 1, "scanned": 1, "step": STEP}, BOTH),
+        Sample([[SMALL, WIDE]], {"carried": 0, "scanned": 2, "step": body(total, SMALL[0], WIDE[0])}, BOTH),
     ],
     "tm::function": [
         Sample(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ....errors import Refusal
+from ....ir import TensorNode
 from ....ir.bodies import empty_body, inlined
 from ....ir.emitter import Emitter
 from ....ir.tree import leaves
@@ -38,19 +39,27 @@ def cond(
 def while_loop(
     g: Emitter, cond_fn: Any, body_fn: Any, carried: Sequence[Any], captured: Sequence[Sequence[Any]]
 ) -> Any:
-    if len({id(value) for value in carried}) != len(carried):
-        carried = [g.call("aten::reshape", value, list(g.type(value).shape)) for value in carried]
-    if len({id(value) for value in carried}) != len(carried) or not all(map(is_tensor, carried)):
-        raise Refusal("a loop begins with the same tensor twice, or with what is no tensor")
-    around = _tensors(*carried, *captured[0], *captured[1])
-    condition = g.body(cond_fn, [*carried, *captured[0]], around)
-    body = g.body(body_fn, [*carried, *captured[1]], around)
+    slots, found = _slots(g, carried), _tensors(*captured[0], *captured[1])
+    condition = g.body(cond_fn, [*slots, *captured[0]], [*slots, *found])
+    body = g.body(body_fn, [*slots, *captured[1]], [*slots, *found])
+    around = [*carried, *found]
     step, inputs = empty_body("step", [g.type(value) for value in around], catalogue())
     after = inlined(step, body, inputs)
     (goes_on,) = inlined(step, condition, [*after, *inputs[len(carried) :]])
     step.graph.set_result((_bool(step, goes_on), *after))
     (first,) = inlined(g, condition, around)
     return _results(g.call("tm::loop", _bool(g, first), around, len(carried), step.graph))
+
+
+@FUNCTIONS.add("scan")
+def scan(
+    g: Emitter, combine_fn: Any, init: Sequence[Any], xs: Sequence[Any], captured: Sequence[Sequence[Any]]
+) -> Any:
+    """Over the first axis of ``xs``; torch moves another one there."""
+    slots, found = _slots(g, init), _tensors(*captured[0])
+    slices = [TensorNode("slice", type_.shape[1:], type_.dtype) for type_ in map(g.type, xs)]
+    step = g.body(combine_fn, [*slots, *slices, *captured[0]], [*slots, *slices, *found])
+    return _results(g.call("tm::scan", [*init, *xs, *found], len(init), len(xs), step))
 
 
 @FUNCTIONS.add("autograd.Function.apply")
@@ -77,6 +86,13 @@ def apply(
 
     said = [[type_, list(map(moved, operands)), *rest] for type_, operands, *rest in operators]
     return _results(g.call("tm::function", around, body, said, list(map(moved, results))))
+
+
+def _slots(g: Emitter, values: Sequence[Any]) -> list[TensorNode]:
+    """Stand for tensors that are others in each round than those that a body also takes from around it."""
+    if not all(map(is_tensor, values)):
+        raise Refusal("a loop begins with what is no tensor")
+    return [TensorNode("slot", type_.shape, type_.dtype) for type_ in map(g.type, values)]
 
 
 def _tensors(*values: Any) -> list[Any]:

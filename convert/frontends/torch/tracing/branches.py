@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch._higher_order_ops import utils as higher_order
 from torch.autograd.function import _SingleLevelFunction
+from torch.utils._pytree import tree_map
 
 from ....errors import UnsupportedError
 from ....ir.tree import leaves, map_leaves
@@ -109,7 +110,32 @@ def _while_loop(recorder: Recorder, cond_fn: Function, body_fn: Function, carrie
     return _recorded(recorder, "torch.while_loop", (*scopes, given), scopes, recorder.run(loop))
 
 
-HIGHER_ORDER: dict[str, Function] = {"_cond_op_wrapper": _cond, "_while_loop_op_wrapper": _while_loop}
+def _scan(recorder: Recorder, combine_fn: Function, init: Sequence[Any], xs: Sequence[Any]) -> Any:
+    """``combine_fn`` takes the leaves, and gives (what goes on, what is stacked), both as trees."""
+    given = tuple(tuple(map(recorder.value_of, tensors)) for tensors in (init, xs))
+    state = [recorder.run(torch.clone, tensor) for tensor in init]
+    slices = [recorder.run(lambda tensor: tensor[0].clone(), tensor) for tensor in xs]
+    scope, (carry, _) = _body(recorder, "scan_step", combine_fn, [*state, *slices], None)
+    if recorder.run(_types, carry) != recorder.run(_types, state):
+        reason = "the step of a scan goes on with other types than it begins with"
+        raise UnsupportedError("TM2018", reason, source=user_place())
+
+    def scanned() -> Any:
+        carry, rows = list(init), []
+        for parts in zip(*(tensor.unbind(0) for tensor in xs), strict=True):
+            after, row = combine_fn(*carry, *parts)
+            carry = _tensors(after)
+            rows.append(row)
+        return after, tree_map(lambda *column: torch.stack(column), *rows)
+
+    return _recorded(recorder, "torch.scan", (scope, *given), [scope], recorder.run(scanned))
+
+
+HIGHER_ORDER: dict[str, Function] = {
+    "_cond_op_wrapper": _cond,
+    "_while_loop_op_wrapper": _while_loop,
+    "run_flattened_scan": _scan,
+}
 
 
 def _applied(recorder: Recorder, cls: Any, forward: Function, args: tuple[Any, ...]) -> Any:

@@ -1,0 +1,78 @@
+"""tm::scan, a step for each slice of some tensors, whose results are stacked; torch's scan and map."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import Refusal
+from ...ir.bodies import inlined
+from ...ir.dims import Dim
+from ...ir.graph import InternalGraph
+from ...ir.types import TensorType
+from ..idioms.bodies import one_or_all, run, types_of
+from ..op import ANY_DTYPE, Op, Tensors, graph, integer
+
+# beyond this a file without an operator for it would be mostly copies of the step
+MAX_STEPS = 500
+
+
+def scan_types(inputs: list[TensorType], carried: int, scanned: int, step: InternalGraph) -> list[TensorType]:
+    results = types_of(step, "the step of a scan")
+    if results[:carried] != inputs[:carried]:
+        shown = (", ".join(map(str, types)) for types in (inputs[:carried], results[:carried]))
+        raise ValueError("a scan begins with {} and goes on with {}".format(*shown))
+    counts = {type_.shape[0] for type_ in inputs[carried : carried + scanned]}
+    if len(counts) != 1:
+        raise ValueError(f"a scan goes over tensors of different lengths: {counts}")
+    (count,) = counts
+    stacked = [TensorType(type_.dtype, (count, *type_.shape)) for type_ in results[carried:]]
+    return [*results[:carried], *stacked]
+
+
+scan = Op(
+    "tm::scan",
+    # of the inputs the first ``carried`` change, the next ``scanned`` are given to the step slice by slice;
+    # it gives what the first become, and what is stacked
+    args=[Tensors("inputs", ANY_DTYPE), integer("carried"), integer("scanned"), graph("step")],
+    result=scan_types,
+)
+
+
+@scan.reference
+def scan_ref(inputs: list[Any], carried: int, scanned: int, step: InternalGraph) -> Any:
+    state, around = inputs[:carried], inputs[carried + scanned :]
+    rows = []
+    for slices in zip(*inputs[carried : carried + scanned], strict=True):
+        results = run(step, [*state, *map(np.asarray, slices), *around])
+        state = results[:carried]
+        rows.append(results[carried:])
+    return one_or_all([*state, *(np.stack(column) for column in zip(*rows, strict=True))])
+
+
+@scan.onnx(since=9)
+def scan_onnx9(g, inputs, carried, scanned, step):
+    given = carried + scanned
+    body = g.body(step, [None] * given + inputs[given:])
+    shapes = [type_.shape for type_ in g.result_types]
+    return g.op("Scan", *inputs[:given], num_scan_inputs=scanned, shapes=shapes, body=body)
+
+
+@scan.decompose
+def scan_unrolled(g, inputs, carried, scanned, step):
+    state, sliced = inputs[:carried], inputs[carried : carried + scanned]
+    count = g.type(sliced[0]).shape[0]
+    if isinstance(count, Dim) or not 0 < count <= MAX_STEPS:
+        raise Refusal(f"a scan of {count} steps cannot be written out")
+    rows = []
+    for number in range(count):
+        slices = [g.call("aten::select", x, 0, number) for x in sliced]
+        results = inlined(g, step, [*state, *slices, *inputs[carried + scanned :]])
+        state = results[:carried]
+        rows.append([g.call("aten::reshape", y, [1, *g.type(y).shape]) for y in results[carried:]])
+    stacked = [g.call("aten::cat", list(column), 0) for column in zip(*rows, strict=True)]
+    return [*state, *stacked]
+
+
+scan.unsupported("caffe", "Caffe has no loops")
