@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from ....ir.emitter import Emitter
 from ...table import Table
+from . import whole_numbers
 from .layers import batched, per_axis
-from .values import promoted, rank
+from .values import kind_of, promoted, rank, reshaped
 
 ATEN = Table()
 
@@ -20,6 +22,9 @@ def _convolved(
 
     def compute(images: Any) -> Any:
         padded, around = _padded(g, images, g.type(weight).shape[2:], padding, spread)
+        if kind_of(g.type(x).dtype) < 2:
+            ends = [(each, each) for each in around]
+            return whole_numbers.convolved(g, padded, weight, bias, steps, ends, spread, groups)
         return g.call(f"aten::conv{axes}d", padded, weight, bias, steps, around, spread, groups)
 
     return batched(g, x, axes, compute)
@@ -57,8 +62,35 @@ def _transposed(
     steps, around, behind, spread = (
         per_axis(g, each, axes) for each in (stride, padding, output_padding, dilation)
     )
-    op = f"aten::conv_transpose{axes}d"
-    return batched(g, x, axes, lambda y: g.call(op, y, weight, bias, steps, around, behind, groups, spread))
+    compute = functools.partial(_spread, g, f"aten::conv_transpose{axes}d")
+    if kind_of(g.type(x).dtype) < 2:
+        compute = functools.partial(whole_numbers.spread, g)
+    return batched(g, x, axes, lambda y: compute(y, weight, bias, steps, around, behind, groups, spread))
+
+
+def _spread(
+    g: Emitter,
+    op: str,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: list[int],
+    padding: list[int],
+    behind: list[int],
+    groups: int,
+    dilation: list[int],
+) -> Any:
+    """Where ``behind`` is more than a stride and the padding, no window meets the end, only the bias."""
+    rows = zip(stride, padding, behind, strict=True)
+    unmet = [extra - cut if extra >= step and extra > cut else 0 for step, cut, extra in rows]
+    met = [extra - more for extra, more in zip(behind, unmet, strict=True)]
+    if not any(unmet):
+        return g.call(op, x, weight, bias, stride, padding, behind, groups, dilation)
+    result = g.call(op, x, weight, None, stride, padding, met, groups, dilation)
+    result = g.call("aten::pad", result, [0] * 4 + [end for more in unmet for end in (0, more)])
+    if bias is None:
+        return result
+    return g.call("aten::add", result, reshaped(g, bias, [*g.type(bias).shape, *[1] * len(unmet)]))
 
 
 @ATEN.add("conv1d", "conv2d", "conv3d")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,9 @@ import numpy as np
 from ....errors import Refusal
 from ....ir.emitter import Emitter
 from ...table import Table
+from . import whole_numbers
 from .layers import batched, per_axis, size_of_axis
-from .values import cast, reshaped, static_ints
+from .values import cast, kind_of, reshaped, static_ints
 
 ATEN, FUNCTIONS = Table(), Table("torch.nn.functional.")
 AXES = (1, 2, 3)
@@ -108,9 +110,10 @@ def _avg_pool(axes: int) -> None:
         steps, around = _strides(g, stride, kernel), per_axis(g, padding, axes)
         kernel = _clipped(g, input, kernel, around) if ceil_mode else kernel
         modes = (bool(ceil_mode), bool(count_include_pad), divisor_override)
-        return batched(
-            g, input, axes, lambda x: g.call(f"aten::avg_pool{axes}d", x, kernel, steps, around, *modes)
-        )
+        compute = functools.partial(g.call, f"aten::avg_pool{axes}d")
+        if kind_of(g.type(input).dtype) < 2:
+            compute = functools.partial(whole_numbers.averaged, g)
+        return batched(g, input, axes, lambda x: compute(x, kernel, steps, around, *modes))
 
 
 def _adaptive(axes: int) -> None:

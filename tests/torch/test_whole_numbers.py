@@ -1,0 +1,29 @@
+"""Convolution and pooling of integers, and paddings that no window meets."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from .harness import check
+
+
+def numbers(*shape: int) -> torch.Tensor:
+    return torch.randint(-9, 9, shape, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_convolutions_and_means(axes: int) -> None:
+    x, weight = numbers(2, 4, *[6, 5, 7][:axes]), numbers(6, 2, *[3, 2, 1][:axes])
+    conv, back, pool = (getattr(F, f"{name}{axes}d") for name in ("conv", "conv_transpose", "avg_pool"))
+    check(lambda x: conv(x, weight, numbers(6), stride=2, padding=1, dilation=2, groups=2), x, opsets=(7, 17))
+    kernels = weight[:4]
+    check(lambda x: back(x, kernels, None, 3, 1, 1, groups=2), x)
+    check(lambda x: back(x[0], kernels, numbers(2), 2, 0, 1, dilation=2), x)
+    check(lambda x: (pool(x, 3, 2, 1, True), pool(x, 2, count_include_pad=False, padding=1)), x)
+
+
+def test_output_padding_beyond_the_last_window() -> None:
+    weight, bias = torch.randn(4, 2, 2, 3), torch.randn(2)
+    check(
+        lambda x: F.conv_transpose2d(x, weight, bias, (1, 3), (0, 1), (2, 3), 1, 4), torch.randn(1, 4, 3, 5)
+    )
