@@ -36,6 +36,7 @@ _RELATIONS = {
     frozenset({-1, 0}): "<=",
     frozenset({1}): ">",
     frozenset({0, 1}): ">=",
+    frozenset({-1, 1}): "!=",
 }
 
 
@@ -98,6 +99,10 @@ class SizeJournal:
         found = frozenset(wanted if answer else {-1, 0, 1} - wanted)
         self.assumptions[difference, found] = None
         return answer
+
+    def take(self, difference: Dim, signs: set[int]) -> None:
+        """Notes that the model was seen to go where the sign of ``difference`` is one of these."""
+        self.assumptions[difference, frozenset(signs)] = None
 
     def equal(self, difference: Dim) -> bool:
         """Whether two sizes are equal, of which ``difference`` may be zero."""

@@ -138,3 +138,17 @@ def test_the_container_keeps_open_sizes(tmp_path: Path) -> None:
     assert loaded.dynamic_shapes == {"x": {0: "b"}}
     assert tmconvert.to_onnx(loaded, tmp_path / "m.onnx").outputs[0]["shape"] == ["b", 3]
     assert np.array_equal(loaded.example.inputs[0], traced.example.inputs[0])
+
+
+def test_ways_taken_by_a_size_that_data_tells_are_assumptions(tmp_path: Path) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        found = x[x > 0]
+        if found.numel() == 0:
+            return found
+        rows = found.reshape(-1, 1) * 2
+        return (rows + 1 if rows.shape[0] < 100 else rows).sum(1)
+
+    traced = tmconvert.trace(function, torch.tensor([1.0, -1, 2]))
+    report = tmconvert.to_onnx(traced, tmp_path / "model.onnx")
+    assert report.notes == ["assumed of the sizes: found_1 != 0, found_1 < 100"]
+    agrees(function, tmp_path, torch.tensor([1.0, 3, 2]))

@@ -8,8 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 from ....errors import Refusal
+from ....ir.data_sizes import data_symbols
 from ....ir.dims import Dim
 from ....ir.emitter import Emitter
+from ....ir.size_journal import current_journal
 from ...table import Table
 
 FUNCTIONS = Table()
@@ -68,9 +70,20 @@ _rounding("floor")
 _rounding("ceil")
 
 
+# by comparison, the signs of left - right for which it holds
+SIGNS = {"eq": {0}, "ne": {-1, 1}, "lt": {-1}, "le": {-1, 0}, "gt": {1}, "ge": {0, 1}}
+
+
 @FUNCTIONS.add("tm.assume")
 def assume(g: Emitter, name: str, left: Any, right: Any, outcome: bool) -> Any:
-    """A comparison that decided the module's way. Raises Refusal at sizes at which it goes another."""
+    """A comparison that decided the module's way. Raises Refusal at sizes at which it goes another.
+
+    Where it is of sizes that depend on data, the way of the example is taken, and reported.
+    """
+    if data_symbols((left, right)) and not isinstance(left, Quotient) and not isinstance(right, Quotient):
+        signs = SIGNS[name] if outcome else {-1, 0, 1} - SIGNS[name]
+        current_journal().take(left - right, signs)
+        return ()
     if isinstance(left, Quotient) or isinstance(right, Quotient):
         raise Refusal("a quotient of sizes decides what the module does", "keep this size fixed")
     if bool(getattr(operator, name)(left, right)) != outcome:
