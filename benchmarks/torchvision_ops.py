@@ -58,7 +58,8 @@ def nms(boxes: torch.Tensor, scores: torch.Tensor, iou_threshold: float) -> torc
         kept.append(best)
         low, high = boxes[order, :2].maximum(boxes[best, :2]), boxes[order, 2:].minimum(boxes[best, 2:])
         common = (high - low).clamp(min=0).prod(1)
-        order = order[common / (areas[best] + areas[order] - common) <= iou_threshold]
+        overlap = common / (areas[best] + areas[order] - common)  # NaN for boxes without area, which stay
+        order = order[~(overlap > iou_threshold)]
     return torch.stack(kept) if kept else torch.empty(0, dtype=torch.int64)
 
 
