@@ -10,6 +10,7 @@ import onnx
 import pytest
 import torch
 from torch._higher_order_ops import associative_scan, scan, while_loop
+from torch._higher_order_ops import map as map_slices
 
 import tmconvert
 from tests.custom_ops import run
@@ -161,6 +162,35 @@ SCANS = {
 @pytest.mark.parametrize("name", SCANS)
 def test_scans(name: str) -> None:
     check(SCANS[name], X, second=[X.flip(1) * 3], opsets=(8, 9, 17))
+
+
+def test_a_map_over_the_first_axis() -> None:
+    weight = torch.arange(3.0)
+    check(lambda x: map_slices(lambda row: row.softmax(0) + weight, x), X, opsets=(8, 17))
+    check(lambda x: map_slices(lambda rows, y: (rows[0] * y, rows[1] + 1), [x, x * 2], x.sum(0)), X)
+
+
+class Twice(torch.nn.Module):
+    """A module with branches that is called twice, once as another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = Gate()
+        self.steps = torch.nn.ModuleList([Gate(), self.gate])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for step in [self.gate, *self.steps]:
+            x = step(x)[0]
+        return x
+
+
+def test_a_module_with_branches_may_be_called_again(tmp_path: Path) -> None:
+    module = Twice()
+    model = check(module, X, second=[-X])
+    assert sorted(model.children["gate"].children) == ["cond_false@1", "cond_true@0", "first", "second"]
+    for name in ("one.tm", "two.tm"):
+        tmconvert.trace(module, X).save(tmp_path / name)
+    assert (tmp_path / "one.tm").read_bytes() == (tmp_path / "two.tm").read_bytes()
 
 
 def test_a_generic_associative_scan_is_written_out() -> None:

@@ -17,6 +17,7 @@ from tests.cli.runner import run as run_command
 from tests.custom_ops import run
 from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.ir import TensorType
+from tmconvert.symbolics import plugins, registry
 
 from .harness import run_onnx
 
@@ -261,3 +262,35 @@ def test_a_custom_operator_of_tflite(tmp_path: Path) -> None:
     assert (model.OperatorCodes(0).CustomCode(), model.OperatorCodes(0).BuiltinCode()) == (b"Swish", 32)
     options = model.Subgraphs(0).Operators(0).CustomOptionsAsNumpy().tobytes()
     assert flexbuffers.Loads(options) == {"beta": 1.5, "sizes": [1, 2]}
+
+
+class Package:
+    """An entry point of an installed package."""
+
+    name, value = "mylib", "mylib.ops:register"
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        self.dist = type("Distribution", (), {"name": "mylib"})
+
+    def load(self) -> Any:
+        return self.function
+
+
+def test_installed_packages_register_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def registers() -> None:
+        tmconvert.register_symbolic("mylib::installed", scaled, target="onnx")
+
+    monkeypatch.setattr(registry, "_registry", registry._Registry())
+    monkeypatch.setattr(plugins.importlib.metadata, "entry_points", lambda group: [Package(registers)])
+    assert "mylib::installed" in [each.op for each in tmconvert.supported_ops("onnx")]
+
+
+def test_an_installed_package_that_fails_is_named_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registry", registry._Registry())
+    monkeypatch.setattr(plugins.importlib.metadata, "entry_points", lambda group: [Package(lambda: 1 / 0)])
+    for _ in range(2):
+        with pytest.raises(
+            UsageError, match=r"mylib registers symbolics with mylib\.ops:register, which failed"
+        ):
+            tmconvert.supported_ops("onnx")

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch._higher_order_ops import utils as higher_order
 from torch.autograd.function import _SingleLevelFunction
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_map, tree_unflatten
 
 from ....errors import UnsupportedError
 from ....ir.tree import leaves, map_leaves
@@ -38,9 +38,11 @@ def calls_of_functions(recorder: Recorder) -> Iterator[None]:
         return threading.get_ident() == thread and not recorder.is_busy and not recorder.is_batched
 
     def compiled(wrapper: Function, args: tuple[Any, ...]) -> Any:
-        own = HIGHER_ORDER.get(wrapper.__name__)
-        if own is not None and is_ours():
-            return own(recorder, *args)
+        name = getattr(wrapper, "__name__", "")
+        if name in HIGHER_ORDER and is_ours():
+            return HIGHER_ORDER[name](recorder, *args)
+        if name == "run_flattened_map" and is_ours():
+            return _map(recorder, *args, inspect.getclosurevars(wrapper).nonlocals)
         assert original is not None
         return original(wrapper, args)
 
@@ -129,6 +131,16 @@ def _scan(recorder: Recorder, combine_fn: Function, init: Sequence[Any], xs: Seq
         return after, tree_map(lambda *column: torch.stack(column), *rows)
 
     return _recorded(recorder, "torch.scan", (scope, *given), [scope], recorder.run(scanned))
+
+
+def _map(recorder: Recorder, f: Function, xs: Sequence[Any], args: Sequence[Any], specs: Any) -> Any:
+    """A scan without anything that goes on; ``f`` takes trees of these specs."""
+
+    def step(*slices: Any) -> Any:
+        parts = tree_unflatten(list(slices), specs["xs_spec"])
+        return (), f(parts, *tree_unflatten(list(args), specs["args_spec"]))
+
+    return _scan(recorder, step, [], xs)[1]
 
 
 HIGHER_ORDER: dict[str, Function] = {
