@@ -35,6 +35,13 @@ def test_einsum_of_a_list_and_of_lists_of_axes():
     check(lambda x, y: torch.einsum(x, [Ellipsis, 1, 2], y, [Ellipsis, 2, 3]), A, B)
 
 
+def test_products_that_are_added_by_name():
+    x, y = torch.randn(2, 3, 4), torch.randn(2, 4, 5)
+    check(lambda b, x, y: b.baddbmm(batch1=x, batch2=y, beta=0.5, alpha=2), torch.randn(2, 3, 5), x, y)
+    check(lambda b, x, y: torch.addmm(b, x, mat2=y), torch.randn(3, 5), x[0], y[0])
+    check(lambda b, x, y: torch.addmv(b, mat=x, vec=y), torch.randn(3), x[0], y[0, :, 0])
+
+
 def test_products_of_groups_of_rows():
     ends = torch.tensor([2, 2, 4, 5], dtype=torch.int32)
     others = torch.tensor([0, 1, 1, 5], dtype=torch.int32)

@@ -27,10 +27,11 @@ def rmatmul(g: Emitter, input: Any, other: Any) -> Any:
     return matmul(g, other, input)
 
 
-def _declare_added(name: str, *, product: str) -> None:
-    """beta * input + alpha * a product; the factors of integers are integers."""
+def _declare_added(name: str, *names: str, product: str) -> None:
+    """beta * input + alpha * a product of what has these names; the factors of integers are integers."""
 
-    def adapter(g: Emitter, input: Any, first: Any, second: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    def adapter(g: Emitter, input: Any, *given: Any, beta: Any = 1, alpha: Any = 1, **named: Any) -> Any:
+        first, second = (*given, *(named[each] for each in names[len(given) :]))
         if kind_of(g.type(input).dtype) < 2:
             beta, alpha = int(beta), int(alpha)
         if g.type(first).shape[-1] != 0 or product == "outer":
@@ -41,11 +42,11 @@ def _declare_added(name: str, *, product: str) -> None:
     ATEN.add(name)(adapter)
 
 
-_declare_added("addmm", product="mm")
-_declare_added("addmv", product="mv")
-_declare_added("addr", product="outer")
-_declare_added("addbmm", product="bmm")
-_declare_added("baddbmm", product="bmm")
+_declare_added("addmm", "mat1", "mat2", product="mm")
+_declare_added("addmv", "mat", "vec", product="mv")
+_declare_added("addr", "vec1", "vec2", product="outer")
+_declare_added("addbmm", "batch1", "batch2", product="bmm")
+_declare_added("baddbmm", "batch1", "batch2", product="bmm")
 
 
 @ATEN.add("ger")
