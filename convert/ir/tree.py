@@ -26,7 +26,7 @@ def map_leaves(function: Callable[[Any], Any], tree: Tree) -> Tree:
     """A tree of the same structure, each leaf replaced by ``function(leaf)``."""
     if isinstance(tree, tuple):
         children = [map_leaves(function, child) for child in tree]
-        return type(tree)._make(children) if hasattr(tree, "_fields") else tuple(children)
+        return tuple.__new__(type(tree), children) if hasattr(tree, "_fields") else tuple(children)
     if isinstance(tree, list):
         return [map_leaves(function, child) for child in tree]
     if isinstance(tree, dict):

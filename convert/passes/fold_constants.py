@@ -29,7 +29,7 @@ class FoldConstants:
             if not isinstance(expr, CallFunction):
                 continue
             if _is_empty(expr):
-                self._replace(graph, expr, np.zeros(expr.output.shape, expr.output.dtype))
+                self._replace(graph, expr, np.zeros(expr.output.type.shape, expr.output.type.dtype))
             elif self._is_foldable(expr):
                 arrays = map_leaves(_known, list(expr.args))
                 self._replace(graph, expr, self.catalogue[expr.function].evaluate(arrays, expr.kwargs))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from ...lower.builder import Builder
+    from ...lower.builder import OnnxBuilder
     from ...lower.target_graph import Value
 
 
@@ -32,7 +32,7 @@ OPERATORS = {
 
 
 def layers(
-    g: Builder,
+    g: OnnxBuilder,
     name: str,
     x: Value,
     hx: list[Value],
@@ -64,12 +64,12 @@ def layers(
     return [_swapped(g, x) if batch_first else x, *joined]
 
 
-def _swapped(g: Builder, x: Value) -> Value:
+def _swapped(g: OnnxBuilder, x: Value) -> Value:
     return g.op("Transpose", x, perm=[1, 0, 2], shape=(x.shape[1], x.shape[0], x.shape[2]))
 
 
 def _layer(
-    g: Builder,
+    g: OnnxBuilder,
     operator: Operator,
     x: Value,
     states: list[Value | None],
@@ -98,7 +98,7 @@ def _layer(
 
 
 def _projected_layer(
-    g: Builder,
+    g: OnnxBuilder,
     operator: Operator,
     x: Value,
     states: list[Value | None],
@@ -132,19 +132,19 @@ def _projected_layer(
     return [_product(g, output, back), _product(g, hidden, back), memory]
 
 
-def _product(g: Builder, x: Value, y: Value) -> Value:
+def _product(g: OnnxBuilder, x: Value, y: Value) -> Value:
     if x.data is not None and y.data is not None:
         return g.const(x.data @ y.data, name=x.name)
     return g.op("MatMul", x, y, shape=(*x.shape[:-1], y.shape[-1]))
 
 
-def _turned(g: Builder, x: Value) -> Value:
+def _turned(g: OnnxBuilder, x: Value) -> Value:
     if x.data is not None:
         return g.const(x.data.T, name=x.name)
     return g.op("Transpose", x, perm=[1, 0], shape=x.shape[::-1])
 
 
-def _rows(g: Builder, x: Value, rows: Any, *, keep_zeros: bool = False) -> Any:
+def _rows(g: OnnxBuilder, x: Value, rows: Any, *, keep_zeros: bool = False) -> Any:
     """Some rows of ``x``; None for first states that are zero, as they are by default."""
     rows = list(rows)
     if x.data is None:
@@ -155,7 +155,7 @@ def _rows(g: Builder, x: Value, rows: Any, *, keep_zeros: bool = False) -> Any:
     return g.const(part, name=x.name) if keep_zeros or part.any() else None
 
 
-def _joined(g: Builder, parts: tuple[Value, ...], axis: int = 0) -> Value:
+def _joined(g: OnnxBuilder, parts: tuple[Value, ...], axis: int = 0) -> Value:
     """Arrays one behind the other."""
     if len(parts) == 1:
         return parts[0]
@@ -167,7 +167,7 @@ def _joined(g: Builder, parts: tuple[Value, ...], axis: int = 0) -> Value:
     return g.op("Concat", *parts, axis=axis, shape=tuple(shape))
 
 
-def _stacked(g: Builder, parts: list[Value]) -> Value:
+def _stacked(g: OnnxBuilder, parts: list[Value]) -> Value:
     """Arrays of one shape along a new first axis."""
     arrays = [part.data for part in parts if part.data is not None]
     if len(arrays) == len(parts):

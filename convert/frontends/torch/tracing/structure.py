@@ -24,7 +24,7 @@ def plain_structure(tree: Any) -> Any:
         children = [plain_structure(child) for child in tree]
         if isinstance(tree, list):
             return children
-        return type(tree)._make(children) if hasattr(tree, "_fields") else tuple(children)
+        return tuple.__new__(type(tree), children) if hasattr(tree, "_fields") else tuple(children)
     if isinstance(tree, Mapping):
         return {str(key): plain_structure(child) for key, child in tree.items()}
     if isinstance(tree, slice):
