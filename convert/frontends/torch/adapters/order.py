@@ -7,6 +7,7 @@ from typing import Any
 from ....ir.emitter import Emitter
 from ...table import Table
 from .reductions import with_places
+from .sizes import AtMost
 from .values import axis_of, floating, is_tensor, rank, reshaped, static_int
 
 ATEN = Table()
@@ -29,6 +30,9 @@ def msort(g: Emitter, input: Any) -> Any:
 
 @ATEN.add("topk")
 def topk(g: Emitter, input: Any, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    if isinstance(k, AtMost):  # all are sorted, and as many taken as there are
+        parts = g.call("aten::sort", input, dim, bool(largest))
+        return [g.call("aten::slice", part, dim, 0, k.limit) for part in parts]
     return with_places(g, "aten::topk", input, static_int(g, k), dim=dim, largest=largest, sorted=sorted)
 
 

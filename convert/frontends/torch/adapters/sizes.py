@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from ....errors import Refusal
 from ....ir.data_sizes import data_symbols
@@ -68,6 +68,24 @@ def _rounding(name: str) -> None:
 
 _rounding("floor")
 _rounding("ceil")
+
+
+class AtMost(NamedTuple):
+    """As many as there are of what the data tells, but no more than ``limit``."""
+
+    extent: Any
+    limit: int
+
+
+@FUNCTIONS.add("builtins.min")
+def least(g: Emitter, left: Any, right: Any) -> Any:
+    found, limit = (left, right) if data_symbols(left) else (right, left)
+    return AtMost(found, limit) if data_symbols(found) else min(left, right)
+
+
+@FUNCTIONS.add("builtins.max")
+def greatest(g: Emitter, left: Any, right: Any) -> Any:
+    return max(left, right)
 
 
 # by comparison, the signs of left - right for which it holds

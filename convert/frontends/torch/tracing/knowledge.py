@@ -36,8 +36,8 @@ def is_assertion(name: Name) -> bool:
 _CONSTANTS = "tensor as_tensor asarray from_numpy scalar_tensor frombuffer Tensor"
 CONSTANTS = frozenset(_CONSTANTS.split())
 # functions whose results have as many elements as the data says
-_OPEN = """nonzero argwhere masked_select unique unique_consecutive _unique2 unique_dim torchvision::nms
-    bincount"""
+_OPEN = """nonzero argwhere masked_select unique unique_consecutive _unique2 unique_dim bincount
+    torchvision::nms torchvision::batched_nms"""
 OPEN = frozenset(_OPEN.split())
 
 
@@ -47,6 +47,8 @@ def is_open(name: Name, values: list[Value]) -> bool:
         return any(value.depends for value in values)
     if own == "__getitem__":
         return any(value.dtype == "bool" and value.depends for value in values[1:])
+    if own == "where":
+        return len(values) == 1 and values[0].depends
     if own == "repeat_interleave":
         return any(value.depends for value in values[1:])
     return False

@@ -18,7 +18,7 @@ from .bodies import Bodies
 from .borrowed import Borrowed
 from .places import user_place
 from .plain import plain_constant
-from .sizes import TRACED, TracedInt, untraced
+from .sizes import HOMES, TRACED, TracedInt, untraced
 from .tape import Record, Scope, Tape, Value
 from .view_writes import written_back
 
@@ -264,7 +264,7 @@ class Recorder(TorchFunctionMode):
         else:
             operands = [self.value_of(operand) for operand in operands]
             key = (self.scope, kind, *operands)
-            name = Name(f"math.{kind}" if kind in ("floor", "ceil") else f"operator.{kind}", False)
+            name = Name(f"{HOMES.get(kind, 'operator')}.{kind}", False)
         if key not in self._numbers:
             value = Value(self.scope, f"{kind}_out")
             self.scope.items.append(

@@ -8,9 +8,13 @@ repeated at other sizes (``agreement.py``).
 
 from __future__ import annotations
 
+import builtins
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+
+import torch
 
 
 class TracedInt(int):
@@ -66,6 +70,8 @@ class TracedFloat(float):
 
 
 NUMBERS = (int, float)
+# the modules of functions of sizes that are no operators
+HOMES = {"floor": "math", "ceil": "math", "min": "builtins", "max": "builtins"}
 TRACED = (TracedInt, TracedFloat)
 
 
@@ -112,3 +118,39 @@ for _class in TRACED:
         setattr(_class, f"__r{_name}__", _arithmetic(_name, True))
     for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
         setattr(_class, f"__{_name}__", _comparison(_name))
+
+
+def _choice(name: str) -> Callable[..., Any]:
+    choose = getattr(builtins, name)
+
+    def chosen(*args: Any, **options: Any) -> Any:
+        traced = [arg for arg in args if isinstance(arg, TracedInt)]
+        if not traced or len(args) != 2 or options or not all(isinstance(arg, int) for arg in args):
+            return choose(*args, **options)
+        return TracedInt(choose(map(untraced, args)), (name, *args), traced[0].note)
+
+    return chosen
+
+
+def _length(value: Any) -> Any:
+    """``len``, which would make a plain number of the size of a tensor."""
+    if isinstance(value, torch.Tensor) and value.dim():
+        return value.shape[0]
+    return _len(value)
+
+
+_len = len
+REPLACED = {"min": _choice("min"), "max": _choice("max"), "len": _length}
+
+
+@contextmanager
+def sizes_of_builtins() -> Iterator[None]:
+    """During a run ``len`` of a tensor is a size; ``min`` and ``max`` of sizes are, and no decisions."""
+    originals = {name: getattr(builtins, name) for name in REPLACED}
+    for name, function in REPLACED.items():
+        setattr(builtins, name, function)
+    try:
+        yield
+    finally:
+        for name, original in originals.items():
+            setattr(builtins, name, original)

@@ -7,7 +7,7 @@ import dataclasses
 import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,12 @@ from .arrays import Arrays, array_of
 from .assemble import assemble
 from .batched import calls_of_vmap
 from .borrowed import said_to_be_exported, same_randomness
+from .boxes import boxes_class_by_class
 from .branches import calls_of_functions
 from .places import user_place
 from .recorder import Recorder
 from .scripted import script_calls
+from .sizes import sizes_of_builtins
 from .structure import plain_structure
 from .tape import Scope, Tape, Value
 
@@ -107,7 +109,7 @@ class _Run:
             if self.is_module:
                 recorder.borrowed.add_module(self.module)
             try:
-                with self._calls(), recorder:
+                with self._watched():
                     result = self.module(*args, **kwargs)
                     result = plain_structure(result)
                     self.top.result = map_leaves(recorder.value_of, result)
@@ -119,10 +121,15 @@ class _Run:
                 recorder.borrowed.give_back()
 
     @contextmanager
-    def _calls(self) -> Iterator[None]:
-        """Lets the recorder know of what no mode of torch sees."""
-        modules, scripts = _module_calls(self.recorder, self.paths), script_calls(self.recorder)
-        with modules, scripts, calls_of_functions(self.recorder), calls_of_vmap(self.recorder):
+    def _watched(self) -> Iterator[None]:
+        """Lets the recorder know of what is called, also of what no mode of torch sees."""
+        recorder = self.recorder
+        with ExitStack() as stack:
+            stack.enter_context(_module_calls(recorder, self.paths))
+            for watch in (script_calls, calls_of_functions, calls_of_vmap, boxes_class_by_class):
+                stack.enter_context(watch(recorder))
+            stack.enter_context(sizes_of_builtins())
+            stack.enter_context(recorder)
             yield
 
     def _bind_inputs(self, args: Any, kwargs: Any) -> None:
