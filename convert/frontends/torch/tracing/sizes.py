@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import operator
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -144,13 +145,24 @@ REPLACED = {"min": _choice("min"), "max": _choice("max"), "len": _length}
 
 
 @contextmanager
-def sizes_of_builtins() -> Iterator[None]:
-    """During a run ``len`` of a tensor is a size; ``min`` and ``max`` of sizes are, and no decisions."""
-    originals = {name: getattr(builtins, name) for name in REPLACED}
-    for name, function in REPLACED.items():
-        setattr(builtins, name, function)
+def sizes_of_builtins(module: Any) -> Iterator[None]:
+    """In the files of the module's classes, and torchvision's, ``len`` of a tensor is a size for a run, and
+    ``min`` and ``max`` of sizes are, and no decisions.
+
+    Not in all files: what torch imports while it runs keeps Python's own functions.
+    """
+    parts = module.modules() if isinstance(module, torch.nn.Module) else ()
+    names = {type(part).__module__ for part in parts} | {getattr(module, "__module__", "")}
+    files = [
+        vars(sys.modules[name])
+        for name in sorted({*names, *(name for name in sys.modules if name.startswith("torchvision."))})
+        if name in sys.modules and not name.startswith("torch.")
+    ]
+    given = [(file, name) for file in files for name in REPLACED if name not in file]
+    for file, name in given:
+        file[name] = REPLACED[name]
     try:
         yield
     finally:
-        for name, original in originals.items():
-            setattr(builtins, name, original)
+        for file, name in given:
+            file.pop(name, None)

@@ -128,7 +128,7 @@ class _Run:
             stack.enter_context(_module_calls(recorder, self.paths))
             for watch in (script_calls, calls_of_functions, calls_of_vmap, boxes_class_by_class):
                 stack.enter_context(watch(recorder))
-            stack.enter_context(sizes_of_builtins())
+            stack.enter_context(sizes_of_builtins(self.module))
             stack.enter_context(recorder)
             yield
 
