@@ -13,12 +13,12 @@ def numbers(*shape: int) -> torch.Tensor:
 
 @pytest.mark.parametrize("axes", [1, 2, 3])
 def test_convolutions_and_means(axes: int) -> None:
-    x, weight = numbers(2, 4, *[6, 5, 7][:axes]), numbers(6, 2, *[3, 2, 1][:axes])
+    x, weight, bias = numbers(2, 4, *[6, 5, 7][:axes]), numbers(6, 2, *[3, 2, 1][:axes]), numbers(6)
     conv, back, pool = (getattr(F, f"{name}{axes}d") for name in ("conv", "conv_transpose", "avg_pool"))
-    check(lambda x: conv(x, weight, numbers(6), stride=2, padding=1, dilation=2, groups=2), x, opsets=(7, 17))
-    kernels = weight[:4]
+    check(lambda x: conv(x, weight, bias, stride=2, padding=1, dilation=2, groups=2), x, opsets=(9, 17))
+    kernels, few = weight[:4], bias[:2]
     check(lambda x: back(x, kernels, None, 3, 1, 1, groups=2), x)
-    check(lambda x: back(x[0], kernels, numbers(2), 2, 0, 1, dilation=2), x)
+    check(lambda x: back(x[0], kernels, few, 2, 0, 1, dilation=2), x)
     check(lambda x: (pool(x, 3, 2, 1, True), pool(x, 2, count_include_pad=False, padding=1)), x)
 
 
