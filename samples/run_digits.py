@@ -1,6 +1,7 @@
-"""Runs converted digits models on the test images and compares them with MegEngine's own logits.
+"""Runs converted digits models on the test images and compares them with the logits of their source.
 
     python samples/run_digits.py out/digits.onnx out/digits.tflite out/digits.prototxt
+    python samples/run_digits.py out/digits_torch.onnx --logits samples/digits_torch_logits.npy
 
 Needs numpy and, for each kind of file given, its runtime; not tmconvert. Prints one line a model.
 Exit status: 0 if each model reaches 97 %, 1 if one does not or could not be run, 2 for wrong usage.
@@ -144,7 +145,7 @@ def check(path: Path, images: np.ndarray, labels: np.ndarray, expected: np.ndarr
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        description="Runs converted digits models on the test images; compares with MegEngine's logits.",
+        description="Runs converted digits models on the test images; compares with their source's logits.",
         epilog="Exit status: 0 all models reach 97 %; 1 one does not, or cannot be run; 2 wrong usage.",
     )
     parser.add_argument(
@@ -154,7 +155,11 @@ def main() -> int:
         metavar="MODEL",
         help=".onnx, .tflite, or .prototxt with its .caffemodel beside it",
     )
-    models: list[Path] = parser.parse_args().models
+    parser.add_argument(
+        "--logits", type=Path, metavar="FILE.npy", help="compare with these  [default: MegEngine's]"
+    )
+    arguments = parser.parse_args()
+    models: list[Path] = arguments.models
     for path in models:
         if path.suffix not in RUNTIMES:
             parser.error(f"{path}: not a .onnx, .tflite or .prototxt file")
@@ -164,6 +169,8 @@ def main() -> int:
 
     with np.load(TEST_DATA) as data:
         images, labels, logits = data["images"], data["labels"], data["logits"]
+    if arguments.logits is not None:
+        logits = np.load(arguments.logits)
     results = [check(path, images, labels, logits) for path in models]
     return 0 if all(results) else 1
 

@@ -18,6 +18,7 @@ from tests.torch.factories import nets
 from tests.torch.harness import run_onnx
 from tmconvert.errors import TmconvertError
 from tmconvert.example_text import parse_examples
+from tmconvert.ir.traced_module import Example
 
 HERE = Path(__file__).parent
 NETS = "tests.torch.factories.nets"
@@ -227,6 +228,25 @@ def test_without_torch(tmp_path: Path) -> None:
     assert hidden("check", "net.tm", "--target", "caffe").returncode == 0
     assert hidden("verify", "net.tm", "net.onnx").stdout.startswith("ok: ")
     assert hidden("save", "net.tm", "again.tm").returncode == 0
+
+
+def test_what_pytorch_computed_is_what_counts(tmp_path: Path) -> None:
+    """A file is verified against the outputs that travel with the model, not only against our kernels."""
+    traced = tmconvert.trace(nets.Net(), torch.randn(2, 8), dynamic_shapes={"x": {0: "batch"}})
+    traced.notes.append("a note of the trace")
+    traced.save(tmp_path / "net.tm")
+    loaded = tmconvert.load(tmp_path / "net.tm")
+    assert (loaded.dynamic_shapes, loaded.notes) == (traced.dynamic_shapes, traced.notes)
+    assert traced.example is not None and loaded.example is not None
+    np.testing.assert_array_equal(loaded.example.outputs[0], traced.example.outputs[0])
+    report = tmconvert.to_onnx(loaded, tmp_path / "o.onnx")
+    assert report.inputs[0]["shape"] == ["batch", 8]
+    assert "a note of the trace" in report.notes
+    traced.example = Example(traced.example.inputs, tuple(each + 1 for each in traced.example.outputs))
+    traced.save(tmp_path / "wrong.tm")
+    with pytest.raises(TmconvertError, match="TM4001"):
+        tmconvert.to_onnx(tmp_path / "wrong.tm", tmp_path / "wrong.onnx")
+    assert not (tmp_path / "wrong.onnx").exists()
 
 
 # ---- Python
