@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir.dims import broadcast_shapes
+from ...ir.dims import Dim, broadcast_shapes
 from ...ir.types import TensorType
 from ..idioms.formulas import Term, formula
 from ..layouts import ANY
@@ -66,7 +66,10 @@ def masked_scatter_selected(g, x, mask, source):
         return x
     here = Term(g, g.call("aten::reshape", mask, [g.type(mask).size])).to("int64")
     places = (here.cumsum(dim=0) - 1) * here  # the first where the mask is false
-    row = g.call("aten::reshape", source, [g.type(source).size])
+    count = g.type(source).size
+    row = g.call("aten::reshape", source, [count])
+    if isinstance(count, Dim):  # there may be none
+        row = g.call("aten::cat", [row, g.constant(np.zeros(1, g.type(row).dtype))], 0)
     chosen = g.call("aten::reshape", g.call("aten::index_select", row, 0, places.value), shape)
     return g.call("aten::where", mask, chosen, x)
 

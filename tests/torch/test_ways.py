@@ -79,3 +79,17 @@ def test_what_a_module_writes_is_put_back_and_reported():
     traced = tmconvert.trace(module, torch.randn(2))
     assert module.steps.tolist() == [[0, 0]]
     assert traced.notes == ["the module writes to steps; the file always starts from what they were"]
+
+
+def test_what_is_found_may_be_nothing():
+    """A mixture of experts, or of modalities, of which a batch has none."""
+
+    def function(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return x.masked_scatter(mask, x[mask] * 2)
+
+    x = torch.randn(2, 3)
+    some, none = (
+        torch.tensor([[True, False, True], [False, False, True]]),
+        torch.zeros(2, 3, dtype=torch.bool),
+    )
+    check(function, x, some, second=(x, none))
