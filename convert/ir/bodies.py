@@ -82,7 +82,10 @@ def body_of(
             args, kwargs = map_leaves(
                 lambda leaf: values[leaf] if isinstance(leaf, Node) else leaf, (expr.args, expr.kwargs)
             )
-            result = flat.vocabulary.apply(g, expr, args, kwargs)
+            try:
+                result = flat.vocabulary.apply(g, expr, args, kwargs)
+            except Refusal as refusal:
+                raise Refusal(f"at {expr.source}: {refusal.reason}", refusal.help) from refusal
         _bind(expr.result, result, values)
     results = [values[node] for node in flat.graph.outputs]
     if not all(isinstance(result, TensorNode) for result in results):

@@ -22,7 +22,7 @@ from tmconvert.passes.normalize import normalize
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets import Goal
 
-from .harness import check, run_onnx
+from .harness import arrays, check, run_onnx
 
 X = torch.linspace(-2, 3, 6).reshape(2, 3)
 
@@ -212,6 +212,39 @@ REFUSED = {
 def test_what_has_no_meaning_is_refused(reason: str) -> None:
     with pytest.raises(UnsupportedError, match=reason):
         tmconvert.trace(REFUSED[reason], X)
+
+
+def test_what_a_branch_calls_is_refused_with_its_line(tmp_path: Path) -> None:
+    model = tmconvert.trace(
+        lambda x: torch.cond(
+            x.sum() > 0,
+            lambda x: torch.linalg.eigvals(x @ x.T).real,
+            lambda x: x[:, 0].clone(),
+            (x,),
+        ),
+        X,
+    )
+    with pytest.raises(UnsupportedError, match=r"test_control_flow\.py:\d+.*eig.* is not supported"):
+        tmconvert.to_onnx(model, tmp_path / "model.onnx")
+
+
+def test_sizes_that_only_the_data_tells_do_not_leave_a_branch(tmp_path: Path) -> None:
+    model = tmconvert.trace(
+        lambda x: torch.cond(x.sum() > 0, lambda x: x[x > 0], lambda x: x[x > 0] * 2, (x,)), X
+    )
+    with pytest.raises(UnsupportedError, match="a branch returns a tensor whose size depends on the data"):
+        tmconvert.to_onnx(model, tmp_path / "model.onnx")
+
+
+@pytest.mark.parametrize("function", [LOOPS["the data"], SCANS["one"], BRANCHES["nested"]])
+def test_functions_inside_with_open_sizes(function: Any, tmp_path: Path) -> None:
+    wide = X.repeat(2, 1)
+    model = tmconvert.trace(function, wide, dynamic_shapes={"x": {0: "rows"}})
+    assert tmconvert.to_onnx(model, tmp_path / "model.onnx").verified
+    expected = function(X[:1])
+    given = run_onnx(tmp_path / "model.onnx", [X[:1].numpy()])
+    for mine, own in zip(given, arrays(expected), strict=True):
+        np.testing.assert_allclose(mine, own, rtol=1e-5)
 
 
 # ---- autograd.Function
