@@ -42,9 +42,18 @@ class SizeOperators:
         self.known: dict[Dim, Value] = {}
 
     def inside(self, g: OnnxBuilder) -> SizeOperators:
-        """For a graph inside of the builder's: what is known stays known, what is computed there is not."""
+        """For a graph inside of the builder's: what is known stays known, what is computed there is not.
+
+        Sizes that only the data tells have names of their own there; those of its inputs get defined.
+        """
         twin = SizeOperators(g)
-        twin.places, twin.shapes, twin.known = dict(self.places), dict(self.shapes), dict(self.known)
+        twin.shapes = dict(self.shapes)
+        twin.known = {size: value for size, value in self.known.items() if not data_symbols(size)}
+        twin.places = {
+            name: (value, axis)
+            for name, (value, axis) in self.places.items()
+            if not data_symbols(value.shape[axis])
+        }
         return twin
 
     def define(self, value: Value) -> None:

@@ -6,17 +6,27 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...ir import Expr, InternalGraph, TensorType
-from ...ir.data_sizes import data_symbols
+from ...ir.data_sizes import bound, data_symbols
+from ...ir.dims import substituted
 from ...ir.interpreter import Interpreter
 from ...ir.node import TensorNode
+from ...ir.tree import leaves
 from ..registry import catalogue
 
 
 def run(body: InternalGraph, inputs: Sequence[Any]) -> list[Any]:
     """The results of a body on arrays, by the reference kernels."""
 
+    sizes: dict[str, int] = {}
+    for node, array in zip(body.inputs, inputs, strict=True):
+        assert node.expr is not None
+        sizes.update(bound(node.expr, [array]))
+
     def evaluate(expr: Expr, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        return catalogue()[expr.function].evaluate(args, kwargs)  # type: ignore[attr-defined]
+        op = catalogue()[expr.function]  # type: ignore[attr-defined]
+        result = op.evaluate(args, substituted(kwargs, sizes))
+        sizes.update(bound(expr, list(leaves(result))))
+        return result
 
     return list(Interpreter(body, evaluate).run(inputs))
 
@@ -29,6 +39,7 @@ def one_or_all(results: list[Any]) -> Any:
 def types_of(body: InternalGraph, what: str) -> list[TensorType]:
     """The types of a body's results. Raises ValueError where only the data tells a size."""
     types = [node.type for node in body.outputs if isinstance(node, TensorNode)]
-    if data_symbols([type_.shape for type_ in types]):
+    given = data_symbols([node.type.shape for node in body.inputs if isinstance(node, TensorNode)])
+    if set(data_symbols([type_.shape for type_ in types])) - set(given):
         raise ValueError(f"{what} returns a tensor whose size depends on the data")
     return types

@@ -236,6 +236,18 @@ def test_sizes_that_only_the_data_tells_do_not_leave_a_branch(tmp_path: Path) ->
         tmconvert.to_onnx(model, tmp_path / "model.onnx")
 
 
+def test_sizes_that_the_data_tells_within_and_around() -> None:
+    def function(x: torch.Tensor) -> Any:
+        few, many = x[x > 0], x[x > -1]
+        within = torch.cond(
+            few.sum() > 2, lambda few: (few[few > 1].reshape(-1, 1) * 2).sum(), lambda few: few.mean(), (few,)
+        )
+        return within, torch.cond(many.sum() > 2, lambda y: y * 2, lambda y: y + 1, (many,))
+
+    check(function, X, second=[X + 1], opsets=(13, 17))
+    check(function, X + 1, second=[X * 4])
+
+
 @pytest.mark.parametrize("function", [LOOPS["the data"], SCANS["one"], BRANCHES["nested"]])
 def test_functions_inside_with_open_sizes(function: Any, tmp_path: Path) -> None:
     wide = X.repeat(2, 1)

@@ -42,7 +42,7 @@ def calls_of_functions(recorder: Recorder) -> Iterator[None]:
         if name in HIGHER_ORDER and is_ours():
             return HIGHER_ORDER[name](recorder, *args)
         if name == "run_flattened_map" and is_ours():
-            return _map(recorder, *args, inspect.getclosurevars(wrapper).nonlocals)
+            return _map(recorder, *args, specs=inspect.getclosurevars(wrapper).nonlocals)
         assert original is not None
         return original(wrapper, args)
 
@@ -133,7 +133,7 @@ def _scan(recorder: Recorder, combine_fn: Function, init: Sequence[Any], xs: Seq
     return _recorded(recorder, "torch.scan", (scope, *given), [scope], recorder.run(scanned))
 
 
-def _map(recorder: Recorder, f: Function, xs: Sequence[Any], args: Sequence[Any], specs: Any) -> Any:
+def _map(recorder: Recorder, f: Function, xs: Sequence[Any], args: Sequence[Any], *, specs: Any) -> Any:
     """A scan without anything that goes on; ``f`` takes trees of these specs."""
 
     def step(*slices: Any) -> Any:
