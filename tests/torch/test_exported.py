@@ -146,6 +146,20 @@ def test_weights_as_views_and_other_types(tmp_path: Path) -> None:
     np.testing.assert_allclose(tmconvert.load(tmp_path / "w.pt2")(x.numpy()), module(x).numpy(), atol=1e-4)
 
 
+class Either(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, lambda y: y + 1, lambda y: y * 2, (x,))
+
+
+def test_branches(tmp_path: Path) -> None:
+    program = torch.export.export(Either(), (torch.ones(2, 3),))
+    torch.export.save(program, tmp_path / "e.pt2")
+    x = -torch.ones(2, 3)
+    for source in (program, tmp_path / "e.pt2"):
+        assert tmconvert.to_onnx(source, tmp_path / "o.onnx").verified
+        np.testing.assert_array_equal(run_onnx(tmp_path / "o.onnx", [x.numpy()])[0], (x * 2).numpy())
+
+
 # ---- files that are not what they should be
 
 

@@ -105,6 +105,12 @@ def _text(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict
     return recorder.run(function, *args) if args[0].numel() > 1 else _look(recorder, function, args, kwargs)
 
 
+def _cond(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What exported programs have for ``torch.cond``, which is recorded."""
+    with recorder:
+        return torch.cond(*args, **kwargs)
+
+
 WHAT = {
     "__bool__": "Python branches on it",
     "is_nonzero": "Python branches on it",
@@ -129,6 +135,7 @@ SPECIAL: dict[str, Special] = {
     "numel": _numel,
     "nelement": _numel,
     "data.__set__": _set_data,
+    "torch.ops.higher_order.cond": _cond,
     "torch.sym_int": _whole,
     "torch.sym_float": _symbolic,
     "torch.sym_max": _symbolic,
