@@ -171,3 +171,16 @@ def linear(g: Emitter, input: Any, weight: Any, bias: Any = None) -> Any:
     columns = g.call("aten::permute", weight, [1, 0]) if type_.rank == 2 else weight
     product = g.call("aten::matmul", input, columns)
     return product if bias is None else g.call("aten::add", *promoted(g, product, bias))
+
+
+@ATEN.add("bilinear")
+def bilinear(g: Emitter, input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+    """[..., I] and [..., J] with ``weight`` [O, I, J]: [..., O]."""
+    if kind_of(g.type(weight).dtype) == 2:
+        return g.call("aten::bilinear", input1, input2, weight, bias)
+    (*batch, first), second = g.type(input1).shape, g.type(input2).shape[-1]
+    rows = reshaped(g, input1, [*batch, 1, 1, first])
+    columns = reshaped(g, input2, [*batch, 1, second, 1])
+    result = g.call("aten::matmul", g.call("aten::matmul", rows, weight), columns)
+    result = reshaped(g, result, list(g.type(result).shape[:-2]))
+    return result if bias is None else g.call("aten::add", result, bias)

@@ -151,6 +151,8 @@ def arange(g: Emitter, *bounds: Any, dtype: Any = None, **options: Any) -> Any:
     if is_symbolic(numbers):
         whole = [int(each) if isinstance(each, float) and each.is_integer() else each for each in numbers]
         return cast(g, g.call("aten::arange", *whole), wanted)
+    if kind_of(wanted) < 2:  # torch rounds before it counts
+        numbers, has_float = [int(each) for each in numbers], False
     start, end, step = numbers
     count = math.ceil((end - start) / step)
     _check_count(count)
@@ -171,38 +173,54 @@ def _check_count(count: int) -> None:
         raise Refusal(f"{count} numbers in a row make no tensor")
 
 
+def _spaced(g: Emitter, start: Any, end: Any, steps: Any, dtype: np.dtype) -> np.ndarray | Term:
+    """Numbers in a row with both ends, as floats; for integers the ends are rounded first, as torch does."""
+    count, kind = static_int(g, steps), dtype if kind_of(dtype) == 2 else np.dtype(np.float64)
+    if isinstance(count, Dim):
+        places = Term(g, g.call("aten::arange", 0, count)).to(kind)
+        first, last = _value(g, start), _value(g, end)
+        return (
+            places * (Term(g, g.constant(last - first, kind)) / Term(g, g.constant(count - 1)).to(kind))
+            + first
+        )
+    _check_count(count)
+    bounds = [
+        each if not is_tensor(each) or g.known(each) is None else _value(g, each) for each in (start, end)
+    ]
+    is_early = np.arange(count) < max(count // 2, count == 1)
+    if not any(map(is_tensor, bounds)):
+        first, last = (np.asarray(each).astype(dtype).astype(kind) for each in bounds)
+        return np.where(is_early, *_from_both_ends(first, last, count, kind))
+    first, last = (
+        Term(g, cast(g, each if is_tensor(each) else g.constant(each), dtype)).to(kind) for each in bounds
+    )
+    return Term(g, g.constant(is_early)).where(*_from_both_ends(first, last, count, kind))
+
+
+def _from_both_ends(first: Any, last: Any, count: int, dtype: np.dtype) -> tuple[Any, Any]:
+    places, step = np.arange(count).astype(dtype), (last - first) / max(count - 1, 1)
+    return step * places + first, -(step * places[::-1]) + last
+
+
 @ATEN.add("linspace")
 def linspace(g: Emitter, start: Any, end: Any, steps: Any, *, dtype: Any = None, **options: Any) -> Any:
-    wanted, count = _dtype(dtype, DEFAULT), static_int(g, steps)
-    if isinstance(count, Dim):
-        return cast(g, _spaced_by_size(g, _value(g, start), _value(g, end), count), wanted)
-    return g.constant(_spaced(_value(g, start), _value(g, end), count, wanted).astype(wanted))
+    wanted = _dtype(dtype, DEFAULT)
+    numbers = _spaced(g, start, end, steps, wanted)
+    return cast(g, numbers.value, wanted) if isinstance(numbers, Term) else g.constant(numbers.astype(wanted))
 
 
 @ATEN.add("logspace")
 def logspace(
     g: Emitter, start: Any, end: Any, steps: Any, base: Any = 10.0, *, dtype: Any = None, **options: Any
 ) -> Any:
+    """Powers of ``base``; those that become integers are float64."""
     wanted = _dtype(dtype, DEFAULT)
-    numbers = _spaced(_value(g, start), _value(g, end), int(static_int(g, steps)), wanted)
-    return g.constant(np.power(np.asarray(base, numbers.dtype), numbers).astype(wanted))
-
-
-def _spaced(start: Any, end: Any, count: int, dtype: np.dtype) -> np.ndarray:
-    """From both ends to the middle, as torch does it."""
-    _check_count(count)
-    if count == 1:
-        return np.asarray([start])
-    kind = dtype if kind_of(dtype) == 2 else DEFAULT
-    first, last = (np.asarray(end_, kind if kind_of(dtype) == 2 else np.float64) for end_ in (start, end))
-    step, places = np.asarray((end - start) / max(count - 1, 1), kind), np.arange(count).astype(kind)
-    return np.where(np.arange(count) < count // 2, first + step * places, last - step * places[::-1])
-
-
-def _spaced_by_size(g: Emitter, start: Any, end: Any, count: Dim) -> Any:
-    places = Term(g, g.call("aten::arange", 0, count)).to(DEFAULT)
-    step = Term(g, g.constant(end - start, DEFAULT)) / Term(g, g.constant(count - 1)).to(DEFAULT)
-    return (places * step + start).value
+    numbers = _spaced(g, start, end, steps, wanted)
+    kind = wanted if kind_of(wanted) == 2 else np.dtype(np.float64)
+    if isinstance(numbers, Term):
+        numbers = numbers.to(kind)
+        return cast(g, numbers.like(base).pow(numbers).value, wanted)
+    return g.constant(np.power(np.asarray(base, kind), numbers.astype(kind)).astype(wanted))
 
 
 # ---- matrices

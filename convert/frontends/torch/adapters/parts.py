@@ -68,6 +68,12 @@ def slice_(g: Emitter, input: Any, dim: Any = 0, start: Any = None, end: Any = N
 @ATEN.add("narrow", "narrow_copy")
 def narrow(g: Emitter, input: Any, dim: Any, start: Any, length: Any) -> Any:
     axis = axis_of(g, input, dim)
+    if is_tensor(start) and g.sizes(start) is None:
+        places = g.call("aten::arange", 0, static_int(g, length))
+        first = g.call(
+            "aten::remainder", cast(g, start, np.int64), g.constant(g.type(input).shape[axis] or 1)
+        )
+        return g.call("aten::index_select", input, axis, g.call("aten::add", places, reshaped(g, first, [])))
     first = _number(g, input, axis, start)
     return cut(g, input, axis, first, first + static_int(g, length))
 

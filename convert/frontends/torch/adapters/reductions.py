@@ -72,6 +72,8 @@ _running("cumprod")
 @ATEN.add("diff")
 def diff(g: Emitter, input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """Each element less the one before it, ``n`` times; of truth values, whether they differ."""
+    if n == 0:
+        return input
     axis = axis_of(g, input, dim)
     parts = [part for part in (prepend, input, append) if part is not None]
     x = g.call("aten::cat", promoted(g, *parts), axis) if len(parts) > 1 else input

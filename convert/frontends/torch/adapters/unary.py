@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.emitter import Emitter
+from ....symbolics.idioms.formulas import Term
 from ...table import Table
 from .values import cast, floating, kind_of
 
@@ -123,6 +124,21 @@ def spherical_bessel_j0(g: Emitter, x: Any) -> Any:
     """sin x / x, and 1 at 0."""
     x = floating(g, x)
     return g.call("aten::sinc", g.call("aten::div", x, g.constant(np.pi, g.type(x).dtype)))
+
+
+@ATEN.add("frexp")
+def frexp(g: Emitter, input: Any) -> Any:
+    """``input`` is mantissa * 2 ** exponent with a mantissa from 0.5 to 1; 0, infinities and NaN are theirs."""
+    x = Term(g, floating(g, input))
+    is_usual = x.ne(0) & (x - x).eq(0)
+    size = is_usual.where(x.abs(), 0.5)
+    exponent = size.log2().floor() + 1
+    half = (-exponent / 2).floor()  # 2 ** -exponent itself may be beyond the largest number
+    mantissa = size * half.like(2).pow(half) * half.like(2).pow(-exponent - half)
+    is_large, is_small = mantissa >= 1, mantissa < 0.5  # where the logarithm was rounded
+    mantissa = is_large.where(mantissa / 2, is_small.where(mantissa * 2, mantissa))
+    exponent = is_large.where(exponent + 1, is_small.where(exponent - 1, exponent))
+    return is_usual.where(mantissa * x.sign(), x).value, cast(g, exponent.value, np.int32)
 
 
 @ATEN.add("logit", "special_logit")
