@@ -128,7 +128,7 @@ def spherical_bessel_j0(g: Emitter, x: Any) -> Any:
 
 @ATEN.add("frexp")
 def frexp(g: Emitter, input: Any) -> Any:
-    """``input`` is mantissa * 2 ** exponent with a mantissa from 0.5 to 1; 0, infinities and NaN are theirs."""
+    """``input`` is mantissa * 2 ** exponent with a mantissa from 0.5 to 1; others are theirs."""
     x = Term(g, floating(g, input))
     is_usual = x.ne(0) & (x - x).eq(0)
     size = is_usual.where(x.abs(), 0.5)
