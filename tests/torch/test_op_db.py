@@ -24,7 +24,7 @@ OPS = [
     "sum",
     "var_mean",
 ]
-OPS += ["nn.functional.bilinear", "nn.functional.conv1d", "frexp"]
+OPS += ["nn.functional.bilinear", "nn.functional.conv1d", "frexp", "native_batch_norm"]
 
 
 @pytest.fixture(scope="module")

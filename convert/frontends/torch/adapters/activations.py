@@ -9,7 +9,7 @@ import numpy as np
 from ....errors import Refusal
 from ....ir.emitter import Emitter
 from ...table import Table
-from .values import cast, dtype_called, floating, rank, reshaped
+from .values import cast, dtype_called, floating, kind_of, rank, reshaped
 
 ATEN, FUNCTIONS = Table(), Table("torch.nn.functional.")
 
@@ -24,7 +24,11 @@ def _declare(table: Table, name: str, **parameters: Any) -> None:
         given = {**parameters, **dict(zip(names, args, strict=False)), **kwargs}
         x = given.pop("input", given.pop("self", None))
         given = {key: value for key, value in given.items() if key not in ("inplace", "out")}
-        return g.call(f"aten::{name}", x if name in EXACT else floating(g, x), **given)
+        if name not in EXACT:
+            x = floating(g, x)
+        elif kind_of(g.type(x).dtype) < 2:
+            given = {key: int(value) for key, value in given.items()}
+        return g.call(f"aten::{name}", x, **given)
 
     table.add(name)(adapter)
 

@@ -150,4 +150,6 @@ def one_hot(g: Emitter, input: Any, num_classes: int = -1) -> Any:
         if known is None:
             raise Refusal("one_hot counts the classes in the data", "give it num_classes")
         num_classes = int(known.max()) + 1
-    return g.call("aten::one_hot", input, num_classes)
+    if rank(g, input):
+        return g.call("aten::one_hot", input, num_classes)
+    return reshaped(g, g.call("aten::one_hot", reshaped(g, input, [1]), num_classes), [num_classes])

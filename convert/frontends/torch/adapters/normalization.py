@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from ....errors import Refusal
 from ....ir.emitter import Emitter
 from ....symbolics.idioms.formulas import Term
@@ -82,11 +84,17 @@ def native_batch_norm(
     running_mean: Any,
     running_var: Any,
     training: bool,
-    momentum: Any,
-    eps: float,
+    momentum: Any = 0.1,
+    eps: float = 1e-5,
 ) -> Any:
-    """The statistics, its other results, serve a gradient."""
-    return _batch_norm(g, input, weight, bias, running_mean, running_var, training, eps), None, None
+    """With the mean and 1 / the deviation of each channel in training, for a gradient."""
+    result = _batch_norm(g, input, weight, bias, running_mean, running_var, training, eps)
+    x = in_one_type(g, input, weight)[0]
+    if not training:
+        nothing = g.constant(np.zeros(0, g.type(x).dtype))
+        return result, nothing, nothing
+    axes = [axis for axis in range(rank(g, x)) if axis != 1]
+    return result, *(reshaped(g, each, [g.type(x).shape[1]]) for each in _statistics(g, x, axes, eps))
 
 
 @ATEN.add("_native_batch_norm_legit_no_training")
@@ -176,7 +184,7 @@ def native_group_norm(
     g: Emitter, input: Any, weight: Any, bias: Any, N: Any, C: Any, HxW: Any, group: int, eps: float
 ) -> Any:
     result = group_norm(g, input, group, weight, bias, eps)
-    shape, wide = [N * group, -1], in_one_type(g, input, weight)[0]
+    shape, wide = [N * group, C // group * HxW], in_one_type(g, input, weight)[0]
     mean, spread = _statistics(g, reshaped(g, wide, shape), [1], eps)
     return (result, *(reshaped(g, value, [N, group]) for value in (mean, spread)))
 

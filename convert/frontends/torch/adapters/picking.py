@@ -51,6 +51,8 @@ def _part(g: Emitter, src: Any, index: Any) -> Any:
 
 @ATEN.add("gather")
 def gather(g: Emitter, input: Any, dim: Any, index: Any, *, sparse_grad: bool = False) -> Any:
+    if 0 in g.type(index).shape:  # torch asks neither for its type nor for its axes
+        return shapes.expand(g, g.constant(0, g.type(input).dtype), list(g.type(index).shape))
     result = _by_places(g, "aten::gather", input, dim, index)
     return reshaped(g, result, list(g.type(index).shape))
 
