@@ -36,7 +36,8 @@ def matrix_norm(
         raise Refusal(f"the matrix norm {ord} needs singular values, which is not supported")
     summed, other = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sums = g.call("aten::sum", g.call("aten::abs", x), [summed], keepdim=True)
-    result = g.call("aten::amax" if ord > 0 else "aten::amin", sums, [other], keepdim=True)
+    largest = "aten::sum" if g.type(x).shape[other] == 0 else "aten::amax"  # of nothing it is 0
+    result = g.call(largest if ord > 0 else "aten::amin", sums, [other], keepdim=True)
     if keepdim:
         return result
     return g.call("aten::sum", result, [rows, columns], keepdim=False)
