@@ -55,9 +55,9 @@ MISSING = ("Could not find an implementation", "NOT_IMPLEMENTED", "does not supp
 
 
 def dtypes_of(name: str) -> tuple[str, ...]:
-    """What all tensor arguments may be: bound by the first, which each op has."""
-    argument = next(each for each in catalogue()[name].args if isinstance(each, (Tensor, Tensors)))
-    return argument.dtypes
+    """What all tensor arguments may be: bound by the first that may be of several types."""
+    arguments = [each for each in catalogue()[name].args if isinstance(each, (Tensor, Tensors))]
+    return next((each for each in arguments if len(each.dtypes) > 1), arguments[0]).dtypes
 
 
 def small(array: np.ndarray, dtype: str) -> np.ndarray:
