@@ -79,6 +79,10 @@ def trace_module(
     return traced
 
 
+# A run changes what all threads share, such as the call of modules, and puts it back.
+_ONE_AT_A_TIME = threading.RLock()
+
+
 class _Run:
     """One run of a module, and the tape of it."""
 
@@ -104,7 +108,7 @@ class _Run:
 
     def _run(self) -> None:
         recorder, args, kwargs = self.recorder, self.args, self.kwargs
-        with torch.no_grad(), same_randomness(), said_to_be_exported():
+        with _ONE_AT_A_TIME, torch.no_grad(), same_randomness(), said_to_be_exported():
             self._bind_inputs(args, kwargs)
             if self.is_module:
                 recorder.borrowed.add_module(self.module)
