@@ -111,6 +111,15 @@ def padding_behind(
     ]
 
 
+def onnx_padding(kernel: list[int], padding: list[int], after: list[int]) -> dict[str, Any]:
+    """The attributes of MaxPool for ``padding_behind``; ceil_mode where it exceeds ONNX Runtime's most."""
+    rows = list(zip(kernel, padding, after, strict=True))
+    if all(amount < size for size, _, amount in rows):
+        return {"pads": padding + after}
+    ends = [amount if amount < size else least for size, least, amount in rows]
+    return {"pads": padding + ends, "ceil_mode": 1}
+
+
 def pooled(
     x: TensorType,
     kernel_size: list[int],

@@ -11,7 +11,7 @@ from ..idioms import caffe, tflite
 from ..idioms.pooling import planar
 from ..layouts import NHWC, SOURCE
 from ..op import FLOATS, Op, Tensor, boolean, integers
-from ..results import overhangs, padding_behind, pooled
+from ..results import onnx_padding, overhangs, padding_behind, pooled
 from ..windows import last_axes, reduced, widened
 
 Array = np.ndarray
@@ -42,7 +42,7 @@ def _op(axes: int) -> Op:
             _apart_from_padding(g, x),
             kernel_shape=kernel_size,
             strides=stride,
-            pads=padding + after,
+            **onnx_padding(kernel_size, padding, after),
             dilations=dilation if max(dilation) > 1 else None,
         )
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...ir.types import TensorType
 from ..op import FLOATS, Op, Tensor, boolean, integers
-from ..results import padding_behind, pooled
+from ..results import onnx_padding, padding_behind, pooled
 from .adaptive_pool import adaptive_windows, pooled_to
 
 Array = np.ndarray
@@ -116,7 +116,7 @@ def _max_pool(axes: int) -> Op:
             x,
             kernel_shape=kernel_size,
             strides=stride,
-            pads=padding + after,
+            **onnx_padding(kernel_size, padding, after),
             dilations=dilation if max(dilation) > 1 else None,
             shapes=[type_.shape for type_ in g.result_types],
         )
