@@ -113,8 +113,20 @@ MODELS["retinanet_resnet50"] = partial(_detector, "retinanet_resnet50_fpn", scor
 MODELS["fcos_resnet50"] = partial(_detector, "fcos_resnet50_fpn", score_thresh=0.01)
 
 
+def _normalized(backbone: torch.nn.Module) -> None:
+    """Gives the norms the statistics of an image: else all scores are equal, and their order is by chance."""
+    for module in backbone.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.momentum = None
+    with torch.no_grad():
+        backbone.train()(torch.rand(2, 3, 320, 320))
+    backbone.eval()
+
+
 def _ssd(name: str) -> Example:
-    model = _made(f"detection.{name}", weights_backbone=None, num_classes=5, score_thresh=0.01)
+    options = {"score_thresh": 0.01, "topk_candidates": 60, "detections_per_img": 20}
+    model = _made(f"detection.{name}", weights_backbone=None, num_classes=5, **options)
+    _normalized(model.backbone)
     return Detector(model), (torch.rand(3, 64, 80),), {}
 
 

@@ -45,12 +45,12 @@ def is_open(name: Name, values: list[Value]) -> bool:
     own = aten_name(name.text, name.is_method)
     if own in OPEN:
         return any(value.depends for value in values)
-    if own == "__getitem__":
-        return any(value.dtype == "bool" and value.depends for value in values[1:])
+    if own in ("__getitem__", "index", "_unsafe_index"):
+        return any(value.dtype in ("bool", "uint8") and value.depends for value in values[1:])
     if own == "where":
         return len(values) == 1 and values[0].depends
     if own == "repeat_interleave":
-        return any(value.depends for value in values[1:])
+        return any(value.depends for value in (values[1:] or values))  # of repeats alone, too
     return False
 
 
