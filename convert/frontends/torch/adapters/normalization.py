@@ -11,8 +11,9 @@ from ....errors import Refusal
 from ....ir.emitter import Emitter
 from ....symbolics.idioms.formulas import Term
 from ...table import Table
+from . import whole_numbers
 from .layers import in_one_type
-from .values import cast, rank, reshaped, static_ints
+from .values import cast, floating, kind_of, rank, reshaped, static_ints
 
 ATEN, FUNCTIONS = Table(), Table()
 
@@ -246,12 +247,20 @@ def fused_rms_norm(
 def local_response_norm(
     g: Emitter, input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Any:
-    """Of an even number of channels, which ONNX counts otherwise, one more before than behind."""
-    if size % 2:
+    """Of an even number of channels, which ONNX counts otherwise, one more before than behind.
+
+    The means of integers are integers.
+    """
+    is_float = kind_of(g.type(input).dtype) == 2
+    if size % 2 and is_float:
         return g.call("aten::local_response_norm", input, size, alpha, beta, k)
     shape = list(g.type(input).shape)
     x = Term(g, input)
     rows = reshaped(g, (x * x).value, [shape[0], 1, shape[1], math.prod(shape[2:])])
     padded = g.call("aten::pad", rows, [0, 0, 0, 0, size // 2, (size - 1) // 2, 0, 0])
-    means = g.call("aten::avg_pool2d", padded, [size, 1], [1, 1])
-    return (x / (Term(g, reshaped(g, means, shape)) * alpha + k).pow(beta)).value
+    if is_float:
+        means = g.call("aten::avg_pool2d", padded, [size, 1], [1, 1])
+    else:
+        means = whole_numbers.averaged(g, padded, [size, 1], [1, 1], [0, 0], False, True, None)
+    x, mean = (Term(g, floating(g, each)) for each in (input, reshaped(g, means, shape)))
+    return (x / (mean * alpha + k).pow(beta)).value
