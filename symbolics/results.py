@@ -31,6 +31,18 @@ def fits(value: int | float, dtype: np.dtype) -> bool:
     return float(value).is_integer() and limits.min <= value <= limits.max
 
 
+def same_with(*names: str) -> Callable[..., TensorType]:
+    """The type of ``x``, which has the numbers that are called ``names``."""
+
+    def rule(x: TensorType, **numbers: float) -> TensorType:
+        wrong = [numbers[name] for name in names if not fits(numbers[name], x.dtype)]
+        if wrong:
+            raise ValueError(f"{wrong[0]} is not of the type of {x}")
+        return x
+
+    return rule
+
+
 def broadcast(*names: str, dtype: str | None = None) -> Callable[..., TensorType]:
     """Equal dtypes, shapes broadcast as in NumPy; ``dtype`` overrides the element type of the result."""
 

@@ -13,7 +13,7 @@ from ...ir.types import TensorType
 from ..idioms.indices import counted_from_the_front, from_the_front, scattered
 from ..layouts import SOURCE, LayoutRule, any_with
 from ..op import ANY_DTYPE, INDICES, Argument, Op, Tensor, integer, number
-from ..results import normalized_axis
+from ..results import fits, normalized_axis
 
 Array = np.ndarray
 
@@ -34,6 +34,8 @@ def copy_result(
 ) -> TensorType:
     if source != _select_result(x, dim, index):
         raise ValueError(f"source {source} is no part of {x} at {index} along axis {dim}")
+    if not fits(alpha, x.dtype):
+        raise ValueError(f"alpha {alpha} is not of the type of {x}")
     return x
 
 

@@ -8,7 +8,7 @@ from ...ir.types import TensorType
 from ..idioms.formulas import Term, formula
 from ..layouts import ANY, SOURCE, LayoutRule, any_with
 from ..op import FLOATS, NUMBERS, Argument, Op, Tensor, integer, number
-from ..results import normalized_axis, same_as
+from ..results import normalized_axis, same_as, same_with
 
 Array = np.ndarray
 NO_CAFFE = "every Caffe blob is float32, and no layer compares"
@@ -49,7 +49,7 @@ def softshrink_clamp(x: Term, lambd: float) -> Term:
 hardtanh = Op(
     "aten::hardtanh",
     args=[Tensor("x", NUMBERS), number("min_val", -1), number("max_val", 1)],
-    result=same_as("x"),
+    result=same_with("min_val", "max_val"),
     layout=ANY,
 )
 hardtanh.reference(lambda x, min_val, max_val: np.clip(x, min_val, max_val).astype(x.dtype))
@@ -63,7 +63,7 @@ def hardtanh_clamp(x: Term, min_val: float, max_val: float) -> Term:
 threshold = Op(
     "aten::threshold",
     args=[Tensor("x", NUMBERS), number("threshold"), number("value")],
-    result=same_as("x"),
+    result=same_with("threshold", "value"),
     layout=ANY,
 )
 threshold.reference(lambda x, threshold, value: np.where(x <= threshold, np.array(value, x.dtype), x))

@@ -26,8 +26,9 @@ from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.lower.lower import lower
 from tmconvert.support import op_support
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
-from tmconvert.symbolics.op import ANY_DTYPE, INDICES, TARGETS, Tensor, Tensors
+from tmconvert.symbolics.op import ANY_DTYPE, INDICES, TARGETS, Attribute, Tensor, Tensors
 from tmconvert.symbolics.registry import catalogue
+from tmconvert.symbolics.results import fits
 from tmconvert.targets import OLDEST_OPSET
 from tmconvert.verification.compare import check
 
@@ -66,9 +67,39 @@ def small(array: np.ndarray, dtype: str) -> np.ndarray:
     return np.asarray(numbers % 2 == 0 if dtype == "bool" else numbers, dtype)
 
 
-# functions of numbers between -1 and 1
-FUNCTIONS = ("asin", "acos", "atanh", "erfinv", "logit", "special_ndtri", "quantile", "nanquantile")
+# what arguments that say where something goes may be; they keep what they say
+PLACES = {*INDICES, "bool"}
+# functions of numbers between -1 and 1, or that tell no others apart
+FUNCTIONS = (
+    *("asin", "acos", "atanh", "erfinv", "logit", "special_ndtri", "quantile", "nanquantile"),
+    *("lstm", "gru", "rnn_tanh", "rnn_relu"),
+)
 UNIT = {f"aten::{name}" for name in FUNCTIONS}
+# the argument whose elements ascend
+ASCENDING = {"aten::bucketize": 1, "aten::searchsorted": 0}
+# in the middle of the small integers
+BOUNDS = {
+    "aten::clamp": {"min": 2, "max": 4},
+    "aten::hardtanh": {"min_val": 2, "max_val": 4},
+    "aten::threshold": {"threshold": 2},
+}
+
+
+def defaults_of(name: str) -> dict[str, Any]:
+    attributes = (each for each in catalogue()[name].args if isinstance(each, Attribute))
+    given = {each.name: each.default for each in attributes if not each.is_required}
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def fitting(value: float, dtype: str) -> float:
+    """The number, or one like it that the type has."""
+    if fits(value, np.dtype(dtype)):
+        return value
+    return 1 if dtype == "bool" else abs(value)
+
+
+def ascending(value: np.ndarray | Const) -> np.ndarray | Const:
+    return Const(ascending(value.array)) if isinstance(value, Const) else np.sort(value)
 
 
 def samples_of(name: str, dtype: str, constant: int | None) -> list[Sample]:
@@ -87,28 +118,30 @@ def samples_of(name: str, dtype: str, constant: int | None) -> list[Sample]:
     for sample in SAMPLES[name]:
         args = [
             _with_type(arg, argument, dtype, leaf)
-            for argument, arg in zip(TENSORS[name], sample.args, strict=True)
+            for argument, arg in zip(TENSORS[name], sample.args, strict=False)
         ]
-        if name == "aten::bucketize":  # the boundaries ascend
-            boundaries = args[1]
-            is_const = isinstance(boundaries, Const)
-            ascending = np.sort(boundaries.array if is_const else boundaries)
-            args[1] = Const(ascending) if is_const else ascending
+        if name in ASCENDING:
+            args[ASCENDING[name]] = map_leaves(ascending, args[ASCENDING[name]])
         if name == "aten::linalg_cholesky":  # the matrices are positive definite
             args = [np.eye(3, dtype=dtype) + args[0] @ np.swapaxes(args[0], -1, -2)]
         if constant is not None and isinstance(args[constant], np.ndarray):
             args[constant] = Const(args[constant] // 2 + 1)
-        bounds = {"min": 2, "max": 5} if name == "aten::clamp" else {}
-        attributes = {key: bounds.get(key, value) for key, value in sample.attributes.items()}
+        bounds = BOUNDS.get(name, {})
+        given = defaults_of(name) | sample.attributes
+        attributes = {key: bounds.get(key, value) for key, value in given.items()}
         if isinstance(attributes.get("value"), float):
             attributes["value"] = 2.0
+        for key in {"value", "alpha"} & set(attributes):
+            attributes[key] = fitting(attributes[key], dtype)
+        if dtype == "bool" and attributes.get("reduce") == "mean":  # there is none
+            continue
         result.append(replace(sample, args=args, attributes=attributes))
     return result
 
 
 def _with_type(arg: Any, argument: Tensor | Tensors, dtype: str, leaf: Callable[[Any], Any]) -> Any:
     """``arg`` with other values of ``dtype``, or as it is if that cannot be its type; boxes stay boxes."""
-    if argument.dtypes == INDICES or dtype not in argument.dtypes:
+    if PLACES.issuperset(argument.dtypes) or dtype not in argument.dtypes:
         return arg
     return arg.astype(dtype) if argument.name == "boxes" else map_leaves(leaf, arg)
 

@@ -27,3 +27,15 @@ def test_output_padding_beyond_the_last_window() -> None:
     check(
         lambda x: F.conv_transpose2d(x, weight, bias, (1, 3), (0, 1), (2, 3), 1, 4), torch.randn(1, 4, 3, 5)
     )
+
+
+def test_attributes_wrap_around() -> None:
+    """Numbers that the element type does not have become some that it has, without their rests."""
+    x, places = torch.tensor([1, 200, 3], dtype=torch.uint8), torch.tensor([0, 0])
+    check(lambda x: (F.threshold(x, 1, -1), F.threshold(x, -1, 7), F.threshold(x, 2.5, 7.5)), x)
+    check(lambda x: (F.hardtanh(x, 0.5, 2.5), F.hardtanh(x, -0.5, 9)), x)
+    check(lambda x: (x.index_add(0, places, x[1:], alpha=-3), x.index_add(0, places, x[1:], alpha=1.5)), x)
+    check(lambda x: (x.index_fill(0, places, -1), x.masked_fill(x > 1, -1)), x)
+    flags = x > 2
+    for alpha in (False, 0, 0.5, 256):
+        check(lambda flags, alpha=alpha: flags.index_add(0, places, flags[1:], alpha=alpha), flags)

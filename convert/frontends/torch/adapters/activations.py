@@ -9,7 +9,7 @@ import numpy as np
 from ....errors import Refusal
 from ....ir.emitter import Emitter
 from ...table import Table
-from .values import cast, dtype_called, floating, kind_of, rank, reshaped
+from .values import cast, dtype_called, floating, number_of, rank, reshaped
 
 ATEN, FUNCTIONS = Table(), Table("torch.nn.functional.")
 
@@ -25,10 +25,9 @@ def _declare(table: Table, name: str, **parameters: Any) -> None:
         x = given.pop("input", given.pop("self", None))
         given = {key: value for key, value in given.items() if key not in ("inplace", "out")}
         if name not in EXACT:
-            x = floating(g, x)
-        elif kind_of(g.type(x).dtype) < 2:
-            given = {key: int(value) for key, value in given.items()}
-        return g.call(f"aten::{name}", x, **given)
+            return g.call(f"aten::{name}", floating(g, x), **given)
+        dtype = g.type(x).dtype
+        return g.call(f"aten::{name}", x, **{key: number_of(dtype, value) for key, value in given.items()})
 
     table.add(name)(adapter)
 

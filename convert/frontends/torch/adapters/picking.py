@@ -11,7 +11,7 @@ from ....ir.emitter import Emitter
 from ...table import Table
 from . import shapes
 from .parts import cut
-from .values import axis_of, cast, is_tensor, kind_of, promoted, rank, reshaped, static_int
+from .values import axis_of, cast, constant, is_tensor, number_of, promoted, rank, reshaped, static_int
 
 ATEN = Table()
 
@@ -19,11 +19,7 @@ ATEN = Table()
 def like(g: Emitter, x: Any, value: Any) -> Any:
     """A tensor, or a number, of the element type of ``x``."""
     dtype = g.type(x).dtype
-    if is_tensor(value):
-        return cast(g, value, dtype)
-    if kind_of(dtype) < 2 and isinstance(value, float):
-        value = np.asarray(value).astype(dtype)
-    return g.constant(value, dtype)
+    return cast(g, value, dtype) if is_tensor(value) else constant(g, value, dtype)
 
 
 def _with_axis(g: Emitter, *tensors: Any) -> list[Any]:
@@ -106,6 +102,7 @@ def index_copy(g: Emitter, input: Any, dim: Any, index: Any, source: Any) -> Any
 
 @ATEN.add("index_add")
 def index_add(g: Emitter, input: Any, dim: Any, index: Any, source: Any, *, alpha: Any = 1) -> Any:
+    alpha = number_of(g.type(input).dtype, alpha)
     return _by_places(g, "aten::index_add", input, dim, index, source, alpha=alpha)
 
 

@@ -123,8 +123,17 @@ def constant(g: Emitter, value: Any, dtype: Any) -> Any:
     """A number as a tensor; integers beyond the element type wrap around, as in torch."""
     if isinstance(value, Dim):
         return g.constant(value, dtype)
+    return g.constant(_wrapped(value, np.dtype(dtype)))
+
+
+def number_of(dtype: np.dtype, value: Any) -> Any:
+    """An attribute that torch reads as a number of ``dtype``: integers wrap around, rests are cut off."""
+    return value if kind_of(dtype) >= 2 or isinstance(value, Dim) else int(_wrapped(value, dtype))
+
+
+def _wrapped(value: Any, dtype: np.dtype) -> np.ndarray:
     with np.errstate(all="ignore"):
-        return g.constant(np.asarray(value).astype(dtype))
+        return np.asarray(value).astype(dtype)
 
 
 def typed(g: Emitter, x: Any, dtype: Any) -> Any:
