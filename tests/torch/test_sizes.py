@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import tmconvert
-from tmconvert.errors import UsageError
+from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.verification.compare import check as check_close
 
 from .harness import arrays, run_onnx
@@ -152,3 +152,23 @@ def test_ways_taken_by_a_size_that_data_tells_are_assumptions(tmp_path: Path) ->
     report = tmconvert.to_onnx(traced, tmp_path / "model.onnx")
     assert report.notes == ["assumed of the sizes: found_1 != 0, found_1 < 100"]
     agrees(function, tmp_path, torch.tensor([1.0, 3, 2]))
+
+
+def found_steps(x: torch.Tensor) -> torch.Tensor:
+    for step in range(x[x > 0.5].shape[0]):
+        x = x + step
+    return x
+
+
+def found_number(x: torch.Tensor) -> torch.Tensor:
+    return x * int(x[x > 0.5].shape[0])
+
+
+@pytest.mark.parametrize("function", [found_steps, found_number])
+def test_plain_numbers_of_sizes_that_data_tells_are_refused(function: Any) -> None:
+    x = torch.tensor([1.0, 2.0, -3.0, 0.1])
+    with pytest.raises(UnsupportedError, match="a plain number of a size that only the data tells") as caught:
+        tmconvert.trace(function, x)
+    assert caught.value.code == "TM2011"
+    traced = tmconvert.trace(function, x, freeze_control_flow=True)
+    assert "decided by the example inputs" in traced.notes[0]

@@ -61,13 +61,7 @@ def _look(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict
             "TM2011",
             f"the module looks into a tensor that depends on its input: {what}",
             source=place,
-            notes=[
-                (
-                    "help",
-                    "compute with tensors there (torch.where, masks, torch.cond), or trace with "
-                    "freeze_control_flow=True, which keeps what the example inputs give",
-                )
-            ],
+            notes=[("help", INSTEAD)],
         )
     shown = repr(result) if isinstance(result, (bool, int, float)) else type(result).__name__
     recorder.tape.decisions.append(f"{place}: {what}, {shown} with the example inputs")
@@ -111,6 +105,10 @@ def _cond(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict
         return torch.cond(*args, **kwargs)
 
 
+INSTEAD = (
+    "compute with tensors there (torch.where, masks, torch.cond), or trace with freeze_control_flow=True, "
+    "which keeps what the example inputs give"
+)
 WHAT = {
     "__bool__": "Python branches on it",
     "is_nonzero": "Python branches on it",

@@ -39,6 +39,7 @@ class Recorder(TorchFunctionMode):
         self.aliases = Aliases(self._repeat, self._write_back)
         self.written: dict[int, torch.Tensor] = {}  # of what was there before the run
         self.is_busy = False  # a recorded call runs: what it calls in turn is not of interest
+        self.has_open_sizes = False  # whether the shape of a tensor depends on data
         self.failure: TmconvertError | None = None
         self.is_batched = False  # a function that torch.vmap made runs: only its ATen ops are of interest
         self._kept: list[torch.Tensor] = []  # captured tensors stay, so that no other gets their id
@@ -159,6 +160,7 @@ class Recorder(TorchFunctionMode):
         made = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, Value)]
         depends = any(value.depends for value in made) and not knowledge.forgets_data(name)
         is_open = knowledge.is_open(name, made) or any(value.is_open for value in made)
+        self.has_open_sizes |= is_open
         outputs: dict[int, Value] = {}
         is_given = kwargs.get("out") is not None
         kwargs = {key: value for key, value in kwargs.items() if key != "out"}

@@ -19,7 +19,7 @@ from ....ir import TracedModule
 from ....ir.traced_module import Example
 from ....ir.tree import leaves, map_leaves
 from ..vocabulary import VOCABULARY
-from . import agreement, fast_path
+from . import agreement, fast_path, flow
 from .arrays import Arrays, array_of
 from .assemble import assemble
 from .batched import calls_of_vmap
@@ -48,9 +48,9 @@ def trace_module(
     inputs = named_tensors(module, args, kwargs)
     symbols = agreement.symbols_of(dynamic_shapes or {}, inputs)
 
-    def run(sizes: Mapping[str, int]) -> _Run:
-        """A run with these numbers of elements for the symbols."""
-        others = dict(inputs)
+    def run(sizes: Mapping[str, int], change: Callable[[torch.Tensor], torch.Tensor] | None = None) -> _Run:
+        """A run with these numbers of elements for the symbols, on changed inputs if need be."""
+        others = {name: change(tensor) if change else tensor for name, tensor in inputs.items()}
         for symbol in symbols:
             if sizes[symbol.name] != symbol.number:
                 for name, axis in symbol.places:
@@ -63,6 +63,8 @@ def trace_module(
     sizes = {symbol.name: agreement.least(symbol) for symbol in symbols}
     first = run(sizes)
     traced = first.traced()
+    if first.recorder.has_open_sizes:
+        _check_decisions(traced, first, lambda change: run(sizes, change).tape, freeze_control_flow)
     reasons = {
         symbol.name: agreement.frozen_by(
             symbol, first.tape, lambda symbol, number: run({**sizes, symbol.name: number}).tape
@@ -77,6 +79,19 @@ def trace_module(
         f"{name} is fixed at {sizes[name]}: {reason}" for name, reason in reasons.items() if reason
     ]
     return traced
+
+
+def _check_decisions(traced: TracedModule, run: _Run, rerun: Any, freeze_control_flow: bool) -> None:
+    """Refuses, or notes, that a size which only the data tells became a plain number of Python."""
+    found = agreement.decided_by_data(run.tape, rerun)
+    if found and not freeze_control_flow:
+        raise UnsupportedError(
+            "TM2011",
+            f"the module makes a plain number of a size that only the data tells: {found}",
+            notes=[("help", flow.INSTEAD)],
+        )
+    if found:
+        traced.notes.append(f"decided by the example inputs: {found}")
 
 
 # A run changes what all threads share, such as the call of modules, and puts it back.
