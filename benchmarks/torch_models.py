@@ -1,7 +1,8 @@
-"""PyTorch models traced, converted and run in ONNX Runtime on two inputs, against what PyTorch computes.
+"""PyTorch models traced, converted, run in ONNX Runtime or LiteRT on two inputs; against PyTorch.
 
     python benchmarks/torch_models.py                           all of torch_models_*.py, at opset 17
     python benchmarks/torch_models.py --only torchvision/swin 'timm/*18' --opset 20 --markdown
+    python benchmarks/torch_models.py --target tflite
 
     python benchmarks/torch_models.py --dynamic --only timm      sizes stay open; run at three others
 
@@ -73,14 +74,14 @@ def tensors(tree: Any) -> list[np.ndarray]:
     return [leaf.detach().numpy() for leaf in leaves(plain_structure(tree)) if isinstance(leaf, torch.Tensor)]
 
 
-def tried(name: str, make: Callable[[], Example], opset: int, verbose: bool, dynamic: bool) -> Row:
+def tried(name: str, make: Callable[[], Example], goal: Goal, verbose: bool, dynamic: bool) -> Row:
     """One model. Whatever it raises is a row."""
     row = Row(name, "error")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             torch.manual_seed(0)
-            (_try_sizes if dynamic else _try)(row, make(), opset)
+            (_try_sizes if dynamic else _try)(row, make(), goal)
     except Exception as error:  # a benchmark of what may go wrong
         if verbose:
             traceback.print_exc()
@@ -91,25 +92,25 @@ def tried(name: str, make: Callable[[], Example], opset: int, verbose: bool, dyn
     return row
 
 
-def _try(row: Row, example: Example, opset: int) -> None:
+def _try(row: Row, example: Example, goal: Goal) -> None:
     module, args, kwargs = example
     start = time.perf_counter()
     traced = tmconvert.trace(module, *args, **kwargs)
     row.trace = time.perf_counter() - start
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.onnx"
+        path = Path(folder) / "model"
         start = time.perf_counter()
-        tmconvert.to_onnx(traced, path, opset=opset, verify=False)
+        goal.convert(traced, path)
         row.export = time.perf_counter() - start
         for given in ((args, kwargs), tree_map(other, (args, kwargs))):
             with torch.no_grad():
                 wanted = tensors(module(*given[0], **given[1]))
-            found, row.nodes = run(path, tensors(given))
+            found, row.nodes = goal.run(path, tensors(given))
             check(found, wanted, [f"output {number}" for number in range(len(wanted))])
     row.state = "right"
 
 
-def _try_sizes(row: Row, example: Example, opset: int) -> None:
+def _try_sizes(row: Row, example: Example, goal: Goal) -> None:
     """Traced and exported once, and run at three other sizes."""
     module, args, kwargs = example
     named = _named(module, args, kwargs)
@@ -118,9 +119,9 @@ def _try_sizes(row: Row, example: Example, opset: int) -> None:
     traced = tmconvert.trace(module, *args, **kwargs, dynamic_shapes=wanted)
     row.trace = time.perf_counter() - start
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.onnx"
+        path = Path(folder) / "model"
         start = time.perf_counter()
-        report = tmconvert.to_onnx(traced, path, opset=opset, verify=False)
+        report = goal.convert(traced, path)
         row.export = time.perf_counter() - start
         fixed = [note for note in report.notes if " is fixed " in note]
         closed = {note.partition(" ")[0] for note in fixed}
@@ -132,7 +133,7 @@ def _try_sizes(row: Row, example: Example, opset: int) -> None:
             given = tree_map(other, tree_map(lambda leaf, p=places: _resized(leaf, p), (args, kwargs)))
             with torch.no_grad():
                 right = tensors(module(*given[0], **given[1]))
-            found, row.nodes = run(path, tensors(given))
+            found, row.nodes = goal.run(path, tensors(given))
             check(found, right, [f"output {number}" for number in range(len(right))])
     row.state, row.note = ("frozen", " ".join(fixed)[:200]) if fixed else ("right", "")
 
@@ -157,7 +158,7 @@ def other(leaf: Any) -> Any:
     return leaf.reshape(-1)[order].reshape(leaf.shape)
 
 
-def run(path: Path, inputs: Sequence[np.ndarray]) -> tuple[list[np.ndarray], int]:
+def run_onnx(path: Path, inputs: Sequence[np.ndarray]) -> tuple[list[np.ndarray], int]:
     """What ONNX Runtime makes of the inputs, and the number of nodes of the file."""
     import onnx
     import onnxruntime
@@ -168,6 +169,45 @@ def run(path: Path, inputs: Sequence[np.ndarray]) -> tuple[list[np.ndarray], int
     names = [node.name for node in session.get_inputs()]
     nodes = len(onnx.load(path, load_external_data=False).graph.node)
     return session.run(None, dict(zip(names, inputs, strict=True))), nodes
+
+
+def run_tflite(path: Path, inputs: Sequence[np.ndarray]) -> tuple[list[np.ndarray], int]:
+    """What LiteRT makes of the inputs, and the number of operators of the file.
+
+    Inputs that the file has narrowed from int64 are given as int32.
+    """
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(str(path), num_threads=1)
+    described = interpreter.get_input_details()
+    for detail, array in zip(described, inputs, strict=True):
+        interpreter.resize_tensor_input(detail["index"], array.shape, strict=True)
+    interpreter.allocate_tensors()
+    for detail, array in zip(described, inputs, strict=True):
+        interpreter.set_tensor(detail["index"], np.ascontiguousarray(array.astype(detail["dtype"])))
+    interpreter.invoke()
+    return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()], len(
+        interpreter._get_ops_details()
+    )
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What the models are converted to."""
+
+    target: str
+    opset: int
+
+    def convert(self, traced: Any, path: Path) -> Any:
+        if self.target == "tflite":
+            return tmconvert.to_tflite(traced, path, io_layout="source", verify=False)
+        return tmconvert.to_onnx(traced, path, opset=self.opset, verify=False)
+
+    def run(self, path: Path, inputs: Sequence[np.ndarray]) -> tuple[list[np.ndarray], int]:
+        return (run_tflite if self.target == "tflite" else run_onnx)(path, inputs)
+
+    def __str__(self) -> str:
+        return "for TFLite" if self.target == "tflite" else f"at opset {self.opset}"
 
 
 def table(rows: Sequence[Row], markdown: bool) -> str:
@@ -184,15 +224,16 @@ def main() -> int:
     parser.add_argument(
         "--only", nargs="+", default=["*"], help="names or patterns; a part of a name will do"
     )
+    parser.add_argument("--target", choices=("onnx", "tflite"), default="onnx")
     parser.add_argument("--opset", type=int, default=17)
     parser.add_argument("--dynamic", action="store_true", help="leave sizes open, and run at others")
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--verbose", action="store_true", help="show where errors come from")
     options = parser.parse_args()
-    known, rows = models(), []
+    known, rows, goal = models(), [], Goal(options.target, options.opset)
     for name, make in known.items():
         if any(fnmatch.fnmatch(name, pattern) or pattern in name for pattern in options.only):
-            rows.append(tried(name, make, options.opset, options.verbose, options.dynamic))
+            rows.append(tried(name, make, goal, options.verbose, options.dynamic))
             if not options.markdown:
                 print(table(rows[-1:], False), flush=True)
     if options.markdown:
@@ -200,7 +241,7 @@ def main() -> int:
     states = Counter(row.state for row in rows)
     seconds = sum(row.trace + row.export for row in rows)
     print(
-        f"{len(rows)} models at opset {options.opset}: {states['right']} right, {states['wrong']} wrong, "
+        f"{len(rows)} models {goal}: {states['right']} right, {states['wrong']} wrong, "
         f"{states['frozen']} frozen, {states['error']} errors; {seconds:.1f} s to trace and export"
     )
     return int(states["right"] < len(rows))
