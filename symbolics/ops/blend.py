@@ -29,7 +29,6 @@ copysign.reference(lambda x, other: np.copysign(x, other))
 fmax.reference(lambda x, other: np.fmax(x, other))
 fmin.reference(lambda x, other: np.fmin(x, other))
 heaviside.reference(lambda x, values: np.where(x == 0, values, x > 0).astype(x.dtype))
-lerp.reference(lambda x, end, weight: x + weight * (end - x))
 for _compared in (copysign, fmax, fmin, heaviside):
     _compared.unsupported("caffe", NO_CAFFE)
 
@@ -62,9 +61,21 @@ def heaviside_where(x: Term, values: Term) -> Term:
     return x.eq(0).where(values, (x > 0).to(x.dtype))
 
 
+@lerp.reference
+def lerp_ref(x: Array, end: Array, weight: Array) -> Array:
+    """From the nearer end, so that a weight of 1 gives ``end`` whatever ``x`` is."""
+    gap = end - x
+    return np.where(np.abs(weight) < 0.5, x + weight * gap, end - gap * (1 - weight))
+
+
 @formula(lerp)
 def lerp_sum(x: Term, end: Term, weight: Term) -> Term:
-    return x + weight * (end - x)
+    known = x.g.known(weight.value)
+    if known is not None and (np.abs(known) < 0.5).all():
+        return x + weight * (end - x)
+    if known is not None and (np.abs(known) >= 0.5).all():
+        return end - (end - x) * (1 - weight)
+    return x * (1 - weight) + end * weight
 
 
 def _added(name: str, dtypes: tuple[str, ...]) -> Op:

@@ -199,6 +199,12 @@ def test_three_operands() -> None:
     check(lambda x, y, z: (torch.addcdiv(x, y, z, value=2), x.addcmul_(y, z)), x, y, z.abs() + 1)
 
 
+def test_lerp_from_the_nearer_end() -> None:
+    x, y = torch.tensor([1e8, 3.0, -1e9]), torch.tensor([1.0, 2.0, 1e-3])
+    weights = torch.tensor([1.0, 1.0, 0.0])
+    check(lambda x, y, w: (x.lerp(y, 1.0), x.lerp(y, 0.0), x.lerp(y, w)), x, y, weights, tolerance=0)
+
+
 def test_places_in_line() -> None:
     def written(x: torch.Tensor) -> Any:
         x += 1

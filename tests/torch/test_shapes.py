@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
 import tmconvert
 from tmconvert.errors import UnsupportedError
+from tmconvert.ir.tree import leaves
 
-from .harness import check
+from .harness import check, run_onnx
 
 X = torch.arange(2 * 3 * 4, dtype=torch.float32).reshape(2, 3, 4) - 10
 M = torch.arange(12, dtype=torch.float32).reshape(3, 4) - 5
@@ -250,6 +253,39 @@ def test_creation(form: str) -> None:
         return CREATED[form](x), x + 1
 
     check(function, X)
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.float32, torch.float64, torch.int8, torch.int32, torch.int64]
+)
+def test_rows_are_torchs_own_to_the_last_bit(dtype: torch.dtype) -> None:
+    ends = [(-39, 42), (10, -23), (-7.505, 3.44), (3.808, -7.23), (0, 0)]
+    counts = (0, 1, 2, 7, 16, 100)
+
+    def function(x: torch.Tensor) -> Any:
+        rows = [torch.linspace(*bounds, count, dtype=dtype) for bounds in ends for count in counts]
+        powers = [torch.logspace(low / 40, high / 40, 50, dtype=dtype) for low, high in ends]
+        steps = torch.arange(
+            -6.8, 8.2, 0.1 if dtype.is_floating_point else 1.5, dtype=dtype if dtype.itemsize < 8 else None
+        )
+        return x + 1, rows, powers, steps
+
+    traced = tmconvert.trace(function, torch.ones(2))
+    _, *found = leaves(traced(np.ones(2, np.float32)))
+    for row, tensor in zip(found, list(leaves(function(torch.ones(2))))[1:], strict=True):
+        assert row.dtype == tensor.numpy().dtype
+        assert np.array_equal(row, tensor.numpy())
+
+
+def test_whole_numbers_between_two_as_many_as_a_size_says(tmp_path: Path) -> None:
+    def function(x: torch.Tensor) -> Any:
+        return torch.linspace(0, 10, x.shape[0], dtype=torch.int64), x + 1
+
+    traced = tmconvert.trace(function, torch.ones(7), dynamic_shapes={"x": {0: "n"}})
+    tmconvert.to_onnx(traced, tmp_path / "out.onnx", verify=False)
+    for count in (2, 7, 50):
+        row, _ = run_onnx(tmp_path / "out.onnx", [np.ones(count, np.float32)])
+        assert np.array_equal(row, function(torch.ones(count))[0].numpy())
 
 
 RANDOM: dict[str, Callable[..., Any]] = {

@@ -102,7 +102,11 @@ SAMPLES: dict[str, list[Sample]] = {
     "aten::fmax": [*PAIR, Sample([SPECIAL[:, None], SPECIAL])],
     "aten::fmin": [*PAIR, Sample([SPECIAL[:, None], SPECIAL])],
     "aten::heaviside": [Sample([HALVES.round(), HALVES])],
-    "aten::lerp": [Sample([X, Y, Const(np.array([[[[0.25]]]], np.float32))]), Sample([X, Y, INSIDE])],
+    "aten::lerp": [
+        Sample([X, Y, Const(np.array([[[[0.25]]]], np.float32))]),
+        Sample([X, Y, Const(np.array([[[[0.75]]]], np.float32))]),
+        Sample([X, Y, INSIDE]),
+    ],
     "aten::addcmul": [
         Sample([X, Y, INSIDE]),
         Sample([X, Y, INSIDE], {"value": 2}),

@@ -177,12 +177,13 @@ def _spaced(g: Emitter, start: Any, end: Any, steps: Any, dtype: np.dtype) -> np
     """Numbers in a row with both ends, as floats; for integers the ends are rounded first, as torch does."""
     count, kind = static_int(g, steps), dtype if kind_of(dtype) == 2 else np.dtype(np.float64)
     if isinstance(count, Dim):
-        places = Term(g, g.call("aten::arange", 0, count)).to(kind)
+        places, rest = Term(g, g.call("aten::arange", 0, count)), Term(g, g.constant(count - 1))
         first, last = _value(g, start), _value(g, end)
-        return (
-            places * (Term(g, g.constant(last - first, kind)) / Term(g, g.constant(count - 1)).to(kind))
-            + first
-        )
+        step = Term(g, g.constant(last - first, kind)) / rest.to(kind)
+        early = places.to(kind) * step + first
+        if kind is dtype:
+            return early
+        return (places < count // 2).where(early, last - (rest - places).to(kind) * step)
     _check_count(count)
     bounds = [
         each if not is_tensor(each) or g.known(each) is None else _value(g, each) for each in (start, end)

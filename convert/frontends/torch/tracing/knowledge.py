@@ -22,9 +22,16 @@ def forgets_data(name: Name) -> bool:
     return own.startswith("new_") or (own.endswith("_like") and not own.startswith("rand"))
 
 
-def is_constant(name: Name) -> bool:
-    """Whether the function makes a tensor of Python's numbers: it is captured, with its data."""
-    return aten_name(name.text, name.is_method) in CONSTANTS
+def is_constant(name: Name, arguments: Any) -> bool:
+    """Whether the function makes a tensor of Python's numbers: it is captured, with its data.
+
+    Of rows of floats, too, the last bits are torch's own: it computes them in blocks as long as the registers
+    of the processor, and rounds integers at the start of each.
+    """
+    own = aten_name(name.text, name.is_method)
+    return own in CONSTANTS or (
+        own == "arange" and any(isinstance(leaf, float) for leaf in leaves(arguments))
+    )
 
 
 def is_assertion(name: Name) -> bool:
@@ -33,7 +40,7 @@ def is_assertion(name: Name) -> bool:
     return own.startswith(("_assert", "_check"))
 
 
-_CONSTANTS = "tensor as_tensor asarray from_numpy scalar_tensor frombuffer Tensor"
+_CONSTANTS = "tensor as_tensor asarray from_numpy scalar_tensor frombuffer Tensor linspace logspace range"
 CONSTANTS = frozenset(_CONSTANTS.split())
 # functions whose results have as many elements as the data says
 _OPEN = """nonzero argwhere masked_select unique unique_consecutive _unique2 unique_dim bincount

@@ -119,7 +119,8 @@ class Recorder(TorchFunctionMode):
         results = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
         if not results and not written:
             return result
-        if knowledge.is_constant(name) and not any(isinstance(leaf, Value) for leaf in leaves(recorded)):
+        is_fixed = not any(isinstance(leaf, Value) for leaf in leaves(recorded))
+        if is_fixed and knowledge.is_constant(name, plain):
             return result  # captured when it is used
         # of a statement such as x[0] = y the result is the new x
         bound = result if results else said if len(said) > 1 else written[0]
