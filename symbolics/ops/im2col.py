@@ -58,7 +58,8 @@ def im2col_ref(x: Array, kernel_size: Ints, dilation: Ints, padding: Ints, strid
     """Shapes: x [N, C, H, W] -> [N, C kH kW, windows]. Source: torch.nn.functional.unfold."""
     windows = gathered(widened(x, padding, padding), kernel_size, stride, dilation)
     rows = x.shape[1] * math.prod(kernel_size)
-    return windows.transpose(0, 1, 4, 5, 2, 3).reshape(x.shape[0], rows, -1)
+    count = math.prod(windows.shape[2:4])
+    return windows.transpose(0, 1, 4, 5, 2, 3).reshape(x.shape[0], rows, count)
 
 
 @col2im.reference

@@ -71,6 +71,12 @@ SHAPES: dict[str, Callable[..., Any]] = {
     "hsplit": lambda x: (x.hsplit(3), torch.hsplit(x, [1]), x[0, 0].hsplit(2)),
     "vsplit": lambda x: (x.vsplit(2), torch.vsplit(x, (1,)), x.dsplit(2), torch.dsplit(x, [1, 3])),
     "unfold": lambda x: (x.unfold(2, 2, 1), x.unfold(-1, 3, 2), x.unfold(1, 3, 1)),
+    "unfold of little": lambda x: (
+        x[0, 0, 0].unfold(0, 1, 1),
+        x[0, 0, 0].unfold(-1, 0, 3),
+        x.unfold(1, 0, 2),
+        torch.unfold_copy(x, -1, 2, 2),
+    ),
     "stack": lambda x: (torch.stack([x, x + 1]), torch.stack((x, x * 2), -1), torch.stack([x, x], dim=1)),
     "cat": lambda x: (torch.cat([x, x], -2), torch.concat((x, x[:1])), torch.concatenate([x, x], axis=1)),
     "cat of types": lambda x: torch.cat([x, torch.ones(1, 3, 4, dtype=torch.int64), torch.empty(0)]),
@@ -110,6 +116,12 @@ SHAPES: dict[str, Callable[..., Any]] = {
         torch.slice_scatter(x, torch.ones(2, 3, 2), 2, 0, 9223372036854775807, 2),
         torch.diagonal_scatter(x, torch.ones(4, 2), 1),
     ),
+    "scatters in memory": lambda x: (
+        torch.as_strided_scatter(x, x[0, :2], (2, 4), (2, 3), 1),
+        x.as_strided_scatter(torch.tensor([[-1.0, -2], [-3, -4]]), (2, 2), (1, 1), 5),
+        torch.as_strided_scatter(x[1:], x[0, 0], (4,), (2,)),
+        torch.as_strided_scatter(x * 2, torch.tensor(9.0), (), (), 3),
+    ),
 }
 
 
@@ -127,6 +139,10 @@ PADS: list[tuple[str, list[int], Any]] = [
     ("reflect", [2, 1, 1, 1], None),
     ("replicate", [3, 0, 0, 5], None),
     ("circular", [1, 2, 2, 0], None),
+    ("reflect", [-2, 3], None),
+    ("reflect", [2, -4, -1, 2], None),
+    ("replicate", [-5, 6, 2, -4], None),
+    ("replicate", [-2, -1, -1, 6], None),
 ]
 
 
@@ -141,6 +157,20 @@ def test_pad_of_other_types() -> None:
     check(lambda x: F.pad(x > 2, (1, 1), value=True), torch.arange(6).reshape(2, 3))
     check(lambda x: torch.nn.ZeroPad2d((1, 0, -1, 2))(x), torch.randn(1, 2, 3, 4))
     check(lambda x: torch.nn.ReflectionPad1d(2)(x), torch.randn(2, 3, 4))
+
+
+def test_scatters_in_memory_out_of_order() -> None:
+    with pytest.raises(UnsupportedError, match="out of order"):
+        tmconvert.trace(lambda x: torch.as_strided_scatter(x.mT, x[0, 0], (4,), (2,)), X)
+
+
+def test_windows_and_paddings_of_no_elements() -> None:
+    def function(x: torch.Tensor) -> Any:
+        padded = F.pad(x, (1, 2, 0, 1), mode="reflect"), F.pad(x, (0, 2, 3, 0), mode="replicate")
+        return *padded, F.unfold(x, (2, 3))
+
+    check(function, torch.randn(0, 2, 4, 5))
+    check(lambda x: F.batch_norm(x, torch.zeros(0), torch.ones(0)), torch.randn(0))
 
 
 PLACES = torch.tensor([[0, 2, 1, 0], [1, -0, 0, 2]])

@@ -15,6 +15,7 @@ from . import (
     complex,
     control_flow,
     convolutions,
+    counting,
     creation,
     detection,
     fourier,
@@ -43,7 +44,7 @@ from . import (
 
 _FAMILIES = (
     *(arithmetic, logic, reductions, order, products, linear_algebra, norms, losses, sizes, types, unary),
-    *(shapes, parts, indexing, picking, creation, writing, randomness),
+    *(shapes, parts, indexing, picking, counting, creation, writing, randomness),
     *(complex, fourier, control_flow),
     *(convolutions, pooling, normalization, activations, lookup, images, attention, recurrent, detection),
 )

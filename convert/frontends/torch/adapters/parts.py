@@ -223,6 +223,20 @@ _split_along("vsplit", 0, 0)
 _split_along("dsplit", 2, 2)
 
 
+@ATEN.add("unfold", "unfold_copy")
+def unfold(g: Emitter, input: Any, dimension: Any, size: Any, step: Any) -> Any:
+    """Windows along an axis, as a new last axis; a tensor without axes is its only window."""
+    extent = static_int(g, size)
+    if not rank(g, input):
+        return cut(g, reshaped(g, input, [1]), 0, 0, extent)
+    axis = axis_of(g, input, dimension)
+    if extent == 0:
+        shape = list(g.type(input).shape)
+        shape[axis] = shape[axis] // static_int(g, step) + 1
+        return shapes.expand(g, g.constant(0, g.type(input).dtype), [*shape, 0])
+    return g.call("aten::unfold", input, axis, extent, static_int(g, step))
+
+
 # ---- together
 
 
@@ -396,13 +410,29 @@ def pad(g: Emitter, input: Any, pad: Any, mode: str = "constant", value: Any = N
     number = float(number) if dtype.kind in "fV" else int(np.asarray(number).astype(dtype))
     if mode == "constant":
         return g.call("aten::pad", input, [n for pair in pairs for n in pair], mode, number)
+    if g.type(input).size == 0:
+        shape = [sum(pair) + extent for pair, extent in zip(pairs, g.type(input).shape, strict=True)]
+        return shapes.expand(g, g.constant(0, dtype), shape)
     for axis, (before, after) in enumerate(pairs):
         extent = g.type(input).shape[axis]
-        if before < 0 or after < 0:
+        if mode != "circular" and isinstance(extent, int) and min(before, after) < 0 < max(before, after):
+            input = g.call(
+                "aten::index_select", input, axis, g.constant(_around(extent, before, after, mode))
+            )
+            pairs[axis] = (0, 0)
+        elif before < 0 or after < 0:
             input = cut(g, input, axis, -before if before < 0 else 0, extent + after if after < 0 else extent)
     if mode == "circular":
         return g.call("aten::_pad_circular", input, [n if n > 0 else 0 for n in amounts])
     return g.call("aten::pad", input, [n if n > 0 else 0 for pair in pairs for n in pair], mode)
+
+
+def _around(extent: int, before: int, after: int, mode: str) -> np.ndarray:
+    """Which element comes where: also of those that the other end loses are copies."""
+    places = np.arange(-before, extent + after)
+    if mode == "replicate":
+        return np.clip(places, 0, extent - 1)
+    return extent - 1 - np.abs(extent - 1 - np.abs(places))
 
 
 @ATEN.add("constant_pad_nd")

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from ....errors import Refusal
 from ....ir.emitter import Emitter
 from ...table import Table
 from . import shapes
 from .parts import cut
-from .values import axis_of, cast, constant, is_tensor, number_of, promoted, rank, reshaped, static_int
+from .values import axis_of, cast, constant, is_tensor, number_of, promoted, rank, reshaped
 
 ATEN = Table()
 
@@ -22,7 +19,7 @@ def like(g: Emitter, x: Any, value: Any) -> Any:
     return cast(g, value, dtype) if is_tensor(value) else constant(g, value, dtype)
 
 
-def _with_axis(g: Emitter, *tensors: Any) -> list[Any]:
+def with_axis(g: Emitter, *tensors: Any) -> list[Any]:
     """Tensors without axes as those of one element."""
     return [x if x is None or rank(g, x) else reshaped(g, x, [1]) for x in tensors]
 
@@ -30,7 +27,7 @@ def _with_axis(g: Emitter, *tensors: Any) -> list[Any]:
 def _by_places(g: Emitter, op: str, x: Any, dim: Any, index: Any, *more: Any, **attributes: Any) -> Any:
     """An op on a tensor, an axis, and places along it, which may be tensors without axes."""
     shape = list(g.type(x).shape)
-    row, index, *sources = _with_axis(g, x, index, *more)
+    row, index, *sources = with_axis(g, x, index, *more)
     result = g.call(op, row, axis_of(g, row, dim), index, *sources, **attributes)
     return reshaped(g, result, shape) if not shape and g.type(result).size == 1 else result
 
@@ -117,7 +114,7 @@ def index_reduce(
 @ATEN.add("index_fill")
 def index_fill(g: Emitter, input: Any, dim: Any, index: Any, value: Any) -> Any:
     shape = list(g.type(input).shape)
-    row, index = _with_axis(g, input, index)
+    row, index = with_axis(g, input, index)
     filled = g.call("aten::index_fill", row, axis_of(g, row, dim), index, like(g, input, value))
     return reshaped(g, filled, shape)
 
@@ -145,21 +142,7 @@ def masked_select(g: Emitter, input: Any, mask: Any) -> Any:
     return g.call("aten::masked_select", input, cast(g, mask, bool))
 
 
-@ATEN.add("nonzero")
-def nonzero(g: Emitter, input: Any, *, as_tuple: bool = False) -> Any:
-    """Rows of places; ``as_tuple`` a tensor for each axis."""
-    if not as_tuple:
-        return g.call("aten::nonzero", input)
-    places = g.call("aten::nonzero", _with_axis(g, input)[0])
-    return [g.call("aten::select", places, 1, axis) for axis in range(max(rank(g, input), 1))]
-
-
-@ATEN.add("nonzero_numpy")
-def nonzero_numpy(g: Emitter, input: Any) -> Any:
-    return nonzero(g, input, as_tuple=True)
-
-
-# ---- search and count
+# ---- search
 
 
 @ATEN.add("bucketize")
@@ -185,49 +168,3 @@ def searchsorted(
     limits, value = promoted(g, sorted_sequence, self if input is None else input)
     places = g.call("aten::searchsorted", limits, value, right or side == "right", sorter)
     return cast(g, places, "int32" if out_int32 else "int64")
-
-
-@ATEN.add("bincount")
-def bincount(g: Emitter, input: Any, weights: Any = None, minlength: Any = 0) -> Any:
-    known = g.known(input)
-    if known is None:
-        raise Refusal(
-            "bincount has as many results as the largest number in the data says", "use one_hot and sum"
-        )
-    extent = max(int(known.max(initial=-1)) + 1, static_int(g, minlength))
-    is_single = weights is not None and g.type(weights).dtype == np.float32
-    dtype: np.dtype = np.dtype("int64" if weights is None else "float32" if is_single else "float64")
-    ones = shapes.expand(g, g.constant(1, dtype), [g.type(input).size])
-    source = ones if weights is None else cast(g, weights, dtype)
-    zeros = shapes.expand(g, g.constant(0, dtype), [extent])
-    return g.call("aten::index_add", zeros, 0, input, source)
-
-
-@ATEN.add("unique", "_unique", "_unique2")
-def unique(
-    g: Emitter,
-    input: Any,
-    sorted: bool = True,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    dim: Any = None,
-) -> Any:
-    if dim is not None:
-        raise Refusal("unique along an axis is not supported")
-    results = g.call("aten::_unique2", input, True, return_inverse, return_counts)
-    return _asked_for(results, return_inverse, return_counts)
-
-
-@ATEN.add("unique_consecutive")
-def unique_consecutive(
-    g: Emitter, input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
-) -> Any:
-    if dim is not None:
-        raise Refusal("unique_consecutive along an axis is not supported")
-    results = g.call("aten::unique_consecutive", input, return_inverse, return_counts)
-    return _asked_for(results, return_inverse, return_counts)
-
-
-def _asked_for(results: list[Any], return_inverse: bool, return_counts: bool) -> Any:
-    kept = [results[0], *results[1:2] * return_inverse, *results[2:] * return_counts]
-    return kept[0] if len(kept) == 1 else kept

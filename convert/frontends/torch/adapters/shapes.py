@@ -11,7 +11,7 @@ from ....errors import Refusal
 from ....ir.emitter import Emitter
 from ....ir.inert import GlobalRef
 from ...table import Table
-from .values import axes_of, axis_of, is_tensor, rank, reshaped, static_int, static_ints, varargs
+from .values import axes_of, axis_of, cast, is_tensor, rank, reshaped, static_int, static_ints, varargs
 
 ATEN, METHODS = Table(), Table()
 
@@ -226,9 +226,29 @@ def tile(g: Emitter, input: Any, dims: Any) -> Any:
 @ATEN.add("as_strided", "as_strided_copy")
 def as_strided(g: Emitter, input: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
     """Elements by where they lie in memory, which is that of ``input`` laid in a row."""
-    sizes, strides = static_ints(g, size), static_ints(g, stride)
-    places = np.asarray(0 if storage_offset is None else static_int(g, storage_offset, "an offset"))
-    for extent, step in zip(sizes, strides, strict=True):
-        places = places[..., None] + np.arange(extent) * step
+    places = _in_memory(g, size, stride, storage_offset)
     row = reshaped(g, input, [g.type(input).size])
-    return reshaped(g, g.call("aten::index_select", row, 0, g.constant(places.reshape(-1))), sizes)
+    picked = g.call("aten::index_select", row, 0, g.constant(places.reshape(-1)))
+    return reshaped(g, picked, list(places.shape))
+
+
+@ATEN.add("as_strided_scatter")
+def as_strided_scatter(
+    g: Emitter, input: Any, src: Any, size: Any, stride: Any, storage_offset: Any = None
+) -> Any:
+    """``input`` with ``src`` where ``as_strided`` takes elements; of two for one place the last counts."""
+    places, type_ = _in_memory(g, size, stride, storage_offset), g.type(input)
+    if places.size and not 0 <= places.min() <= places.max() < type_.size:
+        raise Refusal("as_strided_scatter writes beyond its tensor")
+    source = reshaped(g, cast(g, src, type_.dtype), [places.size])
+    places, last = np.unique(places.reshape(-1)[::-1], return_index=True)
+    source = g.call("aten::index_select", source, 0, g.constant(g.type(source).size - 1 - last))
+    row = g.call("aten::index_copy", reshaped(g, input, [type_.size]), 0, g.constant(places), source)
+    return reshaped(g, row, list(type_.shape))
+
+
+def _in_memory(g: Emitter, size: Any, stride: Any, storage_offset: Any) -> np.ndarray:
+    places = np.asarray(0 if storage_offset is None else static_int(g, storage_offset, "an offset"))
+    for extent, step in zip(static_ints(g, size), static_ints(g, stride), strict=True):
+        places = places[..., None] + np.arange(extent) * step
+    return places

@@ -110,7 +110,12 @@ def written_by_name(name: Name, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 def looks_at_memory(name: Name) -> bool:
     """Whether the function takes elements by where they lie."""
-    return aten_name(name.text, name.is_method) in ("as_strided", "as_strided_scatter")
+    return aten_name(name.text, name.is_method) == "as_strided"
+
+
+def writes_to_memory(name: Name) -> bool:
+    """Whether the function makes a copy with other elements by where they lie."""
+    return aten_name(name.text, name.is_method) == "as_strided_scatter"
 
 
 def updates_statistics(name: Name) -> bool:

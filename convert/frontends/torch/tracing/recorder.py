@@ -100,6 +100,8 @@ class Recorder(TorchFunctionMode):
         """Runs a function, and puts the call on the tape."""
         if knowledge.looks_at_memory(name):
             args, kwargs = self._in_order(*args, **kwargs)
+        elif knowledge.writes_to_memory(name):
+            args, kwargs = _from_its_start(*args, **kwargs), {}
         arguments = (args, kwargs)
         tensors = [leaf for leaf in leaves(arguments) if isinstance(leaf, torch.Tensor)]
         plain = map_leaves(untraced, arguments)
@@ -388,6 +390,19 @@ class Recorder(TorchFunctionMode):
             return name
         except TypeError:  # it has no hash
             return name_of(function)
+
+
+def _from_its_start(
+    input: Any, src: Any, size: Any, stride: Any, storage_offset: Any = None
+) -> tuple[Any, ...]:
+    """Arguments of ``as_strided_scatter`` with an offset that counts from the tensor's first element.
+
+    Raises UnsupportedError TM2012.
+    """
+    if not input.is_contiguous():
+        raise UnsupportedError("TM2012", "the module looks at the memory of a tensor out of order")
+    offset = 0 if storage_offset is None else storage_offset - input.storage_offset()
+    return input, src, size, stride, offset
 
 
 class Inside(TorchDispatchMode):

@@ -1,0 +1,114 @@
+"""What the data says the number of: places, classes, runs, elements in bins."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ....errors import Refusal
+from ....ir.emitter import Emitter
+from ....symbolics.idioms.formulas import Term
+from ....symbolics.idioms.indices import numbers
+from ...table import Table
+from . import shapes
+from .parts import cut, joined
+from .picking import with_axis
+from .values import cast, rank, reshaped, static_int
+
+ATEN = Table()
+
+
+# ---- places
+
+
+@ATEN.add("nonzero")
+def nonzero(g: Emitter, input: Any, *, as_tuple: bool = False) -> Any:
+    """Rows of places; ``as_tuple`` a tensor for each axis."""
+    places = g.call("aten::nonzero", with_axis(g, input)[0])
+    if not as_tuple:
+        return places if rank(g, input) else cut(g, places, 1, 0, 0)
+    return [g.call("aten::select", places, 1, axis) for axis in range(max(rank(g, input), 1))]
+
+
+@ATEN.add("argwhere")
+def argwhere(g: Emitter, input: Any) -> Any:
+    return nonzero(g, input)
+
+
+@ATEN.add("nonzero_numpy")
+def nonzero_numpy(g: Emitter, input: Any) -> Any:
+    return nonzero(g, input, as_tuple=True)
+
+
+@ATEN.add("nonzero_static")
+def nonzero_static(g: Emitter, input: Any, *, size: Any, fill_value: Any = -1) -> Any:
+    """The first ``size`` rows of ``nonzero``, and then rows of ``fill_value``.
+
+    Each element that is not zero is written to the row that is its number, all others to one row more.
+    """
+    shape, count = g.type(input).shape, static_int(g, size)
+    total = g.type(input).size
+    mask = Term(g, cast(g, reshaped(g, input, [total]), np.bool_))
+    number = mask.to(np.int64).cumsum(dim=0) - 1
+    row = (mask & (number < count)).where(number, count)
+    nowhere = shapes.expand(g, g.constant(-1, np.int64), [count + 1])
+    filled = g.call("aten::scatter", nowhere, 0, row.value, numbers(g, 0, total))
+    place = Term(g, cut(g, filled, 0, 0, count))
+    columns = []
+    for axis in range(len(shape)):
+        behind = math.prod(shape[axis + 1 :])
+        step, extent = (g.constant(each, np.int64) for each in (behind, shape[axis]))
+        column = place.call("floor_divide", Term(g, step)).call("remainder", Term(g, extent))
+        columns.append(reshaped(g, (place < 0).where(place.like(fill_value), column).value, [count, 1]))
+    return joined(g, columns, 1) if columns else g.constant(np.zeros((count, 0), np.int64))
+
+
+# ---- classes and runs
+
+
+@ATEN.add("bincount")
+def bincount(g: Emitter, input: Any, weights: Any = None, minlength: Any = 0) -> Any:
+    known = g.known(input)
+    if known is None:
+        raise Refusal(
+            "bincount has as many results as the largest number in the data says", "use one_hot and sum"
+        )
+    extent = max(int(known.max(initial=-1)) + 1, static_int(g, minlength))
+    is_single = weights is not None and g.type(weights).dtype == np.float32
+    dtype: np.dtype = np.dtype("int64" if weights is None else "float32" if is_single else "float64")
+    ones = shapes.expand(g, g.constant(1, dtype), [g.type(input).size])
+    source = ones if weights is None else cast(g, weights, dtype)
+    zeros = shapes.expand(g, g.constant(0, dtype), [extent])
+    return g.call("aten::index_add", zeros, 0, input, source)
+
+
+@ATEN.add("unique", "_unique", "_unique2")
+def unique(
+    g: Emitter,
+    input: Any,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: Any = None,
+) -> Any:
+    if dim is not None:
+        raise Refusal("unique along an axis is not supported")
+    results = g.call("aten::_unique2", input, True, return_inverse, return_counts)
+    return _asked_for(results, return_inverse, return_counts)
+
+
+@ATEN.add("unique_consecutive")
+def unique_consecutive(
+    g: Emitter, input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
+) -> Any:
+    if dim is not None:
+        raise Refusal("unique_consecutive along an axis is not supported")
+    results = g.call("aten::unique_consecutive", input, return_inverse, return_counts)
+    return _asked_for(results, return_inverse, return_counts)
+
+
+def _asked_for(results: list[Any], return_inverse: bool, return_counts: bool) -> Any:
+    kept = [results[0], *results[1:2] * return_inverse, *results[2:] * return_counts]
+    return kept[0] if len(kept) == 1 else kept
