@@ -295,7 +295,8 @@ _VERIFICATION = {
         "a runtime refuses a written file",
         "The runtime cannot load or run the file, or not with these inputs.",
         "tmconvert verify small.tm large.onnx: the inputs have other shapes",
-        "Check that the two files belong together. If they do, please report it with the message.",
+        "Check that the two files belong together. ONNX Runtime has few operators for float64: give it the "
+        "model in float32, or --no-verify for another runtime. Otherwise please report it with the message.",
     ),
     "TM4003": Explanation(
         "no runtime for the file is installed",

@@ -40,6 +40,10 @@ class AdapterVocabulary:
         """Why a call without an adapter is refused."""
         return Refusal(f"{name} is not supported", self.help(name))
 
+    def advice(self, error: TmconvertError) -> str:
+        """What to do where an op does not take what an adapter gives it."""
+        return f"run the model in {self.framework} to see whether it is sound"
+
     def settled(self, g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any) -> Any:
         """The result of an adapter as the source has it."""
         return result
@@ -64,9 +68,7 @@ class AdapterVocabulary:
         except TmconvertError as error:
             if isinstance(error, InternalError) and error.code != "TM3004":
                 raise
-            raise Refusal(
-                f"{name}: {error.message}", f"run the model in {self.framework} to see whether it is sound"
-            ) from error
+            raise Refusal(f"{name}: {error.message}", self.advice(error)) from error
         # Arguments come from a file and may be anything; what an adapter cannot digest is refused.
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise Refusal(f"{name} was recorded with arguments that do not fit it: {error}") from error

@@ -30,6 +30,14 @@ TOO_NEW = ("is under development and support for this is limited", "Unsupported 
 NOT_REGISTERED = ("is not a registered function/op", "Encountered unresolved custom op")
 
 
+# What ONNX Runtime says of element types that the standard has and it has not.
+NO_KERNEL = "Could not find an implementation for"
+NO_KERNEL_HELP = (
+    "it computes this operator in float32, not in float64: convert the model in float32 "
+    "(of PyTorch: module.float()), or write the file without verification"
+)
+
+
 class RuntimeTooOld(VerificationError):
     """The installed runtime is older than the version that the file was written for."""
 
@@ -234,7 +242,8 @@ def _refusals(name: str) -> Iterator[None]:
         if any(phrase in str(error) for phrase in NOT_REGISTERED):
             unknown = f"{name} does not know an operator of the file: {first}"
             raise UnknownOperator("TM4002", unknown) from error
-        raise VerificationError("TM4002", f"{name} refused the file: {first}") from error
+        notes = [("help", NO_KERNEL_HELP)] if NO_KERNEL in first else []
+        raise VerificationError("TM4002", f"{name} refused the file: {first}", notes=notes) from error
 
 
 @contextlib.contextmanager

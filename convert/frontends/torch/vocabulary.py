@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from ...errors import TmconvertError
 from ...ir import CallFunction, CallMethod, Expr
 from ...ir.emitter import Emitter
 from ...ir.tree import leaves, map_leaves
@@ -50,6 +51,11 @@ class TorchVocabulary(AdapterVocabulary):
 
     def op_name(self, expr: Expr) -> str:
         return aten_name(expr.function, False) if isinstance(expr, CallFunction) else self.name(expr)
+
+    def advice(self, error: TmconvertError) -> str:
+        if "bfloat16" in error.message:
+            return "runtimes compute little in bfloat16: convert module.float(), which holds the same weights"
+        return super().advice(error)
 
     def help(self, name: str) -> str:
         if name.startswith("torch.ops.") and not name.startswith("torch.ops.aten"):
