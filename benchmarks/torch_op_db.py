@@ -68,6 +68,7 @@ TIES = {"kthvalue": 2, "topk": 2, "mode": 1}
 # Single samples that ONNX cannot say: what the refusal holds, and the reason.
 SAMPLES_OUTSIDE = {
     "dropout in training|drops weights at random": "random results",
+    "the number of parts is computed from the data": "as many results as the data says",
     "singular values|_linalg_svd|_linalg_eigh": "singular values",
 }
 # Samples with NaNs, of which ONNX does not say what the largest element is. ONNX Runtime forgets them.

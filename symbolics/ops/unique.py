@@ -1,4 +1,7 @@
-"""aten::_unique2 and unique_consecutive: each number once; tm::repeat_indices: each as often as is said."""
+"""aten::_unique2 and unique_consecutive: each number once.
+
+tm::repeat_indices: each number as often as is said; tm::count_to: as many numbers as the data says.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,10 @@ def _repeated(repeats: TensorType) -> TensorType:
     return TensorType(INT64, (found(repeats.size),))  # of the most, nothing is known
 
 
+def _counted(end: TensorType) -> TensorType:
+    return TensorType(INT64, (found(64),))
+
+
 unique2 = Op(
     "aten::_unique2",
     args=[
@@ -40,7 +47,8 @@ unique_consecutive = Op(
     result=_result,
 )
 repeat_indices = Op("tm::repeat_indices", args=[Tensor("repeats", INDICES, ranks=(1,))], result=_repeated)
-OPS = [unique2, unique_consecutive, repeat_indices]
+count_to = Op("tm::count_to", args=[Tensor("end", INDICES, ranks=(0,))], result=_counted)
+OPS = [unique2, unique_consecutive, repeat_indices, count_to]
 
 
 @unique2.reference
@@ -138,6 +146,25 @@ def _sum(g: Any, x: Any, axis: int, shape: Any, keepdims: int) -> Any:
     if g.graph.version < 13:  # the axes are an attribute
         return g.op("ReduceSum", x, axes=[axis], keepdims=keepdims, shape=shape)
     return g.op("ReduceSum", x, g.ints([axis]), keepdims=keepdims, shape=shape)
+
+
+@count_to.reference
+def count_to_ref(end: Array) -> Array:
+    """int64 0, 1, ... before ``end``."""
+    return np.arange(int(end), dtype=np.int64)
+
+
+@count_to.onnx(since=11)
+def count_to_onnx11(g, end):
+    return g.op("Range", g.ints(0), g.cast(end, "int64"), g.ints(1), shape=g.result_types[0].shape)
+
+
+@count_to.onnx(since=9)
+def count_to_onnx9(g, end):
+    (count,) = g.result_types[0].shape
+    extent = g.op("Reshape", g.cast(end, "int64"), g.ints([1]), shape=(1,))
+    ones = g.op("ConstantOfShape", extent, value=np.ones(1, np.int64), shape=(count,), dtype=INT64)
+    return _places(g, ones, (count,))
 
 
 for _op in OPS:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from torch.nn import functional as F
+
+import tmconvert
+from tmconvert.errors import UnsupportedError
 
 from .harness import check
 
@@ -39,3 +44,36 @@ STATIC: dict[str, Callable[[torch.Tensor], Any]] = {
 @pytest.mark.parametrize("form", STATIC)
 def test_so_many_places(form: str) -> None:
     check(STATIC[form], M, opsets=(9, 13, 20), second=(HALF,))
+
+
+N = torch.tensor([4, 1, 3, 1, 0])
+FEWER = torch.tensor([1, 1, 0, 2, 1])
+CLASSES: dict[str, Callable[[torch.Tensor], Any]] = {
+    "counts": lambda n: torch.bincount(n),
+    "at least": lambda n: (n.bincount(minlength=4), torch.bincount(input=n, minlength=9)),
+    "weights": lambda n: (torch.bincount(n, n.float() + 0.5), torch.bincount(n, n, minlength=7)),
+    "of bytes": lambda n: torch.bincount(n.to(torch.uint8)),
+    "of none": lambda n: (torch.bincount(n[:0], minlength=3), torch.bincount(n[:0])),
+    "codes": lambda n: (F.one_hot(n), F.one_hot(n.reshape(5, 1), -1) * 2, F.one_hot(n[0])),
+    "codes that are used": lambda n: F.one_hot(n).float() @ F.one_hot(n, -1).float().T,
+    "histogram of counts": lambda n: torch.bincount(n).float().softmax(0),
+}
+
+
+@pytest.mark.parametrize("form", CLASSES)
+def test_classes(form: str) -> None:
+    check(CLASSES[form], N, opsets=(9, 17) if "codes" in form else (17,), second=(FEWER,))
+
+
+def test_splits_by_places_in_the_data(tmp_path: Path) -> None:
+    x = torch.arange(24.0).reshape(4, 6)
+
+    def split(x: torch.Tensor, ends: torch.Tensor) -> Any:
+        first, *others = torch.tensor_split(x, ends, 1)
+        return first * 2, *others, *x.tensor_split(ends[:2])
+
+    for ends in ([2, 3, 5], [0, 9, 9], [-4, -2, -9], [5, 1, 3]):
+        second = (x + 1, torch.tensor([1, 4, 4]))
+        check(split, x, torch.tensor(ends), opsets=(11, 17), second=second)
+    with pytest.raises(UnsupportedError, match="the number of parts"):
+        tmconvert.to_onnx(tmconvert.trace(torch.tensor_split, x, torch.tensor(2)), tmp_path / "model.onnx")

@@ -62,6 +62,7 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([np.array([0, 0], np.int32)], {}, ONNX),
         Sample([np.array([4])], {}, ONNX),
     ],
+    "tm::count_to": [Sample([np.array(each)], {}, ONNX) for each in (5, 0, np.int32(3))],
     "torchvision::nms": [
         *(Sample([BOXES, SCORES], {"iou_threshold": each}, ONNX) for each in (0.5, 0.3, 0.0, 1.0, 1 / 3)),
         Sample([BOXES[:1], SCORES[:1]], {"iou_threshold": 0.5}, ONNX),

@@ -15,7 +15,7 @@ from ...table import Table
 from . import shapes
 from .parts import cut, joined
 from .picking import with_axis
-from .values import cast, rank, reshaped, static_int
+from .values import cast, indices, rank, reshaped, static_int
 
 ATEN = Table()
 
@@ -68,20 +68,29 @@ def nonzero_static(g: Emitter, input: Any, *, size: Any, fill_value: Any = -1) -
 # ---- classes and runs
 
 
+def classes(g: Emitter, x: Any, least: Any = 0) -> Any:
+    """int64 0, 1, ... as far as the largest element says, at least ``least`` numbers."""
+    known = g.known(x)
+    if g.type(x).size == 0:
+        return numbers(g, 0, least)
+    if known is not None:
+        return numbers(g, 0, max(least, int(known.max()) + 1))
+    row = Term(g, cast(g, reshaped(g, x, [g.type(x).size]), np.int64))
+    end = row.call("amax", dim=[0], keepdim=False) + 1
+    end = (end < least).where(least, end)
+    return g.call("tm::count_to", end.value)
+
+
 @ATEN.add("bincount")
 def bincount(g: Emitter, input: Any, weights: Any = None, minlength: Any = 0) -> Any:
-    known = g.known(input)
-    if known is None:
-        raise Refusal(
-            "bincount has as many results as the largest number in the data says", "use one_hot and sum"
-        )
-    extent = max(int(known.max(initial=-1)) + 1, static_int(g, minlength))
+    """How many elements are 0, 1, ...; or the sums of their ``weights``."""
+    places = Term(g, classes(g, input, static_int(g, minlength)))
     is_single = weights is not None and g.type(weights).dtype == np.float32
     dtype: np.dtype = np.dtype("int64" if weights is None else "float32" if is_single else "float64")
     ones = shapes.expand(g, g.constant(1, dtype), [g.type(input).size])
     source = ones if weights is None else cast(g, weights, dtype)
-    zeros = shapes.expand(g, g.constant(0, dtype), [extent])
-    return g.call("aten::index_add", zeros, 0, input, source)
+    zeros = (places * 0).to(dtype)
+    return g.call("aten::index_add", zeros.value, 0, indices(g, input), source)
 
 
 @ATEN.add("unique", "_unique", "_unique2")

@@ -10,6 +10,7 @@ from ....errors import Refusal
 from ....ir.emitter import Emitter
 from ....symbolics.idioms.formulas import Term
 from ...table import Table
+from .counting import classes
 from .values import cast, rank, reshaped
 
 ATEN, FUNCTIONS = Table(), Table("torch.nn.functional.")
@@ -145,11 +146,10 @@ def embedding_bag(
 
 @ATEN.add("one_hot")
 def one_hot(g: Emitter, input: Any, num_classes: int = -1) -> Any:
+    """1 in the place of the class; as many classes as the largest number says where it is not told."""
     if num_classes == -1:
-        known = g.known(input)
-        if known is None:
-            raise Refusal("one_hot counts the classes in the data", "give it num_classes")
-        num_classes = int(known.max()) + 1
+        column = reshaped(g, input, [*g.type(input).shape, 1])
+        return Term(g, column).eq(Term(g, cast(g, classes(g, input), g.type(input).dtype))).to(np.int64).value
     if rank(g, input):
         return g.call("aten::one_hot", input, num_classes)
     return reshaped(g, g.call("aten::one_hot", reshaped(g, input, [1]), num_classes), [num_classes])

@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ....errors import Refusal
 from ....ir.dims import broadcast_shapes
 from ....ir.emitter import Emitter
+from ....symbolics.idioms.formulas import Term
+from ....symbolics.idioms.indices import let_through, numbers
 from ...table import Table
 from . import shapes
 from .values import (
@@ -202,11 +205,29 @@ def tensor_split(
 ) -> Any:
     axis = axis_of(g, input, dim)
     given = next(each for each in (indices_or_sections, indices, sections) if each is not None)
+    if is_tensor(given) and rank(g, given) and g.sizes(given) is None:
+        return _at_found(g, input, axis, given)
+    if is_tensor(given) and not rank(g, given) and g.sizes(given) is None:
+        raise Refusal("the number of parts is computed from the data", "give it as a number of Python")
     if isinstance(given, (list, tuple)) or (is_tensor(given) and rank(g, given)):
         return _at(g, input, axis, static_ints(g, given))
     count, extent = static_int(g, given), g.type(input).shape[axis]
     sizes = [extent // count + (1 if place < extent % count else 0) for place in range(count)]
     return _pieces(g, input, sizes, axis)
+
+
+def _at_found(g: Emitter, x: Any, axis: int, ends: Any) -> list[Any]:
+    """The parts that end at places that the data says."""
+    extent = g.type(x).shape[axis]
+    place, wanted = Term(g, numbers(g, 0, extent)), Term(g, cast(g, ends, np.int64))
+    wanted = (wanted < 0).where(wanted + Term(g, g.constant(extent)), wanted)
+    limits = [wanted.call("select", dim=0, index=number) for number in range(wanted.type.shape[0])]
+    parts = []
+    for start, end in zip([None, *limits], [*limits, None], strict=True):
+        inside = place >= 0 if start is None else place >= start
+        inside = inside if end is None else inside & (place < end)
+        parts.append(let_through(g, x, axis, inside.value))
+    return parts
 
 
 def _split_along(name: str, axis: int, axis_of_vectors: int) -> None:

@@ -48,7 +48,9 @@ _OPEN = """nonzero argwhere masked_select unique unique_consecutive _unique2 uni
 OPEN = frozenset(_OPEN.split())
 
 
-def is_open(name: Name, values: list[Value]) -> bool:
+def is_open(name: Name, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether the shapes of the results depend on what is in the Values among the arguments."""
+    values = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, Value)]
     own = aten_name(name.text, name.is_method)
     if own in OPEN:
         return any(value.depends for value in values)
@@ -56,6 +58,10 @@ def is_open(name: Name, values: list[Value]) -> bool:
         return any(value.dtype in ("bool", "uint8") and value.depends for value in values[1:])
     if own == "where":
         return len(values) == 1 and values[0].depends
+    if own == "one_hot":
+        return values[0].depends and (*args[1:2], *kwargs.values()) in ((), (-1,))
+    if own == "tensor_split":
+        return any(value.depends for value in values[1:])
     if own == "repeat_interleave":
         return any(value.depends for value in (values[1:] or values))  # of repeats alone, too
     return False

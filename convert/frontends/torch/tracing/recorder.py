@@ -162,7 +162,7 @@ class Recorder(TorchFunctionMode):
         args, kwargs = recorded
         made = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, Value)]
         depends = any(value.depends for value in made) and not knowledge.forgets_data(name)
-        is_open = knowledge.is_open(name, made) or any(value.is_open for value in made)
+        is_open = knowledge.is_open(name, args, kwargs) or any(value.is_open for value in made)
         self.has_open_sizes |= is_open
         outputs: dict[int, Value] = {}
         is_given = kwargs.get("out") is not None
