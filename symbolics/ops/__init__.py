@@ -50,6 +50,7 @@ from .linalg import OPS as LINALG_OPS
 from .linear import linear
 from .local_response_norm import local_response_norm
 from .loop import loop
+from .lu import OPS as LU_OPS
 from .masked import OPS as MASKED_OPS
 from .matmul import OPS as MATMUL_OPS
 from .matmul_sums import OPS as MATMUL_SUM_OPS
@@ -87,12 +88,12 @@ from .sizes import sizes
 from .slice import OPS as SLICE_OPS
 from .slice_scatter import OPS as SLICE_SCATTER_OPS
 from .softmax import OPS as SOFTMAX_OPS
-from .solve import OPS as SOLVE_OPS
 from .sort import OPS as SORT_OPS
 from .split import OPS as SPLIT_OPS
 from .take import OPS as TAKE_OPS
 from .to import to
 from .triangle import OPS as TRIANGLE_OPS
+from .triangular import OPS as TRIANGULAR_OPS
 from .trigonometric import OPS as TRIGONOMETRIC_OPS
 from .unary import OPS as UNARY_OPS
 from .unfold import unfold
@@ -130,7 +131,8 @@ OPS = [
     einsum,
     bilinear,
     *LINALG_OPS,
-    *SOLVE_OPS,
+    *LU_OPS,
+    *TRIANGULAR_OPS,
     *TRIANGLE_OPS,
     embedding,
     embedding_bag,

@@ -1,4 +1,4 @@
-"""aten::linalg_det and aten::linalg_inv of square matrices, and aten::linalg_cross of vectors in space."""
+"""aten::linalg_det, linalg_slogdet and linalg_inv of square matrices; linalg_cross of vectors in space."""
 
 from __future__ import annotations
 
@@ -8,10 +8,18 @@ import numpy as np
 
 from ...ir.dims import broadcast_shapes
 from ...ir.types import TensorType
+from ..idioms.formulas import Term
+from ..idioms.matrices import numbers, turned
 from ..op import FLOATS, NUMBERS, Op, Tensor, integer
 from ..results import normalized_axis
 
 Array = np.ndarray
+
+
+def matrices(x: TensorType) -> TensorType:
+    if x.rank < 2:
+        raise ValueError(f"{x} is no matrix")
+    return x
 
 
 def square_matrices(x: TensorType) -> TensorType:
@@ -25,9 +33,10 @@ def _numbers(x: TensorType) -> TensorType:
 
 
 det = Op("aten::linalg_det", args=[Tensor("x", FLOATS)], result=_numbers)
+slogdet = Op("aten::linalg_slogdet", args=[Tensor("A", FLOATS)], result=lambda A: [_numbers(A)] * 2)
 inv = Op("aten::linalg_inv", args=[Tensor("x", FLOATS)], result=square_matrices)
 
-for _op, _what in ((det, "determinants"), (inv, "inverses")):
+for _op, _what in ((det, "determinants"), (slogdet, "determinants"), (inv, "inverses")):
     for _target in ("tflite", "caffe"):
         _op.unsupported(_target, f"no operator computes {_what}")
 
@@ -35,6 +44,12 @@ for _op, _what in ((det, "determinants"), (inv, "inverses")):
 @det.reference
 def linalg_det_ref(x: Array) -> Array:
     return np.linalg.det(x.astype(np.float64)).astype(x.dtype)
+
+
+@slogdet.reference
+def linalg_slogdet_ref(A: Array) -> list[Array]:
+    """The sign of the determinant, and the logarithm of its absolute value."""
+    return [np.asarray(part).astype(A.dtype) for part in np.linalg.slogdet(A.astype(np.float64))]
 
 
 @inv.reference
@@ -49,6 +64,38 @@ def linalg_inv_ref(x: Array) -> Array:
 @det.onnx(since=11)
 def linalg_det_onnx11(g, x):
     return g.op("Det", x, shape=x.shape[:-2])
+
+
+def _pivots(g: Any, x: Any) -> tuple[Term, Term]:
+    """What is on the diagonal of U, and the sign of the exchange of rows."""
+    factors, pivots, _ = g.call("aten::linalg_lu_factor_ex", x)
+    diagonal = Term(g, g.call("aten::diagonal", factors, 0, -2, -1))
+    stays = Term(g, pivots).eq(numbers(diagonal, -1) + 1)
+    return diagonal, stays.where(1, -diagonal.like(1)).prod(dim=[-1])
+
+
+@det.decompose
+def linalg_det_product(g, x):
+    diagonal, sign = _pivots(g, x)
+    return (sign * diagonal.prod(dim=[-1])).value
+
+
+@slogdet.decompose
+def linalg_slogdet_sum(g, A):
+    diagonal, sign = _pivots(g, A)
+    return [
+        (sign * diagonal.sign().prod(dim=[-1])).value,
+        diagonal.abs().log().sum(dim=[-1]).value,
+    ]
+
+
+@inv.decompose
+def linalg_inv_lu(g, x):
+    """P L U X = I."""
+    factors, pivots, _ = g.call("aten::linalg_lu_factor_ex", x)
+    exchanges = Term(g, g.call("aten::lu_unpack", factors, pivots)[0])
+    inner = g.call("aten::linalg_solve_triangular", factors, turned(exchanges).value, False, True, True)
+    return g.call("aten::linalg_solve_triangular", factors, inner, True)
 
 
 def _crossed(x: TensorType, other: TensorType, dim: int) -> TensorType:
@@ -87,4 +134,4 @@ def linalg_cross_products(g, x, other, dim):
     return g.call("aten::sub", forward, g.call("aten::mul", turned(x, 2), turned(other, 1)))
 
 
-OPS = [det, inv, cross]
+OPS = [det, slogdet, inv, cross]

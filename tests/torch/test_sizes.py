@@ -49,6 +49,13 @@ OPEN = [
     (lambda x: x.unflatten(1, (-1, 2)).mean(1) / math.sqrt(4), (2, 6), {0: "b"}),
     (lambda x: F.softmax(x @ x.transpose(1, 2) / x.shape[-1], -1), (2, 3, 4), {0: "b", 1: "t"}),
     (lambda x: torch.stack([x, torch.full_like(x, 2.0)]).flatten(0, 1), (1, 3), {0: "b"}),
+    (lambda x: torch.linalg.inv(x @ x.mT / 9 + torch.eye(5)), (2, 5, 3), {0: "b"}),
+    (lambda x: torch.linalg.slogdet(x.mT @ x / 9 + torch.eye(5)), (3, 5), {0: "n"}),
+    (
+        lambda x: torch.linalg.solve(x[:, None] * x / 99 + torch.eye(x.shape[0]), x),
+        (6,),
+        {0: "rows"},
+    ),
 ]
 
 

@@ -8,9 +8,6 @@ from .common import Sample, X
 
 ONNX = ("onnx",)
 RUNTIMES = ("onnx", "tflite")
-SQUARES = normal(0, 2, 3, 3)
-PIVOTS = np.array([[0, 2, 0], [0, 0, 3], [4, 1, 1]], np.float32)
-POSITIVE = SQUARES @ np.swapaxes(SQUARES, 1, 2) + np.eye(3, dtype=np.float32)
 MATRIX, CUBE = normal(0, 4, 5), normal(1, 2, 4, 5)
 TIES = np.array([[3, 1, 3, 2, 1], [2, 2, 5, 0, 5]], np.float32)
 FEW = np.array([[[0.5, -1, 2], [1.5, 0.25, -2]]], np.float32)
@@ -123,14 +120,6 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([[CUBE]], {"equation": "abc->ca"}),
         Sample([[MATRIX, normal(2, 3)]], {"equation": "ab,c->cab"}, RUNTIMES),
     ],
-    "aten::linalg_det": [Sample([normal(0, 2, 3, 3)], {}, ONNX, 11), Sample([normal(1, 4, 4)], {}, ONNX, 11)],
-    "aten::linalg_inv": [Sample([SQUARES], {}, ONNX), Sample([PIVOTS], {}, ONNX)],
-    "aten::linalg_solve": [
-        Sample([SQUARES, normal(1, 3, 2)], {}, ONNX),
-        Sample([PIVOTS, normal(1, 2, 2, 3)], {"left": False}, ONNX),
-    ],
-    "aten::linalg_cholesky": [Sample([POSITIVE], {}, ONNX), Sample([POSITIVE[0]], {"upper": True}, ONNX)],
-    "aten::linalg_slogdet": [Sample([SQUARES], {}, ONNX, 11)],
     "aten::linalg_cross": [
         Sample([SPACE, normal(4, 2, 3, 4)], {"dim": 1}),
         Sample([normal(4, 2, 3), normal(5, 3)], {}, RUNTIMES),

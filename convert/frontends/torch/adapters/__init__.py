@@ -18,6 +18,7 @@ from . import (
     counting,
     creation,
     detection,
+    factors,
     fourier,
     images,
     indexing,
@@ -43,7 +44,8 @@ from . import (
 )
 
 _FAMILIES = (
-    *(arithmetic, logic, reductions, order, products, linear_algebra, norms, losses, sizes, types, unary),
+    *(arithmetic, logic, reductions, order, products, linear_algebra, factors, norms, losses),
+    *(sizes, types, unary),
     *(shapes, parts, indexing, picking, counting, creation, writing, randomness),
     *(complex, fourier, control_flow),
     *(convolutions, pooling, normalization, activations, lookup, images, attention, recurrent, detection),

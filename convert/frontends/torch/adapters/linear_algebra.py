@@ -1,4 +1,4 @@
-"""Products of two tensors along axes, and linear algebra."""
+"""Products of two tensors along axes, of matrices, and of distances from a mean."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.emitter import Emitter
+from ....symbolics.idioms.formulas import Term
+from ....symbolics.idioms.matrices import turned
 from ...table import Table
 from .arithmetic import add, clamp_min, div, mul, sub
 from .reductions import ATEN as REDUCTIONS
@@ -119,118 +121,9 @@ def linalg_cross(g: Emitter, input: Any, other: Any, *, dim: int = -1) -> Any:
     return g.call("aten::linalg_cross", *promoted(g, input, other), dim)
 
 
-# ---- matrices
-
-
-@ATEN.add("linalg_det", "det")
-def det(g: Emitter, A: Any) -> Any:
-    return g.call("aten::linalg_det", A)
-
-
-@ATEN.add("linalg_inv", "inverse")
-def inv(g: Emitter, A: Any) -> Any:
-    return g.call("aten::linalg_inv", A)
-
-
-@ATEN.add("linalg_inv_ex")
-def inv_ex(g: Emitter, A: Any, *, check_errors: bool = False) -> Any:
-    return inv(g, A), _no_errors(g, A)
-
-
-def _no_errors(g: Emitter, matrices: Any) -> Any:
-    return g.call("aten::expand", g.constant(0, np.int32), list(g.type(matrices).shape[:-2]))
-
-
-@ATEN.add("linalg_slogdet", "slogdet")
-def slogdet(g: Emitter, A: Any) -> Any:
-    return tuple(g.call("aten::linalg_slogdet", A))
-
-
-@ATEN.add("logdet")
-def logdet(g: Emitter, A: Any) -> Any:
-    return g.call("aten::log", det(g, A))
-
-
-@ATEN.add("linalg_cholesky")
-def linalg_cholesky(g: Emitter, A: Any, *, upper: bool = False) -> Any:
-    return cholesky(g, A, upper)
-
-
-@ATEN.add("cholesky")
-def cholesky(g: Emitter, input: Any, upper: bool = False) -> Any:
-    factor = g.call("aten::linalg_cholesky", input)
-    return _transposed(g, factor) if upper else factor
-
-
-@ATEN.add("cholesky_solve")
-def cholesky_solve(g: Emitter, input: Any, input2: Any, upper: bool = False) -> Any:
-    return g.call("aten::linalg_solve", _of_factor(g, input2, upper), input)
-
-
-@ATEN.add("cholesky_inverse")
-def cholesky_inverse(g: Emitter, input: Any, upper: bool = False) -> Any:
-    return inv(g, _of_factor(g, input, upper))
-
-
-def _of_factor(g: Emitter, factor: Any, upper: bool) -> Any:
-    """The matrix of a triangular factor, of whose other half nothing counts."""
-    x = g.call("aten::triu" if upper else "aten::tril", factor)
-    return matmul(g, _transposed(g, x), x) if upper else matmul(g, x, _transposed(g, x))
-
-
-def _transposed(g: Emitter, x: Any) -> Any:
-    axes = list(range(rank(g, x)))
-    return g.call("aten::permute", x, [*axes[:-2], axes[-1], axes[-2]])
-
-
-@ATEN.add("linalg_cholesky_ex")
-def cholesky_ex(g: Emitter, A: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
-    return cholesky(g, A, upper), _no_errors(g, A)
-
-
-@ATEN.add("linalg_solve")
-def solve(g: Emitter, A: Any, B: Any, *, left: bool = True) -> Any:
-    if not left:  # X A = B
-        return _transposed(g, solve(g, _transposed(g, A), _transposed(g, B)))
-    is_vector = rank(g, B) == 1 or g.type(B).shape == g.type(A).shape[:-1]
-    B = reshaped(g, B, [*g.type(B).shape, 1]) if is_vector else B
-    result = g.call("aten::linalg_solve", A, B)
-    return reshaped(g, result, g.type(result).shape[:-1]) if is_vector else result
-
-
-@ATEN.add("linalg_solve_ex")
-def solve_ex(g: Emitter, A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:
-    return solve(g, A, B, left=left), _no_errors(g, A)
-
-
-@ATEN.add("linalg_tensorsolve")
-def tensorsolve(g: Emitter, A: Any, B: Any, dims: Any = None) -> Any:
-    """The tensor X with tensordot(A, X, X.ndim) = B; ``dims`` of A are put behind the others before."""
-    moved = [] if dims is None else [axis_of(g, A, axis) for axis in dims]
-    A = g.call("aten::permute", A, [axis for axis in range(rank(g, A)) if axis not in moved] + moved)
-    shape, count = g.type(A).shape, g.type(B).size
-    result = solve(g, reshaped(g, A, [count, count]), reshaped(g, B, [count]))
-    return reshaped(g, result, shape[rank(g, B) :])
-
-
-@ATEN.add("linalg_solve_triangular")
-def solve_triangular(
-    g: Emitter, A: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False
-) -> Any:
-    triangle = g.call("aten::triu" if upper else "aten::tril", A)
-    if unitriangular:
-        size = g.type(A).shape[-1]
-        unit = g.constant(np.eye(int(size)), bool)
-        triangle = g.call("aten::where", unit, g.constant(1, g.type(A).dtype), triangle)
-    return solve(g, triangle, B, left=left)
-
-
-@ATEN.add("triangular_solve")
-def triangular_solve(
-    g: Emitter, input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
-) -> Any:
-    matrix, is_upper = (_transposed(g, A), not upper) if transpose else (A, upper)
-    return solve_triangular(g, matrix, input, upper=is_upper, unitriangular=unitriangular), A
+def transposed(g: Emitter, x: Any) -> Any:
+    """The transposed matrices."""
+    return turned(Term(g, x)).value
 
 
 @ATEN.add("linalg_multi_dot", "chain_matmul")
@@ -246,7 +139,7 @@ def multi_dot(g: Emitter, tensors: Any, *more: Any) -> Any:
 def matrix_power(g: Emitter, input: Any, n: int) -> Any:
     """By squaring."""
     if n < 0:
-        return matrix_power(g, inv(g, input), -n)
+        return matrix_power(g, g.call("aten::linalg_inv", input), -n)
     if n == 0:
         shape = g.type(input).shape
         unit = g.constant(np.eye(int(shape[-1])), g.type(input).dtype)
@@ -289,6 +182,6 @@ def cov(g: Emitter, input: Any, *, correction: int = 1, fweights: Any = None, aw
         norm = sub(g, sum_w, bias if aweights is None else mul(g, bias, correction))
         weighted = mul(g, centred, w)
     norm = clamp_min(g, norm, 0) if is_tensor(norm) else g.constant(max(norm, 0), g.type(x).dtype)
-    result = div(g, matmul(g, weighted, _transposed(g, centred)), norm)
+    result = div(g, matmul(g, weighted, transposed(g, centred)), norm)
     rows = g.type(x).shape[0]
     return reshaped(g, result, [] if rows == 1 else [rows, rows])

@@ -1,0 +1,98 @@
+"""What takes matrices apart: a step for each of their columns, in a loop or written out.
+
+A step is a function of Terms. Its first, ``k``, is the number of the step, int32 of one element, by which
+``line`` reads a row or a column and ``numbers`` tells which elements are before and after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ir.bodies import empty_body
+from ..registry import catalogue
+from .formulas import Term
+from .indices import numbers as counted_on
+
+# so many steps are cheaper as operators of the graph than as a loop, and need no loops of the target
+WRITTEN_OUT = 4
+
+Step = Callable[..., Sequence[Term]]
+
+
+def repeated(
+    g: Any, count: int, step: Step, state: Sequence[Term], around: Sequence[Term] = ()
+) -> list[Term]:
+    """What becomes of ``state`` with ``state = step(k, *state, *around)`` for all k below ``count``."""
+    if isinstance(count, int) and count <= WRITTEN_OUT:
+        for k in range(count):
+            state = step(Term(g, g.constant([k], np.int32)), *state, *around)
+        return list(state)
+
+    def counted(k: Term, *values: Term) -> list[Term]:
+        *others, end = values
+        after = k + 1
+        return [(after < end).reshape(shape=[]), after, *step(k, *others)]
+
+    first, end = (Term(g, g.constant([number], np.int32)) for number in (0, count))
+    return looped(g, Term(g, g.constant(True, bool)), counted, [first, *state], [*around, end])[1:]
+
+
+def looped(
+    g: Any, goes_on: Term, step: Step, state: Sequence[Term], around: Sequence[Term] = ()
+) -> list[Term]:
+    """While ``goes_on``: ``goes_on, *state = step(*state, *around)``."""
+    inputs = [*state, *around]
+    inner, formal = empty_body("step", [term.type for term in inputs], catalogue())
+    after = step(*(Term(inner, node) for node in formal))
+    inner.graph.set_result(tuple(term.value for term in after))
+    values = [term.value for term in inputs]
+    results = g.call("tm::loop", goes_on.value, values, len(state), inner.graph)
+    return [Term(g, value) for value in (results if len(state) > 1 else [results])]
+
+
+def numbers(x: Term, axis: int) -> Term:
+    """0, 1, ... along ``axis``, -1 or -2, of matrices, to be compared with the number of a step."""
+    return _counted(x.g, x.type.shape[axis], axis)
+
+
+def _counted(g: Any, count: int, axis: int) -> Term:
+    along = Term(g, counted_on(g, 0, count)).to(np.int32)
+    return along if axis == -1 else along.reshape(shape=[count, 1])
+
+
+def line(x: Term, axis: int, k: Term) -> Term:
+    """Row (``axis`` -2) or column (-1) ``k`` of matrices, of which the axis is kept."""
+    return Term(x.g, x.g.call("aten::index_select", x.value, axis, k.value))
+
+
+def total(x: Term, axis: int) -> Term:
+    return x.sum(dim=[axis], keepdim=True)
+
+
+def part(x: Term, axis: int, end: int) -> Term:
+    """The first rows or columns."""
+    return x if x.type.shape[axis] == end else x.slice(dim=axis, start=0, end=end)
+
+
+def turned(x: Term) -> Term:
+    """The transposed matrices."""
+    rank = x.type.rank
+    return x.permute(dims=[*range(rank - 2), rank - 1, rank - 2])
+
+
+def spread(x: Term, batch: Sequence[int]) -> Term:
+    """These matrices for each of a batch."""
+    shape = [*batch, *x.type.shape[-2:]]
+    return x if list(x.type.shape) == shape else x.expand(size=shape)
+
+
+def full(g: Any, shape: Sequence[int], value: Any, dtype: Any) -> Term:
+    return Term(g, g.constant(value, dtype)).expand(size=list(shape))
+
+
+def unit(g: Any, batch: Sequence[int], rows: int, columns: int, dtype: Any) -> Term:
+    """Matrices with ones on the diagonal."""
+    return spread(_counted(g, rows, -2).eq(_counted(g, columns, -1)).to(dtype), batch)

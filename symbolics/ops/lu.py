@@ -1,0 +1,129 @@
+"""Gauss' elimination: aten::linalg_lu_factor_ex and lu_unpack.
+
+Matrices are P L U: L has ones on its diagonal, which is not stored, and P exchanges rows. ``pivots`` says
+with which row each was exchanged in turn, counted from 1. Source: getrf of LAPACK.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..idioms.formulas import Term
+from ..idioms.matrices import full, line, numbers, part, repeated, spread, total, turned, unit
+from ..op import FLOATS, Op, Tensor
+from .linalg import matrices
+
+Array = np.ndarray
+INT32 = np.dtype(np.int32)
+
+
+def _factors(A: TensorType) -> list[TensorType]:
+    *batch, rows, columns = matrices(A).shape
+    return [A, TensorType(INT32, (*batch, min(rows, columns))), TensorType(INT32, tuple(batch))]
+
+
+def _unpacked(LU_data: TensorType, LU_pivots: TensorType) -> list[TensorType]:
+    *batch, rows, columns = matrices(LU_data).shape
+    steps = min(rows, columns)
+    if LU_pivots.shape != (*batch, steps):
+        raise ValueError(f"{LU_pivots} are no pivots of {LU_data}")
+    shapes = [(rows, rows), (rows, steps), (steps, columns)]
+    return [TensorType(LU_data.dtype, (*batch, *shape)) for shape in shapes]
+
+
+lu_factor_ex = Op("aten::linalg_lu_factor_ex", args=[Tensor("A", FLOATS)], result=_factors)
+lu_unpack = Op(
+    "aten::lu_unpack", args=[Tensor("LU_data", FLOATS), Tensor("LU_pivots", ("int32",))], result=_unpacked
+)
+OPS = [lu_factor_ex, lu_unpack]
+for _op in OPS:
+    _op.unsupported("caffe", "no layer reads single elements")
+    _op.unsupported("tflite", "not written yet for TFLite")
+
+
+@lu_factor_ex.reference
+def lu_factor_ex_ref(A: Array) -> list[Array]:
+    """L and U in one matrix, the pivots, and the number of the first pivot that is 0, or 0."""
+    x, steps = A.copy(), min(A.shape[-2:])
+    pivots, info = np.zeros((*A.shape[:-2], steps), INT32), np.zeros(A.shape[:-2], INT32)
+    for place in np.ndindex(A.shape[:-2]):
+        one = x[place]
+        for k in range(steps):
+            row = k + int(np.argmax(np.abs(one[k:, k])))
+            one[[k, row]] = one[[row, k]]
+            pivots[place][k] = row + 1
+            if one[k, k] == 0:
+                info[place] = info[place] or k + 1
+                continue
+            one[k + 1 :, k] /= one[k, k]
+            one[k + 1 :, k + 1 :] -= np.outer(one[k + 1 :, k], one[k, k + 1 :])
+    return [x, pivots, info]
+
+
+@lu_factor_ex.decompose
+def lu_factor_ex_columns(g, A):
+    x = Term(g, A)
+    *batch, rows, columns = x.type.shape
+    steps = min(rows, columns)
+    state = [x, full(g, [*batch, 1, steps], 0, INT32), full(g, [*batch, 1, 1], 0, INT32)]
+    factors, pivots, info = repeated(g, steps, _eliminated, state)
+    return [factors.value, pivots.reshape(shape=[*batch, steps]).value, info.reshape(shape=batch).value]
+
+
+def _eliminated(k: Term, x: Term, pivots: Term, info: Term) -> list[Term]:
+    """One column of an elimination: the largest of what is left of it comes to row ``k``."""
+    rows, columns = numbers(x, -2), numbers(x, -1)
+    size = (rows < k).where(-1, line(x, -1, k).abs())
+    found = size.argmax(dim=-2, keepdim=True)
+    chosen = total(rows.eq(found).where(x, 0), -2)
+    x = rows.eq(k).where(chosen, rows.eq(found).where(line(x, -2, k), x))
+    pivot = line(chosen, -1, k)
+    is_zero = pivot.eq(0)
+    factors = (rows > k).where(line(x, -1, k) / is_zero.where(1, pivot), 0)
+    x = (columns > k).where(x - factors * chosen, (columns.eq(k) & (rows > k)).where(factors, x))
+    pivots = numbers(pivots, -1).eq(k).where(found + 1, pivots)
+    return [x, pivots, (info.eq(0) & is_zero).where(k + 1, info)]
+
+
+@lu_unpack.reference
+def lu_unpack_ref(LU_data: Array, LU_pivots: Array) -> list[Array]:
+    """P, L and U."""
+    steps = min(LU_data.shape[-2:])
+    lower = np.tril(LU_data[..., :steps], -1) + np.eye(LU_data.shape[-2], steps, dtype=LU_data.dtype)
+    exchanged = np.zeros((*LU_data.shape[:-1], LU_data.shape[-2]), LU_data.dtype)
+    for place in np.ndindex(LU_data.shape[:-2]):
+        order = np.arange(LU_data.shape[-2])
+        for k, pivot in enumerate(LU_pivots[place]):
+            order[[k, pivot - 1]] = order[[pivot - 1, k]]
+        exchanged[place][order, np.arange(len(order))] = 1
+    return [exchanged, lower, np.triu(LU_data[..., :steps, :])]
+
+
+@lu_unpack.decompose
+def lu_unpack_parts(g, LU_data, LU_pivots):
+    x = Term(g, LU_data)
+    *batch, rows, columns = x.type.shape
+    steps = min(rows, columns)
+    ones = unit(g, batch, rows, steps, x.dtype)
+    lower = part(x, -1, steps).tril(diagonal=-1) + ones
+    return [
+        _exchanges(Term(g, LU_pivots), rows).to(x.dtype).value,
+        lower.value,
+        part(x, -2, steps).triu().value,
+    ]
+
+
+def _exchanges(pivots: Term, rows: int) -> Term:
+    """P as bools: which row of the matrix each row came from is told as it is exchanged."""
+    g, (*batch, steps) = pivots.g, pivots.type.shape
+    first = spread(numbers(unit(g, [], rows, 1, INT32), -2).reshape(shape=[1, rows]), batch)
+    places = pivots.reshape(shape=[*batch, 1, steps]) - 1
+
+    def exchanged(k: Term, order: Term, places: Term) -> list[Term]:
+        count, other = numbers(order, -1), line(places, -1, k)
+        at_other = total(count.eq(other).where(order, 0), -1)
+        return [count.eq(k).where(at_other, count.eq(other).where(line(order, -1, k), order))]
+
+    (order,) = repeated(g, steps, exchanged, [first], [places])
+    return numbers(turned(order), -2).eq(order)

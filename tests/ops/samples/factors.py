@@ -1,0 +1,37 @@
+"""Matrices taken apart: those of four rows are written out, larger ones a loop."""
+
+import numpy as np
+
+from tests.ops.harness import normal
+
+from .common import Sample
+
+ONNX = ("onnx",)
+SQUARES, LARGE = normal(0, 2, 3, 3), normal(3, 6, 6)
+PIVOTS = np.array([[0, 2, 0], [0, 0, 3], [4, 1, 1]], np.float32)
+SINGULAR = np.array([[1, 2, 3], [2, 4, 6], [0, 1, 1]], np.float32)
+POSITIVE = SQUARES @ np.swapaxes(SQUARES, 1, 2) + np.eye(3, dtype=np.float32)
+ROWS = normal(4, 5, 2)
+TRIANGLE = LARGE / 4 + np.eye(6, dtype=np.float32)
+
+SAMPLES = {
+    "aten::linalg_det": [Sample([x], {}, ONNX) for x in (SQUARES, LARGE)],
+    "aten::linalg_slogdet": [Sample([x], {}, ONNX) for x in (SQUARES, LARGE)],
+    "aten::linalg_inv": [Sample([x], {}, ONNX) for x in (SQUARES, PIVOTS, LARGE)],
+    "aten::linalg_lu_factor_ex": [Sample([x], {}, ONNX) for x in (SQUARES, PIVOTS, SINGULAR, ROWS, LARGE)],
+    "aten::lu_unpack": [
+        Sample([SQUARES, np.array([[3, 2, 3], [1, 3, 3]], np.int32)], {}, ONNX),
+        Sample([LARGE[:5], np.array([2, 4, 3, 5, 5], np.int32)], {}, ONNX),
+        Sample([LARGE[:, :5], np.array([2, 6, 3, 5, 5], np.int32)], {}, ONNX),
+    ],
+    "aten::linalg_solve_triangular": [
+        Sample([SQUARES, normal(1, 3, 2)], {"upper": True}, ONNX),
+        Sample([SQUARES, normal(1, 2, 2, 3)], {"upper": False, "left": False}, ONNX),
+        Sample([TRIANGLE, normal(1, 6, 2)], {"upper": True, "unitriangular": True}, ONNX),
+    ],
+    "aten::linalg_cholesky_ex": [
+        Sample([POSITIVE], {}, ONNX),
+        Sample([POSITIVE[0]], {"upper": True}, ONNX),
+        Sample([LARGE @ LARGE.T + np.eye(6, dtype=np.float32)], {}, ONNX),
+    ],
+}
