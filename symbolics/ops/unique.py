@@ -1,4 +1,4 @@
-"""aten::_unique2 and unique_consecutive: each number once.
+"""aten::_unique2, unique_dim and unique_consecutive: each number, or part of a tensor, once.
 
 tm::repeat_indices: each number as often as is said; tm::count_to: as many numbers as the data says.
 """
@@ -12,7 +12,8 @@ import numpy as np
 
 from ...ir.data_sizes import found
 from ...ir.types import TensorType
-from ..op import ANY_DTYPE, INDICES, Op, Tensor, boolean
+from ..op import ANY_DTYPE, INDICES, Op, Tensor, boolean, integer
+from ..results import normalized_axis
 from .to import ONNX_TYPES
 
 Array = np.ndarray
@@ -23,6 +24,13 @@ INT64 = np.dtype(np.int64)
 def _result(x: TensorType, **_: Any) -> list[TensorType]:
     count = found(x.size)
     return [TensorType(x.dtype, (count,)), TensorType(INT64, x.shape), TensorType(INT64, (count,))]
+
+
+def _parts(x: TensorType, dim: int, **_: Any) -> list[TensorType]:
+    axis = normalized_axis(dim, x.rank)
+    count = found(x.shape[axis])
+    parts = TensorType(x.dtype, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
+    return [parts, TensorType(INT64, (x.shape[axis],)), TensorType(INT64, (count,))]
 
 
 def _repeated(repeats: TensorType) -> TensorType:
@@ -41,6 +49,15 @@ unique2 = Op(
     ],
     result=_result,
 )
+unique_dim = Op(
+    "aten::unique_dim",
+    args=[
+        Tensor("x", ANY_DTYPE),
+        integer("dim"),
+        *(boolean("sorted", True), boolean("return_inverse", False), boolean("return_counts", False)),
+    ],
+    result=_parts,
+)
 unique_consecutive = Op(
     "aten::unique_consecutive",
     args=[Tensor("x", ANY_DTYPE), boolean("return_inverse", False), boolean("return_counts", False)],
@@ -48,7 +65,7 @@ unique_consecutive = Op(
 )
 repeat_indices = Op("tm::repeat_indices", args=[Tensor("repeats", INDICES, ranks=(1,))], result=_repeated)
 count_to = Op("tm::count_to", args=[Tensor("end", INDICES, ranks=(0,))], result=_counted)
-OPS = [unique2, unique_consecutive, repeat_indices, count_to]
+OPS = [unique2, unique_dim, unique_consecutive, repeat_indices, count_to]
 
 
 @unique2.reference
@@ -70,6 +87,25 @@ def unique2_onnx11(g, x, sorted, return_inverse, return_counts):
     for value in made[1:]:
         value.dtype = INT64
     return [made[0], g.op("Reshape", made[2], g.ints(list(inverse.shape)), shape=inverse.shape), made[3]]
+
+
+@unique_dim.reference
+def unique_dim_ref(
+    x: Array, dim: int, sorted: bool, return_inverse: bool, return_counts: bool
+) -> list[Array]:
+    """The different slices along ``dim`` in lexicographic order; the place of each; how many there are."""
+    values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True, axis=dim)
+    return [values, inverse.reshape(-1).astype(INT64), counts.astype(INT64)]
+
+
+@unique_dim.onnx(since=11)
+def unique_dim_onnx11(g, x, dim, sorted, return_inverse, return_counts):
+    values, inverse, counts = (type_.shape for type_ in g.result_types)
+    axis = normalized_axis(dim, len(x.shape))
+    made = g.op("Unique", x, axis=axis, sorted=1, shapes=[values, counts, inverse, counts])
+    for value in made[1:]:
+        value.dtype = INT64
+    return [made[0], *made[2:]]
 
 
 def _starts(x: Array) -> Array:

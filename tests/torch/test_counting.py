@@ -77,3 +77,29 @@ def test_splits_by_places_in_the_data(tmp_path: Path) -> None:
         check(split, x, torch.tensor(ends), opsets=(11, 17), second=second)
     with pytest.raises(UnsupportedError, match="the number of parts"):
         tmconvert.to_onnx(tmconvert.trace(torch.tensor_split, x, torch.tensor(2)), tmp_path / "model.onnx")
+
+
+ROWS = torch.tensor([[1.0, 2, 0], [1, 2, 0], [0, 5, 0], [1, 2, 0], [-1, 5, 0]])
+ALIKE = torch.tensor([[2.0, 2, 2], [2, 2, 2], [2, 2, 2], [-3, 2, 2], [-3, 2, 2]])
+ASKED = {"return_inverse": True, "return_counts": True}
+SLICES: dict[str, Callable[[torch.Tensor], Any]] = {
+    "rows": lambda x: torch.unique(x, dim=0, **ASKED),
+    "columns": lambda x: (x.unique(dim=-1), torch.unique(x, False, dim=1, return_counts=True)),
+    "planes": lambda x: x.reshape(5, 1, 3).unique(dim=2, return_inverse=True),
+    "integers": lambda x: (x.int().unique(dim=0), x.to(torch.uint8).unique(dim=1), (x > 1).unique(dim=0)),
+    "a vector": lambda x: torch.unique(x[:, 0], dim=0, **ASKED),
+    "no rows": lambda x: torch.unique(x[:0], dim=0, **ASKED),
+    "runs of rows": lambda x: torch.unique_consecutive(x, dim=0, **ASKED),
+    "runs of columns": lambda x: (x.unique_consecutive(dim=-1), x.unique_consecutive(True, dim=1)),
+    "runs of planes": lambda x: x.reshape(5, 1, 3).unique_consecutive(dim=0, return_counts=True),
+    "runs of integers": lambda x: ((x > 1).unique_consecutive(dim=0), x.long().unique_consecutive(dim=0)),
+    "runs in a vector": lambda x: torch.unique_consecutive(x[:, 0], dim=-1, **ASKED),
+    "one row": lambda x: torch.unique_consecutive(x[:1], dim=0, **ASKED),
+    "no runs": lambda x: torch.unique_consecutive(x[:0], dim=0, **ASKED),
+    "used": lambda x: x.unique(dim=0).mean(0) + x.unique_consecutive(dim=0).sum(),
+}
+
+
+@pytest.mark.parametrize("form", SLICES)
+def test_slices(form: str) -> None:
+    check(SLICES[form], ROWS, second=(ALIKE,))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 import torch
 import torch.nn.functional as F
 
@@ -46,3 +49,22 @@ def test_of_a_normal_distribution() -> None:
         X.abs(),
     )
     check(lambda x: F.gaussian_nll_loss(x, x * 2, 0.5, reduction="none"), X)
+
+
+@pytest.mark.filterwarnings("ignore:linear_cross_entropy")
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_in_chunks(reduction: str) -> None:
+    generator = torch.Generator().manual_seed(1)
+    matrix, bias = torch.randn(6, 4, generator=generator), torch.randn(6, generator=generator)
+    weight = torch.tensor([0.1, 1.0, 2.0, 0.5, 1.0, 3.0])
+    options = torch.nn.LinearCrossEntropyOptions(batch_chunk_size=2)
+
+    def loss(x: torch.Tensor, y: torch.Tensor) -> Any:
+        more = {"reduction": reduction, "options": options}
+        return (
+            F.linear_cross_entropy(x, matrix, y, **more),
+            F.linear_cross_entropy(x, matrix, y, linear_bias=bias, weight=weight, ignore_index=3, **more),
+            F.linear_cross_entropy(x[0], matrix, y[0], **more),
+        )
+
+    check(loss, X, Y)

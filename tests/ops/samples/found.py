@@ -56,6 +56,12 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([CUBE > 0, CUBE < 1], {}, ONNX),
     ],
     "aten::_unique2": ONCE,
+    "aten::unique_dim": [
+        *(Sample([np.round(CUBE / 2)], {"dim": each}, ONNX) for each in (0, 1, -1)),
+        *(Sample([np.round(CUBE / 3)[0].astype(each)], {"dim": 1}, ONNX) for each in ("int64", "int32")),
+        Sample([CUBE[0, :1] > 0], {"dim": 0}, ONNX),
+        Sample([CUBE[0, 0]], {"dim": 0}, ONNX),
+    ],
     "aten::unique_consecutive": [Sample(each.args, {}, ONNX) for each in ONCE],
     "tm::repeat_indices": [
         Sample([np.array([2, 0, 3, 1])], {}, ONNX),

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
 from ....ir.emitter import Emitter
 from ....symbolics.idioms.formulas import Term
 from ....symbolics.idioms.indices import numbers
@@ -15,7 +14,7 @@ from ...table import Table
 from . import shapes
 from .parts import cut, joined
 from .picking import with_axis
-from .values import cast, indices, rank, reshaped, static_int
+from .values import axis_of, cast, indices, rank, reshaped, static_int
 
 ATEN = Table()
 
@@ -103,19 +102,61 @@ def unique(
     dim: Any = None,
 ) -> Any:
     if dim is not None:
-        raise Refusal("unique along an axis is not supported")
+        return unique_dim(g, input, dim, sorted, return_inverse, return_counts, kept_whole=False)
     results = g.call("aten::_unique2", input, True, return_inverse, return_counts)
     return _asked_for(results, return_inverse, return_counts)
+
+
+@ATEN.add("unique_dim")
+def unique_dim(
+    g: Emitter,
+    input: Any,
+    dim: Any,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    *,
+    kept_whole: bool = True,
+) -> Any:
+    """The different slices along an axis, in lexicographic order."""
+    axis = axis_of(g, input, dim)
+    if g.type(input).shape[axis] == 0:
+        results = _no_slices(g, input)
+    else:
+        results = g.call("aten::unique_dim", input, axis, True, return_inverse, return_counts)
+    return results if kept_whole else _asked_for(results, return_inverse, return_counts)
 
 
 @ATEN.add("unique_consecutive")
 def unique_consecutive(
     g: Emitter, input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
 ) -> Any:
-    if dim is not None:
-        raise Refusal("unique_consecutive along an axis is not supported")
-    results = g.call("aten::unique_consecutive", input, return_inverse, return_counts)
+    if dim is None:
+        results = g.call("aten::unique_consecutive", input, return_inverse, return_counts)
+    else:
+        results = _runs_of_slices(g, input, axis_of(g, input, dim))
     return _asked_for(results, return_inverse, return_counts)
+
+
+def _runs_of_slices(g: Emitter, x: Any, axis: int) -> list[Any]:
+    """The first of each run of equal slices, the number of each slice's run, the lengths of the runs."""
+    count = g.type(x).shape[axis]
+    if count == 0:
+        return _no_slices(g, x)
+    later, earlier = cut(g, x, axis, 1, count), cut(g, x, axis, 0, count - 1)
+    others = [each for each in range(rank(g, x)) if each != axis]
+    differs = Term(g, later).call("ne", Term(g, earlier))
+    starts = (differs.call("any", dim=others, keepdim=False) if others else differs).to(np.int64)
+    numbers = Term(g, joined(g, [g.constant(np.zeros(1, np.int64)), starts.value], 0)).cumsum(dim=0)
+    _, _, lengths = g.call("aten::unique_consecutive", numbers.value, True, True)
+    length = Term(g, lengths)
+    first = length.cumsum(dim=0) - length
+    return [g.call("aten::index_select", x, axis, first.value), numbers.value, lengths]
+
+
+def _no_slices(g: Emitter, x: Any) -> list[Any]:
+    none = g.constant(np.zeros(0, np.int64))
+    return [x, none, none]
 
 
 def _asked_for(results: list[Any], return_inverse: bool, return_counts: bool) -> Any:

@@ -7,13 +7,14 @@ from typing import Any
 
 from ....errors import Refusal
 from ....ir.emitter import Emitter
+from ....symbolics.idioms.formulas import Term
 from ...table import Table
 from .arithmetic import add, clamp_min, div, mul, sub
 from .reductions import ATEN as REDUCTIONS
 from .unary import ATEN as UNARY
-from .values import is_tensor, reshaped
+from .values import cast, dtype_called, is_tensor, reshaped
 
-FUNCTIONS = Table()
+ATEN, FUNCTIONS = Table(), Table()
 
 
 @FUNCTIONS.add("torch.nn.functional.gaussian_nll_loss")
@@ -44,3 +45,72 @@ def gaussian_nll_loss(
     if reduction not in ("mean", "sum"):
         raise Refusal(f"{reduction!r} is not a valid reduction")
     return REDUCTIONS[reduction](g, loss)
+
+
+def _chunked(
+    g: Emitter,
+    input: Any,
+    linear_weight: Any,
+    target: Any,
+    linear_bias: Any,
+    weight: Any,
+    ignore_index: int,
+    acc_dtype: Any,
+) -> tuple[Term, Term]:
+    """The loss [N] of each row of ``input`` [N, F], already with its weight, and the weights."""
+    dtype, count = dtype_called(acc_dtype), g.type(target).shape[0]
+    x, matrix, bias = (
+        None if each is None else cast(g, each, dtype) for each in (input, linear_weight, linear_bias)
+    )
+    logits = g.call("aten::linear", x, matrix, bias)
+    place = Term(g, cast(g, target, "int64"))
+    counts = place.call("ne", ignore_index)
+    place = counts.where(place, 0)
+    scores = g.call("aten::log_softmax", logits, 1)
+    picked = g.call("aten::gather", scores, 1, reshaped(g, place.value, [count, 1]))
+    loss = -Term(g, reshaped(g, picked, [count]))
+    weights = counts.to(dtype)
+    if weight is not None:
+        weights = weights * Term(g, g.call("aten::index_select", cast(g, weight, dtype), 0, place.value))
+    return counts.where(loss * weights, 0), weights
+
+
+@ATEN.add("torch_nn::_linear_cross_entropy_batch_chunked")
+def linear_cross_entropy(
+    g: Emitter,
+    input: Any,
+    linear_weight: Any,
+    target: Any,
+    linear_bias: Any,
+    weight: Any,
+    reduction: str,
+    ignore_index: int,
+    label_smoothing: float,
+    batch_chunk_size: int,
+    acc_policy: str,
+    acc_dtype: Any,
+    *others: Any,
+) -> Any:
+    """What nn.functional.linear_cross_entropy computes in chunks; other results serve a gradient."""
+    loss, weights = _chunked(g, input, linear_weight, target, linear_bias, weight, ignore_index, acc_dtype)
+    total = loss.call("sum", dim=None, keepdim=False)
+    if reduction == "mean":
+        total = total / weights.call("sum", dim=None, keepdim=False)
+    return cast(g, total.value, g.type(input).dtype), None, None, None
+
+
+@ATEN.add("torch_nn::_linear_cross_entropy_batch_chunked_no_reduction")
+def linear_cross_entropy_of_each(
+    g: Emitter,
+    input: Any,
+    linear_weight: Any,
+    target: Any,
+    linear_bias: Any,
+    weight: Any,
+    ignore_index: int,
+    batch_chunk_size: int,
+    acc_policy: str,
+    acc_dtype: Any,
+) -> Any:
+    loss, _ = _chunked(g, input, linear_weight, target, linear_bias, weight, ignore_index, acc_dtype)
+    return cast(g, loss.value, g.type(input).dtype)
