@@ -12,7 +12,7 @@ from ..errors import InternalError
 from ..ir.dims import Dim
 from ..ir.graph import InternalGraph
 from ..ir.size_journal import retried
-from ..ir.types import TensorType
+from ..ir.types import TensorType, name_of
 from .layouts import SOURCE, LayoutRule
 
 FLOATS = ("float32", "float16", "float64")
@@ -165,6 +165,9 @@ class Op:
     reasons: dict[str, str] = field(default_factory=dict)
     retired: dict[str, int] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self._tensors = [argument for argument in self.args if not isinstance(argument, Attribute)]
+
     # ---- declarations
 
     def reference(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -267,8 +270,8 @@ class Op:
 
     def by_name(self, tensors: Sequence[Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
         """One mapping of all arguments from the canonical pair that ``bind`` returns."""
-        names = [argument.name for argument in self.args if not isinstance(argument, Attribute)]
-        return {**dict(zip(names, tensors, strict=True)), **attributes}
+        named = {argument.name: value for argument, value in zip(self._tensors, tensors, strict=True)}
+        return {**named, **attributes}
 
     def infer(self, types: Sequence[Any], attributes: Mapping[str, Any]) -> list[TensorType]:
         """Result types from canonical arguments, tensors given as TensorTypes. Raises SchemaError."""
@@ -282,10 +285,9 @@ class Op:
 
     def check_types(self, types: Sequence[Any]) -> None:
         """Raises SchemaError where a tensor has a dtype or a rank that the signature does not take."""
-        tensor_args = [argument for argument in self.args if not isinstance(argument, Attribute)]
-        for argument, given in zip(tensor_args, types, strict=True):
+        for argument, given in zip(self._tensors, types, strict=True):
             for type_ in given if isinstance(given, list) else [given]:
-                if type_ is not None and type_.dtype.name not in argument.dtypes:
+                if type_ is not None and name_of(type_.dtype) not in argument.dtypes:
                     raise SchemaError(
                         self.name, f"{argument.name} is {type_}, not of {', '.join(argument.dtypes)}"
                     )

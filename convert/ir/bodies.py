@@ -13,7 +13,7 @@ from ..errors import Refusal
 from .expr import Constant, Expr, GetAttr
 from .graph import InternalGraph
 from .node import Node, TensorNode
-from .tree import Tree, leaves, map_leaves
+from .tree import Tree, map_leaves
 from .types import TensorType
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def bodies(expr: Expr) -> Iterator[InternalGraph]:
     """The graphs among the attributes of a call."""
-    return (leaf for leaf in leaves(expr.kwargs) if isinstance(leaf, InternalGraph))
+    return (value for value in expr.kwargs.values() if isinstance(value, InternalGraph))
 
 
 def nested(graph: InternalGraph) -> Iterator[InternalGraph]:

@@ -54,6 +54,8 @@ class Expr:
     @property
     def outputs(self) -> list[Node]:
         """The output nodes, in order."""
+        if isinstance(self.result, Node):
+            return [self.result]
         return [leaf for leaf in leaves(self.result) if isinstance(leaf, Node)]
 
     @property

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 Tree = Any  # tuple | list | dict | slice of Trees, or a leaf
+_BRANCHES = (tuple, list, dict, slice)
 
 
-def leaves(tree: Tree) -> Iterator[Any]:
+def leaves(tree: Tree) -> list[Any]:
     """The leaves in order; dict values in the dict's own order, a slice as start, stop, step."""
-    if isinstance(tree, (tuple, list)):
-        for child in tree:
-            yield from leaves(child)
-    elif isinstance(tree, dict):
-        for child in tree.values():
-            yield from leaves(child)
-    elif isinstance(tree, slice):
-        yield from leaves((tree.start, tree.stop, tree.step))
-    else:
-        yield tree
+    found: list[Any] = []
+    _gather((tree,), found)
+    return found
+
+
+def _gather(trees: Iterable[Tree], found: list[Any]) -> None:
+    for tree in trees:
+        if not isinstance(tree, _BRANCHES):
+            found.append(tree)
+        elif isinstance(tree, dict):
+            _gather(tree.values(), found)
+        elif isinstance(tree, slice):
+            _gather((tree.start, tree.stop, tree.step), found)
+        else:
+            _gather(tree, found)
 
 
 def map_leaves(function: Callable[[Any], Any], tree: Tree) -> Tree:
     """A tree of the same structure, each leaf replaced by ``function(leaf)``."""
+    if not isinstance(tree, _BRANCHES):
+        return function(tree)
     if isinstance(tree, tuple):
         children = [map_leaves(function, child) for child in tree]
         return tuple.__new__(type(tree), children) if hasattr(tree, "_fields") else tuple(children)
@@ -31,9 +39,7 @@ def map_leaves(function: Callable[[Any], Any], tree: Tree) -> Tree:
         return [map_leaves(function, child) for child in tree]
     if isinstance(tree, dict):
         return {key: map_leaves(function, child) for key, child in tree.items()}
-    if isinstance(tree, slice):
-        return slice(*(map_leaves(function, part) for part in (tree.start, tree.stop, tree.step)))
-    return function(tree)
+    return slice(*(map_leaves(function, part) for part in (tree.start, tree.stop, tree.step)))
 
 
 def replaced(tree: Tree, old: Any, new: Any) -> Tree:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,12 @@ DTYPE_NAMES: dict[str, str] = {
     "bool": "bool",
 }
 DTYPES_BY_NAME: dict[str, np.dtype] = {short: np.dtype(name) for name, short in DTYPE_NAMES.items()}
+
+
+@cache
+def name_of(dtype: np.dtype) -> str:
+    """``dtype.name``, which NumPy composes anew each time."""
+    return dtype.name
 
 
 @dataclass(frozen=True, slots=True)

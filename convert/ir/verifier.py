@@ -42,14 +42,15 @@ def verify_graph(graph: InternalGraph, catalogue: Mapping[str, OpDefinition]) ->
         assert node.expr is not None
         _check_quantization(node.expr, node)
     for expr in graph.exprs():
-        for node in expr.inputs:
+        inputs, outputs = expr.inputs, expr.outputs
+        for node in inputs:
             if node not in defined:
                 _fail("TM3011", expr, f"%{node.name} is used before it is defined")
             counts = uses.setdefault(node, {})
             counts[expr] = counts.get(expr, 0) + 1
-        for node in expr.outputs:
+        for node in outputs:
             _check_definition(graph, node, expr, defined, names)
-        _check_expr(expr, catalogue)
+        _check_expr(expr, inputs, outputs, catalogue)
         for body in bodies(expr):
             verify_graph(body, catalogue)
     for node in graph.outputs:
@@ -59,6 +60,8 @@ def verify_graph(graph: InternalGraph, catalogue: Mapping[str, OpDefinition]) ->
     for node in defined:
         if node.uses != uses.get(node, {}):
             raise GraphError("TM3012", f"the recorded uses of %{node.name} are not its actual uses")
+        if node not in returned and not graph.is_output(node):
+            continue
         if graph.use_count(node) != sum(node.uses.values()) + returned[node]:
             raise GraphError("TM3012", f"%{node.name} is returned other than the graph has recorded")
 
@@ -74,21 +77,23 @@ def _check_definition(
     names.add(node.name)
 
 
-def _check_expr(expr: Expr, catalogue: Mapping[str, OpDefinition]) -> None:
+def _check_expr(
+    expr: Expr, inputs: list[Node], outputs: list[Node], catalogue: Mapping[str, OpDefinition]
+) -> None:
     if isinstance(expr, Constant):
-        _check_constant(expr)
+        _check_constant(expr, outputs)
     elif isinstance(expr, CallFunction):
-        _check_call(expr, catalogue)
+        _check_call(expr, inputs, outputs, catalogue)
     else:
         _fail("TM3014", expr, f"a {type(expr).__name__} is no part of a normalized graph")
-    for node in expr.outputs:
+    for node in outputs:
         _check_quantization(expr, node)
     if expr.source is None and expr.made_by is None:
         _fail("TM3018", expr, "the expression has neither a source nor the name of a pass")
 
 
-def _check_constant(expr: Constant) -> None:
-    value, outputs = expr.value, expr.outputs
+def _check_constant(expr: Constant, outputs: list[Node]) -> None:
+    value = expr.value
     node = outputs[0] if len(outputs) == 1 else None
     if (
         not isinstance(value, np.ndarray)
@@ -100,7 +105,9 @@ def _check_constant(expr: Constant) -> None:
         _fail("TM3016", expr, f"the constant {names} does not match its declared type")
 
 
-def _check_call(expr: CallFunction, catalogue: Mapping[str, OpDefinition]) -> None:
+def _check_call(
+    expr: CallFunction, inputs: list[Node], outputs: list[Node], catalogue: Mapping[str, OpDefinition]
+) -> None:
     op = catalogue.get(expr.function)
     if op is None:
         _fail("TM3014", expr, f"{expr.function} is not in the catalogue")
@@ -114,14 +121,14 @@ def _check_call(expr: CallFunction, catalogue: Mapping[str, OpDefinition]) -> No
         _fail("TM3014", expr, "the arguments are not in the canonical form of the signature")
     if not all(leaf is None or isinstance(leaf, TensorNode) for leaf in leaves(expr.args)):
         _fail("TM3014", expr, "an argument that is no tensor stands where a tensor belongs")
-    if not all(_is_typed(node) for node in (*expr.inputs, *expr.outputs)):
+    if not all(_is_typed(node) for node in (*inputs, *outputs)):
         _fail("TM3015", expr, "the type of an argument or a result is not known")
     types = map_leaves(lambda leaf: None if leaf is None else leaf.type, list(expr.args))
     try:
         expected = op.infer(types, expr.kwargs)
     except TmconvertError as error:
         _fail("TM3015", expr, error.message)
-    actual = [node.type for node in expr.outputs if isinstance(node, TensorNode)]
+    actual = [node.type for node in outputs if isinstance(node, TensorNode)]
     if not agree(expected, actual):
         declared, computed = (", ".join(map(str, types)) for types in (actual, expected))
         _fail("TM3015", expr, f"declared {declared}, computed {computed}")
