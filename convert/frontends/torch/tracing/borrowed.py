@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 
-_CONTAINERS = (list, dict, set, deque)
+# What an empty container of each kind held; most containers of a module are empty.
+_EMPTY: dict[Any, Any] = {dict: {}, list: [], set: set(), deque: deque()}
 
 
 class Borrowed:
@@ -22,7 +23,8 @@ class Borrowed:
     """
 
     def __init__(self) -> None:
-        self._containers: dict[int, tuple[Any, Any]] = {}
+        self._containers: dict[int, Any] = {}  # by id; what they held is in _held
+        self._held: dict[int, Any] = {}
         self._tensors: dict[int, tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = {}
         self.changed: dict[int, torch.Tensor] = {}
 
@@ -34,17 +36,18 @@ class Borrowed:
         waiting: list[Any] = [each.__dict__ for each in module.modules()]
         while waiting:
             value = waiting.pop()
-            if id(value) in self._containers:
+            if isinstance(value, tuple(_EMPTY)):
+                if id(value) in self._containers:
+                    continue
+                kind = next(kind for kind in _EMPTY if isinstance(value, kind))
+                self._containers[id(value)] = value
+                self._held[id(value)] = kind(value) if value else _EMPTY[kind]
+                waiting += value.values() if kind is dict else value
                 continue
-            kind = next((kind for kind in _CONTAINERS if isinstance(value, kind)), None)
-            if kind is not None:
-                self._containers[id(value)] = value, kind(value)
-            elif _is_users_object(value):
-                waiting.append(value.__dict__)
-            if isinstance(value, dict):
-                waiting += value.values()
-            elif kind is not None or isinstance(value, tuple):
+            if isinstance(value, tuple):
                 waiting += value
+            if _is_users_object(value):
+                waiting.append(value.__dict__)
 
     def about_to_write(self, tensor: torch.Tensor) -> bool:
         """Remembers the data of a tensor; whether it is the first time."""
@@ -62,8 +65,8 @@ class Borrowed:
                     self.changed[key] = tensor
                     own.copy_(data)
                     tensor.data = own
-        for value, before in self._containers.values():
-            _put_back(value, before)
+        for key, value in self._containers.items():
+            _put_back(value, self._held[key])
 
 
 def _is_users_object(value: Any) -> bool:
