@@ -16,7 +16,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..errors import VerificationError
-from ..serialize.external_data import weights_path
 
 # More threads than this change the order of sums from machine to machine.
 THREADS = 2
@@ -98,8 +97,9 @@ class OnnxRuntime:
         options.intra_op_num_threads = THREADS
         options.inter_op_num_threads = 1
         options.use_deterministic_compute = True
-        if weights_path(paths[0]).is_file():  # maps the weights; packing them for one run copies them
-            options.add_session_config_entry("session.disable_prepacking", "1")
+        # Packing weights, a copy of them, pays in later runs only; mapped ones stay mapped without.
+        options.add_session_config_entry("session.disable_prepacking", "1")
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # it waits on the processor
         with _refusals(self.name):
             session = onnxruntime.InferenceSession(
                 os.fspath(paths[0]), options, providers=["CPUExecutionProvider"]
