@@ -34,15 +34,16 @@ class Borrowed:
         That is followed through lists, dicts, sets and objects of the user's, such as a cache.
         """
         waiting: list[Any] = [each.__dict__ for each in module.modules()]
+        kinds: Any = tuple(_EMPTY)
         while waiting:
             value = waiting.pop()
-            if isinstance(value, tuple(_EMPTY)):
+            if isinstance(value, kinds):
                 if id(value) in self._containers:
                     continue
                 kind = next(kind for kind in _EMPTY if isinstance(value, kind))
                 self._containers[id(value)] = value
                 self._held[id(value)] = kind(value) if value else _EMPTY[kind]
-                waiting += value.values() if kind is dict else value
+                waiting += value.values() if isinstance(value, dict) else value
                 continue
             if isinstance(value, tuple):
                 waiting += value
