@@ -105,6 +105,13 @@ _LOADING = {
         "a file in which an expression was removed by hand",
         _SAVE_AGAIN,
     ),
+    "TM1016": Explanation(
+        "a Caffe file cannot be read",
+        "The prototxt is no net in protobuf's text form, or has a field that the dialect does not know; "
+        "or the caffemodel is no serialized net.",
+        "a prototxt with an unclosed brace",
+        "`tmconvert lint FILE.prototxt --dialect NAME` lists all that is wrong, with the lines.",
+    ),
     "TM1101": Explanation(
         "the text of a graph cannot be parsed",
         "The text breaks the grammar of the typed text form; the message has line and column.",

@@ -8,7 +8,8 @@ from .errors import UsageError
 
 TITLES = {"onnx": "ONNX", "tflite": "TFLite", "caffe": "Caffe"}
 TARGETS = tuple(TITLES)
-DIALECTS = ("bvlc",)
+# by number: what symbolics of Caffe are looked up by
+DIALECTS = ("bvlc", "opencv", "nnie", "ascend")
 OLDEST_OPSET = 7
 DEFAULT_OPSET = 17
 # minor number of the newest TFLite runtime whose operators we know
@@ -19,7 +20,8 @@ TFLITE_RUNTIME = 18
 class Goal:
     """What a model is converted to: a target, its version, and the order of its inputs and outputs.
 
-    ``version`` is the ONNX opset, the minor number N of the TFLite runtime 2.N, or 0 for Caffe.
+    ``version`` is the ONNX opset, the minor number N of the TFLite runtime 2.N, or the number of
+    the Caffe dialect.
     ``io_layout`` is "nhwc" (rank-4 inputs and outputs of models with spatial ops channels-last) or
     "source"; only TFLite has the choice.
     """
@@ -46,13 +48,18 @@ def goal_version(target: str, version: int | str | None) -> int:
         return _opset(DEFAULT_OPSET if version is None else version)
     if target == "tflite":
         return TFLITE_RUNTIME
-    if version not in (None, *DIALECTS):
+    return dialect_number("bvlc" if version is None else version)
+
+
+def dialect_number(name: int | str) -> int:
+    """The number of a Caffe dialect. Raises UsageError."""
+    if name not in DIALECTS:
         raise UsageError(
             "TM6001",
-            f"there is no Caffe dialect {version!r}",
+            f"there is no Caffe dialect {name!r}",
             notes=[("help", f"dialects: {', '.join(DIALECTS)}")],
         )
-    return 0
+    return DIALECTS.index(str(name))
 
 
 def _opset(opset: int | str) -> int:

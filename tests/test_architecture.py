@@ -132,6 +132,16 @@ def test_the_ir_imports_errors_and_source_only() -> None:
     )
 
 
+def test_caffe_as_such_imports_nothing_of_ours() -> None:
+    assert not offending(
+        [
+            item
+            for item in of("convert/caffe")
+            if item.is_of("tmconvert") and not item.is_of("tmconvert.caffe")
+        ]
+    )
+
+
 def test_symbolics_import_the_ir_errors_and_source_only() -> None:
     allowed = ("tmconvert.symbolics", "tmconvert.ir", "tmconvert.errors", "tmconvert.source")
     for_types = ("tmconvert.lower.builder", "tmconvert.lower.target_graph")

@@ -1,12 +1,20 @@
-"""What a reader of Caffe nets needs to know of a .prototxt."""
+"""Reads Caffe nets: the .prototxt with the structure, and the .caffemodel with the weights."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from google.protobuf import text_format
+import numpy as np
+from google.protobuf import message, text_format
 
-from .caffe_schema import NetParameter
+from ..caffe.dialects import DIALECTS
+from ..caffe.net import Net, NetLayer
+from ..errors import LoadError
+from ..source import Source
+from .caffe_schema import schema
+
+TEST = 1  # the number of the phase in which nets are run
 
 
 def caffe_tops(prototxt: Path) -> dict[str, tuple[str, int]]:
@@ -15,6 +23,100 @@ def caffe_tops(prototxt: Path) -> dict[str, tuple[str, int]]:
     Parameters that our schema does not know (a vendor's) are passed over.
     Raises: text_format.ParseError when the file is not a net in text form.
     """
-    net = NetParameter()
+    net = schema().NetParameter()
     text_format.Parse(prototxt.read_text("utf-8"), net, allow_unknown_field=True)
     return {top: (layer.name, index) for layer in net.layer for index, top in enumerate(layer.top)}
+
+
+def dialects_of(prototxt: Path) -> list[str]:
+    """The dialects that know every layer and every field of the text."""
+    text, found = prototxt.read_text("utf-8", "replace"), []
+    for name, dialect in DIALECTS.items():
+        net = schema(name).NetParameter()
+        try:
+            text_format.Parse(text, net)
+        except text_format.ParseError:
+            continue
+        if all(dialect.knows(layer.type) for layer in net.layer):
+            found.append(name)
+    return found
+
+
+def read_net(prototxt: Path, caffemodel: Path | None = None, dialect: str = "bvlc") -> Net:
+    """The net as it is run (layers for training alone are left out), with its weights where these are given.
+
+    Raises: LoadError TM1016 when a file is no net of this dialect, or a layer with weights is in the text
+    alone.
+    """
+    text = schema(dialect).NetParameter()
+    try:
+        text_format.Parse(prototxt.read_text("utf-8"), text)
+    except (text_format.ParseError, UnicodeDecodeError) as error:
+        raise _unreadable(prototxt, str(error)) from error
+    return net_of(text, {} if caffemodel is None else _weights(caffemodel, dialect), dialect)
+
+
+def net_of(text: Any, weights: dict[str, list[np.ndarray]], dialect: str = "bvlc") -> Net:
+    """The net that the message ``text`` describes; ``weights`` are by the names of layers."""
+    fields = schema(dialect).parameter_fields
+    layers = _old_inputs(text, dialect)
+    for layer in text.layer:
+        if not _is_run(layer):
+            continue
+        parameter_field = fields.get(layer.type)
+        layers.append(
+            NetLayer(
+                layer.name,
+                layer.type,
+                list(layer.bottom),
+                list(layer.top),
+                getattr(layer, parameter_field) if parameter_field else None,
+                weights.get(layer.name, []),
+            )
+        )
+    return Net(text.name, layers)
+
+
+def _old_inputs(text: Any, dialect: str) -> list[NetLayer]:
+    """Inputs in the form of old nets: names and extents at the top, four extents each if without shapes."""
+    layers = []
+    for index, name in enumerate(text.input):
+        parameters = schema(dialect).LayerParameter().input_param
+        if text.input_shape:
+            parameters.shape.add(dim=text.input_shape[index].dim)
+        else:
+            parameters.shape.add(dim=text.input_dim[4 * index : 4 * index + 4])
+        layers.append(NetLayer(name, "Input", [], [name], parameters))
+    return layers
+
+
+def _is_run(layer: Any) -> bool:
+    """Whether the rules of the layer leave it in a net at the phase TEST, without levels and stages."""
+
+    def holds(rule: Any) -> bool:
+        return (not rule.HasField("phase") or rule.phase == TEST) and not rule.stage
+
+    if layer.include:
+        return any(holds(rule) for rule in layer.include)
+    return not any(holds(rule) for rule in layer.exclude)
+
+
+def _weights(caffemodel: Path, dialect: str) -> dict[str, list[np.ndarray]]:
+    net = schema(dialect).NetParameter()
+    try:
+        net.ParseFromString(caffemodel.read_bytes())
+    except (message.DecodeError, RuntimeError) as error:
+        raise _unreadable(caffemodel, str(error)) from error
+    return {layer.name: [_blob(blob) for blob in layer.blobs] for layer in net.layer}
+
+
+def _blob(blob: Any) -> np.ndarray:
+    """The array of a BlobProto; one without a shape has the four extents of old files."""
+    data = np.array(blob.data if len(blob.data) else blob.double_data, np.float32)
+    if blob.HasField("shape"):
+        return data.reshape(tuple(blob.shape.dim))
+    return data.reshape(blob.num, blob.channels, blob.height, blob.width)
+
+
+def _unreadable(path: Path, reason: str) -> LoadError:
+    return LoadError("TM1016", f"this is no Caffe net: {reason}", source=Source(str(path)))

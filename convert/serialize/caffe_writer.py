@@ -14,12 +14,14 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from ..errors import InternalError, WriteError
 from ..lower.target_graph import Attribute, Operator, TargetGraph, Value
-from .caffe_schema import PARAMETER_FIELDS, BlobProto, LayerParameter, NetParameter
+from ..targets import DIALECTS
+from .caffe_schema import Schema, schema
 from .protobuf_stream import LARGEST_MESSAGE, StreamedMessage
 
-_NET_LAYER = NetParameter.DESCRIPTOR.fields_by_name["layer"].number
-_LAYER_BLOBS = LayerParameter.DESCRIPTOR.fields_by_name["blobs"].number
-_BLOB_DATA = BlobProto.DESCRIPTOR.fields_by_name["data"].number
+# the same in every dialect
+_NET_LAYER = schema().NetParameter.DESCRIPTOR.fields_by_name["layer"].number
+_LAYER_BLOBS = schema().LayerParameter.DESCRIPTOR.fields_by_name["blobs"].number
+_BLOB_DATA = schema().BlobProto.DESCRIPTOR.fields_by_name["data"].number
 
 _FLOAT32 = np.dtype(np.float32)
 
@@ -34,7 +36,7 @@ _CLASSES: dict[int, tuple[type, ...]] = {
 
 
 def write_caffe(graph: TargetGraph, prototxt: BinaryIO, caffemodel: BinaryIO) -> None:
-    """Write ``graph`` as a net and its weights, both in Caffe's own format.
+    """Write ``graph`` as a net and its weights, both in Caffe's own format, in the dialect ``graph.version``.
 
     Layers: one "Input" for each graph input, then the operators, then what brings outputs under their
     names: a "Split" for an output that is an input or two outputs, a "Parameter" for a constant.
@@ -45,12 +47,14 @@ def write_caffe(graph: TargetGraph, prototxt: BinaryIO, caffemodel: BinaryIO) ->
     """
     operators = [*graph.operators, *_output_layers(graph)]
     _check_names(graph, operators)
-    net = NetParameter(name=graph.name)
-    net.layer.extend(_input_layers(graph))
-    net.layer.extend(_layer(operator) for operator in operators)
+    assert isinstance(graph.version, int)
+    dialect = schema(DIALECTS[graph.version])
+    net = dialect.NetParameter(name=graph.name)
+    net.layer.extend(_input_layers(graph, dialect))
+    net.layer.extend(_layer(operator, dialect) for operator in operators)
 
     without_blobs: list[list[np.ndarray]] = [[] for _ in graph.inputs]
-    weights = _weights(net, without_blobs + [_blobs(operator) for operator in operators])
+    weights = _weights(net, without_blobs + [_blobs(operator) for operator in operators], dialect)
     if weights.length > LARGEST_MESSAGE:
         raise WriteError(
             "TM5002",
@@ -61,7 +65,7 @@ def write_caffe(graph: TargetGraph, prototxt: BinaryIO, caffemodel: BinaryIO) ->
     weights.write(caffemodel)
 
 
-def _input_layers(graph: TargetGraph) -> list[Any]:
+def _input_layers(graph: TargetGraph, dialect: Schema) -> list[Any]:
     layers = []
     taken = {operator.name for operator in graph.operators}
     for value in graph.inputs:
@@ -69,7 +73,7 @@ def _input_layers(graph: TargetGraph) -> list[Any]:
         while name in taken:
             name += "_input"
         taken.add(name)
-        layer = LayerParameter(name=name, type="Input", top=[value.name])
+        layer = dialect.LayerParameter(name=name, type="Input", top=[value.name])
         layer.input_param.shape.add(dim=value.shape)
         layers.append(layer)
     return layers
@@ -99,17 +103,17 @@ def _check_names(graph: TargetGraph, operators: list[Operator]) -> None:
             seen.add(name)
 
 
-def _layer(operator: Operator) -> Any:
+def _layer(operator: Operator, dialect: Schema) -> Any:
     """The layer without its blobs."""
-    if operator.type not in PARAMETER_FIELDS:
-        raise _misfit(operator, f"Caffe has no layer {operator.type}")
-    layer = LayerParameter(
+    if operator.type not in dialect.parameter_fields:
+        raise _misfit(operator, f"this dialect of Caffe has no layer {operator.type}")
+    layer = dialect.LayerParameter(
         name=operator.name,
         type=operator.type,
         bottom=[value.name for value in operator.inputs if value is not None and not value.is_constant],
         top=[value.name for value in operator.outputs],
     )
-    parameter_field = PARAMETER_FIELDS[operator.type]
+    parameter_field = dialect.parameter_fields[operator.type]
     for path, attribute in operator.attributes.items():
         name = path.removesuffix(".dim")  # "shape" and "shape.dim" are the same list
         parameters = getattr(layer, parameter_field) if parameter_field else None
@@ -156,19 +160,19 @@ def _blobs(operator: Operator) -> list[np.ndarray]:
     return [value.data for value in operator.inputs if value is not None and value.data is not None]
 
 
-def _weights(net: Any, blobs: list[list[np.ndarray]]) -> StreamedMessage:
+def _weights(net: Any, blobs: list[list[np.ndarray]], dialect: Schema) -> StreamedMessage:
     """The whole net with ``blobs``, one list for each layer."""
     message = StreamedMessage()
-    message.append(_encoded(NetParameter(name=net.name)))
+    message.append(_encoded(dialect.NetParameter(name=net.name)))
     for layer, arrays in zip(net.layer, blobs, strict=True):
-        message.append_message(_NET_LAYER, _layer_with_blobs(layer, arrays))
+        message.append_message(_NET_LAYER, _layer_with_blobs(layer, arrays, dialect))
     return message
 
 
-def _layer_with_blobs(layer: Any, arrays: list[np.ndarray]) -> StreamedMessage:
+def _layer_with_blobs(layer: Any, arrays: list[np.ndarray], dialect: Schema) -> StreamedMessage:
     # Fields are written in the order of their numbers, as protobuf does: the blobs lie in the middle.
-    head = LayerParameter(name=layer.name, type=layer.type, bottom=layer.bottom, top=layer.top)
-    tail = LayerParameter()
+    head = dialect.LayerParameter(name=layer.name, type=layer.type, bottom=layer.bottom, top=layer.top)
+    tail = dialect.LayerParameter()
     tail.CopyFrom(layer)
     for name in ("name", "type", "bottom", "top"):
         tail.ClearField(name)
@@ -178,7 +182,7 @@ def _layer_with_blobs(layer: Any, arrays: list[np.ndarray]) -> StreamedMessage:
     for array in arrays:
         blob = StreamedMessage()
         blob.append_array(_BLOB_DATA, array, _FLOAT32)
-        blob.append(_encoded(BlobProto(shape={"dim": array.shape})))
+        blob.append(_encoded(dialect.BlobProto(shape={"dim": array.shape})))
         message.append_message(_LAYER_BLOBS, blob)
     message.append(_encoded(tail))
     return message

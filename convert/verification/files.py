@@ -30,7 +30,7 @@ def verify_file(
 ) -> Verification:
     """The comparison of a written file with the reference interpreter; see ``api.verify``."""
     target = written_target(path)
-    runtime = runtime_for(target)
+    runtime = runtime_for(target, path)
     if runtime is None:
         raise VerificationError(
             "TM4003",

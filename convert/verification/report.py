@@ -59,7 +59,7 @@ def verify_written(
     with the others, too. Raises VerificationError when the runtime refuses the file or computes something
     else.
     """
-    runtime = runtime_for(target)
+    runtime = runtime_for(target, paths[0])
     if runtime is None:
         notes.append(
             f"not verified: no runtime for {TITLES[target]} is installed (pip install '{PACKAGES[target]}')"

@@ -184,6 +184,32 @@ class OpenCvRuntime:
         return [_with_low_rank(array, shape) for array, shape in zip(arrays, shapes, strict=True)]
 
 
+class NumpyCaffeRuntime:
+    """The definitions of Caffe's layers, for nets that no runtime at hand has all the layers of."""
+
+    name = "Caffe's layers by definition, in NumPy"
+
+    @property
+    def version(self) -> str:
+        return np.__version__
+
+    def run(
+        self,
+        paths: Sequence[Path],
+        inputs: Mapping[str, np.ndarray],
+        outputs: Sequence[str],
+        *,
+        shapes: Sequence[Sequence[int]] | None = None,
+    ) -> list[np.ndarray]:
+        from ..caffe.interpreter import run_net
+        from ..serialize.caffe_reader import dialects_of, read_net
+
+        with _refusals(self.name):
+            dialects = dialects_of(paths[0])
+            net = read_net(paths[0], paths[1], (dialects or ["bvlc"])[0])
+            return run_net(net, inputs, outputs)
+
+
 _PACKAGES: dict[str, tuple[str, Callable[[], Runtime]]] = {
     "onnx": ("onnxruntime", OnnxRuntime),
     "tflite": ("ai_edge_litert", LiteRtRuntime),
@@ -191,10 +217,23 @@ _PACKAGES: dict[str, tuple[str, Callable[[], Runtime]]] = {
 }
 
 
-def runtime_for(target: str) -> Runtime | None:
-    """The runtime that judges files of ``target``; None when its package is not installed."""
+def runtime_for(target: str, path: Path | None = None) -> Runtime | None:
+    """The runtime that judges files of ``target``; None when its package is not installed.
+
+    Of a Caffe net at ``path`` that is OpenCV only where it has all the layers; the definitions of these
+    are always at hand.
+    """
     package, make = _PACKAGES[target]
-    return make() if importlib.util.find_spec(package) is not None else None
+    installed = importlib.util.find_spec(package) is not None
+    if target == "caffe" and not (installed and (path is None or _opencv_runs(path))):
+        return NumpyCaffeRuntime()
+    return make() if installed else None
+
+
+def _opencv_runs(prototxt: Path) -> bool:
+    from ..serialize.caffe_reader import dialects_of
+
+    return "opencv" in dialects_of(prototxt)
 
 
 def _tflite_positions(

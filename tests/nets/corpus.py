@@ -73,7 +73,7 @@ def run(target: str, paths: Sequence[Path], name: str) -> list[np.ndarray]:
         key: array.transpose(NCHW_TO_NHWC) if nhwc else array
         for key, array, nhwc in zip(input_names, inputs, nhwc_inputs, strict=True)
     }
-    runtime = runtime_for(target)
+    runtime = runtime_for(target, paths[0])
     assert runtime is not None, f"the runtime of {target} is not installed"
     shapes = [output.shape for output in outputs] if target == "caffe" else None
     made = runtime.run(paths, fed, output_names, shapes=shapes)

@@ -13,7 +13,7 @@ reference kernel, then writes and runs the call for every target that has a rule
 
 - ONNX at each opset where the op's rule changes, at 7 and at the newest (``opsets=[...]`` to choose);
 - TFLite in each memory order that the op's layout rule allows, with XNNPACK and without;
-- Caffe in OpenCV.
+- Caffe in OpenCV, where that has all the layers, and by the definition of the layers.
 
 ``targets=("onnx", "tflite")`` leaves one out, ``expected=[...]`` replaces the kernel as the truth,
 ``tolerance=`` that of the dtype's table. ``refusal(target, op, args, attributes)`` is the reason why
@@ -54,7 +54,7 @@ from tmconvert.symbolics.op import TARGETS, Attribute
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets import OLDEST_OPSET, TFLITE_RUNTIME
 from tmconvert.verification.compare import check
-from tmconvert.verification.runtimes import LiteRtRuntime, OnnxRuntime, OpenCvRuntime
+from tmconvert.verification.runtimes import LiteRtRuntime, NumpyCaffeRuntime, OnnxRuntime, runtime_for
 
 NEWEST_OPSET = newest_runnable()
 
@@ -161,7 +161,21 @@ def run_lowered(
         prototxt, caffemodel = Path(folder, "net.prototxt"), Path(folder, "net.caffemodel")
         with prototxt.open("wb") as text, caffemodel.open("wb") as weights:
             write_caffe(graph, text, weights)
-        return OpenCvRuntime().run([prototxt, caffemodel], inputs, names, shapes=shapes)
+        return run_caffe([prototxt, caffemodel], inputs, names, shapes)
+
+
+def run_caffe(
+    paths: list[Path], inputs: dict[str, np.ndarray], names: list[str], shapes: list[Any]
+) -> list[np.ndarray]:
+    """What OpenCV computes where it can, and the definitions of the layers with it; else what these do."""
+    runtime = runtime_for("caffe", paths[0])
+    assert runtime is not None
+    made = runtime.run(paths, inputs, names, shapes=shapes)
+    if not isinstance(runtime, NumpyCaffeRuntime):
+        check(
+            NumpyCaffeRuntime().run(paths, inputs, names), made, [f"{name} by definition" for name in names]
+        )
+    return made
 
 
 def refusal(

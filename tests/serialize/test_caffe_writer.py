@@ -13,10 +13,12 @@ from google.protobuf import text_format
 
 from tmconvert.errors import InternalError, WriteError
 from tmconvert.lower.target_graph import Operator, TargetGraph, Value
-from tmconvert.serialize.caffe_schema import LayerParameter, NetParameter
+from tmconvert.serialize.caffe_schema import schema
 from tmconvert.serialize.caffe_writer import write_caffe
 from tmconvert.source import Source
+from tmconvert.targets import DIALECTS
 
+LayerParameter, NetParameter = schema().LayerParameter, schema().NetParameter
 F32 = np.dtype(np.float32)
 
 
@@ -37,7 +39,7 @@ def layer(kind: str, inputs: list[Value | None], outputs: Value | list[Value], *
 def net_of(inputs: list[Value], operators: list[Operator], outputs: list[Value], *names: str) -> TargetGraph:
     return TargetGraph(
         target="caffe",
-        version="bvlc",
+        version=0,
         name="net",
         inputs=inputs,
         outputs=outputs,
@@ -149,6 +151,7 @@ def test_branches_with_two_inputs_and_several_outputs() -> None:
         layer("Permute", [flat], turned, order=[0, 2, 1]),
     ]
     graph = net_of([a, b], operators, [head, mixed, turned])
+    graph.version = DIALECTS.index("opencv")
     got = run(graph, first, second)
     difference = 2 * first[:, 3:] - second
     close(got[0], first[:, :3])
@@ -325,9 +328,9 @@ def test_above_two_gibibytes_is_refused_before_anything_is_written() -> None:
 @pytest.mark.parametrize(
     ("kind", "attributes", "message"),
     [
-        ("HardSwish", {}, "Caffe has no layer HardSwish"),
+        ("HardSwish", {}, "this dialect of Caffe has no layer HardSwish"),
         ("ReLU", {"alpha": 1.0}, "ReLU has no parameter 'alpha'"),
-        ("TanH", {"engine": 1}, "TanH has no parameter 'engine'"),
+        ("TanH", {"engine": 1}, "'engine' of TanH: 1 is not one of DEFAULT, CAFFE, CUDNN"),
         ("Pooling", {"pool": "MEAN"}, "'pool' of Pooling: 'MEAN' is not one of MAX, AVE, STOCHASTIC"),
         ("Pooling", {"pool": 1}, "'pool' of Pooling: 1 is not one of MAX, AVE, STOCHASTIC"),
         ("Pooling", {"pad": -1}, "'pad' of Pooling: "),

@@ -1,0 +1,73 @@
+"""What a dialect of Caffe is: data, from which schemas are built and files are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from . import bvlc
+from .rule import Rule
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """Layers, messages and rules of one reader of Caffe files.
+
+    ``layers`` give, by type, the field of LayerParameter with the attributes; ``messages`` and ``enums``
+    are in the form of ``bvlc.py``. ``unconfirmed`` names layers and fields whose numbers no public
+    document confirms: they are read and written as text, where numbers play no part.
+    """
+
+    name: str
+    title: str
+    layers: Mapping[str, str | None]
+    messages: Mapping[str, str]
+    enums: Mapping[str, str]
+    rules: tuple[Rule, ...] = ()
+    unconfirmed: frozenset[str] = field(default_factory=frozenset)
+
+    def knows(self, layer_type: str) -> bool:
+        return layer_type in self.layers or layer_type in bvlc.TRAINING
+
+
+def extended(
+    name: str,
+    title: str,
+    *,
+    without: tuple[str, ...] = (),
+    layers: Mapping[str, str | None] | None = None,
+    fields: Mapping[str, str] | None = None,
+    messages: Mapping[str, str] | None = None,
+    enums: Mapping[str, str] | None = None,
+    rules: tuple[Rule, ...] = (),
+    unconfirmed: frozenset[str] = frozenset(),
+) -> Dialect:
+    """BVLC's dialect with other layers; ``fields`` are added to its messages.
+
+    A field takes the place of one with its number or its name.
+    """
+    known = {kind: parameter for kind, parameter in bvlc.LAYERS.items() if kind not in without}
+    merged = {**bvlc.MESSAGES, **(messages or {})}
+    for message, added in (fields or {}).items():
+        merged[message] = _merged(merged[message], added)
+    return Dialect(
+        name,
+        title,
+        {**known, **(layers or {})},
+        merged,
+        {**bvlc.ENUMS, **(enums or {})},
+        rules,
+        unconfirmed,
+    )
+
+
+def _merged(fields: str, added: str) -> str:
+    taken = {mark for text in added.split(",") for mark in _marks(text)}
+    kept = [text.strip() for text in fields.split(",") if not taken & _marks(text)]
+    return ", ".join([*kept, added])
+
+
+def _marks(text: str) -> set[str]:
+    """The number and the name of a field such as ``18 dilation:*uint32``."""
+    number, rest = text.split()
+    return {number, rest.partition(":")[0]}

@@ -1,0 +1,49 @@
+"""A Caffe net as its files say it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass
+class NetLayer:
+    """One layer: ``parameters`` is the message of its own attributes (None where its type has none).
+
+    ``blobs`` are its weights, empty where only the text was read. ``line`` is where it begins in the text.
+    """
+
+    name: str
+    type: str
+    bottoms: list[str]
+    tops: list[str]
+    parameters: Any = None
+    blobs: list[np.ndarray] = field(default_factory=list)
+    line: int = 0
+
+    @property
+    def is_in_place(self) -> bool:
+        return bool(set(self.bottoms) & set(self.tops))
+
+
+@dataclass
+class Net:
+    """Layers in the order in which they run. Inputs are layers of type "Input"."""
+
+    name: str
+    layers: list[NetLayer]
+
+    def inputs(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """(blob, shape) of each input."""
+        for layer in self.layers:
+            if layer.type == "Input":
+                yield from zip(layer.tops, input_shapes(layer), strict=True)
+
+
+def input_shapes(layer: NetLayer) -> Sequence[tuple[int, ...]]:
+    """The shapes of an Input's tops: one each, or one for all."""
+    shapes = [tuple(shape.dim) for shape in layer.parameters.shape]
+    return shapes * len(layer.tops) if len(shapes) == 1 else shapes
