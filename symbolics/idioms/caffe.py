@@ -77,12 +77,17 @@ def scaled(g: Builder, x: Value, gamma: np.ndarray | None, beta: np.ndarray | No
 def multiplied(g: Builder, x: Value, factor: Value) -> Value:
     """x * factor where the computed ``factor`` broadcasts to the shape of ``x``."""
     shape = padded_shape(factor, len(x.shape))
+    if len(shape) == 1:  # an Eltwise of OpenCV mistakes computed blobs of one axis
+        rows = [reshaped(g, value, (1, value.shape[0])) for value in (x, reshaped(g, factor, shape))]
+        return reshaped(g, multiplied(g, *rows), x.shape)
     first, end = covered_axes(shape, x.shape)
+    if first == end:  # one element, along some axis: the shortest takes the fewest copies
+        first = x.shape.index(min(x.shape))
+        end = first + 1
     for axis in range(first, end):
         if shape[axis] != x.shape[axis]:  # between axes in which it varies: Scale wants neighbours
             factor = repeated(g, reshaped(g, factor, shape), axis, x.shape[axis])
             shape = factor.shape
-    end = max(end, first + 1)
     block = reshaped(g, factor, shape[first:end])
     if block.shape == x.shape:
         return g.op("Eltwise", x, block, operation="PROD")

@@ -81,8 +81,8 @@ OPENCV = extended(
         "PriorBoxParameter": (
             "1 min_size:*float, 2 max_size:*float, 3 aspect_ratio:*float, 4 flip:bool=true, "
             "5 clip:bool=true, 6 variance:*float, 7 img_size:uint32, 8 img_h:uint32, 9 img_w:uint32, "
-            "10 step:float, 11 step_h:float, 12 step_w:float, 13 offset:float=0.5, 14 offset_h:*float, 15 offset_w:*float, "
-            "16 width:*float, 17 height:*float"
+            "10 step:float, 11 step_h:float, 12 step_w:float, 13 offset:float=0.5, 14 offset_h:*float, "
+            "15 offset_w:*float, 16 width:*float, 17 height:*float"
         ),
         "ProposalParameter": (
             "1 feat_stride:uint32=16, 2 base_size:uint32=16, 3 min_size:uint32=16, 4 ratio:*float, "
