@@ -12,6 +12,7 @@ from . import (
     activations,
     arithmetic,
     attention,
+    bins,
     complex,
     control_flow,
     convolutions,
@@ -46,7 +47,7 @@ from . import (
 _FAMILIES = (
     *(arithmetic, logic, reductions, order, products, linear_algebra, factors, norms, losses),
     *(sizes, types, unary),
-    *(shapes, parts, indexing, picking, counting, creation, writing, randomness),
+    *(shapes, parts, indexing, picking, counting, bins, creation, writing, randomness),
     *(complex, fourier, control_flow),
     *(convolutions, pooling, normalization, activations, lookup, images, attention, recurrent, detection),
 )
