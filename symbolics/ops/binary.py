@@ -67,14 +67,24 @@ def _fits(g: Any, x: Any, other: Any) -> Array:
 
 
 def _aligned(g: Any, x: Any, other: Any) -> tuple[Any, Any]:
-    """Both operands in the shape of the larger one."""
+    """Both operands in the shape of the larger one, with an axis more where that has one only.
+
+    OpenCV stores a blob of one axis in several ways, which its Eltwise then takes for different shapes.
+    """
     if x.shape == other.shape:
         return x, other
+    if len(x.shape) <= 1 and len(other.shape) <= 1:
+        x, other = (caffe.reshaped(g, value, (1, *(value.shape or (1,)))) for value in (x, other))
     if np.broadcast_shapes(x.shape, other.shape) == x.shape:
         return x, caffe.expanded(g, other, x)
     if np.broadcast_shapes(x.shape, other.shape) == other.shape:
         return caffe.expanded(g, x, other), other
     return g.refuse(f"Caffe cannot broadcast {list(x.shape)} and {list(other.shape)} against each other")
+
+
+def _merged(g: Any, x: Any, other: Any, **attributes: Any) -> Any:
+    """What an Eltwise makes of aligned operands, in the shape of the result."""
+    return caffe.reshaped(g, g.op("Eltwise", x, other, **attributes), g.result_types[0].shape)
 
 
 def _signed(g: Any, x: Any) -> None:
@@ -88,7 +98,7 @@ def add_caffe(g, x, other):
     x, other = _constants_second(x, other)
     if other.is_constant:
         return caffe.scaled(g, x, None, _fits(g, x, other))
-    return g.op("Eltwise", *_aligned(g, x, other), operation="SUM")
+    return _merged(g, *_aligned(g, x, other), operation="SUM")
 
 
 @BINARY["sub"].caffe()
@@ -99,7 +109,7 @@ def sub_caffe(g, x, other):
     if x.is_constant:
         ones = np.full((1,) * len(other.shape), -1, other.dtype)
         return caffe.scaled(g, other, ones, _fits(g, other, x))
-    return g.op("Eltwise", *_aligned(g, x, other), operation="SUM", coeff=[1.0, -1.0])
+    return _merged(g, *_aligned(g, x, other), operation="SUM", coeff=[1.0, -1.0])
 
 
 @BINARY["mul"].caffe()
@@ -140,7 +150,7 @@ def maximum_caffe(g, x, other):
     if other.is_constant:  # max(x, c) = relu(x - c) + c
         bound = _fits(g, x, other)
         return caffe.scaled(g, g.op("ReLU", caffe.scaled(g, x, None, -bound)), None, bound)
-    return g.op("Eltwise", *_aligned(g, x, other), operation="MAX")
+    return _merged(g, *_aligned(g, x, other), operation="MAX")
 
 
 @BINARY["minimum"].caffe()
@@ -151,9 +161,8 @@ def minimum_caffe(g, x, other):
     if other.is_constant:  # min(x, c) = c - relu(c - x)
         bound = _fits(g, x, other)
         return caffe.scaled(g, g.op("ReLU", caffe.scaled(g, x, minus, bound)), minus, bound)
-    x, other = _aligned(g, x, other)
-    negated = [caffe.scaled(g, value, minus, None) for value in (x, other)]
-    return caffe.scaled(g, g.op("Eltwise", *negated, operation="MAX"), minus, None)
+    negated = [g.op("Power", value, scale=-1.0) for value in _aligned(g, x, other)]
+    return g.op("Power", _merged(g, *negated, operation="MAX"), scale=-1.0)
 
 
 def _zeros_onnx7(g: Any, x: Any) -> Any:
