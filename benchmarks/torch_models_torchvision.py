@@ -100,15 +100,23 @@ class Detector(torch.nn.Module):
 
 
 def _detector(name: str, **options: Any) -> Example:
-    model = _made(
-        f"detection.{name}", weights_backbone=None, num_classes=5, min_size=64, max_size=96, **options
-    )
+    options = {"weights_backbone": None, "num_classes": 5, "min_size": 64, "max_size": 96, **options}
+    model = _made(f"detection.{name}", **options)
     return Detector(model), (torch.rand(3, 64, 80),), {}
 
 
 MODELS["fasterrcnn_mobilenet_v3"] = partial(
     _detector, "fasterrcnn_mobilenet_v3_large_320_fpn", box_score_thresh=0.1, rpn_post_nms_top_n_test=30
 )
+for _name, _classes in {"maskrcnn": 5, "keypointrcnn": 2}.items():
+    MODELS[f"{_name}_resnet50"] = partial(
+        _detector,
+        f"{_name}_resnet50_fpn",
+        num_classes=_classes,
+        box_score_thresh=0.0,
+        box_detections_per_img=8,
+        rpn_post_nms_top_n_test=20,
+    )
 MODELS["retinanet_resnet50"] = partial(_detector, "retinanet_resnet50_fpn", score_thresh=0.01)
 MODELS["fcos_resnet50"] = partial(_detector, "fcos_resnet50_fpn", score_thresh=0.01)
 

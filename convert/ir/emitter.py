@@ -189,7 +189,8 @@ class GraphEmitter:
 
     def _asked_before(self, op: str, tensors: Any, attributes: dict[str, Any]) -> Any:
         """The results of an equal call: as many are found there, which nothing else says."""
-        users = next(leaf for leaf in _flat(tensors) if leaf is not None).users
+        first = next((leaf for leaf in _flat(tensors) if leaf is not None), None)
+        users = first.users if first is not None else ()  # such as of arange: its size is found elsewhere
         calls = [expr for expr in users if isinstance(expr, CallFunction) and expr.function == op]
         equal = [expr for expr in calls if (expr.args, expr.kwargs) == (tensors, attributes)]
         return equal[0].result if equal and self.before is None else None

@@ -23,10 +23,9 @@ def scan_types(inputs: list[TensorType], carried: int, scanned: int, step: Inter
     if results[:carried] != inputs[:carried]:
         shown = (", ".join(map(str, types)) for types in (inputs[:carried], results[:carried]))
         raise ValueError("a scan begins with {} and goes on with {}".format(*shown))
-    counts = {type_.shape[0] for type_ in inputs[carried : carried + scanned]}
-    if len(counts) != 1:
-        raise ValueError(f"a scan goes over tensors of different lengths: {counts}")
-    (count,) = counts
+    count, *others = (type_.shape[0] for type_ in inputs[carried : carried + scanned])
+    if not all(other == count for other in others):
+        raise ValueError(f"a scan goes over tensors of different lengths: {count}, {others}")
     stacked = [TensorType(type_.dtype, (count, *type_.shape)) for type_ in results[carried:]]
     return [*results[:carried], *stacked]
 
@@ -48,6 +47,9 @@ def scan_ref(inputs: list[Any], carried: int, scanned: int, step: InternalGraph)
         results = run(step, [*state, *map(np.asarray, slices), *around])
         state = results[:carried]
         rows.append(results[carried:])
+    if not rows:  # of which only the types are known
+        types = types_of(step, "the step of a scan")[carried:]
+        return one_or_all([*state, *(np.zeros((0, *type_.shape), type_.dtype) for type_ in types)])
     return one_or_all([*state, *(np.stack(column) for column in zip(*rows, strict=True))])
 
 

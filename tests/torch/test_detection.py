@@ -172,3 +172,49 @@ def test_roi_align_of_boxes_that_the_data_tells(aligned: bool, samples: int) -> 
 
     image = torch.rand(1, 2, 12, 14)
     check(function, image, boxes(8), second=[image.flip(2), boxes(8, 3)], opsets=(16, 17))
+
+
+# ---- masks and keypoints of what is found
+
+
+def some(x: torch.Tensor, good: torch.Tensor) -> torch.Tensor:
+    return x[torch.where(good > 0.5)[0]]
+
+
+def of_image(count: int, seed: int, whole: bool = False) -> torch.Tensor:
+    """Boxes within 60 by 50 pixels, some at its edges, one without an area."""
+    found = boxes(count, seed, 50).clamp(max=torch.tensor([60.0, 50.0, 60.0, 50.0]))
+    found[0] = torch.tensor([7.25, 9.5, 7.25, 9.5])
+    found[1] = torch.tensor([0.0, 0.0, 60.0, 50.0])
+    return found.round() if whole else found
+
+
+@with_torchvision
+@pytest.mark.parametrize("padding", [1, 0, 2])
+def test_masks_in_an_image(padding: int) -> None:
+    from torchvision.models.detection.roi_heads import paste_masks_in_image
+
+    def function(masks: torch.Tensor, found: torch.Tensor, good: torch.Tensor) -> Any:
+        return paste_masks_in_image(some(masks, good), some(found, good), (50, 60), padding)
+
+    first, second = (
+        [torch.rand(6, 1, 7, 9), of_image(6, seed), torch.tensor([1.0, 1, 0, seed, 1, 1])] for seed in (0, 1)
+    )
+    check(function, *first, second=second, opsets=(11, 17, 20))
+    check(function, *first, second=[*second[:2], torch.zeros(6)])
+    check(lambda masks, found: paste_masks_in_image(masks, found, (50, 60)), *first[:2], second=second[:2])
+
+
+@with_torchvision
+def test_keypoints_in_boxes() -> None:
+    from torchvision.models.detection.roi_heads import heatmaps_to_keypoints
+
+    def function(maps: torch.Tensor, found: torch.Tensor, good: torch.Tensor) -> Any:
+        return heatmaps_to_keypoints(some(maps, good), some(found, good))
+
+    first, second = (
+        [torch.randn(5, 3, 8, 6), of_image(5, seed), torch.tensor([1.0, 1, 0, seed, 1])] for seed in (0, 1)
+    )
+    check(function, *first, second=second, opsets=(11, 17, 20))
+    check(function, *first, second=[*second[:2], torch.zeros(5)])
+    check(heatmaps_to_keypoints, *first[:2], second=second[:2])

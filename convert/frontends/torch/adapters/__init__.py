@@ -23,6 +23,7 @@ from . import (
     fourier,
     images,
     indexing,
+    instances,
     linear_algebra,
     logic,
     lookup,
@@ -49,7 +50,8 @@ _FAMILIES = (
     *(sizes, types, unary),
     *(shapes, parts, indexing, picking, counting, bins, creation, writing, randomness),
     *(complex, fourier, control_flow),
-    *(convolutions, pooling, normalization, activations, lookup, images, attention, recurrent, detection),
+    *(convolutions, pooling, normalization, activations, lookup, images, attention, recurrent),
+    *(detection, instances),
 )
 
 

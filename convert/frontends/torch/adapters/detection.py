@@ -8,7 +8,12 @@ from ....errors import Refusal
 from ....ir.emitter import Emitter
 from ...table import Table
 
-ATEN = Table("torchvision::")
+ATEN, FUNCTIONS = Table("torchvision::"), Table("torchvision.")
+
+
+@FUNCTIONS.add("ops.boxes.batched_nms")
+def batched_nms(g: Emitter, boxes: Any, scores: Any, idxs: Any, iou_threshold: float) -> Any:
+    return g.call("torchvision::batched_nms", boxes, scores, idxs, iou_threshold)
 
 
 @ATEN.add("roi_align")

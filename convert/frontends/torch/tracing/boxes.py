@@ -1,13 +1,15 @@
-"""``torchvision.ops.batched_nms`` as one call, where torchvision is there.
+"""Functions of torchvision's that loop over what the data tells, each as one call, where it is there.
 
-It asks how many boxes there are, which only the data tells, and loops over the classes that it finds.
+``batched_nms`` asks how many boxes there are, and loops over the classes that it finds; masks and keypoints
+are resized box by box, each to a size of its own.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,33 +19,61 @@ from ..names import Name
 if TYPE_CHECKING:
     from .recorder import Recorder
 
-MODULE, NAME = "torchvision.ops.boxes", Name("torch.ops.torchvision.batched_nms", False)
+
+# The bodies that the functions get: ``_recorded`` is found among the names of torchvision's own module.
+def _batched_nms(boxes: Any, scores: Any, idxs: Any, iou_threshold: float) -> Any:
+    return _recorded["batched_nms"](boxes, scores, idxs, iou_threshold)  # type: ignore[name-defined]  # noqa: F821
 
 
-def _class_by_class(boxes: Any, scores: Any, idxs: Any, iou_threshold: float) -> Any:
-    return _batched_nms_vanilla(boxes, scores, idxs, iou_threshold)  # type: ignore[name-defined]  # noqa: F821
+def _paste_masks(masks: Any, boxes: Any, img_shape: Any, padding: int = 1) -> Any:
+    return _recorded["paste_masks_in_image"](masks, boxes, img_shape, padding)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _keypoints(maps: Any, rois: Any) -> Any:
+    return _recorded["heatmaps_to_keypoints"](maps, rois)  # type: ignore[name-defined]  # noqa: F821
+
+
+# by module and name: the new body, and what computes it while nothing is recorded, if not the old body
+BOXES, HEADS = "torchvision.ops.boxes", "torchvision.models.detection.roi_heads"
+FUNCTIONS = {
+    (BOXES, "batched_nms"): (_batched_nms, "_batched_nms_vanilla"),  # whose result is that, without ties
+    (HEADS, "paste_masks_in_image"): (_paste_masks, ""),
+    (HEADS, "heatmaps_to_keypoints"): (_keypoints, ""),
+}
 
 
 @contextmanager
-def boxes_class_by_class(recorder: Recorder) -> Iterator[None]:
-    """During the run batched_nms goes class by class, however many boxes there are, and is recorded.
-
-    The user may hold the function itself: it gets another body, which finds the names of its own module.
-    """
-    module: Any = sys.modules.get(MODULE)
-    if module is None:
+def boxes_at_once(recorder: Recorder) -> Iterator[None]:
+    """During the run these functions are recorded, however many boxes there are."""
+    with ExitStack() as stack:
+        for (home, name), (body, other) in FUNCTIONS.items():
+            module: Any = sys.modules.get(home)
+            if module is not None:
+                stack.enter_context(_recorded_as(recorder, module, name, body, other))
         yield
-        return
-    loop, body = module._batched_nms_vanilla, module.batched_nms.__code__
+
+
+@contextmanager
+def _recorded_as(
+    recorder: Recorder, module: Any, name: str, body: Callable[..., Any], other: str
+) -> Iterator[None]:
+    """The user may hold the function itself: it gets another body, which finds the names of its module."""
+    function, called = getattr(module, name), Name(f"{module.__name__}.{name}", False)
+    code, names = function.__code__, vars(module)
+    compute = names[other] if other else FunctionType(code, names, name, function.__defaults__)
 
     def recorded(*args: Any) -> Any:
         if recorder.is_busy:
-            return loop(*args)
+            return compute(*args)
         with torch._C.DisableTorchFunction():
-            return recorder.record(NAME, loop, args, {})
+            return recorder.record(called, compute, args, {})
 
-    module._batched_nms_vanilla, module.batched_nms.__code__ = recorded, _class_by_class.__code__
+    names.setdefault("_recorded", {})[name] = recorded
+    function.__code__ = body.__code__
     try:
         yield
     finally:
-        module._batched_nms_vanilla, module.batched_nms.__code__ = loop, body
+        function.__code__ = code
+        names["_recorded"].pop(name)
+        if not names["_recorded"]:
+            del names["_recorded"]

@@ -44,7 +44,7 @@ _CONSTANTS = "tensor as_tensor asarray from_numpy scalar_tensor frombuffer Tenso
 CONSTANTS = frozenset(_CONSTANTS.split())
 # functions whose results have as many elements as the data says
 _OPEN = """nonzero argwhere masked_select unique unique_consecutive _unique2 unique_dim bincount
-    torchvision::nms torchvision::batched_nms"""
+    torchvision::nms torchvision.ops.boxes.batched_nms"""
 OPEN = frozenset(_OPEN.split())
 
 

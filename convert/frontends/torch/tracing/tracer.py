@@ -24,7 +24,7 @@ from .arrays import Arrays, array_of
 from .assemble import assemble
 from .batched import calls_of_vmap
 from .borrowed import said_to_be_exported, same_randomness
-from .boxes import boxes_class_by_class
+from .boxes import boxes_at_once
 from .branches import calls_of_functions
 from .places import user_place
 from .recorder import Recorder
@@ -145,7 +145,7 @@ class _Run:
         recorder = self.recorder
         with ExitStack() as stack:
             stack.enter_context(_module_calls(recorder, self.paths))
-            for watch in (script_calls, calls_of_functions, calls_of_vmap, boxes_class_by_class):
+            for watch in (script_calls, calls_of_functions, calls_of_vmap, boxes_at_once):
                 stack.enter_context(watch(recorder))
             stack.enter_context(sizes_of_builtins(self.module))
             stack.enter_context(recorder)

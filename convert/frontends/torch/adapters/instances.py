@@ -1,0 +1,127 @@
+"""Masks and keypoints of what a detector found: each enlarged to a box of its own size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....ir.bodies import empty_body
+from ....ir.dims import Size
+from ....ir.emitter import Emitter
+from ....ir.types import TensorType
+from ....symbolics.idioms.formulas import Term
+from ....symbolics.registry import catalogue
+from ....symbolics.resizing import CUBIC
+from ...table import Table
+from . import shapes
+
+FUNCTIONS = Table("torchvision.models.detection.roi_heads.")
+REACH = 2  # the taps on each side that a bicubic interpolation looks at
+
+
+def _sides(g: Emitter, boxes: Any) -> list[Term]:
+    return [Term(g, g.call("aten::select", boxes, 1, side)) for side in range(4)]
+
+
+def _row(x: Term, axis: int = 1) -> Term:
+    return Term(x.g, shapes.unsqueeze(x.g, x.value, axis))
+
+
+def _count(g: Emitter, size: Size, dtype: Any) -> Term:
+    """0, 1, ... before ``size``."""
+    return Term(g, g.call("aten::arange", 0, size)).to(dtype)
+
+
+@FUNCTIONS.add("paste_masks_in_image")
+def paste_masks_in_image(g: Emitter, masks: Any, boxes: Any, img_shape: Any, padding: int = 1) -> Any:
+    """Masks [N, 1, M, M] of boxes [N, 4], enlarged to their boxes in an image: [N, 1, height, width].
+
+    A mask gets ``padding`` zeros all around, and its box grows like the mask's width; corners are cut to
+    whole pixels. What lies within is interpolated (bilinear), a product of matrices along each axis.
+    """
+    count, _, *extents = g.type(masks).shape
+    padded = g.call("aten::pad", masks, [0] * 4 + [padding] * 4, "constant", 0.0)
+    inner = Term(g, shapes.view(g, padded, [count, *(extent + 2 * padding for extent in extents)]))
+    sides = _sides(g, boxes)
+    x, y = (
+        _shares(low, high, size, extent + 2 * padding, 1 + 2 * padding / extents[1])
+        for low, high, size, extent in zip(sides[:2], sides[2:], img_shape[::-1], extents[::-1], strict=True)
+    )
+    return _row(y.matmul(inner).matmul(x.permute(dims=[0, 2, 1]))).value
+
+
+def _shares(low: Term, high: Term, size: Size, taps: int, growth: float) -> Term:
+    """How much of each tap of a mask a pixel gets, along an axis: [N, size, taps]."""
+    middle, half = (high + low) * 0.5, (high - low) * 0.5 * growth
+    first, last = (_row(corner.to("int64").to(low.dtype)) for corner in (middle - half, middle + half))
+    pixels = _count(low.g, size, low.dtype)
+    is_within = ((pixels >= first) & (pixels <= last)).to(low.dtype)
+    ratio = low.like(taps) / (last - first + 1).clamp(min=1)
+    source = ((pixels - first + 0.5) * ratio - 0.5).clamp(min=0, max=taps - 1)
+    return (1 - (_row(source, 2) - low.like(np.arange(taps))).abs()).relu() * _row(is_within, 2)
+
+
+@FUNCTIONS.add("heatmaps_to_keypoints")
+def heatmaps_to_keypoints(g: Emitter, maps: Any, rois: Any) -> Any:
+    """The places [N, K, 3] and values [N, K] of the largest elements of maps [N, K, H, W] in boxes [N, 4].
+
+    Each map is enlarged (bicubic) to the whole pixels of its box. One box after the other, since
+    all at once would be N K images; in the frame of the largest box, without what lies beyond each.
+    """
+    count = g.type(maps).shape[0]
+    # a box more, since ONNX Runtime 1.31 fails at a Scan of none
+    maps, rois = (g.call("aten::pad", x, [0, 1] + [0] * 2 * (g.type(x).rank - 1)) for x in (maps, rois))
+    sides, extents = _sides(g, rois), g.type(maps).shape[2:]
+    lengths = [(high - low).clamp(min=1) for low, high in zip(sides[:2], sides[2:], strict=True)]
+    frame = [_places_of_longest(length.ceil()).value for length in lengths]
+    widened = g.call("aten::pad", maps, [0] * 4 + [REACH] * 4, "replicate")
+    given = [widened, *(term.value for term in (*sides[:2], *lengths)), *frame]
+    types = [g.type(value) for value in given]
+    slices = [TensorType(type_.dtype, type_.shape[1:]) for type_ in types[:5]]
+    step, inputs = empty_body("box", [*slices, *types[5:]], catalogue())
+    step.graph.set_result(_of_one_box(step, inputs, extents))
+    results = g.call("tm::scan", given, 0, 5, step.graph)
+    places, values = (g.call("aten::slice", x, 0, 0, count) for x in results)
+    return shapes.transpose(g, places, 1, 2), values
+
+
+def _places_of_longest(lengths: Term) -> Term:
+    """0, 1, ... before the largest length; 0 alone of no lengths."""
+    g = lengths.g
+    some = g.call("aten::cat", [lengths.to("int64").value, g.constant([1], np.int64)], 0)
+    largest = Term(g, g.call("aten::amax", some, [0], True))
+    others = Term(g, g.call("tm::repeat_indices", (largest - 1).value))  # zeros
+    first = g.constant([0], others.dtype)
+    return Term(g, g.call("aten::cat", [first, (others + 1).cumsum(dim=0).value], 0)).to(lengths.dtype)
+
+
+def _of_one_box(g: Emitter, inputs: list[Any], extents: Any) -> tuple[Any, ...]:
+    """The place, as [x, y, 1], and the value, for each map of a box."""
+    maps, left, top, width, height, columns, rows = (Term(g, value) for value in inputs)
+    x, y = (
+        _cubic(places, length.ceil(), extent)
+        for places, length, extent in ((columns, width, extents[1]), (rows, height, extents[0]))
+    )
+    is_within = _row(rows < height.ceil()) & (columns < width.ceil())
+    inside = is_within.where(y.matmul(maps).matmul(x.permute(dims=[1, 0])), -np.inf)
+    line = (
+        inside.amax(dim=[2], keepdim=False).argmax(dim=1, keepdim=True).to(maps.dtype)
+    )  # the first of equals
+    of_line = _row(line.eq(rows), 2).where(inside, -np.inf).amax(dim=[1], keepdim=False)
+    column = of_line.argmax(dim=1, keepdim=True).to(maps.dtype)
+    found = [
+        (place + 0.5) * (length / length.ceil()) + start
+        for place, length, start in ((column, width, left), (line, height, top))
+    ]
+    parts = [each.permute(dims=[1, 0]).value for each in (*found, found[0] * 0 + 1)]
+    return g.call("aten::cat", parts, 0), of_line.amax(dim=[1], keepdim=False).value
+
+
+def _cubic(places: Term, length: Term, extent: int) -> Term:
+    """[places, taps]: what bicubic resizing of ``extent`` elements to ``length`` does along one axis."""
+    source = (places + 0.5) * (length.like(extent) / length) - 0.5
+    gap = (_row(source) - source.like(np.arange(-REACH, extent + REACH))).abs()
+    near = ((CUBIC + 2) * gap - (CUBIC + 3)) * gap * gap + 1
+    far = (((gap - 5) * gap + 8) * gap - 4) * CUBIC
+    return (gap <= 1).where(near, (gap < 2).where(far, 0))
