@@ -18,6 +18,7 @@ from . import (
     convolutions,
     counting,
     creation,
+    ctc,
     detection,
     factors,
     fourier,
@@ -47,7 +48,7 @@ from . import (
 
 _FAMILIES = (
     *(arithmetic, logic, reductions, order, products, linear_algebra, factors, norms, losses),
-    *(sizes, types, unary),
+    *(ctc, sizes, types, unary),
     *(shapes, parts, indexing, picking, counting, bins, creation, writing, randomness),
     *(complex, fourier, control_flow),
     *(convolutions, pooling, normalization, activations, lookup, images, attention, recurrent),
