@@ -83,16 +83,16 @@ def turned(x: Term) -> Term:
     return x.permute(dims=[*range(rank - 2), rank - 1, rank - 2])
 
 
-def spread(x: Term, batch: Sequence[int]) -> Term:
+def spread(x: Term, batch: Sequence[Any]) -> Term:
     """These matrices for each of a batch."""
     shape = [*batch, *x.type.shape[-2:]]
     return x if list(x.type.shape) == shape else x.expand(size=shape)
 
 
-def full(g: Any, shape: Sequence[int], value: Any, dtype: Any) -> Term:
+def full(g: Any, shape: Sequence[Any], value: Any, dtype: Any) -> Term:
     return Term(g, g.constant(value, dtype)).expand(size=list(shape))
 
 
-def unit(g: Any, batch: Sequence[int], rows: int, columns: int, dtype: Any) -> Term:
+def unit(g: Any, batch: Sequence[Any], rows: int, columns: int, dtype: Any) -> Term:
     """Matrices with ones on the diagonal."""
     return spread(_counted(g, rows, -2).eq(_counted(g, columns, -1)).to(dtype), batch)

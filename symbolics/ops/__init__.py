@@ -40,6 +40,7 @@ from .grid_sampler import grid_sampler
 from .grid_sampler3d import grid_sampler_3d
 from .group_norm import OPS as GROUP_NORM_OPS
 from .histc import histc
+from .householder import OPS as HOUSEHOLDER_OPS
 from .im2col import OPS as IM2COL_OPS
 from .index import index
 from .index_put import index_put
@@ -54,6 +55,7 @@ from .lu import OPS as LU_OPS
 from .masked import OPS as MASKED_OPS
 from .matmul import OPS as MATMUL_OPS
 from .matmul_sums import OPS as MATMUL_SUM_OPS
+from .matrix_exp import matrix_exp
 from .max_pool import OPS as MAX_POOL_OPS
 from .mixed import OPS as MIXED_OPS
 from .nms import OPS as NMS_OPS
@@ -133,6 +135,8 @@ OPS = [
     *LINALG_OPS,
     *LU_OPS,
     *TRIANGULAR_OPS,
+    *HOUSEHOLDER_OPS,
+    matrix_exp,
     *TRIANGLE_OPS,
     embedding,
     embedding_bag,

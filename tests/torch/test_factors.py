@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from .harness import check
+import tmconvert
+from tmconvert.verification.compare import check as check_close
+
+from .harness import arrays, check, run_onnx
 
 linalg = torch.linalg
 SHAPES = [(1, 1), (2, 3), (3, 2), (4, 4), (5, 7), (7, 5), (10, 10), (2, 6, 6), (2, 1, 5, 3), (0, 3), (3, 0)]
@@ -145,3 +149,76 @@ def test_tensors() -> None:
         tolerance=1e-2,
         second=(a.flip(-1), randn(3, 4)),
     )
+
+
+@pytest.mark.filterwarnings("ignore:torch.qr is deprecated")
+@pytest.mark.parametrize("shape", SHAPES)
+def test_reflections(shape: tuple[int, ...]) -> None:
+    def factors(x: torch.Tensor) -> Any:
+        modes = [linalg.qr(x, mode) for mode in ("reduced", "complete", "r")]
+        return torch.geqrf(x), modes, torch.qr(x, some=False)
+
+    x = randn(*shape)
+    check(factors, x, opsets=(9, 20), tolerance=1e-3, **both(x))
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (7, 5), (3, 6), (2, 7, 4), (2, 5, 0)])
+def test_products_of_reflections(shape: tuple[int, ...]) -> None:
+    def products(x: torch.Tensor, tau: torch.Tensor, y: torch.Tensor) -> Any:
+        ways = [(left, transpose) for left in (True, False) for transpose in (True, False)]
+        turned = {True: y, False: y.mT}
+        return [torch.ormqr(x, tau, turned[left], left, transpose) for left, transpose in ways]
+
+    *batch, rows, columns = shape
+    tau, y = randn(*batch, min(rows, columns)), randn(*batch, rows, 3)
+    if columns <= rows:
+        check(linalg.householder_product, randn(*shape), tau, tolerance=1e-3)
+        check(linalg.householder_product, randn(*shape), tau[..., :2], tolerance=1e-3)
+    check(products, randn(*shape), tau, y, tolerance=1e-3)
+
+
+def test_columns_that_are_0_already() -> None:
+    x = torch.tensor([[0.0, 1, 2], [0, 0, 3], [0, 0, -4], [0, 0, 0]])
+    check(torch.geqrf, x, second=(x.flip(0),))
+    check(torch.geqrf, torch.eye(6), second=(1e-30 * randn(6, 6),))
+    check(lambda x: linalg.qr(x).R, 1e30 * randn(5, 3), tolerance=1e-3)
+
+
+@pytest.mark.parametrize("driver", ["gels", "gelsy", None])
+@pytest.mark.parametrize(
+    "shape", [(1, 1), (3, 3), (7, 5), (5, 7), (2, 4, 3), (2, 3, 4), (0, 3), (3, 0), (6, 6)]
+)
+def test_least_squares(shape: tuple[int, ...], driver: str | None) -> None:
+    *batch, rows, _ = shape
+    a, b = randn(*shape), randn(*batch, rows, 2)
+    check(lambda a, b: linalg.lstsq(a, b, driver=driver), a, b, second=(a.flip(-1), b), tolerance=1e-3)
+    if rows != shape[-1]:
+        check(
+            lambda a, b: linalg.lstsq(a, b[..., 0], driver=driver),
+            a,
+            b,
+            second=(a.flip(-1), b),
+            tolerance=1e-3,
+        )
+
+
+@pytest.mark.parametrize("shape", [(7, 5), (5, 7), (2, 4, 6)])
+def test_least_squares_of_less_rank(shape: tuple[int, ...], tmp_path: Path) -> None:
+    """As by singular values; what torch's gelsy finds depends on memory that it has not written."""
+    *batch, rows, _ = shape
+    a, b = randn(*shape), randn(*batch, rows, 2)
+    a[..., 2], a[..., 4] = a[..., 0] + a[..., 1], 0
+    traced = tmconvert.trace(lambda a, b: linalg.lstsq(a, b)[::2], a, b)
+    tmconvert.to_onnx(traced, tmp_path / "model.onnx", verify=False)
+    for matrix in (a, a.flip(-1), 0 * a):
+        given = [matrix.numpy(), b.numpy()]
+        wanted = arrays(linalg.lstsq(matrix, b, driver="gelsd")[::2])
+        for found in (list(traced(*given)), run_onnx(tmp_path / "model.onnx", given)):
+            check_close(found, wanted, ["solution", "rank"], tolerance=1e-3)
+
+
+@pytest.mark.parametrize("shape", SQUARES)
+def test_exponentials(shape: tuple[int, ...]) -> None:
+    x = randn(*shape)
+    scales = torch.arange(1, 1 + max(shape[0], 1)).reshape(-1, *[1] * (len(shape) - 1))
+    check(torch.matrix_exp, x * scales / max(shape[-1], 1), second=(x / 9,), tolerance=1e-4)

@@ -34,4 +34,14 @@ SAMPLES = {
         Sample([POSITIVE[0]], {"upper": True}, ONNX),
         Sample([LARGE @ LARGE.T + np.eye(6, dtype=np.float32)], {}, ONNX),
     ],
+    **{
+        name: [Sample([x], {}, ONNX) for x in (SQUARES, ROWS.T, LARGE)]
+        for name in ("aten::geqrf", "tm::geqp3")
+    },
+    "aten::ormqr": [
+        Sample([ROWS, normal(1, 2), normal(2, 5, 3)], {"transpose": True}, ONNX),
+        Sample([SQUARES, normal(1, 2, 3), normal(2, 2, 4, 3)], {"left": False}, ONNX),
+        Sample([LARGE, normal(1, 6) / 6, normal(2, 6, 2)], {}, ONNX),
+    ],
+    "aten::linalg_matrix_exp": [Sample([x], {}, ONNX) for x in (SQUARES, LARGE, TRIANGLE / 9)],
 }

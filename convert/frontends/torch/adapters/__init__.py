@@ -25,6 +25,7 @@ from . import (
     images,
     indexing,
     instances,
+    least_squares,
     linear_algebra,
     logic,
     lookup,
@@ -50,7 +51,7 @@ _FAMILIES = (
     *(arithmetic, logic, reductions, order, products, linear_algebra, factors, norms, losses),
     *(ctc, sizes, types, unary),
     *(shapes, parts, indexing, picking, counting, bins, creation, writing, randomness),
-    *(complex, fourier, control_flow),
+    *(complex, fourier, control_flow, least_squares),
     *(convolutions, pooling, normalization, activations, lookup, images, attention, recurrent),
     *(detection, instances),
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....ir.emitter import Emitter
 from ....symbolics.idioms.formulas import Term
-from ....symbolics.idioms.matrices import unit
+from ....symbolics.idioms.matrices import part, unit
 from ...table import Table
 from .linear_algebra import matmul, transposed
 from .values import axis_of, rank, reshaped
@@ -17,7 +17,7 @@ from .values import axis_of, rank, reshaped
 ATEN = Table()
 
 
-def _nothing(g: Emitter, x: Any) -> Any:
+def nothing(g: Emitter, x: Any) -> Any:
     """What torch gives in the place of a result that is not asked for."""
     return g.constant(np.zeros(0), g.type(x).dtype)
 
@@ -56,7 +56,7 @@ def lu_unpack(
     g: Emitter, LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> Any:
     P, L, U = g.call("aten::lu_unpack", LU_data, LU_pivots)
-    empty = _nothing(g, LU_data)
+    empty = nothing(g, LU_data)
     return (P if unpack_pivots else empty, *((L, U) if unpack_data else (empty, empty)))
 
 
@@ -85,14 +85,14 @@ def older_lu_solve(g: Emitter, input: Any, LU_data: Any, LU_pivots: Any) -> Any:
 
 @ATEN.add("linalg_solve_ex")
 def solve_ex(g: Emitter, A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:
-    is_vector = _is_of_vectors(g, A, B)
+    is_vector = is_of_vectors(g, A, B)
     LU, pivots, info = lu_factor_ex(g, A)
     B = reshaped(g, B, [*g.type(B).shape, 1]) if is_vector else B
     result = lu_solve(g, LU, pivots, B, left=left)
     return (reshaped(g, result, g.type(result).shape[:-1]) if is_vector else result), info
 
 
-def _is_of_vectors(g: Emitter, A: Any, B: Any) -> bool:
+def is_of_vectors(g: Emitter, A: Any, B: Any) -> bool:
     return rank(g, B) == 1 or g.type(B).shape == g.type(A).shape[:-1]
 
 
@@ -166,3 +166,43 @@ def cholesky_solve(g: Emitter, input: Any, input2: Any, upper: bool = False) -> 
 def cholesky_inverse(g: Emitter, input: Any, upper: bool = False) -> Any:
     *batch, rows, _ = g.type(input).shape
     return cholesky_solve(g, unit(g, batch, rows, rows, g.type(input).dtype).value, input, upper)
+
+
+# ---- Q R, by reflections
+
+
+@ATEN.add("geqrf")
+def geqrf(g: Emitter, input: Any) -> Any:
+    return tuple(g.call("aten::geqrf", input))
+
+
+@ATEN.add("ormqr")
+def ormqr(
+    g: Emitter, input: Any, input2: Any, input3: Any, left: bool = True, transpose: bool = False
+) -> Any:
+    return g.call("aten::ormqr", input, input2, input3, left, transpose)
+
+
+@ATEN.add("linalg_householder_product", "orgqr")
+def householder_product(g: Emitter, input: Any, tau: Any) -> Any:
+    return _orthogonal(g, input, tau, g.type(input).shape[-1])
+
+
+def _orthogonal(g: Emitter, reflections: Any, tau: Any, count: Any) -> Any:
+    """The first columns of Q."""
+    *batch, rows, _ = g.type(reflections).shape
+    return ormqr(g, reflections, tau, unit(g, batch, rows, count, g.type(tau).dtype).value)
+
+
+@ATEN.add("linalg_qr")
+def qr(g: Emitter, A: Any, mode: str = "reduced") -> Any:
+    reflections, tau = geqrf(g, A)
+    rows, columns = g.type(A).shape[-2:]
+    count = rows if mode == "complete" else min(rows, columns)
+    R = part(Term(g, reflections), -2, count).triu().value
+    return (nothing(g, A) if mode == "r" else _orthogonal(g, reflections, tau, count)), R
+
+
+@ATEN.add("qr")
+def older_qr(g: Emitter, input: Any, some: bool = True) -> Any:
+    return qr(g, input, "reduced" if some else "complete")

@@ -149,6 +149,11 @@ def matrix_power(g: Emitter, input: Any, n: int) -> Any:
     return matmul(g, square, input) if n > 1 and n % 2 else square
 
 
+@ATEN.add("linalg_matrix_exp", "matrix_exp")
+def matrix_exp(g: Emitter, input: Any) -> Any:
+    return g.call("aten::linalg_matrix_exp", input)
+
+
 @ATEN.add("cdist")
 def cdist(g: Emitter, x1: Any, x2: Any, p: float = 2.0, compute_mode: Any = None) -> Any:
     return g.call("aten::cdist", x1, x2, p)
