@@ -218,7 +218,8 @@ def _attempt(
         opset = _sufficient(references[0], catalogue, goal.version) if goal.target == "onnx" else None
         raise unsupported_error(unsupported, goal.target, opset, opened.context)
     if goal.target == "tflite":
-        fuse_activations(graph)
+        for each in graph.nested():
+            fuse_activations(each)
     nhwc_inputs, nhwc_outputs = _nhwc(normalized.graph.inputs), _nhwc(normalized.graph.outputs)
     return Converted(references, graph, nhwc_inputs, nhwc_outputs, manager, normalized.notes())
 

@@ -108,6 +108,13 @@ class Builder:
         assert self.lowered is not None
         return self.lowered(graph, inputs)
 
+    def inlined(self, graph: InternalGraph, inputs: Sequence[Value]) -> list[Value]:
+        """The results of a graph on values of this one, to which its operators are appended."""
+        assert self.lowered is not None
+        made = self.lowered(graph, inputs, inlined=True)
+        self.graph.operators += made.operators
+        return made.outputs
+
     def formal(self, dtype: np.dtype, shape: Sequence[int]) -> Value:
         """An input of a graph inside."""
         return Value(self.free_name(f"{self.name}_input"), dtype, tuple(shape))
@@ -233,6 +240,16 @@ class OnnxBuilder(Builder):
 
 class TfliteBuilder(Builder):
     index_dtype = np.dtype(np.int32)
+
+    def subgraph(
+        self, name: str, types: Sequence[Value], write: Callable[[TfliteBuilder, list[Value]], list[Value]]
+    ) -> TargetGraph:
+        """A graph with inputs of these types, which ``write`` fills: it gets them, and gives the outputs."""
+        twin = self.inside(TargetGraph(self.graph.target, self.graph.version, name))
+        assert isinstance(twin, TfliteBuilder)
+        twin.graph.inputs = [self.formal(value.dtype, value.shape) for value in types]
+        twin.graph.outputs = write(twin, list(twin.graph.inputs))
+        return twin.graph
 
     def op(self, type: str, *inputs: Value | None, **options: Any) -> Any:
         if inputs and inputs[0] is not None:

@@ -45,8 +45,13 @@ class _Lowerer:
         self.builder.lowered = self.body
         self.values: dict[TensorNode, Value] = {}
 
-    def body(self, graph: InternalGraph, inputs: Sequence[Value | None]) -> TargetGraph:
-        """A graph inside of the call at hand, which sees the values around it."""
+    def body(
+        self, graph: InternalGraph, inputs: Sequence[Value | None], inlined: bool = False
+    ) -> TargetGraph:
+        """A graph inside of the call at hand, which sees the values around it.
+
+        Each output is a computed value of its own, unless the operators are to be ``inlined``.
+        """
         target = self.lowering.graph
         inner = _Lowerer(graph, self.catalogue, target.target, self.version)
         made = inner.lowering.graph
@@ -61,10 +66,10 @@ class _Lowerer:
                 made.inputs.append(value)
             inner.values[node] = value
             inner.builder.define(value)
-        inner.run_body()
+        inner.run_body(inlined)
         return made
 
-    def run_body(self) -> None:
+    def run_body(self, inlined: bool) -> None:
         """The calls and the results of a graph inside."""
         self._exprs()
         made, graph = self.lowering.graph, self.source_graph
@@ -72,7 +77,7 @@ class _Lowerer:
         for node in graph.outputs:
             assert isinstance(node, TensorNode)
             value = self.values[node]
-            if id(value) not in within or value in made.outputs:
+            if not inlined and (id(value) not in within or value in made.outputs):
                 self.builder.begin(f"{node.name}_output", None, [node.type])
                 value = self.builder.identity(value)
             made.outputs.append(value)

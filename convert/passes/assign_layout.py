@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..ir import CallFunction, Constant, Expr, InternalGraph, Node, TensorNode
+from ..ir.bodies import nested
 from ..ir.emitter import GraphEmitter
 from ..ir.tree import map_leaves, replaced
 from ..symbolics.layouts import NCHW_TO_NHWC
@@ -30,6 +31,11 @@ class AssignLayout:
         self.catalogue = catalogue
         self.io_layout = io_layout
 
+    @property
+    def inside(self) -> AssignLayout:
+        """Calls with graphs inside take and give tensors in the order of the source."""
+        return AssignLayout(self.catalogue, "source")
+
     def run(self, graph: InternalGraph) -> bool:
         if not any(self._is_spatial(expr) for expr in graph.exprs()):
             return False
@@ -44,7 +50,8 @@ class AssignLayout:
 
     def ensures(self, graph: InternalGraph) -> None:
         """Raises GraphError TM3019 when an op gets or gives a tensor in an order it does not work in."""
-        check_layout(graph, self.catalogue)
+        for each in nested(graph):
+            check_layout(each, self.catalogue)
 
     def _is_spatial(self, expr: Expr) -> bool:
         return isinstance(expr, CallFunction) and rule_of(expr, self.catalogue).kind == "nhwc"

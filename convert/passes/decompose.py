@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ..errors import InternalError, Refusal
 from ..ir import CallFunction, InternalGraph, TensorNode
+from ..ir.bodies import bodies
 from ..ir.data_sizes import taken_over
 from ..ir.emitter import GraphEmitter
 from ..ir.size_journal import current_journal
@@ -43,6 +44,9 @@ class Decompose:
                 assert isinstance(call, CallFunction)
                 self._replace(graph, call)
             changed = True
+        for expr in graph.exprs():
+            for body in bodies(expr):  # decompositions make such graphs, too
+                changed |= self.run(body)
         return changed
 
     def _wanted(self, expr: object) -> bool:

@@ -19,7 +19,8 @@ class Pass(Protocol):
     """One step. ``run`` says whether it changed the graph; graphs inside of its calls had their turn before.
 
     ``after`` names passes that must have run before. ``ensures(graph)``, where a pass has it,
-    raises GraphError when what comes out is not what the pass promises.
+    raises GraphError when what comes out is not what the pass promises. ``inside``, where a pass has it,
+    is another for graphs inside of calls.
     """
 
     name: str
@@ -84,7 +85,7 @@ class PassManager:
     def _step(self, graph: InternalGraph, step: Pass, number: int) -> None:
         try:
             for each in list(nested(graph)):
-                step.run(each)
+                (step if each is graph else getattr(step, "inside", step)).run(each)
             verify_graph(graph, self.catalogue)
             if hasattr(step, "ensures"):
                 step.ensures(graph)

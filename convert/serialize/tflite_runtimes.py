@@ -56,6 +56,7 @@ _RELEASES = {
     "GREATER": "1.14 1.14",
     "GREATER_EQUAL": "1.14 1.14 2.13",
     "HARD_SWISH": "1.15",
+    "IF": "1.15",
     "IMAG": "2.5",
     "L2_NORMALIZATION": "1.5 1.14",
     "L2_POOL_2D": "1.5",
@@ -147,6 +148,7 @@ _RELEASES = {
     "UNSORTED_SEGMENT_PROD": "2.10",
     "UNSORTED_SEGMENT_SUM": "2.10",
     "WHERE": "1.14 2.8",
+    "WHILE": "1.15",
     "ZEROS_LIKE": "1.12",
 }
 

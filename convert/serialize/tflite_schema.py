@@ -1,7 +1,7 @@
 """TFLite's schema, as far as the writer needs it: codes, and the slots of the options tables.
 
-The schema only ever appends, so codes and slots are stable. Left out: operators that need a second
-subgraph, variables shared between calls, strings, StableHLO. Source: LiteRT's schema.fbs.
+The schema only ever appends, so codes and slots are stable. Left out: variables shared between calls,
+strings, StableHLO. Source: LiteRT's schema.fbs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ENUMS: dict[str, dict[str, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class OptionField:
-    """A field of an options table. ``kind`` is a number's type, "int32s", or a key of ENUMS.
+    """A field of an options table. ``kind`` is a number's type, "int32s", "graph" or a key of ENUMS.
 
     ``required`` marks a field whose default in the schema would be a silent mistake: a stride of 0,
     a softmax's beta of 0. ``default`` is the stored number; such a value is not written.
@@ -189,6 +189,8 @@ _TABLES = {
     "QuantizeOptions": (89, ""),
     "MatrixSetDiagOptions": (90, ""),
     "HardSwishOptions": (91, ""),
+    "IfOptions": (92, "then_subgraph_index:graph! else_subgraph_index:graph!"),
+    "WhileOptions": (93, "cond_subgraph_index:graph! body_subgraph_index:graph!"),
     "DepthToSpaceOptions": (94, "block_size:int32!"),
     "NonMaxSuppressionV4Options": (95, ""),
     "NonMaxSuppressionV5Options": (96, ""),
@@ -330,6 +332,8 @@ OPERATORS: dict[str, tuple[int, str | None]] = {
     "MATRIX_SET_DIAG": (115, "MatrixSetDiagOptions"),
     "ROUND": (116, None),
     "HARD_SWISH": (117, "HardSwishOptions"),
+    "IF": (118, "IfOptions"),
+    "WHILE": (119, "WhileOptions"),
     "NON_MAX_SUPPRESSION_V4": (120, "NonMaxSuppressionV4Options"),
     "NON_MAX_SUPPRESSION_V5": (121, "NonMaxSuppressionV5Options"),
     "SCATTER_ND": (122, "ScatterNdOptions"),

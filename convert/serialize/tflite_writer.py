@@ -1,13 +1,13 @@
 """TFLite files.
 
-One model of one subgraph, its weights in the file, streamed: memory in use does not grow with them.
-The same graph gives the same bytes. Slots and codes: LiteRT's schema.fbs.
+A subgraph for the model and one for each graph inside of it, the weights in the file, streamed: memory in
+use does not grow with them. The same graph gives the same bytes. Slots and codes: LiteRT's schema.fbs.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from typing import BinaryIO, TypeGuard
 
 import numpy as np
@@ -52,17 +52,19 @@ def write_tflite(graph: TargetGraph, file: BinaryIO) -> None:
     """
     skeleton = Skeleton()
     buffers = _Buffers()
-    versions = model_versions(_known(graph.operators))
-    subgraph, indices = _subgraph(skeleton, buffers, graph, list(versions))
+    versions = model_versions(_known(graph.all_operators()))
+    codes = {type: code for code, type in enumerate(versions)}
+    numbers = {inside: number for number, inside in enumerate(dict.fromkeys(graph.nested()))}
+    made = [_subgraph(skeleton, buffers, inside, codes, numbers) for inside in numbers]
     metadata = _metadata(skeleton, buffers, graph.metadata, minimum_runtime(versions))
     root = skeleton.table(
         (0, "uint32", _SCHEMA_VERSION),
         (1, "offset", _operator_codes(skeleton, versions)),
-        (2, "offset", skeleton.offsets([subgraph])),
+        (2, "offset", skeleton.offsets([table for table, _ in made])),
         (3, "offset", skeleton.string(f"tmconvert {__version__}")),
         (4, "offset", buffers.tables(skeleton)),
         (6, "offset", metadata),
-        (7, "offset", skeleton.offsets([_signature(skeleton, graph, indices)])),
+        (7, "offset", skeleton.offsets([_signature(skeleton, graph, made[0][1])])),
     )
     skeleton.write(root, _FILE_IDENTIFIER, file)
 
@@ -112,14 +114,18 @@ def _operator_codes(skeleton: Skeleton, versions: dict[str, int]) -> int:
 
 
 def _subgraph(
-    skeleton: Skeleton, buffers: _Buffers, graph: TargetGraph, types: Sequence[str]
+    skeleton: Skeleton,
+    buffers: _Buffers,
+    graph: TargetGraph,
+    codes: Mapping[str, int],
+    numbers: Mapping[TargetGraph, int],
 ) -> tuple[int, dict[int, int]]:
     """The subgraph's table, and each value's tensor index by its id()."""
     values, states = _values(graph)
     indices = {id(value): index for index, value in enumerate(values)}
     tensors = [_tensor(skeleton, buffers, value, id(value) in states) for value in values]
     operators = [
-        _operator(skeleton, operator, types.index(operator.type), indices) for operator in graph.operators
+        _operator(skeleton, operator, codes[operator.type], indices, numbers) for operator in graph.operators
     ]
     table = skeleton.table(
         (0, "offset", skeleton.offsets(tensors)),
@@ -182,7 +188,13 @@ def _buffer(buffers: _Buffers, value: Value) -> int:
     return buffers.index(data)
 
 
-def _operator(skeleton: Skeleton, operator: Operator, code_index: int, indices: dict[int, int]) -> int:
+def _operator(
+    skeleton: Skeleton,
+    operator: Operator,
+    code_index: int,
+    indices: Mapping[int, int],
+    numbers: Mapping[TargetGraph, int],
+) -> int:
     inputs = [-1 if value is None else indices[id(value)] for value in operator.inputs]
     outputs = [indices[id(value)] for value in operator.outputs]
     fields: list[Field] = [
@@ -193,7 +205,7 @@ def _operator(skeleton: Skeleton, operator: Operator, code_index: int, indices: 
     if operator.domain:
         return skeleton.table(*fields, (5, "offset", skeleton.int8s(_flexible(operator))))
     table = OPERATORS[operator.type][1]
-    options = _options(skeleton, operator, options_fields(table) if table else {})
+    options = _options(skeleton, operator, options_fields(table) if table else {}, numbers)
     if table:
         fields += [(3, "uint8", options_code(table)), (4, "offset", skeleton.table(*options))]
     return skeleton.table(*fields)
@@ -213,7 +225,12 @@ def _flexible(operator: Operator) -> bytes:
         raise _misfit(operator, f"its attributes {plain} are not plain: {error}") from error
 
 
-def _options(skeleton: Skeleton, operator: Operator, known: dict[str, OptionField]) -> list[Field]:
+def _options(
+    skeleton: Skeleton,
+    operator: Operator,
+    known: Mapping[str, OptionField],
+    numbers: Mapping[TargetGraph, int],
+) -> list[Field]:
     for name in operator.attributes:
         if name not in known:
             raise _misfit(operator, f"{operator.type} has no attribute {name!r}")
@@ -227,9 +244,9 @@ def _options(skeleton: Skeleton, operator: Operator, known: dict[str, OptionFiel
         if field.kind == "int32s":
             fields.append((field.slot, "offset", skeleton.int32s(_int32s(operator, name, value))))
             continue
-        number = _number(operator, field, value)
+        number = _number(operator, field, numbers[value] if isinstance(value, TargetGraph) else value)
         if number != field.default:
-            kind = "int8" if field.kind in ENUMS else field.kind
+            kind = {"graph": "int32", **dict.fromkeys(ENUMS, "int8")}.get(field.kind, field.kind)
             fields.append((field.slot, kind, number))
     return fields
 

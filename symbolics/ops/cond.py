@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...ir.bodies import inlined
 from ...ir.graph import InternalGraph
 from ...ir.types import TensorType
+from ..idioms import tflite_loops
 from ..idioms.bodies import one_or_all, run, types_of
 from ..op import ANY_DTYPE, Op, Tensor, Tensors, graph
 
@@ -41,10 +41,15 @@ def cond_onnx7(g, pred, inputs, then, otherwise):
     return g.op("If", pred, shapes=[type_.shape for type_ in g.result_types], **branches)
 
 
-@cond.decompose  # both are computed, and one is taken
-def cond_where(g, pred, inputs, then, otherwise):
-    pairs = zip(inlined(g, then, inputs), inlined(g, otherwise, inputs), strict=True)
-    return [g.call("aten::where", pred, first, second) for first, second in pairs]
+@cond.tflite()
+def cond_tflite(g, pred, inputs, then, otherwise):
+    given = tflite_loops.computed(inputs)
+    bodies = [
+        g.body(branch, [value if value.is_constant else None for value in inputs])
+        for branch in (then, otherwise)
+    ]
+    branches = dict(zip(("then_subgraph_index", "else_subgraph_index"), bodies, strict=True))
+    return g.op("IF", pred, *given, shapes=[type_.shape for type_ in g.result_types], **branches)
 
 
 cond.unsupported("caffe", "every Caffe blob is float32, and no layer chooses between two")

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...ir.graph import InternalGraph
 from ...ir.types import TensorType
+from ..idioms import tflite_loops
 from ..idioms.bodies import one_or_all, run, types_of
 from ..op import ANY_DTYPE, Op, Tensor, Tensors, graph, integer
 
@@ -49,5 +50,15 @@ def loop_onnx7(g, goes_on, inputs, carried, step):
     return g.op("Loop", None, goes_on, *state, shapes=shapes, body=body)
 
 
-loop.unsupported("tflite", "not written yet for TFLite")
+@loop.tflite()
+def loop_tflite(g, goes_on, inputs, carried, step):
+    def once(inner, formals):
+        _, *given = formals
+        again, *after = inner.inlined(step, tflite_loops.completed(inputs, given, carried))
+        return [again, *after, *given[carried:]]
+
+    entering = [goes_on, *tflite_loops.computed(inputs, carried)]
+    return tflite_loops.while_(g, entering, lambda inner, formals: formals[0], once)[1 : 1 + carried]
+
+
 loop.unsupported("caffe", "Caffe has no loops")

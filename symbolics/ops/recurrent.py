@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import TensorType
-from ..idioms import onnx_recurrent
+from ..idioms import onnx_recurrent, recurrent_steps
 from ..op import FLOATS, INDICES, Op, Tensor, Tensors, boolean, integer, number
 from .unary import UNARY
 
@@ -204,7 +204,15 @@ def _op(name: str) -> Op:
         layers = _layers(params, states, num_layers, 2 if bidirectional else 1, has_biases)
         return onnx_recurrent.layers(g, name, x, states, layers, batch_first, lengths)
 
-    op.unsupported("tflite", "it is not written yet for TFLite")
+    @op.decompose
+    def recurrent_steps_of(
+        g, x, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first, lengths
+    ):
+        states = hx if several else [hx]
+        types = [g.type(state) for state in states]
+        layers = _layers(params, types, num_layers, 2 if bidirectional else 1, has_biases)
+        return recurrent_steps.layers(g, name, x, states, layers, batch_first, lengths)
+
     op.unsupported("caffe", "OpenCV's recurrent layers take other states and weights than BVLC's")
     return op
 

@@ -6,44 +6,17 @@ Shapes: input [N, I], states [N, H], weights [G H, I] and [G H, H], biases [G H]
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...ir.types import TensorType
 from ..idioms.formulas import Term
+from ..idioms.recurrent_steps import STEPS
 from ..op import FLOATS, Op, Tensor, Tensors
 from .recurrent import TABLE
 
 Array = np.ndarray
-# as recurrent.Cell, of Terms
-Step = Callable[[Term, Term, list[Term]], list[Term]]
-
-
-def _parts(x: Term, count: int) -> list[Term]:
-    width = x.type.shape[-1] // count
-    return [x.call("slice", dim=1, start=i * width, end=(i + 1) * width) for i in range(count)]
-
-
-def _lstm(given: Term, kept: Term, states: list[Term]) -> list[Term]:
-    i, f, g, o = _parts(given + kept, 4)
-    cell = f.sigmoid() * states[1] + i.sigmoid() * g.tanh()
-    return [o.sigmoid() * cell.tanh(), cell]
-
-
-def _gru(given: Term, kept: Term, states: list[Term]) -> list[Term]:
-    (r, z, n), (r_kept, z_kept, n_kept) = _parts(given, 3), _parts(kept, 3)
-    new = (n + (r + r_kept).sigmoid() * n_kept).tanh()
-    return [new + (z + z_kept).sigmoid() * (states[0] - new)]
-
-
-STEPS: dict[str, Step] = {
-    "lstm": _lstm,
-    "gru": _gru,
-    "rnn_tanh": lambda given, kept, states: [(given + kept).tanh()],
-    "rnn_relu": lambda given, kept, states: [(given + kept).relu()],
-}
 
 
 def _op(name: str) -> Op:

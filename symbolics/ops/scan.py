@@ -11,6 +11,7 @@ from ...ir.bodies import inlined
 from ...ir.dims import Dim
 from ...ir.graph import InternalGraph
 from ...ir.types import TensorType
+from ..idioms import tflite_loops
 from ..idioms.bodies import one_or_all, run, types_of
 from ..op import ANY_DTYPE, Op, Tensors, graph, integer
 
@@ -59,6 +60,19 @@ def scan_onnx9(g, inputs, carried, scanned, step):
     body = g.body(step, [None] * given + inputs[given:])
     shapes = [type_.shape for type_ in g.result_types]
     return g.op("Scan", *inputs[:given], num_scan_inputs=scanned, shapes=shapes, body=body)
+
+
+@scan.tflite()
+def scan_tflite(g, inputs, carried, scanned, step):
+    given = carried + scanned
+
+    def once(inner, state, slices, around):
+        return inner.inlined(step, [*state, *slices, *around])
+
+    if not inputs[carried].shape[0]:
+        g.refuse("a scan of no steps has no rows to stack")
+    rows = [TensorType(type_.dtype, type_.shape[1:]) for type_ in g.result_types[carried:]]
+    return tflite_loops.scan(g, inputs[:carried], inputs[carried:given], inputs[given:], once, rows)
 
 
 @scan.decompose

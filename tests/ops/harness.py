@@ -37,6 +37,7 @@ import numpy as np
 
 from tests.opsets import newest_runnable
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode, TensorType
+from tmconvert.ir.bodies import nested
 from tmconvert.ir.data_sizes import agree
 from tmconvert.ir.emitter import EagerEmitter, GraphEmitter
 from tmconvert.ir.size_journal import SizeJournal
@@ -133,7 +134,8 @@ def prepared(
         graph = op_graph(op_name, args, attributes)
         Decompose(catalogue(), target, version).run(graph)
     if target == "tflite":
-        AlignRanks(catalogue()).run(graph)
+        for each in list(nested(graph)):
+            AlignRanks(catalogue()).run(each)
         for call in graph.exprs():
             if isinstance(call, CallFunction) and call.function == "tm::relayout":
                 (call.output if call.kwargs["to"] == "nhwc" else call.inputs[0]).layout = "nhwc"

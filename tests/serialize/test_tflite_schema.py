@@ -35,6 +35,8 @@ SHARED_TABLES = {
     "CONV_3D_TRANSPOSE": "Conv3DOptions",
 }
 
+INSIDE = TargetGraph("tflite", (2, 20), "inside")
+
 # Fields that the schema has and the writer does not offer.
 NOT_OFFERED = {"quantSpec"}
 
@@ -69,6 +71,8 @@ def other_value(kind: str, default: float) -> tuple[Any, Any]:
         return name, number
     if kind == "bool":
         return not default, not default
+    if kind == "graph":  # both attributes of an operator have the same one, behind the model's own
+        return INSIDE, 1
     return {"int32": (-7, -7), "float32": (0.625, 0.625), "int32s": ([3, 5], [3, 5])}[kind]
 
 

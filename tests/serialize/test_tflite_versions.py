@@ -257,6 +257,7 @@ def refusal(type: str, version: int, monkeypatch: pytest.MonkeyPatch) -> str:
     table = OPERATORS[type][1]
     fields = options_fields(table).values() if table else []
     samples = {"float32": 1.0, "int32": 1, "padding": "SAME", "mirror": "REFLECT", "type": "INT32"}
+    samples["graph"] = TargetGraph("tflite", (2, 20), "inside")
     attributes = {field.name: samples[field.kind] for field in fields if field.required}
     graph = TargetGraph("tflite", (2, 20), "net", operators=[Operator(type, [], [], {**attributes}, "op")])
     monkeypatch.setattr(tflite_writer, "model_versions", lambda operators: {type: version})

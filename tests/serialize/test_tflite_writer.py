@@ -181,6 +181,35 @@ def test_an_unused_input_and_a_scalar() -> None:
     assert got == -2.5
 
 
+def test_graphs_inside_are_subgraphs() -> None:
+    """Each has tensors of its own; a constant of several is one buffer, an operator of several one code."""
+    factor, pred = constant("f", np.array([3], np.float32)), tensor("p", dtype=np.bool_)
+
+    def branch(name: str, type: str) -> TargetGraph:
+        x, y = tensor("x", 2), tensor("y", 2)
+        operator = Operator(type, [x, factor], [y], {}, name)
+        return TargetGraph("tflite", (2, 20), name, [x], [y], [operator])
+
+    x, y, z = tensor("x", 2), tensor("y", 2), tensor("z", 2)
+    branches = {
+        "then_subgraph_index": branch("times", "MUL"),
+        "else_subgraph_index": branch("plus", "ADD"),
+    }
+    operators = [
+        Operator("ADD", [x, factor], [y], {}, "before"),
+        Operator("IF", [pred, y], [z], {**branches}, "choice"),
+    ]
+    graph = graph_of([pred, x], operators, [z])
+    model = parse(graph)
+    assert [subgraph.name for subgraph in model.subgraphs] == [b"net", b"times", b"plus"]
+    assert len(model.operatorCodes) == 3
+    shared = {subgraph.tensors[subgraph.operators[0].inputs[1]].buffer for subgraph in model.subgraphs}
+    assert len(shared) == 1 and 0 not in shared
+    for taken, expected in ((True, [12, 15]), (False, [7, 8])):
+        (result,) = run(graph, np.array(taken), np.array([1, 2], np.float32))
+        assert result.tolist() == expected
+
+
 def test_float16_weights() -> None:
     weight = np.random.default_rng(4).normal(size=(7, 5)).astype(np.float16).T
     x, wide, y = tensor("x", 3, 7), tensor("wide", 5, 7), tensor("y", 3, 5)

@@ -46,12 +46,13 @@ def check(
     opsets: Sequence[int] = OPSETS,
     second: Sequence[Any] | None = None,
     tolerance: float | None = None,
+    tflite: bool = False,
     **kwargs: Any,
 ) -> TracedModule:
     """Traces ``function`` (or a module) with ``inputs``, and compares with torch what comes of it.
 
-    The interpreter and ONNX Runtime, at each opset, compute on these inputs, and on others (``second``, by
-    default the elements of the first in another order).
+    The interpreter, ONNX Runtime at each opset, and with ``tflite`` LiteRT compute on these inputs, and on
+    others (``second``, by default the elements of the first in another order).
     """
     traced = tmconvert.trace(function, *inputs, **kwargs)
     flat = [leaf for leaf in leaves((inputs, kwargs)) if isinstance(leaf, torch.Tensor)]
@@ -73,7 +74,27 @@ def check(
             tmconvert.to_onnx(traced, path, opset=opset, verify=False)
             for given, wanted in zip(fed, expected, strict=True):
                 check_close(run_onnx(path, given), wanted, names, tolerance=tolerance)
+    if tflite:
+        for results, wanted in zip(run_tflite(traced, fed), expected, strict=True):
+            check_close(results, wanted, names, tolerance=tolerance)
     return traced
+
+
+def run_tflite(traced: TracedModule, cases: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
+    """What LiteRT makes of each case, twice; one interpreter runs all, one after the other."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.tflite"
+        report = tmconvert.to_tflite(traced, path, io_layout="source", verify=False)
+        runner = Interpreter(model_path=str(path)).get_signature_runner()
+        results = []
+        for inputs in cases:
+            fed = dict(zip((each["name"] for each in report.inputs), inputs, strict=True))
+            for _ in range(2):
+                made = runner(**fed)
+            results.append([made[each["name"]] for each in report.outputs])
+    return results
 
 
 def run_onnx(path: Path, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:

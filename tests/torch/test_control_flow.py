@@ -69,7 +69,7 @@ BRANCHES = {
 
 @pytest.mark.parametrize("name", BRANCHES)
 def test_branches(name: str) -> None:
-    check(BRANCHES[name], X, second=[-X], opsets=(9, 17))
+    check(BRANCHES[name], X, second=[-X], opsets=(9, 17), tflite=True)
     check(BRANCHES[name], -X, second=[X * 4])
 
 
@@ -86,6 +86,28 @@ def test_branches_of_modules(tmp_path: Path) -> None:
     operators = [node.op_type for node in onnx.load(tmp_path / "gate.onnx").graph.node]
     assert operators.count("If") == 1 and "Gemm" not in operators  # only the branch that is taken is computed
     assert tmconvert.to_tflite(loaded, tmp_path / "gate.tflite").verified
+
+
+class Branching(torch.nn.Module):
+    """Convolutions around branches with convolutions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.last = (torch.nn.Conv2d(3, 3, 3, padding=1) for _ in range(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.first(x).relu()
+        x = torch.cond(
+            x.mean() > 0.2, lambda x: self.second(x).relu(), lambda x: x.mean((2, 3), True) - x, (x,)
+        )
+        return self.last(x)
+
+
+def test_images_in_branches(tmp_path: Path) -> None:
+    """Around the branches images are stored channels-last in TFLite; not within."""
+    x = torch.randn(1, 3, 5, 7)
+    model = check(Branching(), x * 9, second=[x * 0], tflite=True)
+    assert tmconvert.to_tflite(model, tmp_path / "model.tflite", io_layout="nhwc").verified
 
 
 def test_the_typed_text_of_branches_reads_back() -> None:
@@ -136,7 +158,7 @@ LOOPS = {
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops(name: str) -> None:
-    check(LOOPS[name], X, second=[X.flip(0) * 3], opsets=(9, 17))
+    check(LOOPS[name], X, second=[X.flip(0) * 3], opsets=(9, 17), tflite=True)
 
 
 def running(carry: torch.Tensor, row: torch.Tensor) -> Any:
@@ -161,12 +183,12 @@ SCANS = {
 
 @pytest.mark.parametrize("name", SCANS)
 def test_scans(name: str) -> None:
-    check(SCANS[name], X, second=[X.flip(1) * 3], opsets=(8, 9, 17))
+    check(SCANS[name], X, second=[X.flip(1) * 3], opsets=(8, 9, 17), tflite=True)
 
 
 def test_a_map_over_the_first_axis() -> None:
     weight = torch.arange(3.0)
-    check(lambda x: map_slices(lambda row: row.softmax(0) + weight, x), X, opsets=(8, 17))
+    check(lambda x: map_slices(lambda row: row.softmax(0) + weight, x), X, opsets=(8, 17), tflite=True)
     check(lambda x: map_slices(lambda rows, y: (rows[0] * y, rows[1] + 1), [x, x * 2], x.sum(0)), X)
 
 

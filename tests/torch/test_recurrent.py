@@ -26,17 +26,25 @@ OPTIONS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
 def test_layers(kind: Any, options: dict[str, Any]) -> None:
     module = kind(4, 3, **options).eval()
-    check(module, SEQUENCES)
+    check(module, SEQUENCES, tflite=True)
     check(module, SEQUENCES[0])
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_layers_of_many_steps_in_tflite(kind: Any, options: dict[str, Any]) -> None:
+    """Beyond a few steps a WHILE does them, several a turn; 11 and 14 are none of its multiples."""
+    module = kind(4, 3, **options).eval()
+    check(module, torch.randn(11, 14, 4), opsets=(), tflite=True)
 
 
 @pytest.mark.filterwarnings("ignore:LSTM with projections")
 def test_first_states_and_other_forms() -> None:
     lstm, gru, states = nn.LSTM(4, 3), nn.GRU(4, 3), torch.randn(1, 2, 3)
-    check(lambda x, h: (lstm(x, (h, h * 2)), gru(x, h)), SEQUENCES, states)
-    check(nn.RNN(4, 3, nonlinearity="relu"), SEQUENCES)
-    check(nn.LSTM(4, 5, 2, proj_size=3, bidirectional=True), SEQUENCES)
-    check(nn.LSTM(4, 5, proj_size=3, batch_first=True), SEQUENCES)
+    check(lambda x, h: (lstm(x, (h, h * 2)), gru(x, h)), SEQUENCES, states, tflite=True)
+    check(nn.RNN(4, 3, nonlinearity="relu"), SEQUENCES, tflite=True)
+    check(nn.LSTM(4, 5, 2, proj_size=3, bidirectional=True), SEQUENCES, tflite=True)
+    check(nn.LSTM(4, 5, proj_size=3, batch_first=True), SEQUENCES, tflite=True)
 
 
 def test_dropout_is_refused() -> None:
@@ -63,7 +71,7 @@ def test_lengths_are_inputs_or_known(kind: Any, options: dict[str, Any]) -> None
 
     check(run, BATCH, LENGTHS, second=[OTHER, OTHERS])
     check(lambda x, n: run(x, n, 8, -1.0), BATCH, LENGTHS, second=[OTHER, OTHERS])
-    check(lambda x: (run(x, [6, 2, 4]), run(x, LENGTHS), run(x, OTHERS, 6)), BATCH)
+    check(lambda x: (run(x, [6, 2, 4]), run(x, LENGTHS), run(x, OTHERS, 6)), BATCH, tflite=True)
 
 
 @pytest.mark.filterwarnings("ignore:LSTM with projections")

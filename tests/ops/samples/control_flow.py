@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.ops.harness import Const, normal
 from tmconvert.ir import InternalGraph, TensorType
 from tmconvert.ir.bodies import empty_body
 from tmconvert.symbolics.registry import catalogue
@@ -60,6 +61,7 @@ def summed(g: Any, carry: Any, row: Any, around: Any) -> Any:
 
 
 STEP = body(summed, WIDE[0], SMALL[0], WIDE)
+LONG = normal(30, 15, 7)
 
 SAMPLES = {
     "tm::cond": [
@@ -71,13 +73,13 @@ SAMPLES = {
         Sample([YES, [SMALL, WIDE]], either(nested, total, SMALL, WIDE), BOTH),
     ],
     "tm::loop": [
-        Sample(
-            [pred, [COUNT, SMALL, WIDE]], {"carried": 2, "step": body(step, COUNT, SMALL, WIDE)}, ("onnx",)
-        )
+        Sample([pred, [COUNT, SMALL, WIDE]], {"carried": 2, "step": body(step, COUNT, SMALL, WIDE)}, BOTH)
         for pred in (YES, NO)
     ],
     "tm::scan": [
         Sample([[WIDE[0], SMALL, WIDE]], {"carried": 1, "scanned": 1, "step": STEP}, BOTH),
+        Sample([[WIDE[0], LONG, WIDE]], {"carried": 1, "scanned": 1, "step": STEP}, BOTH),
+        Sample([[WIDE[0], LONG, Const(WIDE)]], {"carried": 1, "scanned": 1, "step": STEP}, BOTH),
         Sample([[SMALL, WIDE]], {"carried": 0, "scanned": 2, "step": body(total, SMALL[0], WIDE[0])}, BOTH),
     ],
     "tm::function": [

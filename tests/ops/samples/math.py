@@ -7,6 +7,7 @@ from tests.ops.harness import Const, normal
 from .common import Sample, X
 
 ONNX = ("onnx",)
+BOTH = ("onnx", "tflite")
 RUNTIMES = ("onnx", "tflite")
 MATRIX, CUBE = normal(0, 4, 5), normal(1, 2, 4, 5)
 TIES = np.array([[3, 1, 3, 2, 1], [2, 2, 5, 0, 5]], np.float32)
@@ -75,13 +76,13 @@ def recurrent(gates: int, states: int, projected: int | None = None) -> list[Sam
             "batch_first": batch_first,
         }
         weights = [Const(array) for array in params] if constant else params
-        samples.append(Sample([x, hx if states == 2 else hx[0], weights], attributes, ONNX))
+        samples.append(Sample([x, hx if states == 2 else hx[0], weights], attributes, BOTH))
         if constant and not (projected and both):
             lengths = np.array([3, 5], np.int32 if both else np.int64)
-            samples.append(Sample([x, hx if states == 2 else hx[0], weights, lengths], attributes, ONNX))
+            samples.append(Sample([x, hx if states == 2 else hx[0], weights, lengths], attributes, BOTH))
         if projected and constant:
             zeros = [Const(np.zeros_like(state)) for state in hx]
-            samples.append(Sample([x, zeros, weights], attributes, ONNX))
+            samples.append(Sample([x, zeros, weights], attributes, BOTH))
     return samples
 
 
