@@ -55,7 +55,6 @@ OUTSIDE = {
     "ONNX has no complex numbers of halves": "chalf",
     "it computes with the bits of numbers": "hash_tensor nextafter",
     "it updates running statistics": "_batch_norm_with_update",
-    "as many terms as a number in the data says": "special.*_polynomial_*",
     "sparse tensors": "sparse.* to_sparse",
     "it returns a Python value, not a tensor": "item equal allclose broadcast_shapes",
     "ONNX has no singular values": "svd linalg.svd linalg.svdvals linalg.pinv linalg.pinv.* pinverse "

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import Any
 
 import numpy as np
 
+from ...ir.bodies import empty_body
+from ...ir.emitter import EagerEmitter, Emitter
 from ...ir.types import TensorType
 from ..op import Attribute, Op
-
-if TYPE_CHECKING:
-    from ...ir.emitter import Emitter
+from ..registry import catalogue
 
 
 def _plain(op: str) -> Callable[[Term, Any], Term]:
@@ -64,6 +65,11 @@ class Term:
 
     def where(self, then: Any, otherwise: Any) -> Term:
         """``then`` where this is true; one of the two may be a number."""
+        known = self.g.known(self.value)
+        if known is not None and not known.ndim:
+            chosen, left = (then, otherwise) if known else (otherwise, then)
+            if isinstance(chosen, Term) and not isinstance(left, Term):
+                return chosen
         then = then if isinstance(then, Term) else otherwise.like(then)
         return self.call("where", then, then.like(otherwise))
 
@@ -91,8 +97,16 @@ class Term:
     __xor__ = _plain("logical_xor")
 
 
-def formula(op: Op) -> Callable[[Callable[..., Term]], Callable[..., Term]]:
-    """Declares the decorated function of Terms (and attributes) as the decomposition of ``op``."""
+def coefficients(text: str) -> tuple[float, ...]:
+    """The numbers in a table."""
+    return tuple(map(float, text.split()))
+
+
+def formula(op: Op, *, is_kernel: bool = False) -> Callable[[Callable[..., Term]], Callable[..., Term]]:
+    """Declares the decorated function of Terms (and attributes) as the decomposition of ``op``.
+
+    With ``is_kernel`` the reference is the same formula, computed at once.
+    """
     attributes = {argument.name for argument in op.args if isinstance(argument, Attribute)}
 
     def declare(function: Callable[..., Term]) -> Callable[..., Term]:
@@ -104,6 +118,37 @@ def formula(op: Op) -> Callable[[Callable[..., Term]], Callable[..., Term]]:
             return function(**terms).value
 
         op.decompose(decomposition)
+        if is_kernel:
+
+            @op.reference
+            @wraps(function)
+            def kernel(**arguments: Any) -> Any:
+                return decomposition(EagerEmitter(catalogue()), **arguments)
+
         return function
 
     return declare
+
+
+Step = Callable[[list[Term], list[Term]], tuple[Term, list[Term]]]
+
+
+def repeated(wanted: Term, state: Sequence[Term], around: Sequence[Term], step: Step) -> list[Term]:
+    """``state`` after a loop of ``step(state, around)``: what still wants a step, and the new state.
+
+    ``wanted`` says so at first. The loop ends where no element wants a step; those that want none have them,
+    too, unless the step sees to it. It sees no other Terms than those that it is given.
+    """
+    given = [*state, *around]
+    body, inputs = empty_body("step", [term.type for term in given], catalogue())
+    inner = [Term(body, value) for value in inputs]
+    again, after = step(inner[: len(state)], inner[len(state) :])
+    body.graph.set_result((_any(again).value, *(term.value for term in after)))
+    g = wanted.g
+    results = g.call("tm::loop", _any(wanted).value, [term.value for term in given], len(state), body.graph)
+    return [Term(g, value) for value in (results if len(state) > 1 else [results])]
+
+
+def _any(truth: Term) -> Term:
+    """Whether one element is true; a sum, as the largest element of none is not false in each runtime."""
+    return truth.to(np.float32).sum() > 0

@@ -3,6 +3,7 @@
 from .activations import OPS as ACTIVATION_OPS
 from .adaptive_pool import OPS as ADAPTIVE_POOL_OPS
 from .affine_grid import affine_grid
+from .airy import special_airy_ai
 from .any_all import OPS as ANY_ALL_OPS
 from .arange import arange
 from .arg_reduce import OPS as ARG_REDUCE_OPS
@@ -10,6 +11,8 @@ from .attention import attention
 from .avg_pool import OPS as AVG_POOL_OPS
 from .batch_norm import batch_norm
 from .bessel import OPS as BESSEL_OPS
+from .bessel_k import OPS as BESSEL_K_OPS
+from .bessel_waves import OPS as BESSEL_WAVE_OPS
 from .bilinear import bilinear
 from .binary import OPS as BINARY_OPS
 from .bitwise import OPS as BITWISE_OPS
@@ -42,6 +45,7 @@ from .group_norm import OPS as GROUP_NORM_OPS
 from .histc import histc
 from .householder import OPS as HOUSEHOLDER_OPS
 from .im2col import OPS as IM2COL_OPS
+from .incomplete_gamma import OPS as INCOMPLETE_GAMMA_OPS
 from .index import index
 from .index_put import index_put
 from .index_select import OPS as INDEX_SELECT_OPS
@@ -64,6 +68,7 @@ from .norm import OPS as NORM_OPS
 from .normal import OPS as NORMAL_OPS
 from .one_hot import OPS as ONE_HOT_OPS
 from .order import OPS as ORDER_OPS
+from .orthogonal_polynomials import OPS as ORTHOGONAL_POLYNOMIAL_OPS
 from .pad import pad
 from .pad_circular import pad_circular
 from .permute import permute
@@ -105,6 +110,7 @@ from .upsample_more import OPS as UPSAMPLE_MORE_OPS
 from .var import OPS as VAR_OPS
 from .view import view
 from .where import where
+from .zeta import special_zeta
 
 OPS = [
     *CONVOLUTION_OPS,
@@ -150,7 +156,13 @@ OPS = [
     *ERF_OPS,
     *NORMAL_OPS,
     *GAMMA_OPS,
+    *INCOMPLETE_GAMMA_OPS,
+    special_zeta,
     *BESSEL_OPS,
+    *BESSEL_WAVE_OPS,
+    *BESSEL_K_OPS,
+    special_airy_ai,
+    *ORTHOGONAL_POLYNOMIAL_OPS,
     *TRIGONOMETRIC_OPS,
     *ROUNDING_OPS,
     *COMPARE_OPS,

@@ -108,6 +108,19 @@ _declare("logaddexp", to_float=True)
 _declare("logaddexp2", to_float=True)
 _declare("xlogy", "special_xlogy", to_float=True)
 _declare("special_xlog1py", to_float=True)
+_declare("special_zeta", to_float=True)
+_declare("igamma", "special_gammainc", to_float=True)
+_declare("igammac", "special_gammaincc", to_float=True)
+
+for _name in (
+    *(f"{shifted}chebyshev_polynomial_{kind}" for shifted in ("", "shifted_") for kind in "tuvw"),
+    *("hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p"),
+):
+
+    def _polynomial(g: Emitter, x: Any, n: Any, _name: str = _name) -> Any:
+        return g.call(f"aten::special_{_name}", *promoted(g, x, n, to_float=True))
+
+    ATEN.add(f"special_{_name}")(_polynomial)
 
 
 def _declare_extreme(name: str, of_integers: str) -> None:
