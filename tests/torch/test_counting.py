@@ -6,12 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.nn import functional as F
 
 import tmconvert
 from tmconvert.errors import UnsupportedError
+from tmconvert.ir.tree import leaves
 
 from .harness import check
 
@@ -103,3 +105,16 @@ SLICES: dict[str, Callable[[torch.Tensor], Any]] = {
 @pytest.mark.parametrize("form", SLICES)
 def test_slices(form: str) -> None:
     check(SLICES[form], ROWS, second=(ALIKE,))
+
+
+def test_of_an_exported_program() -> None:
+    class Slices(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            more = torch.unique_consecutive(x), torch.unique_consecutive(x, return_inverse=True, dim=1)
+            return torch.unique(x), *torch.unique(x, return_counts=True, dim=0), *more
+
+    check(torch.export.export(Slices(), (ROWS,)).module(), ROWS, second=(ALIKE,))
+    traced = tmconvert.trace(torch.export.export(Slices(), (ROWS,)), ROWS)
+    for found, wanted in zip(leaves(traced(ROWS.numpy())), leaves(Slices()(ROWS)), strict=True):
+        assert np.array_equal(found, wanted)
+    check(lambda x: (torch._unique(x), torch._unique2(x, return_counts=True)[2]), ROWS, second=(ALIKE,))

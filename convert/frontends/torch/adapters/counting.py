@@ -16,7 +16,7 @@ from .parts import cut, joined
 from .picking import with_axis
 from .values import axis_of, cast, indices, rank, reshaped, static_int
 
-ATEN = Table()
+ATEN, FUNCTIONS, METHODS = Table(), Table("torch."), Table()
 
 
 # ---- places
@@ -92,7 +92,11 @@ def bincount(g: Emitter, input: Any, weights: Any = None, minlength: Any = 0) ->
     return g.call("aten::index_add", zeros.value, 0, indices(g, input), source)
 
 
-@ATEN.add("unique", "_unique", "_unique2")
+# torch's own functions give what is asked for, ATen's all
+
+
+@METHODS.add("unique")
+@FUNCTIONS.add("unique")
 def unique(
     g: Emitter,
     input: Any,
@@ -101,10 +105,28 @@ def unique(
     return_counts: bool = False,
     dim: Any = None,
 ) -> Any:
-    if dim is not None:
-        return unique_dim(g, input, dim, sorted, return_inverse, return_counts, kept_whole=False)
-    results = g.call("aten::_unique2", input, True, return_inverse, return_counts)
+    results = _unique2(g, input) if dim is None else unique_dim(g, input, dim)
     return _asked_for(results, return_inverse, return_counts)
+
+
+@METHODS.add("unique_consecutive")
+@FUNCTIONS.add("unique_consecutive")
+def unique_consecutive(
+    g: Emitter, input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
+) -> Any:
+    return _asked_for(runs(g, input, dim=dim), return_inverse, return_counts)
+
+
+@ATEN.add("_unique")
+def _unique(g: Emitter, input: Any, sorted: bool = True, return_inverse: bool = False) -> Any:
+    return _unique2(g, input)[:2]
+
+
+@ATEN.add("_unique2")
+def _unique2(
+    g: Emitter, input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+) -> Any:
+    return g.call("aten::_unique2", input, True, True, True)
 
 
 @ATEN.add("unique_dim")
@@ -115,27 +137,28 @@ def unique_dim(
     sorted: bool = True,
     return_inverse: bool = False,
     return_counts: bool = False,
-    *,
-    kept_whole: bool = True,
 ) -> Any:
     """The different slices along an axis, in lexicographic order."""
     axis = axis_of(g, input, dim)
     if g.type(input).shape[axis] == 0:
-        results = _no_slices(g, input)
-    else:
-        results = g.call("aten::unique_dim", input, axis, True, return_inverse, return_counts)
-    return results if kept_whole else _asked_for(results, return_inverse, return_counts)
+        return _no_slices(g, input)
+    return g.call("aten::unique_dim", input, axis, True, True, True)
 
 
 @ATEN.add("unique_consecutive")
-def unique_consecutive(
+def runs(
     g: Emitter, input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
 ) -> Any:
     if dim is None:
-        results = g.call("aten::unique_consecutive", input, return_inverse, return_counts)
-    else:
-        results = _runs_of_slices(g, input, axis_of(g, input, dim))
-    return _asked_for(results, return_inverse, return_counts)
+        return g.call("aten::unique_consecutive", input, True, True)
+    return _runs_of_slices(g, input, axis_of(g, input, dim))
+
+
+@ATEN.add("unique_dim_consecutive")
+def runs_of_slices(
+    g: Emitter, input: Any, dim: Any, return_inverse: bool = False, return_counts: bool = False
+) -> Any:
+    return _runs_of_slices(g, input, axis_of(g, input, dim))
 
 
 def _runs_of_slices(g: Emitter, x: Any, axis: int) -> list[Any]:
