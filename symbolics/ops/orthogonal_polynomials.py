@@ -103,15 +103,18 @@ def _wave(row: Row, x: Term, n: Term) -> Term:
 
 
 def _recurrence(row: Row, x: Term, p: Term, q: Term, n: Term) -> Term:
-    """The polynomials of degree ``n``, of float64, from those of degree 0 and 1; where n is 0, the latter."""
+    """The polynomials of degree ``n`` from those of degree 0 and 1; where n is 0, the latter.
+
+    Up to the largest degree that the element type counts to, 2^24 in float32.
+    """
 
     def step(state: list[Term], around: list[Term]) -> tuple[Term, list[Term]]:
         p, q, k = state
         x, n = around
         is_short = k < n
-        after = is_short.where(row.after(x, p, q, k.to(x.dtype)), q)
+        after = is_short.where(row.after(x, p, q, k), q)
         later = k + 1
-        return (later < n) & after.eq(after), [is_short.where(q, p), after, later]
+        return (later < n) & (k < later) & after.eq(after), [is_short.where(q, p), after, later]
 
     return repeated((n > 1) & q.eq(q), [p, q, n.like(1)], [x, n], step)[1]
 
@@ -151,7 +154,7 @@ def _polynomial(row: Row, x: Term, n: Term) -> Term:
         settled, steps = _settled(row, x, n), n
         for where, _ in settled:
             steps = where.where(0, steps)
-        result = _recurrence(row, x, p, q, steps.to(np.float64))
+        result = _recurrence(row, x, p, q, steps)
         for where, what in settled:
             result = where.where(what, result)
     return is_degree.where(n.eq(0).where(1, result), 0)
