@@ -117,4 +117,11 @@ def test_of_an_exported_program() -> None:
     traced = tmconvert.trace(torch.export.export(Slices(), (ROWS,)), ROWS)
     for found, wanted in zip(leaves(traced(ROWS.numpy())), leaves(Slices()(ROWS)), strict=True):
         assert np.array_equal(found, wanted)
-    check(lambda x: (torch._unique(x), torch._unique2(x, return_counts=True)[2]), ROWS, second=(ALIKE,))
+
+
+def test_results_of_aten_that_are_not_asked_for() -> None:
+    def function(x: torch.Tensor) -> Any:
+        runs = torch.ops.aten.unique_consecutive(x, True), torch.ops.aten.unique_dim_consecutive(x, 1)
+        return torch._unique(x), torch._unique2(x, return_counts=True), *runs, torch.ops.aten.unique_dim(x, 0)
+
+    check(function, ROWS, second=(ALIKE,))

@@ -92,7 +92,8 @@ def bincount(g: Emitter, input: Any, weights: Any = None, minlength: Any = 0) ->
     return g.call("aten::index_add", zeros.value, 0, indices(g, input), source)
 
 
-# torch's own functions give what is asked for, ATen's all
+# torch's own functions give what is asked for; ATen's all three, and where there is no axis what is not
+# asked for without elements
 
 
 @METHODS.add("unique")
@@ -105,7 +106,7 @@ def unique(
     return_counts: bool = False,
     dim: Any = None,
 ) -> Any:
-    results = _unique2(g, input) if dim is None else unique_dim(g, input, dim)
+    results = _unique2(g, input, True, True, True) if dim is None else unique_dim(g, input, dim)
     return _asked_for(results, return_inverse, return_counts)
 
 
@@ -114,19 +115,20 @@ def unique(
 def unique_consecutive(
     g: Emitter, input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
 ) -> Any:
-    return _asked_for(runs(g, input, dim=dim), return_inverse, return_counts)
+    return _asked_for(runs(g, input, True, True, dim), return_inverse, return_counts)
 
 
 @ATEN.add("_unique")
 def _unique(g: Emitter, input: Any, sorted: bool = True, return_inverse: bool = False) -> Any:
-    return _unique2(g, input)[:2]
+    return _unique2(g, input, sorted, return_inverse)[:2]
 
 
 @ATEN.add("_unique2")
 def _unique2(
     g: Emitter, input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> Any:
-    return g.call("aten::_unique2", input, True, True, True)
+    results = g.call("aten::_unique2", input, True, return_inverse, return_counts)
+    return _or_none(g, results, return_inverse, return_counts)
 
 
 @ATEN.add("unique_dim")
@@ -149,9 +151,10 @@ def unique_dim(
 def runs(
     g: Emitter, input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
 ) -> Any:
-    if dim is None:
-        return g.call("aten::unique_consecutive", input, True, True)
-    return _runs_of_slices(g, input, axis_of(g, input, dim))
+    if dim is not None:
+        return _runs_of_slices(g, input, axis_of(g, input, dim))
+    results = g.call("aten::unique_consecutive", input, return_inverse, return_counts)
+    return _or_none(g, results, return_inverse, return_counts)
 
 
 @ATEN.add("unique_dim_consecutive")
@@ -180,6 +183,11 @@ def _runs_of_slices(g: Emitter, x: Any, axis: int) -> list[Any]:
 def _no_slices(g: Emitter, x: Any) -> list[Any]:
     none = g.constant(np.zeros(0, np.int64))
     return [x, none, none]
+
+
+def _or_none(g: Emitter, results: list[Any], return_inverse: bool, return_counts: bool) -> list[Any]:
+    none = g.constant(np.zeros(0, np.int64))
+    return [results[0], results[1] if return_inverse else none, results[2] if return_counts else none]
 
 
 def _asked_for(results: list[Any], return_inverse: bool, return_counts: bool) -> Any:
