@@ -68,6 +68,18 @@ def line(x: Term, axis: int, k: Term) -> Term:
     return Term(x.g, x.g.call("aten::index_select", x.value, axis, k.value))
 
 
+def chosen(x: Term, axis: int, place: Term) -> Term:
+    """The row (``axis`` -2) or column (-1) of each matrix that ``place`` says; zeros where there is none."""
+    return total(numbers(x, axis).eq(place).where(x, 0), axis)
+
+
+def exchanged(x: Term, axis: int, first: Term, second: Term) -> Term:
+    """Two rows or columns of each matrix change places."""
+    count = numbers(x, axis)
+    others = count.eq(second).where(chosen(x, axis, first), x)
+    return count.eq(first).where(chosen(x, axis, second), others)
+
+
 def total(x: Term, axis: int) -> Term:
     return x.sum(dim=[axis], keepdim=True)
 

@@ -50,6 +50,7 @@ from .index import index
 from .index_put import index_put
 from .index_select import OPS as INDEX_SELECT_OPS
 from .layer_norm import OPS as LAYER_NORM_OPS
+from .ldl import OPS as LDL_OPS
 from .leaky_relu import OPS as LEAKY_RELU_OPS
 from .linalg import OPS as LINALG_OPS
 from .linear import linear
@@ -142,6 +143,7 @@ OPS = [
     *LU_OPS,
     *TRIANGULAR_OPS,
     *HOUSEHOLDER_OPS,
+    *LDL_OPS,
     matrix_exp,
     *TRIANGLE_OPS,
     embedding,

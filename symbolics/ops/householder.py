@@ -10,7 +10,7 @@ import numpy as np
 
 from ...ir.types import TensorType
 from ..idioms.formulas import Term
-from ..idioms.matrices import full, line, numbers, repeated, spread, total, turned
+from ..idioms.matrices import exchanged, full, line, numbers, repeated, spread, total, turned
 from ..op import FLOATS, Op, Tensor, boolean
 from .linalg import matrices
 
@@ -115,12 +115,7 @@ def _longest_reflected(k: Term, x: Term, tau: Term, order: Term) -> list[Term]:
     longest = left.abs().amax(dim=[-2, -1], keepdim=True)
     lengths = total((left / longest.eq(0).where(1, longest)) ** 2, -2)
     found = (columns < k).where(-1, lengths).argmax(dim=-1, keepdim=True)
-
-    def exchanged(each: Term) -> Term:
-        chosen = total(columns.eq(found).where(each, 0), -1)
-        return columns.eq(k).where(chosen, columns.eq(found).where(line(each, -1, k), each))
-
-    return [*_reflected(k, exchanged(x), tau), exchanged(order)]
+    return [*_reflected(k, exchanged(x, -1, k, found), tau), exchanged(order, -1, k, found)]
 
 
 def _reflected(k: Term, x: Term, tau: Term) -> list[Term]:

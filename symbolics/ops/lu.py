@@ -10,7 +10,7 @@ import numpy as np
 
 from ...ir.types import TensorType
 from ..idioms.formulas import Term
-from ..idioms.matrices import full, line, numbers, part, repeated, spread, total, turned, unit
+from ..idioms.matrices import exchanged, full, line, numbers, part, repeated, spread, turned, unit
 from ..op import FLOATS, Op, Tensor
 from .linalg import matrices
 
@@ -76,12 +76,12 @@ def _eliminated(k: Term, x: Term, pivots: Term, info: Term) -> list[Term]:
     rows, columns = numbers(x, -2), numbers(x, -1)
     size = (rows < k).where(-1, line(x, -1, k).abs())
     found = size.argmax(dim=-2, keepdim=True)
-    chosen = total(rows.eq(found).where(x, 0), -2)
-    x = rows.eq(k).where(chosen, rows.eq(found).where(line(x, -2, k), x))
-    pivot = line(chosen, -1, k)
+    x = exchanged(x, -2, k, found)
+    row = line(x, -2, k)
+    pivot = line(row, -1, k)
     is_zero = pivot.eq(0)
     factors = (rows > k).where(line(x, -1, k) / is_zero.where(1, pivot), 0)
-    x = (columns > k).where(x - factors * chosen, (columns.eq(k) & (rows > k)).where(factors, x))
+    x = (columns > k).where(x - factors * row, (columns.eq(k) & (rows > k)).where(factors, x))
     pivots = numbers(pivots, -1).eq(k).where(found + 1, pivots)
     return [x, pivots, (info.eq(0) & is_zero).where(k + 1, info)]
 
@@ -120,10 +120,8 @@ def _exchanges(pivots: Term, rows: int) -> Term:
     first = spread(numbers(unit(g, [], rows, 1, INT32), -2).reshape(shape=[1, rows]), batch)
     places = pivots.reshape(shape=[*batch, 1, steps]) - 1
 
-    def exchanged(k: Term, order: Term, places: Term) -> list[Term]:
-        count, other = numbers(order, -1), line(places, -1, k)
-        at_other = total(count.eq(other).where(order, 0), -1)
-        return [count.eq(k).where(at_other, count.eq(other).where(line(order, -1, k), order))]
+    def found(k: Term, order: Term, places: Term) -> list[Term]:
+        return [exchanged(order, -1, k, line(places, -1, k))]
 
-    (order,) = repeated(g, steps, exchanged, [first], [places])
+    (order,) = repeated(g, steps, found, [first], [places])
     return numbers(turned(order), -2).eq(order)

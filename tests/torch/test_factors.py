@@ -222,3 +222,24 @@ def test_exponentials(shape: tuple[int, ...]) -> None:
     x = randn(*shape)
     scales = torch.arange(1, 1 + max(shape[0], 1)).reshape(-1, *[1] * (len(shape) - 1))
     check(torch.matrix_exp, x * scales / max(shape[-1], 1), second=(x / 9,), tolerance=1e-4)
+
+
+@pytest.mark.parametrize("shape", SQUARES)
+def test_symmetric_matrices(shape: tuple[int, ...]) -> None:
+    def solved(x: torch.Tensor, b: torch.Tensor) -> Any:
+        LD, pivots, info = linalg.ldl_factor_ex(x)
+        return LD, pivots, info, linalg.ldl_solve(LD, pivots, b)
+
+    *batch, rows, _ = shape
+    x, b = randn(*shape), randn(*batch, rows, 2)
+    hollow = (x + x.mT) * (1 - torch.eye(rows))  # blocks of two rows
+    larger = [x + x.mT + 3 * torch.eye(rows), hollow + torch.eye(rows) / 9]
+    for first, second in (larger, reversed(larger)):
+        check(solved, first, b, second=(second, -b), tolerance=1e-2)
+
+
+def test_symmetric_matrices_of_zeros() -> None:
+    x = torch.diag(torch.tensor([2.0, 0, 1, 0, 0, 4]))
+    check(linalg.ldl_factor_ex, x, second=(x.flip(0, 1),))
+    hollow = torch.tensor([[0.0, 1, 0], [1, 0, 0], [0, 0, 0]])
+    check(linalg.ldl_factor_ex, torch.stack([hollow, hollow.flip(0, 1), 0 * hollow, torch.eye(3)]))

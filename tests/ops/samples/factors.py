@@ -11,6 +11,7 @@ SQUARES, LARGE = normal(0, 2, 3, 3), normal(3, 6, 6)
 PIVOTS = np.array([[0, 2, 0], [0, 0, 3], [4, 1, 1]], np.float32)
 SINGULAR = np.array([[1, 2, 3], [2, 4, 6], [0, 1, 1]], np.float32)
 POSITIVE = SQUARES @ np.swapaxes(SQUARES, 1, 2) + np.eye(3, dtype=np.float32)
+HOLLOW = np.ones((3, 3), np.float32) - np.eye(3, dtype=np.float32)
 ROWS = normal(4, 5, 2)
 TRIANGLE = LARGE / 4 + np.eye(6, dtype=np.float32)
 
@@ -44,4 +45,9 @@ SAMPLES = {
         Sample([LARGE, normal(1, 6) / 6, normal(2, 6, 2)], {}, ONNX),
     ],
     "aten::linalg_matrix_exp": [Sample([x], {}, ONNX) for x in (SQUARES, LARGE, TRIANGLE / 9)],
+    "aten::linalg_ldl_factor_ex": [Sample([x], {}, ONNX) for x in (SQUARES, HOLLOW, LARGE, PIVOTS)],
+    "aten::linalg_ldl_solve": [
+        Sample([SQUARES, np.array([[1, 3, 3], [-3, -3, 3]], np.int32), normal(1, 3, 2)], {}, ONNX),
+        Sample([TRIANGLE, np.array([1, -5, -5, 4, -6, -6], np.int32), normal(1, 2, 6, 2)], {}, ONNX),
+    ],
 }

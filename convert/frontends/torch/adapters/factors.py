@@ -206,3 +206,21 @@ def qr(g: Emitter, A: Any, mode: str = "reduced") -> Any:
 @ATEN.add("qr")
 def older_qr(g: Emitter, input: Any, some: bool = True) -> Any:
     return qr(g, input, "reduced" if some else "complete")
+
+
+# ---- L D L^T, of symmetric matrices
+
+
+@ATEN.add("linalg_ldl_factor_ex")
+def ldl_factor_ex(g: Emitter, input: Any, *, hermitian: bool = False, check_errors: bool = False) -> Any:
+    return tuple(g.call("aten::linalg_ldl_factor_ex", input))
+
+
+@ATEN.add("linalg_ldl_factor")
+def ldl_factor(g: Emitter, input: Any, *, hermitian: bool = False) -> Any:
+    return ldl_factor_ex(g, input)[:2]
+
+
+@ATEN.add("linalg_ldl_solve")
+def ldl_solve(g: Emitter, LD: Any, pivots: Any, B: Any, *, hermitian: bool = False) -> Any:
+    return g.call("aten::linalg_ldl_solve", LD, pivots, B)
