@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import UnsupportedError
@@ -151,7 +151,7 @@ class _Flattener:
     def _source(self, call: _Call, expr: Expr | None) -> Source:
         known = expr.source if expr is not None else None
         source = known or Source(self.top.source_file or "model", expr.id if expr is not None else None)
-        return replace(source, scope=call.scope, class_name=call.owner.class_name.rpartition(".")[2])
+        return Source(source.file, source.line, call.scope, call.owner.class_name.rpartition(".")[2])
 
     def _resolve(self, expr: GetAttr) -> None:
         """Points a GetAttr at the top module by a dotted path, and its module node at the module."""

@@ -84,7 +84,9 @@ def _scaled(
             column = scale.reshape(groups, -1, *[1] * (weight.ndim - 2))
             column = column.repeat(weight.shape[0] // groups, axis=0)
         new_bias = shift if bias is None else shift + scale * bias
-        return (weight * column).astype(weight.dtype), new_bias.astype(weight.dtype)
+        new_weight = np.empty_like(weight, subok=False)
+        np.multiply(weight, column, out=new_weight, dtype=np.float64, casting="unsafe")  # in small pieces
+        return new_weight, new_bias.astype(weight.dtype)
 
 
 def _refusal(graph: InternalGraph, norm: CallFunction) -> str:

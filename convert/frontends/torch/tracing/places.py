@@ -22,11 +22,15 @@ _TORCH = str(Path(torch.__file__).parent)
 def user_place() -> Source:
     """File and line of the call that is being recorded."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not _is_bottom(frame):
-        if frame.f_code in STAND_INS:
-            return STAND_INS[frame.f_code](frame)
-        if is_users(frame.f_code.co_filename):
-            return Source(frame.f_code.co_filename, frame.f_lineno)
+    while frame is not None:
+        code = frame.f_code
+        if is_users(code.co_filename):
+            return Source(code.co_filename, frame.f_lineno)
+        if code.co_filename.startswith(_OURS):  # most are torch's
+            if _is_bottom(frame):
+                break
+            if code in STAND_INS:
+                return STAND_INS[code](frame)
         frame = frame.f_back
     return Source("")
 
