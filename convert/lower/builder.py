@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import Refusal
 from ..ir import InternalGraph
 from ..ir.dims import Dim, broadcast_shapes, is_symbolic
-from ..ir.types import TensorType
+from ..ir.types import TensorType, name_of
 from ..source import Source
 from ..symbolics.ops.to import ONNX_TYPES
 from .element_types import tflite_refusal
@@ -200,7 +200,7 @@ class OnnxBuilder(Builder):
         assert isinstance(self.graph.version, int)
         inputs = tuple(self.sizes.resolved(type, inputs))
         options = plain_attributes(type, options, self.graph.version)
-        dtypes = tuple(None if value is None else value.dtype.name for value in inputs)
+        dtypes = tuple(None if value is None else name_of(value.dtype) for value in inputs)
         try:
             plan = cast_plan(type, dtypes, self.graph.version)
         except Refusal:
@@ -225,7 +225,7 @@ class OnnxBuilder(Builder):
 
     def cast(self, value: Value, dtype: str) -> Value:
         """``value`` as ``dtype``, which holds all that it can be."""
-        if value.dtype.name == dtype:
+        if name_of(value.dtype) == dtype:
             return value
         if value.data is not None:
             return self.const(value.data.astype(dtype), name=self.free_name(f"{value.name}_{dtype}"))

@@ -108,7 +108,7 @@ def cast_plan(operator: str, dtypes: tuple[str | None, ...], opset: int) -> Plan
 
     Raises: Refusal when no type that the operator takes at ``opset`` gives the exact result.
     """
-    forms = [form for form in _table().get(operator, ()) if form.since <= opset]
+    forms = [form for form in _forms(operator) if form.since <= opset]
     if not forms:
         return None
     form = forms[-1]
@@ -171,7 +171,7 @@ def _carrier(operator: str, form: Form, variable: str, dtype: str) -> str | None
 def _refusal(operator: str, variable: str, dtype: str, opset: int) -> tuple[str, str]:
     later = [
         form.since
-        for form in _table()[operator]
+        for form in _forms(operator)
         if form.since > opset and variable in form.allowed and _carrier(operator, form, variable, dtype)
     ]
     if not later:
@@ -180,20 +180,29 @@ def _refusal(operator: str, variable: str, dtype: str, opset: int) -> tuple[str,
 
 
 @functools.cache
-def _table() -> dict[str, list[Form]]:
-    """The forms of each operator, the oldest first.
+def _lines() -> dict[str, list[str]]:
+    """The lines of the table by operator."""
+    lines: dict[str, list[str]] = {}
+    for line in TABLE.strip().splitlines():
+        lines.setdefault(line.partition(" ")[0], []).append(line)
+    return lines
 
-    A line of the table: ``Where 9 B,T,T>T B=? T=efdbhilB?/h?``, operator, opset, inputs, outputs, and
+
+@functools.cache
+def _forms(operator: str) -> tuple[Form, ...]:
+    """The forms of an operator, the oldest first; none for one that is not in the table."""
+    return tuple(map(_form, _lines().get(operator, ())))
+
+
+def _form(line: str) -> Form:
+    """Reads a line such as ``Where 9 B,T,T>T B=? T=efdbhilB?/h?``: operator, opset, inputs, outputs, and
     for each type variable the types allowed; behind a slash those that do not run.
     """
-    table: dict[str, list[Form]] = {}
-    for line in TABLE.strip().splitlines():
-        operator, since, sides, *variables = line.split()
-        inputs, outputs = (tuple(part.split(",")) for part in sides.split(">"))
-        allowed, runs = {}, {}
-        for text in variables:
-            name, _, letters = text.partition("=")
-            allowed[name], _, missing = letters.partition("/")
-            runs[name] = "".join(letter for letter in allowed[name] if letter not in missing)
-        table.setdefault(operator, []).append(Form(int(since), inputs, outputs, allowed, runs))
-    return table
+    _, since, sides, *variables = line.split()
+    inputs, outputs = (tuple(part.split(",")) for part in sides.split(">"))
+    allowed, runs = {}, {}
+    for text in variables:
+        name, _, letters = text.partition("=")
+        allowed[name], _, missing = letters.partition("/")
+        runs[name] = "".join(letter for letter in allowed[name] if letter not in missing)
+    return Form(int(since), inputs, outputs, allowed, runs)

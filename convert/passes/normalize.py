@@ -25,6 +25,7 @@ from ..ir.dims import Dim, Size
 from ..ir.emitter import GraphEmitter, OpDefinition
 from ..ir.size_journal import current_journal, retried
 from ..ir.tree import Tree, leaves, map_leaves
+from ..ir.types import name_of
 from ..lower.unsupported import Unsupported
 
 
@@ -226,7 +227,7 @@ class _Normalizer:
 def _type(node: TensorNode) -> TensorType:
     """The recorded type, without what MegEngine notes on dtypes."""
     type_ = node.real_type
-    return TensorType(np.dtype(type_.dtype.name), type_.shape)
+    return TensorType(np.dtype(name_of(type_.dtype)), type_.shape)
 
 
 class _Unknown:

@@ -18,6 +18,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 
 from .. import __version__
 from ..errors import InternalError, WriteError
+from ..ir.types import name_of
 from ..lower.target_graph import Attribute, Operator, TargetGraph, Value
 from .external_data import SMALL_CONSTANT, ExternalLayout, external_bytes, external_constants
 from .protobuf_stream import LARGEST_MESSAGE, StreamedMessage
@@ -323,7 +324,7 @@ def _tensor(data: np.ndarray) -> TensorProto:
 def _initializer(value: Value, layout: ExternalLayout | None) -> StreamedMessage:
     data = value.data
     assert data is not None
-    if data.shape != value.shape or data.dtype.name != value.dtype.name:
+    if data.shape != value.shape or name_of(data.dtype) != name_of(value.dtype):
         raise InternalError(
             "TM9001",
             f"constant {value.name!r} is declared {value.dtype}{list(value.shape)} "
@@ -350,7 +351,7 @@ def _value_info(name: str, value: Value) -> ValueInfoProto:
 
 
 def _data_type(dtype: np.dtype, name: str) -> int:
-    number = _DATA_TYPES.get(np.dtype(dtype).name)
+    number = _DATA_TYPES.get(name_of(np.dtype(dtype)))
     if number is None:
         raise InternalError("TM9001", f"ONNX has no data type for {name!r}: {dtype}")
     return int(number)
