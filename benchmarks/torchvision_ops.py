@@ -63,10 +63,36 @@ def nms(boxes: torch.Tensor, scores: torch.Tensor, iou_threshold: float) -> torc
     return torch.stack(kept) if kept else torch.empty(0, dtype=torch.int64)
 
 
-def roi_align(*args: Any) -> torch.Tensor:
-    from torchvision.ops.roi_align import _roi_align
+def roi_align(
+    x: torch.Tensor,
+    rois: torch.Tensor,
+    spatial_scale: float,
+    pooled_height: int,
+    pooled_width: int,
+    sampling_ratio: int,
+    aligned: bool,
+) -> torch.Tensor:
+    """As the operator's kernel: what torchvision has in Python for it counts samples beyond the edge."""
+    parts = []
+    for roi in rois:
+        left, top, right, bottom = roi[1:] * spatial_scale - (0.5 if aligned else 0)
+        rows = _samples(top, bottom, pooled_height, sampling_ratio, aligned, x.shape[2])
+        columns = _samples(left, right, pooled_width, sampling_ratio, aligned, x.shape[3])
+        parts.append(rows @ x[int(roi[0])] @ columns.T)
+    return torch.stack(parts) if parts else x.new_zeros(0, x.shape[1], pooled_height, pooled_width)
 
-    return _roi_align.__wrapped__(*args)
+
+def _samples(
+    start: torch.Tensor, end: torch.Tensor, bins: int, ratio: int, aligned: bool, extent: int
+) -> torch.Tensor:
+    """[bins, extent]: how much of each element of an axis is in the mean of a bin's samples."""
+    length = end - start if aligned else (end - start).clamp(min=1)
+    count = ratio if ratio > 0 else int(torch.ceil(length / bins))
+    places = start + (torch.arange(bins * max(count, 0)) + 0.5) * (length / (bins * max(count, 1)))
+    is_near = (places >= -1) & (places <= extent)
+    gap = places.clamp(0, extent - 1)[:, None] - torch.arange(extent)
+    weights = (1 - gap.abs()).clamp(min=0) * is_near[:, None]
+    return weights.reshape(bins, -1, extent).sum(1) / max(count, 1)
 
 
 def deform_conv2d(

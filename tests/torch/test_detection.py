@@ -218,3 +218,18 @@ def test_keypoints_in_boxes() -> None:
     check(function, *first, second=second, opsets=(11, 17, 20))
     check(function, *first, second=[*second[:2], torch.zeros(5)])
     check(heatmaps_to_keypoints, *first[:2], second=second[:2])
+
+
+@with_torchvision
+@pytest.mark.parametrize("aligned", [False, True])
+@pytest.mark.parametrize("ratio", [2, -1])
+def test_regions_at_the_edge(ratio: int, aligned: bool) -> None:
+    """Samples beyond the image count as zeros, those less than one element before it as its first."""
+    x, y = torch.rand(2, 2, 3, 8, 9, generator=torch.Generator().manual_seed(0))
+    rois = torch.tensor([[0, 0, 29.3, 20, 32], [1, -3, -6, 2, 4], [0, 30, 30, 44, 40], [1, 5, 5, 5, 5.5]])
+    other = torch.tensor([[1.0, -9, 1, 50, 9], [0, 2, 3, 11, 31], [1, 35, 1, 36, 2], [0, 0, 0, 36, 32]])
+
+    def function(x: torch.Tensor, rois: torch.Tensor) -> torch.Tensor:
+        return torch.ops.torchvision.roi_align(x, rois, 0.25, 3, 2, ratio, aligned)
+
+    check(function, x, rois, second=[y, other], opsets=(16, 20))
