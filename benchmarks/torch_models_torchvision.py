@@ -115,7 +115,7 @@ for _name, _classes, _least in (("maskrcnn", 5, 0.01), ("keypointrcnn", 2, 0.0))
         f"{_name}_resnet50_fpn",
         num_classes=_classes,
         box_score_thresh=_least,
-        box_detections_per_img=8,
+        box_detections_per_img=4,
         rpn_post_nms_top_n_test=20,
     )
 MODELS["retinanet_resnet50"] = partial(_detector, "retinanet_resnet50_fpn", score_thresh=0.01)
