@@ -19,6 +19,7 @@ COMMANDS = {
     "trace": "Run a PyTorch model once, and save what it did.",
     "save": "Turn a model into the safe form of .tm.",
     "check": "List every op that would stop a conversion, at once.",
+    "lint": "Check a Caffe prototxt against a dialect.",
     "inspect": "Show what is in a model.",
     "verify": "Compare a written file with its source.",
     "ops": "List the ops that each target supports.",

@@ -6,18 +6,15 @@ from typing import Any
 
 import click
 
-from ..targets import DIALECTS
 from .conversion import run_conversion
-from .options import conversion_options, model_argument, qparams_option
+from .options import conversion_options, dialect_option, model_argument, qparams_option
 
 
 @click.command("caffe")
 @model_argument
 @click.argument("prototxt", metavar="OUT.prototxt", type=click.Path())
 @click.argument("caffemodel", metavar="[OUT.caffemodel]", required=False, type=click.Path())
-@click.option(
-    "--dialect", type=click.Choice(DIALECTS), help=f"Whose layers to write.  [default: {DIALECTS[0]}]"
-)
+@dialect_option
 @qparams_option
 @conversion_options
 def command(
@@ -31,9 +28,9 @@ def command(
 ) -> None:
     """Convert MODEL to the Caffe net OUT.prototxt and its weights OUT.caffemodel.
 
-    Without a name for the weights they are written beside the net. The net is run in OpenCV, when
-    that is installed, and compared with MODEL before the files appear; files that compute something
-    else are not written.
+    Without a name for the weights they are written beside the net. The net is run in OpenCV,
+    when that is installed and has all its layers, else by the definition of the layers, and compared
+    with MODEL before the files appear; files that compute something else are not written.
     """
 
     def convert(**options: Any) -> Any:

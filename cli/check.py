@@ -12,6 +12,7 @@ from .boundary import boundary_arguments
 from .conversion import version_of, version_text
 from .messages import logging_to_stderr, progress
 from .options import (
+    dialect_option,
     input_shape_option,
     json_option,
     model_argument,
@@ -21,6 +22,7 @@ from .options import (
 )
 from .rendering import Line, write, write_json
 from .tracing import tracing_arguments
+from .violations import violation_lines
 from .wording import counted
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 @model_argument
 @click.option("--target", type=click.Choice(TARGETS), required=True, help="What MODEL is to be converted to.")
 @opset_option
+@dialect_option
 @input_shape_option
 @click.option("--inputs", metavar="NAME,...", help="Begin at these nodes of the graph.")
 @outputs_option
@@ -42,6 +45,7 @@ def command(
     model: str,
     target: str,
     opset: int | None,
+    dialect: str | None,
     as_json: bool,
     examples: tuple[str, ...],
     freeze_control_flow: bool,
@@ -50,16 +54,20 @@ def command(
 ) -> None:
     """List every op of MODEL that would stop a conversion, at once.
 
-    The exit status is 1 when there is any.
+    For Caffe also where the net would be beyond the limits of the dialect, by rule. The exit status is 1
+    when there is anything.
     """
-    version = version_of(target, opset)
+    version = version_of(target, opset, dialect)
     edges = boundary_arguments(**boundary)
     tracing = tracing_arguments(examples, freeze_control_flow, allow_code)
     from .. import api
 
     with logging_to_stderr(False), progress(f"checking {model}"):
         module = api.load(model, **tracing)
-        groups = api.check(module, target, opset, **edges)
+        groups = api.check(module, target, opset if target == "onnx" else dialect, **edges)
+        broken = []
+        if target == "caffe" and not groups:
+            broken = api.violations(module, str(version), **edges)
         enough = api.sufficient_opset(module, int(version), **edges) if groups and target == "onnx" else None
     if as_json:
         write_json(
@@ -67,18 +75,21 @@ def command(
                 "model": model,
                 "target": target,
                 "version": version,
-                "ok": not groups,
+                "ok": not groups and not broken,
                 "unsupported": [group.to_json() for group in groups],
                 "sufficient_opset": enough,
+                "violations": [violation.to_json() for violation in broken],
             }
         )
     elif groups:
         write(*_lines(groups, version_text(target, version)))
         if enough is not None:
             write("", f"opset {enough} and later can express all of them")
+    elif broken:
+        write(*violation_lines(broken, str(version)))
     else:
         write([("ok", "bold green"), (": every op can be converted", "")])
-    ctx.exit(1 if groups else 0)
+    ctx.exit(1 if groups or broken else 0)
 
 
 def _lines(groups: list[UnsupportedGroup], target: str) -> Iterator[Line]:

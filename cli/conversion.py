@@ -116,10 +116,12 @@ def version_text(target: str, version: object) -> str:
     )
 
 
-def version_of(target: str, opset: int | None) -> int | str:
-    """The version as reports name it. Raises UsageError for an opset of another target than ONNX."""
+def version_of(target: str, opset: int | None, dialect: str | None = None) -> int | str:
+    """The version as reports name it. Raises UsageError for an opset or a dialect of another target."""
     if target != "onnx" and opset is not None:
         raise click.UsageError(f"--opset goes with --target onnx, not {target}")
+    if target != "caffe" and dialect is not None:
+        raise click.UsageError(f"--dialect goes with --target caffe, not {target}")
     if target == "onnx":
         return DEFAULT_OPSET if opset is None else opset
-    return f"2.{TFLITE_RUNTIME}" if target == "tflite" else DIALECTS[0]
+    return f"2.{TFLITE_RUNTIME}" if target == "tflite" else dialect or DIALECTS[0]

@@ -10,7 +10,7 @@ import click
 
 from ..targets import TARGETS, TITLES
 from .conversion import version_of, version_text
-from .options import json_option, opset_option
+from .options import dialect_option, json_option, opset_option
 from .rendering import is_terminal, write, write_json, write_message, write_table
 from .wording import counted
 
@@ -35,10 +35,13 @@ Made by `tmconvert ops --markdown > docs/ops.md`; do not edit.
 @click.command("ops")
 @click.option("--target", type=click.Choice(TARGETS), help="Only this target.  [default: all]")
 @opset_option
+@dialect_option
 @click.option("--search", metavar="TEXT", default="", help="Only ops whose name has TEXT in it.")
 @json_option
 @click.option("--markdown", is_flag=True, help="Print the page of the documentation.")
-def command(target: str | None, opset: int | None, search: str, as_json: bool, markdown: bool) -> None:
+def command(
+    target: str | None, opset: int | None, dialect: str | None, search: str, as_json: bool, markdown: bool
+) -> None:
     """List the ops that each target supports, and how.
 
     "native" means by an operator or a few, "decomposed" by way of other ops, "from 9" not yet at this
@@ -47,8 +50,19 @@ def command(target: str | None, opset: int | None, search: str, as_json: bool, m
     if as_json and markdown:
         raise click.UsageError("--json and --markdown exclude each other")
     targets = TARGETS if target is None else (target,)
-    versions = {name: version_of(name, opset if name == "onnx" or target else None) for name in targets}
-    rows = [row for row in _rows(targets, opset) if search.lower() in row[0].op.lower()]
+    versions = {
+        name: version_of(
+            name,
+            opset if name == "onnx" or target else None,
+            dialect if name == "caffe" or target else None,
+        )
+        for name in targets
+    }
+    rows = [
+        row
+        for row in _rows(targets, {"onnx": opset, "caffe": dialect})
+        if search.lower() in row[0].op.lower()
+    ]
     if as_json:
         write_json({"targets": versions, "ops": [_document(row) for row in rows]})
     elif markdown:
@@ -59,10 +73,10 @@ def command(target: str | None, opset: int | None, search: str, as_json: bool, m
         _table(versions, rows, all_versions=opset is None)
 
 
-def _rows(targets: Sequence[str], opset: int | None) -> list[Row]:
+def _rows(targets: Sequence[str], wanted: dict[str, Any]) -> list[Row]:
     from .. import api
 
-    support = [api.supported_ops(name, opset if name == "onnx" else None) for name in targets]
+    support = [api.supported_ops(name, wanted.get(name)) for name in targets]
     return list(zip(*support, strict=True))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ..targets import DEFAULT_OPSET
+from ..targets import DEFAULT_OPSET, DIALECTS
 
 Command = Callable[..., Any]
 
@@ -36,6 +36,9 @@ _TRACING_OPTIONS = (
 )
 opset_option = click.option(
     "--opset", type=int, metavar="N", help=f"Version of ONNX's operators.  [default: {DEFAULT_OPSET}]"
+)
+dialect_option = click.option(
+    "--dialect", type=click.Choice(DIALECTS), help=f"Whose Caffe it is.  [default: {DIALECTS[0]}]"
 )
 qparams_option = click.option(
     "--qparams", type=click.Path(), metavar="FILE", help="Write the quantization parameters to FILE, too."

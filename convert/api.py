@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from .boundary import Boundary
-from .conversion import Report, convert, survey
+from .caffe.violation import Violation
+from .conversion import Report, beyond_limits, convert, survey
 from .conversion import sufficient_opset as find_opset
 from .errors import UsageError
 from .frontends.detect import is_traced, load_model
@@ -198,10 +199,10 @@ def to_caffe(
     allow_code: bool = False,
     pass_options: PassOptions | None = None,
 ) -> Report:
-    """Converts to a prototxt and a caffemodel (beside it, by default) in the BVLC dialect.
+    """Converts to a prototxt and a caffemodel (beside it, by default) in a dialect: "bvlc" by default.
 
     Verification, errors and the model's boundary are as in ``to_onnx``, but for ``dynamic_shapes``,
-    which Caffe has not; the runtime is OpenCV's dnn.
+    which Caffe has not; the runtime is OpenCV's dnn, or the definitions of the layers where that lacks one.
     """
     _not_yet(qparams=qparams)
     dialect = dialect or "bvlc"
@@ -267,6 +268,30 @@ def check(
     goal = Goal(target, goal_version(target, version), layout)
     boundary = _boundary(input_shapes, None, inputs, outputs, None)
     return grouped(survey(_loaded(model), goal, catalogue(), boundary))
+
+
+def violations(
+    model: Model,
+    dialect: str,
+    *,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+) -> list[Violation]:
+    """Where the Caffe net of the model would be beyond the limits of ``dialect``, by rule.
+
+    Raises UnsupportedError where the model cannot be converted, as ``check`` tells.
+    """
+    boundary = _boundary(input_shapes, None, inputs, outputs, None)
+    return beyond_limits(_loaded(model), Goal("caffe", goal_version("caffe", dialect)), catalogue(), boundary)
+
+
+def lint(prototxt: str | PathLike[str], dialect: str = "bvlc") -> list[Violation]:
+    """All that is wrong with a Caffe net, whoever wrote it, in the eyes of ``dialect``. Raises LoadError."""
+    goal_version("caffe", dialect)
+    from .serialize.caffe_lint import lint as lint_net  # which loads protobuf
+
+    return lint_net(Path(prototxt), dialect)
 
 
 def sufficient_opset(

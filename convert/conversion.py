@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .boundary import AS_IT_IS, Boundary, Opened, open_boundary
+from .caffe.violation import Violation
 from .errors import InternalError, UsageError
 from .ir import InternalGraph, TensorNode, TensorType, TracedModule
 from .ir.data_sizes import anonymous, depends_on_data
@@ -28,7 +31,7 @@ from .passes.normalize import Normalized
 from .passes.pipelines import pipeline
 from .serialize.atomic import commit_together, staged_outputs
 from .serialize.metadata import metadata
-from .serialize.writers import check_written, paths_of, write
+from .serialize.writers import check_written, limits_broken, paths_of, write
 from .symbolics.op import Op
 from .targets import TITLES, Goal, newest_opset
 from .verification.reference import Reference
@@ -107,6 +110,18 @@ def survey(
     opened = open_boundary(module, boundary, catalogue)
     with SizeJournal():
         return _surveyed(opened.normalized(catalogue, opened.example()), goal, catalogue)
+
+
+def beyond_limits(
+    module: TracedModule, goal: Goal, catalogue: Mapping[str, Op], boundary: Boundary = AS_IT_IS
+) -> list[Violation]:
+    """Where the net of a module that can be converted is beyond the limits of the Caffe dialect ``goal``."""
+    graph = lowered(module, goal, catalogue, boundary=boundary).graph
+    with tempfile.TemporaryDirectory() as folder, Path(os.devnull).open("wb") as weights:
+        prototxt = Path(folder, "net.prototxt")
+        with prototxt.open("wb") as text:
+            write(graph, [text, weights])
+        return limits_broken(graph, prototxt)
 
 
 def _surveyed(normalized: Normalized, goal: Goal, catalogue: Mapping[str, Op]) -> list[Unsupported]:
@@ -314,7 +329,7 @@ def convert(
         for output in outputs:
             output.finish()
         staged = [output.path for output in outputs]
-        check_written(graph, staged)
+        report.notes += check_written(graph, staged)
         if verify:
             references = _truths(converted, catalogue, None if boundary.is_cut else module.example)
             report.verification = verify_written(goal.target, staged, graph, references, inputs, report.notes)

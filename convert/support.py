@@ -59,6 +59,8 @@ class OpSupport:
 
 
 def op_support(op: Op, target: str, version: int) -> OpSupport:
+    if target == "caffe":
+        return _in_dialect(op, version)
     versions = tuple(_versions(op, target))
     since = versions[0][0] if versions else None
     usable = [support for first, support in versions if first <= version]
@@ -66,6 +68,14 @@ def op_support(op: Op, target: str, version: int) -> OpSupport:
         return OpSupport(op.name, target, usable[-1], since, "", versions, op)
     reason = op.reasons.get(target) or f"needs version {since} or later"
     return OpSupport(op.name, target, "no", since, reason, versions, op)
+
+
+def _in_dialect(op: Op, number: int) -> OpSupport:
+    """How a Caffe dialect has the op: they have no order, so there is no first one."""
+    if op.lookup("caffe", number) is None and not op.is_decomposed("caffe", number):
+        return OpSupport(op.name, "caffe", "no", None, op.reasons.get("caffe", ""), (), op)
+    support = "decomposed" if op.lookup("caffe", number) is None else "native"
+    return OpSupport(op.name, "caffe", support, 0, "", ((0, support),), op)
 
 
 def _oldest(target: str) -> int:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .errors import UsageError
+from .symbolics.dialects import DIALECTS
 
 TITLES = {"onnx": "ONNX", "tflite": "TFLite", "caffe": "Caffe"}
 TARGETS = tuple(TITLES)
-# by number: what symbolics of Caffe are looked up by
-DIALECTS = ("bvlc", "opencv", "nnie", "ascend")
 OLDEST_OPSET = 7
 DEFAULT_OPSET = 17
 # minor number of the newest TFLite runtime whose operators we know

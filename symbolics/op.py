@@ -13,6 +13,7 @@ from ..ir.dims import Dim
 from ..ir.graph import InternalGraph
 from ..ir.size_journal import retried
 from ..ir.types import TensorType, name_of
+from .dialects import DIALECTS
 from .layouts import SOURCE, LayoutRule
 
 FLOATS = ("float32", "float16", "float64")
@@ -193,8 +194,15 @@ class Op:
     def tflite(self, since: int = 0) -> Callable[[Symbolic], Symbolic]:
         return self.symbolic("tflite", since)
 
-    def caffe(self) -> Callable[[Symbolic], Symbolic]:
-        return self.symbolic("caffe", 0)
+    def caffe(self, *dialects: str) -> Callable[[Symbolic], Symbolic]:
+        """For all dialects without a symbolic of their own, or for some."""
+
+        def register(function: Symbolic) -> Symbolic:
+            for dialect in dialects or DIALECTS[:1]:
+                self.symbolic("caffe", DIALECTS.index(dialect))(function)
+            return function
+
+        return register
 
     def symbolic(self, target: str, since: int) -> Callable[[Symbolic], Symbolic]:
         """Declares how ``target`` says this op from version ``since`` on: ``function(g, **arguments)``."""
@@ -311,10 +319,12 @@ class Op:
         return self.layout(**self.by_name(types, attributes))
 
     def lookup(self, target: str, version: int) -> Symbolic | None:
-        """The symbolic with the largest ``since`` not above ``version``."""
+        """The symbolic with the largest ``since`` not above ``version``; that of the dialect, or of all."""
         if version >= self.retired.get(target, version + 1):
             return None
         known = self.symbolics.get(target, {})
+        if target == "caffe":  # dialects do not follow one another
+            return known.get(version, known.get(0))
         usable = [since for since in known if since <= version]
         return known[max(usable)] if usable else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +57,16 @@ def read_net(prototxt: Path, caffemodel: Path | None = None, dialect: str = "bvl
     return net_of(text, {} if caffemodel is None else _weights(caffemodel, dialect), dialect)
 
 
-def net_of(text: Any, weights: dict[str, list[np.ndarray]], dialect: str = "bvlc") -> Net:
-    """The net that the message ``text`` describes; ``weights`` are by the names of layers."""
+def net_of(
+    text: Any, weights: dict[str, list[np.ndarray]], dialect: str = "bvlc", lines: Sequence[int] = ()
+) -> Net:
+    """The net that the message ``text`` describes.
+
+    ``weights`` are by the names of layers, ``lines`` by their order in the text.
+    """
     fields = schema(dialect).parameter_fields
     layers = _old_inputs(text, dialect)
-    for layer in text.layer:
+    for index, layer in enumerate(text.layer):
         if not _is_run(layer):
             continue
         parameter_field = fields.get(layer.type)
@@ -72,6 +78,7 @@ def net_of(text: Any, weights: dict[str, list[np.ndarray]], dialect: str = "bvlc
                 list(layer.top),
                 getattr(layer, parameter_field) if parameter_field else None,
                 weights.get(layer.name, []),
+                lines[index] if lines else 0,
             )
         )
     return Net(text.name, layers)

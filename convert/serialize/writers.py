@@ -6,7 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from ..caffe.dialects import DIALECTS as CAFFE
+from ..caffe.violation import Violation
+from ..errors import InternalError
 from ..lower.target_graph import TargetGraph
+from ..targets import DIALECTS
 from .external_data import MOST_INLINE, external_bytes, weights_path
 
 
@@ -36,9 +40,34 @@ def write(graph: TargetGraph, files: Sequence[BinaryIO], weights_name: str = "")
         write_caffe(graph, files[0], files[1])
 
 
-def check_written(graph: TargetGraph, paths: Sequence[Path]) -> None:
-    """The format's own checker, where there is one."""
+def check_written(graph: TargetGraph, paths: Sequence[Path]) -> list[str]:
+    """The format's own checker, where there is one, and the rules of a Caffe dialect.
+
+    Returns the limits of the dialect that the net is beyond. Raises InternalError TM9001 for a net that is
+    not sound.
+    """
     if graph.target == "onnx":
         from .onnx_writer import check_onnx
 
         check_onnx(paths[0], graph)
+    if graph.target != "caffe":
+        return []
+    return [f"{DIALECTS[_number(graph)]}: {violation}" for violation in limits_broken(graph, paths[0])]
+
+
+def limits_broken(graph: TargetGraph, prototxt: Path) -> list[Violation]:
+    """What the dialect of a net just written does not take; see ``check_written``."""
+    from .caffe_lint import lint
+
+    dialect = DIALECTS[_number(graph)]
+    limits = {rule.name for rule in CAFFE[dialect].rules}
+    found = lint(prototxt, dialect)
+    for violation in found:
+        if violation.rule not in limits:
+            raise InternalError("TM9001", f"the net is not sound: {violation}")
+    return found
+
+
+def _number(graph: TargetGraph) -> int:
+    assert isinstance(graph.version, int)
+    return graph.version

@@ -220,8 +220,8 @@ _PACKAGES: dict[str, tuple[str, Callable[[], Runtime]]] = {
 def runtime_for(target: str, path: Path | None = None) -> Runtime | None:
     """The runtime that judges files of ``target``; None when its package is not installed.
 
-    Of a Caffe net at ``path`` that is OpenCV only where it has all the layers; the definitions of these
-    are always at hand.
+    Of a Caffe net at ``path`` that is OpenCV only where it has all the layers, as they are meant; the
+    definitions of these are always at hand.
     """
     package, make = _PACKAGES[target]
     installed = importlib.util.find_spec(package) is not None
@@ -231,9 +231,9 @@ def runtime_for(target: str, path: Path | None = None) -> Runtime | None:
 
 
 def _opencv_runs(prototxt: Path) -> bool:
-    from ..serialize.caffe_reader import dialects_of
+    from ..serialize.caffe_lint import lint
 
-    return "opencv" in dialects_of(prototxt)
+    return not lint(prototxt, "opencv")
 
 
 def _tflite_positions(

@@ -142,6 +142,10 @@ def _pooled(g: Any, x: Any, dim: list[int] | None, method: str) -> Any:
         if len(x.shape) == 4 and (first, end) == (2, 4):
             x = g.op("Pooling", x, pool=method, global_pooling=True, shape=shape)
             continue
+        if len(x.shape) == 4 and first >= 2:
+            kernel = [x.shape[2] if first == 2 else 1, x.shape[3] if end == 4 else 1]
+            x = caffe.pooled(g, x, method, kernel, (1, 1), (0, 0), shape[2:])
+            continue
         rows = caffe.as_rows(g, x, first, end)
         extent, inner = rows.shape[2:]
         x = caffe.pooled(g, rows, method, (extent, 1), (1, 1), (0, 0), (1, inner))

@@ -59,7 +59,8 @@ def view_ref(
 @view.decompose
 def view_steps(g, x, split, index, order, shape):
     split, index, order = simplified(split, index, order)
-    if tuple(split) != g.type(x).shape:
+    moves = order != sorted(order) or any(chosen != KEPT for chosen in index)
+    if moves and tuple(split) != g.type(x).shape:
         x = g.call("aten::reshape", x, split)
     for axis in reversed(range(len(split))):
         if index[axis] != KEPT:

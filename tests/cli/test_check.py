@@ -61,6 +61,8 @@ def test_json() -> None:
         "ok": False,
         "unsupported": [group.to_json() for group in groups],
         "sufficient_opset": None,
+        "violations": [],
+        "violations": [],
     }
     fine = run("check", "op_s_conv_bn_relu.tm", "--target", "onnx", "--opset", "11", "--json")
     assert fine.status == 0
@@ -71,6 +73,7 @@ def test_json() -> None:
         "ok": True,
         "unsupported": [],
         "sufficient_opset": None,
+        "violations": [],
     }
 
 
@@ -124,3 +127,16 @@ def test_wrong_usage(args: list[str], said: str) -> None:
     outcome = run("check", *args)
     assert (outcome.status, outcome.stdout) == (2, "")
     assert said in outcome.stderr
+
+
+def test_limits_of_a_caffe_dialect() -> None:
+    outcome = run("check", "mobilenet_v2.tm", "--target", "caffe", "--dialect", "ascend")
+    assert (outcome.status, outcome.stdout) == (0, "ok: every op can be converted\n")
+    outcome = run("check", "shufflenet_v2.tm", "--target", "caffe", "--dialect", "bvlc", "--json")
+    assert (outcome.status, outcome.json["version"], outcome.json["violations"]) == (0, "bvlc", [])
+
+
+def test_a_dialect_of_another_target() -> None:
+    outcome = run("check", "mobilenet_v2.tm", "--target", "onnx", "--dialect", "nnie")
+    assert outcome.status == 2
+    assert "--dialect goes with --target caffe, not onnx" in outcome.stderr

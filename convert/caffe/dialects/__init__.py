@@ -8,6 +8,6 @@ from .dialect import Dialect
 from .nnie import NNIE
 from .opencv import OPENCV
 
-BVLC = Dialect("bvlc", "BVLC Caffe", bvlc.LAYERS, bvlc.MESSAGES, bvlc.ENUMS)
+BVLC = Dialect("bvlc", "BVLC Caffe", bvlc.LAYERS, bvlc.MESSAGES, bvlc.ENUMS, trains=True)
 
 DIALECTS = {dialect.name: dialect for dialect in (BVLC, OPENCV, NNIE, ASCEND)}

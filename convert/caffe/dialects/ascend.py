@@ -95,13 +95,6 @@ ASCEND = extended(
             help="use MAX or AVE: it has no STOCHASTIC pooling",
         ),
         Rule(
-            "ascend-pooling-pad",
-            "pad beyond the kernel",
-            ("Pooling",),
-            high=-1,
-            help="pad by less than the kernel, or with a layer before",
-        ),
-        Rule(
             "ascend-pooling-stride",
             "stride beyond two kernels",
             ("Pooling",),

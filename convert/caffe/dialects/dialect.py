@@ -26,8 +26,10 @@ class Dialect:
     rules: tuple[Rule, ...] = ()
     unconfirmed: frozenset[str] = field(default_factory=frozenset)
 
+    trains: bool = False
+
     def knows(self, layer_type: str) -> bool:
-        return layer_type in self.layers or layer_type in bvlc.TRAINING
+        return layer_type in self.layers or (self.trains and layer_type in bvlc.TRAINING)
 
 
 def extended(

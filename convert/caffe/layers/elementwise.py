@@ -109,7 +109,7 @@ LAYERS = {
     "Clip": elementwise(_clip),
     "Dropout": _plain(lambda x: x),  # at the phase TEST
     "ELU": elementwise(_elu),
-    "Eltwise": Layer(_equal_shapes, _eltwise, bottoms=(2, None), overwrites=True),
+    "Eltwise": Layer(_equal_shapes, _eltwise, bottoms=(2, None)),
     "Exp": elementwise(_exp),
     "Gelu": elementwise(_gelu),
     "HardSwish": _plain(lambda x: x * np.clip(x + np.float32(3), 0, 6) / np.float32(6)),

@@ -44,6 +44,8 @@ class Pool:
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """Of ``x`` [N, C, H, W]. AVE divides by the window's elements within image and padding."""
+        if self.method not in (MAX, AVE):
+            raise ValueError("STOCHASTIC pooling draws lots")
         counts = self.counts(x.shape[2:])
         starts = [
             np.arange(count) * stride - pad
@@ -74,8 +76,6 @@ def pool_of(parameters: Any, shape: Shape) -> Pool:
     """The windows of a Pooling layer. Raises ValueError."""
     if len(shape) != 4:
         raise ValueError(f"a blob of {len(shape)} axes, not 4")
-    if parameters.pool not in (MAX, AVE):
-        raise ValueError("STOCHASTIC pooling draws lots")
     if parameters.global_pooling:
         return Pool(parameters.pool, list(shape[2:]), [1, 1], [0, 0])
     kernel = spatial(parameters, "kernel_size", 2, None)

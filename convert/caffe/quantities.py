@@ -1,0 +1,84 @@
+"""The numbers of a layer that rules of dialects are about, by the names that rules use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from .layers import convolution, pooling
+from .layers.layer import Shape
+from .net import NetLayer
+
+Numbers = Iterable[float]
+Quantity = Callable[[NetLayer, list[Shape], list[Shape]], Numbers]
+
+
+def _window(number: str) -> Quantity:
+    """ "kernel", "stride", "pad" or "dilation" of a convolution or a pooling, one for each axis."""
+
+    def numbers(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+        if layer.type != "Pooling":
+            return list(getattr(convolution.window(layer.parameters, len(bottoms[0])), number))
+        pool = pooling.pool_of(layer.parameters, bottoms[0])
+        return [] if layer.parameters.global_pooling else list(getattr(pool, number, []))
+
+    return numbers
+
+
+def _beyond(first: str, times: int) -> Quantity:
+    """By how much the ``first`` numbers of a window are above ``times`` the kernel."""
+
+    def numbers(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+        above, kernel = (_window(name)(layer, bottoms, tops) for name in (first, "kernel"))
+        return [a - times * k for a, k in zip(above, kernel, strict=True)]
+
+    return numbers
+
+
+def _slices(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+    return [len(layer.tops) > 1 and not layer.parameters.slice_point]
+
+
+def _batch_statistics(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+    parameters = layer.parameters
+    return [parameters.HasField("use_global_stats") and not parameters.use_global_stats]
+
+
+def _affine(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+    return [layer.parameters.scale != 1 or layer.parameters.shift != 0]
+
+
+def _k_across(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+    return [layer.parameters.k] if layer.parameters.norm_region == pooling.ACROSS_CHANNELS else []
+
+
+def _negative_axis(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+    if not bottoms or len(bottoms[0]) == 4 or layer.parameters is None:
+        return []
+    axis = getattr(layer.parameters, "axis", 0)
+    return [isinstance(axis, int) and axis < 0]
+
+
+QUANTITIES: dict[str, Quantity] = {
+    "affine": _affine,
+    "batch axis": lambda layer, bottoms, tops: (
+        [abs(top[0] - bottoms[0][0]) for top in tops if top and bottoms[0]] if bottoms else []
+    ),
+    "batch statistics": _batch_statistics,
+    "bottoms": lambda layer, bottoms, tops: [len(bottoms)],
+    "dilation": _window("dilation"),
+    "eps": lambda layer, bottoms, tops: [layer.parameters.eps],
+    "exponent": lambda layer, bottoms, tops: [layer.parameters.power],
+    "extents": lambda layer, bottoms, tops: [extent for top in tops for extent in top[1:]],
+    "group": lambda layer, bottoms, tops: [layer.parameters.group],
+    "height and width": lambda layer, bottoms, tops: [e for top in tops if len(top) == 4 for e in top[2:]],
+    "k across channels": _k_across,
+    "kernel": _window("kernel"),
+    "negative axis below rank 4": _negative_axis,
+    "pad": _window("pad"),
+    "pooling method": lambda layer, bottoms, tops: [layer.parameters.pool],
+    "rank of inputs": lambda layer, bottoms, tops: [len(top) for top in tops],
+    "slices without a point": _slices,
+    "stride": _window("stride"),
+    "stride beyond two kernels": _beyond("stride", 2),
+    "transpose": lambda layer, bottoms, tops: [layer.parameters.transpose],
+}

@@ -1,0 +1,34 @@
+"""What is wrong with a net, in the eyes of a dialect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A broken rule: where (``layer`` may be empty), in words, and what to do.
+
+    ``confirmed`` is false where no document confirms the rule.
+    """
+
+    rule: str
+    message: str
+    help: str = ""
+    layer: str = ""
+    line: int = 0
+    confirmed: bool = True
+
+    def __str__(self) -> str:
+        where = f"layer {self.layer}: " if self.layer else ""
+        return f"{self.rule}: {where}{self.message}"
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "rule": self.rule,
+            "layer": self.layer,
+            "line": self.line,
+            "message": self.message,
+            "help": self.help,
+            "confirmed": self.confirmed,
+        }

@@ -1,0 +1,107 @@
+"""Protobuf's text form as a tree that keeps the lines, whatever the fields are called.
+
+protobuf's own parser knows the messages, stops at the first fault, and forgets where things were.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_TOKEN = re.compile(
+    r"""(?P<space>[\s,;]+|\#[^\n]*)
+      | (?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
+      | (?P<word>[-+]?[\w.]+(?:[-+]\w+)?)
+      | (?P<mark>[{}<>\[\]:])""",
+    re.VERBOSE,
+)
+_CLOSES = {"{": "}", "<": ">"}
+DEEPEST = 64
+
+
+class PrototxtError(Exception):
+    """The text is not of this form; ``line`` is where that shows."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
+
+
+@dataclass(frozen=True)
+class Entry:
+    """``name: text`` or ``name { entries }``; a list of values is as many entries."""
+
+    name: str
+    line: int
+    text: str | None
+    entries: tuple[Entry, ...] = ()
+
+    def called(self, name: str) -> Iterator[Entry]:
+        return (entry for entry in self.entries if entry.name == name)
+
+    def string(self, name: str) -> str:
+        """The first text called ``name``, without its quotes."""
+        return next((entry.text[1:-1] for entry in self.called(name) if entry.text), "")
+
+
+def parse_prototxt(text: str) -> Entry:
+    """The whole text as the entries of one nameless Entry. Raises PrototxtError."""
+    reader = _Reader(list(_tokens(text)))
+    return Entry("", 1, None, tuple(reader.entries("", 0)))
+
+
+def _tokens(text: str) -> Iterator[tuple[str, int]]:
+    position, line = 0, 1
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise PrototxtError(f"unexpected {text[position]!r}", line)
+        if match.lastgroup != "space":
+            yield match.group(), line
+        line += match.group().count("\n")
+        position = match.end()
+    yield "", line
+
+
+class _Reader:
+    def __init__(self, tokens: list[tuple[str, int]]) -> None:
+        self.tokens = tokens
+        self.position = 0
+
+    def next(self) -> tuple[str, int]:
+        token = self.tokens[self.position]
+        self.position = min(self.position + 1, len(self.tokens) - 1)
+        return token
+
+    def entries(self, closing: str, depth: int) -> Iterator[Entry]:
+        while True:
+            name, line = self.next()
+            if name == closing:
+                return
+            if not re.fullmatch(r"[A-Za-z_]\w*", name):
+                wanted = f"a field or {closing!r}" if closing else "a field"
+                raise PrototxtError(f"expected {wanted}, found {name or 'the end of the file'!r}", line)
+            yield from self.values(name, line, depth)
+
+    def values(self, name: str, line: int, depth: int) -> Iterator[Entry]:
+        mark, _ = self.next()
+        if mark == ":":
+            mark, _ = self.next()
+            if mark == "[":
+                while (mark := self.next()[0]) != "]":
+                    yield self.value(name, line, mark, depth)
+                return
+        elif mark not in _CLOSES:
+            raise PrototxtError(f"expected ':' or '{{' behind {name}, found {mark or 'the end'!r}", line)
+        yield self.value(name, line, mark, depth)
+
+    def value(self, name: str, line: int, token: str, depth: int) -> Entry:
+        if token in _CLOSES:
+            if depth > DEEPEST:
+                raise PrototxtError(f"messages within messages, more than {DEEPEST} deep", line)
+            return Entry(name, line, None, tuple(self.entries(_CLOSES[token], depth + 1)))
+        if token in ("", "]", "}", ">", ":"):
+            raise PrototxtError(f"{name} has no value", line)
+        return Entry(name, line, token)
