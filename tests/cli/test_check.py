@@ -62,7 +62,6 @@ def test_json() -> None:
         "unsupported": [group.to_json() for group in groups],
         "sufficient_opset": None,
         "violations": [],
-        "violations": [],
     }
     fine = run("check", "op_s_conv_bn_relu.tm", "--target", "onnx", "--opset", "11", "--json")
     assert fine.status == 0
