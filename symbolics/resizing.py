@@ -116,3 +116,17 @@ def multiplied(g: Any, x: Any, matrices: list[Array]) -> Any:
     if not np.array_equal(left, np.eye(height)):
         x = g.op("MatMul", g.const(left), x, shape=(*x.shape[:2], rows, columns))
     return x
+
+
+def mixed_tflite(g: Any, x: Any, output_size: list[int], scales: list[float]) -> Any:
+    """TFLite: ``x`` [N, H, W, C], weighted means of neighbours along one axis after the other."""
+    for axis, (outputs, scale) in enumerate(zip(output_size, scales, strict=True), 1):
+        lower, upper, fraction = linear_taps(x.shape[axis], outputs, False, scale)
+        shape = (*x.shape[:axis], outputs, *x.shape[axis + 1 :])
+        total = None
+        for places, weight in ((lower, 1 - fraction), (upper, fraction)):
+            part = g.op("GATHER", x, g.ints(places), axis=axis, shape=shape)
+            part = g.op("MUL", part, g.const(weight.astype(x.dtype).reshape(-1, *[1] * (3 - axis))))
+            total = part if total is None else g.op("ADD", total, part)
+        x = total
+    return x

@@ -14,7 +14,7 @@ from ..ir.dims import Dim, broadcast_shapes, is_symbolic
 from ..ir.types import TensorType, name_of
 from ..source import Source
 from ..symbolics.ops.to import ONNX_TYPES
-from .element_types import tflite_refusal
+from .element_types import computed_type, type_operand
 from .onnx_casts import cast_plan
 from .size_operators import SizeOperators, plain_attributes
 from .target_graph import Operator, TargetGraph, Value
@@ -252,11 +252,31 @@ class TfliteBuilder(Builder):
         return twin.graph
 
     def op(self, type: str, *inputs: Value | None, **options: Any) -> Any:
-        if inputs and inputs[0] is not None:
-            refusal = tflite_refusal(type, inputs[0].dtype)
-            if refusal:
-                self.refuse(*refusal)
-        return super().op(type, *inputs, **options)
+        """As ``Builder.op``; whole numbers that the operator does not take are cast, there and back."""
+        operand = inputs[type_operand(type)] if inputs else None
+        if operand is None:
+            return super().op(type, *inputs, **options)
+        given = operand.dtype
+        computed = computed_type(type, given)
+        if computed == given:
+            return super().op(type, *inputs, **options)
+        cast = [
+            self.cast(value, computed) if value is not None and value.dtype == given else value
+            for value in inputs
+        ]
+        wanted = np.dtype(options.pop("dtype", None) or given)
+        if wanted != given:
+            return super().op(type, *cast, dtype=wanted, **options)
+        made = super().op(type, *cast, dtype=computed, **options)
+        return [self.cast(each, given) for each in made] if isinstance(made, list) else self.cast(made, given)
+
+    def cast(self, value: Value, dtype: np.dtype) -> Value:
+        """``value`` as ``dtype``."""
+        if value.dtype == dtype:
+            return value
+        if value.data is not None:
+            return self.const(value.data.astype(dtype), name=f"{value.name}_{dtype.name}")
+        return super().op("CAST", value, dtype=dtype, shape=value.shape)
 
     def identity(self, value: Value) -> Value:
         return self.op(

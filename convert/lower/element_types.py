@@ -1,12 +1,15 @@
 """The element types that TFLite's operators take, where that is fewer than tmconvert has.
 
 Operators that are not listed take all. The types are those of LiteRT's own kernels on tensors without
-quantization: XNNPACK has float16 too, but not every runtime has XNNPACK. ONNX's are in ``onnx_types.py``.
+quantization: XNNPACK has float16 too, but not every runtime has XNNPACK. Whole numbers of few bits are
+computed in a type that holds them all, and cast back. ONNX's types are in ``onnx_types.py``.
 """
 
 from __future__ import annotations
 
 import numpy as np
+
+from ..errors import Refusal
 
 _SIGNED = ("int8", "int16", "int32", "int64")
 
@@ -15,7 +18,7 @@ _FLOAT32 = (
     *("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "BATCH_MATMUL", "LOG_SOFTMAX"),
     *("RELU", "RELU6", "EXP", "LOG", "SQRT", "RSQRT", "LOGISTIC", "TANH", "FLOOR", "CEIL"),
     *("RELU_N1_TO_1", "RELU_0_TO_1", "MAX_POOL_2D", "AVERAGE_POOL_2D", "MEAN"),
-    *("RESIZE_BILINEAR", "ELU", "HARD_SWISH", "LEAKY_RELU", "PRELU"),
+    *("LOCAL_RESPONSE_NORMALIZATION", "RESIZE_BILINEAR", "ELU", "HARD_SWISH", "LEAKY_RELU", "PRELU"),
 )
 _NOT_FLOAT64 = ("CONCATENATION", "GATHER", "PAD", "PADV2", "SOFTMAX")
 _TFLITE: dict[str, tuple[str, ...]] = {
@@ -23,6 +26,7 @@ _TFLITE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_NOT_FLOAT64, ("float16", "float32", *_SIGNED, "uint8", "bool")),
     **dict.fromkeys(("ARG_MAX", "ARG_MIN"), ("float32", "int8", "int32", "uint8")),
     **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN"), ("float32", *_SIGNED, "uint8")),
+    "BITWISE_XOR": ("int8", "int16", "int32", "uint8"),
     "CUMSUM": ("float32", "int32", "int64"),
     "REDUCE_PROD": ("float32", *_SIGNED, "uint8"),
     "ABS": ("float32", "int16", "int32"),
@@ -31,7 +35,6 @@ _TFLITE: dict[str, tuple[str, ...]] = {
     # bytes without quantization end the process, and int16 is not compared right
     **dict.fromkeys(("EQUAL", "NOT_EQUAL"), ("float32", "int32", "int64", "bool")),
     **dict.fromkeys(("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"), ("float32", "int32", "int64")),
-    "BITWISE_XOR": ("int8", "int16", "int32", "uint8"),
     "DIV": ("float32", "int32"),
     "FLOOR_DIV": ("float32", "int8", "int16", "int32"),
     "FLOOR_MOD": ("float32", *_SIGNED),
@@ -41,13 +44,34 @@ _TFLITE: dict[str, tuple[str, ...]] = {
     "POW": ("float32", "int32"),
     "NEG": ("float16", "float32", *_SIGNED),
     "RESIZE_NEAREST_NEIGHBOR": ("float16", "float32", "int16", "int8", "uint8"),
+    "RIGHT_SHIFT": ("int8", "int16", "int32"),  # of bytes, all but seven bits at most
+    "SCATTER_ND": ("float32", "int8", "int32", "int64", "uint8", "bool"),
     "SUM": ("float32", "int32", "int64"),
     "SUB": ("float32", "int32", "int64"),
+    "TOPK_V2": ("float32", *_SIGNED, "uint8"),
+    **dict.fromkeys((f"UNSORTED_SEGMENT_{name}" for name in ("MAX", "MIN", "PROD")), ("float32", "int32")),
+    "WHERE": ("float32", "int8", "int32", "int64", "uint8", "bool"),
 }
 
 
-def tflite_refusal(operator: str, dtype: np.dtype) -> tuple[str, str] | None:
-    """(reason, help) why TFLite's operator does not take ``dtype``; None when it does."""
-    if dtype.name in _TFLITE.get(operator, (dtype.name,)):
-        return None
-    return f"TFLite's {operator} does not take {dtype.name}", "convert the model to float32"
+# The types that hold every value of one, the cheapest first.
+_WIDER = {
+    **dict.fromkeys(("bool", "uint8", "int8", "int16"), ("int32", "int64", "float32")),
+    "int32": ("int64",),
+}
+# Operators whose first operand is not the one that says the type.
+_OPERAND = {"SELECT_V2": 1, "SPLIT": 1, "SCATTER_ND": 1, "TRANSPOSE_CONV": 1}
+
+
+def type_operand(operator: str) -> int:
+    """The index of the operand whose element type an operator may not take."""
+    return _OPERAND.get(operator, 0)
+
+
+def computed_type(operator: str, dtype: np.dtype) -> np.dtype:
+    """The type in which the operator computes ``dtype``. Raises Refusal where no type will do."""
+    taken = _TFLITE.get(operator, (dtype.name,))
+    for name in (dtype.name, *_WIDER.get(dtype.name, ())):
+        if name in taken:
+            return np.dtype(name)
+    raise Refusal(f"TFLite's {operator} does not take {dtype.name}", "convert the model to float32")

@@ -89,3 +89,33 @@ def pooling_scheme(
         if outputs[i] != -(-extent[i] // stride[i]) or padding != max(padding + after[i], 0) // 2:
             return None
     return "SAME"
+
+
+def divided(g: Builder, x: Value, other: Value) -> Value:
+    """Integers divided, rounded toward zero. DIV takes no int64.
+
+    Of 64 bits a quotient in float32 that is a little too small is subtracted three times: of 2 ** 63 it
+    leaves 2 ** 42, then 2 ** 21, then at most 2, which comparisons find.
+    """
+    if x.dtype != np.int64:
+        return g.op("DIV", x, other)
+    (rest, x_sign), (divisor, other_sign) = _magnitude(g, x), _magnitude(g, other)
+    real = g.cast(divisor, np.dtype(np.float32))
+    below = g.const(np.array(1 - 2**-21, np.float32))
+    quotient = None
+    for step in range(5):
+        if step < 3:
+            share = g.op("MUL", g.op("DIV", g.cast(rest, np.dtype(np.float32)), real), below)
+        else:
+            share = g.op("GREATER_EQUAL", rest, divisor, dtype=bool)
+        share = g.cast(share, np.dtype(np.int64))
+        rest = g.op("SUB", rest, g.op("MUL", share, divisor))
+        quotient = share if quotient is None else g.op("ADD", quotient, share)
+    return g.op("MUL", quotient, g.op("MUL", x_sign, other_sign))
+
+
+def _magnitude(g: Builder, x: Value) -> tuple[Value, Value]:
+    """The absolute value of int64, and 1 or -1."""
+    zero, one = (g.const(np.array(number, np.int64)) for number in (0, 1))
+    negative = g.cast(g.op("LESS", x, zero, dtype=bool), np.dtype(np.int64))
+    return g.op("MAXIMUM", x, g.op("SUB", zero, x)), g.op("SUB", one, g.op("ADD", negative, negative))

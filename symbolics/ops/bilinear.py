@@ -27,7 +27,6 @@ bilinear = Op(
     ],
     result=_result,
 )
-bilinear.unsupported("tflite", "not written yet for TFLite")
 bilinear.unsupported("caffe", "it multiplies by matrices that are constants of the model alone")
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from ...ir.dims import broadcast_shapes
 from ..idioms.formulas import Term, formula
 from ..layouts import ANY
 from ..op import INTEGERS, Op, Tensor
@@ -36,11 +38,6 @@ def _op(name: str) -> Op:
 
 
 BITWISE = {name: _op(name) for name in TABLE}
-for _name in ("bitwise_and", "bitwise_or"):
-    BITWISE[_name].unsupported("tflite", "it has no such operator")
-for _name in ("bitwise_left_shift", "bitwise_right_shift"):
-    BITWISE[_name].unsupported("tflite", "not written yet for TFLite")
-BITWISE["bitwise_xor"].tflite()(lambda g, x, other: g.op("BITWISE_XOR", x, other))
 
 bitwise_not = Op("aten::bitwise_not", args=[Tensor("x", INTEGERS)], result=same_as("x"), layout=ANY)
 bitwise_not.reference(lambda x: np.invert(x))
@@ -65,6 +62,62 @@ def right_shift(x: Term, other: Term) -> Term:
     if x.dtype.itemsize == 8:
         return x.floor_divide(divisor.to(np.int64))
     return (x.to(np.float64) / divisor).floor().to(x.dtype)
+
+
+# ---- TFLite knows exclusive or, and shifts to the right, of up to 32 bits
+
+
+def _halved_tflite(g: Any, combine: Callable[[Any, Any, Any], Any], x: Any, other: Any) -> Any:
+    """Bit by bit: 64 are 32 and 32."""
+    if x.dtype != np.int64:
+        return combine(g, x, other)
+    shape = (*broadcast_shapes(x.shape, other.shape), 2)
+    halves = [
+        g.const(np.ascontiguousarray(each.data)[..., None].view(np.int32))
+        if each.is_constant
+        else g.op("BITCAST", each, shape=(*each.shape, 2), dtype=np.int32)
+        for each in (x, other)
+    ]
+    return g.op("BITCAST", combine(g, *halves), shape=shape[:-1], dtype=np.int64)
+
+
+def _xor(g: Any, x: Any, other: Any) -> Any:
+    return g.op("BITWISE_XOR", x, other)
+
+
+def _and(g: Any, x: Any, other: Any) -> Any:
+    """x + y = (x ^ y) + 2 (x & y), of all bits but the last, so that the sum has room; and the last ones."""
+    one = g.const(np.array(1, x.dtype))
+    high = [g.op("RIGHT_SHIFT", each, one) for each in (x, other)]
+    low = [g.op("SUB", each, g.op("ADD", top, top)) for each, top in zip((x, other), high, strict=True)]
+    return g.op("ADD", g.op("SUB", g.op("ADD", *high), _xor(g, *high)), g.op("MUL", *low))
+
+
+def _or(g: Any, x: Any, other: Any) -> Any:
+    return g.op("ADD", _xor(g, x, other), _and(g, x, other))
+
+
+for _name, _combine in (("and", _and), ("or", _or), ("xor", _xor)):
+    BITWISE[f"bitwise_{_name}"].tflite()(
+        lambda g, x, other, combine=_combine: _halved_tflite(g, combine, x, other)
+    )
+
+
+@BITWISE["bitwise_right_shift"].tflite()
+def bitwise_right_shift_tflite(g, x, other):
+    return g.op("RIGHT_SHIFT", x, other)
+
+
+@BITWISE["bitwise_left_shift"].tflite()
+def bitwise_left_shift_tflite(g, x, other):
+    """The product with a power of two from a table; the bits that do not fit are lost."""
+    bits = 8 * x.dtype.itemsize
+    powers = np.array([1 << i for i in range(bits)], np.uint64).astype(x.dtype)
+    last = g.const(np.array(bits, other.dtype))
+    places = g.cast(g.op("MINIMUM", other, last), np.dtype(np.int32))
+    factor = g.op("GATHER", g.const(np.append(powers, x.dtype.type(0))), places, axis=0, shape=other.shape)
+    factor.dtype = x.dtype
+    return g.op("MUL", x, factor)
 
 
 OPS = [*BITWISE.values(), bitwise_not]

@@ -9,9 +9,11 @@ import numpy as np
 
 from ...ir.types import TensorType
 from ..idioms import caffe, tflite
+from ..idioms.tflite_convolutions import stuffed_tflite
 from ..layouts import NHWC, SOURCE
 from ..op import FLOATS, Op, Tensor, integer, integers
 from ..windows import last_axes, scattered
+from .convolution import planes_of, volume_of
 
 Array = np.ndarray
 
@@ -130,7 +132,6 @@ def spread(
 CONV_TRANSPOSES = {axes: _op(axes) for axes in (1, 2, 3)}
 OPS = list(CONV_TRANSPOSES.values())
 conv_transpose1d, conv_transpose2d, conv_transpose3d = OPS
-conv_transpose3d.unsupported("tflite", "not written yet for TFLite")
 conv_transpose3d.unsupported("caffe", "Caffe's Deconvolution in OpenCV has two axes")
 
 
@@ -152,10 +153,32 @@ def conv_transpose1d_as_2d(g, x, weight, bias, stride, padding, output_padding, 
     return g.call("aten::reshape", result, [batch, out_channels * groups, g.type(result).shape[3]])
 
 
+@conv_transpose3d.decompose
+def conv_transpose3d_planar(g, x, weight, bias, stride, padding, output_padding, groups, dilation):
+    """For each tap along D one over H and W of all planes; then the sums of those that meet in a plane."""
+    (batch, _, depth, *_), taps = g.type(x).shape, g.type(weight).shape[2]
+    planes, total = planes_of(g, x), None
+    full = _extents(g.type(x).shape, g.type(weight).shape, stride, dilation, output_padding)[0]
+    frames = np.arange(padding[0], full - padding[0])
+    others = [sizes[1:] for sizes in (stride, padding, output_padding)]
+    for tap in range(taps):
+        kernels = g.call("aten::select", weight, 2, tap)
+        part = g.call("aten::conv_transpose2d", planes, kernels, None, *others, groups, dilation[1:])
+        part = g.call("aten::pad", part, [0, batch, *[0] * 6])  # the plane of zeros behind the last
+        source, rest = np.divmod(frames - tap * dilation[0], stride[0])
+        source[(rest != 0) | (source < 0) | (source >= depth)] = depth
+        numbers = (source[:, None] * batch + np.arange(batch)).reshape(-1)
+        part = g.call("aten::index_select", part, 0, g.constant(numbers))
+        total = part if total is None else g.call("aten::add", total, part)
+    if bias is not None:
+        total = g.call("aten::add", total, g.call("aten::reshape", bias, [1, g.type(bias).size, 1, 1]))
+    return volume_of(g, total, batch)
+
+
 @conv_transpose2d.tflite()
 def conv_transpose2d_tflite(g, x, weight, bias, stride, padding, output_padding, groups, dilation):
     if groups > 1 or max(dilation) > 1:
-        g.refuse("groups and dilation of a transposed convolution are not written yet for TFLite")
+        return stuffed_tflite(g, x, weight, bias, stride, padding, groups, dilation)
     if x.dtype != np.float32:
         g.refuse(f"TFLite's TRANSPOSE_CONV does not take {x.dtype}", "convert the model to float32")
     kernel, result = tflite.transposed(g, weight, (1, 2, 3, 0)), g.result_types[0].shape

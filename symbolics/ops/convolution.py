@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import TensorType
-from ..idioms import tflite
+from ..idioms import tflite_convolutions
 from ..layouts import NHWC, SOURCE
 from ..op import FLOATS, Op, Tensor, integer, integers
 from ..results import window_extent
@@ -104,7 +104,6 @@ def convolved(
 CONVOLUTIONS = {axes: _op(axes) for axes in (1, 2, 3)}
 OPS = list(CONVOLUTIONS.values())
 conv1d, conv2d, conv3d = OPS
-conv3d.unsupported("tflite", "not written yet for TFLite")
 conv3d.unsupported("caffe", "Caffe's Convolution in OpenCV has two axes")
 
 
@@ -125,26 +124,55 @@ def conv1d_as_conv2d(g, x, weight, bias, stride, padding, dilation, groups):
     return g.call("aten::reshape", result, [batch, out_channels, g.type(result).shape[3]])
 
 
-@conv2d.tflite()
-def conv2d_tflite(g, x, weight, bias, stride, padding, dilation, groups):
-    out_channels, _, *kernel = weight.shape
-    scheme = tflite.padding_scheme(x.shape[1:3], kernel, stride, padding, dilation)
-    if scheme is None:
-        x, scheme = tflite.padded(g, x, padding, padding), "VALID"
-    if bias is None:  # the kernels refuse to prepare without one
-        bias = g.const(np.zeros(out_channels, x.dtype), name=f"{weight.name}_zero_bias")
-    options = {
-        "padding": scheme,
-        "stride_h": stride[0],
-        "stride_w": stride[1],
-        "dilation_h_factor": dilation[0],
-        "dilation_w_factor": dilation[1],
-    }
-    if groups > 1 and groups == x.shape[3]:
-        weight = tflite.transposed(g, weight, (1, 2, 3, 0))
-        multiplier = out_channels // groups
-        return g.op("DEPTHWISE_CONV_2D", x, weight, bias, depth_multiplier=multiplier, **options)
-    return g.op("CONV_2D", x, tflite.transposed(g, weight, (0, 2, 3, 1)), bias, **options)
+@conv3d.decompose
+def conv3d_planar(g, x, weight, bias, stride, padding, dilation, groups):
+    """A convolution over H and W for each tap along D, of all planes at once, and their sum.
+
+    A kernel of one element along H and W is one over D alone.
+    """
+    (batch, channels, depth, *plane), (outputs, width, taps, *kernel) = g.type(x).shape, g.type(weight).shape
+    others = (stride[1:], padding[1:], dilation[1:])
+    if kernel == [1, 1] and others[:2] == ([1, 1], [0, 0]):
+        x = g.call("aten::reshape", x, [batch, channels, depth, math.prod(plane)])
+        weight = g.call("aten::reshape", weight, [outputs, width, taps, 1])
+        windows = [[sizes[0], other] for sizes, other in ((stride, 1), (padding, 0), (dilation, 1))]
+        x = g.call("aten::conv2d", x, weight, bias, *windows, groups)
+        return g.call("aten::reshape", x, [batch, outputs, g.type(x).shape[2], *plane])
+    frames = window_extent(depth, taps, stride[0], padding[0], dilation[0])
+    planes = planes_of(g, x)
+    if padding[0]:
+        planes = g.call("aten::pad", planes, [padding[0] * batch] * 2 + [0] * 6)
+    total = None
+    for tap in range(taps):
+        first = tap * dilation[0]
+        if batch == 1 or stride[0] == 1:
+            ends = (first * batch, (first + (frames - 1) * stride[0] + 1) * batch)
+            part = g.call("aten::slice", planes, 0, *ends, stride[0])
+        else:
+            numbers = np.arange(frames)[:, None] * stride[0] + first
+            numbers = (numbers * batch + np.arange(batch)).reshape(-1)
+            part = g.call("aten::index_select", planes, 0, g.constant(numbers))
+        kernels = g.call("aten::select", weight, 2, tap)
+        part = g.call("aten::conv2d", part, kernels, None if tap else bias, *others, groups)
+        total = part if total is None else g.call("aten::add", total, part)
+    return volume_of(g, total, batch)
+
+
+def planes_of(g: Any, x: Any) -> Any:
+    """[N, C, D, H, W] as [D N, C, H, W]."""
+    batch, channels, depth, *plane = g.type(x).shape
+    planes = g.call("aten::permute", x, [2, 0, 1, 3, 4])
+    return g.call("aten::reshape", planes, [depth * batch, channels, *plane])
+
+
+def volume_of(g: Any, planes: Any, batch: int) -> Any:
+    """[D N, C, H, W] as [N, C, D, H, W]."""
+    count, *rest = g.type(planes).shape
+    volume = g.call("aten::reshape", planes, [count // batch, batch, *rest])
+    return g.call("aten::permute", volume, [1, 2, 0, 3, 4])
+
+
+conv2d.tflite()(tflite_convolutions.conv2d_tflite)
 
 
 @conv2d.caffe()

@@ -163,5 +163,4 @@ def deform_conv2d_sampled(g, x, weight, offset, mask, bias, stride, padding, dil
     return g.call("aten::conv2d", samples, points, bias, 1, 0, 1, channels // depth)
 
 
-deform_conv2d.unsupported("tflite", "TFLite has no deformable convolution")
 deform_conv2d.unsupported("caffe", "Caffe has no deformable convolution")

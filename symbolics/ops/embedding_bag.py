@@ -43,7 +43,6 @@ embedding_bag = Op(
     ],
     result=_result,
 )
-embedding_bag.unsupported("tflite", "not written yet for TFLite")
 embedding_bag.unsupported("caffe", "Caffe has no gather")
 
 
@@ -90,8 +89,8 @@ def embedding_bag_members(
 ):
     """By a table that says which index is in which bag."""
     count, bags = g.type(indices).shape[0], g.type(offsets).shape[0]
-    dtype, kind = g.type(weight).dtype, np.float64  # Less-7 takes no integers
-    starts = offsets = g.call("aten::to", offsets, dtype="float64")
+    dtype, kind = g.type(weight).dtype, np.int32  # which old versions of Less can be given in float64
+    starts = offsets = g.call("aten::to", offsets, dtype="int32")
     if include_last_offset:
         bags -= 1
         starts, ends = (g.call("aten::slice", offsets, 0, i, bags + i) for i in (0, 1))

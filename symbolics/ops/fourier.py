@@ -152,7 +152,6 @@ stft = Op(
 )
 OPS = [fft, irfft, stft]
 for _op in OPS:
-    _op.unsupported("tflite", "not written yet for TFLite")
     _op.unsupported("caffe", "not written yet for Caffe")
 
 

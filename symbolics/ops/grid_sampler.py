@@ -94,5 +94,4 @@ def grid_sampler_remap(g, x, grid, interpolation_mode, padding_mode, align_corne
     return g.call("tm::remap", x, g.call("aten::cat", parts, 3), None, border, 0, mode)
 
 
-grid_sampler.unsupported("tflite", "not written yet for TFLite")
 grid_sampler.unsupported("caffe", "not written yet for Caffe")

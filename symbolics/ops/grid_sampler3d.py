@@ -37,7 +37,6 @@ grid_sampler_3d = Op(
     ],
     result=_result,
 )
-grid_sampler_3d.unsupported("tflite", "not written yet for TFLite")
 grid_sampler_3d.unsupported("caffe", "not written yet for Caffe")
 
 

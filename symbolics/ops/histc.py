@@ -63,5 +63,4 @@ def _bounds(g: Any, row: Term, low: float, high: float) -> tuple[Term, Term]:
     return first - apart, last + apart
 
 
-histc.unsupported("tflite", "not written yet for TFLite")
 histc.unsupported("caffe", "every Caffe blob is float32, and no layer compares")

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...ir.types import TensorType
 from ..idioms.indices import counted_from_the_front, from_the_front, scattered
+from ..idioms.tflite_scattering import copied, counted
 from ..layouts import SOURCE, LayoutRule, any_with
 from ..op import ANY_DTYPE, INDICES, Argument, Op, Tensor, integer, number
 from ..results import fits, normalized_axis
@@ -90,11 +91,7 @@ def index_select_onnx1(g, x, dim, index):
 @index_select.tflite()
 def index_select_tflite(g, x, dim, index):
     axis = dim % len(x.shape)
-    if index.is_constant:
-        index = g.ints(index.data % max(x.shape[axis], 1))
-    else:
-        index = g.op("FLOOR_MOD", index, g.const(np.array(x.shape[axis], index.dtype)))
-    return g.op("GATHER", x, index, axis=axis)
+    return g.op("GATHER", x, counted(g, index, x.shape[axis]), axis=axis)
 
 
 @index_copy.reference
@@ -142,6 +139,11 @@ def index_copy_selected(g, x, dim, index, source):
         beyond = g.call("aten::mul", g.call("aten::amax", here, [0]), beyond)
         choice = g.call("aten::add", places, beyond)
     return g.call("aten::index_select", g.call("aten::cat", [x, source], dim), dim, choice)
+
+
+@index_copy.tflite()
+def index_copy_tflite(g, x, dim, index, source):
+    return copied(g, x, dim % len(x.shape), index, source)
 
 
 @index_add.reference
@@ -216,4 +218,3 @@ def _scatter_nd(g: Any, x: Any, index: Any, source: Any, reduction: str | None) 
 
 for _op in OPS:
     _op.unsupported("caffe", "not written yet for Caffe")
-index_add.unsupported("tflite", "not written yet for TFLite")

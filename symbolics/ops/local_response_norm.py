@@ -7,6 +7,8 @@ import math
 import numpy as np
 
 from ...ir.types import TensorType
+from ..idioms import tflite
+from ..layouts import NHWC, SOURCE
 from ..op import FLOATS, Op, Tensor, integer, number
 from ..windows import reduced, widened
 
@@ -31,6 +33,7 @@ local_response_norm = Op(
         number("k", 1.0),
     ],
     result=_result,
+    layout=lambda x, **options: NHWC if x.rank == 4 else SOURCE,
 )
 
 
@@ -56,5 +59,29 @@ def local_response_norm_onnx1(g, x, size, alpha, beta, k):
     return g.op("Reshape", result, g.ints(x.shape), shape=x.shape)
 
 
-local_response_norm.unsupported("tflite", "not written yet for TFLite")
+@local_response_norm.tflite()
+def local_response_norm_tflite(g, x, size, alpha, beta, k):
+    """Over the last of four axes, which channels are at rank 4 by the layout."""
+    rank = len(x.shape)
+    last = [0, *range(2, rank), 1]
+    wide = x if rank == 4 else tflite.transposed(g, x, last)
+    wide = (
+        wide
+        if rank == 4
+        else tflite.reshaped(g, wide, (1, 1, x.shape[0] * math.prod(x.shape[2:]), x.shape[1]))
+    )
+    result = g.op(
+        "LOCAL_RESPONSE_NORMALIZATION",
+        wide,
+        radius=size // 2,
+        bias=float(k),
+        alpha=float(alpha) / size,
+        beta=float(beta),
+    )
+    if rank == 4:
+        return result
+    result = tflite.reshaped(g, result, [x.shape[axis] for axis in last])
+    return tflite.transposed(g, result, [0, rank - 1, *range(1, rank - 1)])
+
+
 local_response_norm.unsupported("caffe", "not written yet for Caffe")

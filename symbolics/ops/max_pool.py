@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -97,14 +98,14 @@ def max_pool_planar(g, x, kernel_size, stride, padding, dilation, ceil_mode):
 
 @max_pool2d.tflite()
 def max_pool2d_tflite(g, x, kernel_size, stride, padding, dilation, ceil_mode):
-    if max(dilation) > 1:
-        g.refuse("TFLite's MAX_POOL_2D has no dilation")
     spatial, outputs = x.shape[1:3], g.result_types[0].shape[1:3]
     after = overhangs(spatial, outputs, kernel_size, stride, padding, dilation)
     scheme = tflite.pooling_scheme(spatial, outputs, stride, padding, after)
-    if scheme is None:
+    if scheme is None or max(dilation) > 1:
         lowest = float(np.finfo(x.dtype).min) if x.dtype.kind == "f" else int(np.iinfo(x.dtype).min)
         x = tflite.padded(g, x, padding, [max(amount, 0) for amount in after], lowest)
+    if max(dilation) > 1:
+        return _spread_tflite(g, x, outputs, kernel_size, stride, dilation)
     return g.op(
         "MAX_POOL_2D",
         x,
@@ -114,6 +115,22 @@ def max_pool2d_tflite(g, x, kernel_size, stride, padding, dilation, ceil_mode):
         filter_height=kernel_size[0],
         filter_width=kernel_size[1],
     )
+
+
+def _spread_tflite(
+    g: Any, x: Any, outputs: Any, kernel_size: list[int], stride: list[int], dilation: list[int]
+) -> Any:
+    """MAX_POOL_2D has no dilation: the maxima of one element of each window after the other, axis by axis."""
+    for axis in (1, 2):
+        count, step, taps = outputs[axis - 1], stride[axis - 1], []
+        for tap in range(kernel_size[axis - 1]):
+            begin, end, steps = [0] * 4, list(x.shape), [1] * 4
+            begin[axis], steps[axis] = tap * dilation[axis - 1], step
+            end[axis] = begin[axis] + (count - 1) * step + 1
+            shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+            taps.append(g.op("STRIDED_SLICE", x, *map(g.ints, (begin, end, steps)), shape=shape))
+        x = functools.reduce(lambda a, b: g.op("MAXIMUM", a, b), taps)
+    return x
 
 
 @max_pool2d.caffe()

@@ -131,5 +131,3 @@ def isclose_difference(x: Term, other: Term, rtol: float, atol: float, equal_nan
 OPS = [sinc, entr, xlog1py, ldexp, gcd, lcm, isclose]
 for _op in OPS:
     _op.unsupported("caffe", NO_CAFFE)
-for _op in (gcd, lcm):
-    _op.unsupported("tflite", "not written yet for TFLite")

@@ -14,7 +14,7 @@ from ...ir.types import TensorType
 from ..op import NUMBERS, Op, Tensor, boolean, integer
 from ..results import normalized_axis
 from .reduce import reduced_type
-from .sort import INT32, NOT_YET, order_of
+from .sort import INT32, order_of
 
 Array = np.ndarray
 
@@ -71,8 +71,6 @@ OPS = [argsort, kthvalue, median, max_, min_]
 
 for _op in OPS:
     _op.unsupported("caffe", "every Caffe blob is float32: it holds no indices")
-for _op in (argsort, kthvalue, median):
-    _op.unsupported("tflite", NOT_YET)
 
 
 def picked(x: Array, index: Array, dim: int, keepdim: bool) -> list[Array]:

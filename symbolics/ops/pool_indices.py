@@ -187,7 +187,6 @@ def _max_unpool(axes: int) -> Op:
 
 
 def _not_yet(op: Op) -> None:
-    op.unsupported("tflite", "not written yet for TFLite")
     op.unsupported("caffe", "not written yet for Caffe")
 
 

@@ -13,7 +13,7 @@ from ..op import FLOATS, NUMBERS, Op, Tensor, boolean, choice, integer
 from ..results import normalized_axis
 from .order import one_each, picked
 from .reduce import reduced_type
-from .sort import INT32, NOT_YET, order_of
+from .sort import INT32, order_of
 
 Array = np.ndarray
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
@@ -51,7 +51,6 @@ nanmedian, mode = (
 OPS = [quantile, nanquantile, nanmedian, mode]
 
 for _op in OPS:
-    _op.unsupported("tflite", NOT_YET)
     _op.unsupported("caffe", "no layer sorts")
 
 

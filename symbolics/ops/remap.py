@@ -178,5 +178,4 @@ def _column(term: Term) -> Term:
     return Term(term.g, term.g.call("aten::reshape", term.value, [term.type.size, 1]))
 
 
-remap.unsupported("tflite", "not written yet for TFLite")
 remap.unsupported("caffe", "not written yet for Caffe")

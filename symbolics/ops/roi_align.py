@@ -46,7 +46,6 @@ roi_align = Op("torchvision::roi_align", args=[*BOXES, boolean("aligned", False)
 ps_roi_align = Op("torchvision::ps_roi_align", args=BOXES, result=_ps_result)
 OPS = [roi_align, ps_roi_align]
 for _op in OPS:
-    _op.unsupported("tflite", "TFLite has no operator that pools in boxes")
     _op.unsupported("caffe", "not written yet for Caffe")
 
 

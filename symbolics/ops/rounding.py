@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..idioms import tflite
 from ..idioms.formulas import Term, formula
 from ..layouts import ANY
 from ..op import FLOATS, INTEGERS, NUMBERS, Op, Tensor
@@ -69,10 +70,16 @@ ROUNDING["sign"].onnx(since=9)(lambda g, x: g.op("Sign", x))
 ROUNDING["round"].onnx(since=11)(lambda g, x: g.op("Round", x))
 ROUNDING["round"].tflite()(lambda g, x: g.op("ROUND", x))
 ROUNDING["trunc_divide"].onnx(since=7)(lambda g, x, other: g.op("Div", x, other))
-ROUNDING["trunc_divide"].tflite()(lambda g, x, other: g.op("DIV", x, other))
+ROUNDING["trunc_divide"].tflite()(lambda g, x, other: tflite.divided(g, x, other))
 ROUNDING["fmod"].onnx(since=10)(lambda g, x, other: g.op("Mod", x, other, fmod=1))
 ROUNDING["remainder"].tflite()(lambda g, x, other: g.op("FLOOR_MOD", x, other))
-ROUNDING["floor_divide"].tflite()(lambda g, x, other: g.op("FLOOR_DIV", x, other))
+
+
+@ROUNDING["floor_divide"].tflite()
+def floor_divide_tflite(g, x, other):
+    if x.dtype == np.int64:
+        return tflite.divided(g, g.op("SUB", x, g.op("FLOOR_MOD", x, other)), other)
+    return g.op("FLOOR_DIV", x, other)
 
 
 @ROUNDING["remainder"].onnx(since=10)

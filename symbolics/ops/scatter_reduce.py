@@ -14,6 +14,7 @@ import numpy as np
 from ...ir.types import TensorType
 from ..idioms.formulas import Term
 from ..idioms.indices import counted_from_the_front, numbers, scattered
+from ..idioms.tflite_scattering import folded
 from ..op import ANY_DTYPE, NUMBERS, Op, Tensor, boolean, choice
 from .gather import PLACES, grid, scatter_result
 from .index_select import SELECTED, copy_result
@@ -56,6 +57,7 @@ def _fold(reduce: str) -> Op:
     def fold_onnx(g, x, dim, index, src):
         return scattered(g, "ScatterElements", x, index, src, axis=dim % len(x.shape), reduction=onnx_name)
 
+    op.tflite()(lambda g, x, dim, index, src: folded(g, reduce, x, dim % len(x.shape), index, src))
     fold_onnx.__name__ = f"fold_onnx{since}"
     op.onnx(since)(fold_onnx)
 
@@ -80,7 +82,6 @@ def _fold(reduce: str) -> Op:
         both = [g.call("aten::reshape", each, [1, *g.type(x).shape]) for each in (x, total)]
         return g.call(f"aten::{reduce}", g.call("aten::cat", both), [0])
 
-    op.unsupported("tflite", "not written yet for TFLite")
     op.unsupported("caffe", "not written yet for Caffe")
     return op
 
@@ -201,5 +202,4 @@ def index_reduce_scattered(g, x, dim, index, source, reduce, include_self):
 
 
 for _op in (scatter_reduce, index_reduce):
-    _op.unsupported("tflite", "not written yet for TFLite")
     _op.unsupported("caffe", "not written yet for Caffe")

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...ir.data_sizes import data_symbols
 from ...ir.types import TensorType
+from ..idioms import tflite
 from ..op import NUMBERS, Op, Tensor, boolean, integer
 from ..results import normalized_axis
 from .to import ONNX_TYPES
@@ -19,7 +20,6 @@ from .to import ONNX_TYPES
 Array = np.ndarray
 
 INT32 = np.dtype(np.int32)
-NOT_YET = "it is not written yet for TFLite"
 
 
 def _sorted(x: TensorType, dim: int, descending: bool, stable: bool) -> list[TensorType]:
@@ -51,7 +51,6 @@ topk = Op(
 OPS = [sort, topk]
 
 for _op in OPS:
-    _op.unsupported("tflite", NOT_YET)
     _op.unsupported("caffe", "no layer sorts")
 
 
@@ -127,3 +126,32 @@ def sort_onnx10(g, x, dim, descending, stable):
 @sort.onnx(since=1)
 def sort_onnx1(g, x, dim, descending, stable):
     return topk_onnx1(g, x, x.shape[dim], dim, descending, True)
+
+
+@topk.tflite()
+def topk_tflite(g, x, k, dim, largest, sorted):
+    """TOPK_V2 knows the last axis and largest elements only; of equal ones it takes the first first."""
+    axis, last = dim % len(x.shape), len(x.shape) - 1
+    order = list(range(last + 1))
+    order[axis], order[last] = last, axis
+    if axis != last:
+        x = tflite.transposed(g, x, order)
+    source = x if largest else _mirrored(g, x)
+    shape = (*x.shape[:-1], k)
+    values, indices = g.op("TOPK_V2", source, g.ints(k), shapes=[shape, shape])
+    indices.dtype = INT32
+    values = values if largest else _mirrored(g, values)
+    return [values, indices] if axis == last else [tflite.transposed(g, y, order) for y in (values, indices)]
+
+
+def _mirrored(g: Any, x: Any) -> Any:
+    """``x`` in the opposite order, exactly: the negative, or the complement of integers."""
+    if x.dtype.kind == "f":
+        return g.op("NEG", x)
+    highest = np.iinfo(x.dtype).max if x.dtype.kind == "u" else -1
+    return g.op("SUB", g.const(np.array(highest, x.dtype)), x)
+
+
+@sort.tflite()
+def sort_tflite(g, x, dim, descending, stable):
+    return topk_tflite(g, x, x.shape[dim], dim, descending, True)

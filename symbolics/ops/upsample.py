@@ -15,7 +15,7 @@ from ...ir.types import TensorType
 from ..idioms import caffe
 from ..layouts import NHWC
 from ..op import FLOATS, Argument, Op, Tensor, boolean, integers, numbers
-from ..resizing import linear_matrix, linear_taps, multiplied, nearest_places, nearest_ratio
+from ..resizing import linear_matrix, linear_taps, mixed_tflite, multiplied, nearest_places, nearest_ratio
 
 Array = np.ndarray
 
@@ -194,7 +194,7 @@ def upsample_nearest2d_tflite(g, x, output_size, scales):
 @upsample_bilinear2d.tflite()
 def upsample_bilinear2d_tflite(g, x, output_size, align_corners, scales):
     if not align_corners and is_asked(x.shape[1:3], output_size, scales):
-        g.refuse("coordinates by scale_factor are not written yet for TFLite")
+        return mixed_tflite(g, x, output_size, scales)
     return g.op(
         "RESIZE_BILINEAR",
         x,

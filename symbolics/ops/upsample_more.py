@@ -86,8 +86,6 @@ def _stretched(g: Any, op: str, x: Any, output_size: list[int], scales: Scales, 
     return g.call("aten::reshape", x, [*shape[:2], *output_size])
 
 
-for _stretch in (nearest1d, nearest3d, linear1d, trilinear3d):
-    _stretch.unsupported("tflite", "not written yet for TFLite")
 for _nearest in (nearest1d, nearest3d):
     _nearest.reference(lambda x, output_size, scales: upsample_nearest2d_ref(x, output_size, scales))
     _nearest.decompose(
@@ -128,9 +126,18 @@ def _mixing(op: Op) -> None:
     def mixed_onnx7(g: Any, x: Any, output_size: list[int], align_corners: bool, scales: Scales) -> Any:
         return multiplied(g, x, matrices(x.shape[2:], output_size, align_corners, scales))
 
+    @op.decompose
+    def mixed_products(g: Any, x: Any, output_size: list[int], align_corners: bool, scales: Scales) -> Any:
+        """A matrix product for each axis."""
+        type_ = g.type(x)
+        down, across = (
+            m.astype(type_.dtype) for m in matrices(type_.shape[2:], output_size, align_corners, scales)
+        )
+        x = g.call("aten::matmul", x, g.constant(np.ascontiguousarray(across.T)))
+        return g.call("aten::matmul", g.constant(down), x)
+
     op.reference(ref)
     op.onnx(since=1)(mixed_onnx7)
-    op.unsupported("tflite", "not written yet for TFLite")
 
 
 for _mixed in (bicubic2d, bilinear2d_aa, bicubic2d_aa):

@@ -22,7 +22,12 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
     "aten::max_pool2d": [
         Sample([X], {"kernel_size": [3, 2], "stride": [2, 1], "padding": [1, 0]}),
-        Sample([X], {"kernel_size": [2, 3], "stride": [1, 2], "dilation": [2, 1]}, ("onnx",), onnx_since=10),
+        Sample(
+            [X],
+            {"kernel_size": [2, 3], "stride": [1, 2], "dilation": [2, 1]},
+            ("onnx", "tflite"),
+            onnx_since=10,
+        ),
     ],
     "aten::avg_pool2d": [
         Sample([X], {"kernel_size": [3, 2], "stride": [2, 1]}),
@@ -67,12 +72,14 @@ SAMPLES: dict[str, list[Sample]] = {
     "aten::pad": [
         Sample([X], {"pad": [0, 0, 0, 1, 1, 2, 0, 3], "value": 0.5}),
         Sample([X], {"pad": [0, 0, 0, 0, 1, 2, 0, 3], "mode": "reflect"}, targets=("onnx", "tflite")),
-        Sample([np.arange(6).reshape(2, 3)], {"pad": [1, 0, 2, 1], "mode": "reflect"}, targets=("onnx",)),
-        Sample([X > 0], {"pad": [0, 0, 0, 1, 1, 2, -1, 3], "value": 1}, targets=("onnx",)),
+        Sample(
+            [np.arange(6).reshape(2, 3)], {"pad": [1, 0, 2, 1], "mode": "reflect"}, targets=("onnx", "tflite")
+        ),
+        Sample([X > 0], {"pad": [0, 0, 0, 1, 1, 2, -1, 3], "value": 1}, targets=("onnx", "tflite")),
         Sample(
             [np.arange(6).reshape(2, 3)],
             {"pad": [1, 0, -1, 2], "value": -7},
-            targets=("onnx",),
+            targets=("onnx", "tflite"),
             onnx_since=11,
         ),
     ],

@@ -17,14 +17,14 @@ ALIGNED = {"output_size": [3, 2], "spatial_scale": 0.75, "aligned": True}
 
 SAMPLES: dict[str, list[Sample]] = {
     "torchvision::roi_align": [
-        Sample([X, BOXES], {"output_size": [2, 3], "sampling_ratio": 2}, ONNX),
-        Sample([X, BOXES], {"output_size": [2, 2]}, ONNX),
-        Sample([X, BOXES], {**ALIGNED, "sampling_ratio": 3}, ONNX),
-        Sample([X, BOXES], ALIGNED, ONNX),
-        Sample([X[:1], ONE_IMAGE], ALIGNED, ONNX),
+        Sample([X, BOXES], {"output_size": [2, 3], "sampling_ratio": 2}, ("onnx", "tflite")),
+        Sample([X, BOXES], {"output_size": [2, 2]}, ("onnx", "tflite")),
+        Sample([X, BOXES], {**ALIGNED, "sampling_ratio": 3}, ("onnx", "tflite")),
+        Sample([X, BOXES], ALIGNED, ("onnx", "tflite")),
+        Sample([X[:1], ONE_IMAGE], ALIGNED, ("onnx", "tflite")),
     ],
     "torchvision::ps_roi_align": [
-        Sample([X, BOXES], {"output_size": [2, 2], "sampling_ratio": 2}, ONNX),
-        Sample([X, BOXES], {"output_size": [2, 4], "spatial_scale": 0.5}, ONNX),
+        Sample([X, BOXES], {"output_size": [2, 2], "sampling_ratio": 2}, ("onnx", "tflite")),
+        Sample([X, BOXES], {"output_size": [2, 4], "spatial_scale": 0.5}, ("onnx", "tflite")),
     ],
 }

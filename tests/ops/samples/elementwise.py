@@ -77,7 +77,7 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([Const(np.array([2], np.float32)), X], targets=NOT_CAFFE),
         *(Sample([WHOLE, Const(np.array(n, np.int32))], targets=("onnx",)) for n in (1, 2, 3, -1)),
         Sample([np.int64(WHOLE), np.arange(4)], targets=("onnx",)),
-        Sample([np.uint8([[3], [0], [2]]), Const(np.array([5], np.uint8))], targets=("onnx",)),
+        Sample([np.uint8([[3], [0], [2]]), Const(np.array([5], np.uint8))], targets=NOT_CAFFE),
     ],
     **{f"aten::{name}": [*ONE, Sample([HALVES])] for name in ("trunc", "frac", "round", "sign")},
     "tm::round_half_away": [*ONE, Sample([HALVES])],
@@ -110,7 +110,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "aten::addcmul": [
         Sample([X, Y, INSIDE]),
         Sample([X, Y, INSIDE], {"value": 2}),
-        Sample([WHOLE, DIVISORS, WHOLE], {"value": 3}, ("onnx",)),
+        Sample([WHOLE, DIVISORS, WHOLE], {"value": 3}, NOT_CAFFE),
     ],
     "aten::addcdiv": [Sample([X, Y, POSITIVE]), Sample([X, Y, POSITIVE], {"value": 3})],
     "aten::nan_to_num": [
@@ -136,17 +136,17 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([X[:, :, 0], CHANNEL], targets=NOT_CAFFE),
         Sample([X, CHANNEL.array], targets=("onnx",)),
     ],
-    "aten::hardshrink": [*ONE, Sample([X], {"lambd": 1}), Sample([X], {"lambd": -0.5}, ("onnx",))],
+    "aten::hardshrink": [*ONE, Sample([X], {"lambd": 1}), Sample([X], {"lambd": -0.5}, NOT_CAFFE)],
     "aten::softshrink": [*ONE, Sample([X], {"lambd": 1})],
     "aten::hardtanh": [
         *ONE,
         Sample([X], {"min_val": 0, "max_val": 2}),
-        Sample([SIGNED], {}, ("onnx",), onnx_since=12),
+        Sample([SIGNED], {}, NOT_CAFFE, onnx_since=12),
     ],
     "aten::threshold": [
         Sample([X], {"threshold": 0.5, "value": -1}),
         Sample([X], {"threshold": 0, "value": 0}),
-        Sample([SIGNED], {"threshold": 1, "value": 20}, ("onnx",), onnx_since=9),
+        Sample([SIGNED], {"threshold": 1, "value": 20}, NOT_CAFFE, onnx_since=9),
     ],
     "aten::glu": [Sample([normal(0, 2, 4, 5, 6)]), Sample([normal(0, 2, 4, 5, 7)], {"dim": 1})],
 }

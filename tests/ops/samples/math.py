@@ -34,10 +34,10 @@ ALONG = [
     Sample([CUBE[:, :1]], {"dim": 1}, RUNTIMES),
 ]
 ORDERED = [
-    Sample([TIES], {}, ONNX),
-    Sample([TIES], {"dim": 0, "descending": True}, ONNX),
-    Sample([CUBE], {"dim": 1, "descending": True}, ONNX),
-    Sample([CUBE], {"dim": -2}, ONNX),
+    Sample([TIES], {}, RUNTIMES),
+    Sample([TIES], {"dim": 0, "descending": True}, RUNTIMES),
+    Sample([CUBE], {"dim": 1, "descending": True}, RUNTIMES),
+    Sample([CUBE], {"dim": -2}, RUNTIMES),
 ]
 BLIND = np.array([[1, 0, 1, 0, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1]], bool)  # the second query sees no key
 HIDDEN = np.where(BLIND, normal(4, 3, 5), np.float32(-np.inf))
@@ -107,7 +107,7 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([normal(1, 3), MATRIX, normal(2, 5, 3)], {}, RUNTIMES),
         Sample([Const(normal(1, 3)), MATRIX, Const(normal(2, 5, 3))], {"alpha": 2}),
         Sample([normal(1, 4, 1), MATRIX, normal(2, 5, 3)], {"beta": 2, "alpha": 3}, RUNTIMES),
-        Sample([Const(np.full(3, np.nan, np.float32)), MATRIX, normal(2, 5, 3)], {"beta": 0}, ONNX),
+        Sample([Const(np.full(3, np.nan, np.float32)), MATRIX, normal(2, 5, 3)], {"beta": 0}, RUNTIMES),
         Sample([np.arange(3), np.arange(8).reshape(4, 2), np.arange(6).reshape(2, 3)], {"beta": 2}, ONNX, 9),
     ],
     "aten::baddbmm": [
@@ -138,7 +138,7 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([QUERY, KEY, VALUE, None], {}, RUNTIMES),
         Sample([QUERY, KEY, VALUE, normal(3, 3, 5)], {"scale": 0.5}, RUNTIMES),
         Sample([QUERY, KEY, VALUE, Const(np.tri(3, 5) > 0)], {}, RUNTIMES),
-        *(Sample([QUERY, KEY, VALUE, mask], {}, ("onnx",)) for mask in (BLIND, Const(BLIND), HIDDEN)),
+        *(Sample([QUERY, KEY, VALUE, mask], {}, RUNTIMES) for mask in (BLIND, Const(BLIND), HIDDEN)),
         Sample([QUERY, KEY, VALUE, None], {"is_causal": True}, RUNTIMES),
         Sample([QUERY, KEY[:, :2], VALUE[:, :2], None], {"enable_gqa": True}, RUNTIMES),
     ],
@@ -164,15 +164,15 @@ SAMPLES: dict[str, list[Sample]] = {
     "aten::sort": ORDERED,
     "aten::argsort": ORDERED,
     "aten::topk": [
-        Sample([TIES], {"k": 3}, ONNX),
-        Sample([TIES], {"k": 3, "largest": False}, ONNX),
-        Sample([CUBE], {"k": 2, "dim": 1, "sorted": False}, ONNX),
+        Sample([TIES], {"k": 3}, RUNTIMES),
+        Sample([TIES], {"k": 3, "largest": False}, RUNTIMES),
+        Sample([CUBE], {"k": 2, "dim": 1, "sorted": False}, RUNTIMES),
     ],
     "aten::kthvalue": [
-        Sample([TIES], {"k": 2}, ONNX),
-        Sample([CUBE], {"k": 4, "dim": 1, "keepdim": True}, ONNX),
+        Sample([TIES], {"k": 2}, RUNTIMES),
+        Sample([CUBE], {"k": 4, "dim": 1, "keepdim": True}, RUNTIMES),
     ],
-    "aten::median": [Sample([each.args[0]], each.attributes, ONNX) for each in ONE_OF],
+    "aten::median": [Sample([each.args[0]], each.attributes, RUNTIMES) for each in ONE_OF],
     **{f"aten::{name}": ONE_OF for name in ("max", "min")},
     **{f"aten::{name}": ALONG for name in ("cumsum", "cumprod", "logcumsumexp", "cummax", "cummin")},
     "aten::bucketize": [

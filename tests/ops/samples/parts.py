@@ -19,11 +19,14 @@ def number(value: object, dtype: object = np.float32) -> np.ndarray:
 
 
 SPLITS = [
-    Sample([CUBE], {"split_sizes": [1, 0, 3], "dim": 1}, ("onnx",)),
+    Sample([CUBE], {"split_sizes": [1, 0, 3], "dim": 1}, ("onnx", "tflite")),
     Sample([CUBE], {"split_sizes": [2, 1]}, FILES),
     Sample([CUBE], {"split_sizes": [5], "dim": -1}, FILES),
     Sample([X], {"split_sizes": [3, 4], "dim": 3}),
-    *(Sample([NUMBERS.astype(t)], {"split_sizes": [2, 2], "dim": 1}, ("onnx",)) for t in ("int64", "bool")),
+    *(
+        Sample([NUMBERS.astype(t)], {"split_sizes": [2, 2], "dim": 1}, ("onnx", "tflite"))
+        for t in ("int64", "bool")
+    ),
 ]
 
 SAMPLES: dict[str, list[Sample]] = {
@@ -32,7 +35,7 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([CUBE, COLUMN, number(2.5)], {}, FILES),
         Sample([CUBE[0], MASK, Const(number(0))], {}, FILES),  # the mask has more axes
         Sample([NUMBERS, Const(MASK), Const(number(-7, np.int64))], {}, FILES),
-        Sample([MASK, MASK[:, :1], Const(number(False, np.bool_))], {}, ("onnx",)),
+        Sample([MASK, MASK[:, :1], Const(number(False, np.bool_))], {}, ("onnx", "tflite")),
     ],
     "aten::masked_scatter": [
         Sample([CUBE, MASK, normal(1, 8, 9)], {}, FILES),
@@ -73,10 +76,10 @@ SAMPLES: dict[str, list[Sample]] = {
     "aten::split_with_sizes": SPLITS,
     "aten::unbind": [Sample([CUBE], {}, FILES), Sample([X], {"dim": -3}), Sample([X[:1]], {})],
     "aten::histc": [
-        Sample([CUBE], {"bins": 4, "min": -1, "max": 1.5}, ("onnx",)),
-        Sample([CUBE], {"bins": 7}, ("onnx",)),
-        Sample([number([2, 2, 2])], {"bins": 3}, ("onnx",)),
-        Sample([number([0, 1, 2, 3, 3])], {"bins": 3, "min": 0, "max": 3}, ("onnx",)),
+        Sample([CUBE], {"bins": 4, "min": -1, "max": 1.5}, ("onnx", "tflite")),
+        Sample([CUBE], {"bins": 7}, ("onnx", "tflite")),
+        Sample([number([2, 2, 2])], {"bins": 3}, ("onnx", "tflite")),
+        Sample([number([0, 1, 2, 3, 3])], {"bins": 3, "min": 0, "max": 3}, ("onnx", "tflite")),
     ],
     "aten::searchsorted": [
         *(
@@ -85,7 +88,7 @@ SAMPLES: dict[str, list[Sample]] = {
                 (Const(number([1, 2, 2, 4])), number([1, 2, 2, 4])), (False, True)
             )
         ),
-        Sample([NUMBERS, NUMBERS[:, :, :2] + 2, None], {"right": True}, ("onnx",), onnx_since=9),
+        Sample([NUMBERS, NUMBERS[:, :, :2] + 2, None], {"right": True}, ("onnx", "tflite"), onnx_since=9),
         Sample([number([[3, 1, 2], [0, 5, 1]]), CUBE[0, :2], ints([1, 2, 0], [0, 2, 1])], {}, FILES),
         Sample([number([1, 2]), number(1.5), None], {}, FILES),
     ],

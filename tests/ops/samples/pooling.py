@@ -13,22 +13,28 @@ PLACES = np.array([[[3, 0, 4], [1, 6, 2]]])
 SAMPLES: dict[str, list[Sample]] = {
     **{
         f"aten::max_pool{axes}d_with_indices": [
-            Sample([x], {"kernel_size": 3, "stride": 2, "padding": 1}, ONNX),
-            Sample([x], {"kernel_size": 2, "stride": 2, "ceil_mode": True}, ONNX),
-            Sample([x], {"kernel_size": 2, "stride": 1, "dilation": 2}, ONNX),
+            Sample([x], {"kernel_size": 3, "stride": 2, "padding": 1}, ("onnx", "tflite")),
+            Sample([x], {"kernel_size": 2, "stride": 2, "ceil_mode": True}, ("onnx", "tflite")),
+            Sample([x], {"kernel_size": 2, "stride": 1, "dilation": 2}, ("onnx", "tflite")),
         ]
         for axes, x in INPUTS.items()
     },
     **{
         f"aten::adaptive_max_pool{axes}d_with_indices": [
-            Sample([x], {"output_size": [4, 3, 5][:axes]}, ONNX),
-            Sample([x], {"output_size": 1}, ONNX),
+            Sample([x], {"output_size": [4, 3, 5][:axes]}, ("onnx", "tflite")),
+            Sample([x], {"output_size": 1}, ("onnx", "tflite")),
         ]
         for axes, x in INPUTS.items()
     },
-    "aten::max_unpool1d": [Sample([normal(0, 1, 2, 3), PLACES], {"output_size": [7]}, ONNX)],
-    "aten::max_unpool2d": [Sample([normal(0, 1, 2, 3, 1), PLACES[..., None]], {"output_size": [2, 4]}, ONNX)],
+    "aten::max_unpool1d": [Sample([normal(0, 1, 2, 3), PLACES], {"output_size": [7]}, ("onnx", "tflite"))],
+    "aten::max_unpool2d": [
+        Sample([normal(0, 1, 2, 3, 1), PLACES[..., None]], {"output_size": [2, 4]}, ("onnx", "tflite"))
+    ],
     "aten::max_unpool3d": [
-        Sample([normal(0, 1, 2, 1, 3, 1), PLACES[:, :, None, :, None]], {"output_size": [2, 2, 2]}, ONNX)
+        Sample(
+            [normal(0, 1, 2, 1, 3, 1), PLACES[:, :, None, :, None]],
+            {"output_size": [2, 2, 2]},
+            ("onnx", "tflite"),
+        )
     ],
 }

@@ -16,15 +16,18 @@ HALF = np.array(0.5, np.float32)
 
 QUANTILES = [
     *(
-        Sample([x, PARTS], {"dim": 1, "interpolation": each}, ONNX)
+        Sample([x, PARTS], {"dim": 1, "interpolation": each}, ("onnx", "tflite"))
         for each in ("linear", "lower", "higher", "midpoint", "nearest")
         for x in (CUBE, HOLES)
     ),
-    Sample([HOLES, HALF], {"dim": -1, "keepdim": True}, ONNX),
-    Sample([CUBE[0, 0, :1], PARTS.array], {"dim": 0, "keepdim": True}, ONNX),
+    Sample([HOLES, HALF], {"dim": -1, "keepdim": True}, ("onnx", "tflite")),
+    Sample([CUBE[0, 0, :1], PARTS.array], {"dim": 0, "keepdim": True}, ("onnx", "tflite")),
 ]
-FLOATS = [Sample([COUNTS.astype(np.float32)], {"dim": 1}, ONNX)]
-INTEGERS = [Sample([COUNTS], {"dim": 0, "keepdim": True}, ONNX), Sample([COUNTS.astype(np.int32)], {}, ONNX)]
+FLOATS = [Sample([COUNTS.astype(np.float32)], {"dim": 1}, ("onnx", "tflite"))]
+INTEGERS = [
+    Sample([COUNTS], {"dim": 0, "keepdim": True}, ("onnx", "tflite")),
+    Sample([COUNTS.astype(np.int32)], {}, ("onnx", "tflite")),
+]
 
 SAMPLES: dict[str, list[Sample]] = {
     "aten::quantile": QUANTILES,
@@ -32,8 +35,8 @@ SAMPLES: dict[str, list[Sample]] = {
     "aten::mode": [*FLOATS, *INTEGERS],
     "aten::nanmedian": [
         *FLOATS,
-        *(Sample(each.args, each.attributes, ONNX, 11) for each in INTEGERS),
-        Sample([HOLES], {"dim": -1}, ONNX),
-        Sample([HOLES], {"dim": 1, "keepdim": True}, ONNX),
+        *(Sample(each.args, each.attributes, ("onnx", "tflite"), 11) for each in INTEGERS),
+        Sample([HOLES], {"dim": -1}, ("onnx", "tflite")),
+        Sample([HOLES], {"dim": 1, "keepdim": True}, ("onnx", "tflite")),
     ],
 }

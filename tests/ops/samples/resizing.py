@@ -12,10 +12,10 @@ FILES = ("onnx", "tflite")
 ROW = normal(0, 2, 3, 5)
 VOLUME = normal(0, 1, 2, 3, 4, 5)
 MIXED = [
-    Sample([X], {"output_size": [10, 4]}, ("onnx",)),
-    Sample([X], {"output_size": [3, 14], "align_corners": True}, ("onnx",)),
-    Sample([X], {"output_size": [5, 9]}, ("onnx",)),
-    Sample([X], {"output_size": [8, 5], "scales": [1.7, 0.8]}, ("onnx",)),
+    Sample([X], {"output_size": [10, 4]}, FILES),
+    Sample([X], {"output_size": [3, 14], "align_corners": True}, FILES),
+    Sample([X], {"output_size": [5, 9]}, FILES),
+    Sample([X], {"output_size": [8, 5], "scales": [1.7, 0.8]}, FILES),
 ]
 
 PLACES = normal(5, 2, 4, 3, 2) * 5
@@ -39,7 +39,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "aten::upsample_linear1d": [
         Sample([ROW], {"output_size": [10]}, FILES),
         Sample([ROW], {"output_size": [3], "align_corners": True}, FILES),
-        Sample([ROW], {"output_size": [8], "scales": [1.7]}, ("onnx",)),
+        Sample([ROW], {"output_size": [8], "scales": [1.7]}, FILES),
     ],
     "aten::upsample_trilinear3d": [
         Sample([VOLUME], {"output_size": [6, 4, 10]}, FILES),
@@ -49,18 +49,18 @@ SAMPLES: dict[str, list[Sample]] = {
     "aten::_upsample_bilinear2d_aa": MIXED,
     "aten::_upsample_bicubic2d_aa": MIXED,
     "tm::remap": [
-        *(Sample([X, PLACES, None], {"border": border, "value": 0.5}, ("onnx",)) for border in BORDERS),
-        Sample([X, PLACES, None], {"border": "replicate", "mode": "cubic"}, ("onnx",)),
-        Sample([X, PLACES, None], {"border": "reflect", "mode": "nearest"}, ("onnx",)),
-        Sample([X, PLACES[:1], np.array([1])], {}, ("onnx",)),
-        Sample([X, Const(PLACES), Const(np.array([1, 0]))], {}, ("onnx",)),
-        Sample([X[:, :, :1], PLACES, None], {"border": "reflect_101"}, ("onnx",)),
+        *(Sample([X, PLACES, None], {"border": border, "value": 0.5}, FILES) for border in BORDERS),
+        Sample([X, PLACES, None], {"border": "replicate", "mode": "cubic"}, FILES),
+        Sample([X, PLACES, None], {"border": "reflect", "mode": "nearest"}, FILES),
+        Sample([X, PLACES[:1], np.array([1])], {}, FILES),
+        Sample([X, Const(PLACES), Const(np.array([1, 0]))], {}, FILES),
+        Sample([X[:, :, :1], PLACES, None], {"border": "reflect_101"}, FILES),
     ],
     "aten::grid_sampler": [
         Sample(
             [X, GRID],
             {"interpolation_mode": mode, "padding_mode": padding, "align_corners": corners},
-            ("onnx",),
+            FILES,
         )
         for mode, padding, corners in (
             *((0, 0, False), (0, 1, True), (0, 2, False), (0, 2, True)),

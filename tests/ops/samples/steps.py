@@ -28,12 +28,16 @@ def step(gates: int, states: int) -> list[Sample]:
 
 SAMPLES: dict[str, list[Sample]] = {
     "aten::embedding_bag": [
-        *(Sample([TABLE, INDICES, OFFSETS, None], attributes, ONNX) for attributes in BAGS),
-        Sample([TABLE, INDICES.astype(np.int32), OFFSETS[:1], WEIGHTS], {}, ONNX),
+        *(Sample([TABLE, INDICES, OFFSETS, None], attributes, ("onnx", "tflite")) for attributes in BAGS),
+        Sample([TABLE, INDICES.astype(np.int32), OFFSETS[:1], WEIGHTS], {}, ("onnx", "tflite")),
     ],
     "aten::bilinear": [
-        Sample([normal(0, 2, 4, 3), normal(1, 2, 4, 5), Const(normal(2, 6, 3, 5)), normal(3, 6)], {}, ONNX),
-        Sample([normal(0, 2, 3), normal(1, 2, 5), Const(normal(2, 1, 3, 5)), None], {}, ONNX),
+        Sample(
+            [normal(0, 2, 4, 3), normal(1, 2, 4, 5), Const(normal(2, 6, 3, 5)), normal(3, 6)],
+            {},
+            ("onnx", "tflite"),
+        ),
+        Sample([normal(0, 2, 3), normal(1, 2, 5), Const(normal(2, 1, 3, 5)), None], {}, ("onnx", "tflite")),
     ],
     "aten::lstm_cell": step(4, 2),
     "aten::gru_cell": step(3, 1),

@@ -30,7 +30,7 @@ def deformed(
         normal(3, batch, taps, *outputs) if mask else None,
         Const(normal(4, weight[0])) if bias else None,
     ]
-    return Sample(tensors, attributes, ONNX)
+    return Sample(tensors, attributes, ("onnx", "tflite"))
 
 
 SAMPLES: dict[str, list[Sample]] = {
@@ -52,7 +52,7 @@ SAMPLES: dict[str, list[Sample]] = {
             {"stride": [3], "output_padding": [2]},
             ("onnx", "tflite"),
         ),
-        Sample([LINE, Const(normal(1, 4, 3, 3)), None], {"stride": [3], "groups": 2}, ("onnx", "caffe")),
+        Sample([LINE, Const(normal(1, 4, 3, 3)), None], {"stride": [3], "groups": 2}),
     ],
     "aten::conv_transpose2d": [
         Sample(
@@ -64,13 +64,15 @@ SAMPLES: dict[str, list[Sample]] = {
             [X, Const(normal(1, 3, 4, 3, 2)), Const(normal(2, 4))],
             {"stride": [2, 3], "padding": [1, 2], "output_padding": [0, 1]},
         ),
-        Sample([X, Const(normal(1, 3, 2, 2, 3)), None], {"dilation": [1, 2], "groups": 3}, ONNX),
-        Sample([X, Const(normal(1, 3, 2, 2, 3)), None], {"stride": [2, 1], "groups": 3}, ("onnx", "caffe")),
+        Sample(
+            [X, Const(normal(1, 3, 2, 2, 3)), None], {"dilation": [1, 2], "groups": 3}, ("onnx", "tflite")
+        ),
+        Sample([X, Const(normal(1, 3, 2, 2, 3)), None], {"stride": [2, 1], "groups": 3}),
         Sample([X, normal(1, 3, 2, 2, 3), normal(2, 2)], {"stride": [1, 2]}, ("onnx", "tflite")),
         Sample(
             [X, Const(normal(1, 3, 2, 3, 3)), None],
             {"padding": [2, 2], "output_padding": [1, 2], "dilation": [2, 3]},
-            ONNX,
+            ("onnx", "tflite"),
         ),
     ],
     "aten::conv_transpose3d": [
@@ -165,7 +167,7 @@ SAMPLES: dict[str, list[Sample]] = {
                 "padding": [1, 1],
                 "stride": [2, 2],
             },
-            ONNX,
+            ("onnx", "tflite"),
         ),
         Sample(
             [normal(0, 1, 12, 8)],
@@ -176,7 +178,7 @@ SAMPLES: dict[str, list[Sample]] = {
                 "padding": [0, 0],
                 "stride": [1, 1],
             },
-            ONNX,
+            ("onnx", "tflite"),
         ),
         Sample(
             [normal(0, 1, 4, 6)],
@@ -195,7 +197,7 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
     "aten::pixel_unshuffle": [
         Sample([normal(0, 2, 3, 4, 6)], {"downscale_factor": 2}),
-        Sample([normal(0, 2, 2, 3, 3, 6)], {"downscale_factor": 3}, ONNX),
+        Sample([normal(0, 2, 2, 3, 3, 6)], {"downscale_factor": 3}, ("onnx", "tflite")),
     ],
     "aten::channel_shuffle": [
         Sample([normal(0, 2, 6, 4, 5)], {"groups": 3}),

@@ -1,0 +1,79 @@
+"""Convolutions over H and W in TFLite's operators: ``x`` channels-last, weights in the source's order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import tflite
+
+
+def conv2d_tflite(
+    g: Any,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    groups: int,
+) -> Any:
+    """aten::conv2d of ``x`` [N, H, W, C] with ``weight`` [O, C / groups, kH, kW]."""
+    out_channels, _, *kernel = weight.shape
+    scheme = tflite.padding_scheme(x.shape[1:3], kernel, stride, padding, dilation)
+    if scheme is None:
+        x, scheme = tflite.padded(g, x, padding, padding), "VALID"
+    if bias is None:  # the kernels refuse to prepare without one
+        bias = g.const(np.zeros(out_channels, x.dtype), name=f"{weight.name}_zero_bias")
+    options = {
+        "padding": scheme,
+        "stride_h": stride[0],
+        "stride_w": stride[1],
+        "dilation_h_factor": dilation[0],
+        "dilation_w_factor": dilation[1],
+    }
+    if groups > 1 and groups == x.shape[3]:
+        weight = tflite.transposed(g, weight, (1, 2, 3, 0))
+        multiplier = out_channels // groups
+        return g.op("DEPTHWISE_CONV_2D", x, weight, bias, depth_multiplier=multiplier, **options)
+    return g.op("CONV_2D", x, tflite.transposed(g, weight, (0, 2, 3, 1)), bias, **options)
+
+
+def stuffed_tflite(
+    g: Any,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: list[int],
+    padding: list[int],
+    groups: int,
+    dilation: list[int],
+) -> Any:
+    """aten::conv_transpose2d with groups or dilation, which TFLite's TRANSPOSE_CONV does not have.
+
+    A convolution of the input with zeros between its elements, by the kernels turned round.
+    """
+    if not weight.is_constant:
+        g.refuse("weights of groups, or with dilation, of a transposed convolution must be constants")
+    batch, height, width, channels = x.shape
+    if stride[1] > 1:
+        rows = tflite.reshaped(g, x, (batch * height, width, 1, channels))
+        x = tflite.padded(g, rows, [0, 0], [0, stride[1] - 1])
+    if stride[0] > 1:
+        rows = tflite.reshaped(g, x, (batch * height, 1, width * stride[1], channels))
+        x = tflite.padded(g, rows, [0, 0], [stride[0] - 1, 0])
+    x = tflite.reshaped(g, x, (batch, height * stride[0], width * stride[1], channels))
+    outputs, kernel = g.result_types[0].shape, weight.shape[2:]
+    before = [dilation[i] * (kernel[i] - 1) - padding[i] for i in (0, 1)]
+    after = [outputs[1 + i] - x.shape[1 + i] + padding[i] for i in (0, 1)]
+    x = tflite.padded(g, x, *([max(amount, 0) for amount in ends] for ends in (before, after)))
+    cut = [max(-amount, 0) for amount in before]
+    extents = [outputs[1 + i] + dilation[i] * (kernel[i] - 1) for i in (0, 1)]
+    if list(x.shape[1:3]) != extents:
+        part = (batch, *extents, channels)
+        x = g.op("SLICE", x, g.ints([0, *cut, 0]), g.ints(part), shape=part)
+    turned = weight.data[:, :, ::-1, ::-1].reshape(groups, channels // groups, -1, *kernel)
+    turned = np.ascontiguousarray(turned.swapaxes(1, 2)).reshape(-1, channels // groups, *kernel)
+    kernels = g.const(turned, name=f"{weight.name}_turned")
+    return conv2d_tflite(g, x, kernels, bias, [1, 1], [0, 0], dilation, groups)

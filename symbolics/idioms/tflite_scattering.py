@@ -1,0 +1,88 @@
+"""Elements put in places that are computed, in TFLite's operators: in rows, by int32 numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from . import tflite
+
+if TYPE_CHECKING:
+    from ...lower.builder import TfliteBuilder
+    from ...lower.target_graph import Value
+
+INT32 = np.dtype(np.int32)
+# reduction: what joins the elements for one place, and these to the one that is there
+_FOLDS = {
+    "prod": ("UNSORTED_SEGMENT_PROD", "MUL"),
+    "amax": ("UNSORTED_SEGMENT_MAX", "MAXIMUM"),
+    "amin": ("UNSORTED_SEGMENT_MIN", "MINIMUM"),
+}
+
+
+def counted(g: TfliteBuilder, index: Value, extent: int) -> Value:
+    """``index`` from the front, as int32."""
+    if index.data is not None:
+        return g.ints(index.data % max(extent, 1))
+    return g.op("FLOOR_MOD", g.cast(index, INT32), g.ints(extent))
+
+
+def in_a_row(g: TfliteBuilder, shape: Sequence[int], axis: int, index: Value) -> Value:
+    """int32 [indices]: for each the number of its element, along ``axis``, in a tensor of ``shape``."""
+    strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+    rest = np.zeros([1] * len(shape), np.int32)
+    for i, place in enumerate(np.indices(index.shape, np.int32, sparse=True)):
+        rest = rest + place * (strides[i] if i != axis else 0)
+    along = counted(g, index, shape[axis])
+    if along.data is not None:
+        return g.ints((along.data * strides[axis] + rest).reshape(-1))
+    if strides[axis] != 1:
+        along = g.op("MUL", along, g.ints(strides[axis]))
+    place = g.op("ADD", along, g.ints(rest)) if rest.any() else along
+    return tflite.reshaped(g, place, (math.prod(index.shape),))
+
+
+def folded(g: TfliteBuilder, reduce: str, x: Value, axis: int, index: Value, src: Value) -> Value:
+    """``x`` and all elements of ``src`` for one of its places reduced to one: "sum" or of ``_FOLDS``."""
+    if 0 in (*x.shape, *index.shape):
+        return x
+    size, count = math.prod(x.shape), math.prod(index.shape)
+    places, parts = in_a_row(g, x.shape, axis, index), tflite.reshaped(g, src, (count,))
+    if reduce == "sum":
+        places = tflite.reshaped(g, places, (count, 1))
+        total = g.op("SCATTER_ND", places, parts, g.ints([size]), shape=(size,), dtype=x.dtype)
+        return g.op("ADD", x, tflite.reshaped(g, total, x.shape))
+    operator, join = _FOLDS[reduce]
+    if x.dtype.kind != "f" and x.dtype.itemsize < INT32.itemsize:  # what no element is for is of int32
+        wide = folded(g, reduce, g.cast(x, INT32), axis, index, g.cast(src, INT32))
+        return g.cast(wide, x.dtype)
+    total = tflite.reshaped(g, g.op(operator, parts, places, g.ints(size), shape=(size,)), x.shape)
+    result = g.op(join, x, total)
+    if reduce == "prod" or x.dtype.kind != "f":
+        return result
+    # the most that an empty segment has is finite, and no less than an infinity of x
+    lowest = np.finfo(x.dtype).min if reduce == "amax" else np.finfo(x.dtype).max
+    empty = g.op("EQUAL", total, g.const(np.array(lowest, x.dtype)), dtype=bool)
+    return g.op("SELECT_V2", empty, x, result, dtype=x.dtype)
+
+
+def copied(g: TfliteBuilder, x: Value, axis: int, index: Value, source: Value) -> Value:
+    """``x`` with the parts ``source`` at ``index`` along ``axis``; of two for one place the later one."""
+    extent, (count,) = x.shape[axis], index.shape
+    if not extent or not count:
+        return x
+    places = counted(g, index, extent)
+    if places.data is not None:
+        choice = np.arange(extent)
+        choice[places.data] = extent + np.arange(count)
+        chosen = g.ints(choice)
+    else:
+        # the number of the last part for each place, far below zero where there is none
+        last = g.op("UNSORTED_SEGMENT_MAX", g.ints(range(count)), places, g.ints(extent), shape=(extent,))
+        chosen = g.op("MAXIMUM", g.op("ADD", last, g.ints(extent)), g.ints(range(extent)))
+    both = (*x.shape[:axis], extent + count, *x.shape[axis + 1 :])
+    both = g.op("CONCATENATION", x, source, axis=axis, shape=both)
+    return g.op("GATHER", both, chosen, axis=axis, shape=x.shape)
