@@ -56,9 +56,11 @@ _TFLITE: dict[str, tuple[str, ...]] = {
 
 # The types that hold every value of one, the cheapest first.
 _WIDER = {
-    **dict.fromkeys(("bool", "uint8", "int8", "int16"), ("int32", "int64", "float32")),
+    **dict.fromkeys(("bool", "uint8", "int8", "int16"), ("int32", "int64")),
     "int32": ("int64",),
 }
+# Operators that choose among numbers, for which floats are as good.
+_CHOOSING = ("MAX_POOL_2D", "RESIZE_NEAREST_NEIGHBOR", "TOPK_V2")
 # Operators whose first operand is not the one that says the type.
 _OPERAND = {"SELECT_V2": 1, "SPLIT": 1, "SCATTER_ND": 1, "TRANSPOSE_CONV": 1}
 
@@ -71,7 +73,10 @@ def type_operand(operator: str) -> int:
 def computed_type(operator: str, dtype: np.dtype) -> np.dtype:
     """The type in which the operator computes ``dtype``. Raises Refusal where no type will do."""
     taken = _TFLITE.get(operator, (dtype.name,))
-    for name in (dtype.name, *_WIDER.get(dtype.name, ())):
+    wider = _WIDER.get(dtype.name, ())
+    if operator in _CHOOSING and "int32" in wider:
+        wider = (*wider, "float32")
+    for name in (dtype.name, *wider):
         if name in taken:
             return np.dtype(name)
     raise Refusal(f"TFLite's {operator} does not take {dtype.name}", "convert the model to float32")

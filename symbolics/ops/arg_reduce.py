@@ -14,6 +14,7 @@ from ..idioms import tflite
 from ..layouts import SOURCE, LayoutRule, any_with
 from ..op import NUMBERS, Op, Tensor, boolean, integer
 from ..results import normalized_axis
+from .sort import topk_tflite
 
 Array = np.ndarray
 
@@ -56,6 +57,9 @@ def _op(name: str, kernel: Callable[..., Array], onnx_type: str, tflite_type: st
     @op.tflite()
     def arg_reduce_tflite(g, x, dim, keepdim):
         axis = dim % len(x.shape)
+        if x.dtype == np.int64:  # which ARG_MAX does not take
+            index = topk_tflite(g, x, 1, axis, name == "argmax", True)[1]
+            return tflite.reshaped(g, index, g.result_types[0].shape)
         shape = (*x.shape[:axis], *x.shape[axis + 1 :])
         index = g.op(tflite_type, x, g.ints(axis), output_type="INT32", shape=shape, dtype=INT32)
         return tflite.reshaped(g, index, g.result_types[0].shape)

@@ -6,6 +6,8 @@ NumPy's: a vector in front is a row, a vector behind a column, and the axes befo
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...ir.dims import broadcast_shapes
@@ -50,8 +52,20 @@ def matmul_tflite(g, x, other):
     left = x if len(x.shape) > 1 else tflite.reshaped(g, x, (1, *x.shape))
     right = other if len(other.shape) > 1 else tflite.reshaped(g, other, (*other.shape, 1))
     batch = broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    if x.dtype.kind != "f":
+        return _summed_tflite(g, left, right, batch)
     product = g.op("BATCH_MATMUL", left, right, shape=(*batch, left.shape[-2], right.shape[-1]))
     return tflite.reshaped(g, product, g.result_types[0].shape)
+
+
+def _summed_tflite(g: Any, left: Any, right: Any, batch: Any) -> Any:
+    """Of integers, which BATCH_MATMUL does not take: the sum over k of [..., m, k, 1] x [..., 1, k, n]."""
+    (rows, inner), columns = left.shape[-2:], right.shape[-1]
+    left = tflite.reshaped(g, left, (*left.shape, 1))
+    right = tflite.reshaped(g, right, (*right.shape[:-2], 1, inner, columns))
+    parts = g.op("MUL", left, right, shape=(*batch, rows, inner, columns))
+    total = g.op("SUM", parts, g.ints([len(batch) + 1]), keep_dims=False, shape=(*batch, rows, columns))
+    return tflite.reshaped(g, total, g.result_types[0].shape)
 
 
 @matmul.caffe()

@@ -41,7 +41,7 @@ def pow_onnx7(g, x, exponent):
     if exponent.is_constant and exponent.data.size == 1 and len(exponent.shape) <= len(x.shape):
         count = int(exponent.data.reshape(-1)[0])
         if 0 < count <= LARGEST:
-            return _product(g, x, count)
+            return _product(g, "Mul", x, count)
     base, count = (g.op("Cast", value, to=DOUBLE, dtype=np.float64) for value in (x, exponent))
     if not exponent.is_constant or (exponent.data < 0).any():  # for 0, whose inverse is infinite, take 2
         is_zero = g.op("Less", g.op("Abs", base), g.const(0.5, np.float64), dtype=bool)
@@ -51,17 +51,27 @@ def pow_onnx7(g, x, exponent):
     return g.op("Cast", g.op("Pow", base, count), to=ONNX_TYPES[x.dtype.name], dtype=x.dtype)
 
 
-def _product(g: Any, x: Any, count: int) -> Any:
+def _product(g: Any, operator: str, x: Any, count: int) -> Any:
     """``x`` ``count`` times, by squares."""
     if count == 1:
         return x
-    half = _product(g, x, count // 2)
-    square = g.op("Mul", half, half)
-    return g.op("Mul", square, x) if count % 2 else square
+    half = _product(g, operator, x, count // 2)
+    square = g.op(operator, half, half)
+    return g.op(operator, square, x) if count % 2 else square
 
 
 @power.tflite()
 def pow_tflite(g, x, exponent):
+    """POW is slow, and not in XNNPACK."""
+    if not exponent.is_constant or exponent.data.size != 1 or len(exponent.shape) > len(x.shape):
+        return g.op("POW", x, exponent)
+    number = exponent.data.reshape(-1)[0].item()
+    if 1 < number <= LARGEST and number == int(number):
+        return _product(g, "MUL", x, int(number))
+    if x.dtype.kind == "f" and -LARGEST <= number < 0 and number == int(number):
+        return g.op("DIV", g.const(1), _product(g, "MUL", x, -int(number)))
+    if x.dtype.kind == "f" and number in (0.5, -0.5):
+        return g.op("SQRT" if number > 0 else "RSQRT", x)
     return g.op("POW", x, exponent)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...ir.types import TensorType
+from ..idioms.formulas import Term
 from ..op import FLOATS, Op, Tensor, integers, number
 
 Array = np.ndarray
@@ -73,51 +72,40 @@ def roi_pool_onnx1(g, x, boxes, output_size, spatial_scale):
     )
 
 
-@roi_pool.onnx(since=22)  # of which ONNX Runtime has no kernel: the largest along each axis, in masks
-def roi_pool_onnx22(g, x, boxes, output_size, spatial_scale):
-    count, channels, (height, width) = boxes.shape[0], x.shape[1], x.shape[2:]
-    number_ = g.op("Gather", boxes, g.ints(0), axis=1, shape=(count,))
-    images = g.op(
-        "Gather", x, g.op("Cast", number_, to=7, dtype="int64"), axis=0, shape=(count, *x.shape[1:])
+roi_pool.retire("onnx", 22)  # of which ONNX Runtime has no kernel
+
+
+@roi_pool.decompose
+def roi_pool_masked(g, x, boxes, output_size, spatial_scale):
+    """The largest along each axis, of the pixels that a mask leaves."""
+    (count, _), (_, channels, height, width) = g.type(boxes).shape, g.type(x).shape
+    number_ = g.call("aten::to", g.call("aten::select", boxes, 1, 0), dtype="int64")
+    images = g.call("aten::index_select", x, 0, number_)
+    corners = (Term(g, boxes) * spatial_scale).call("tm::round_half_away")
+    lowest = float(np.finfo(g.type(x).dtype).min)
+    rows = Term(g, g.call("aten::reshape", images, [count, channels, height, 1, width]))
+    inside = _parts(corners, (1, 3), output_size[1], width)
+    inside = inside.reshape(shape=[count, 1, 1, output_size[1], width])
+    rows = inside.where(rows, lowest).amax(dim=[4], keepdim=False)
+    columns = rows.reshape(shape=[count, channels, 1, height, output_size[1]])
+    inside = _parts(corners, (2, 4), output_size[0], height)
+    inside = inside.reshape(shape=[count, 1, output_size[0], height, 1])
+    result = inside.where(columns, lowest).amax(dim=[3], keepdim=False)
+    return result.eq(lowest).where(0, result).value
+
+
+def _parts(corners: Term, ends: tuple[int, int], parts: int, extent: int) -> Term:
+    """Which pixels of an axis of ``extent`` belong to which part of each box: bools [K, parts, extent]."""
+    g, count = corners.g, corners.type.shape[0]
+    low, high = (corners.slice(dim=1, start=end, end=end + 1) for end in ends)
+    size = (high - low + 1).maximum(low.like(1))
+    pixels = Term(g, g.constant(np.arange(extent), corners.dtype))
+    first, last = (
+        (size * Term(g, g.constant(np.arange(start, parts + start), corners.dtype)) / parts)
+        for start in (0, 1)
     )
-    scaled = g.op("Mul", boxes, g.const(spatial_scale))
-    corners = g.op("Mul", g.op("Sign", scaled), g.op("Floor", g.op("Add", g.op("Abs", scaled), g.const(0.5))))
-    lowest = g.const(np.finfo(x.dtype).min)
-    rows = g.op("Unsqueeze", images, g.ints([3]), shape=(count, channels, height, 1, width))
-    inside = _parts_onnx(g, corners, (1, 3), output_size[1], width, (count, 1, 1, output_size[1], width))
-    rows = _largest_onnx(g, rows, inside, lowest, 4)
-    columns = g.op("Unsqueeze", rows, g.ints([2]), shape=(count, channels, 1, height, output_size[1]))
-    inside = _parts_onnx(g, corners, (2, 4), output_size[0], height, (count, 1, output_size[0], height, 1))
-    result = _largest_onnx(g, columns, inside, lowest, 3)
-    is_empty = g.op("Equal", result, lowest, dtype="bool")
-    return g.op("Where", is_empty, g.const(0), result, shape=result.shape, dtype=x.dtype)
+    first, last = ((edge + low).reshape(shape=[count, parts, 1]) for edge in (first.floor(), last.ceil()))
+    return (pixels >= first) & (pixels < last)
 
 
-def _parts_onnx(
-    g: Any, corners: Any, ends: tuple[int, int], parts: int, extent: int, shape: tuple[int, ...]
-) -> Any:
-    """Which pixels of an axis of ``extent`` belong to which part of each box: bools of ``shape``."""
-    count, dtype = corners.shape[0], corners.dtype
-    low, high = (g.op("Gather", corners, g.ints([end]), axis=1, shape=(count, 1)) for end in ends)
-    one = g.const(np.array(1, dtype))
-    size = g.op("Max", g.op("Add", g.op("Sub", high, low), one), one, shape=(count, 1))
-    edges = []
-    for operator, first in (("Floor", 0), ("Ceil", 1)):
-        steps = g.const(np.arange(first, parts + first, dtype=dtype))
-        share = g.op("Div", g.op("Mul", size, steps), g.const(np.array(parts, dtype)))
-        edge = g.op("Add", g.op(operator, share), low)
-        edges.append(g.op("Unsqueeze", edge, g.ints([2]), shape=(count, parts, 1)))
-    pixels = g.const(np.arange(extent, dtype=dtype))
-    is_behind = g.op("GreaterOrEqual", pixels, edges[0], dtype="bool")
-    inside = g.op("And", is_behind, g.op("Less", pixels, edges[1], dtype="bool"))
-    return g.op("Reshape", inside, g.ints(shape), shape=shape)
-
-
-def _largest_onnx(g: Any, x: Any, inside: Any, lowest: Any, axis: int) -> Any:
-    chosen = g.op("Where", inside, x, lowest, dtype=x.dtype)
-    shape = [extent for i, extent in enumerate(chosen.shape) if i != axis]
-    return g.op("ReduceMax", chosen, g.ints([axis]), keepdims=0, shape=shape)
-
-
-roi_pool.unsupported("tflite", "TFLite has no operator that pools in boxes")
 roi_pool.unsupported("caffe", "not written yet for Caffe")

@@ -26,7 +26,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
 
 # name: (kernel, dtypes, ONNX, TFLite, Caffe; a plain string is the reason why there is none)
 TABLE: dict[str, tuple[Callable[[np.ndarray], np.ndarray], tuple[str, ...], OnnxForm, str, CaffeForm]] = {
-    "abs": (np.abs, NUMBERS, (6, "Abs"), "ABS", ("AbsVal", {})),
+    "abs": (np.abs, NUMBERS, (6, "Abs"), "", ("AbsVal", {})),  # see abs_tflite
     "neg": (np.negative, NUMBERS, (6, "Neg"), "NEG", None),  # see neg_caffe
     "exp": (np.exp, FLOATS, (6, "Exp"), "EXP", ("Exp", {})),
     "log": (np.log, FLOATS, (6, "Log"), "LOG", ("Log", {})),
@@ -38,7 +38,7 @@ TABLE: dict[str, tuple[Callable[[np.ndarray], np.ndarray], tuple[str, ...], Onnx
     "ceil": (np.ceil, FLOATS, (6, "Ceil"), "CEIL", NO_CAFFE),
     "sigmoid": (_sigmoid, FLOATS, (6, "Sigmoid"), "LOGISTIC", ("Sigmoid", {})),
     "tanh": (np.tanh, FLOATS, (6, "Tanh"), "TANH", ("TanH", {})),
-    "relu": (lambda x: np.maximum(x, 0), NUMBERS, (6, "Relu"), "RELU", ("ReLU", {})),
+    "relu": (lambda x: np.maximum(x, 0), NUMBERS, (6, "Relu"), "", ("ReLU", {})),  # see relu_tflite
 }
 
 
@@ -59,6 +59,16 @@ def _op(name: str) -> Op:
 
 
 UNARY = {name: _op(name) for name in TABLE}
+
+
+@UNARY["abs"].tflite()
+def abs_tflite(g, x):
+    return g.op("MAXIMUM", x, g.op("NEG", x)) if x.dtype == np.int64 else g.op("ABS", x)
+
+
+@UNARY["relu"].tflite()
+def relu_tflite(g, x):
+    return g.op("RELU", x) if x.dtype.kind == "f" else g.op("MAXIMUM", x, g.const(0))
 
 
 @UNARY["neg"].caffe()

@@ -109,7 +109,7 @@ def test_dilation() -> None:
             [x],
             given_,
             expected=[in_loops(x, given_)],
-            targets=["onnx"],
+            targets=["onnx", "tflite"],
             opsets=[10, 12, NEWEST_OPSET],
         )
 
@@ -126,7 +126,6 @@ def test_dtypes_on_onnx(dtype: str) -> None:
     ("target", "version", "reason"),
     [
         ("onnx", 9, "ONNX MaxPool has dilations since opset 10"),
-        ("tflite", None, "TFLite's MAX_POOL_2D has no dilation"),
         ("caffe", None, "Caffe's Pooling has no dilation"),
     ],
 )

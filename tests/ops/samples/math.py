@@ -108,7 +108,9 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([Const(normal(1, 3)), MATRIX, Const(normal(2, 5, 3))], {"alpha": 2}),
         Sample([normal(1, 4, 1), MATRIX, normal(2, 5, 3)], {"beta": 2, "alpha": 3}, RUNTIMES),
         Sample([Const(np.full(3, np.nan, np.float32)), MATRIX, normal(2, 5, 3)], {"beta": 0}, RUNTIMES),
-        Sample([np.arange(3), np.arange(8).reshape(4, 2), np.arange(6).reshape(2, 3)], {"beta": 2}, ONNX, 9),
+        Sample(
+            [np.arange(3), np.arange(8).reshape(4, 2), np.arange(6).reshape(2, 3)], {"beta": 2}, RUNTIMES, 9
+        ),
     ],
     "aten::baddbmm": [
         Sample([normal(1, 2, 1, 3), CUBE, normal(2, 2, 5, 3)], {"beta": 2, "alpha": 3}, RUNTIMES),

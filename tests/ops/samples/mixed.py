@@ -13,7 +13,7 @@ WHOLE = np.array([[-12, 18, 0, 7], [0, 89, 100, -128]], np.int32)
 OTHERS = np.array([8, 144, 0, -14], np.int32)
 PAIRS = [
     Sample([WHOLE, OTHERS], {}, RUNTIMES),
-    Sample([WHOLE.astype(np.int64), OTHERS[:1].astype(np.int64)], {}, ONNX),
+    Sample([WHOLE.astype(np.int64), OTHERS[:1].astype(np.int64)], {}, RUNTIMES),
     Sample([np.abs(WHOLE).astype(np.uint8), OTHERS[1:2].astype(np.uint8)], {}, RUNTIMES),
 ]
 

@@ -68,7 +68,7 @@ SAMPLES: dict[str, list[Sample]] = {
         )
     ],
     "torchvision::roi_pool": [
-        Sample([X, BOXES], {"output_size": [2, 3]}, ("onnx",)),
-        Sample([X, BOXES], {"output_size": [1, 2], "spatial_scale": 0.7}, ("onnx",)),
+        Sample([X, BOXES], {"output_size": [2, 3]}, FILES),
+        Sample([X, BOXES], {"output_size": [1, 2], "spatial_scale": 0.7}, FILES),
     ],
 }
