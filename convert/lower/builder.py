@@ -96,7 +96,7 @@ class Builder:
             self._constants[key] = Value(name, array.dtype, array.shape, array)
         return self._constants[key]
 
-    def ints(self, values: Sequence[int] | int) -> Value:
+    def ints(self, values: Sequence[int] | np.ndarray | int) -> Value:
         """A constant of the target's type for indices, shapes and axes."""
         limits = np.iinfo(self.index_dtype)
         if any(not limits.min <= value <= limits.max for value in np.ravel(np.asarray(values, object))):
@@ -188,7 +188,7 @@ class OnnxBuilder(Builder):
         )
         return list(made)
 
-    def ints(self, values: Sequence[int] | int) -> Value:
+    def ints(self, values: Sequence[int] | np.ndarray | int) -> Value:
         """As any builder's; Dims among the values are computed as the file runs."""
         return self.sizes.vector(values) if is_symbolic(values) else super().ints(values)
 

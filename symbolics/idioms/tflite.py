@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from ...lower.builder import Builder
+    from ...lower.builder import Builder, TfliteBuilder
     from ...lower.target_graph import Value
 
 
@@ -91,7 +91,7 @@ def pooling_scheme(
     return "SAME"
 
 
-def divided(g: Builder, x: Value, other: Value) -> Value:
+def divided(g: TfliteBuilder, x: Value, other: Value) -> Value:
     """Integers divided, rounded toward zero. DIV takes no int64.
 
     Of 64 bits a quotient in float32 that is a little too small is subtracted three times: of 2 ** 63 it
@@ -114,7 +114,7 @@ def divided(g: Builder, x: Value, other: Value) -> Value:
     return g.op("MUL", quotient, g.op("MUL", x_sign, other_sign))
 
 
-def _magnitude(g: Builder, x: Value) -> tuple[Value, Value]:
+def _magnitude(g: TfliteBuilder, x: Value) -> tuple[Value, Value]:
     """The absolute value of int64, and 1 or -1."""
     zero, one = (g.const(np.array(number, np.int64)) for number in (0, 1))
     negative = g.cast(g.op("LESS", x, zero, dtype=bool), np.dtype(np.int64))

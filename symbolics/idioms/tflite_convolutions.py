@@ -67,7 +67,8 @@ def stuffed_tflite(
     outputs, kernel = g.result_types[0].shape, weight.shape[2:]
     before = [dilation[i] * (kernel[i] - 1) - padding[i] for i in (0, 1)]
     after = [outputs[1 + i] - x.shape[1 + i] + padding[i] for i in (0, 1)]
-    x = tflite.padded(g, x, *([max(amount, 0) for amount in ends] for ends in (before, after)))
+    wide = [[max(amount, 0) for amount in ends] for ends in (before, after)]
+    x = tflite.padded(g, x, wide[0], wide[1])
     cut = [max(-amount, 0) for amount in before]
     extents = [outputs[1 + i] + dilation[i] * (kernel[i] - 1) for i in (0, 1)]
     if list(x.shape[1:3]) != extents:

@@ -43,8 +43,9 @@ def test_the_first_of_equal_elements_wins(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_integers(name: str) -> None:
-    x = np.random.default_rng(0).integers(-99, 99, (2, 9, 5)).astype(np.int32)
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_integers(name: str, dtype: str) -> None:
+    x = np.random.default_rng(0).integers(-99, 99, (2, 9, 5)).astype(dtype)
     assert_op_matches(f"aten::{name}", [x], {"dim": 1}, expected=[in_loops(name, x, 1, False)])
 
 
@@ -52,9 +53,6 @@ def test_refusals() -> None:
     assert refusal("caffe", "aten::argmax", [normal(0, 2, 3)], {"dim": 1}) == (
         "Caffe cannot express aten::argmax: "
         "its ArgMax gives indices as floats, and runtimes differ over what it means"
-    )
-    assert refusal("tflite", "aten::argmin", [np.ones((2, 3), np.int64)], {"dim": 1}) == (
-        "TFLite's ARG_MIN does not take int64"
     )
 
 
