@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils._pytree import tree_map
 
 import tmconvert
@@ -81,7 +82,7 @@ def tried(name: str, make: Callable[[], Example], goal: Goal, verbose: bool, dyn
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             torch.manual_seed(0)
-            (_try_sizes if dynamic else _try)(row, make(), goal)
+            (_try_sizes if dynamic else _try)(row, alive(make()), goal)
     except Exception as error:  # a benchmark of what may go wrong
         if verbose:
             traceback.print_exc()
@@ -90,6 +91,46 @@ def tried(name: str, make: Callable[[], Example], goal: Goal, verbose: bool, dyn
         row.state = "wrong" if is_ours and error.code == "TM4001" else "error"
         row.note = " ".join(text.split())[:200]
     return row
+
+
+def alive(example: Example) -> Example:
+    """Sees to it that the outputs depend on the inputs, or there is nothing to compare.
+
+    Some untrained models end in a layer of zeros, or let their numbers fade away layer by layer: of these
+    the weights of zeros are drawn anew, and batch norms come half way to the statistics of the example.
+    """
+    module, args, kwargs = example
+    if _depends(module, args, kwargs):
+        return example
+    for name, parameter in module.named_parameters():
+        if name.endswith("weight") and not parameter.any():
+            torch.nn.init.normal_(parameter, std=0.02)
+    norms = [each for each in module.modules() if isinstance(each, _BatchNorm) and each.track_running_stats]
+    for norm in norms:
+        norm.momentum = 0.5  # all the way, a channel that hardly varies would be noise made large
+        norm.register_forward_pre_hook(_trains_where_it_can)
+    with torch.no_grad():
+        module(*args, **kwargs)
+    for norm in norms:
+        norm.eval()
+        norm._forward_pre_hooks.clear()
+    if not _depends(module, args, kwargs):
+        raise ValueError("its outputs do not depend on its inputs")
+    return example
+
+
+def _depends(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether each of the outputs, but for those of one value or none, is another for other inputs."""
+    others, other_kwargs = tree_map(other, (args, kwargs))
+    with torch.no_grad():
+        pairs = zip(tensors(module(*args, **kwargs)), tensors(module(*others, **other_kwargs)), strict=True)
+    return not any(
+        np.array_equal(a, b) for a, b in pairs if a.size > 1 and np.issubdtype(a.dtype, np.floating)
+    )
+
+
+def _trains_where_it_can(norm: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
+    norm.train(inputs[0].numel() > inputs[0].shape[1])  # one value has no variance
 
 
 def _try(row: Row, example: Example, goal: Goal) -> None:

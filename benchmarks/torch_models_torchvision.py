@@ -52,7 +52,7 @@ MODELS["inception_v3"] = partial(_classifier, "inception_v3", 96, aux_logits=Fal
 
 
 def _segmenter(name: str) -> Example:
-    return _made(f"segmentation.{name}", num_classes=5, weights_backbone=None), (image(65),), {}
+    return _made(f"segmentation.{name}", num_classes=5, weights_backbone=None), (image(65, 2),), {}
 
 
 for _name in ("lraspp_mobilenet_v3_large", "deeplabv3_mobilenet_v3_large", "fcn_resnet50"):

@@ -7,17 +7,37 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .orders import in_steps, merged
+
 if TYPE_CHECKING:
     from ...lower.builder import Builder, TfliteBuilder
     from ...lower.target_graph import Value
 
+MOST_AXES = 6  # of TRANSPOSE in XNNPACK
 
 def transposed(g: Builder, x: Value, order: Sequence[int]) -> Value:
-    """``x`` with permuted axes: a view where it is constant, else a TRANSPOSE."""
+    """``x`` with permuted axes: a view where it is constant or axes of one element move, else TRANSPOSEs."""
+    return factors_transposed(g, x, x.shape, order, [x.shape[axis] for axis in order])
+
+
+def factors_transposed(
+    g: Builder, x: Value, factors: Sequence[int], order: Sequence[int], shape: Sequence[int]
+) -> Value:
+    """``x``, as a tensor of ``factors``, with its axes in ``order``, as a tensor of ``shape``."""
     if x.data is not None:
-        return g.const(x.data.transpose(order), name=f"{x.name}_{''.join(map(str, order))}")
-    shape = [x.shape[axis] for axis in order]
-    return g.op("TRANSPOSE", x, g.ints(order), shape=shape)
+        moved = x.data.reshape(factors).transpose(order).reshape(shape)
+        return g.const(moved, name=f"{x.name}_{''.join(map(str, order))}")
+    extents, short = merged(factors, order)
+    if len(short) < 2:
+        return reshaped(g, x, shape)
+    if len(order) <= MOST_AXES:
+        x = reshaped(g, x, factors)
+        x = g.op("TRANSPOSE", x, g.ints(order), shape=[factors[axis] for axis in order])
+        return reshaped(g, x, shape)
+    for extents, short in in_steps(extents, short, MOST_AXES):
+        moved = [extents[axis] for axis in short]
+        x = g.op("TRANSPOSE", reshaped(g, x, extents), g.ints(short), shape=moved)
+    return reshaped(g, x, shape)
 
 
 def reshaped(g: Builder, x: Value, shape: Sequence[int]) -> Value:

@@ -11,12 +11,10 @@ import numpy as np
 
 from ...ir.types import TensorType
 from ..idioms import caffe, tflite
+from ..idioms.orders import Order, merged
 from ..op import ANY_DTYPE, Op, Tensor, integers
 
-TFLITE_RANK = 6  # of TRANSPOSE in XNNPACK
 MOST_CAFFE_SLICES = 64
-
-Order = tuple[int, ...]
 
 
 def _order(rank: int, dims: list[int]) -> list[int]:
@@ -44,37 +42,9 @@ def permute_onnx1(g, x, dims):
     return g.op("Transpose", x, perm=_order(len(x.shape), dims), shape=g.result_types[0].shape)
 
 
-def merged(shape: tuple[int, ...], order: list[int]) -> tuple[tuple[int, ...], Order]:
-    """The same transposition with as few axes as possible: (shape, order).
-
-    Axes of one element go, and axes that stay neighbours become one.
-
-    >>> merged((2, 1, 3, 5), [3, 0, 1, 2])
-    ((6, 5), (1, 0))
-    """
-    runs: list[list[int]] = []
-    kept = [axis for axis in order if shape[axis] != 1]
-    position = {axis: i for i, axis in enumerate(sorted(kept))}
-    for axis in kept:
-        if runs and position[runs[-1][-1]] + 1 == position[axis]:
-            runs[-1].append(axis)
-        else:
-            runs.append([axis])
-    by_source = sorted(runs)
-    extents = tuple(int(np.prod([shape[axis] for axis in run])) for run in by_source)
-    return extents, tuple(by_source.index(run) for run in runs)
-
-
 @permute.tflite()
 def permute_tflite(g, x, dims):
-    order = _order(len(x.shape), dims)
-    shape, short = merged(x.shape, order)
-    if len(short) < 2:
-        return tflite.reshaped(g, x, g.result_types[0].shape)
-    if len(order) <= TFLITE_RANK:
-        return tflite.transposed(g, x, order)
-    moved = tflite.transposed(g, tflite.reshaped(g, x, shape), short)
-    return tflite.reshaped(g, moved, g.result_types[0].shape)
+    return tflite.transposed(g, x, _order(len(x.shape), dims))
 
 
 @dataclass(frozen=True)

@@ -79,9 +79,7 @@ def view_tflite(g, x, split, index, order, shape):
         begin = [max(chosen, 0) for chosen in index]
         x = g.op("SLICE", x, g.ints(begin), g.ints(sizes), shape=sizes)
     kept = [size for size, chosen in zip(split, index, strict=True) if chosen == KEPT]
-    if order != sorted(order):
-        x = tflite.transposed(g, tflite.reshaped(g, x, kept), order)
-    return tflite.reshaped(g, x, shape)
+    return tflite.factors_transposed(g, x, kept, order, shape)
 
 
 def simplified(
