@@ -97,7 +97,7 @@ def alive(example: Example) -> Example:
     """Sees to it that the outputs depend on the inputs, or there is nothing to compare.
 
     Some untrained models end in a layer of zeros, or let their numbers fade away layer by layer: of these
-    the weights of zeros are drawn anew, and batch norms come half way to the statistics of the example.
+    the weights of zeros are drawn anew, and batch norms take the statistics of the example.
     """
     module, args, kwargs = example
     if _depends(module, args, kwargs):
@@ -107,7 +107,8 @@ def alive(example: Example) -> Example:
             torch.nn.init.normal_(parameter, std=0.02)
     norms = [each for each in module.modules() if isinstance(each, _BatchNorm) and each.track_running_stats]
     for norm in norms:
-        norm.momentum = 0.5  # all the way, a channel that hardly varies would be noise made large
+        norm.reset_parameters()
+        norm.momentum = None  # the statistics of all that it has seen
         norm.register_forward_pre_hook(_trains_where_it_can)
     with torch.no_grad():
         module(*args, **kwargs)
