@@ -558,4 +558,20 @@ TOGETHER: dict[str, Factory] = {
         vision_config=VISION,
     ),
 }
+
+
+def _with_codebooks(make: Factory) -> Factory:
+    """An untrained codebook is all zeros, and every sound the same code."""
+
+    def factory() -> Example:
+        example = make()
+        for name, buffer in example[0].named_buffers():
+            if name.endswith("codebook.embed"):
+                buffer.normal_(std=0.05)  # as far apart as what the encoder gives
+        return example
+
+    return factory
+
+
+AUDIO["encodec"] = _with_codebooks(AUDIO["encodec"])
 MODELS = {**TEXT, **CAUSAL, **TRANSLATION, **AUDIO, **IMAGES, **TOGETHER}

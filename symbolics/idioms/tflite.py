@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MOST_AXES = 6  # of TRANSPOSE in XNNPACK
 
+
 def transposed(g: Builder, x: Value, order: Sequence[int]) -> Value:
     """``x`` with permuted axes: a view where it is constant or axes of one element move, else TRANSPOSEs."""
     return factors_transposed(g, x, x.shape, order, [x.shape[axis] for axis in order])
@@ -34,9 +35,9 @@ def factors_transposed(
         x = reshaped(g, x, factors)
         x = g.op("TRANSPOSE", x, g.ints(order), shape=[factors[axis] for axis in order])
         return reshaped(g, x, shape)
-    for extents, short in in_steps(extents, short, MOST_AXES):
-        moved = [extents[axis] for axis in short]
-        x = g.op("TRANSPOSE", reshaped(g, x, extents), g.ints(short), shape=moved)
+    for sizes, places in in_steps(extents, short, MOST_AXES):
+        moved = [sizes[axis] for axis in places]
+        x = g.op("TRANSPOSE", reshaped(g, x, sizes), g.ints(places), shape=moved)
     return reshaped(g, x, shape)
 
 

@@ -35,7 +35,7 @@ def _keypoints(maps: Any, rois: Any) -> Any:
 
 # by module and name: the new body, and what computes it while nothing is recorded, if not the old body
 BOXES, HEADS = "torchvision.ops.boxes", "torchvision.models.detection.roi_heads"
-FUNCTIONS = {
+FUNCTIONS: dict[tuple[str, str], tuple[Callable[..., Any], str]] = {
     (BOXES, "batched_nms"): (_batched_nms, "_batched_nms_vanilla"),  # whose result is that, without ties
     (HEADS, "paste_masks_in_image"): (_paste_masks, ""),
     (HEADS, "heatmaps_to_keypoints"): (_keypoints, ""),
