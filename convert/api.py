@@ -154,8 +154,9 @@ def to_tflite(
 
     ``io_layout`` "nhwc" (the default) stores rank-4 inputs and outputs of a model with spatial ops
     channels-last; "source" keeps the source's order. ``example_inputs`` are always in the source's
-    order. Verification, errors and the model's boundary are as in ``to_onnx``, but for
-    ``dynamic_shapes``, which TFLite has not yet; the runtime is LiteRT.
+    order. Verification, errors and the model's boundary are as in ``to_onnx``; the runtime is LiteRT.
+    Sizes that ``dynamic_shapes`` leaves open are those of the example until ``resize_tensor_input``
+    says others.
     """
     _not_yet(quantized=quantized, calibration=calibration, qparams=qparams)
     layout = "nhwc" if io_layout is None else io_layout

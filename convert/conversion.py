@@ -187,7 +187,7 @@ def lowered(
     Where symbolic sizes turn out to be bound or needed as numbers, all starts again with these.
     """
     opened = open_boundary(module, boundary, catalogue)
-    if opened.symbols and goal.target != "onnx":
+    if opened.symbols and goal.target == "caffe":
         raise UsageError("TM6014", f"dynamic sizes are not available for {TITLES[goal.target]} yet")
     for _ in range(MAX_ATTEMPTS):
         with SizeJournal(opened.symbols) as journal:
@@ -197,10 +197,11 @@ def lowered(
                 return converted
             except SizesSettled:
                 pass
-            except InternalError as error:
+            except (InternalError, TypeError, ValueError, IndexError) as error:
                 if not opened.symbols:
                     raise
-                _freeze_all(opened, journal, f"cannot take symbolic sizes ({error.message})")
+                message = error.message if isinstance(error, InternalError) else error
+                _freeze_all(opened, journal, f"cannot take symbolic sizes ({message})")
         opened = opened.settled(journal)
     raise InternalError("TM9004", f"the sizes {', '.join(opened.symbols)} do not settle")
 

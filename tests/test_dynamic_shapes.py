@@ -151,11 +151,9 @@ def test_the_file_names_the_sizes(tmp_path: Path) -> None:
     assert sizes == ["batch", 8, "floor((height+1)/2)", "floor((width+1)/2)"]
 
 
-@pytest.mark.parametrize("target", ["tflite", "caffe"])
-def test_other_targets_have_no_dynamic_sizes_yet(target: str, tmp_path: Path) -> None:
-    convert = getattr(tmconvert, f"to_{target}")
+def test_caffe_has_no_dynamic_sizes_yet(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="dynamic sizes are not available") as caught:
-        convert(model("resnet18"), tmp_path / "net.prototxt", dynamic_shapes={"x": {0: "n"}})
+        tmconvert.to_caffe(model("resnet18"), tmp_path / "net.prototxt", dynamic_shapes={"x": {0: "n"}})
     assert caught.value.code == "TM6014"
 
 

@@ -241,6 +241,24 @@ class OnnxBuilder(Builder):
 class TfliteBuilder(Builder):
     index_dtype = np.dtype(np.int32)
 
+    def __init__(self, graph: TargetGraph) -> None:
+        super().__init__(graph)
+        self.sizes = SizeOperators(self)
+
+    def inside(self, graph: TargetGraph) -> Builder:
+        """As any builder's, but the graph sees no values around it."""
+        twin = super().inside(graph)
+        assert isinstance(twin, TfliteBuilder)
+        twin.sizes = SizeOperators(twin)
+        return twin
+
+    def ints(self, values: Sequence[int] | int) -> Value:
+        """As any builder's; Dims among the values are computed as the file runs."""
+        return self.sizes.vector(values) if is_symbolic(values) else super().ints(values)
+
+    def define(self, value: Value) -> None:
+        self.sizes.define(value)
+
     def subgraph(
         self, name: str, types: Sequence[Value], write: Callable[[TfliteBuilder, list[Value]], list[Value]]
     ) -> TargetGraph:
@@ -248,11 +266,17 @@ class TfliteBuilder(Builder):
         twin = self.inside(TargetGraph(self.graph.target, self.graph.version, name))
         assert isinstance(twin, TfliteBuilder)
         twin.graph.inputs = [self.formal(value.dtype, value.shape) for value in types]
+        for value in twin.graph.inputs:
+            twin.define(value)
         twin.graph.outputs = write(twin, list(twin.graph.inputs))
         return twin.graph
 
     def op(self, type: str, *inputs: Value | None, **options: Any) -> Any:
         """As ``Builder.op``; whole numbers that the operator does not take are cast, there and back."""
+        if type == "RESHAPE" and is_symbolic(options.get("new_shape")):
+            del options["new_shape"]  # an attribute for what is an input
+        inputs = tuple(self.sizes.resolved(type, inputs))
+        options = plain_attributes(type, options)
         operand = inputs[type_operand(type)] if inputs else None
         if operand is None:
             return super().op(type, *inputs, **options)

@@ -156,7 +156,7 @@ class _Lowerer:
         tensors = map_leaves(lambda leaf: None if leaf is None else self.values[leaf], list(expr.args))
         arguments = op.by_name(tensors, self._attributes(op, expr))
         try:
-            with current_journal().because(f"needs a number{_remedy(op, self.version)}"):
+            with current_journal().because(f"needs a number{_remedy(op, target, self.version)}"):
                 result = symbolic(self.builder, **arguments)
         except (Refusal, TmconvertError):
             raise
@@ -237,10 +237,12 @@ def _rename_all(graph: InternalGraph, builder: Builder) -> None:
         graph.rename(node, name)
 
 
-def _remedy(op: Op, version: int) -> str:
+def _remedy(op: Op, target: str, version: int) -> str:
     """Which later opset says the op in another way."""
-    later = sorted(since for since in op.symbolics.get("onnx", {}) if since > version)
-    return f" at opset {version}; --opset {later[0]} may keep it dynamic" if version and later else ""
+    later = sorted(since for since in op.symbolics.get(target, {}) if since > version)
+    if target != "onnx" or not later:
+        return ""
+    return f" at opset {version}; --opset {later[0]} may keep it dynamic"
 
 
 def _shapes(expr: CallFunction) -> list[Any]:

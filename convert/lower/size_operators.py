@@ -1,4 +1,4 @@
-"""Sizes that an ONNX file computes as it runs, from the shapes of its tensors."""
+"""Sizes that a file computes as it runs, from the shapes of its tensors."""
 
 from __future__ import annotations
 
@@ -15,9 +15,14 @@ from ..ir.tree import leaves, map_leaves
 from .target_graph import Value
 
 if TYPE_CHECKING:
-    from .builder import OnnxBuilder
+    from .builder import OnnxBuilder, TfliteBuilder
 
-INT64 = np.dtype(np.int64)
+# ONNX's operators by their names in TFLite, whose division rounds down
+TFLITE = {
+    **{name: name.upper() for name in ("Add", "Sub", "Mul", "Shape", "Gather")},
+    "Concat": "CONCATENATION",
+    "Div": "FLOOR_DIV",
+}
 # The first opset in which an operator takes as an input what is an attribute before.
 SINCE_INPUTS = {"Slice": 10, "Upsample": 9, "Pad": 11, "Resize": 11}
 
@@ -35,14 +40,16 @@ class SizeOperators:
     Sizes are vectors of one element inside. A symbol is read off the first tensor that has it as an extent.
     """
 
-    def __init__(self, g: OnnxBuilder) -> None:
+    def __init__(self, g: OnnxBuilder | TfliteBuilder) -> None:
         self.g = g
+        self.is_onnx = g.graph.target == "onnx"
         self.places: dict[str, tuple[Value, int]] = {}
         self.shapes: dict[int, Value] = {}
         self.known: dict[Dim, Value] = {}
 
     def inside(self, g: OnnxBuilder) -> SizeOperators:
-        """For a graph inside of the builder's: what is known stays known, what is computed there is not.
+        """For a graph inside of the builder's, which sees it: what is known stays known, what is computed
+        there is not.
 
         Sizes that only the data tells have names of their own there; those of its inputs get defined.
         """
@@ -66,23 +73,42 @@ class SizeOperators:
     def vector(self, sizes: Any) -> Value:
         """A vector of sizes, or a scalar of one; its operators come with the operator that takes it."""
         shape = () if isinstance(sizes, Dim) else (len(sizes),)
-        return SizeVector("", INT64, shape, None, sizes if shape == () else list(sizes))
+        return SizeVector("", self.g.index_dtype, shape, None, sizes if shape == () else list(sizes))
 
     def resolved(self, type: str, inputs: Sequence[Value | None]) -> list[Value | None]:
         """The inputs of an operator of this type, with SizeVectors computed."""
         result: list[Value | None] = list(inputs)
         for position, value in enumerate(inputs):
             if isinstance(value, SizeVector):
-                first = inputs[0]
-                template = None
-                if type == "Reshape" and position == 1 and first is not None:
-                    template = _reshape_template(value.sizes, first.shape)
+                template = self._template(type, position, inputs, value.sizes)
                 result[position] = self._computed(value.sizes) if template is None else self.g.ints(template)
         return result
 
+    def _template(
+        self, type: str, position: int, inputs: Sequence[Value | None], sizes: Any
+    ) -> list[int] | None:
+        """The sizes in numbers, where the operator has some that stand for what it finds."""
+        first, second = (*inputs[:2], None)[:2]
+        if first is None or isinstance(sizes, Dim):
+            return None
+        if type == "Reshape" and position == 1:
+            return _reshape_template(sizes, first.shape)
+        if type == "RESHAPE" and position == 1:
+            return _with_one_open(sizes)
+        if type == "SLICE" and position == 2 and second is not None and second.data is not None:
+            return _slice_template(sizes, second.data.tolist(), first.shape)
+        return None
+
+    def _op(self, type: str, *inputs: Value, **options: Any) -> Value:
+        made: Value = self.g.op(type if self.is_onnx else TFLITE[type], *inputs, **options)
+        return made
+
     def _computed(self, sizes: Any) -> Value:
+        if isinstance(sizes, Dim) and self.is_onnx:
+            return self._op("Reshape", self._size(sizes), self.g.const(np.zeros(0, np.int64)), shape=())
         if isinstance(sizes, Dim):
-            return self.g.op("Reshape", self._size(sizes), self.g.const(np.zeros(0, INT64)), shape=())
+            scalar: Value = self.g.op("REDUCE_PROD", self._size(sizes), self.g.ints([0]), shape=())
+            return scalar
         parts: list[Any] = []
         for size in sizes:  # neighbouring numbers are one constant
             if isinstance(size, Dim):
@@ -92,7 +118,7 @@ class SizeOperators:
             else:
                 parts.append([size])
         values = [self._size(part) if isinstance(part, Dim) else self.g.ints(part) for part in parts]
-        return values[0] if len(values) == 1 else self.g.op("Concat", *values, axis=0, shape=(len(sizes),))
+        return values[0] if len(values) == 1 else self._op("Concat", *values, axis=0, shape=(len(sizes),))
 
     def _size(self, size: Size) -> Value:
         if not isinstance(size, Dim):
@@ -108,9 +134,9 @@ class SizeOperators:
         for monomial, factor in terms:
             if total is None or factor > 0:
                 value = self._product(monomial, factor)
-                total = value if total is None else self.g.op("Add", total, value)
+                total = value if total is None else self._op("Add", total, value)
             else:
-                total = self.g.op("Sub", total, self._product(monomial, -factor))
+                total = self._op("Sub", total, self._product(monomial, -factor))
         assert total is not None
         return total
 
@@ -120,7 +146,7 @@ class SizeOperators:
             values.append(self.g.ints([factor]))
         product, *others = values
         for value in others:
-            product = self.g.op("Mul", product, value)
+            product = self._op("Mul", product, value)
         return product
 
     def _atom(self, atom: Atom) -> Value:
@@ -128,9 +154,11 @@ class SizeOperators:
         if size in self.known:
             return self.known[size]
         if isinstance(atom, Floor):
-            if any(factor < 0 for part in (atom.numerator, atom.denominator) for _, factor in _terms(part)):
+            if self.is_onnx and any(
+                factor < 0 for part in (atom.numerator, atom.denominator) for _, factor in _terms(part)
+            ):
                 current_journal().freeze(size, "needs a number: ONNX's Div does not round down below zero")
-            self.known[size] = self.g.op("Div", self._size(atom.numerator), self._size(atom.denominator))
+            self.known[size] = self._op("Div", self._size(atom.numerator), self._size(atom.denominator))
         else:
             self.known[size] = self._symbol(atom)
         return self.known[size]
@@ -141,23 +169,30 @@ class SizeOperators:
             return self.g.ints([symbol.example])
         value, axis = self.places[symbol.name]
         if id(value) not in self.shapes:
-            self.shapes[id(value)] = self.g.op("Shape", value, shape=(len(value.shape),), dtype=INT64)
-        size = self.g.op("Gather", self.shapes[id(value)], self.g.ints([axis]), axis=0, shape=(1,))
-        return size if symbol.unit == 1 else self.g.op("Div", size, self.g.ints([symbol.unit]))
+            options = {} if self.is_onnx else {"out_type": self.g.index_dtype.name.upper()}
+            shape = self._op("Shape", value, shape=(len(value.shape),), dtype=self.g.index_dtype, **options)
+            self.shapes[id(value)] = shape
+        size = self._op("Gather", self.shapes[id(value)], self.g.ints([axis]), axis=0, shape=(1,))
+        return size if symbol.unit == 1 else self._op("Div", size, self.g.ints([symbol.unit]))
 
 
-def plain_attributes(operator: str, options: dict[str, Any], opset: int) -> dict[str, Any]:
-    """The options of ``Builder.op`` with numbers for Dims in attributes, which freezes them."""
+def plain_attributes(operator: str, options: dict[str, Any], opset: int | None = None) -> dict[str, Any]:
+    """The options of ``Builder.op`` with numbers for Dims in attributes, which freezes them.
+
+    ``opset`` None: it is an operator of TFLite.
+    """
     attributes = {name: value for name, value in options.items() if name not in ("shape", "shapes", "dtype")}
     if not is_symbolic(attributes):
         return options
     return options | {name: _plain(operator, name, value, opset) for name, value in attributes.items()}
 
 
-def _plain(operator: str, name: str, value: Any, opset: int) -> Any:
-    since = SINCE_INPUTS.get(operator, 0)
-    remedy = f"; --opset {since} keeps it dynamic" if since > opset else ""
-    reason = f"needs a number: ONNX's {operator} has {name} as an attribute at opset {opset}{remedy}"
+def _plain(operator: str, name: str, value: Any, opset: int | None) -> Any:
+    reason = f"needs a number: TFLite's {operator} has {name} as an attribute"
+    if opset is not None:
+        since = SINCE_INPUTS.get(operator, 0)
+        remedy = f"; --opset {since} keeps it dynamic" if since > opset else ""
+        reason = f"needs a number: ONNX's {operator} has {name} as an attribute at opset {opset}{remedy}"
     with current_journal().because(reason):
         return map_leaves(lambda leaf: int(leaf) if isinstance(leaf, Dim) else leaf, value)
 
@@ -182,6 +217,24 @@ def _reshape_template(sizes: Any, shape: Sequence[Size]) -> list[int] | None:
         return [size if isinstance(size, int) else -1 for size in sizes]
     may_be_empty = 0 in template and data_symbols(list(sizes))
     return template if template.count(-1) <= (0 if may_be_empty else 1) else None
+
+
+def _with_one_open(sizes: Sequence[Size]) -> list[int] | None:
+    """The target of TFLite's RESHAPE in numbers: -1 for one size; None if more are open."""
+    if sum(isinstance(size, Dim) for size in sizes) != 1 or 0 in [
+        size for size in sizes if isinstance(size, int)
+    ]:
+        return None
+    return [size if isinstance(size, int) else -1 for size in sizes]
+
+
+def _slice_template(sizes: Sequence[Size], begin: list[int], shape: Sequence[Size]) -> list[int] | None:
+    """The sizes of TFLite's SLICE in numbers: -1 for all that is left; None if others are open."""
+    template = [
+        size if isinstance(size, int) else -1 if _same(size + start, extent) else None
+        for size, start, extent in zip(sizes, begin, shape, strict=True)
+    ]
+    return None if None in template else [size for size in template if size is not None]
 
 
 def _same(first: Size, second: Size) -> bool:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-
-import numpy as np
 
 from ..ir import CallFunction, Constant, Expr, InternalGraph, Node, TensorNode
 from ..ir.bodies import nested
@@ -164,7 +163,7 @@ def absorbs_flatten(graph: InternalGraph, expr: Expr) -> bool:
         return False
     shape, result = expr.args[0].type.shape, expr.output
     attributes = expr.kwargs
-    if result.shape != (shape[0], int(np.prod(shape[1:]))) or graph.is_output(result):
+    if result.shape != (shape[0], math.prod(shape[1:])) or graph.is_output(result):
         return False
     if any(index != KEPT for index in attributes["index"]):
         return False

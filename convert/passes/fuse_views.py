@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..ir import CallFunction, Expr, InternalGraph, TensorNode
+from ..ir.dims import Dim
 from ..ir.emitter import GraphEmitter
 from ..symbolics.op import Op
 from ..symbolics.ops.view import KEPT
@@ -44,9 +45,19 @@ class _View:
         seen = [places[id(factor)] for axis in self.axes for factor in axis if factor.size != 1]
         return seen != sorted(seen)
 
-    def select(self, axis: int, index: int) -> None:
-        for factor in reversed(self.axes.pop(axis)):
+    def select(self, axis: int, index: int) -> bool:
+        """Fixes the factors of an axis; False where a number is needed of a symbolic size."""
+        factors = self.axes[axis]
+        extent = math.prod(factor.size for factor in factors)
+        if isinstance(index, Dim) or (isinstance(extent, Dim) and (len(factors) > 1 or index < 0)):
+            return False
+        index = index % extent if index < 0 else index
+        del self.axes[axis]
+        for factor in reversed(factors[1:]):
             index, factor.index = divmod(index, factor.size)
+        for factor in factors[:1]:  # an axis of extent 1 may have none
+            factor.index = index
+        return True
 
     def permute(self, order: Sequence[int]) -> None:
         self.axes = [self.axes[axis] for axis in order]
@@ -159,9 +170,8 @@ def _extended(graph: InternalGraph, expr: CallFunction, views: dict[TensorNode, 
 
 def _apply(view: _View, expr: CallFunction) -> bool:
     if expr.function == "aten::select":
-        axis = expr.kwargs["dim"] % len(view.axes)
-        view.select(axis, expr.kwargs["index"] % math.prod(factor.size for factor in view.axes[axis]))
-    elif expr.function == "aten::permute":
+        return view.select(expr.kwargs["dim"] % len(view.axes), expr.kwargs["index"])
+    if expr.function == "aten::permute":
         view.permute([axis % len(view.axes) for axis in expr.kwargs["dims"]])
     else:
         return view.reshape(expr.kwargs["shape"])

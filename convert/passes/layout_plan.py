@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ..ir import CallFunction, Constant, Expr, InternalGraph, Node, TensorNode
+from ..ir.dims import example
 from ..ir.tree import map_leaves
 from ..symbolics.layouts import LayoutRule
 from ..symbolics.op import Op
@@ -39,7 +40,12 @@ def transpose_cost(node: TensorNode) -> int:
     _, channels, height, width = node.type.shape
     if channels == 1 or height * width == 1:
         return 1
-    return node.type.size * node.type.dtype.itemsize + OPERATOR_COST
+    return _bytes(node) + OPERATOR_COST
+
+
+def _bytes(node: TensorNode) -> int:
+    size: int = example(node.type.size)
+    return size * node.type.dtype.itemsize
 
 
 def rule_of(expr: Expr, catalogue: Mapping[str, Op]) -> LayoutRule:
@@ -167,7 +173,7 @@ class _Planner:
         _, _, order = simplified(attributes["split"], attributes["index"], attributes["order"])
         if order == sorted(order):
             return 0
-        return result.type.size * result.type.dtype.itemsize + OPERATOR_COST
+        return _bytes(result) + OPERATOR_COST
 
     def _price(self, node: TensorNode) -> None:
         """A tensor costs one transpose when any of its users takes another order than it is made in."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import __version__
 from ..errors import InternalError
+from ..ir.dims import Dim, example, is_symbolic
 from ..lower.target_graph import Attribute, Operator, TargetGraph, Value
 from .tflite_runtimes import minimum_runtime
 from .tflite_schema import (
@@ -160,11 +161,13 @@ def _values(graph: TargetGraph) -> tuple[list[Value], set[int]]:
 
 
 def _tensor(skeleton: Skeleton, buffers: _Buffers, value: Value, is_state: bool) -> int:
-    """A Tensor table. Slot 4 is for quantization parameters, which Value does not carry yet."""
+    """A Tensor table. Sizes that are open are those of the example until the tensor is resized.
+
+    Slot 4 is for quantization parameters, which Value does not carry yet."""
     if value.dtype.name not in TENSOR_TYPES:
         raise InternalError("TM9001", f"TFLite has no type for the tensor {value.name!r}: {value.dtype}")
     fields: list[Field] = [
-        (0, "offset", skeleton.int32s(value.shape)),
+        (0, "offset", skeleton.int32s(map(example, value.shape))),
         (1, "int8", TENSOR_TYPES[value.dtype.name]),
         (2, "uint32", _buffer(buffers, value)),
         (3, "offset", skeleton.string(value.name)),
@@ -172,6 +175,9 @@ def _tensor(skeleton: Skeleton, buffers: _Buffers, value: Value, is_state: bool)
     ]
     if is_state:
         fields.append((5, "bool", True))
+    if is_symbolic(value.shape):
+        signature = (-1 if isinstance(extent, Dim) else extent for extent in value.shape)
+        fields.append((7, "offset", skeleton.int32s(signature)))
     return skeleton.table(*fields)
 
 

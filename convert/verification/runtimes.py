@@ -132,6 +132,8 @@ class LiteRtRuntime:
         with _refusals(self.name), _silent_stderr():
             interpreter = self._interpreter(paths[0])
             input_at, output_at = _tflite_positions(interpreter, list(inputs), list(outputs))
+            for name, array in inputs.items():
+                interpreter.resize_tensor_input(input_at[name], array.shape)
             interpreter.allocate_tensors()
             for name, array in inputs.items():
                 interpreter.set_tensor(input_at[name], np.ascontiguousarray(array).reshape(array.shape))

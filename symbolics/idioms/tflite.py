@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...ir.dims import Dim, is_symbolic
 from .orders import in_steps, merged
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def expanded(g: Builder, x: Value, shape: Sequence[int]) -> Value:
     """``x`` repeated to ``shape``: a view where it is constant, else a BROADCAST_TO."""
     if tuple(shape) == x.shape:
         return x
-    if x.data is not None:
+    if x.data is not None and not is_symbolic(shape):
         return g.const(np.broadcast_to(x.data, shape), name=x.name)
     return g.op("BROADCAST_TO", x, g.ints(shape), shape=shape)
 
@@ -76,7 +77,8 @@ def padding_scheme(
     for axis, amount in enumerate(padding):
         reach = (kernel[axis] - 1) * dilation[axis] + 1
         outputs = -(-extent[axis] // stride[axis])
-        if max((outputs - 1) * stride[axis] + reach - extent[axis], 0) != 2 * amount:
+        total = (outputs - 1) * stride[axis] + reach - extent[axis]
+        if isinstance(total, Dim) or max(total, 0) != 2 * amount:
             return None
     return "SAME"
 

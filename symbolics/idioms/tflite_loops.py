@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...ir.dims import Dim
 from ...ir.types import TensorType
 from . import tflite
 
@@ -82,6 +83,8 @@ def scan(
     ``step(g, state, slices, around)`` gives the next state and then the rows, of these types.
     """
     count = sliced[0].shape[0]
+    if isinstance(count, Dim):
+        return _looped(g, state, sliced, around, step, rows, 1)
     if count <= UNROLLED:
         return _unrolled(g, state, sliced, around, step)
     at_once = max(STEPS_A_TURN, -(-count // MAX_TURNS))
@@ -119,21 +122,22 @@ def _looped(
 ) -> list[Value]:
     """A WHILE of turns of ``at_once`` steps. What a turn reads and what it writes is a row of a matrix."""
     turns = sliced[0].shape[0] // at_once
+    end = [g.ints([turns])]  # a constant, or where the number of steps is open a value
     stacks = [(turns, at_once * row.size) for row in rows]
     buffers = [
         g.op("FILL", g.ints(stack), g.const(0, row.dtype), shape=stack, dtype=row.dtype)
         for stack, row in zip(stacks, rows, strict=True)
     ]
-    matrices = [tflite.reshaped(g, x, (turns, math.prod(x.shape) // turns)) for x in sliced]
-    parts = [state, buffers, matrices, computed(around)]
+    matrices = [tflite.reshaped(g, x, (turns, at_once * math.prod(x.shape[1:]))) for x in sliced]
+    parts = [computed(end), state, buffers, matrices, computed(around)]
     ends = list(itertools.accumulate(map(len, parts), initial=1))
 
     def goes_on(inner: TfliteBuilder, formals: list[Value]) -> Value:
-        return inner.op("LESS", formals[0], inner.ints([turns]), dtype=bool)
+        return inner.op("LESS", formals[0], completed(end, formals[1:])[0], dtype=bool)
 
     def turn(inner: TfliteBuilder, formals: list[Value]) -> list[Value]:
         number = formals[0]
-        before, filled, whole, given = (formals[start:end] for start, end in itertools.pairwise(ends))
+        last, before, filled, whole, given = (formals[start:end] for start, end in itertools.pairwise(ends))
         slices = [
             _row(inner, matrix, number, (at_once, *x.shape[1:]))
             for matrix, x in zip(whole, sliced, strict=True)
@@ -144,9 +148,9 @@ def _looped(
         for i, (buffer, stack) in enumerate(zip(filled, stacked, strict=True)):
             row = tflite.reshaped(inner, stack, (1, buffer.shape[1]))
             filled[i] = inner.op("DYNAMIC_UPDATE_SLICE", buffer, row, place, shape=buffer.shape)
-        return [inner.op("ADD", number, inner.ints([1])), *after, *filled, *whole, *given]
+        return [inner.op("ADD", number, inner.ints([1])), *last, *after, *filled, *whole, *given]
 
-    _, *results = while_(g, [g.ints([0]), *itertools.chain(*parts)], goes_on, turn)
+    results = while_(g, [g.ints([0]), *itertools.chain(*parts)], goes_on, turn)[ends[1] :]
     filled = [
         tflite.reshaped(g, buffer, (turns * at_once, *row.shape))
         for buffer, row in zip(results[len(state) :], rows, strict=False)

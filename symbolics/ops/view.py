@@ -7,6 +7,7 @@ factors, so a channel shuffle or a patch embedding costs at most one transpose w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,11 +25,11 @@ def _result(
     x: TensorType, split: list[int], index: list[int], order: list[int], shape: list[int]
 ) -> TensorType:
     kept = [size for size, chosen in zip(split, index, strict=True) if chosen == KEPT]
-    if int(np.prod(split, dtype=np.int64)) != x.size or sorted(order) != list(range(len(kept))):
+    if math.prod(split) != x.size or sorted(order) != list(range(len(kept))):
         raise ValueError(f"factors {split} in order {order} do not fit {x}")
     if any(not KEPT <= chosen < size for size, chosen in zip(split, index, strict=True)):
         raise ValueError(f"the indices {index} are out of range for {split}")
-    if int(np.prod(kept, dtype=np.int64)) != int(np.prod(shape, dtype=np.int64)):
+    if math.prod(kept) != math.prod(shape):
         raise ValueError(f"factors {kept} do not make {shape}")
     return TensorType(x.dtype, tuple(shape))
 
@@ -100,7 +101,7 @@ def simplified(
             groups[-1].append(axis)
         else:
             groups.append([axis])
-    new_split = [int(np.prod([split[axis] for axis in group], dtype=np.int64)) for group in groups]
+    new_split = [math.prod(split[axis] for axis in group) for group in groups]
     new_index = [index[group[0]] for group in groups]
     kept_groups = [group for group in groups if index[group[0]] == KEPT]
     by_place = sorted(range(len(kept_groups)), key=lambda i: place[kept_groups[i][0]])
