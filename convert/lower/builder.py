@@ -252,7 +252,7 @@ class TfliteBuilder(Builder):
         twin.sizes = SizeOperators(twin)
         return twin
 
-    def ints(self, values: Sequence[int] | int) -> Value:
+    def ints(self, values: Sequence[int] | np.ndarray | int) -> Value:
         """As any builder's; Dims among the values are computed as the file runs."""
         return self.sizes.vector(values) if is_symbolic(values) else super().ints(values)
 

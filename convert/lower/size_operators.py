@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # ONNX's operators by their names in TFLite, whose division rounds down
 TFLITE = {
-    **{name: name.upper() for name in ("Add", "Sub", "Mul", "Shape", "Gather")},
+    **{name: name.upper() for name in ("Add", "Sub", "Mul", "Shape", "Gather", "Reshape")},
     "Concat": "CONCATENATION",
     "Div": "FLOOR_DIV",
 }
@@ -104,11 +104,9 @@ class SizeOperators:
         return made
 
     def _computed(self, sizes: Any) -> Value:
-        if isinstance(sizes, Dim) and self.is_onnx:
-            return self._op("Reshape", self._size(sizes), self.g.const(np.zeros(0, np.int64)), shape=())
         if isinstance(sizes, Dim):
-            scalar: Value = self.g.op("REDUCE_PROD", self._size(sizes), self.g.ints([0]), shape=())
-            return scalar
+            nothing = self.g.const(np.zeros(0, self.g.index_dtype))
+            return self._op("Reshape", self._size(sizes), nothing, shape=())
         parts: list[Any] = []
         for size in sizes:  # neighbouring numbers are one constant
             if isinstance(size, Dim):

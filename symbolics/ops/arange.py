@@ -43,5 +43,11 @@ def arange_onnx1(g, start, end, step):
     return g.op("Identity", g.ints(range(int(start), int(end), int(step))))
 
 
-for _target in ("tflite", "caffe"):
-    arange.unsupported(_target, "the shapes in a file of this kind are numbers, which fold")
+@arange.tflite()
+def arange_tflite(g, start, end, step):
+    bounds = (g.ints(value) for value in (start, end, step))
+    numbers = g.op("RANGE", *bounds, shape=g.result_types[0].shape)
+    return g.cast(numbers, g.result_types[0].dtype)
+
+
+arange.unsupported("caffe", "the shapes in a file of this kind are numbers, which fold")

@@ -26,5 +26,12 @@ def sizes_onnx1(g, values):
     return g.op("Identity", g.ints(values), shape=(len(values),))
 
 
-for _target in ("tflite", "caffe"):
-    sizes.unsupported(_target, "the shapes in a file of this kind are numbers, which fold")
+@sizes.tflite()
+def sizes_tflite(g, values):
+    vector = g.op(
+        "RESHAPE", g.ints(values), g.ints([len(values)]), new_shape=[len(values)], shape=(len(values),)
+    )
+    return g.cast(vector, g.result_types[0].dtype)
+
+
+sizes.unsupported("caffe", "the shapes in a file of this kind are numbers, which fold")

@@ -115,8 +115,8 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([CUBE[0]], {"offset": -1}, FILES),
     ],
     "aten::arange": [
-        Sample([], {"start": 0, "end": 5000}, ("onnx",)),  # fewer are folded
-        Sample([], {"start": 7, "end": -15000, "step": -3}, ("onnx",)),
+        Sample([], {"start": 0, "end": 5000}, ("onnx", "tflite")),  # fewer are folded
+        Sample([], {"start": 7, "end": -15000, "step": -3}, ("onnx", "tflite")),
     ],
     "aten::one_hot": [
         Sample([ints([2, 0, 1], [3, 3, 0])], {"num_classes": 4}, FILES),
