@@ -18,6 +18,7 @@ from .options import (
     model_argument,
     opset_option,
     outputs_option,
+    runtime_option,
     tracing_options,
 )
 from .rendering import Line, write, write_json
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 @model_argument
 @click.option("--target", type=click.Choice(TARGETS), required=True, help="What MODEL is to be converted to.")
 @opset_option
+@runtime_option
 @dialect_option
 @input_shape_option
 @click.option("--inputs", metavar="NAME,...", help="Begin at these nodes of the graph.")
@@ -45,6 +47,7 @@ def command(
     model: str,
     target: str,
     opset: int | None,
+    runtime: str | None,
     dialect: str | None,
     as_json: bool,
     examples: tuple[str, ...],
@@ -57,14 +60,14 @@ def command(
     For Caffe also where the net would be beyond the limits of the dialect, by rule. The exit status is 1
     when there is anything.
     """
-    version = version_of(target, opset, dialect)
+    version = version_of(target, opset=opset, runtime=runtime, dialect=dialect)
     edges = boundary_arguments(**boundary)
     tracing = tracing_arguments(examples, freeze_control_flow, allow_code)
     from .. import api
 
     with logging_to_stderr(False), progress(f"checking {model}"):
         module = api.load(model, **tracing)
-        groups = api.check(module, target, opset if target == "onnx" else dialect, **edges)
+        groups = api.check(module, target, version, **edges)
         broken = []
         if target == "caffe" and not groups:
             broken = api.violations(module, str(version), **edges)

@@ -110,18 +110,27 @@ def _results(report: Report) -> Iterator[str]:
 
 
 def version_text(target: str, version: object) -> str:
-    """``ONNX opset 17``, ``TFLite 2.18`` or ``Caffe, dialect bvlc``."""
+    """``ONNX opset 17``, ``TFLite 2.23`` or ``Caffe, dialect bvlc``."""
     return {"onnx": "ONNX opset {}", "tflite": "TFLite {}", "caffe": "Caffe, dialect {}"}[target].format(
         version
     )
 
 
-def version_of(target: str, opset: int | None, dialect: str | None = None) -> int | str:
-    """The version as reports name it. Raises UsageError for an opset or a dialect of another target."""
-    if target != "onnx" and opset is not None:
-        raise click.UsageError(f"--opset goes with --target onnx, not {target}")
-    if target != "caffe" and dialect is not None:
-        raise click.UsageError(f"--dialect goes with --target caffe, not {target}")
-    if target == "onnx":
-        return DEFAULT_OPSET if opset is None else opset
-    return f"2.{TFLITE_RUNTIME}" if target == "tflite" else dialect or DIALECTS[0]
+_VERSION_OPTIONS = {"onnx": "opset", "tflite": "runtime", "caffe": "dialect"}
+_DEFAULT_VERSIONS: dict[str, int | str] = {
+    "onnx": DEFAULT_OPSET,
+    "tflite": f"2.{TFLITE_RUNTIME}",
+    "caffe": DIALECTS[0],
+}
+
+
+def version_of(target: str, **versions: int | str | None) -> int | str:
+    """The version as reports name it, of ``opset``, ``runtime`` and ``dialect``.
+
+    Raises UsageError where one of another target was given.
+    """
+    own = versions.pop(_VERSION_OPTIONS[target], None)
+    for other, option in _VERSION_OPTIONS.items():
+        if versions.get(option) is not None:
+            raise click.UsageError(f"--{option} goes with --target {other}, not {target}")
+    return _DEFAULT_VERSIONS[target] if own is None else own

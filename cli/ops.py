@@ -10,7 +10,7 @@ import click
 
 from ..targets import TARGETS, TITLES
 from .conversion import version_of, version_text
-from .options import dialect_option, json_option, opset_option
+from .options import dialect_option, json_option, opset_option, runtime_option
 from .rendering import is_terminal, write, write_json, write_message, write_table
 from .wording import counted
 
@@ -35,12 +35,19 @@ Made by `tmconvert ops --markdown > docs/ops.md`; do not edit.
 @click.command("ops")
 @click.option("--target", type=click.Choice(TARGETS), help="Only this target.  [default: all]")
 @opset_option
+@runtime_option
 @dialect_option
 @click.option("--search", metavar="TEXT", default="", help="Only ops whose name has TEXT in it.")
 @json_option
 @click.option("--markdown", is_flag=True, help="Print the page of the documentation.")
 def command(
-    target: str | None, opset: int | None, dialect: str | None, search: str, as_json: bool, markdown: bool
+    target: str | None,
+    opset: int | None,
+    runtime: str | None,
+    dialect: str | None,
+    search: str,
+    as_json: bool,
+    markdown: bool,
 ) -> None:
     """List the ops that each target supports, and how.
 
@@ -50,19 +57,14 @@ def command(
     if as_json and markdown:
         raise click.UsageError("--json and --markdown exclude each other")
     targets = TARGETS if target is None else (target,)
-    versions = {
-        name: version_of(
-            name,
-            opset if name == "onnx" or target else None,
-            dialect if name == "caffe" or target else None,
-        )
-        for name in targets
+    asked: dict[str, dict[str, Any]] = {
+        "onnx": {"opset": opset},
+        "tflite": {"runtime": runtime},
+        "caffe": {"dialect": dialect},
     }
-    rows = [
-        row
-        for row in _rows(targets, {"onnx": opset, "caffe": dialect})
-        if search.lower() in row[0].op.lower()
-    ]
+    every = {option: value for each in asked.values() for option, value in each.items()}
+    versions = {name: version_of(name, **(every if target else asked[name])) for name in targets}
+    rows = [row for row in _rows(versions) if search.lower() in row[0].op.lower()]
     if as_json:
         write_json({"targets": versions, "ops": [_document(row) for row in rows]})
     elif markdown:
@@ -70,13 +72,13 @@ def command(
     elif not rows:
         write_message(f"no op has {search!r} in its name")
     else:
-        _table(versions, rows, all_versions=opset is None)
+        _table(versions, rows, all_versions=opset is None and runtime is None)
 
 
-def _rows(targets: Sequence[str], wanted: dict[str, Any]) -> list[Row]:
+def _rows(versions: dict[str, Any]) -> list[Row]:
     from .. import api
 
-    support = [api.supported_ops(name, wanted.get(name)) for name in targets]
+    support = [api.supported_ops(name, version) for name, version in versions.items()]
     return list(zip(*support, strict=True))
 
 

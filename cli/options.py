@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ..targets import DEFAULT_OPSET, DIALECTS
+from ..targets import DEFAULT_OPSET, DIALECTS, TFLITE_RUNTIME
 
 Command = Callable[..., Any]
 
@@ -36,6 +36,12 @@ _TRACING_OPTIONS = (
 )
 opset_option = click.option(
     "--opset", type=int, metavar="N", help=f"Version of ONNX's operators.  [default: {DEFAULT_OPSET}]"
+)
+runtime_option = click.option(
+    "--runtime",
+    metavar="2.N",
+    help="The oldest TFLite runtime to write for, as TensorFlow counts: LiteRT 1.0 is 2.18, LiteRT 2.2 is "
+    f"2.23.  [default: 2.{TFLITE_RUNTIME}, the newest]",
 )
 dialect_option = click.option(
     "--dialect", type=click.Choice(DIALECTS), help=f"Whose Caffe it is.  [default: {DIALECTS[0]}]"

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from .conversion import run_conversion
-from .options import conversion_options, model_argument, qparams_option
+from .options import conversion_options, model_argument, qparams_option, runtime_option
 
 
 @click.command("tflite")
@@ -26,6 +26,7 @@ from .options import conversion_options, model_argument, qparams_option
     type=click.Choice(["nhwc", "source"]),
     help="Order of rank-4 inputs and outputs: channels last, or as MODEL has them.  [default: nhwc]",
 )
+@runtime_option
 @conversion_options
 def command(
     model: str,
@@ -34,6 +35,7 @@ def command(
     calibration: str | None,
     qparams: str | None,
     io_layout: str | None,
+    runtime: str | None,
     no_verify: bool,
     **shared: Any,
 ) -> None:
@@ -50,6 +52,7 @@ def command(
             model,
             out,
             io_layout=io_layout,
+            runtime=runtime,
             quantized=quantized,
             calibration=calibration,
             qparams=qparams,

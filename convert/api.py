@@ -135,6 +135,7 @@ def to_tflite(
     path: str | PathLike[str],
     *,
     io_layout: str | None = None,
+    runtime: str | None = None,
     quantized: bool = False,
     calibration: str | PathLike[str] | None = None,
     qparams: str | PathLike[str] | None = None,
@@ -152,17 +153,18 @@ def to_tflite(
 ) -> Report:
     """Converts to a TFLite file.
 
-    ``io_layout`` "nhwc" (the default) stores rank-4 inputs and outputs of a model with spatial ops
-    channels-last; "source" keeps the source's order. ``example_inputs`` are always in the source's
-    order. Verification, errors and the model's boundary are as in ``to_onnx``; the runtime is LiteRT.
-    Sizes that ``dynamic_shapes`` leaves open are those of the example until ``resize_tensor_input``
-    says others.
+    ``runtime`` is the oldest that is to run the file, "2.0" to "2.23" (the default), as TensorFlow counts;
+    what takes an operator that it has not is refused. ``io_layout`` "nhwc" (the default) stores rank-4
+    inputs and outputs of a model with spatial ops channels-last; "source" keeps the source's order.
+    ``example_inputs`` are always in the source's order. Verification, errors and the model's boundary
+    are as in ``to_onnx``; the runtime is LiteRT. Sizes that ``dynamic_shapes`` leaves open are those of
+    the example until ``resize_tensor_input`` says others.
     """
     _not_yet(quantized=quantized, calibration=calibration, qparams=qparams)
     layout = "nhwc" if io_layout is None else io_layout
     if layout not in ("nhwc", "source"):
         raise UsageError("TM6002", f"io_layout is {layout!r}", notes=[("help", 'use "nhwc" or "source"')])
-    version = goal_version("tflite", None)
+    version = goal_version("tflite", runtime)
     _keep_model(model, Path(path))
     tracing = Tracing(
         tuple(example_inputs or ()), example_kwargs or {}, dynamic_shapes, freeze_control_flow, allow_code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from .errors import UsageError
@@ -11,8 +12,9 @@ TITLES = {"onnx": "ONNX", "tflite": "TFLite", "caffe": "Caffe"}
 TARGETS = tuple(TITLES)
 OLDEST_OPSET = 7
 DEFAULT_OPSET = 17
-# minor number of the newest TFLite runtime whose operators we know
-TFLITE_RUNTIME = 18
+# Minor number N of the newest TFLite runtime 2.N whose operators we know. The count is TensorFlow's, with
+# which LiteRT goes on: its 1.0 has the operators of 2.18, its 2.2 those of 2.23.
+TFLITE_RUNTIME = 23
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ def goal_version(target: str, version: int | str | None) -> int:
     if target == "onnx":
         return _opset(DEFAULT_OPSET if version is None else version)
     if target == "tflite":
-        return TFLITE_RUNTIME
+        return TFLITE_RUNTIME if version is None else _runtime(version)
     return dialect_number("bvlc" if version is None else version)
 
 
@@ -59,6 +61,18 @@ def dialect_number(name: int | str) -> int:
             notes=[("help", f"dialects: {', '.join(DIALECTS)}")],
         )
     return DIALECTS.index(str(name))
+
+
+def _runtime(runtime: int | str) -> int:
+    """The N of the text "2.N"; a number would be ambiguous, as 2.1 is 2.10, too."""
+    match = re.fullmatch(r"2\.(\d{1,2})(\.\d+)?", runtime) if isinstance(runtime, str) else None
+    if match is None or int(match[1]) > TFLITE_RUNTIME:
+        raise UsageError(
+            "TM6001",
+            f"there is no TFLite runtime {runtime!r}",
+            notes=[("help", f'use "2.0" to "2.{TFLITE_RUNTIME}", as TensorFlow counts')],
+        )
+    return int(match[1])
 
 
 def _opset(opset: int | str) -> int:

@@ -18,6 +18,8 @@ from .element_types import computed_type, type_operand
 from .onnx_casts import cast_plan
 from .size_operators import SizeOperators, plain_attributes
 from .target_graph import Operator, TargetGraph, Value
+from .tflite_runtimes import runtime_refusal
+from .tflite_versions import operator_version
 from .whole_numbers import in_whole_numbers
 
 
@@ -148,6 +150,9 @@ class Builder:
     def define(self, value: Value) -> None:
         """Called for each input and result, as soon as it has its type."""
 
+    def accept(self, operators: Sequence[Operator]) -> None:
+        """Called with the operators of each expression. Raises Refusal where the version lacks one."""
+
     def finish(self) -> None:
         """Called once, behind the last expression."""
 
@@ -258,6 +263,21 @@ class TfliteBuilder(Builder):
 
     def define(self, value: Value) -> None:
         self.sizes.define(value)
+
+    @property
+    def _runtime(self) -> int:
+        assert isinstance(self.graph.version, int)
+        return self.graph.version
+
+    def has(self, type: str) -> bool:
+        """Whether the runtime has this operator, in its first version; where there is another way."""
+        return runtime_refusal(type, 1, self._runtime) is None
+
+    def accept(self, operators: Sequence[Operator]) -> None:
+        for operator in operators:
+            refusal = runtime_refusal(operator.type, operator_version(operator), self._runtime)
+            if refusal:
+                self.refuse(*refusal)
 
     def subgraph(
         self, name: str, types: Sequence[Value], write: Callable[[TfliteBuilder, list[Value]], list[Value]]

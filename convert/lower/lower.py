@@ -144,6 +144,10 @@ class _Lowerer:
             assert isinstance(node, TensorNode)
             self.values[node] = self._settle(node, value, type_, first_new)
             self.builder.define(self.values[node])
+        try:
+            self.builder.accept(self.lowering.graph.operators[first_new:])
+        except Refusal as refusal:
+            self.lowering.unsupported.append(Unsupported(expr, refusal.reason, refusal.help))
 
     def _symbolic_results(self, expr: CallFunction) -> list[Value]:
         op = self.catalogue.get(expr.function)
@@ -271,4 +275,9 @@ def _missing(op: Op, target: str, version: int) -> tuple[str, str]:
     lowest = min((since for since in starts if since is not None), default=None)
     if lowest is None:
         return f"no {name} symbolic for {op.name}", f"`tmconvert ops --target {target}` lists what there is"
+    if target == "tflite":
+        return (
+            f"no {name} symbolic for {op.name} at runtime 2.{version}",
+            f"use --runtime 2.{lowest} or later",
+        )
     return f"no {name} symbolic for {op.name} at opset {version}", f"use --opset {lowest} or later"

@@ -63,14 +63,14 @@ class Operator:
 class TargetGraph:
     """A whole model for ``target`` ("onnx", "tflite", "caffe").
 
-    ``version`` is the ONNX opset, the TFLite runtime release (2, minor) or the Caffe dialect.
+    ``version`` is the ONNX opset, the N of the TFLite runtime 2.N or the Caffe dialect.
     ``operators`` are in execution order; names of values and operators are unique. An output may
     be an input or a constant. ``input_names`` and ``output_names`` are the user's names, in the
     source's order (TFLite's signature; ONNX and Caffe use them as the values' names).
     """
 
     target: str
-    version: int | str | tuple[int, int]
+    version: int | str
     name: str
     inputs: list[Value] = field(default_factory=list)
     outputs: list[Value] = field(default_factory=list)

@@ -16,7 +16,8 @@ from .. import __version__
 from ..errors import InternalError
 from ..ir.dims import Dim, example, is_symbolic
 from ..lower.target_graph import Attribute, Operator, TargetGraph, Value
-from .tflite_runtimes import minimum_runtime
+from ..lower.tflite_runtimes import minimum_runtime
+from ..lower.tflite_versions import model_versions
 from .tflite_schema import (
     ENUMS,
     OPERATORS,
@@ -27,7 +28,6 @@ from .tflite_schema import (
     options_fields,
 )
 from .tflite_skeleton import Field, Skeleton
-from .tflite_versions import model_versions
 
 _FILE_IDENTIFIER = b"TFL3"
 _SCHEMA_VERSION = 3

@@ -105,8 +105,8 @@ def gelu_onnx20(g, x, approximate):
     return g.op("Gelu", x, approximate=approximate)
 
 
-@gelu.tflite()
-def gelu_tflite(g, x, approximate):
+@gelu.tflite(since=8)
+def gelu_tflite8(g, x, approximate):
     return g.op("GELU", x, approximate=approximate == "tanh")
 
 

@@ -71,8 +71,9 @@ def clamp_onnx6(g, x, min, max):
 
 @clamp.tflite()
 def clamp_tflite(g, x, min, max):
-    if x.dtype == np.float32 and (min, max) in TFLITE_ACTIVATIONS:
-        return g.op(TFLITE_ACTIVATIONS[min, max], x)
+    activation = TFLITE_ACTIVATIONS.get((min, max))
+    if x.dtype == np.float32 and activation and g.has(activation):
+        return g.op(activation, x)
     if min is not None:
         x = g.op("MAXIMUM", x, g.const(min))
     return x if max is None else g.op("MINIMUM", x, g.const(max))

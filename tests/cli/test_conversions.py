@@ -90,7 +90,18 @@ def test_options_reach_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("tmconvert.cli.conversion._results", lambda report: [])
     outcome = run(
         *("tflite", "m.tm", "o.tflite", "--quantized", "--calibration", "d", "--qparams", "q.json"),
-        *("--io-layout", "source", "--dump-after", "a, b", "--dump-folder", "d", "--stop-after", "c"),
+        *(
+            "--io-layout",
+            "source",
+            "--runtime",
+            "2.12",
+            "--dump-after",
+            "a, b",
+            "--dump-folder",
+            "d",
+            "--stop-after",
+            "c",
+        ),
     )
     assert outcome.status == 0
     passes = seen.pop("pass_options")
@@ -102,6 +113,7 @@ def test_options_reach_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch
         "calibration": "d",
         "qparams": "q.json",
         "io_layout": "source",
+        "runtime": "2.12",
         "verify": True,
     }
 

@@ -28,7 +28,7 @@ def named(name: str, data: np.ndarray, constant: bool = False) -> Value:
 def run(operator: Operator, fed: dict[str, np.ndarray]) -> list[np.ndarray]:
     inputs = [v for v in operator.inputs if v is not None and v.name in fed]
     names = [value.name for value in operator.outputs]
-    graph = TargetGraph("tflite", (2, 20), "net", inputs, operator.outputs, [operator], list(fed), names)
+    graph = TargetGraph("tflite", 20, "net", inputs, operator.outputs, [operator], list(fed), names)
     file = io.BytesIO()
     write_tflite(graph, file)
     runner = Interpreter(model_content=file.getvalue(), num_threads=1).get_signature_runner()

@@ -35,7 +35,7 @@ SHARED_TABLES = {
     "CONV_3D_TRANSPOSE": "Conv3DOptions",
 }
 
-INSIDE = TargetGraph("tflite", (2, 20), "inside")
+INSIDE = TargetGraph("tflite", 20, "inside")
 
 # Fields that the schema has and the writer does not offer.
 NOT_OFFERED = {"quantSpec"}
@@ -46,7 +46,7 @@ def options_of(operator: Operator) -> tuple[Any, Any]:
     file = io.BytesIO()
     inputs = [value for value in operator.inputs if value is not None]
     names = [value.name for value in inputs]
-    write_tflite(TargetGraph("tflite", (2, 20), "net", inputs, operators=[operator], input_names=names), file)
+    write_tflite(TargetGraph("tflite", 20, "net", inputs, operators=[operator], input_names=names), file)
     model = schema.ModelT.InitFromPackedBuf(file.getvalue())
     (written,) = model.subgraphs[0].operators
     table = OPERATORS[operator.type][1]

@@ -35,7 +35,7 @@ def constant(name: str, data: np.ndarray) -> Value:
 def graph_of(inputs: list[Value], operators: list[Operator], outputs: list[Value]) -> TargetGraph:
     return TargetGraph(
         target="tflite",
-        version=(2, 20),
+        version=20,
         name="net",
         inputs=inputs,
         outputs=outputs,
@@ -188,7 +188,7 @@ def test_graphs_inside_are_subgraphs() -> None:
     def branch(name: str, type: str) -> TargetGraph:
         x, y = tensor("x", 2), tensor("y", 2)
         operator = Operator(type, [x, factor], [y], {}, name)
-        return TargetGraph("tflite", (2, 20), name, [x], [y], [operator])
+        return TargetGraph("tflite", 20, name, [x], [y], [operator])
 
     x, y, z = tensor("x", 2), tensor("y", 2), tensor("z", 2)
     branches = {
@@ -346,7 +346,7 @@ attributes = {"padding": "SAME", "stride_w": 1, "stride_h": 1, "fused_activation
 conv = Operator("CONV_2D", [x, weight, bias], [y], attributes, "conv")
 metadata = {name: name for name in ("author", "source", "licence")}
 file = io.BytesIO()
-write_tflite(TargetGraph("tflite", (2, 20), "net", [x], [y, x], [conv], ["x"], ["y", "c"], metadata), file)
+write_tflite(TargetGraph("tflite", 20, "net", [x], [y, x], [conv], ["x"], ["y", "c"], metadata), file)
 print(len(file.getvalue()), hashlib.sha256(file.getvalue()).hexdigest())
 """
 

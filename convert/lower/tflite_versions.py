@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ..lower.target_graph import Operator, Value
+from .target_graph import Operator, Value
 
 Test = Callable[[Operator], bool]
 Rules = tuple[tuple[int, Test], ...]

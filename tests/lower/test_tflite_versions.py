@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter
 
+from tmconvert.lower import tflite_versions
 from tmconvert.lower.target_graph import Operator, TargetGraph, Value
-from tmconvert.serialize import tflite_versions, tflite_writer
-from tmconvert.serialize.tflite_runtimes import minimum_runtime
+from tmconvert.lower.tflite_runtimes import minimum_runtime
+from tmconvert.lower.tflite_versions import RULES, model_versions, operator_version
+from tmconvert.serialize import tflite_writer
 from tmconvert.serialize.tflite_schema import OPERATORS, options_fields
-from tmconvert.serialize.tflite_versions import RULES, model_versions, operator_version
 
 DTYPES = {
     "f32": "float32",
@@ -244,7 +245,7 @@ def test_minimum_runtime_is_the_newest_release_needed() -> None:
     assert minimum_runtime({"CONV_2D": 1, "RELU": 1}) == "1.5.0"
     assert minimum_runtime({"CONV_2D": 1, "TILE": 1, "LEAKY_RELU": 1}) == "1.13.1"
     assert minimum_runtime({"LEAKY_RELU": 1, "BATCH_MATMUL": 1, "FLOOR": 1}) == "2.3.0"
-    assert minimum_runtime({"GELU": 1, "TRANSPOSE": 7}) == "2.14.4"
+    assert minimum_runtime({"GELU": 1, "TRANSPOSE": 7}) == "2.20.0"
     assert minimum_runtime({"ADD": 99, "BROADCAST_TO": 1}) == ""
 
 
@@ -257,9 +258,9 @@ def refusal(type: str, version: int, monkeypatch: pytest.MonkeyPatch) -> str:
     table = OPERATORS[type][1]
     fields = options_fields(table).values() if table else []
     samples = {"float32": 1.0, "int32": 1, "padding": "SAME", "mirror": "REFLECT", "type": "INT32"}
-    samples["graph"] = TargetGraph("tflite", (2, 20), "inside")
+    samples["graph"] = TargetGraph("tflite", 20, "inside")
     attributes = {field.name: samples[field.kind] for field in fields if field.required}
-    graph = TargetGraph("tflite", (2, 20), "net", operators=[Operator(type, [], [], {**attributes}, "op")])
+    graph = TargetGraph("tflite", 20, "net", operators=[Operator(type, [], [], {**attributes}, "op")])
     monkeypatch.setattr(tflite_writer, "model_versions", lambda operators: {type: version})
     file = io.BytesIO()
     tflite_writer.write_tflite(graph, file)

@@ -1,12 +1,17 @@
 """The oldest runtime that has each version of each TFLite operator.
 
-Releases are TensorFlow's, then LiteRT's, which counts on. Source: LiteRT's runtime_version.cc,
-August 2026; LiteRT's own tables do not know every version, and neither does this one.
+Releases are TensorFlow's, then LiteRT's, which counts on: LiteRT 1.0 is 2.18, 1.1 is 2.19, 1.3 is 2.20,
+2.1 is 2.21 and 2.2 is 2.23. Source: LiteRT's runtime_version.cc, August 2026, corrected where a
+release did not have what it says. Each version of each operator was loaded in tflite-runtime 2.7 to
+2.14 and in ai-edge-litert 1.0 to 2.3; releases before 2.7 and from 2.15 to 2.17 could not be tried, nor
+which of 2.22 and 2.23 came with what LiteRT 2.2 added.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
+_ANY_PATCH = 999
 
 # The release for version 1, 2, ...; "-" where there is none. The patch level is 0 unless given.
 _RELEASES = {
@@ -18,41 +23,41 @@ _RELEASES = {
     "ATAN2": "2.10",
     "AVERAGE_POOL_2D": "1.5 1.14 2.3",
     "BATCH_MATMUL": "2.3 2.3 2.4 2.5",
-    "BATCH_TO_SPACE_ND": "1.6 1.14 2.3 2.12",
+    "BATCH_TO_SPACE_ND": "1.6 1.14 2.3 2.13",
     "BIDIRECTIONAL_SEQUENCE_LSTM": "1.14 1.14 1.14",
     "BIDIRECTIONAL_SEQUENCE_RNN": "1.14 1.14 2.3",
     "BITCAST": "2.13",
     "BITWISE_XOR": "2.13",
     "BROADCAST_ARGS": "2.6",
     "BROADCAST_TO": "- 2.5 2.5 2.23",
-    "CAST": "1.5 2.7 2.8 2.9 2.12 2.15 2.17 2.21 2.23",
+    "CAST": "1.5 2.7 2.8 2.9 2.13 2.15 2.19 2.21 2.23",
     "CEIL": "1.14",
     "COMPLEX_ABS": "2.5",
-    "CONCATENATION": "1.5 1.14 2.3 2.14 2.21 2.23 2.23",
-    "CONV_2D": "1.5 1.14 1.14 2.3 2.4 2.9 2.11 2.15",
+    "CONCATENATION": "1.5 1.14 2.3 2.14 2.22 2.23 2.23",
+    "CONV_2D": "1.5 1.14 1.14 2.3 2.4 2.9 2.12 2.15",
     "CONV_3D": "2.5",
     "CONV_3D_TRANSPOSE": "2.6",
     "COS": "1.14 2.23",
     "CUMSUM": "2.4",
-    "DEPTHWISE_CONV_2D": "1.5 1.12 1.14 2.2 2.3 2.3 2.11",
+    "DEPTHWISE_CONV_2D": "1.5 1.12 1.14 2.2 2.3 2.3 2.13",
     "DEPTH_TO_SPACE": "2.1 2.5",
     "DEQUANTIZE": "1.13.1 1.14 1.15 2.2 2.7 2.18 2.21 2.22 2.23",
     "DIV": "1.6 2.3",
-    "DYNAMIC_UPDATE_SLICE": "2.9 2.17 2.19 2.20 2.21 2.22",
+    "DYNAMIC_UPDATE_SLICE": "2.9 2.17 2.19 2.20 2.22 2.22",
     "ELU": "1.14",
-    "EMBEDDING_LOOKUP": "1.13 1.14 1.14 2.18 2.21",
+    "EMBEDDING_LOOKUP": "1.13 1.14 1.14 2.18 2.22",
     "EQUAL": "1.14 1.14 2.3 2.13 2.21",
-    "EXP": "1.7 2.12",
+    "EXP": "1.7 2.13",
     "EXPAND_DIMS": "1.10",
     "FAKE_QUANT": "1.5 1.10",
     "FILL": "1.13 2.3 2.5 2.12 2.23",
     "FLOOR": "1.9",
     "FLOOR_DIV": "1.14 1.14 2.13",
     "FLOOR_MOD": "1.13 2.13",
-    "FULLY_CONNECTED": "1.5 1.10 1.14 1.14 2.0 2.1 2.3 2.3 2.3 2.11 2.15 2.17 2.18 2.21",
+    "FULLY_CONNECTED": "1.5 1.10 1.14 1.14 2.0 2.1 2.3 2.3 2.3 2.13 2.15 2.17 2.18 2.21",
     "GATHER": "1.6 1.14 1.15 2.4 2.5 2.13 2.15 2.23",
     "GATHER_ND": "1.14 2.3 2.5 2.13 2.16 2.23",
-    "GELU": "2.9 2.9 2.23",
+    "GELU": "2.8 2.9 2.23",
     "GREATER": "1.14 1.14",
     "GREATER_EQUAL": "1.14 1.14 2.13",
     "HARD_SWISH": "1.15",
@@ -77,19 +82,19 @@ _RELEASES = {
     "MAX_POOL_2D": "1.5 1.14 2.3",
     "MEAN": "1.6 1.14 2.4",
     "MINIMUM": "1.14 1.14 2.3 2.3",
-    "MIRROR_PAD": "1.13.1 2.3 2.12",
+    "MIRROR_PAD": "1.13.1 2.3 2.13",
     "MUL": "1.5 1.14 1.15 2.3 2.6 2.11 2.13 2.23",
     "NEG": "1.9",
     "NON_MAX_SUPPRESSION_V4": "2.1",
     "NON_MAX_SUPPRESSION_V5": "2.1",
     "NOT_EQUAL": "1.14 1.14 2.3 2.21",
     "ONE_HOT": "1.11",
-    "PACK": "1.11 1.14 2.3 2.13 2.23",
-    "PAD": "1.5 1.14 2.4 2.6 2.20 2.23",
-    "PADV2": "1.9 1.14 2.4 2.6 2.20 2.23",
+    "PACK": "1.11 1.14 2.3 2.14 2.23",
+    "PAD": "1.5 1.14 2.4 2.6 2.21 2.23",
+    "PADV2": "1.9 1.14 2.4 2.6 2.21 2.23",
     "POW": "1.10",
     "PRELU": "1.8",
-    "QUANTIZE": "1.14 1.15 2.7 2.21 2.21 2.21",
+    "QUANTIZE": "1.14 1.15 2.7 2.21 2.22 2.22",
     "RANGE": "1.13 2.14",
     "RANK": "1.14",
     "REAL": "2.5",
@@ -114,14 +119,14 @@ _RELEASES = {
     "RSQRT": "1.10 2.5 2.15",
     "SCATTER_ND": "2.1",
     "SEGMENT_SUM": "2.2",
-    "SELECT": "1.14 1.14 2.12 2.12",
-    "SELECT_V2": "2.2 2.12",
+    "SELECT": "1.14 1.14 2.12 2.14",
+    "SELECT_V2": "2.2 2.14",
     "SHAPE": "1.10",
     "SIGN": "2.11 2.12",
     "SIN": "1.9 2.23",
     "SLICE": "1.14 1.14 1.14 2.4 2.5 2.14 2.21 2.23",
     "SOFTMAX": "1.5 1.14 2.3 2.23",
-    "SPACE_TO_BATCH_ND": "1.6 1.14 2.3 2.12",
+    "SPACE_TO_BATCH_ND": "1.6 1.14 2.3 2.13",
     "SPACE_TO_DEPTH": "1.5 1.14",
     "SPARSE_TO_DENSE": "1.9 1.14 1.15",
     "SPLIT": "1.5 1.14 1.14 2.3 2.23",
@@ -137,8 +142,8 @@ _RELEASES = {
     "TANH": "1.14 1.14 2.3",
     "TILE": "1.10.1 2.2 2.8",
     "TOPK_V2": "1.7 1.14 2.13",
-    "TRANSPOSE": "1.6 1.14 1.15 2.3 2.4 2.12 2.14.4 2.22 2.23",
-    "TRANSPOSE_CONV": "1.9 2.2 2.3 2.13 2.15",
+    "TRANSPOSE": "1.6 1.14 1.15 2.3 2.4 2.12 2.20 2.22 2.23",
+    "TRANSPOSE_CONV": "1.9 2.2 2.3 2.12 2.15",
     "UNIDIRECTIONAL_SEQUENCE_LSTM": "1.13.1 1.14 2.3 2.12",
     "UNIDIRECTIONAL_SEQUENCE_RNN": "1.14 1.14 2.3",
     "UNIQUE": "1.14",
@@ -160,6 +165,23 @@ def minimum_runtime(versions: Mapping[str, int]) -> str:
     """
     known = [release for type, version in versions.items() if (release := _release(type, version))]
     return ".".join(map(str, max(known))) if known else ""
+
+
+def runtime_refusal(type: str, version: int, runtime: int) -> tuple[str, str] | None:
+    """(reason, help) why the runtime 2.``runtime`` does not run this version; None when it does.
+
+    The types of custom operators are none of TFLite's: whoever has their library runs them.
+    """
+    if type not in _RELEASES:
+        return None
+    release = _release(type, version)
+    if not release:
+        return f"no runtime has version {version} of TFLite's {type} yet", ""
+    if release <= (2, runtime, _ANY_PATCH):
+        return None
+    oldest = ".".join(map(str, release[: 3 if release[2] else 2]))
+    reason = f"this takes version {version} of TFLite's {type}, which the runtime 2.{runtime} has not"
+    return reason, f"the runtime {oldest} and later have it: --runtime {oldest}"
 
 
 def _release(type: str, version: int) -> tuple[int, ...]:
