@@ -26,7 +26,7 @@ attributes = {"strides": [1, 1], "pads": [0, 0, 0, 0], "group": 1, "dilations": 
 write_onnx(graph("onnx", 13, Operator("Conv", [x, weight], [y], attributes, "conv")), onnx)
 attributes = {"num_output": 4, "bias_term": False, "kernel_size": 1, "pad_h": 0, "pad_w": 0}
 write_caffe(
-    graph("caffe", "bvlc", Operator("Convolution", [x, weight], [y], attributes, "y")), prototxt, caffemodel
+    graph("caffe", 0, Operator("Convolution", [x, weight], [y], attributes, "y")), prototxt, caffemodel
 )
 for file in (onnx, prototxt, caffemodel):
     print(len(file.getvalue()), hashlib.sha256(file.getvalue()).hexdigest())
