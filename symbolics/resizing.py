@@ -11,11 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.dims import is_symbolic
+
 Array = np.ndarray
 Matrix = Callable[[int, int, bool, float | None], Array]
 
 CUBIC = -0.75  # the coefficient of bicubic convolution; Pillow, whose antialiasing is copied, has -0.5
 PILLOW = -0.5
+# stands for a symbolic extent: in an image that is smaller and grows as much, all is rounded alike
+LARGEST = 1 << 12
 
 
 def _ratio(extent: int, outputs: int, align_corners: bool, scale: float | None) -> float:
@@ -32,6 +36,15 @@ def nearest_places(extent: int, outputs: int, scale: float | None = None) -> Arr
     """The source of each output: floor(i ratio), with the ratio and the product rounded to float32."""
     places = np.arange(outputs, dtype=np.float32) * nearest_ratio(extent, outputs, scale)
     return np.minimum(places.astype(np.int64), extent - 1)
+
+
+def survives_rounding(extent: int, outputs: int, scale: float | None) -> bool:
+    """Whether runtimes that divide by outputs / extent, or multiply by its inverse, find the same sources."""
+    if is_symbolic((extent, outputs)):
+        extent, outputs, scale = LARGEST, LARGEST * (outputs // extent), None
+    places, steps = nearest_places(extent, outputs, scale), np.arange(outputs, dtype=np.float32)
+    ratio, factor = nearest_ratio(extent, outputs), np.float32(outputs) / np.float32(extent)
+    return all(np.array_equal(places, np.floor(found)) for found in (steps * ratio, steps / factor))
 
 
 def exact_places(extent: int, outputs: int, scale: float | None = None) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from itertools import product
@@ -9,6 +10,8 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+
+from .results import overhangs
 
 Array = np.ndarray
 Ints = Sequence[int]
@@ -62,3 +65,43 @@ def reduced(function: np.ufunc, x: Array, kernel: Ints, stride: Ints, dilation: 
         taps = (np.moveaxis(np.moveaxis(x, axis, 0)[index], 0, axis) for index in indices)
         x = reduce(function, taps)
     return x
+
+
+class Windows:
+    """The windows over all axes but the first two, and what each may be divided by: arrays [outputs]."""
+
+    def __init__(
+        self, spatial: Any, outputs: Any, kernel: list[int], stride: list[int], padding: list[int]
+    ) -> None:
+        self.spatial, self.outputs = tuple(spatial), tuple(outputs)
+        self.kernel, self.stride, self.padding = kernel, stride, padding
+        self.after = overhangs(spatial, outputs, kernel, stride, padding, [1] * len(kernel))
+
+    def elements(self, margin: list[int]) -> Array:
+        """Elements of each window that lie in the input widened by ``margin`` on all sides."""
+        counts = []
+        for i, width in enumerate(margin):
+            starts = np.arange(self.outputs[i]) * self.stride[i] - self.padding[i]
+            ends = np.minimum(starts + self.kernel[i], self.spatial[i] + width)
+            counts.append(ends - np.maximum(starts, -width))
+        return reduce(np.multiply.outer, counts)
+
+    @property
+    def within(self) -> Array:
+        """Elements of each window that are not padding."""
+        return self.elements([0] * len(self.kernel))
+
+    @property
+    def all(self) -> Array:
+        return np.full(self.outputs, math.prod(self.kernel))
+
+    def wanted(self, count_include_pad: bool, divisor_override: int | None) -> Array:
+        """ATen's divisors: what ceil_mode adds behind the padding never counts."""
+        if divisor_override is not None:
+            return np.full(self.outputs, divisor_override)
+        return self.elements(self.padding) if count_include_pad else self.within
+
+    @property
+    def is_global(self) -> bool:
+        one_each = all(count == 1 for count in self.outputs)
+        return one_each and tuple(self.kernel) == self.spatial and not any(self.padding)

@@ -50,7 +50,11 @@ def assert_runs_at(name: str, folder: Path, *shapes: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["mobilenet_v2", "efficientnet_se", "op_conv_variants", "sr_espcn", "op_s_bilinear"]
+    "name",
+    [
+        *("mobilenet_v2", "shufflenet_v2", "efficientnet_se", "op_conv_variants", "sr_espcn"),
+        *("op_s_bilinear", "op_s_pool_chain"),
+    ],
 )
 def test_images_of_any_size(name: str, tmp_path: Path) -> None:
     report = converted(name, tmp_path, IMAGE, io_layout="source")
@@ -60,11 +64,11 @@ def test_images_of_any_size(name: str, tmp_path: Path) -> None:
     assert_runs_at(name, tmp_path, (1, channels, 64, 40), (3, channels, 37, 50))
 
 
-@pytest.mark.parametrize("name", ["unet", "det_yolox_focus"])
+@pytest.mark.parametrize("name", ["unet", "det_yolox_focus", "det_fpn_scale_stride"])
 def test_sizes_that_must_be_multiples(name: str, tmp_path: Path) -> None:
     report = converted(name, tmp_path, IMAGE, io_layout="source")
     assert report.inputs[0]["shape"] == ["batch", 3, "height", "width"]
-    assert_runs_at(name, tmp_path, (1, 3, 96, 64), (3, 3, 64, 80))
+    assert_runs_at(name, tmp_path, (1, 3, 96, 64), (3, 3, 64, 128))
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,8 @@ def pooling_scheme(
     """
     if not any(before) and max(after) <= 0:
         return "VALID"
+    if is_symbolic((extent, outputs)):
+        return None
     for i, padding in enumerate(before):
         if outputs[i] != -(-extent[i] // stride[i]) or padding != max(padding + after[i], 0) // 2:
             return None

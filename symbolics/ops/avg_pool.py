@@ -7,18 +7,18 @@ target's operator whose divisor is right, or corrects the result by a constant f
 from __future__ import annotations
 
 import math
-from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from ...ir.dims import is_symbolic
 from ...ir.types import TensorType
 from ..idioms import caffe, tflite
 from ..idioms.pooling import planar
 from ..layouts import NHWC, SOURCE
 from ..op import FLOATS, Attribute, Op, Tensor, boolean, integers
-from ..results import overhangs, padding_behind, pooled
-from ..windows import last_axes, reduced, widened
+from ..results import padding_behind, pooled
+from ..windows import Windows, last_axes, reduced, widened
 
 Array = np.ndarray
 
@@ -39,46 +39,6 @@ def _result(
     divisor_override: int | None,
 ) -> TensorType:
     return pooled(x, kernel_size, stride, padding, [1] * len(kernel_size), ceil_mode)
-
-
-class Windows:
-    """The windows over all axes but the first two, and what each may be divided by: arrays [outputs]."""
-
-    def __init__(
-        self, spatial: Any, outputs: Any, kernel: list[int], stride: list[int], padding: list[int]
-    ) -> None:
-        self.spatial, self.outputs = tuple(spatial), tuple(outputs)
-        self.kernel, self.stride, self.padding = kernel, stride, padding
-        self.after = overhangs(spatial, outputs, kernel, stride, padding, [1] * len(kernel))
-
-    def elements(self, margin: list[int]) -> Array:
-        """Elements of each window that lie in the input widened by ``margin`` on all sides."""
-        counts = []
-        for i, width in enumerate(margin):
-            starts = np.arange(self.outputs[i]) * self.stride[i] - self.padding[i]
-            ends = np.minimum(starts + self.kernel[i], self.spatial[i] + width)
-            counts.append(ends - np.maximum(starts, -width))
-        return reduce(np.multiply.outer, counts)
-
-    @property
-    def within(self) -> Array:
-        """Elements of each window that are not padding."""
-        return self.elements([0] * len(self.kernel))
-
-    @property
-    def all(self) -> Array:
-        return np.full(self.outputs, math.prod(self.kernel))
-
-    def wanted(self, count_include_pad: bool, divisor_override: int | None) -> Array:
-        """ATen's divisors: what ceil_mode adds behind the padding never counts."""
-        if divisor_override is not None:
-            return np.full(self.outputs, divisor_override)
-        return self.elements(self.padding) if count_include_pad else self.within
-
-    @property
-    def is_global(self) -> bool:
-        one_each = all(count == 1 for count in self.outputs)
-        return one_each and tuple(self.kernel) == self.spatial and not any(self.padding)
 
 
 def averaged(
@@ -197,6 +157,8 @@ def avg_pool_planar(g, x, kernel_size, stride, padding, ceil_mode, count_include
 def avg_pool2d_tflite(g, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     result = g.result_types[0].shape
     windows = Windows(x.shape[1:3], result[1:3], kernel_size, stride, padding)
+    if is_symbolic((windows.spatial, windows.outputs)):
+        return _of_any_size(g, x, windows, ceil_mode, count_include_pad, divisor_override)
     wanted, divisors = windows.wanted(count_include_pad, divisor_override), windows.all
     if windows.is_global and np.array_equal(wanted, divisors):
         return g.op("MEAN", x, g.ints([1, 2]), keep_dims=True)
@@ -206,19 +168,37 @@ def avg_pool2d_tflite(g, x, kernel_size, stride, padding, ceil_mode, count_inclu
     elif scheme != "VALID":  # SAME never counts the padding
         scheme = "VALID"
         x = tflite.padded(g, x, padding, [max(amount, 0) for amount in windows.after])
-    mean = g.op(
-        "AVERAGE_POOL_2D",
-        x,
-        padding=scheme,
-        stride_h=stride[0],
-        stride_w=stride[1],
-        filter_height=kernel_size[0],
-        filter_width=kernel_size[1],
-        shape=result,
-    )
+    mean = _windows_averaged(g, x, windows, scheme)
     if np.array_equal(wanted, divisors):
         return mean
     return g.op("MUL", mean, _factor(g, divisors, wanted, (1, *windows.outputs, 1)))
+
+
+def _of_any_size(
+    g: Any, x: Any, windows: Windows, ceil_mode: bool, count_include_pad: bool, divisor: int | None
+) -> Any:
+    """TFLite: windows that hold as many elements each, however large the image is."""
+    if windows.is_global and divisor is None:
+        return g.op("MEAN", x, g.ints([1, 2]), keep_dims=True)
+    counts_padding = count_include_pad or divisor is not None or not any(windows.padding)
+    if ceil_mode or not counts_padding or is_symbolic(windows.kernel):
+        g.refuse("what its windows have at the ends depends on the size")
+    x = tflite.padded(g, x, windows.padding, windows.padding)
+    mean = _windows_averaged(g, x, windows, "VALID")
+    return mean if divisor is None else g.op("MUL", mean, g.const(math.prod(windows.kernel) / divisor))
+
+
+def _windows_averaged(g: Any, x: Any, windows: Windows, scheme: str) -> Any:
+    return g.op(
+        "AVERAGE_POOL_2D",
+        x,
+        padding=scheme,
+        stride_h=windows.stride[0],
+        stride_w=windows.stride[1],
+        filter_height=windows.kernel[0],
+        filter_width=windows.kernel[1],
+        shape=g.result_types[0].shape,
+    )
 
 
 @avg_pool2d.caffe()  # AVE divides by the elements in the padded input, as ATen does

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.dims import is_symbolic
 from ...ir.types import TensorType
 from ..idioms import caffe, tflite
 from ..idioms.pooling import planar
@@ -100,6 +101,9 @@ def max_pool_planar(g, x, kernel_size, stride, padding, dilation, ceil_mode):
 def max_pool2d_tflite(g, x, kernel_size, stride, padding, dilation, ceil_mode):
     spatial, outputs = x.shape[1:3], g.result_types[0].shape[1:3]
     after = overhangs(spatial, outputs, kernel_size, stride, padding, dilation)
+    if is_symbolic(after):
+        windows = (kernel_size, stride, padding, dilation, ceil_mode)
+        after = padding_behind((1, 1, *spatial), (1, 1, *outputs), *windows)
     scheme = tflite.pooling_scheme(spatial, outputs, stride, padding, after)
     if scheme is None or max(dilation) > 1:
         lowest = float(np.finfo(x.dtype).min) if x.dtype.kind == "f" else int(np.iinfo(x.dtype).min)

@@ -97,7 +97,7 @@ def flip_onnx1(g, x, dims):
 @flip.tflite()
 def flip_tflite(g, x, dims):
     for axis in [axis % len(x.shape) for axis in dims]:
-        x = g.op("GATHER", x, g.ints(range(x.shape[axis])[::-1]), axis=axis, shape=x.shape)
+        x = g.op("REVERSE_V2", x, g.ints([axis]), shape=x.shape)
     return x if dims else g.identity(x)
 
 

@@ -15,7 +15,7 @@ from ...ir.types import TensorType
 from ..idioms import caffe
 from ..layouts import NHWC
 from ..op import FLOATS, Argument, Op, Tensor, boolean, integers, numbers
-from ..resizing import linear_matrix, linear_taps, mixed_tflite, multiplied, nearest_places, nearest_ratio
+from ..resizing import linear_matrix, linear_taps, mixed_tflite, multiplied, nearest_places, survives_rounding
 
 Array = np.ndarray
 
@@ -42,13 +42,6 @@ upsample_bilinear2d = Op(
     layout=NHWC,
 )
 OPS = [upsample_nearest2d, upsample_bilinear2d]
-
-
-def _survives_rounding(extent: int, outputs: int, scale: float | None) -> bool:
-    """Whether runtimes that divide by outputs / extent, or multiply by its inverse, find the same sources."""
-    places, steps = nearest_places(extent, outputs, scale), np.arange(outputs, dtype=np.float32)
-    ratio, factor = nearest_ratio(extent, outputs), np.float32(outputs) / np.float32(extent)
-    return all(np.array_equal(places, np.floor(found)) for found in (steps * ratio, steps / factor))
 
 
 def _factors(spatial: Any, output_size: list[int], scales: list[float] | None) -> list[int] | None:
@@ -113,7 +106,7 @@ def upsample_nearest2d_onnx11(g, x, output_size, scales):
     attributes = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
     if is_symbolic((x.shape[2:], output_size)):
         return _upsampled_onnx(g, "Resize", x, output_size, scales, **attributes)
-    if not all(map(_survives_rounding, x.shape[2:], output_size, each(scales))):
+    if not all(map(survives_rounding, x.shape[2:], output_size, each(scales))):
         return _gathered(g, "Gather", x, 2, output_size, scales)
     return _resized_onnx(g, x, output_size, mode="nearest", **attributes)
 
@@ -186,7 +179,10 @@ def _gathered(
 
 @upsample_nearest2d.tflite()
 def upsample_nearest2d_tflite(g, x, output_size, scales):
-    if not all(map(_survives_rounding, x.shape[1:3], output_size, each(scales))):
+    spatial = x.shape[1:3]
+    if is_symbolic((spatial, output_size)) and _factors(spatial, output_size, scales) is None:
+        g.refuse("one size is no multiple of the other")
+    if not all(map(survives_rounding, spatial, output_size, each(scales))):
         return _gathered(g, "GATHER", x, 1, output_size, scales)
     return g.op("RESIZE_NEAREST_NEIGHBOR", x, g.ints(output_size), shape=g.result_types[0].shape)
 
