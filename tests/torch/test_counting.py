@@ -125,3 +125,16 @@ def test_results_of_aten_that_are_not_asked_for() -> None:
         return torch._unique(x), torch._unique2(x, return_counts=True), *runs, torch.ops.aten.unique_dim(x, 0)
 
     check(function, ROWS, second=(ALIKE,))
+
+
+NUMBERS_ONLY: dict[str, Callable[[torch.Tensor], Any]] = {
+    "of a mask": lambda x: x / x[x > 0].shape[0],
+    "of places": lambda x: x.sum() / (x > 0).nonzero().size(0),
+    "of runs": lambda x: x + 2 * torch.unique_consecutive(x).numel() - len(x.unique()),
+    "in a new size": lambda x: torch.zeros(x[x > 0].shape[0] + 1),
+}
+
+
+@pytest.mark.parametrize("function", NUMBERS_ONLY.values(), ids=NUMBERS_ONLY)
+def test_sizes_of_tensors_that_nothing_else_uses(function: Callable[..., Any]) -> None:
+    check(function, M, opsets=(11, 17), second=(M.roll(1) + 0.5,))
