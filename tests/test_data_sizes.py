@@ -177,7 +177,8 @@ def test_inputs_in_which_too_few_are_found() -> None:
     assert journal.summary() == ["assumed of the sizes: 2*found_1 == 4"]
     notes: list[str] = []
     reference = Reference(graph, catalogue())
-    assert verify_written("onnx", [], TargetGraph("onnx", 17, "net"), [reference], None, notes) is None
+    target = TargetGraph("onnx", 17, "net")
+    assert verify_written("onnx", [Path("net.onnx")], target, [reference], None, notes) is None
     assert notes[0].startswith("not verified: for these inputs the model itself has no result")
 
 
