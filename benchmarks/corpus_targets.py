@@ -100,7 +100,7 @@ def main() -> int:
             "",
             "Made by `python benchmarks/corpus_targets.py --write docs/megengine-models.md`: the largest",
             "difference from what MegEngine computed, over its largest output, and the runtime that ran the",
-            "file; or why there is no file. Models with fake quantization are compared with MegEngine's floats.",
+            "file; or why there is none. Models with fake quantization are compared with MegEngine's floats.",
             "",
             *(f"- {line}" for line in summary),
             "",
