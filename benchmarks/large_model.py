@@ -3,7 +3,7 @@
     python benchmarks/large_model.py --gigabytes 3
 
 Makes a chain of linear layers as a container, its weights generated while they are written, and converts
-it to ONNX with external data, each in a process of its own. Prints time and peak memory: what the process
+it to ONNX with external data and to TFLite, each in a process of its own. Prints time and peak memory: what the process
 holds for itself, and the whole of what is resident, in which the mapped pages of the model count.
 """
 
@@ -102,6 +102,8 @@ def main() -> None:
         again.unlink()
         out = str(Path(folder) / "large.onnx")
         report("convert it to ONNX", [*tool, "onnx", str(model), out, "--external-data", "--no-verify"])
+        out = str(Path(folder) / "large.tflite")
+        report("convert it to TFLite", [*tool, "tflite", str(model), out, "--no-verify"])
 
 
 def report(what: str, command: list[str]) -> None:

@@ -336,9 +336,9 @@ _WRITING = {
     ),
     "TM5002": Explanation(
         "the model is larger than the format allows",
-        "A protobuf message and a FlatBuffers file end at 2 GiB.",
-        "a model with 600 million float32 parameters, to TFLite",
-        "Store the weights in fewer bits, split the model, or convert to another target.",
+        "A protobuf message ends at 2 GiB, and a caffemodel is one.",
+        "a model with 600 million float32 parameters, to Caffe",
+        "Split the model, or convert to another target: ONNX and TFLite files can be larger.",
     ),
     "TM5003": Explanation(
         "there is not enough memory",

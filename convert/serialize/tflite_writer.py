@@ -38,6 +38,11 @@ _RUNTIME_FIELD_BYTES = 16
 # Readers older than the 32-bit code look only at this 8-bit one, where 127 stands for a larger code.
 _LARGEST_SHORT_CODE = 127
 
+# Above this, weights are told by their place in the file: 2 GiB less what the tables may take.
+_MOST_WITHIN = (2 << 30) - (64 << 20)
+# Smaller constants stay in the flatbuffer all the same: runtimes look at shapes and axes early.
+_SMALL = 1 << 10
+
 # Up to this size, equal constants are found by their contents.
 _DIGEST_LIMIT = 64 * 1024
 
@@ -48,8 +53,9 @@ def write_tflite(graph: TargetGraph, file: BinaryIO) -> None:
     ``input_names`` and ``output_names`` are those of the signature "serving_default".
     ``graph.metadata`` becomes metadata entries of UTF-8 text, "min_runtime_version" is added. A value
     which nothing computes, at an input where its operator keeps a state, is a variable tensor.
-    Raises: InternalError TM9001 when the graph does not fit TFLite; WriteError TM5002 when the model
-    is above the 2 GiB that a flatbuffer can hold. Either comes before the first byte is written.
+    Weights above 2 GiB follow the flatbuffer, which says where.
+    Raises: InternalError TM9001 when the graph does not fit TFLite; WriteError TM5002 when the tables and
+    small constants alone do not fit a flatbuffer. Either comes before the first byte is written.
     """
     skeleton = Skeleton()
     buffers = _Buffers()
@@ -85,8 +91,17 @@ class _Buffers:
         return self._indices[key]
 
     def tables(self, skeleton: Skeleton) -> int:
+        are_far = sum(data.nbytes for data in self._contents) > _MOST_WITHIN
         return skeleton.offsets(
-            [skeleton.table(), *(skeleton.table_of_bytes(0, data) for data in self._contents)]
+            [
+                skeleton.table(),
+                *(
+                    skeleton.table_of_place(1, 2, data)
+                    if are_far and data.nbytes > _SMALL
+                    else skeleton.table_of_bytes(0, data)
+                    for data in self._contents
+                ),
+            ]
         )
 
     def _key(self, data: np.ndarray) -> Hashable:

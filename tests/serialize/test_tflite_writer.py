@@ -19,7 +19,9 @@ from ai_edge_litert.interpreter import Interpreter
 import tmconvert
 from tmconvert.errors import InternalError, WriteError
 from tmconvert.lower.target_graph import Operator, TargetGraph, Value
+from tmconvert.serialize import tflite_skeleton, tflite_writer
 from tmconvert.serialize.tflite_writer import write_tflite
+from tmconvert.verification.runtimes import LiteRtRuntime
 
 F32 = np.dtype(np.float32)
 
@@ -294,14 +296,51 @@ def test_one_tensor_at_a_time_is_made_contiguous(tmp_path: Path) -> None:
     assert peak < 1.25 * base[0].nbytes
 
 
-def test_above_two_gib_nothing_is_written() -> None:
-    huge = np.broadcast_to(np.float32(1), (2**29,))
+def wide_layers() -> TargetGraph:
+    """A transposed weight and one as it lies in memory, both too large for a lowered limit."""
+    rng = np.random.default_rng(3)
+    first = constant("first", rng.normal(size=(70, 50)).astype(np.float32).T)
+    second = constant("second", rng.normal(size=(33, 50)).astype(np.float32))
+    shift = constant("shift", rng.normal(size=33).astype(np.float32))
+    x, y, z = tensor("x", 3, 70), tensor("y", 3, 50), tensor("z", 3, 33)
+    operators = [
+        Operator("FULLY_CONNECTED", [x, first, None], [y], {}, "first"),
+        Operator("FULLY_CONNECTED", [y, second, shift], [z], {}, "second"),
+    ]
+    return graph_of([x], operators, [z])
+
+
+def test_weights_behind_the_flatbuffer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As above 2 GiB: runs the same from memory and from a file, with delegates and without."""
+    graph, path = wide_layers(), tmp_path / "far.tflite"
+    x = np.random.default_rng(4).normal(size=(3, 70)).astype(np.float32)
+    (near,) = run(graph, x)
+    monkeypatch.setattr(tflite_writer, "_MOST_WITHIN", 1 << 12)
+    data = encode(graph)
+    path.write_bytes(data)
+    buffers = schema.ModelT.InitFromPackedBuf(data).buffers
+    far = [buffer for buffer in buffers if buffer.offset]
+    weights = [value.data for value in graph.constants() if value.data is not None and value.data.size > 100]
+    assert [data[each.offset : each.offset + each.size] for each in far] == [w.tobytes() for w in weights]
+    assert all(each.offset % 16 == 0 and each.data is None for each in far)
+    assert len([buffer for buffer in buffers if buffer.data is not None]) == 4  # the shift and metadata
+    np.testing.assert_array_equal(run(graph, x)[0], near)
+    for delegates in (True, False):
+        (got,) = LiteRtRuntime(delegates=delegates).run([path], {"the_x": x}, ["result_0"])
+        np.testing.assert_allclose(got, near, atol=1e-6 * np.abs(near).max())
+
+
+def test_a_flatbuffer_above_two_gib_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tflite_skeleton, "_SIZE_LIMIT", 10_000)
     file: Any = WriteOnly()
     with pytest.raises(WriteError) as caught:
-        write_tflite(graph_of([], [], [constant("huge", huge)]), file)
+        write_tflite(wide_layers(), file)
     assert caught.value.code == "TM5002"
-    assert "the model takes 2.0 GiB, and a TFLite file can hold 2 GiB" in str(caught.value)
+    assert "the flatbuffer would take 0.0 GiB, and can have 2 GiB" in str(caught.value)
     assert not file.data
+    monkeypatch.setattr(tflite_writer, "_MOST_WITHIN", 1 << 12)
+    write_tflite(wide_layers(), file)
+    assert len(file.data) > 10_000
 
 
 def test_refusals() -> None:
