@@ -3,8 +3,9 @@
     python benchmarks/large_model.py --gigabytes 3
 
 Makes a chain of linear layers as a container, its weights generated while they are written, and converts
-it to ONNX with external data and to TFLite, each in a process of its own. Prints time and peak memory: what the process
-holds for itself, and the whole of what is resident, in which the mapped pages of the model count.
+it to ONNX with external data and to TFLite, each in a process of its own. Prints time and peak memory:
+what the process holds for itself, and the whole of what is resident, in which the mapped pages of the model
+count.
 """
 
 from __future__ import annotations
