@@ -82,9 +82,15 @@ def _rows(versions: dict[str, Any]) -> list[Row]:
     return list(zip(*support, strict=True))
 
 
+def _title(target: str, version: Any) -> str:
+    """With the version, unless it is the newest: so the longest row fits 80 columns."""
+    is_newest = target == "tflite" and version == version_of("tflite")
+    return TITLES[target] if is_newest else f"{TITLES[target]} {version}"
+
+
 def _table(versions: dict[str, Any], rows: list[Row], *, all_versions: bool) -> None:
     if len(versions) > 1:
-        header = ["op", *(f"{TITLES[name]} {version}" for name, version in versions.items())]
+        header = ["op", *(_title(name, version) for name, version in versions.items())]
         cells = [[row[0].op, *map(_short, row)] for row in rows]
     else:
         ((target, version),) = versions.items()
