@@ -12,6 +12,7 @@ import numpy as np
 
 from .boundary import Boundary
 from .caffe.violation import Violation
+from .collector import older_objects_left_out
 from .conversion import Report, beyond_limits, convert, survey
 from .conversion import sufficient_opset as find_opset
 from .errors import UsageError
@@ -59,6 +60,7 @@ def load(
     return load_model(path, tracing, check)
 
 
+@older_objects_left_out()
 def trace(
     module: Any,
     *example_inputs: Any,
@@ -76,6 +78,7 @@ def trace(
     return trace_object(module, Tracing(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow))
 
 
+@older_objects_left_out()
 def to_onnx(
     model: Model,
     path: str | PathLike[str],
@@ -130,6 +133,7 @@ def to_onnx(
     )
 
 
+@older_objects_left_out()
 def to_tflite(
     model: Model,
     path: str | PathLike[str],
@@ -183,6 +187,7 @@ def to_tflite(
     )
 
 
+@older_objects_left_out()
 def to_caffe(
     model: Model,
     prototxt: str | PathLike[str],
@@ -231,6 +236,7 @@ def to_caffe(
     )
 
 
+@older_objects_left_out()
 def save(
     model: Model,
     path: str | PathLike[str],
