@@ -141,8 +141,8 @@ def sufficient_opset(
 
 
 def _is_out_of_reach(normalized: Normalized, goal: Goal) -> bool:
-    """Whether there are sizes that only the data tells, which passes for other targets do not expect."""
-    return goal.target != "onnx" and depends_on_data(normalized.graph)
+    """Whether there are sizes that only the data tells, which passes for Caffe do not expect."""
+    return goal.target == "caffe" and depends_on_data(normalized.graph)
 
 
 def _sufficient(graph: InternalGraph, catalogue: Mapping[str, Op], above: int) -> int | None:

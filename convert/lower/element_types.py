@@ -50,6 +50,7 @@ _TFLITE: dict[str, tuple[str, ...]] = {
     "SUB": ("float32", "int32", "int64"),
     "TOPK_V2": ("float32", *_SIGNED, "uint8"),
     **dict.fromkeys((f"UNSORTED_SEGMENT_{name}" for name in ("MAX", "MIN", "PROD")), ("float32", "int32")),
+    "RANGE": ("float32", "int32", "int64"),
     "WHERE": ("float32", "int8", "int32", "int64", "uint8", "bool"),
 }
 

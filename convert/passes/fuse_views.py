@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..ir import CallFunction, Expr, InternalGraph, TensorNode
+from ..ir.data_sizes import data_symbols
 from ..ir.dims import Dim
 from ..ir.emitter import GraphEmitter
 from ..symbolics.op import Op
@@ -112,7 +113,7 @@ class FuseViews:
     def run(self, graph: InternalGraph) -> bool:
         views: dict[TensorNode, _View] = {}
         for expr in graph.exprs():
-            if isinstance(expr, CallFunction) and expr.function in VIEWS:
+            if isinstance(expr, CallFunction) and expr.function in VIEWS and not _is_open(expr):
                 view = _extended(graph, expr, views)
                 if view is not None:
                     views[expr.output] = view
@@ -145,6 +146,11 @@ class FuseViews:
         graph.remove(expr)
         graph.rename(made, node.name)
         return made
+
+
+def _is_open(expr: CallFunction) -> bool:
+    """Whether a size that only the data tells is among its types: factors of it may have no elements."""
+    return bool(data_symbols([expr.args[0].type.shape, expr.output.type.shape]))
 
 
 def _keeps(user: Expr, views: dict[TensorNode, _View]) -> bool:

@@ -24,6 +24,7 @@ from .compare import OPS as COMPARE_OPS
 from .cond import cond
 from .conv_transpose import OPS as CONV_TRANSPOSE_OPS
 from .convolution import OPS as CONVOLUTION_OPS
+from .counting import OPS as COUNTING_OPS
 from .cumulative import OPS as CUMULATIVE_OPS
 from .deform_conv2d import deform_conv2d
 from .diagonal import OPS as DIAGONAL_OPS
@@ -208,6 +209,7 @@ OPS = [
     *SCATTER_REDUCE_OPS,
     *NONZERO_OPS,
     *UNIQUE_OPS,
+    *COUNTING_OPS,
     *DIAGONAL_OPS,
     *ONE_HOT_OPS,
     arange,

@@ -8,8 +8,9 @@ import numpy as np
 
 from ...ir.data_sizes import found
 from ...ir.types import TensorType
+from ..idioms import tflite
 from ..op import INTEGERS, Op, Tensor, number
-from .sort import order_of
+from .sort import order_of, topk_tflite
 
 Array = np.ndarray
 
@@ -80,6 +81,41 @@ def nms_onnx10(g, boxes, scores, iou_threshold):
     return g.op("Gather", chosen, g.ints(2), axis=1, shape=(kept,))
 
 
+@nms.tflite()
+def nms_tflite(g, boxes, scores, iou_threshold):
+    """NON_MAX_SUPPRESSION_V4 takes equal scores in any order, and a box without an area again and again.
+
+    It is given ranks for scores, and in the place of such a box, which meets none, one apart from all.
+    """
+    if not 0 <= iou_threshold < 1:
+        g.refuse(f"TFLite has thresholds from 0 to less than 1, not {iou_threshold}")
+    (count, _), (kept,), kind = boxes.shape, g.result_types[0].shape, boxes.dtype
+    order = topk_tflite(g, scores, count, 0, True, True)[1]
+    boxes = g.op("GATHER", boxes, order, axis=0, shape=(count, 4))
+    ranks = g.op("RANGE", *(g.ints(number) for number in (0, count, 1)), shape=(count,))
+    ranks = g.cast(ranks, kind)
+    low, high = (
+        g.op("SLICE", boxes, g.ints([0, first]), g.ints([count, 2]), shape=(count, 2)) for first in (0, 2)
+    )
+    size = g.op("REDUCE_MIN", g.op("SUB", high, low), g.ints([1]), keep_dims=True, shape=(count, 1))
+    has_area = g.op("GREATER", size, g.const(np.array(0, kind)), dtype=bool)
+    far = g.op("REDUCE_MAX", boxes, g.ints([0, 1]), keep_dims=False, shape=())
+    column = tflite.reshaped(g, g.op("MUL", ranks, g.const(np.array(2, kind))), (count, 1))
+    corners = g.op("ADD", g.op("ADD", column, far), g.const(np.array([[1, 1, 2, 2]], kind)), shape=(count, 4))
+    boxes = g.op("SELECT_V2", has_area, boxes, corners, dtype=kind, shape=(count, 4))
+    # it drops a box at the threshold, too
+    threshold = np.float32(iou_threshold)
+    if float(threshold) <= iou_threshold:
+        threshold = max(np.nextafter(threshold, np.float32(1)), np.finfo(np.float32).tiny)
+    limits = [g.const(np.array(number, np.float32)) for number in (threshold, -np.inf)]
+    options = {"shapes": [(count,), ()], "dtype": np.int32}
+    found_, number = g.op(
+        "NON_MAX_SUPPRESSION_V4", boxes, g.op("NEG", ranks), g.ints(count), *limits, **options
+    )
+    found_ = g.op("SLICE", found_, g.ints([0]), tflite.reshaped(g, number, (1,)), shape=(kept,))
+    return g.cast(g.op("GATHER", order, found_, axis=0, shape=(kept,)), INT64)
+
+
 @batched_nms.reference
 def batched_nms_ref(boxes: Array, scores: Array, idxs: Array, iou_threshold: float) -> Array:
     """As nms, among the boxes of one class: those of another are far away.
@@ -102,5 +138,4 @@ def batched_nms_moved(g, boxes, scores, idxs, iou_threshold):
 
 
 for _op in OPS:
-    _op.unsupported("tflite", "sizes that depend on the data are not written yet for TFLite")
     _op.unsupported("caffe", "the sizes of a Caffe net are fixed before it runs")

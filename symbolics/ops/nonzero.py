@@ -48,6 +48,13 @@ def nonzero_onnx9(g, x):
     return g.op("Transpose", g.op("NonZero", x, shape=(rank, count), dtype=INT64), perm=[1, 0])
 
 
+@nonzero.tflite()
+def nonzero_tflite(g, x):
+    if x.dtype in (np.float16, np.float64):
+        x = g.op("CAST", x, dtype=bool)
+    return g.op("WHERE", x, shape=g.result_types[0].shape, dtype=INT64)
+
+
 argwhere.reference(nonzero_ref)
 
 
@@ -71,5 +78,4 @@ def masked_select_indexed(g, x, mask):
 
 
 for _op in OPS:
-    _op.unsupported("tflite", "sizes that depend on the data are not written yet for TFLite")
     _op.unsupported("caffe", "the sizes of a Caffe net are fixed before it runs")

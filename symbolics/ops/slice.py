@@ -114,6 +114,13 @@ def slice_onnx1(g, x, dim, start, end, step):
 @slice_.tflite()
 def slice_tflite(g, x, dim, start, end, step):
     x, axis = _low_rank(g, x, dim % len(x.shape))
+    if data_symbols(x.shape[axis]):  # STRIDED_SLICE stops at the end
+        bounds = [
+            [value if i == axis else other for i in range(len(x.shape))]
+            for value, other in ((start, 0), (end, 0), (step, 1))
+        ]
+        mask = sum(1 << i for i in range(len(x.shape)) if i != axis)
+        return g.op("STRIDED_SLICE", x, *map(g.ints, bounds), end_mask=mask, shape=g.result_types[0].shape)
     begin, ends, strides = [0] * len(x.shape), list(x.shape), [1] * len(x.shape)
     begin[axis], ends[axis], strides[axis] = start, end, step
     shape = [-((low - high) // by) for low, high, by in zip(begin, ends, strides, strict=True)]

@@ -1,7 +1,4 @@
-"""aten::_unique2, unique_dim and unique_consecutive: each number, or part of a tensor, once.
-
-tm::repeat_indices: each number as often as is said; tm::count_to: as many numbers as the data says.
-"""
+"""aten::_unique2, unique_dim and unique_consecutive: each number, or part of a tensor, once."""
 
 from __future__ import annotations
 
@@ -12,9 +9,10 @@ import numpy as np
 
 from ...ir.data_sizes import found
 from ...ir.types import TensorType
-from ..op import ANY_DTYPE, INDICES, Op, Tensor, boolean, integer
+from ..idioms import tflite
+from ..op import ANY_DTYPE, Op, Tensor, boolean, integer
 from ..results import normalized_axis
-from .to import ONNX_TYPES
+from .sort import topk_tflite
 
 Array = np.ndarray
 
@@ -31,14 +29,6 @@ def _parts(x: TensorType, dim: int, **_: Any) -> list[TensorType]:
     count = found(x.shape[axis])
     parts = TensorType(x.dtype, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
     return [parts, TensorType(INT64, (x.shape[axis],)), TensorType(INT64, (count,))]
-
-
-def _repeated(repeats: TensorType) -> TensorType:
-    return TensorType(INT64, (found(repeats.size),))  # of the most, nothing is known
-
-
-def _counted(end: TensorType) -> TensorType:
-    return TensorType(INT64, (found(64),))
 
 
 unique2 = Op(
@@ -63,9 +53,7 @@ unique_consecutive = Op(
     args=[Tensor("x", ANY_DTYPE), boolean("return_inverse", False), boolean("return_counts", False)],
     result=_result,
 )
-repeat_indices = Op("tm::repeat_indices", args=[Tensor("repeats", INDICES, ranks=(1,))], result=_repeated)
-count_to = Op("tm::count_to", args=[Tensor("end", INDICES, ranks=(0,))], result=_counted)
-OPS = [unique2, unique_dim, unique_consecutive, repeat_indices, count_to]
+OPS = [unique2, unique_dim, unique_consecutive]
 
 
 @unique2.reference
@@ -157,52 +145,48 @@ def _places(g: Any, mask: Any, shape: Any) -> Any:
     return g.op("Reshape", rows, g.ints([-1]), shape=shape)
 
 
-@repeat_indices.reference
-def repeat_indices_ref(repeats: Array) -> Array:
-    """Each index as often as ``repeats`` says, in order. Source: torch.repeat_interleave of one tensor."""
-    return np.repeat(np.arange(repeats.size), repeats)
+@unique_consecutive.tflite()
+def unique_consecutive_tflite(g, x, return_inverse, return_counts):
+    values, inverse, _ = g.result_types
+    parts, number, counts = _runs_tflite(g, tflite.reshaped(g, x, (math.prod(x.shape),)), values.shape)
+    return [parts, tflite.reshaped(g, number, inverse.shape), counts]
 
 
-@repeat_indices.onnx(since=11)  # CumSum
-def repeat_indices_onnx11(g, repeats):
-    """An index of the result belongs to the first of the repeats whose ends lie behind it."""
-    (count,), size = g.result_types[0].shape, repeats.shape[0]
-    repeats = g.cast(repeats, "int64")
-    ends = g.op("CumSum", repeats, g.ints(0))
-    total = _sum(g, repeats, 0, (1,), keepdims=1)
-    ones = g.op("ConstantOfShape", total, value=np.ones(1, np.int64), shape=(count,), dtype=INT64)
-    numbers = g.op("Sub", g.op("CumSum", ones, g.ints(0)), g.ints(1))
-    column = g.op("Reshape", numbers, g.ints([-1, 1]), shape=(count, 1))
-    over = g.op("Not", g.op("Less", column, ends, shape=(count, size), dtype="bool"))
-    flags = g.op("Cast", over, to=ONNX_TYPES["int64"], dtype=INT64)
-    return _sum(g, flags, 1, (count,), keepdims=0)
+def _runs_tflite(g: Any, flat: Any, shape: Any) -> list[Any]:
+    """One element of each run, int64 the number of the run of each element, and the runs' lengths."""
+    (size,) = flat.shape
+    if isinstance(size, int) and size == 0:
+        g.refuse("of no elements there are no runs", "leave the call out")
+    behind, before = (
+        g.op("SLICE", flat, g.ints([start]), g.ints([size - 1]), shape=(size - 1,)) for start in (1, 0)
+    )
+    changed, edge = g.op("NOT_EQUAL", behind, before, dtype=bool), g.const(np.array([True]))
+    starts, ends = (
+        g.op("CONCATENATION", *parts, axis=0, shape=(size,)) for parts in ((edge, changed), (changed, edge))
+    )
+    first, last = (
+        tflite.reshaped(g, g.op("WHERE", each, shape=(*shape, 1), dtype=INT64), shape)
+        for each in (starts, ends)
+    )
+    one = g.const(np.array(1, INT64))
+    number = g.op("CUMSUM", g.cast(starts, INT64), g.ints(0), exclusive=False, reverse=False)
+    counts = g.op("ADD", g.op("SUB", last, first), one)
+    return [g.op("GATHER", flat, first, axis=0, shape=shape), g.op("SUB", number, one), counts]
 
 
-def _sum(g: Any, x: Any, axis: int, shape: Any, keepdims: int) -> Any:
-    if g.graph.version < 13:  # the axes are an attribute
-        return g.op("ReduceSum", x, axes=[axis], keepdims=keepdims, shape=shape)
-    return g.op("ReduceSum", x, g.ints([axis]), keepdims=keepdims, shape=shape)
+@unique2.tflite()
+def unique2_tflite(g, x, sorted, return_inverse, return_counts):
+    values, inverse, _ = g.result_types
+    size = math.prod(x.shape)
+    flat = tflite.reshaped(g, x, (size,))
+    wide = flat if x.dtype != np.bool_ else g.cast(flat, np.dtype(np.int32))
+    ordered, order = topk_tflite(g, wide, size, 0, False, True)
+    parts, number, counts = _runs_tflite(g, g.cast(ordered, x.dtype), values.shape)
+    places = tflite.reshaped(g, order, (size, 1))
+    inverted = g.op("SCATTER_ND", places, number, g.ints([size]), shape=(size,), dtype=INT64)
+    return [parts, tflite.reshaped(g, inverted, inverse.shape), counts]
 
 
-@count_to.reference
-def count_to_ref(end: Array) -> Array:
-    """int64 0, 1, ... before ``end``."""
-    return np.arange(int(end), dtype=np.int64)
-
-
-@count_to.onnx(since=11)
-def count_to_onnx11(g, end):
-    return g.op("Range", g.ints(0), g.cast(end, "int64"), g.ints(1), shape=g.result_types[0].shape)
-
-
-@count_to.onnx(since=9)
-def count_to_onnx9(g, end):
-    (count,) = g.result_types[0].shape
-    extent = g.op("Reshape", g.cast(end, "int64"), g.ints([1]), shape=(1,))
-    ones = g.op("ConstantOfShape", extent, value=np.ones(1, np.int64), shape=(count,), dtype=INT64)
-    return _places(g, ones, (count,))
-
-
+unique_dim.unsupported("tflite", "its operators put numbers in order, not slices")
 for _op in OPS:
-    _op.unsupported("tflite", "sizes that depend on the data are not written yet for TFLite")
     _op.unsupported("caffe", "the sizes of a Caffe net are fixed before it runs")
