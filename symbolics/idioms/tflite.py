@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -114,6 +114,13 @@ def pooling_scheme(
         if outputs[i] != -(-extent[i] // stride[i]) or padding != max(padding + after[i], 0) // 2:
             return None
     return "SAME"
+
+
+def numbers(g: Builder, count: Any) -> Value:
+    """int32 0, 1, ... before ``count``: a constant, but for symbolic sizes."""
+    if isinstance(count, Dim):
+        return g.op("RANGE", g.ints(0), g.ints(count), g.ints(1), shape=(count,), dtype=np.int32)
+    return g.ints(range(count))
 
 
 def divided(g: TfliteBuilder, x: Value, other: Value) -> Value:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...ir.dims import Dim
 from . import tflite
 
 if TYPE_CHECKING:
@@ -23,26 +24,35 @@ _FOLDS = {
 }
 
 
-def counted(g: TfliteBuilder, index: Value, extent: int) -> Value:
+def counted(g: TfliteBuilder, index: Value, extent: Any) -> Value:
     """``index`` from the front, as int32."""
-    if index.data is not None:
+    if index.data is not None and not isinstance(extent, Dim):
         return g.ints(index.data % max(extent, 1))
     return g.op("FLOOR_MOD", g.cast(index, INT32), g.ints(extent))
 
 
 def in_a_row(g: TfliteBuilder, shape: Sequence[int], axis: int, index: Value) -> Value:
     """int32 [indices]: for each the number of its element, along ``axis``, in a tensor of ``shape``."""
-    strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
-    rest = np.zeros([1] * len(shape), np.int32)
-    for i, place in enumerate(np.indices(index.shape, np.int32, sparse=True)):
-        rest = rest + place * (strides[i] if i != axis else 0)
-    along = counted(g, index, shape[axis])
-    if along.data is not None:
-        return g.ints((along.data * strides[axis] + rest).reshape(-1))
-    if strides[axis] != 1:
-        along = g.op("MUL", along, g.ints(strides[axis]))
-    place = g.op("ADD", along, g.ints(rest)) if rest.any() else along
-    return tflite.reshaped(g, place, (math.prod(index.shape),))
+    total: Value | None = None
+    for i, extent in enumerate(index.shape):
+        column = [1] * len(shape)
+        column[i] = extent
+        stride = math.prod(shape[i + 1 :])
+        place = counted(g, index, shape[i]) if i == axis else tflite.numbers(g, extent)
+        place = place if i == axis else tflite.reshaped(g, place, column)
+        if extent == 1 and i != axis:
+            continue
+        place = place if stride == 1 else _joined(g, "MUL", place, g.ints(stride))
+        total = place if total is None else _joined(g, "ADD", total, place)
+    assert total is not None
+    return tflite.reshaped(g, total, (math.prod(index.shape),))
+
+
+def _joined(g: TfliteBuilder, operator: str, x: Value, other: Value) -> Value:
+    """The sum or the product of indices: a constant of constants."""
+    if x.data is None or other.data is None:
+        return g.op(operator, x, other)
+    return g.ints(x.data + other.data if operator == "ADD" else x.data * other.data)
 
 
 def folded(g: TfliteBuilder, reduce: str, x: Value, axis: int, index: Value, src: Value) -> Value:
@@ -72,17 +82,17 @@ def folded(g: TfliteBuilder, reduce: str, x: Value, axis: int, index: Value, src
 def copied(g: TfliteBuilder, x: Value, axis: int, index: Value, source: Value) -> Value:
     """``x`` with the parts ``source`` at ``index`` along ``axis``; of two for one place the later one."""
     extent, (count,) = x.shape[axis], index.shape
-    if not extent or not count:
+    if 0 in (extent, count):
         return x
     places = counted(g, index, extent)
-    if places.data is not None:
+    if places.data is not None and not isinstance(extent, Dim):
         choice = np.arange(extent)
         choice[places.data] = extent + np.arange(count)
         chosen = g.ints(choice)
     else:
         # the number of the last part for each place, far below zero where there is none
-        last = g.op("UNSORTED_SEGMENT_MAX", g.ints(range(count)), places, g.ints(extent), shape=(extent,))
-        chosen = g.op("MAXIMUM", g.op("ADD", last, g.ints(extent)), g.ints(range(extent)))
+        last = g.op("UNSORTED_SEGMENT_MAX", tflite.numbers(g, count), places, g.ints(extent), shape=(extent,))
+        chosen = g.op("MAXIMUM", g.op("ADD", last, g.ints(extent)), tflite.numbers(g, extent))
     both = (*x.shape[:axis], extent + count, *x.shape[axis + 1 :])
     both = g.op("CONCATENATION", x, source, axis=axis, shape=both)
     return g.op("GATHER", both, chosen, axis=axis, shape=x.shape)

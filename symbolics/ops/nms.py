@@ -87,10 +87,12 @@ def nms_tflite(g, boxes, scores, iou_threshold):
 
     It is given ranks for scores, and in the place of such a box, which meets none, one apart from all.
     """
-    if not 0 <= iou_threshold < 1:
-        g.refuse(f"TFLite has thresholds from 0 to less than 1, not {iou_threshold}")
+    if iou_threshold < 0:
+        g.refuse(f"TFLite has thresholds from 0 on, not {iou_threshold}")
     (count, _), (kept,), kind = boxes.shape, g.result_types[0].shape, boxes.dtype
     order = topk_tflite(g, scores, count, 0, True, True)[1]
+    if iou_threshold >= 1:  # no boxes overlap by more
+        return g.cast(order, INT64)
     boxes = g.op("GATHER", boxes, order, axis=0, shape=(count, 4))
     ranks = g.op("RANGE", *(g.ints(number) for number in (0, count, 1)), shape=(count,))
     ranks = g.cast(ranks, kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...ir.dims import Dim
 from ...ir.types import TensorType
 from ..idioms.indices import from_the_front
 from ..layouts import ANY
@@ -66,6 +67,8 @@ def wrap_index_onnx7(g, x, extent):
 
 @wrap_index.tflite()
 def wrap_index_tflite(g, x, extent):
+    if isinstance(extent, Dim):
+        return g.op("FLOOR_MOD", x, g.op("CAST", g.ints(extent), dtype=x.dtype, shape=()))
     return g.op("FLOOR_MOD", x, g.const(np.array(extent, x.dtype)))
 
 

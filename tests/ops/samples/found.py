@@ -6,19 +6,19 @@ from tests.ops.harness import Const, normal
 
 from .common import Sample
 
-ONNX = ("onnx",)
+ONNX, FILES = ("onnx",), ("onnx", "tflite")
 CUBE = np.round(normal(1, 2, 3, 4))
 HOLES = [
-    Sample([CUBE > 0], {}, ONNX),
-    Sample([CUBE], {}, ONNX),
+    Sample([CUBE > 0], {}, FILES),
+    Sample([CUBE], {}, FILES),
     *(
-        Sample([np.abs(CUBE[0]).astype(dtype)], {}, ONNX)
+        Sample([np.abs(CUBE[0]).astype(dtype)], {}, FILES)
         for dtype in ("float64", "float16", "int64", "uint8")
     ),
-    *(Sample([CUBE[0].astype(dtype)], {}, ONNX) for dtype in ("int32", "int16", "int8")),
-    Sample([np.zeros(5, bool)], {}, ONNX),
-    Sample([np.ones((1, 5), bool)], {}, ONNX),
-    Sample([np.zeros((0, 5), bool)], {}, ONNX),
+    *(Sample([CUBE[0].astype(dtype)], {}, FILES) for dtype in ("int32", "int16", "int8")),
+    Sample([np.zeros(5, bool)], {}, FILES),
+    Sample([np.ones((1, 5), bool)], {}, FILES),
+    Sample([np.zeros((0, 5), bool)], {}, FILES),
 ]
 
 
@@ -34,26 +34,27 @@ CLASSES = np.random.default_rng(4).integers(0, 3, 30)
 BOXES = boxes(2, 30)
 
 ONCE = [
-    Sample([CUBE], {}, ONNX),
-    *(Sample([np.abs(CUBE[0]).astype(dtype)], {}, ONNX) for dtype in ("int64", "int32", "uint8", "float64")),
-    Sample([CUBE[0].astype("int8")], {}, ONNX),
-    Sample([CUBE[0] > 0], {}, ONNX),
+    Sample([CUBE], {}, FILES),
+    *(Sample([np.abs(CUBE[0]).astype(dtype)], {}, FILES) for dtype in ("int64", "int32", "uint8")),
+    Sample([np.abs(CUBE[0]).astype("float64")], {}, ONNX),
+    Sample([CUBE[0].astype("int8")], {}, FILES),
+    Sample([CUBE[0] > 0], {}, FILES),
     Sample([np.zeros(5, np.float16)], {}, ONNX),
-    Sample([CUBE[0, 0, :1]], {}, ONNX),
-    Sample([np.array(2.5, np.float32)], {}, ONNX),
+    Sample([CUBE[0, 0, :1]], {}, FILES),
+    Sample([np.array(2.5, np.float32)], {}, FILES),
 ]
 
 SAMPLES: dict[str, list[Sample]] = {
     "aten::nonzero": HOLES,
     "aten::argwhere": HOLES[:2],
     "aten::masked_select": [
-        Sample([CUBE, CUBE > 0], {}, ONNX),
-        Sample([CUBE, CUBE[:1, :, :1] > 0], {}, ONNX),
-        Sample([CUBE[0, 0], CUBE > 0], {}, ONNX),
-        Sample([CUBE, np.array(True)], {}, ONNX),
-        Sample([CUBE, np.zeros(4, bool)], {}, ONNX),
-        Sample([CUBE.astype(np.int64), Const(CUBE > 0)], {}, ONNX),
-        Sample([CUBE > 0, CUBE < 1], {}, ONNX),
+        Sample([CUBE, CUBE > 0], {}, FILES),
+        Sample([CUBE, CUBE[:1, :, :1] > 0], {}, FILES),
+        Sample([CUBE[0, 0], CUBE > 0], {}, FILES),
+        Sample([CUBE, np.array(True)], {}, FILES),
+        Sample([CUBE, np.zeros(4, bool)], {}, FILES),
+        Sample([CUBE.astype(np.int64), Const(CUBE > 0)], {}, FILES),
+        Sample([CUBE > 0, CUBE < 1], {}, FILES),
     ],
     "aten::_unique2": ONCE,
     "aten::unique_dim": [
@@ -62,21 +63,21 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([CUBE[0, :1] > 0], {"dim": 0}, ONNX),
         Sample([CUBE[0, 0]], {"dim": 0}, ONNX),
     ],
-    "aten::unique_consecutive": [Sample(each.args, {}, ONNX) for each in ONCE],
+    "aten::unique_consecutive": [Sample(each.args, {}, each.targets) for each in ONCE],
     "tm::repeat_indices": [
-        Sample([np.array([2, 0, 3, 1])], {}, ONNX),
-        Sample([np.array([0, 0], np.int32)], {}, ONNX),
-        Sample([np.array([4])], {}, ONNX),
+        Sample([np.array([2, 0, 3, 1])], {}, FILES),
+        Sample([np.array([0, 0], np.int32)], {}, FILES),
+        Sample([np.array([4])], {}, FILES),
     ],
-    "tm::count_to": [Sample([np.array(each)], {}, ONNX) for each in (5, 0, np.int32(3))],
+    "tm::count_to": [Sample([np.array(each)], {}, FILES) for each in (5, 0, np.int32(3))],
     "torchvision::nms": [
-        *(Sample([BOXES, SCORES], {"iou_threshold": each}, ONNX) for each in (0.5, 0.3, 0.0, 1.0, 1 / 3)),
-        Sample([BOXES[:1], SCORES[:1]], {"iou_threshold": 0.5}, ONNX),
-        Sample([BOXES[:0], SCORES[:0]], {"iou_threshold": 0.5}, ONNX),
+        *(Sample([BOXES, SCORES], {"iou_threshold": each}, FILES) for each in (0.5, 0.3, 0.0, 1.0, 1 / 3)),
+        Sample([BOXES[:1], SCORES[:1]], {"iou_threshold": 0.5}, FILES),
+        Sample([BOXES[:0], SCORES[:0]], {"iou_threshold": 0.5}, FILES),
     ],
     "torchvision::batched_nms": [
-        Sample([BOXES, SCORES, CLASSES], {"iou_threshold": 0.5}, ONNX),
-        Sample([BOXES, SCORES, CLASSES.astype(np.int32)], {"iou_threshold": 0.2}, ONNX),
-        Sample([BOXES[:0], SCORES[:0], CLASSES[:0]], {"iou_threshold": 0.5}, ONNX),
+        Sample([BOXES, SCORES, CLASSES], {"iou_threshold": 0.5}, FILES),
+        Sample([BOXES, SCORES, CLASSES.astype(np.int32)], {"iou_threshold": 0.2}, FILES),
+        Sample([BOXES[:0], SCORES[:0], CLASSES[:0]], {"iou_threshold": 0.5}, FILES),
     ],
 }
