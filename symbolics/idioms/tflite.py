@@ -118,7 +118,7 @@ def pooling_scheme(
 
 def numbers(g: Builder, count: Any) -> Value:
     """int32 0, 1, ... before ``count``: a constant, but for symbolic sizes."""
-    if isinstance(count, Dim):
+    if is_symbolic(count):
         return g.op("RANGE", g.ints(0), g.ints(count), g.ints(1), shape=(count,), dtype=np.int32)
     return g.ints(range(count))
 

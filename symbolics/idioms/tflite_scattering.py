@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...ir.data_sizes import data_symbols
 from ...ir.dims import Dim
 from . import tflite
 
@@ -84,6 +85,8 @@ def copied(g: TfliteBuilder, x: Value, axis: int, index: Value, source: Value) -
     extent, (count,) = x.shape[axis], index.shape
     if 0 in (extent, count):
         return x
+    if data_symbols(count):
+        g.refuse("LiteRT's UNSORTED_SEGMENT_MAX fails where the data says that there are no parts")
     places = counted(g, index, extent)
     if places.data is not None and not isinstance(extent, Dim):
         choice = np.arange(extent)
