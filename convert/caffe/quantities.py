@@ -76,6 +76,7 @@ QUANTITIES: dict[str, Quantity] = {
     "negative axis below rank 4": _negative_axis,
     "pad": _window("pad"),
     "pooling method": lambda layer, bottoms, tops: [layer.parameters.pool],
+    "ranks": lambda layer, bottoms, tops: [len(top) for top in tops],
     "rank of inputs": lambda layer, bottoms, tops: [len(top) for top in tops],
     "slices without a point": _slices,
     "stride": _window("stride"),

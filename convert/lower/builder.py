@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ..caffe.dialects import DIALECTS, bvlc
 from ..errors import Refusal
 from ..ir import InternalGraph
 from ..ir.dims import Dim, broadcast_shapes, is_symbolic
@@ -332,6 +333,10 @@ class CaffeBuilder(Builder):
     def op(self, type: str, *inputs: Value | None, **options: Any) -> Any:
         if "::" in type:
             self.refuse(f"Caffe's format has its own layers only, not {type}")
+        assert isinstance(self.graph.version, int)
+        dialect = DIALECTS[tuple(DIALECTS)[self.graph.version]]
+        if type in bvlc.LAYERS and type not in dialect.layers:
+            self.refuse(f"{dialect.title} has no {type} layer", "convert to another dialect, such as bvlc")
         if type == "Power" and options.get("power", 1.0) == 1.0 and self._is_power(inputs[0]):
             # OpenCV 4.14 fuses 3 (x ^ 2) to (3 x) ^ 2; a Split in between keeps them apart
             inputs = (super().op("Split", inputs[0]), *inputs[1:])
@@ -346,7 +351,7 @@ class CaffeBuilder(Builder):
 
     def identity(self, value: Value) -> Value:
         if value.is_constant:
-            self.refuse("Caffe has no constant outputs")
+            return self.op("Parameter", value, shape=value.shape, **{"shape.dim": list(value.shape)})
         return self.op("Power", value, power=1.0, scale=1.0, shift=0.0)
 
     def finish(self) -> None:

@@ -111,6 +111,15 @@ def repeated(g: Builder, x: Value, axis: int, times: int) -> Value:
     return reshaped(g, repeats, (*x.shape[:axis], times, *x.shape[axis + 1 :]))
 
 
+def spread(g: Builder, x: Value, shape: Sequence[int]) -> Value:
+    """``x`` repeated to ``shape``, to which it broadcasts."""
+    x = reshaped(g, x, padded_shape(x, len(shape)))
+    for axis, extent in enumerate(shape):
+        if x.shape[axis] != extent:
+            x = repeated(g, x, axis, extent)
+    return x
+
+
 def expanded(g: Builder, x: Value, like: Value) -> Value:
     """``x`` repeated to the shape of ``like``: ones of that shape, times ``x``."""
     if x.shape == like.shape:

@@ -97,9 +97,6 @@ def gelu_ref(x: Array, approximate: str) -> Array:
     return (x * _sigmoid(2 * math.sqrt(2 / math.pi) * (wide + 0.044715 * wide**3))).astype(x.dtype)
 
 
-gelu.unsupported("caffe", "not written yet for Caffe")
-
-
 @gelu.onnx(since=20)
 def gelu_onnx20(g, x, approximate):
     return g.op("Gelu", x, approximate=approximate)

@@ -24,7 +24,6 @@ affine_grid = Op(
     args=[Tensor("theta", FLOATS, ranks=(3,)), integers("size"), boolean("align_corners")],
     result=_result,
 )
-affine_grid.unsupported("caffe", "it multiplies by matrices that are constants of the model alone")
 
 
 def _pixels(extents: list[int], align_corners: bool, dtype: Any) -> Array:

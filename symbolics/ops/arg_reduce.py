@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ...ir.types import TensorType
-from ..idioms import tflite
+from ..idioms import caffe, caffe_numbers, tflite
 from ..layouts import SOURCE, LayoutRule, any_with
 from ..op import NUMBERS, Op, Tensor, boolean, integer
 from ..results import normalized_axis
@@ -64,7 +64,14 @@ def _op(name: str, kernel: Callable[..., Array], onnx_type: str, tflite_type: st
         index = g.op(tflite_type, x, g.ints(axis), output_type="INT32", shape=shape, dtype=INT32)
         return tflite.reshaped(g, index, g.result_types[0].shape)
 
-    op.unsupported("caffe", "its ArgMax gives indices as floats, and runtimes differ over what it means")
+    @op.caffe()  # indices are floats, as all numbers are
+    def arg_reduce_caffe(g, x, dim, keepdim):
+        if name == "argmin":
+            x = g.op("Power", x, scale=-1.0)
+        return caffe.reshaped(
+            g, caffe_numbers.largest_at(g, x, dim % len(x.shape), 1), g.result_types[0].shape
+        )
+
     return op
 
 

@@ -27,7 +27,6 @@ bilinear = Op(
     ],
     result=_result,
 )
-bilinear.unsupported("caffe", "it multiplies by matrices that are constants of the model alone")
 
 
 @bilinear.reference

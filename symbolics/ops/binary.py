@@ -59,11 +59,10 @@ def _constants_second(x: Any, other: Any) -> tuple[Any, Any]:
     return (other, x) if x.is_constant else (x, other)
 
 
-def _fits(g: Any, x: Any, other: Any) -> Array:
-    """The constant ``other`` in the rank of ``x``, whose shape the result must have."""
-    if np.broadcast_shapes(x.shape, other.shape) != x.shape:
-        g.refuse(f"Caffe cannot repeat {list(x.shape)} to the shape of the constant {list(other.shape)}")
-    return other.data.reshape(caffe.padded_shape(other, len(x.shape)))
+def _fits(g: Any, x: Any, other: Any) -> tuple[Any, Array]:
+    """``x`` in the shape of the result, and the constant ``other`` in its rank."""
+    x = caffe.spread(g, x, np.broadcast_shapes(x.shape, other.shape))
+    return x, other.data.reshape(caffe.padded_shape(other, len(x.shape)))
 
 
 def _aligned(g: Any, x: Any, other: Any) -> tuple[Any, Any]:
@@ -71,15 +70,16 @@ def _aligned(g: Any, x: Any, other: Any) -> tuple[Any, Any]:
 
     OpenCV stores a blob of one axis in several ways, which its Eltwise then takes for different shapes.
     """
-    if x.shape == other.shape:
-        return x, other
     if len(x.shape) <= 1 and len(other.shape) <= 1:
         x, other = (caffe.reshaped(g, value, (1, *(value.shape or (1,)))) for value in (x, other))
+    if x.shape == other.shape:
+        return x, other
     if np.broadcast_shapes(x.shape, other.shape) == x.shape:
         return x, caffe.expanded(g, other, x)
     if np.broadcast_shapes(x.shape, other.shape) == other.shape:
         return caffe.expanded(g, x, other), other
-    return g.refuse(f"Caffe cannot broadcast {list(x.shape)} and {list(other.shape)} against each other")
+    shape = np.broadcast_shapes(x.shape, other.shape)
+    return caffe.spread(g, x, shape), caffe.spread(g, other, shape)
 
 
 def _merged(g: Any, x: Any, other: Any, **attributes: Any) -> Any:
@@ -95,52 +95,73 @@ def _signed(g: Any, x: Any) -> None:
 
 @BINARY["add"].caffe()
 def add_caffe(g, x, other):
+    return added(g, x, other)
+
+
+def added(g: Any, x: Any, other: Any) -> Any:
     x, other = _constants_second(x, other)
     if other.is_constant:
-        return caffe.scaled(g, x, None, _fits(g, x, other))
+        x, constant = _fits(g, x, other)
+        return caffe.scaled(g, x, None, constant)
     return _merged(g, *_aligned(g, x, other), operation="SUM")
 
 
 @BINARY["sub"].caffe()
 def sub_caffe(g, x, other):
     _signed(g, x)
+    return difference(g, x, other)
+
+
+def difference(g: Any, x: Any, other: Any) -> Any:
     if other.is_constant:
-        return caffe.scaled(g, x, None, -_fits(g, x, other))
+        x, constant = _fits(g, x, other)
+        return caffe.scaled(g, x, None, -constant.astype(np.float32))
     if x.is_constant:
-        ones = np.full((1,) * len(other.shape), -1, other.dtype)
-        return caffe.scaled(g, other, ones, _fits(g, other, x))
+        other, constant = _fits(g, other, x)
+        minus = np.full((1,) * len(other.shape), -1, np.float32)
+        return caffe.scaled(g, other, minus, constant.astype(np.float32))
     return _merged(g, *_aligned(g, x, other), operation="SUM", coeff=[1.0, -1.0])
 
 
 @BINARY["mul"].caffe()
 def mul_caffe(g, x, other):
+    return multiplied(g, x, other)
+
+
+def multiplied(g: Any, x: Any, other: Any) -> Any:
     x, other = _constants_second(x, other)
     if other.is_constant:
-        return caffe.scaled(g, x, _fits(g, x, other), None)
-    return _product(g, x, other)
+        x, constant = _fits(g, x, other)
+        return caffe.scaled(g, x, constant, None)
+    return product(g, x, other)
 
 
 @BINARY["div"].caffe()
 def div_caffe(g, x, other):
     if other.is_constant:
+        x, constant = _fits(g, x, other)
         with np.errstate(divide="ignore"):  # a zero makes infinities, as it does in the source
-            inverse = 1 / _fits(g, x, other)
+            inverse = 1 / constant
         return caffe.scaled(g, x, inverse, None)
     inverse = g.op("Power", other, power=-1.0)
     if x.is_constant:
-        return caffe.scaled(g, inverse, _fits(g, inverse, x), None)
-    return _product(g, x, inverse)
+        inverse, constant = _fits(g, inverse, x)
+        return caffe.scaled(g, inverse, constant, None)
+    return product(g, x, inverse)
 
 
-def _product(g: Any, x: Any, other: Any) -> Any:
+def product(g: Any, x: Any, other: Any) -> Any:
+    shape = np.broadcast_shapes(x.shape, other.shape)
+    if len(shape) <= 1:  # see _aligned
+        rows = (caffe.reshaped(g, value, (1, *(value.shape or (1,)))) for value in (x, other))
+        return caffe.reshaped(g, product(g, *rows), shape)
     if x.shape == other.shape:
         return g.op("Eltwise", x, other, operation="PROD")
-    shape = np.broadcast_shapes(x.shape, other.shape)
     if shape == x.shape:
         return caffe.multiplied(g, x, other)
     if shape == other.shape:
         return caffe.multiplied(g, other, x)
-    return g.refuse(f"Caffe cannot broadcast {list(x.shape)} and {list(other.shape)} against each other")
+    return caffe.multiplied(g, caffe.spread(g, x, shape), other)
 
 
 @BINARY["maximum"].caffe()
@@ -148,7 +169,7 @@ def maximum_caffe(g, x, other):
     _signed(g, x)
     x, other = _constants_second(x, other)
     if other.is_constant:  # max(x, c) = relu(x - c) + c
-        bound = _fits(g, x, other)
+        x, bound = _fits(g, x, other)
         return caffe.scaled(g, g.op("ReLU", caffe.scaled(g, x, None, -bound)), None, bound)
     return _merged(g, *_aligned(g, x, other), operation="MAX")
 
@@ -157,9 +178,9 @@ def maximum_caffe(g, x, other):
 def minimum_caffe(g, x, other):
     _signed(g, x)
     x, other = _constants_second(x, other)
-    minus = np.full((1,) * len(x.shape), -1, x.dtype)
     if other.is_constant:  # min(x, c) = c - relu(c - x)
-        bound = _fits(g, x, other)
+        x, bound = _fits(g, x, other)
+        minus = np.full((1,) * len(x.shape), -1, x.dtype)
         return caffe.scaled(g, g.op("ReLU", caffe.scaled(g, x, minus, bound)), minus, bound)
     negated = [g.op("Power", value, scale=-1.0) for value in _aligned(g, x, other)]
     return g.op("Power", _merged(g, *negated, operation="MAX"), scale=-1.0)

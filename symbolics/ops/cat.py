@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir.types import TensorType
+from ..idioms import caffe_numbers
 from ..layouts import SOURCE, LayoutRule, any_with
 from ..op import ANY_DTYPE, Op, Tensors, integer
 from ..results import normalized_axis
@@ -49,7 +50,8 @@ def cat_tflite(g, tensors, dim):
 def cat_caffe(g, tensors, dim):
     if len(tensors) == 1:  # OpenCV gives back other memory
         return tensors[0]
-    for value in tensors:
-        if value.is_constant:
-            g.refuse(f"a Caffe Concat joins computed blobs, and one of these is the constant {value.name}")
-    return g.op("Concat", *tensors, axis=dim % len(tensors[0].shape))
+    computed = next((value for value in tensors if not value.is_constant), None)
+    if computed is None:
+        g.refuse("a Caffe Concat joins computed blobs, and all of these are constants")
+    blobs = [caffe_numbers.filled(g, value, computed) if value.is_constant else value for value in tensors]
+    return g.op("Concat", *blobs, axis=dim % len(tensors[0].shape))

@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import TensorType
+from ..idioms import caffe_numbers
 from ..idioms.formulas import Term, formula
 from ..layouts import ANY
 from ..op import ANY_DTYPE, FLOATS, NUMBERS, Op, Tensor
 from ..results import broadcast
+from .binary import added, difference, product
 
 Array = np.ndarray
 BOOL = ("bool",)
-NO_CAFFE = "every Caffe blob is float32, and no layer compares"
+NO_CAFFE = "Caffe compares by differences, which say nothing of NaN, infinities and the sign of zero"
 
 # name: (kernel, dtypes, (since, operator of ONNX), operator of TFLite)
 BINARY: dict[str, tuple[Callable[[Array, Array], Array], tuple[str, ...], tuple[int, str], str]] = {
@@ -53,7 +55,6 @@ def _op(name: str) -> Op:
     if onnx_type:
         op.onnx(since)(lambda g, x, other: g.op(onnx_type, x, other, dtype=bool))
     op.tflite()(lambda g, x, other: g.op(tflite_type, x, other, dtype=bool))
-    op.unsupported("caffe", NO_CAFFE)
     return op
 
 
@@ -65,7 +66,8 @@ def _test(name: str) -> Op:
         op.onnx(since)(lambda g, x: g.op(onnx_type, x, dtype=bool))
     if tflite_type:
         op.tflite()(lambda g, x: g.op(tflite_type, x, dtype=bool))
-    op.unsupported("caffe", NO_CAFFE)
+    if name != "logical_not":
+        op.unsupported("caffe", NO_CAFFE)
     return op
 
 
@@ -128,3 +130,50 @@ def isfinite(x: Term) -> Term:
 @formula(COMPARE["signbit"])  # 1 / -0 is -infinity; the sign of a NaN is lost
 def signbit(x: Term) -> Any:
     return (x < 0) | (x.reciprocal() < 0)
+
+
+@COMPARE["gt"].caffe()
+def gt_caffe(g, x, other):
+    return caffe_numbers.step(g, difference(g, x, other))
+
+
+@COMPARE["lt"].caffe()
+def lt_caffe(g, x, other):
+    return gt_caffe(g, other, x)
+
+
+@COMPARE["ge"].caffe()
+def ge_caffe(g, x, other):
+    return caffe_numbers.complement(g, lt_caffe(g, x, other))
+
+
+@COMPARE["le"].caffe()
+def le_caffe(g, x, other):
+    return caffe_numbers.complement(g, gt_caffe(g, x, other))
+
+
+@COMPARE["ne"].caffe()
+@COMPARE["logical_xor"].caffe()
+def ne_caffe(g, x, other):
+    apart = difference(g, x, other)
+    return caffe_numbers.step(g, g.op("AbsVal", apart))
+
+
+@COMPARE["eq"].caffe()
+def eq_caffe(g, x, other):
+    return caffe_numbers.complement(g, ne_caffe(g, x, other))
+
+
+@COMPARE["logical_and"].caffe()
+def logical_and_caffe(g, x, other):
+    return product(g, x, other) if not x.is_constant else product(g, other, x)
+
+
+@COMPARE["logical_or"].caffe()
+def logical_or_caffe(g, x, other):
+    return caffe_numbers.step(g, added(g, x, other))
+
+
+@COMPARE["logical_not"].caffe()
+def logical_not_caffe(g, x):
+    return caffe_numbers.complement(g, x)

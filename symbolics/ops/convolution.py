@@ -104,7 +104,25 @@ def convolved(
 CONVOLUTIONS = {axes: _op(axes) for axes in (1, 2, 3)}
 OPS = list(CONVOLUTIONS.values())
 conv1d, conv2d, conv3d = OPS
-conv3d.unsupported("caffe", "Caffe's Convolution in OpenCV has two axes")
+
+
+@conv3d.caffe()
+def conv3d_caffe(g, x, weight, bias, stride, padding, dilation, groups):
+    if not weight.is_constant or (bias is not None and not bias.is_constant):
+        g.refuse("a Caffe Convolution keeps its weights in the model: they cannot be computed")
+    return g.op(
+        "Convolution",
+        x,
+        weight,
+        bias,
+        num_output=weight.shape[0],
+        bias_term=bias is not None,
+        kernel_size=list(weight.shape[2:]),
+        stride=stride,
+        pad=padding,
+        dilation=dilation,
+        group=groups,
+    )
 
 
 @conv1d.decompose

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import TensorType
+from ..idioms import caffe_numbers
 from ..op import FLOATS, NUMBERS, Op, Tensor, integer
 from ..results import normalized_axis
 
@@ -31,7 +32,8 @@ def _two(x: TensorType, dim: int) -> list[TensorType]:
 
 def _op(name: str, dtypes: tuple[str, ...], result: Callable[..., Any]) -> Op:
     op = Op(f"aten::{name}", args=[Tensor("x", dtypes), integer("dim")], result=result)
-    op.unsupported("caffe", "no layer adds up along an axis, and unrolled it takes a layer for each element")
+    if name != "cumsum":
+        op.unsupported("caffe", "no layer goes along an axis, and unrolled it takes some for each element")
     return op
 
 
@@ -151,3 +153,9 @@ def cummax_scan(g, x, dim):
 @cummin.decompose
 def cummin_scan(g, x, dim):
     return _scanned_extremes(g, x, dim, "aten::minimum")
+
+
+@cumsum.caffe()
+def cumsum_caffe(g, x, dim):
+    axis = dim % len(x.shape)
+    return caffe_numbers.mapped_along(g, x, axis, np.tril(np.ones((x.shape[axis],) * 2)))

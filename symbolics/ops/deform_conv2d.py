@@ -161,6 +161,3 @@ def deform_conv2d_sampled(g, x, weight, offset, mask, bias, stride, padding, dil
     samples = g.call("aten::reshape", samples, [batch, channels * taps, rows, columns])
     points = g.call("aten::reshape", weight, [out_channels, depth * taps, 1, 1])
     return g.call("aten::conv2d", samples, points, bias, 1, 0, 1, channels // depth)
-
-
-deform_conv2d.unsupported("caffe", "Caffe has no deformable convolution")

@@ -26,7 +26,6 @@ embedding = Op(
     ],
     result=_rows,
 )
-embedding.unsupported("caffe", "a Caffe Embed takes its indices as floats, and OpenCV does not have it")
 
 
 @embedding.reference
@@ -45,3 +44,11 @@ def embedding_onnx1(g, weight, indices, padding_idx, scale_grad_by_freq, sparse)
 @embedding.tflite()
 def embedding_tflite(g, weight, indices, padding_idx, scale_grad_by_freq, sparse):
     return g.op("GATHER", weight, indices, axis=0)
+
+
+@embedding.caffe()  # its indices are floats, as all numbers are
+def embedding_caffe(g, weight, indices, padding_idx, scale_grad_by_freq, sparse):
+    if not weight.is_constant:
+        g.refuse("a Caffe Embed keeps its table in the model: it cannot be computed")
+    rows, columns = weight.shape
+    return g.op("Embed", indices, weight, num_output=columns, input_dim=rows, bias_term=False)

@@ -43,7 +43,6 @@ embedding_bag = Op(
     ],
     result=_result,
 )
-embedding_bag.unsupported("caffe", "Caffe has no gather")
 
 
 @embedding_bag.reference

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir.types import TensorType
+from ..idioms import caffe
 from ..op import ANY_DTYPE, Op, Tensor, integers
 
 Array = np.ndarray
@@ -88,5 +89,19 @@ def repeat_tflite(g, x, repeats):
     return g.op("TILE", x, g.ints(repeats))
 
 
-for _op in OPS:
-    _op.unsupported("caffe", "not written yet for Caffe")
+@expand.caffe()
+def expand_caffe(g, x, size):
+    return caffe.spread(g, x, g.result_types[0].shape)
+
+
+@repeat.caffe()
+def repeat_caffe(g, x, repeats):
+    x = caffe.reshaped(g, x, caffe.padded_shape(x, len(repeats)))
+    for axis, count in enumerate(repeats):
+        shape = (*x.shape[:axis], count * x.shape[axis], *x.shape[axis + 1 :])
+        if count == 0 or 0 in x.shape:
+            g.refuse("a Caffe blob cannot be empty")
+        if count > 1:
+            block = (*x.shape[:axis], 1, *x.shape[axis:])
+            x = caffe.reshaped(g, caffe.repeated(g, caffe.reshaped(g, x, block), axis, count), shape)
+    return x

@@ -108,7 +108,3 @@ def _in_a_row(g: Any, shape: Sequence[int], dim: int, index: Any) -> Any:
     along = g.call("aten::mul", along, g.constant(strides[axis], np.int64))
     place = g.call("aten::add", along, g.constant(rest.astype(np.int64)))
     return g.call("aten::reshape", place, [g.type(index).size])
-
-
-for _op in OPS:
-    _op.unsupported("caffe", "not written yet for Caffe")

@@ -92,6 +92,3 @@ def grid_sampler_remap(g, x, grid, interpolation_mode, padding_mode, align_corne
     ]
     border, mode = _border(padding_mode, align_corners), MODES[interpolation_mode]
     return g.call("tm::remap", x, g.call("aten::cat", parts, 3), None, border, 0, mode)
-
-
-grid_sampler.unsupported("caffe", "not written yet for Caffe")

@@ -37,7 +37,6 @@ grid_sampler_3d = Op(
     ],
     result=_result,
 )
-grid_sampler_3d.unsupported("caffe", "not written yet for Caffe")
 
 
 def _place(at: Any, extent: int, padding_mode: int, align_corners: bool, ops: Any) -> Any:

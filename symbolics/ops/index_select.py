@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import TensorType
+from ..idioms import caffe, caffe_numbers
 from ..idioms.indices import counted_from_the_front, from_the_front, scattered
 from ..idioms.tflite_scattering import copied, counted
 from ..layouts import SOURCE, LayoutRule, any_with
 from ..op import ANY_DTYPE, INDICES, Argument, Op, Tensor, integer, number
-from ..results import fits, normalized_axis
+from ..results import around, fits, normalized_axis
+from .binary import added
 
 Array = np.ndarray
 
@@ -216,5 +218,24 @@ def _scatter_nd(g: Any, x: Any, index: Any, source: Any, reduction: str | None) 
     return scattered(g, "ScatterND", x, index, source, reduction=reduction)
 
 
-for _op in OPS:
-    _op.unsupported("caffe", "not written yet for Caffe")
+@index_select.caffe()
+def index_select_caffe(g, x, dim, index):
+    """By a matrix where the index is known, else by the layers that read rows by number."""
+    axis = dim % len(x.shape)
+    outer, extent, inner = around(x.shape, axis, axis + 1)
+    count = index.shape[0]
+    if not count or not extent:
+        g.refuse("a Caffe blob cannot be empty")
+    if index.is_constant:
+        return caffe_numbers.mapped_along(g, x, axis, np.eye(extent, dtype=np.float32)[index.data])
+    below = caffe_numbers.step(g, g.op("Power", index, scale=-1.0))
+    places = g.op("Eltwise", index, below, operation="SUM", coeff=[1.0, float(extent)])
+    if outer > 1:
+        rows = caffe.spread(g, places, (outer, count))
+        places = added(g, rows, g.const(np.arange(outer, dtype=np.float32).reshape(-1, 1) * extent))
+        places = caffe.reshaped(g, places, [outer * count])
+    made = caffe_numbers.rows_at(g, caffe.reshaped(g, x, (outer * extent, inner)), places)
+    return caffe.reshaped(g, made, g.result_types[0].shape)
+
+
+index_add.unsupported("caffe", "not written yet for Caffe")

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ...ir.types import TensorType
-from ..idioms import tflite
+from ..idioms import caffe, tflite
 from ..layouts import NHWC, SOURCE
 from ..op import FLOATS, Op, Tensor, integer, number
 from ..windows import reduced, widened
@@ -84,4 +84,8 @@ def local_response_norm_tflite(g, x, size, alpha, beta, k):
     return tflite.transposed(g, result, [0, rank - 1, *range(1, rank - 1)])
 
 
-local_response_norm.unsupported("caffe", "not written yet for Caffe")
+@local_response_norm.caffe()
+def local_response_norm_caffe(g, x, size, alpha, beta, k):
+    images = x if len(x.shape) == 4 else caffe.reshaped(g, x, (*x.shape[:2], math.prod(x.shape[2:]), 1))
+    made = g.op("LRN", images, local_size=size, alpha=float(alpha), beta=float(beta), k=float(k))
+    return caffe.reshaped(g, made, x.shape)

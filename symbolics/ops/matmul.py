@@ -6,13 +6,14 @@ NumPy's: a vector in front is a row, a vector behind a column, and the axes befo
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from ...ir.dims import broadcast_shapes
 from ...ir.types import TensorType
-from ..idioms import tflite
+from ..idioms import caffe, caffe_numbers, tflite
 from ..op import NUMBERS, Op, Tensor
 
 Array = np.ndarray
@@ -70,8 +71,8 @@ def _summed_tflite(g: Any, left: Any, right: Any, batch: Any) -> Any:
 
 @matmul.caffe()
 def matmul_caffe(g, x, other):
-    if not other.is_constant or len(other.shape) != 2 or len(x.shape) < 2:
-        g.refuse("Caffe multiplies by matrices that are constants of the model alone, from the right")
+    if not other.is_constant or len(other.shape) != 2 or len(x.shape) < 2 or x.is_constant:
+        return _computed_caffe(g, x, other)
     return g.op(
         "InnerProduct",
         x,
@@ -80,6 +81,24 @@ def matmul_caffe(g, x, other):
         bias_term=False,
         axis=len(x.shape) - 1,
     )
+
+
+def _computed_caffe(g, x, other):
+    """Of computed matrices, or a constant from the left; vectors as matrices of one row or column."""
+    left = caffe.reshaped(g, x, (1, *x.shape)) if len(x.shape) == 1 else x
+    right = caffe.reshaped(g, other, (*other.shape, 1)) if len(other.shape) == 1 else other
+    if left.is_constant and len(left.shape) == 2 and not right.is_constant:
+        made = caffe_numbers.mapped_along(g, right, len(right.shape) - 2, left.data)
+        return caffe.reshaped(g, made, g.result_types[0].shape)
+    batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    blocks = []
+    for value in (left, right):
+        if value.is_constant:
+            value = g.const(np.broadcast_to(value.data, (*batch, *value.shape[-2:])))
+            value = caffe_numbers.filled(g, value, right if right.data is None else left)
+        whole = caffe.spread(g, value, (*batch, *value.shape[-2:]))
+        blocks.append(caffe.reshaped(g, whole, (math.prod(batch), *value.shape[-2:])))
+    return caffe.reshaped(g, caffe_numbers.product(g, *blocks), g.result_types[0].shape)
 
 
 def _of_ranks(name: str, second: str, left: int, right: int) -> Op:
@@ -148,8 +167,5 @@ def outer_ref(x: Array, vec2: Array) -> Array:
 def outer_product(g, x, vec2):
     return g.call("aten::mul", g.call("aten::reshape", x, [*g.type(x).shape, 1]), vec2)
 
-
-for _op in (bmm, mv, dot, outer):
-    _op.unsupported("caffe", "it multiplies by matrices that are constants of the model alone")
 
 OPS = [matmul, mm, bmm, mv, dot, outer]

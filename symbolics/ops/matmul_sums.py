@@ -52,9 +52,6 @@ addbmm = _op("addbmm", "batch1", "batch2", (3, 3), _summed_type)
 baddbmm = _op("baddbmm", "batch1", "batch2", (3, 3))
 OPS = [addmm, addmv, addr, addbmm, baddbmm]
 
-for _added in (addmv, addr, addbmm, baddbmm):
-    _added.unsupported("caffe", "it multiplies by matrices that are constants of the model alone")
-
 
 def _sum(x: Array, product: Array, beta: float, alpha: float) -> Array:
     product = (alpha * product).astype(x.dtype)

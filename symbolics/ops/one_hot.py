@@ -6,6 +6,7 @@ import numpy as np
 
 from ...ir.dims import Dim
 from ...ir.types import TensorType
+from ..idioms import caffe_numbers
 from ..idioms.indices import from_the_front
 from ..layouts import ANY
 from ..op import INDICES, Op, Tensor, integer
@@ -72,5 +73,13 @@ def wrap_index_tflite(g, x, extent):
     return g.op("FLOOR_MOD", x, g.const(np.array(extent, x.dtype)))
 
 
-for _op in OPS:
-    _op.unsupported("caffe", "a Caffe blob holds no indices")
+@one_hot.caffe()
+def one_hot_caffe(g, x, num_classes):
+    table = g.const(np.eye(num_classes, dtype=np.float32))
+    return g.op("Embed", x, table, num_output=num_classes, input_dim=num_classes, bias_term=False)
+
+
+@wrap_index.caffe()
+def wrap_index_caffe(g, x, extent):
+    below = caffe_numbers.step(g, g.op("Power", x, scale=-1.0))
+    return g.op("Eltwise", x, below, operation="SUM", coeff=[1.0, float(extent)])

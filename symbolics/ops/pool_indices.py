@@ -123,7 +123,6 @@ def _max_pool(axes: int) -> Op:
         plane = g.ints([math.prod(x.shape[2:])])  # ONNX counts through all channels of all images
         return [values, g.op("Mod", places, plane, shape=places.shape, dtype=INT64)]
 
-    _not_yet(op)
     return op
 
 
@@ -143,7 +142,6 @@ def _adaptive_max_pool(axes: int) -> Op:
         extents = g.type(x).shape[2:]
         return _found_by_ops(g, x, _table(extents, _adaptive_axes(extents, output_size)), output_size)
 
-    _not_yet(op)
     return op
 
 
@@ -182,12 +180,7 @@ def _max_unpool(axes: int) -> Op:
         result = g.call("aten::scatter", result, 2, places, values)
         return g.call("aten::reshape", result, [batch, channels, *output_size])
 
-    _not_yet(op)
     return op
-
-
-def _not_yet(op: Op) -> None:
-    op.unsupported("caffe", "not written yet for Caffe")
 
 
 OPS = [make(axes) for make in (_max_pool, _adaptive_max_pool, _max_unpool) for axes in (1, 2, 3)]

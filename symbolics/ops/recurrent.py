@@ -213,7 +213,6 @@ def _op(name: str) -> Op:
         layers = _layers(params, types, num_layers, 2 if bidirectional else 1, has_biases)
         return recurrent_steps.layers(g, name, x, states, layers, batch_first, lengths)
 
-    op.unsupported("caffe", "OpenCV's recurrent layers take other states and weights than BVLC's")
     return op
 
 

@@ -113,8 +113,10 @@ def _onnx_axes(x: Any, dim: list[int] | None) -> list[int] | None:
     return axes if len(axes) < len(x.shape) else None
 
 
+# an Eltwise of more slices than this is no net that anybody wants
+MOST_FACTORS = 64
+
 REDUCE = {name: _op(name) for name in TABLE}
-REDUCE["prod"].unsupported("caffe", "no layer multiplies the elements of a blob")
 OPS = list(REDUCE.values())
 
 
@@ -134,8 +136,6 @@ def _pooled(g: Any, x: Any, dim: list[int] | None, method: str) -> Any:
     OpenCV has no Reduction layer, and BVLC's takes trailing axes alone.
     """
     target = g.result_types[0].shape
-    if not target:
-        g.refuse("a Caffe blob has at least one axis, and this result has none", "keep the reduced axes")
     axes = [axis for axis in reduced_axes(len(x.shape), dim) if x.shape[axis] != 1]
     for first, end in _runs(axes):
         shape = (*x.shape[:first], *[1] * (end - first), *x.shape[end:])
@@ -188,3 +188,16 @@ def amax_caffe(g, x, dim, keepdim):
 @REDUCE["amin"].caffe()
 def amin_caffe(g, x, dim, keepdim):
     return g.op("Power", _pooled(g, g.op("Power", x, scale=-1.0), dim, "MAX"), scale=-1.0)
+
+
+@REDUCE["prod"].caffe()
+def prod_caffe(g, x, dim, keepdim):
+    """One Eltwise of the slices along each axis."""
+    for axis in reduced_axes(len(x.shape), dim):
+        extent = x.shape[axis]
+        if extent > MOST_FACTORS:
+            g.refuse(f"no layer multiplies the elements of a blob, and {extent} slices are too many")
+        if extent > 1:
+            parts = caffe.cut(g, x, axis, range(1, extent))
+            x = g.op("Eltwise", *parts, operation="PROD", shape=parts[0].shape)
+    return caffe.reshaped(g, x, g.result_types[0].shape)

@@ -176,6 +176,3 @@ def remap_gathered(g, x, places, batch, border, value, mode):
 
 def _column(term: Term) -> Term:
     return Term(term.g, term.g.call("aten::reshape", term.value, [term.type.size, 1]))
-
-
-remap.unsupported("caffe", "not written yet for Caffe")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir.types import TensorType
+from ..idioms import caffe_numbers
 from ..layouts import SOURCE, LayoutRule, any_with
 from ..op import ANY_DTYPE, Op, Tensor, integer, integers
 from ..results import normalized_axis
@@ -157,5 +158,8 @@ def repeat_interleave_expanded(g, x, repeats, dim):
     return g.call("aten::reshape", copies, shape)
 
 
-for _op in OPS:
-    _op.unsupported("caffe", "not written yet for Caffe")
+@flip.caffe()
+def flip_caffe(g, x, dims):
+    for axis in dims:
+        x = caffe_numbers.flipped(g, x, axis % len(x.shape))
+    return x

@@ -45,8 +45,6 @@ BOXES: list[Argument] = [
 roi_align = Op("torchvision::roi_align", args=[*BOXES, boolean("aligned", False)], result=_result)
 ps_roi_align = Op("torchvision::ps_roi_align", args=BOXES, result=_ps_result)
 OPS = [roi_align, ps_roi_align]
-for _op in OPS:
-    _op.unsupported("caffe", "not written yet for Caffe")
 
 
 def _weights(ends: Array, parts: int, extent: int, scale: float, ratio: int, aligned: bool) -> Array:

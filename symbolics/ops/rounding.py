@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from ..idioms import tflite
+from ..idioms import caffe_numbers, tflite
 from ..idioms.formulas import Term, formula
 from ..layouts import ANY
 from ..op import FLOATS, INTEGERS, NUMBERS, Op, Tensor
 from ..results import broadcast, same_as
+from .binary import difference, multiplied
 
 Array = np.ndarray
-NO_CAFFE = "BVLC Caffe has no layer for it, and no combination of layers gives it"
 
 
 def _half_away(x: Array) -> Array:
@@ -48,7 +49,6 @@ def _unary(name: str) -> Op:
     kernel, dtypes = UNARY[name]
     op = Op(name, args=[Tensor("x", dtypes)], result=same_as("x"), layout=ANY)
     op.reference(lambda x: kernel(x).astype(x.dtype))
-    op.unsupported("caffe", NO_CAFFE)
     return op
 
 
@@ -57,7 +57,6 @@ def _binary(name: str) -> Op:
     args = [Tensor("x", dtypes), Tensor("other", dtypes)]
     op = Op(name, args=args, result=broadcast("x", "other"), layout=ANY)
     op.reference(lambda x, other: kernel(x, other))
-    op.unsupported("caffe", NO_CAFFE)
     return op
 
 
@@ -80,6 +79,35 @@ def floor_divide_tflite(g, x, other):
     if x.dtype == np.int64:
         return tflite.divided(g, g.op("SUB", x, g.op("FLOOR_MOD", x, other)), other)
     return g.op("FLOOR_DIV", x, other)
+
+
+@ROUNDING["round"].caffe()
+def round_caffe(g, x):
+    return caffe_numbers.rounded(g, x)
+
+
+@ROUNDING["trunc_divide"].caffe()
+def trunc_divide_caffe(g, x, other):
+    """The nearest quotient of the sizes, less 1 where it is too large; products of these are exact."""
+    size, by = (_size_caffe(g, value) for value in (x, other))
+    inverse = g.const(1 / by.data) if by.is_constant else g.op("Power", by, power=-1.0)
+    nearest = caffe_numbers.rounded(g, multiplied(g, size, inverse))
+    above = caffe_numbers.step(g, difference(g, multiplied(g, nearest, by), size))
+    whole = g.op("Eltwise", nearest, above, operation="SUM", coeff=[1.0, -1.0])
+    for value in (x, other):
+        whole = multiplied(g, whole, _sign_caffe(g, value))
+    return whole
+
+
+def _size_caffe(g: Any, x: Any) -> Any:
+    return g.const(np.abs(x.data.astype(np.float32))) if x.is_constant else g.op("AbsVal", x)
+
+
+def _sign_caffe(g: Any, x: Any) -> Any:
+    if x.is_constant:
+        return g.const(np.sign(x.data.astype(np.float32)))
+    signs = [caffe_numbers.step(g, value) for value in (x, g.op("Power", x, scale=-1.0))]
+    return g.op("Eltwise", *signs, operation="SUM", coeff=[1.0, -1.0])
 
 
 @ROUNDING["remainder"].onnx(since=10)

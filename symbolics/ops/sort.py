@@ -12,7 +12,7 @@ import numpy as np
 
 from ...ir.data_sizes import data_symbols
 from ...ir.types import TensorType
-from ..idioms import tflite
+from ..idioms import caffe_numbers, tflite
 from ..op import NUMBERS, Op, Tensor, boolean, integer
 from ..results import normalized_axis
 from .to import ONNX_TYPES
@@ -49,9 +49,6 @@ topk = Op(
     result=_top,
 )
 OPS = [sort, topk]
-
-for _op in OPS:
-    _op.unsupported("caffe", "no layer sorts")
 
 
 def order_of(x: Array, dim: int, descending: bool) -> Array:
@@ -155,3 +152,19 @@ def _mirrored(g: Any, x: Any) -> Any:
 @sort.tflite()
 def sort_tflite(g, x, dim, descending, stable):
     return topk_tflite(g, x, x.shape[dim], dim, descending, True)
+
+
+@topk.caffe()
+def topk_caffe(g, x, k, dim, largest, sorted):
+    axis = dim % len(x.shape)
+    if k == 0:
+        g.refuse("a Caffe blob cannot be empty")
+    source = x if largest else g.op("Power", x, scale=-1.0)
+    values = caffe_numbers.largest(g, source, axis, k)
+    indices = caffe_numbers.largest_at(g, source, axis, k)
+    return [values if largest else g.op("Power", values, scale=-1.0), indices]
+
+
+@sort.caffe()
+def sort_caffe(g, x, dim, descending, stable):
+    return topk_caffe(g, x, x.shape[dim], dim, descending, True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir.types import TensorType
+from ..idioms import caffe_numbers
 from ..layouts import ANY
 from ..op import ANY_DTYPE, Op, Tensor, choice
 
@@ -50,4 +51,17 @@ def to_tflite(g, x, dtype):
     return g.op("CAST", x, dtype=dtype)
 
 
-to.unsupported("caffe", "every Caffe blob is float32")
+@to.caffe()  # every blob is float32, which holds what other types do, up to 2^24
+def to_caffe(g, x, dtype):
+    wanted = np.dtype(dtype)
+    if dtype == "bool" and x.dtype != np.bool_:
+        return caffe_numbers.step(g, g.op("AbsVal", x))
+    if wanted.kind in "iu" and x.dtype.kind == "f":
+        falling = caffe_numbers.floored(g, g.op("ReLU", g.op("Power", x, scale=-1.0)))
+        rising = caffe_numbers.floored(g, g.op("ReLU", x))
+        return g.op("Eltwise", rising, falling, operation="SUM", coeff=[1.0, -1.0])
+    if wanted.kind in "iu" and not np.can_cast(x.dtype, wanted) and wanted.itemsize < 4:
+        g.refuse(f"every Caffe blob is float32, which does not wrap around as {dtype} does")
+    if dtype == "float16" and x.dtype.kind == "f":
+        return caffe_numbers.shortened(g, x)
+    return g.op("Power", x)

@@ -70,7 +70,3 @@ def trace_sum(g, x):
 
 
 OPS = [triu, tril, trace]
-
-for _each in (triu, tril):
-    _each.unsupported("caffe", "no layer chooses between elements")
-trace.unsupported("caffe", "a Caffe blob has at least one axis, and this result has none")

@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from ..idioms import caffe_numbers
 from ..layouts import ANY
 from ..op import FLOATS, NUMBERS, Op, Tensor
 from ..results import same_as
 
 # What a target says: (since, operator) for ONNX, the operator for TFLite, (layer, parameters) for Caffe.
 OnnxForm = tuple[int, str]
-CaffeForm = tuple[str, dict[str, Any]] | str | None
-
-NO_CAFFE = "BVLC Caffe has no layer for it, and no combination of layers gives it"
+CaffeForm = tuple[str, dict[str, Any]] | None
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
@@ -24,7 +23,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
     return np.where(x >= 0, positive, 1 - positive).astype(x.dtype)
 
 
-# name: (kernel, dtypes, ONNX, TFLite, Caffe; a plain string is the reason why there is none)
+# name: (kernel, dtypes, ONNX, TFLite, Caffe; None where a function below says it)
 TABLE: dict[str, tuple[Callable[[np.ndarray], np.ndarray], tuple[str, ...], OnnxForm, str, CaffeForm]] = {
     "abs": (np.abs, NUMBERS, (6, "Abs"), "", ("AbsVal", {})),  # see abs_tflite
     "neg": (np.negative, NUMBERS, (6, "Neg"), "NEG", None),  # see neg_caffe
@@ -34,8 +33,8 @@ TABLE: dict[str, tuple[Callable[[np.ndarray], np.ndarray], tuple[str, ...], Onnx
     "reciprocal": (lambda x: 1 / x, FLOATS, (6, "Reciprocal"), "", ("Power", {"power": -1.0})),
     "square": (np.square, NUMBERS, (0, ""), "", ("Power", {"power": 2.0})),
     "rsqrt": (lambda x: 1 / np.sqrt(x), FLOATS, (0, ""), "RSQRT", ("Power", {"power": -0.5})),
-    "floor": (np.floor, FLOATS, (6, "Floor"), "FLOOR", NO_CAFFE),
-    "ceil": (np.ceil, FLOATS, (6, "Ceil"), "CEIL", NO_CAFFE),
+    "floor": (np.floor, FLOATS, (6, "Floor"), "FLOOR", None),
+    "ceil": (np.ceil, FLOATS, (6, "Ceil"), "CEIL", None),
     "sigmoid": (_sigmoid, FLOATS, (6, "Sigmoid"), "LOGISTIC", ("Sigmoid", {})),
     "tanh": (np.tanh, FLOATS, (6, "Tanh"), "TANH", ("TanH", {})),
     "relu": (lambda x: np.maximum(x, 0), NUMBERS, (6, "Relu"), "", ("ReLU", {})),  # see relu_tflite
@@ -50,9 +49,7 @@ def _op(name: str) -> Op:
         op.onnx(since)(lambda g, x: g.op(onnx_type, x))
     if tflite_type:
         op.tflite()(lambda g, x: g.op(tflite_type, x))
-    if isinstance(caffe_form, str):
-        op.unsupported("caffe", caffe_form)
-    elif caffe_form is not None:
+    if caffe_form is not None:
         layer, parameters = caffe_form
         op.caffe()(lambda g, x: g.op(layer, x, **parameters))
     return op
@@ -69,6 +66,16 @@ def abs_tflite(g, x):
 @UNARY["relu"].tflite()
 def relu_tflite(g, x):
     return g.op("RELU", x) if x.dtype.kind == "f" else g.op("MAXIMUM", x, g.const(0))
+
+
+@UNARY["floor"].caffe()
+def floor_caffe(g, x):
+    return caffe_numbers.floored(g, x)
+
+
+@UNARY["ceil"].caffe()
+def ceil_caffe(g, x):
+    return g.op("Power", caffe_numbers.floored(g, g.op("Power", x, scale=-1.0)), scale=-1.0)
 
 
 @UNARY["neg"].caffe()

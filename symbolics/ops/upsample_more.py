@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..idioms import caffe
 from ..op import ANY_DTYPE, FLOATS, Op, Tensor, boolean, integers
 from ..resizing import (
     CUBIC,
@@ -29,9 +30,8 @@ def _op(name: str, axes: int, *, mixes: bool, dtypes: tuple[str, ...] = FLOATS) 
     """``mixes`` for weighted means, which take align_corners."""
     corners = [boolean("align_corners", False)] if mixes else []
     x = Tensor("x", dtypes, ranks=(axes + 2,))
-    op = Op(f"aten::{name}", args=[x, integers("output_size", length=axes), *corners, SCALES], result=resized)
-    op.unsupported("caffe", "not written yet for Caffe")
-    return op
+    args = [x, integers("output_size", length=axes), *corners, SCALES]
+    return Op(f"aten::{name}", args=args, result=resized)
 
 
 nearest1d, nearest3d = (_op(f"upsample_nearest{axes}d", axes, mixes=False) for axes in (1, 3))
@@ -136,8 +136,13 @@ def _mixing(op: Op) -> None:
         x = g.call("aten::matmul", x, g.constant(np.ascontiguousarray(across.T)))
         return g.call("aten::matmul", g.constant(down), x)
 
+    def mixed_caffe(g: Any, x: Any, output_size: list[int], align_corners: bool, scales: Scales) -> Any:
+        down, across = matrices(x.shape[2:], output_size, align_corners, scales)
+        return caffe.mapped(g, x, down.astype(np.float32), across.astype(np.float32))
+
     op.reference(ref)
     op.onnx(since=1)(mixed_onnx7)
+    op.caffe()(mixed_caffe)
 
 
 for _mixed in (bicubic2d, bilinear2d_aa, bicubic2d_aa):

@@ -9,8 +9,10 @@ import numpy as np
 
 from ...ir.dims import broadcast_shapes
 from ...ir.types import TensorType
+from ..idioms import caffe_numbers
 from ..layouts import ANY
 from ..op import ANY_DTYPE, Op, Tensor
+from .binary import added, multiplied
 from .to import ONNX_TYPES
 
 
@@ -76,4 +78,26 @@ def where_tflite(g, condition, x, other):
     return g.op("SELECT_V2", condition, x, other, dtype=x.dtype)
 
 
-where.unsupported("caffe", "every Caffe blob is float32, and no layer chooses between two")
+@where.caffe()
+def where_caffe(g, condition, x, other):
+    """condition x + (1 - condition) other: NaN and infinities get through where they are not chosen, too."""
+    if any(value.data is not None and not np.isfinite(value.data).all() for value in (x, other)):
+        g.refuse(
+            "no layer of Caffe chooses between two numbers, and a product with 0 does not hide an infinity",
+            "use a large finite number",
+        )
+    if condition.is_constant:
+        flags = condition.data.astype(np.float32)
+        masks = [g.const(flags), g.const(1 - flags)]
+    else:
+        masks = [condition, caffe_numbers.complement(g, condition)]
+    first, second = (_masked(g, value, mask) for value, mask in zip((x, other), masks, strict=True))
+    if first.is_constant and second.is_constant:
+        g.refuse("it chooses between constants by a constant")
+    return added(g, first, second)
+
+
+def _masked(g: Any, value: Any, mask: Any) -> Any:
+    if value.is_constant and mask.is_constant:
+        return g.const(value.data.astype(np.float32) * mask.data)
+    return multiplied(g, value, mask)

@@ -69,6 +69,13 @@ BAD = {
     "opencv-lrn-k": ("opencv", one("LRN", "lrn_param { k: 2 }"), 2, "k across channels 2"),
     "opencv-mvn-eps": ("opencv", one("MVN", "mvn_param { eps: 0.1 }"), 2, "eps 0.1"),
     "opencv-slice-points": ("opencv", one("Slice", 'top: "z"'), 2, "slices without a point 1"),
+    "opencv-images": (
+        "opencv",
+        one("Convolution", "convolution_param { num_output: 3 kernel_size: 1 }").replace("dim: 30", ""),
+        2,
+        "ranks 3",
+    ),
+    "opencv-ranks": ("opencv", one("Reshape").replace("dim: 6 dim: 20 dim: 30", ""), 2, "ranks 0"),
     "nnie-kernel": (
         "nnie",
         one("Convolution", "convolution_param { num_output: 3 kernel_size: 256 pad: 120 }"),

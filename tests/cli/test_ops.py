@@ -33,7 +33,7 @@ def test_native_since_decomposed_and_reason() -> None:
     assert onnx["aten::batch_norm"].split()[1:] == ["floats", "native"]
     caffe = rows("--target", "caffe")
     assert caffe["aten::batch_norm"].split()[1:] == ["floats", "decomposed"]
-    assert "no: BVLC Caffe has no layer for it" in caffe["aten::floor"]
+    assert "no: Caffe has no loops" in caffe["tm::loop"]
 
 
 @pytest.mark.parametrize("target", ["onnx", "tflite", "caffe"])

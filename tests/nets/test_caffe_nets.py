@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
+from tests.ops.harness import run_lowered
 from tests.passes.graphs import Net, random_inputs, run
 from tmconvert.ir import InternalGraph
 from tmconvert.lower.lower import lower
@@ -48,11 +49,17 @@ def test_an_input_that_nothing_reads(tmp_path: Path) -> None:
     np.testing.assert_array_equal(actual, np.maximum(inputs[0], 0))
 
 
-def test_a_constant_output_is_refused() -> None:
+def test_a_constant_output(tmp_path: Path) -> None:
+    """OpenCV has no layer for it, BVLC Caffe does."""
     net = Net()
     graph = net.give(net("aten::relu", net.input(2, 3)), net.constant(2, 3))
-    error = unsupported_error(lower(graph, catalogue(), "caffe", 0).unsupported, "caffe")
-    assert str(error).startswith("error[TM2003]: Caffe has no constant outputs")
+    refused = unsupported_error(lower(graph, catalogue(), "caffe", 1).unsupported, "caffe")
+    assert str(refused).startswith("error[TM2003]: OpenCV dnn 4 has no Parameter layer")
+    lowered = lower(graph, catalogue(), "caffe", 0)
+    inputs = random_inputs(graph)
+    fed = dict(zip(lowered.graph.input_names, inputs, strict=True))
+    for actual, expected in zip(run_lowered(lowered, fed), run(graph, inputs), strict=True):
+        np.testing.assert_array_equal(actual, expected)
 
 
 @pytest.mark.parametrize("extents", [(1, 1), (1, 5), (5, 1)], ids=str)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.ops.harness import NEWEST_OPSET, assert_op_matches, normal, refusal
+from tests.ops.harness import NEWEST_OPSET, assert_op_matches, normal
 from tmconvert.ir import TensorType
 from tmconvert.symbolics.op import SchemaError
 from tmconvert.symbolics.ops.arg_reduce import argmax
@@ -49,13 +49,6 @@ def test_integers(name: str, dtype: str) -> None:
     assert_op_matches(f"aten::{name}", [x], {"dim": 1}, expected=[in_loops(name, x, 1, False)])
 
 
-def test_refusals() -> None:
-    assert refusal("caffe", "aten::argmax", [normal(0, 2, 3)], {"dim": 1}) == (
-        "Caffe cannot express aten::argmax: "
-        "its ArgMax gives indices as floats, and runtimes differ over what it means"
-    )
-
-
 def test_axis_must_have_elements() -> None:
     with pytest.raises(SchemaError, match="is empty"):
         argmax.infer([TensorType(np.dtype(np.float32), (2, 0))], {"dim": 1, "keepdim": False})
@@ -68,3 +61,11 @@ def test_axis_must_have_elements() -> None:
 def test_layout_rule(dim: int, keepdim: bool, kind: str) -> None:
     x = TensorType(np.dtype(np.float32), (2, 3, 5, 7))
     assert argmax.layout_rule([x], {"dim": dim, "keepdim": keepdim}).kind == kind
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_of_equal_elements_caffe_takes_the_first(name: str) -> None:
+    """Its own ArgMax takes the last."""
+    x = np.array([[1, 3, 3, 0, 0], [2, 2, 2, 2, 2]], np.float32)
+    assert_op_matches(f"aten::{name}", [x], {"dim": 1}, targets=["caffe"])
+    assert_op_matches(f"aten::{name}", [x.T.copy()], {"dim": 0, "keepdim": True}, targets=["caffe"])

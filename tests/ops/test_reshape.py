@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.ops.harness import Const, assert_op_matches, normal, op_graph, reference, refusal
+from tests.ops.harness import Const, assert_op_matches, normal, op_graph, reference
 from tmconvert.symbolics.op import SchemaError
 
 CASES: dict[str, tuple[tuple[int, ...], list[int]]] = {
@@ -39,8 +39,8 @@ def test_rank_0(shape: tuple[int, ...], wanted: list[int], target: str) -> None:
     assert_op_matches("aten::reshape", [normal(0, *shape)], {"shape": wanted}, targets=[target])
 
 
-def test_caffe_refuses_rank_0() -> None:
-    assert "at least one axis" in refusal("caffe", "aten::reshape", [normal(0, 1)], {"shape": []})
+def test_caffe_has_blobs_without_axes() -> None:
+    assert_op_matches("aten::reshape", [normal(0, 1)], {"shape": []}, targets=["caffe"])
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64", "bool", "float16", "float64"])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.ops.harness import assert_op_matches, normal, reference, refusal
+from tmconvert.symbolics.dialects import DIALECTS
 from tmconvert.symbolics.ops.unary import UNARY
 
 POSITIVE = {"log", "sqrt", "rsqrt", "reciprocal"}
@@ -72,5 +73,15 @@ def test_large_values(name: str, target: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["floor", "ceil"])
-def test_caffe_says_why_not(name: str) -> None:
-    assert "BVLC Caffe has no layer for it" in refusal("caffe", f"aten::{name}", [normal(0, 2, 3)])
+def test_rounding_in_caffe(name: str) -> None:
+    """By a sum that has no place for a fraction."""
+    whole = np.array([-3, -1, 0, 1, 2, 1000, -1001, 2**20, -(2**21)], np.float32)
+    x = np.stack([whole, np.nextafter(whole, np.inf), np.nextafter(whole, -np.inf), whole + 0.5])
+    assert_op_matches(f"aten::{name}", [x], targets=["caffe"], tolerance=0)
+
+
+@pytest.mark.parametrize("name", ["floor", "ceil"])
+def test_chips_of_narrow_numbers_do_not_round(name: str) -> None:
+    x = normal(0, 2, 3)
+    assert "no layer rounds" in refusal("caffe", f"aten::{name}", [x], version=DIALECTS.index("nnie"))
+    assert "OpenCV dnn 4 has no Threshold" in refusal("caffe", f"aten::{name}", [x], version=1)

@@ -122,6 +122,15 @@ OPENCV = extended(
             help="make the deviation of Power layers: OpenCV adds eps to the variance",
         ),
         Rule(
+            "opencv-images",
+            "ranks",
+            ("Convolution", "Deconvolution"),
+            among=(4,),
+            help="reshape to four axes: others were not tried in OpenCV",
+            confirmed=False,
+        ),
+        Rule("opencv-ranks", "ranks", low=1, help="keep an axis of one element: OpenCV's blobs have axes"),
+        Rule(
             "opencv-slice-points",
             "slices without a point",
             ("Slice",),

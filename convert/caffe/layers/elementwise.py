@@ -29,7 +29,9 @@ def _positive(x: np.ndarray) -> np.ndarray:
 
 
 def _affine(parameters: Any, x: np.ndarray) -> Any:
-    return np.float32(parameters.shift) + np.float32(parameters.scale) * x
+    """shift + scale x, each only where it does something: a negative zero stays one."""
+    made = x if parameters.scale == 1 else np.float32(parameters.scale) * x
+    return made if parameters.shift == 0 else np.float32(parameters.shift) + made
 
 
 def _power(parameters: Any, x: np.ndarray) -> Any:

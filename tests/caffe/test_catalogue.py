@@ -1,0 +1,47 @@
+"""Samples of every op that Caffe has, those of other targets included: right or refused, never wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.ops.harness import Const, assert_target_matches, reference
+from tests.ops.samples import SAMPLES
+from tmconvert.ir.tree import leaves
+from tmconvert.support import op_support
+from tmconvert.symbolics.registry import catalogue
+
+MOST = 3  # samples of an op
+OPS = [name for name, op in catalogue().items() if op_support(op, "caffe", 0).support != "no"]
+
+
+def others(name: str) -> list[Any]:
+    """The samples that ``test_catalogue.py`` leaves out for Caffe, first some of the small ones."""
+    found = [sample for sample in SAMPLES[name] if "caffe" not in sample.targets and is_finite(sample.args)]
+    return found[:MOST]
+
+
+def is_finite(args: list[Any]) -> bool:
+    """Caffe compares by differences, and chooses by products: NaN and infinities are beyond both."""
+    arrays = [leaf.array if isinstance(leaf, Const) else leaf for leaf in leaves(args)]
+    return all(array is None or np.isfinite(np.asarray(array, np.float64)).all() for array in arrays)
+
+
+@pytest.mark.parametrize("name", [name for name in OPS if others(name)])
+def test_right_or_refused(name: str) -> None:
+    for sample in others(name):
+        expected = reference(name, sample.args, sample.attributes)
+        try:
+            assert_target_matches("caffe", 0, name, sample.args, sample.attributes, expected)
+        except AssertionError as error:
+            if not is_refusal(error.__cause__):
+                raise
+
+
+def is_refusal(error: BaseException | None) -> bool:
+    """Whether the op's graph could not be lowered, which the harness asserts, or be decomposed."""
+    return (isinstance(error, AssertionError) and not error.__cause__) or type(
+        error
+    ).__name__ == "Undecomposed"
