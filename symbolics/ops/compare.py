@@ -13,7 +13,7 @@ from ..idioms.formulas import Term, formula
 from ..layouts import ANY
 from ..op import ANY_DTYPE, FLOATS, NUMBERS, Op, Tensor
 from ..results import broadcast
-from .binary import added, difference, product
+from .binary import added, difference, multiplied
 
 Array = np.ndarray
 BOOL = ("bool",)
@@ -166,7 +166,7 @@ def eq_caffe(g, x, other):
 
 @COMPARE["logical_and"].caffe()
 def logical_and_caffe(g, x, other):
-    return product(g, x, other) if not x.is_constant else product(g, other, x)
+    return multiplied(g, x, other)
 
 
 @COMPARE["logical_or"].caffe()
