@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..idioms import caffe
-from ..op import ANY_DTYPE, FLOATS, Op, Tensor, boolean, integers
+from ..op import ANY_DTYPE, FLOATS, Argument, Op, Tensor, boolean, integers
 from ..resizing import (
     CUBIC,
     Matrix,
@@ -30,7 +30,7 @@ def _op(name: str, axes: int, *, mixes: bool, dtypes: tuple[str, ...] = FLOATS) 
     """``mixes`` for weighted means, which take align_corners."""
     corners = [boolean("align_corners", False)] if mixes else []
     x = Tensor("x", dtypes, ranks=(axes + 2,))
-    args = [x, integers("output_size", length=axes), *corners, SCALES]
+    args: list[Argument] = [x, integers("output_size", length=axes), *corners, SCALES]
     return Op(f"aten::{name}", args=args, result=resized)
 
 
