@@ -74,3 +74,18 @@ def test_source_order_of_tflite(name: str, tmp_path: Path) -> None:
     _, paths = corpus.converted(name, "tflite", tmp_path, io_layout="source")
     for actual, expected in zip(corpus.run("tflite", paths, name), corpus.golden(name)[1], strict=True):
         assert corpus.relative_error(actual, expected) < TOLERANCE
+
+
+# what the file has no operators for in OpenCV is judged by the definitions of the layers
+CAFFE_TOO = (
+    *("vit_tiny", "mlp_mixer", "op_norms", "op_reduce", "op_shape", "op_typecvt", "op_setitem_shift"),
+    *("op_sort_gather_onehot", "op_embedding_argmax", "op_subtensor", "op_linear_matmul", "v1_6_0_ops"),
+)
+
+
+@pytest.mark.parametrize("name", CAFFE_TOO)
+def test_caffe(name: str, tmp_path: Path) -> None:
+    report, paths = corpus.converted(name, "caffe", tmp_path)
+    assert report.verified
+    for actual, expected in zip(corpus.run("caffe", paths, name), corpus.golden(name)[1], strict=True):
+        assert corpus.relative_error(actual, expected) < TOLERANCE
