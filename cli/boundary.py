@@ -48,6 +48,18 @@ def _shape(text: str) -> tuple[str, tuple[int, ...]]:
         raise click.UsageError(f"--input-shape {text}: {sizes} is no list of numbers") from None
 
 
+def layouts(texts: tuple[str, ...]) -> str | dict[str, str] | None:
+    """The orders of ``--io-layout``, by name where there are names. Raises UsageError."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, _, order = text.rpartition("=")
+        if order not in ("nhwc", "source"):
+            raise click.UsageError(f"--io-layout {text}: write nhwc, source, NAME=nhwc or NAME=source")
+        if found.setdefault(name or "*", order) != order:
+            raise click.UsageError(f"--io-layout {text}: {name or 'all others'} has two orders")
+    return found["*"] if list(found) == ["*"] else found or None
+
+
 def dynamic_shapes(texts: tuple[str, ...]) -> dict[str, dict[int, str]]:
     """The names of sizes that ``--dynamic`` leaves open, by input and axis. Raises UsageError."""
     found: dict[str, dict[int, str]] = {}

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from .boundary import layouts
 from .conversion import run_conversion
 from .options import conversion_options, model_argument, qparams_option, runtime_option
 
@@ -23,8 +24,11 @@ from .options import conversion_options, model_argument, qparams_option, runtime
 @qparams_option
 @click.option(
     "--io-layout",
-    type=click.Choice(["nhwc", "source"]),
-    help="Order of rank-4 inputs and outputs: channels last, or as MODEL has them.  [default: nhwc]",
+    "io_layouts",
+    multiple=True,
+    metavar="[NAME=]nhwc|source",
+    help="Order of inputs and outputs of four axes: channels last, or as MODEL has them; with NAME of this "
+    "one. May be repeated.  [default: nhwc]",
 )
 @runtime_option
 @conversion_options
@@ -34,7 +38,7 @@ def command(
     quantized: bool,
     calibration: str | None,
     qparams: str | None,
-    io_layout: str | None,
+    io_layouts: tuple[str, ...],
     runtime: str | None,
     no_verify: bool,
     **shared: Any,
@@ -51,7 +55,7 @@ def command(
         return api.to_tflite(
             model,
             out,
-            io_layout=io_layout,
+            io_layout=layouts(io_layouts),
             runtime=runtime,
             quantized=quantized,
             calibration=calibration,

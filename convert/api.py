@@ -138,7 +138,7 @@ def to_tflite(
     model: Model,
     path: str | PathLike[str],
     *,
-    io_layout: str | None = None,
+    io_layout: str | Mapping[str, str] | None = None,
     runtime: str | None = None,
     quantized: bool = False,
     calibration: str | PathLike[str] | None = None,
@@ -159,15 +159,13 @@ def to_tflite(
 
     ``runtime`` is the oldest that is to run the file, "2.0" to "2.23" (the default), as TensorFlow counts;
     what takes an operator that it has not is refused. ``io_layout`` "nhwc" (the default) stores rank-4
-    inputs and outputs of a model with spatial ops channels-last; "source" keeps the source's order.
+    inputs and outputs of a model with spatial ops channels-last; "source" keeps the source's order; a dict
+    such as ``{"x": "source", "*": "nhwc"}`` has those of single inputs and outputs, by name.
     ``example_inputs`` are always in the source's order. Verification, errors and the model's boundary
     are as in ``to_onnx``; the runtime is LiteRT. Sizes that ``dynamic_shapes`` leaves open are those of
     the example until ``resize_tensor_input`` says others.
     """
     _not_yet(quantized=quantized, calibration=calibration, qparams=qparams)
-    layout = "nhwc" if io_layout is None else io_layout
-    if layout not in ("nhwc", "source"):
-        raise UsageError("TM6002", f"io_layout is {layout!r}", notes=[("help", 'use "nhwc" or "source"')])
     version = goal_version("tflite", runtime)
     _keep_model(model, Path(path))
     tracing = Tracing(
@@ -177,7 +175,7 @@ def to_tflite(
     return convert(
         module,
         [Path(path)],
-        Goal("tflite", version, layout),
+        _tflite_goal(version, io_layout),
         catalogue(),
         version_name=f"2.{version}",
         verify=verify,
@@ -391,6 +389,19 @@ def _boundary(
         if value is not None and (isinstance(value, str) or not value):
             raise UsageError("TM6014", f"{name} is {value!r}, and should be a list of names")
     return Boundary(input_shapes or {}, dynamic_shapes or {}, inputs, outputs, rename or {})
+
+
+def _tflite_goal(version: int, io_layout: str | Mapping[str, str] | None) -> Goal:
+    """``io_layout`` is the order of all, or orders by name and, at ``*``, that of the others."""
+    named = dict(io_layout) if isinstance(io_layout, Mapping) else {"*": io_layout or "nhwc"}
+    for name, order in named.items():
+        if order not in ("nhwc", "source"):
+            of = "" if name == "*" else f" of {name!r}"
+            raise UsageError(
+                "TM6002", f"io_layout{of} is {order!r}", notes=[("help", 'use "nhwc" or "source"')]
+            )
+    others = named.pop("*", "nhwc")
+    return Goal("tflite", version, others, tuple(named.items()))
 
 
 def _loaded(model: Model) -> TracedModule:

@@ -315,7 +315,7 @@ def convert(
     report.outputs = _described(graph.output_names, graph.outputs)
     asked: dict[str, object] = {
         goal.target: version_name,
-        "io_layout": goal.io_layout,
+        "io_layout": goal.layouts_asked(),
         "external_data": external_data,
         **boundary.to_json(),
     }

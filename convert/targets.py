@@ -24,12 +24,18 @@ class Goal:
     ``version`` is the ONNX opset, the minor number N of the TFLite runtime 2.N, or the number of
     the Caffe dialect.
     ``io_layout`` is "nhwc" (rank-4 inputs and outputs of models with spatial ops channels-last) or
-    "source"; only TFLite has the choice.
+    "source"; only TFLite has the choice. ``io_layouts`` are the orders of single inputs and outputs, as
+    pairs of name and order.
     """
 
     target: str
     version: int
     io_layout: str = "source"
+    io_layouts: tuple[tuple[str, str], ...] = ()
+
+    def layouts_asked(self) -> str | dict[str, str]:
+        """The order of all, or, where some have one of their own, by name; ``*`` are the others."""
+        return {"*": self.io_layout, **dict(self.io_layouts)} if self.io_layouts else self.io_layout
 
 
 def newest_opset() -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from ..errors import UsageError
 from ..ir import CallFunction, Constant, Expr, InternalGraph, Node, TensorNode
 from ..ir.bodies import nested
+from ..ir.cut import unknown
 from ..ir.emitter import GraphEmitter
 from ..ir.tree import map_leaves, replaced
 from ..symbolics.layouts import NCHW_TO_NHWC
@@ -21,14 +23,18 @@ class AssignLayout:
 
     ``io_layout`` "nhwc" makes the rank-4 inputs and outputs of a model with spatial ops
     channels-last; without spatial ops, or with "source", they keep the order of the source.
+    ``named`` has those of single inputs and outputs, by name, whatever ops there are.
     """
 
     name = "assign_layout"
     after = ("align_ranks", "fuse_views")
 
-    def __init__(self, catalogue: Mapping[str, Op], io_layout: str) -> None:
+    def __init__(
+        self, catalogue: Mapping[str, Op], io_layout: str, named: Mapping[str, str] | None = None
+    ) -> None:
         self.catalogue = catalogue
         self.io_layout = io_layout
+        self.named = named or {}
 
     @property
     def inside(self) -> AssignLayout:
@@ -36,16 +42,42 @@ class AssignLayout:
         return AssignLayout(self.catalogue, "source")
 
     def run(self, graph: InternalGraph) -> bool:
-        if not any(self._is_spatial(expr) for expr in graph.exprs()):
+        self._check_names(graph)
+        is_spatial = any(self._is_spatial(expr) for expr in graph.exprs())
+        if not is_spatial and "nhwc" not in self.named.values():
             return False
+        default = self.io_layout if is_spatial else "source"
+        inputs = self._nhwc(graph, [(node.name, node) for node in graph.inputs], default)
+        outputs = self._nhwc(graph, self._named_outputs(graph), default)
         plan = plan_layout(
             graph,
             self.catalogue,
-            io_nhwc=self.io_layout == "nhwc",
+            nhwc_inputs=inputs,
+            nhwc_outputs=outputs,
             absorbs_flatten=lambda expr: absorbs_flatten(graph, expr),
         )
-        self._apply(graph, plan)
+        self._apply(graph, plan, inputs, outputs)
         return True
+
+    def _named_outputs(self, graph: InternalGraph) -> list[tuple[str, Node]]:
+        names = graph.output_names or [node.name for node in graph.outputs]
+        return list(zip(names, graph.outputs, strict=True))
+
+    def _check_names(self, graph: InternalGraph) -> None:
+        """Raises UsageError TM6014 where an order was asked for what has none."""
+        edges = {node.name: node for node in graph.inputs} | dict(self._named_outputs(graph))
+        for name in self.named:
+            if name not in edges:
+                unknown(name, list(edges), f"the model has no input or output {name!r} to give an order")
+            if not is_image(edges[name]):
+                raise UsageError("TM6014", f"{name!r} has no channels: an order is for tensors of four axes")
+
+    def _nhwc(self, graph: InternalGraph, edges: Sequence[tuple[str, Node]], default: str) -> set[Node]:
+        """Those to store channels-last; a node that is returned twice goes by its first name."""
+        orders: dict[Node, str] = {}
+        for name, node in edges:
+            orders.setdefault(node, self.named.get(name, default))
+        return {node for node, order in orders.items() if is_image(node) and order == "nhwc"}
 
     def ensures(self, graph: InternalGraph) -> None:
         """Raises GraphError TM3019 when an op gets or gives a tensor in an order it does not work in."""
@@ -55,12 +87,11 @@ class AssignLayout:
     def _is_spatial(self, expr: Expr) -> bool:
         return isinstance(expr, CallFunction) and rule_of(expr, self.catalogue).kind == "nhwc"
 
-    def _apply(self, graph: InternalGraph, plan: LayoutPlan) -> None:
-        io_order = "nhwc" if self.io_layout == "nhwc" else None
+    def _apply(self, graph: InternalGraph, plan: LayoutPlan, inputs: set[Node], outputs: set[Node]) -> None:
         for node in graph.inputs:
             if is_image(node):
                 assert isinstance(node, TensorNode)
-                node.layout = io_order
+                node.layout = "nhwc" if node in inputs else None
         converted: dict[tuple[Node, str | None], TensorNode] = {}
         for expr in graph.exprs():
             if isinstance(expr, Constant) or expr not in plan.takes_nhwc or _is_made_here(expr):
@@ -72,7 +103,7 @@ class AssignLayout:
             for node in expr.outputs:
                 if is_image(node) and plan.gives_nhwc[expr]:
                     node.layout = "nhwc"  # type: ignore[attr-defined]
-        self._bring_outputs(graph, io_order, converted)
+        self._bring_outputs(graph, outputs, converted)
 
     def _bring(
         self,
@@ -125,9 +156,13 @@ class AssignLayout:
         return converted[node, order]
 
     def _bring_outputs(
-        self, graph: InternalGraph, order: str | None, converted: dict[tuple[Node, str | None], TensorNode]
+        self,
+        graph: InternalGraph,
+        nhwc: set[Node],
+        converted: dict[tuple[Node, str | None], TensorNode],
     ) -> None:
         for node in dict.fromkeys(graph.outputs):
+            order = "nhwc" if node in nhwc else None
             if is_image(node) and isinstance(node, TensorNode) and node.layout != order:
                 twin = self._converted(graph, node, order, converted, None)
                 name = node.name

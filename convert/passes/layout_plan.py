@@ -7,7 +7,7 @@ best choice is a minimum cut: nodes on the source's side keep the source order, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 
 from ..ir import CallFunction, Constant, Expr, InternalGraph, Node, TensorNode
@@ -70,15 +70,16 @@ def plan_layout(
     graph: InternalGraph,
     catalogue: Mapping[str, Op],
     *,
-    io_nhwc: bool,
+    nhwc_inputs: Container[Node],
+    nhwc_outputs: Container[Node],
     absorbs_flatten: Callable[[Expr], bool],
 ) -> LayoutPlan:
-    """The cheapest plan. Inputs and outputs are fixed: channels-last with ``io_nhwc``, else as the source.
+    """The cheapest plan. Inputs and outputs are fixed: these channels-last, the others as the source.
 
     ``absorbs_flatten`` tells of a view whether a channels-last operand costs nothing because the
     weights behind it can be permuted.
     """
-    return _Planner(graph, catalogue, io_nhwc, absorbs_flatten).plan()
+    return _Planner(graph, catalogue, nhwc_inputs, nhwc_outputs, absorbs_flatten).plan()
 
 
 class _Planner:
@@ -86,12 +87,14 @@ class _Planner:
         self,
         graph: InternalGraph,
         catalogue: Mapping[str, Op],
-        io_nhwc: bool,
+        nhwc_inputs: Container[Node],
+        nhwc_outputs: Container[Node],
         absorbs_flatten: Callable[[Expr], bool],
     ) -> None:
         self.graph = graph
         self.catalogue = catalogue
-        self.io_label = CutGraph.SINK if io_nhwc else CutGraph.SOURCE
+        self.nhwc_inputs = nhwc_inputs
+        self.nhwc_outputs = nhwc_outputs
         self.absorbs_flatten = absorbs_flatten
         self.cut = CutGraph()
         self.takes: dict[Expr, int] = {}
@@ -100,7 +103,7 @@ class _Planner:
     def plan(self) -> LayoutPlan:
         for node in self.graph.inputs:
             assert node.expr is not None
-            self.gives[node.expr] = self.io_label
+            self.gives[node.expr] = CutGraph.SINK if node in self.nhwc_inputs else CutGraph.SOURCE
         for expr in self.graph.exprs():
             if not isinstance(expr, Constant):
                 self._label(expr)
@@ -180,8 +183,9 @@ class _Planner:
         assert node.expr is not None
         producer = self.gives[node.expr]
         users = list(dict.fromkeys(label for user in node.users for label in self._labels(user, node)))
-        if self.graph.is_output(node) and self.io_label not in users:
-            users.append(self.io_label)
+        if self.graph.is_output(node):
+            label = CutGraph.SINK if node in self.nhwc_outputs else CutGraph.SOURCE
+            users += [] if label in users else [label]
         users = [label for label in users if label != producer]
         if not users:
             return

@@ -31,7 +31,8 @@ def pipeline(goal: Goal, catalogue: Mapping[str, Op]) -> list[Pass]:
     clean: list[Pass] = [FoldConstants(catalogue), EliminateDeadCode()]
     if goal.target == "tflite":
         plan: list[Pass] = [AlignRanks(catalogue), FuseViews(catalogue)]
-        return [*shared, *plan, *clean, AssignLayout(catalogue, goal.io_layout), EliminateDeadCode()]
+        layout = AssignLayout(catalogue, goal.io_layout, dict(goal.io_layouts))
+        return [*shared, *plan, *clean, layout, EliminateDeadCode()]
     if goal.target == "caffe":
         # fused, a chain of views comes apart again into the fewest steps
         views: list[Pass] = [FuseViews(catalogue), Decompose(catalogue, goal.target, goal.version)]

@@ -173,7 +173,11 @@ def test_time_passes(folder: Path) -> None:
         (["onnx", CONV, "o.onnx", "--dump-after", "nothing"], "TM6006", "there is no pass 'nothing'"),
         (["onnx", CONV, "o.onnx", "--stop-after", "nothing"], "TM6006", "there is no pass 'nothing'"),
         (["onnx", CONV, "o.onnx", "--dump-folder", "d"], "TM6010", "--dump-folder goes with --dump-after"),
-        (["tflite", CONV, "o.tflite", "--io-layout", "nchw"], "TM6010", "'nchw' is not one of"),
+        (
+            ["tflite", CONV, "o.tflite", "--io-layout", "nchw"],
+            "TM6010",
+            "--io-layout nchw: write nhwc, source, NAME=nhwc",
+        ),
         (["caffe", CONV, "o.prototxt", "--dialect", "x"], "TM6010", "'x' is not"),
         (["caffe", CONV, "o.caffemodel"], "TM6007", "would be the same file"),
         (["caffee", CONV, "o.prototxt"], "TM6010", "there is no command 'caffee', did you mean 'caffe'?"),
