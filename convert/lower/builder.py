@@ -321,7 +321,7 @@ class TfliteBuilder(Builder):
             return value
         if value.data is not None:
             return self.const(value.data.astype(dtype), name=f"{value.name}_{dtype.name}")
-        return super().op("CAST", value, dtype=dtype, shape=value.shape)
+        return super().op("CAST", *self.sizes.resolved("CAST", [value]), dtype=dtype, shape=value.shape)
 
     def identity(self, value: Value) -> Value:
         return self.op(

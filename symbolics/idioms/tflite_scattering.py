@@ -27,6 +27,8 @@ _FOLDS = {
 
 def counted(g: TfliteBuilder, index: Value, extent: Any) -> Value:
     """``index`` from the front, as int32."""
+    if index.data is not None and (index.data >= 0).all():
+        return g.ints(index.data)
     if index.data is not None and not isinstance(extent, Dim):
         return g.ints(index.data % max(extent, 1))
     return g.op("FLOOR_MOD", g.cast(index, INT32), g.ints(extent))

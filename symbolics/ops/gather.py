@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.dims import is_symbolic
 from ...ir.types import TensorType
-from ..idioms.indices import counted_from_the_front, from_the_front
+from ..idioms.indices import counted_from_the_front, from_the_front, numbers
 from ..op import ANY_DTYPE, INDICES, Argument, Op, Tensor, integer
 from ..results import normalized_axis
 
@@ -99,12 +100,16 @@ def _in_a_row(g: Any, shape: Sequence[int], dim: int, index: Any) -> Any:
     """For each of ``index`` the place of its element in a tensor of ``shape`` laid in a row."""
     axis = dim % len(shape)
     strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
-    places = np.indices(g.type(index).shape, sparse=True)
-    rest = sum(
-        (place * stride for i, (place, stride) in enumerate(zip(places, strides, strict=True)) if i != axis),
-        np.zeros([1] * len(shape), np.int64),
-    )
     along = counted_from_the_front(g, g.call("aten::to", index, "int64"), shape[axis])
-    along = g.call("aten::mul", along, g.constant(strides[axis], np.int64))
-    place = g.call("aten::add", along, g.constant(rest.astype(np.int64)))
+    place = g.call("aten::mul", along, g.constant(strides[axis], np.int64))
+    rest = np.zeros([1] * len(shape), np.int64)
+    for i, (extent, stride) in enumerate(zip(g.type(index).shape, strides, strict=True)):
+        column = [1] * i + [extent] + [1] * (len(shape) - i - 1)
+        if i != axis and is_symbolic((extent, stride)):
+            steps = g.call("aten::reshape", numbers(g, 0, extent * stride, stride), column)
+            place = g.call("aten::add", place, steps)
+        elif i != axis:
+            rest = rest + np.arange(extent).reshape(column) * stride
+    if rest.any():
+        place = g.call("aten::add", place, g.constant(rest))
     return g.call("aten::reshape", place, [g.type(index).size])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir.dims import Dim
 from ...ir.types import TensorType
 from ..idioms import caffe_numbers
 from ..idioms.indices import from_the_front
@@ -68,9 +67,7 @@ def wrap_index_onnx7(g, x, extent):
 
 @wrap_index.tflite()
 def wrap_index_tflite(g, x, extent):
-    if isinstance(extent, Dim):
-        return g.op("FLOOR_MOD", x, g.op("CAST", g.ints(extent), dtype=x.dtype, shape=()))
-    return g.op("FLOOR_MOD", x, g.const(np.array(extent, x.dtype)))
+    return g.op("FLOOR_MOD", x, g.cast(g.ints(extent), x.dtype))
 
 
 @one_hot.caffe()
