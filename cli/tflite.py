@@ -30,6 +30,11 @@ from .options import conversion_options, model_argument, qparams_option, runtime
     help="Order of inputs and outputs of four axes: channels last, or as MODEL has them; with NAME of this "
     "one. May be repeated.  [default: nhwc]",
 )
+@click.option(
+    "--weights",
+    type=click.Choice(["float16", "int8"]),
+    help="Store large weights in fewer bits, int8 with a scale for each channel; computed with is float32.",
+)
 @runtime_option
 @conversion_options
 def command(
@@ -40,6 +45,7 @@ def command(
     qparams: str | None,
     io_layouts: tuple[str, ...],
     runtime: str | None,
+    weights: str | None,
     no_verify: bool,
     **shared: Any,
 ) -> None:
@@ -57,6 +63,7 @@ def command(
             out,
             io_layout=layouts(io_layouts),
             runtime=runtime,
+            weights=weights,
             quantized=quantized,
             calibration=calibration,
             qparams=qparams,

@@ -20,6 +20,7 @@ from .frontends.detect import is_traced, load_model
 from .frontends.torch.door import trace_object
 from .frontends.torch.request import Tracing
 from .ir import TracedModule
+from .lower.compress_weights import KINDS
 from .lower.unsupported import UnsupportedGroup, grouped
 from .passes.manager import PassOptions
 from .quantization.survey import Quantization, quantization_of
@@ -140,6 +141,7 @@ def to_tflite(
     *,
     io_layout: str | Mapping[str, str] | None = None,
     runtime: str | None = None,
+    weights: str | None = None,
     quantized: bool = False,
     calibration: str | PathLike[str] | None = None,
     qparams: str | PathLike[str] | None = None,
@@ -161,11 +163,15 @@ def to_tflite(
     what takes an operator that it has not is refused. ``io_layout`` "nhwc" (the default) stores rank-4
     inputs and outputs of a model with spatial ops channels-last; "source" keeps the source's order; a dict
     such as ``{"x": "source", "*": "nhwc"}`` has those of single inputs and outputs, by name.
+    ``weights`` "float16" or "int8" (a scale for each channel) stores large weights so; it is computed with
+    float32, and the report's notes say what that costs.
     ``example_inputs`` are always in the source's order. Verification, errors and the model's boundary
     are as in ``to_onnx``; the runtime is LiteRT. Sizes that ``dynamic_shapes`` leaves open are those of
     the example until ``resize_tensor_input`` says others.
     """
     _not_yet(quantized=quantized, calibration=calibration, qparams=qparams)
+    if weights is not None and weights not in KINDS:
+        raise UsageError("TM6002", f"weights is {weights!r}", notes=[("help", f"use {' or '.join(KINDS)}")])
     version = goal_version("tflite", runtime)
     _keep_model(model, Path(path))
     tracing = Tracing(
@@ -177,6 +183,7 @@ def to_tflite(
         [Path(path)],
         _tflite_goal(version, io_layout),
         catalogue(),
+        weights=weights,
         version_name=f"2.{version}",
         verify=verify,
         inputs=given,

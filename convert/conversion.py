@@ -21,9 +21,12 @@ from .ir.dims import Dim, of, substituted
 from .ir.expr import CallFunction
 from .ir.size_journal import SizeJournal, SizesSettled
 from .ir.traced_module import Example
+from .lower.compress_weights import Compressed, compress_weights
 from .lower.fuse_activations import fuse_activations
 from .lower.lower import lower
 from .lower.target_graph import TargetGraph, Value
+from .lower.tflite_runtimes import runtime_refusal
+from .lower.tflite_versions import model_versions
 from .lower.unsupported import Unsupported, unsupported_error
 from .passes.decompose import Undecomposed
 from .passes.manager import PassManager, PassOptions
@@ -36,6 +39,7 @@ from .symbolics.op import Op
 from .targets import TITLES, Goal, newest_opset
 from .verification.reference import Reference
 from .verification.report import Verification, verify_written
+from .verification.weights import verify_compressed
 
 MAX_ATTEMPTS = 100
 
@@ -293,6 +297,7 @@ def convert(
     inputs: Sequence[np.ndarray] | None = None,
     options: PassOptions | None = None,
     external_data: bool = False,
+    weights: str | None = None,
     boundary: Boundary = AS_IT_IS,
 ) -> Report:
     """Writes ``module`` for ``goal`` to ``paths`` (two for Caffe), verified, whole or not at all.
@@ -317,9 +322,12 @@ def convert(
         goal.target: version_name,
         "io_layout": goal.layouts_asked(),
         "external_data": external_data,
+        "weights": weights,
         **boundary.to_json(),
     }
     graph.metadata = metadata(module, goal, converted.nhwc_inputs, converted.nhwc_outputs, asked)
+    compressed = _compressed(graph, weights, goal, report) if weights else None
+    plain, graph = graph, graph if compressed is None else compressed.graph
     report.operators = len(list(graph.all_operators()))
     report.parameters = module.parameter_count()
     if boundary.is_cut:
@@ -333,9 +341,34 @@ def convert(
         report.notes += check_written(graph, staged)
         if verify:
             references = _truths(converted, catalogue, None if boundary.is_cut else module.example)
-            report.verification = verify_written(goal.target, staged, graph, references, inputs, report.notes)
+            report.verification = _verification(staged, plain, compressed, references, inputs, report.notes)
         commit_together(outputs)
     return report
+
+
+def _verification(
+    staged: Sequence[Path],
+    graph: TargetGraph,
+    compressed: Compressed | None,
+    references: Sequence[Reference],
+    inputs: Sequence[np.ndarray] | None,
+    notes: list[str],
+) -> Verification | None:
+    if compressed is None:
+        return verify_written(graph.target, staged, graph, references, inputs, notes)
+    return verify_compressed(staged[0], graph, compressed.restored, references, inputs, notes)
+
+
+def _compressed(graph: TargetGraph, weights: str, goal: Goal, report: Report) -> Compressed:
+    """``graph`` with its weights in fewer bits. Raises UsageError TM6002 where the runtime cannot read it."""
+    made = compress_weights(graph, weights)
+    for type, version in model_versions(made.graph.all_operators()).items():
+        refusal = runtime_refusal(type, version, goal.version)
+        if refusal:
+            raise UsageError("TM6002", f"weights as {weights}: {refusal[0]}", notes=[("help", refusal[1])])
+    before, after = made.before / 1e6, made.after / 1e6
+    report.notes.append(f"weights as {weights}: {after:.2f} MB instead of {before:.2f} MB")
+    return made
 
 
 def _truths(converted: Converted, catalogue: Mapping[str, Op], example: Example | None) -> list[Reference]:

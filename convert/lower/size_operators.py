@@ -73,7 +73,7 @@ class SizeOperators:
     def vector(self, sizes: Any) -> Value:
         """A vector of sizes, or a scalar of one; its operators come with the operator that takes it."""
         shape = () if isinstance(sizes, Dim) else (len(sizes),)
-        return SizeVector("", self.g.index_dtype, shape, None, sizes if shape == () else list(sizes))
+        return SizeVector("", self.g.index_dtype, shape, sizes=sizes if shape == () else list(sizes))
 
     def resolved(self, type: str, inputs: Sequence[Value | None]) -> list[Value | None]:
         """The inputs of an operator of this type, with SizeVectors computed."""

@@ -18,6 +18,14 @@ from ..source import Source
 Attribute = Union[bool, int, float, str, np.ndarray, list[int], list[float], list[str], "TargetGraph"]
 
 
+@dataclass(frozen=True, slots=True)
+class Quantization:
+    """Of a TFLite tensor: real = scale * q, with a scale for each index of ``axis``, or one for all."""
+
+    scale: np.ndarray
+    axis: int = 0
+
+
 @dataclass(eq=False, slots=True)
 class Value:
     """One tensor of the written file: computed, an input, or (with ``data``) a constant.
@@ -30,6 +38,7 @@ class Value:
     dtype: np.dtype
     shape: tuple[Any, ...]
     data: np.ndarray | None = None
+    quantization: Quantization | None = None
 
     @property
     def is_constant(self) -> bool:

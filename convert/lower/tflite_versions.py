@@ -16,8 +16,8 @@ Rules = tuple[tuple[int, Test], ...]
 
 
 def scales(value: Value) -> tuple[float, ...]:
-    """A tensor's quantization scales: none, as long as Value carries no quantization parameters."""
-    return ()
+    """A tensor's quantization scales; none of a tensor that is not quantized."""
+    return () if value.quantization is None else tuple(value.quantization.scale.tolist())
 
 
 def _dtype(operator: Operator, index: int) -> str:

@@ -68,6 +68,12 @@ class Skeleton:
     def int32s(self, numbers: Iterable[int]) -> int:
         return int(self._builder.CreateNumpyVector(np.array(list(numbers), np.int32)))
 
+    def float32s(self, numbers: np.ndarray) -> int:
+        return int(self._builder.CreateNumpyVector(np.asarray(numbers, np.float32)))
+
+    def int64s(self, numbers: np.ndarray) -> int:
+        return int(self._builder.CreateNumpyVector(np.asarray(numbers, np.int64)))
+
     def int8s(self, data: bytes) -> int:
         return int(self._builder.CreateByteVector(data))
 

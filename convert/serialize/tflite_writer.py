@@ -188,6 +188,14 @@ def _tensor(skeleton: Skeleton, buffers: _Buffers, value: Value, is_state: bool)
         (3, "offset", skeleton.string(value.name)),
         (8, "bool", True),  # tells a scalar from a tensor of unknown rank
     ]
+    if value.quantization is not None:
+        scale = value.quantization.scale
+        quantization = skeleton.table(
+            (2, "offset", skeleton.float32s(scale)),
+            (3, "offset", skeleton.int64s(np.zeros(len(scale), np.int64))),
+            (6, "int32", value.quantization.axis),
+        )
+        fields.append((4, "offset", quantization))
     if is_state:
         fields.append((5, "bool", True))
     if is_symbolic(value.shape):

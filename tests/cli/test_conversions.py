@@ -95,6 +95,8 @@ def test_options_reach_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch
             "source",
             "--runtime",
             "2.12",
+            "--weights",
+            "int8",
             "--dump-after",
             "a, b",
             "--dump-folder",
@@ -114,6 +116,7 @@ def test_options_reach_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch
         "qparams": "q.json",
         "io_layout": "source",
         "runtime": "2.12",
+        "weights": "int8",
         "verify": True,
     }
 
