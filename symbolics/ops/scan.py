@@ -89,6 +89,3 @@ def scan_unrolled(g, inputs, carried, scanned, step):
         rows.append([g.call("aten::reshape", y, [1, *g.type(y).shape]) for y in results[carried:]])
     stacked = [g.call("aten::cat", list(column), 0) for column in zip(*rows, strict=True)]
     return [*state, *stacked]
-
-
-scan.unsupported("caffe", "Caffe has no loops")

@@ -7,14 +7,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..idioms import tflite
+from ..idioms import caffe_angles, tflite
 from ..idioms.formulas import Term, formula
 from ..layouts import ANY
 from ..op import FLOATS, Op, Tensor
 from ..results import broadcast, same_as
 
 Array = np.ndarray
-NO_CAFFE = "BVLC Caffe has no layer for it, and no combination of layers gives it"
 
 # name: (kernel, (since, operator of ONNX), operator of TFLite)
 TABLE: dict[str, tuple[Callable[[Array], Array], tuple[int, str], str]] = {
@@ -32,7 +31,6 @@ TABLE: dict[str, tuple[Callable[[Array], Array], tuple[int, str], str]] = {
     "deg2rad": (np.deg2rad, (0, ""), ""),
     "rad2deg": (np.rad2deg, (0, ""), ""),
 }
-IN_CAFFE = ("sin", "cos", "tan", "sinh", "cosh", "deg2rad", "rad2deg")
 
 
 def _op(name: str) -> Op:
@@ -43,12 +41,13 @@ def _op(name: str) -> Op:
         op.onnx(since)(lambda g, x: g.op(onnx_type, x))
     if tflite_type:
         op.tflite()(lambda g, x: g.op(tflite_type, x))
-    if name not in IN_CAFFE:
-        op.unsupported("caffe", NO_CAFFE)
     return op
 
 
 TRIGONOMETRIC = {name: _op(name) for name in TABLE}
+TRIGONOMETRIC["asin"].caffe()(lambda g, x: caffe_angles.arc_sine(g, x))
+TRIGONOMETRIC["acos"].caffe()(lambda g, x: caffe_angles.arc_cosine(g, x))
+TRIGONOMETRIC["atan"].caffe()(lambda g, x: caffe_angles.arc_tangent(g, x))
 
 
 # pi in two parts: a product of the first with a number of turns below 2^15 is exact
@@ -140,7 +139,6 @@ atan2 = Op(
     result=broadcast("x", "other"),
     layout=ANY,
 )
-atan2.unsupported("caffe", NO_CAFFE)
 
 
 @atan2.reference
@@ -153,6 +151,11 @@ def atan2_ref(x: Array, other: Array) -> Array:
 def atan2_tflite(g, x, other):
     shape = np.broadcast_shapes(x.shape, other.shape)
     return g.op("ATAN2", *(tflite.expanded(g, value, shape) for value in (x, other)))
+
+
+@atan2.caffe()
+def atan2_caffe(g, x, other):
+    return caffe_angles.angle(g, x, other, g.result_types[0].shape)
 
 
 @formula(atan2)

@@ -77,7 +77,7 @@ SAMPLES = {
         for pred in (YES, NO)
     ],
     "tm::scan": [
-        Sample([[WIDE[0], SMALL, WIDE]], {"carried": 1, "scanned": 1, "step": STEP}, BOTH),
+        Sample([[WIDE[0], SMALL, WIDE]], {"carried": 1, "scanned": 1, "step": STEP}, (*BOTH, "caffe")),
         Sample([[WIDE[0], LONG, WIDE]], {"carried": 1, "scanned": 1, "step": STEP}, BOTH),
         Sample([[WIDE[0], LONG, Const(WIDE)]], {"carried": 1, "scanned": 1, "step": STEP}, BOTH),
         Sample([[SMALL, WIDE]], {"carried": 0, "scanned": 2, "step": body(total, SMALL[0], WIDE[0])}, BOTH),

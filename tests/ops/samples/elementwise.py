@@ -14,6 +14,8 @@ ABOVE_ONE = POSITIVE + 1
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5, -2.5], np.float32)
 HALVES = np.array([0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.49999997, 3.25, -3.75, 0, 7], np.float32)
 QUADRANTS = np.array([1, 1, -1, -1, 0.0, -0.0, 0.0, -0.0, np.inf, -np.inf, 3], np.float32)
+STEEP = np.array([1e-20, 3e30, -2e30, -1, 1e-7, -5, 0, 1, 0, 4], np.float32)
+BESIDE_STEEP = np.array([-1e-20, 2, -1e-3, -3e30, -1, 0, 0, -0.001, -2, 4], np.float32)
 BESIDE = np.array([2, -2, 2, -2, 1, 1, -1, -1, np.inf, np.inf, np.inf], np.float32)
 TINY = np.array([1e-7, -1e-7, 1e-4, -3e-3, 0.25, 0.0], np.float32)
 WHOLE = np.array([[-7, 7, -7, 7], [0, 1, 2, -128]], np.int32)
@@ -47,15 +49,16 @@ SHIFTED = [
     Sample([np.abs(WHOLE), Const(np.array(2, np.int32))]),
 ]
 
-FUNCTIONS = ("sin", "cos", "tan", "atan", "sinh", "cosh", "asinh", "erf", "erfc", "expm1", "exp2")
+FUNCTIONS = ("sin", "cos", "tan", "sinh", "cosh", "asinh", "erf", "erfc", "expm1", "exp2")
 SHAPES = ("silu", "mish", "hardswish", "hardsigmoid", "softsign", "tanhshrink", "selu", "log_sigmoid")
 
 SAMPLES: dict[str, list[Sample]] = {
     **{f"aten::{name}": [*ONE, Sample([TINY])] for name in FUNCTIONS},
+    "aten::atan": [*ONE, Sample([TINY]), Sample([STEEP])],
     **{f"aten::{name}": ONE for name in ("deg2rad", "rad2deg", *SHAPES)},
     **{f"aten::{name}": UNIT for name in ("asin", "acos", "atanh", "erfinv")},
     "aten::acosh": [Sample([ABOVE_ONE])],
-    "aten::atan2": [*PAIR, Sample([QUADRANTS, BESIDE], targets=NOT_CAFFE)],
+    "aten::atan2": [*PAIR, Sample([STEEP, BESIDE_STEEP]), Sample([QUADRANTS, BESIDE], targets=NOT_CAFFE)],
     **{f"aten::{name}": [Sample([POSITIVE])] for name in ("log2", "log10")},
     "aten::log1p": [
         Sample([POSITIVE]),

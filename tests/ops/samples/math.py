@@ -76,7 +76,8 @@ def recurrent(gates: int, states: int, projected: int | None = None) -> list[Sam
             "batch_first": batch_first,
         }
         weights = [Const(array) for array in params] if constant else params
-        samples.append(Sample([x, hx if states == 2 else hx[0], weights], attributes, BOTH))
+        targets = (*BOTH, "caffe") if constant else BOTH
+        samples.append(Sample([x, hx if states == 2 else hx[0], weights], attributes, targets))
         if constant and not (projected and both):
             lengths = np.array([3, 5], np.int32 if both else np.int64)
             samples.append(Sample([x, hx if states == 2 else hx[0], weights, lengths], attributes, BOTH))

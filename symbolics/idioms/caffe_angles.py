@@ -1,0 +1,89 @@
+"""Inverse functions of angles in Caffe's layers, by halving: no layer compares, so OpenCV runs them, too.
+
+tan(a / 2) is y / (x + sqrt(x^2 + y^2)), which a quarter of the circle takes to 0 to 1, and again to 0.4143.
+Good to 3e-7; zeros have no sign.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from . import caffe_numbers
+from .caffe import reshaped, spread
+
+if TYPE_CHECKING:
+    from ...lower.builder import Builder
+    from ...lower.target_graph import Value
+
+# less than what matters, and its inverse is finite
+_TINY = 1e-37
+# atan(z) / z in z^2 to tan(pi / 8)^2, by Chebyshev's interpolation: off by less than 2e-8
+_ARC = (0.07973791189, -0.1384773543, 0.1997401256, -0.3333278376, 0.9999999812)
+
+
+def _times(g: Builder, x: Value, other: Value) -> Value:
+    return g.op("Eltwise", x, other, operation="PROD")
+
+
+def _sum(g: Builder, x: Value, other: Value) -> Value:
+    return g.op("Eltwise", x, other, operation="SUM")
+
+
+def _over(g: Builder, x: Value, other: Value, shift: float = 0.0) -> Value:
+    """x / (other + shift)."""
+    return _times(g, x, g.op("Power", other, power=-1.0, shift=shift))
+
+
+def _arc(g: Builder, tangent: Value, times: float) -> Value:
+    """``times`` the angle of a tangent from -1 to 1."""
+    root = g.op("Power", _times(g, tangent, tangent), power=0.5, shift=1.0)
+    half = _over(g, tangent, root, 1.0)
+    square = _times(g, half, half)
+    series = g.op("Power", square, scale=_ARC[0], shift=_ARC[1])
+    for coefficient in _ARC[2:]:
+        series = g.op("Power", _times(g, series, square), shift=coefficient)
+    return g.op("Power", _times(g, series, half), scale=2 * times)
+
+
+def _to_the_right(g: Builder, y: Value, x: Value, times: float) -> Value:
+    """``times`` the angle of the point (x, y) with x and y not both 0, and x not below."""
+    root = g.op("Power", _sum(g, _times(g, x, x), _times(g, y, y)), power=0.5)
+    return _arc(g, _over(g, y, _sum(g, x, root)), 2 * times)
+
+
+def arc_sine(g: Builder, x: Value) -> Value:
+    rest = _times(g, g.op("Power", x, scale=-1.0, shift=1.0), g.op("Power", x, shift=1.0))
+    return _arc(g, _over(g, x, g.op("Power", rest, power=0.5), 1.0), 2.0)
+
+
+def arc_cosine(g: Builder, x: Value) -> Value:
+    """Of twice the angle 1 - x is twice the square of the sine, and 1 + x of the cosine."""
+    sine, cosine = (g.op("Power", x, power=0.5, scale=scale, shift=0.5) for scale in (-0.5, 0.5))
+    return _arc(g, _over(g, sine, cosine, 1.0), 4.0)
+
+
+def arc_tangent(g: Builder, x: Value) -> Value:
+    """The angle of (1, x), brought near to 1 before squares could be infinite."""
+    nearer = g.op("Power", g.op("AbsVal", x), power=-1.0, shift=1.0)
+    return _to_the_right(g, _times(g, x, nearer), nearer, 1.0)
+
+
+def angle(g: Builder, y: Value, x: Value, shape: tuple[int, ...]) -> Value:
+    """Of the point (x, y), in the ``shape`` to which both broadcast.
+
+    On the left of the axis it is half a turn, of the sign of y, less that of the mirrored point.
+    """
+    full = (1, *shape) if len(shape) < 2 else shape
+    like = x if y.is_constant else y
+    y, x = (caffe_numbers.filled(g, v, like) if v.is_constant else v for v in (y, x))
+    y, x = spread(g, y, full), spread(g, x, full)
+    height, width = g.op("AbsVal", y), g.op("AbsVal", x)
+    nearer = g.op("Power", _sum(g, height, width), power=-1.0, shift=_TINY)
+    right = _times(g, g.op("Power", width, shift=_TINY), nearer)
+    right = _to_the_right(g, _times(g, y, nearer), right, 1.0)
+    above, side = (  # 1, or -1 below zero
+        _over(g, g.op("Power", value, shift=_TINY), size, _TINY) for value, size in ((y, height), (x, width))
+    )
+    left = g.op("Power", side, scale=-math.pi / 2, shift=math.pi / 2)
+    return reshaped(g, _sum(g, _times(g, side, right), _times(g, above, left)), shape)
