@@ -147,5 +147,4 @@ def diagonal_scatter_copied(g, x, src, offset, dim1, dim2):
     return plane if is_sorted else g.call("aten::permute", plane, [order.index(i) for i in range(len(order))])
 
 
-for _op in OPS:
-    _op.unsupported("caffe", "not written yet for Caffe")
+diagonal_scatter.unsupported("caffe", "not written yet for Caffe")

@@ -98,7 +98,10 @@ def flip_onnx1(g, x, dims):
 @flip.tflite()
 def flip_tflite(g, x, dims):
     for axis in [axis % len(x.shape) for axis in dims]:
-        x = g.op("REVERSE_V2", x, g.ints([axis]), shape=x.shape)
+        if x.dtype == np.float64:  # which REVERSE_V2 does not take
+            x = g.op("GATHER", x, g.ints(range(x.shape[axis])[::-1]), axis=axis, shape=x.shape)
+        else:
+            x = g.op("REVERSE_V2", x, g.ints([axis]), shape=x.shape)
     return x if dims else g.identity(x)
 
 
