@@ -213,7 +213,6 @@ def _op(name: str) -> Op:
         layers = _layers(params, types, num_layers, 2 if bidirectional else 1, has_biases)
         return recurrent_steps.layers(g, name, x, states, layers, batch_first, lengths)
 
-    op.unsupported("caffe", "Caffe has no loops, and its LSTM layer is not written yet")
     return op
 
 
