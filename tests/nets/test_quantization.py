@@ -58,6 +58,18 @@ def test_onnx_is_the_clean_float_model(name: str, opset: int, tmp_path: Path) ->
     assert not QUANTIZING & {node.op_type for node in onnx.load(paths[0]).graph.node}
 
 
+@pytest.mark.parametrize("target", ["tflite", "caffe"])
+@pytest.mark.parametrize("name", MODELS)
+def test_float_model_of_other_targets(name: str, target: str, tmp_path: Path) -> None:
+    _, paths = corpus.converted(name, target, tmp_path)
+    results, expected = corpus.run(target, paths, name), corpus.golden(name)[1]
+    for i, (ours, theirs) in enumerate(zip(results, expected, strict=True)):
+        if name.startswith("quantized_"):
+            assert cosine(ours, theirs) > COSINE
+        else:
+            assert corpus.relative_error(ours, FLOATS[f"{name}.{i}"]) < 1e-4
+
+
 MADE = corpus.DATA / "made/quantized"
 SMALL = sorted(path.stem for path in MADE.glob("*.tm"))
 
