@@ -15,6 +15,7 @@ from ..symbolics.op import Op
 # A result may be this much larger than what it is computed from (64 Mi elements at most).
 MAX_ELEMENTS = 1 << 26
 MAX_GROWTH = 4
+MIN_LIMIT = 1 << 18  # masks of attention over windows are of such a size
 
 
 class FoldConstants:
@@ -49,7 +50,7 @@ class FoldConstants:
         if any(expr.kwargs.get("padding") or ()):  # the kernel allocates more than its result
             return False
         used = sum(node.type.size for node in expr.inputs if isinstance(node, TensorNode))
-        return expr.output.type.size <= min(MAX_ELEMENTS, max(MAX_GROWTH * used, 1 << 16))
+        return expr.output.type.size <= min(MAX_ELEMENTS, max(MAX_GROWTH * used, MIN_LIMIT))
 
     def _replace(self, graph: InternalGraph, expr: CallFunction, value: np.ndarray) -> None:
         old = expr.output

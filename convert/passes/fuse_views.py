@@ -14,6 +14,7 @@ from ..symbolics.op import Op
 from ..symbolics.ops.view import KEPT
 
 VIEWS = ("aten::reshape", "aten::permute", "aten::select")
+FUSED = (*VIEWS, "tm::view")
 
 
 @dataclass(eq=False)
@@ -113,7 +114,7 @@ class FuseViews:
     def run(self, graph: InternalGraph) -> bool:
         views: dict[TensorNode, _View] = {}
         for expr in graph.exprs():
-            if isinstance(expr, CallFunction) and expr.function in VIEWS and not _is_open(expr):
+            if isinstance(expr, CallFunction) and expr.function in FUSED and not _is_open(expr):
                 view = _extended(graph, expr, views)
                 if view is not None:
                     views[expr.output] = view
@@ -122,7 +123,8 @@ class FuseViews:
         for node, view in views.items():
             if node in roots or graph.is_output(node) or any(_keeps(user, views) for user in node.users):
                 view.root = made.get(view.root, view.root)
-                made[node] = self._emit(graph, node, view)
+                if not _is_one_already(node, view):
+                    made[node] = self._emit(graph, node, view)
         return bool(made)
 
     def _emit(self, graph: InternalGraph, node: TensorNode, view: _View) -> TensorNode:
@@ -153,6 +155,11 @@ def _is_open(expr: CallFunction) -> bool:
     return bool(data_symbols([expr.args[0].type.shape, expr.output.type.shape]))
 
 
+def _is_one_already(node: TensorNode, view: _View) -> bool:
+    expr = node.expr
+    return isinstance(expr, CallFunction) and expr.function == "tm::view" and expr.args[0] is view.root
+
+
 def _keeps(user: Expr, views: dict[TensorNode, _View]) -> bool:
     """Whether this user needs the node itself: it is no view, or one that could not be composed."""
     return not any(node in views for node in user.outputs)
@@ -179,6 +186,21 @@ def _apply(view: _View, expr: CallFunction) -> bool:
         return view.select(expr.kwargs["dim"] % len(view.axes), expr.kwargs["index"])
     if expr.function == "aten::permute":
         view.permute([axis % len(view.axes) for axis in expr.kwargs["dims"]])
-    else:
+    elif expr.function == "aten::reshape":
         return view.reshape(expr.kwargs["shape"])
+    else:
+        return _apply_view(view, **expr.kwargs)
     return True
+
+
+def _apply_view(
+    view: _View, split: Sequence[int], index: Sequence[int], order: Sequence[int], shape: Sequence[int]
+) -> bool:
+    """The steps of a ``tm::view`` on top of ``view``."""
+    if not view.reshape(split):
+        return False
+    for axis in reversed(range(len(split))):
+        if index[axis] != KEPT and not view.select(axis, index[axis]):
+            return False
+    view.permute(order)
+    return view.reshape(shape)

@@ -137,8 +137,9 @@ class _Planner:
         }
         has_both = len(costs) == 4
         if has_both and costs[False, False] + costs[True, True] > costs[False, True] + costs[True, False]:
-            # such a pair of choices has no cut: keep the result in the order of the source
-            costs = {pair: cost for pair, cost in costs.items() if not pair[1]}
+            # such a pair of choices has no cut: the side that is NHWC at lower cost alone keeps its choice
+            kept = 0 if costs[True, False] <= costs[False, True] else 1
+            costs = {pair: cost for pair, cost in costs.items() if not pair[1 - kept]}
             has_both = False
         takes = self.cut.add_node() if (True, False) in costs else CutGraph.SOURCE
         gives = self.cut.add_node() if (False, True) in costs else CutGraph.SOURCE

@@ -15,7 +15,9 @@ from .fuse_conv_bn import FuseConvBn
 from .fuse_views import FuseViews
 from .manager import Pass
 from .merge_reductions import MergeReductions
+from .move_views import MoveViews
 from .settle_quantization import SettleQuantization
+from .sink_views import SinkViews
 
 
 def pipeline(goal: Goal, catalogue: Mapping[str, Op]) -> list[Pass]:
@@ -30,11 +32,13 @@ def pipeline(goal: Goal, catalogue: Mapping[str, Op]) -> list[Pass]:
     ]
     clean: list[Pass] = [FoldConstants(catalogue), EliminateDeadCode()]
     if goal.target == "tflite":
-        plan: list[Pass] = [AlignRanks(catalogue), FuseViews(catalogue)]
+        views: list[Pass] = [FuseViews(catalogue), EliminateDeadCode()]
+        moved: list[Pass] = [MoveViews(catalogue), SinkViews(catalogue), EliminateDeadCode()]
+        plan: list[Pass] = [AlignRanks(catalogue), *views, *moved, *views]
         layout = AssignLayout(catalogue, goal.io_layout, dict(goal.io_layouts))
         return [*shared, *plan, *clean, layout, EliminateDeadCode()]
     if goal.target == "caffe":
         # fused, a chain of views comes apart again into the fewest steps
-        views: list[Pass] = [FuseViews(catalogue), Decompose(catalogue, goal.target, goal.version)]
-        return [*shared, *views, *clean]
+        steps: list[Pass] = [FuseViews(catalogue), Decompose(catalogue, goal.target, goal.version)]
+        return [*shared, *steps, *clean]
     return [*shared, *clean]

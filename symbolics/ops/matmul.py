@@ -14,7 +14,7 @@ import numpy as np
 from ...ir.dims import broadcast_shapes
 from ...ir.types import TensorType
 from ..idioms import caffe, caffe_numbers, tflite
-from ..op import NUMBERS, Op, Tensor
+from ..op import FLOATS, NUMBERS, Op, Tensor
 
 Array = np.ndarray
 
@@ -149,6 +149,39 @@ def dot_product(g, x, tensor):
     return g.call("aten::matmul", x, tensor)
 
 
+def _transposed_type(x: TensorType, other: TensorType) -> TensorType:
+    if other.rank < 2:
+        raise ValueError(f"{other} is no matrix")
+    shape = (*other.shape[:-2], other.shape[-1], other.shape[-2])
+    return product_type(x, TensorType(other.dtype, shape))
+
+
+matmul_nt = Op("tm::matmul_nt", args=[Tensor("x", FLOATS), Tensor("other", FLOATS)], result=_transposed_type)
+
+
+@matmul_nt.reference
+def matmul_nt_ref(x: Array, other: Array) -> Array:
+    """``x`` by the transposed ``other``: N and T of BLAS's gemm."""
+    return matmul_ref(x, np.swapaxes(other, -1, -2))
+
+
+@matmul_nt.tflite()
+def matmul_nt_tflite(g, x, other):
+    if len(x.shape) < 2:
+        x = tflite.reshaped(g, x, (1, *x.shape))
+    batch = broadcast_shapes(x.shape[:-2], other.shape[:-2])
+    shape = (*batch, x.shape[-2], other.shape[-2])
+    return tflite.reshaped(
+        g, g.op("BATCH_MATMUL", x, other, adj_y=True, shape=shape), g.result_types[0].shape
+    )
+
+
+@matmul_nt.decompose
+def matmul_nt_permuted(g, x, other):
+    order = list(range(g.type(other).rank))
+    return g.call("aten::matmul", x, g.call("aten::permute", other, [*order[:-2], order[-1], order[-2]]))
+
+
 def _outer(x: TensorType, vec2: TensorType) -> TensorType:
     if x.rank != 1 or vec2.rank != 1 or x.dtype != vec2.dtype:
         raise ValueError(f"{x} and {vec2} are not two vectors of one type")
@@ -168,4 +201,4 @@ def outer_product(g, x, vec2):
     return g.call("aten::mul", g.call("aten::reshape", x, [*g.type(x).shape, 1]), vec2)
 
 
-OPS = [matmul, mm, bmm, mv, dot, outer]
+OPS = [matmul, matmul_nt, mm, bmm, mv, dot, outer]

@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.dims import is_symbolic
 from ...ir.types import TensorType
 from ..idioms import tflite
 from ..layouts import NCHW_TO_NHWC, LayoutRule
 from ..op import ANY_DTYPE, Op, Tensor, integers
 
 KEPT = -1
+TRANSPOSE_RANK = 6  # of TRANSPOSE in XNNPACK
 
 
 def _result(
@@ -73,14 +75,50 @@ def view_steps(g, x, split, index, order, shape):
 
 @view.tflite()
 def view_tflite(g, x, split, index, order, shape):
-    split, index, order = simplified(split, index, order)
     if any(chosen != KEPT for chosen in index):
+        split, index, order = simplified(split, index, order)
         x = tflite.reshaped(g, x, split)
         sizes = [size if chosen == KEPT else 1 for size, chosen in zip(split, index, strict=True)]
         begin = [max(chosen, 0) for chosen in index]
         x = g.op("SLICE", x, g.ints(begin), g.ints(sizes), shape=sizes)
-    kept = [size for size, chosen in zip(split, index, strict=True) if chosen == KEPT]
-    return tflite.factors_transposed(g, x, kept, order, shape)
+        split = [size for size, chosen in zip(split, index, strict=True) if chosen == KEPT]
+    return tflite.factors_transposed(g, x, *transpose_of(split, order, x.shape, shape), shape)
+
+
+def transpose_of(
+    split: Sequence[int], order: Sequence[int], x_shape: Sequence[int], shape: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """Factors of ``x`` and their order in the result, with the fewest reshapes around the transpose.
+
+    The axes of ``x`` or those of the result are the factors where they move as a whole, else there are as
+    few factors as possible.
+    """
+    fewest, _, by_place = simplified(split, [KEPT] * len(split), order)
+    is_wide = max(len(x_shape), len(shape)) > TRANSPOSE_RANK
+    if by_place == sorted(by_place) or is_wide or is_symbolic((list(split), list(x_shape), list(shape))):
+        return fewest, by_place
+    ends = [fewest[place] for place in by_place]  # as it is in the result
+    back = [by_place.index(place) for place in range(len(by_place))]
+    of_x, of_result = _whole_axes(fewest, by_place, x_shape), _whole_axes(ends, back, shape)
+    if of_x is not None and (of_result is None or [x_shape[axis] for axis in of_x] == list(shape)):
+        return list(x_shape), of_x
+    if of_result is not None:
+        return [shape[axis] for axis in of_result], [of_result.index(axis) for axis in range(len(shape))]
+    return fewest, by_place
+
+
+def _whole_axes(factors: Sequence[int], order: Sequence[int], shape: Sequence[int]) -> list[int] | None:
+    """The axes of ``shape`` in the order that ``factors`` get, those of extent 1 in their places; or None.
+
+    Factors are of ``shape``; those of one axis, or the axes of one factor, must stay neighbours.
+    """
+    real = [axis for axis, extent in enumerate(shape) if extent != 1]
+    try:
+        groups = groups_of([shape[axis] for axis in real], factors)
+    except ValueError:
+        return None
+    moved = iter([real[position] for place in order for position in groups[place]])
+    return [axis if extent == 1 else next(moved) for axis, extent in enumerate(shape)]
 
 
 def simplified(

@@ -100,6 +100,11 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([normal(2, 4), normal(3, 4)], {}, RUNTIMES),
     ],
     "aten::mm": [Sample([MATRIX, Const(normal(2, 5, 3))]), Sample([MATRIX, normal(2, 5, 3)], {}, RUNTIMES)],
+    "tm::matmul_nt": [
+        Sample([CUBE, normal(2, 2, 3, 5)]),
+        Sample([MATRIX, normal(2, 2, 3, 3, 5)], {}, RUNTIMES),
+        Sample([normal(2, 5), MATRIX], {}, RUNTIMES),
+    ],
     "aten::bmm": [Sample([CUBE, normal(2, 2, 5, 3)], {}, RUNTIMES)],
     "aten::mv": [Sample([MATRIX, normal(2, 5)], {}, RUNTIMES)],
     "aten::dot": [Sample([normal(2, 5), normal(3, 5)], {}, RUNTIMES)],

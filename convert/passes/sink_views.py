@@ -1,0 +1,228 @@
+"""TFLite: views that only add or remove axes of extent 1 go behind elementwise ops, to meet others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Mapping, Sequence
+from typing import Any
+
+from ..ir import CallFunction, Constant, InternalGraph, TensorNode
+from ..ir.dims import is_symbolic
+from ..ir.emitter import GraphEmitter
+from ..ir.tree import leaves, map_leaves
+from ..symbolics.op import Op
+from ..symbolics.ops.view import KEPT
+
+REDUCTIONS = ("aten::mean", "aten::sum", "aten::amax", "aten::amin")
+ALONG_AN_AXIS = ("aten::slice", "aten::cat")
+
+
+class SinkViews:
+    """The ops between two one-dimensional convolutions, say, work on [N, C, 1, L] as these do.
+
+    Of an op all operands that are not constant must be such views, of tensors of one shape, or for
+    elementwise ops of one with that of the result. A reduction takes in the axes that its operand has lost,
+    and those that a view behind it removes.
+    """
+
+    name = "sink_views"
+    after = ("fuse_views",)
+
+    def __init__(self, catalogue: Mapping[str, Op]) -> None:
+        self.catalogue = catalogue
+
+    def run(self, graph: InternalGraph) -> bool:
+        changed = False
+        for expr in graph.exprs():
+            if not isinstance(expr, CallFunction) or len(expr.outputs) != 1:
+                continue
+            nodes = [*expr.inputs, *expr.outputs]
+            if is_symbolic((expr.kwargs, [node.shape for node in nodes if isinstance(node, TensorNode)])):
+                continue
+            if expr.function in REDUCTIONS:
+                changed |= self._reduce(graph, expr)
+            elif expr.function == "tm::view":
+                changed |= self._drop_reduced(graph, expr)
+            elif expr.function in ALONG_AN_AXIS or self._is_elementwise(expr):
+                changed |= self._sink(graph, expr)
+        return changed
+
+    def _is_elementwise(self, expr: CallFunction) -> bool:
+        types = map_leaves(lambda leaf: None if leaf is None else leaf.type, list(expr.args))
+        rule = self.catalogue[expr.function].layout_rule(types, expr.kwargs)
+        return rule.kind == "any" and not rule.axes
+
+    def _sink(self, graph: InternalGraph, expr: CallFunction) -> bool:
+        """``op(view(x), ...)`` becomes ``view(op(x, ...))``."""
+        operands = [node for node in leaves(expr.args) if isinstance(node, TensorNode)]
+        given = [node for node in operands if not isinstance(node.expr, Constant)]
+        sources = [_source(node) for node in given]
+        if not given or any(source is None for source in sources):
+            return False
+        outer, inner = given[0].type.shape, sources[0].type.shape  # type: ignore[union-attr]
+        along = "dim" in expr.kwargs and expr.function in ALONG_AN_AXIS
+        if any(node.type.shape != outer for node in given) and not along:
+            return False
+        if not along and expr.output.type.shape != outer:
+            return False
+        places = _places(outer, inner)
+        kwargs = dict(expr.kwargs)
+        if along:
+            axis = kwargs["dim"] % len(outer)
+            if axis not in places or any(
+                not _fits(node, source, axis, places) for node, source in zip(given, sources, strict=True)
+            ):
+                return False
+            kwargs["dim"] = places[axis]
+        g = self._emitter(graph, expr)
+        known = dict(zip(given, sources, strict=True))
+
+        def moved(leaf: Any) -> Any:
+            if not isinstance(leaf, TensorNode):
+                return leaf
+            if leaf in known:
+                return known[leaf]
+            if not leaf.type.shape or (leaf.type.size == 1 and not along):
+                return leaf
+            return g.call("aten::reshape", leaf, _restored(leaf.type.shape, len(outer), places, len(inner)))
+
+        result = g.call(expr.function, *map_leaves(moved, expr.args), **kwargs)
+        result.qparams = expr.output.qparams
+        self._replace(
+            graph, expr, g.call("tm::view", result, **_plain(result.type.shape, expr.output.type.shape))
+        )
+        return True
+
+    def _reduce(self, graph: InternalGraph, expr: CallFunction) -> bool:
+        """A reduction of a view is one of what is seen, if nothing else uses the view."""
+        x = expr.args[0]
+        source = _source(x)
+        if source is None or expr.kwargs["keepdim"] or not expr.kwargs["dim"]:
+            return False
+        places = _places(x.type.shape, source.type.shape)
+        axes = {axis % x.type.rank for axis in expr.kwargs["dim"]}
+        if any(axis not in places and x.type.shape[axis] != 1 for axis in axes):
+            return False
+        reduced = {places[axis] for axis in axes if axis in places}
+        dim = _lost(source.type.shape, reduced, expr.output.type.shape)
+        if not dim:  # nothing but axes that the view has added
+            return False
+        g = self._emitter(graph, expr)
+        self._replace(graph, expr, g.call(expr.function, source, dim, False))
+        return True
+
+    def _drop_reduced(self, graph: InternalGraph, view: CallFunction) -> bool:
+        """A reduction that keeps its axes, which a view then removes, does not keep them."""
+        reduced = view.args[0]
+        reduction = _kept_reduction(reduced.expr)
+        if reduction is None or graph.use_count(reduced) != 1 or not _is_plain(view):
+            return False
+        function, x, axes = reduction
+        if [extent for axis, extent in enumerate(x.type.shape) if axis not in axes] != list(
+            view.output.type.shape
+        ):
+            return False
+        g = self._emitter(graph, view)
+        self._replace(graph, view, g.call(function, x, sorted(axes), False))
+        return True
+
+    def _emitter(self, graph: InternalGraph, expr: CallFunction) -> GraphEmitter:
+        return GraphEmitter(
+            graph,
+            self.catalogue,
+            source=expr.source,
+            made_by=self.name,
+            name=expr.output.name,
+            before=expr,
+        )
+
+    def _replace(self, graph: InternalGraph, expr: CallFunction, result: TensorNode) -> None:
+        old = expr.output
+        result.qparams = old.qparams
+        graph.replace_uses(old, result)
+        graph.remove(expr)
+        graph.rename(result, old.name)
+
+
+def _kept_reduction(expr: Any) -> tuple[str, TensorNode, set[int]] | None:
+    """Function, operand and axes of a reduction that keeps its axes; a mean over all of an image is one."""
+    if not isinstance(expr, CallFunction) or expr.function not in (*REDUCTIONS, "aten::avg_pool2d"):
+        return None
+    x = expr.args[0]
+    if not isinstance(x, TensorNode) or expr.output.qparams is not None:
+        return None
+    if expr.function == "aten::avg_pool2d":
+        plain = not any(expr.kwargs["padding"]) and expr.kwargs["divisor_override"] is None
+        is_all = plain and list(x.type.shape[2:]) == expr.kwargs["kernel_size"]
+        return ("aten::mean", x, {2, 3}) if is_all else None
+    if not expr.kwargs["keepdim"]:
+        return None
+    return expr.function, x, {axis % x.type.rank for axis in expr.kwargs["dim"] or range(x.type.rank)}
+
+
+def _is_plain(expr: CallFunction) -> bool:
+    """Whether a view keeps all elements, in their order."""
+    factors = list(zip(expr.kwargs["split"], expr.kwargs["index"], strict=True))
+    kept = [extent for extent, chosen in factors if chosen == KEPT]
+    places = [place for place in expr.kwargs["order"] if kept[place] != 1]
+    return all(chosen == KEPT or extent == 1 for extent, chosen in factors) and places == sorted(places)
+
+
+def _source(node: TensorNode) -> TensorNode | None:
+    """What a node is a view of that differs in axes of extent 1 only."""
+    expr = node.expr
+    if not isinstance(expr, CallFunction) or expr.function != "tm::view" or node.qparams is not None:
+        return None
+    x = expr.args[0]
+    if not isinstance(x, TensorNode) or not _is_plain(expr) or x.type.rank == node.type.rank:
+        return None
+    return x if _real(x.type.shape) == _real(node.type.shape) else None
+
+
+def _lost(shape: Sequence[int], reduced: Container[int], result: Sequence[int]) -> list[int] | None:
+    """The axes to reduce, ``reduced`` and some of extent 1, for what is left to be ``result``."""
+    left, lost = list(result), []
+    for axis, extent in enumerate(shape):
+        if axis not in reduced and left and left[0] == extent:
+            left.pop(0)
+        elif axis in reduced or extent == 1:
+            lost.append(axis)
+        else:
+            return None
+    return None if left else lost
+
+
+def _real(shape: Sequence[int]) -> list[int]:
+    return [extent for extent in shape if extent != 1]
+
+
+def _places(outer: Sequence[int], inner: Sequence[int]) -> dict[int, int]:
+    """Which axis of ``inner`` each axis of ``outer`` is that is longer than 1."""
+    axes = [[axis for axis, extent in enumerate(shape) if extent != 1] for shape in (outer, inner)]
+    return dict(zip(*axes, strict=True))
+
+
+def _fits(node: TensorNode, source: TensorNode | None, axis: int, places: Mapping[int, int]) -> bool:
+    """Whether another operand along ``axis`` lost and got the same axes."""
+    assert source is not None
+    return _places(node.type.shape, source.type.shape) == places and axis in places
+
+
+def _restored(shape: Sequence[int], rank: int, places: Mapping[int, int], inner_rank: int) -> list[int]:
+    """The shape of a constant that was broadcast to ``rank`` axes."""
+    full = [1] * (rank - len(shape)) + list(shape)
+    result = [1] * inner_rank
+    for axis, place in places.items():
+        result[place] = full[axis]
+    assert math.prod(result) == math.prod(shape)
+    return result
+
+
+def _plain(source: Sequence[int], shape: Sequence[int]) -> dict[str, list[int]]:
+    """The attributes of a view that is a reshape."""
+    return {
+        "split": list(source),
+        "index": [KEPT] * len(source),
+        "order": list(range(len(source))),
+        "shape": list(shape),
+    }

@@ -1,0 +1,157 @@
+"""Views around matrix products, in front of elementwise ops and reductions: fewer, and the same numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.passes.graphs import Net, apply
+from tmconvert.ir import CallFunction, InternalGraph
+from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
+from tmconvert.passes.fuse_views import FuseViews
+from tmconvert.passes.move_views import MoveViews
+from tmconvert.passes.sink_views import SinkViews
+from tmconvert.symbolics.registry import catalogue
+
+
+def functions(graph: InternalGraph) -> list[str]:
+    return [expr.function for expr in graph.exprs() if isinstance(expr, CallFunction)]
+
+
+def moved(graph: InternalGraph) -> list[str]:
+    """The ops that are left, without those that are views of no consequence."""
+    for make in (FuseViews, MoveViews, SinkViews, FuseViews):
+        apply(make(catalogue()), graph)
+        apply(EliminateDeadCode(), graph)
+    calls = [expr for expr in graph.exprs() if isinstance(expr, CallFunction)]
+    return [
+        call.function
+        for call in calls
+        if call.function != "tm::view" or call.output.type.shape != call.args[0].type.shape
+    ]
+
+
+def attention(net: Net, x: Any, heads: int, *, packed: bool) -> Any:
+    """[B, L, E] -> [B, L, E]; ``packed``: query, key and value are of one linear layer."""
+    batch, length, width = x.type.shape
+    if packed:
+        whole = net("aten::linear", x, net.constant(3 * width, width), net.constant(3 * width))
+        whole = net("aten::reshape", whole, [batch, length, 3, heads, width // heads])
+        whole = net("aten::permute", whole, [2, 0, 3, 1, 4])
+        query, key, value = (net("aten::select", whole, 0, i) for i in range(3))
+    else:
+        parts = [net("aten::linear", x, net.constant(width, width), net.constant(width)) for _ in range(3)]
+        parts = [net("aten::reshape", part, [batch, length, heads, width // heads]) for part in parts]
+        query, key, value = (net("aten::permute", part, [0, 2, 1, 3]) for part in parts)
+    scores = net("aten::matmul", query, net("aten::permute", key, [0, 1, 3, 2]))
+    mixed = net("aten::matmul", net("aten::softmax", scores, -1), value)
+    mixed = net("aten::reshape", net("aten::permute", mixed, [0, 2, 1, 3]), [batch, length, width])
+    return net("aten::linear", mixed, net.constant(width, width), net.constant(width))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("batch", [1, 2])
+def test_heads_of_attention_need_one_transpose(packed: bool, batch: int) -> None:
+    net = Net()
+    graph = net.give(attention(net, net.input(batch, 3, 4), 2, packed=packed))
+    left = moved(graph)
+    assert left.count("tm::matmul_nt") == 1
+    assert left.count("aten::linear") == 1
+    assert left.count("tm::view") == 2  # a place for the heads of x, and the heads of the result
+
+
+def test_windows_move_through_linear_layers() -> None:
+    net = Net()
+    x = net.input(1, 4, 6, 8)
+    windows = net("aten::reshape", x, [1, 2, 2, 3, 2, 8])
+    windows = net("aten::reshape", net("aten::permute", windows, [0, 1, 3, 2, 4, 5]), [6, 4, 8])
+    y = attention(net, windows, 2, packed=True)
+    y = net("aten::permute", net("aten::reshape", y, [1, 2, 3, 2, 2, 8]), [0, 1, 3, 2, 4, 5])
+    left = moved(net.give(net("aten::reshape", y, [1, 4, 6, 8])))
+    assert left.count("tm::view") == 2
+    assert left[-1] == "aten::linear"
+
+
+def test_a_linear_layer_with_another_user_stays() -> None:
+    net = Net()
+    y = net("aten::linear", net.input(1, 3, 4), net.constant(4, 4))
+    heads = net("aten::permute", net("aten::reshape", y, [1, 3, 2, 2]), [0, 2, 1, 3])
+    assert "aten::matmul" not in moved(net.give(heads, net("aten::relu", y)))
+
+
+def test_one_dimensional_convolutions_stay_planar() -> None:
+    net = Net()
+    x = net("aten::reshape", net.input(1, 4, 6), [1, 4, 1, 6])
+    for _ in range(2):
+        y = net("aten::reshape", net("aten::conv2d", x, net.constant(4, 4, 1, 1)), [1, 4, 6])
+        halves = [net("aten::slice", y, 1, start, start + 2) for start in (0, 2)]
+        y = net("aten::add", y, net("aten::cat", [net("aten::relu", halves[0]), halves[1]], 1))
+        y = net("aten::mul", y, net.constant(4, 1))
+        x = net("aten::reshape", y, [1, 4, 1, 6])
+    left = moved(net.give(net("aten::mean", y, [-1], False)))
+    assert left.count("tm::view") == 1
+    assert left[-1] == "aten::mean"
+
+
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_reductions_drop_their_axes_themselves(keepdim: bool) -> None:
+    net = Net()
+    x = net.input(2, 3, 4, 5)
+    y = net("aten::mean", x, [2, 3], keepdim)
+    pooled = net("aten::avg_pool2d", net("aten::relu", x), [4, 5], [1, 1])
+    graph = net.give(net("aten::relu", net("aten::reshape", y, [2, 3])), net("aten::reshape", pooled, [2, 3]))
+    assert "tm::view" not in moved(graph)
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> InternalGraph:
+    """Linear layers, products and elementwise ops with views between them."""
+    net = Net()
+    extents = st.sampled_from([1, 2, 3, 4])
+    nodes: list[Any] = [net.input(*draw(st.lists(extents, min_size=2, max_size=4)))]
+    for _ in range(draw(st.integers(2, 9))):
+        x = draw(st.sampled_from(nodes[-3:]))
+        shape = x.type.shape
+        kind = draw(
+            st.sampled_from(["linear", "permute", "split", "squeeze", "product", "mul", "mean", "slice"])
+        )
+        if kind == "linear":
+            features = draw(st.sampled_from([1, 4, 6]))
+            nodes.append(net("aten::linear", x, net.constant(features, shape[-1]), net.constant(features)))
+        elif kind == "permute":
+            nodes.append(net("aten::permute", x, draw(st.permutations(range(len(shape))))))
+        elif kind == "split" and len(shape) < 5:
+            axis = draw(st.integers(0, len(shape) - 1))
+            size = draw(st.sampled_from([d for d in (1, 2, 3) if shape[axis] % d == 0]))
+            nodes.append(
+                net("aten::reshape", x, [*shape[:axis], size, shape[axis] // size, *shape[axis + 1 :]])
+            )
+        elif kind == "squeeze" and len(shape) > 2:
+            axis = draw(st.integers(0, len(shape) - 2))
+            joined = shape[axis] * shape[axis + 1]
+            nodes.append(net("aten::reshape", x, [*shape[:axis], joined, *shape[axis + 2 :]]))
+        elif kind == "product":
+            order = list(range(len(shape)))
+            turned = net("aten::permute", x, [*order[:-2], order[-1], order[-2]])
+            nodes.append(net("aten::matmul", draw(st.sampled_from([x, net("aten::relu", x)])), turned))
+        elif kind == "mul":
+            kept = shape[draw(st.integers(0, len(shape) - 1)) :]
+            other = net.constant(*kept) if draw(st.booleans()) else net("aten::neg", x)
+            nodes.append(net("aten::mul", x, other))
+        elif kind == "mean" and len(shape) > 2:
+            nodes.append(net("aten::mean", x, [draw(st.integers(0, len(shape) - 1))], draw(st.booleans())))
+        elif kind == "slice":
+            axis = draw(st.integers(0, len(shape) - 1))
+            nodes.append(net("aten::cat", [net("aten::slice", x, axis, 0, 1), x], axis))
+    return net.give(
+        *draw(st.lists(st.sampled_from(nodes[1:] or nodes), min_size=1, max_size=2, unique_by=id))
+    )
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(networks())
+def test_random_networks(graph: InternalGraph) -> None:
+    moved(graph)
