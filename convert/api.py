@@ -12,7 +12,7 @@ import numpy as np
 
 from .boundary import Boundary
 from .caffe.violation import Violation
-from .collector import older_objects_left_out
+from .collector import full_collections_wait
 from .conversion import Report, beyond_limits, convert, survey
 from .conversion import sufficient_opset as find_opset
 from .errors import UsageError
@@ -61,7 +61,7 @@ def load(
     return load_model(path, tracing, check)
 
 
-@older_objects_left_out()
+@full_collections_wait()
 def trace(
     module: Any,
     *example_inputs: Any,
@@ -79,7 +79,7 @@ def trace(
     return trace_object(module, Tracing(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow))
 
 
-@older_objects_left_out()
+@full_collections_wait()
 def to_onnx(
     model: Model,
     path: str | PathLike[str],
@@ -134,7 +134,7 @@ def to_onnx(
     )
 
 
-@older_objects_left_out()
+@full_collections_wait()
 def to_tflite(
     model: Model,
     path: str | PathLike[str],
@@ -192,7 +192,7 @@ def to_tflite(
     )
 
 
-@older_objects_left_out()
+@full_collections_wait()
 def to_caffe(
     model: Model,
     prototxt: str | PathLike[str],
@@ -241,7 +241,7 @@ def to_caffe(
     )
 
 
-@older_objects_left_out()
+@full_collections_wait()
 def save(
     model: Model,
     path: str | PathLike[str],

@@ -6,19 +6,22 @@ import contextlib
 import gc
 from collections.abc import Iterator
 
+NEVER = 2**31 - 1  # collections of the middle generation before a full one
+
 
 @contextlib.contextmanager
-def older_objects_left_out() -> Iterator[None]:
-    """What there is already is not looked through for garbage; what is made from here on is.
+def full_collections_wait() -> Iterator[None]:
+    """Collections of all that there is wait until it is done; younger objects are collected as ever.
 
-    With PyTorch and torchvision loaded a full collection takes 0.2 s, most of a conversion, and a conversion
-    makes enough objects to start one. Whoever has objects frozen already keeps them so.
+    With PyTorch and torchvision loaded a full collection takes 0.2 s, most of a small conversion, which makes
+    enough objects to start one. What has piled up until then is counted on, so the next one comes soon after.
     """
-    if gc.get_freeze_count():
+    young, middle, old = gc.get_threshold()
+    if old == NEVER:  # another thread's conversion has seen to it
         yield
         return
-    gc.freeze()
+    gc.set_threshold(young, middle, NEVER)
     try:
         yield
     finally:
-        gc.unfreeze()
+        gc.set_threshold(young, middle, old)

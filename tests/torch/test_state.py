@@ -91,7 +91,7 @@ def surroundings() -> dict[str, Any]:
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "call": torch.nn.Module.__call__,
         "scripts": [vars(kind)["__call__"] for kind in (torch._C.ScriptMethod, torch._C.ScriptFunction)],
-        "collector": (gc.isenabled(), gc.get_threshold(), gc.get_freeze_count()),
+        "collector": (gc.isenabled(), gc.get_threshold()),
         "function modes": torch._C._len_torch_function_stack(),
         "dispatch modes": torch._C._len_torch_dispatch_stack(),
         "compiling": (torch.compiler.is_compiling(), torch.compiler.is_exporting()),
@@ -189,16 +189,6 @@ def test_the_settings_of_the_user_are_kept() -> None:
         assert traced(np.zeros(2))[()].dtype == np.float64
     finally:
         torch.set_default_dtype(torch.float32)
-
-
-def test_objects_that_the_user_froze_stay_frozen() -> None:
-    gc.freeze()
-    try:
-        count = gc.get_freeze_count()
-        tmconvert.trace(torch.nn.ReLU(), torch.zeros(2))
-        assert 0 < gc.get_freeze_count() <= count
-    finally:
-        gc.unfreeze()
 
 
 def test_other_threads_are_not_recorded() -> None:
