@@ -60,6 +60,8 @@ class OpDefinition(Protocol):
 class Emitter(Protocol):
     """``Value`` is a TensorNode or an array, whichever the emitter works on."""
 
+    catalogue: Mapping[str, OpDefinition]
+
     def call(self, op: str, *args: Any, **attributes: Any) -> Any:
         """The op's result: one value, or a list where the op has several."""
 

@@ -12,7 +12,6 @@ from ...ir.bodies import empty_body
 from ...ir.emitter import EagerEmitter, Emitter
 from ...ir.types import TensorType
 from ..op import Attribute, Op
-from ..registry import catalogue
 
 
 def _plain(op: str) -> Callable[[Term, Any], Term]:
@@ -123,6 +122,8 @@ def formula(op: Op, *, is_kernel: bool = False) -> Callable[[Callable[..., Term]
             @op.reference
             @wraps(function)
             def kernel(**arguments: Any) -> Any:
+                from ..registry import catalogue  # which is made of the ops
+
                 return decomposition(EagerEmitter(catalogue()), **arguments)
 
         return function
@@ -140,7 +141,7 @@ def repeated(wanted: Term, state: Sequence[Term], around: Sequence[Term], step: 
     too, unless the step sees to it. It sees no other Terms than those that it is given.
     """
     given = [*state, *around]
-    body, inputs = empty_body("step", [term.type for term in given], catalogue())
+    body, inputs = empty_body("step", [term.type for term in given], wanted.g.catalogue)
     inner = [Term(body, value) for value in inputs]
     again, after = step(inner[: len(state)], inner[len(state) :])
     body.graph.set_result((_any(again).value, *(term.value for term in after)))

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from ...ir.bodies import empty_body
-from ..registry import catalogue
 from .formulas import Term
 from .indices import numbers as counted_on
 
@@ -45,7 +44,7 @@ def looped(
 ) -> list[Term]:
     """While ``goes_on``: ``goes_on, *state = step(*state, *around)``."""
     inputs = [*state, *around]
-    inner, formal = empty_body("step", [term.type for term in inputs], catalogue())
+    inner, formal = empty_body("step", [term.type for term in inputs], g.catalogue)
     after = step(*(Term(inner, node) for node in formal))
     inner.graph.set_result(tuple(term.value for term in after))
     values = [term.value for term in inputs]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from ...ir.bodies import empty_body
 from ...ir.graph import InternalGraph
 from ...ir.types import TensorType
-from ..registry import catalogue
 from .formulas import Term
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ def _step_graph(
     types = [g.type(value) for value in (*states, *slices, *weights)]
     for i in range(len(states), len(states) + len(slices)):
         types[i] = TensorType(types[i].dtype, types[i].shape[1:])
-    inner, inputs = empty_body(f"{name}_step", types, catalogue())
+    inner, inputs = empty_body(f"{name}_step", types, g.catalogue)
     terms = [Term(inner, node) for node in inputs]
     kinds = [terms[: len(states)], terms[len(states) : -len(weights)], terms[-len(weights) :]]
     after, rows = [], []
