@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import GraphError
 from .expr import Expr, Input
-from .node import Node
+from .node import Node, TensorNode
 from .tree import Tree, leaves, map_leaves, replaced
 
 if TYPE_CHECKING:
@@ -193,6 +193,14 @@ class InternalGraph:
             self.set_arguments(user, replaced(user.args, old, new), replaced(user.kwargs, old, new))
         if old in self._output_uses:
             self.set_result(replaced(self.result, old, new))
+
+    def substitute(self, old: TensorNode, new: TensorNode) -> None:
+        """Puts ``new`` in the place of ``old`` with its name and quantization; its expression goes."""
+        assert old.expr is not None
+        new.qparams = old.qparams
+        self.replace_uses(old, new)
+        self.remove(old.expr)
+        self.rename(new, old.name)
 
     def set_result(self, result: Tree) -> None:
         """Sets what the graph returns."""

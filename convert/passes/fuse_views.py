@@ -143,10 +143,7 @@ class FuseViews:
             [places[id(factor)] for axis in view.axes for factor in axis],
             list(node.type.shape),
         )
-        made.qparams = node.qparams
-        graph.replace_uses(node, made)
-        graph.remove(expr)
-        graph.rename(made, node.name)
+        graph.substitute(node, made)
         return made
 
 

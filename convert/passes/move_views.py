@@ -65,7 +65,7 @@ class MoveViews:
         g = self._emitter(graph, expr)
         swapped = [*range(other.type.rank - 2), other.type.rank - 1, other.type.rank - 2]
         rows = g.call("tm::view", view.args[0], **_permuted(view.kwargs, swapped))
-        self._replace(graph, expr, g.call("tm::matmul_nt", expr.args[0], rows))
+        graph.substitute(expr.output, g.call("tm::matmul_nt", expr.args[0], rows))
         return True
 
     def _split_features(self, graph: InternalGraph, expr: CallFunction, made: dict[Any, Any]) -> bool:
@@ -88,7 +88,7 @@ class MoveViews:
         if bias is not None:
             row = split.features(bias.expr.value[:, None]).swapaxes(-1, -2)
             product = g.call("aten::add", product, g.constant(np.ascontiguousarray(row)))
-        self._replace(graph, expr, product)
+        graph.substitute(expr.output, product)
         return True
 
     def _move_rows(self, graph: InternalGraph, expr: CallFunction, made: dict[Any, Any]) -> bool:
@@ -110,15 +110,8 @@ class MoveViews:
             "shape": [*expr.kwargs["shape"][:-1], width],
         }
         moved = g.call("tm::view", x, **attributes)
-        self._replace(graph, expr, g.call("aten::linear", moved, weight, bias))
+        graph.substitute(expr.output, g.call("aten::linear", moved, weight, bias))
         return True
-
-    def _replace(self, graph: InternalGraph, expr: CallFunction, result: TensorNode) -> None:
-        old = expr.output
-        result.qparams = old.qparams
-        graph.replace_uses(old, result)
-        graph.remove(expr)
-        graph.rename(result, old.name)
 
 
 def _is_open(expr: CallFunction) -> bool:

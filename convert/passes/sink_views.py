@@ -88,8 +88,8 @@ class SinkViews:
 
         result = g.call(expr.function, *map_leaves(moved, expr.args), **kwargs)
         result.qparams = expr.output.qparams
-        self._replace(
-            graph, expr, g.call("tm::view", result, **_plain(result.type.shape, expr.output.type.shape))
+        graph.substitute(
+            expr.output, g.call("tm::view", result, **_plain(result.type.shape, expr.output.type.shape))
         )
         return True
 
@@ -108,7 +108,7 @@ class SinkViews:
         if not dim:  # nothing but axes that the view has added
             return False
         g = self._emitter(graph, expr)
-        self._replace(graph, expr, g.call(expr.function, source, dim, False))
+        graph.substitute(expr.output, g.call(expr.function, source, dim, False))
         return True
 
     def _drop_reduced(self, graph: InternalGraph, view: CallFunction) -> bool:
@@ -123,7 +123,7 @@ class SinkViews:
         ):
             return False
         g = self._emitter(graph, view)
-        self._replace(graph, view, g.call(function, x, sorted(axes), False))
+        graph.substitute(view.output, g.call(function, x, sorted(axes), False))
         return True
 
     def _emitter(self, graph: InternalGraph, expr: CallFunction) -> GraphEmitter:
@@ -135,13 +135,6 @@ class SinkViews:
             name=expr.output.name,
             before=expr,
         )
-
-    def _replace(self, graph: InternalGraph, expr: CallFunction, result: TensorNode) -> None:
-        old = expr.output
-        result.qparams = old.qparams
-        graph.replace_uses(old, result)
-        graph.remove(expr)
-        graph.rename(result, old.name)
 
 
 def _kept_reduction(expr: Any) -> tuple[str, TensorNode, set[int]] | None:
