@@ -49,7 +49,6 @@ ormqr = Op(
 OPS = [geqrf, geqp3, ormqr]
 for _op in OPS:
     _op.unsupported("caffe", "no layer reads single elements")
-    _op.unsupported("tflite", "not written yet for TFLite")
 
 
 def _taken_apart(x: Array, *, pivoted: bool) -> list[Array]:

@@ -45,7 +45,6 @@ ldl_solve = Op(
 OPS = [ldl_factor_ex, ldl_solve]
 for _op in OPS:
     _op.unsupported("caffe", "no layer reads single elements")
-    _op.unsupported("tflite", "not written yet for TFLite")
 
 
 @ldl_factor_ex.reference

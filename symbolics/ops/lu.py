@@ -39,7 +39,6 @@ lu_unpack = Op(
 OPS = [lu_factor_ex, lu_unpack]
 for _op in OPS:
     _op.unsupported("caffe", "no layer reads single elements")
-    _op.unsupported("tflite", "not written yet for TFLite")
 
 
 @lu_factor_ex.reference

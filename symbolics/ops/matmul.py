@@ -7,6 +7,7 @@ NumPy's: a vector in front is a row, a vector behind a column, and the axes befo
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -55,8 +56,20 @@ def matmul_tflite(g, x, other):
     batch = broadcast_shapes(left.shape[:-2], right.shape[:-2])
     if x.dtype.kind != "f":
         return _summed_tflite(g, left, right, batch)
-    product = g.op("BATCH_MATMUL", left, right, shape=(*batch, left.shape[-2], right.shape[-1]))
+    product = _product_tflite(g, left, right, (*batch, left.shape[-2], right.shape[-1]))
     return tflite.reshaped(g, product, g.result_types[0].shape)
+
+
+def _product_tflite(g: Any, left: Any, right: Any, shape: Sequence[Any], **options: bool) -> Any:
+    """BATCH_MATMUL, which takes three axes of a batch at most: more of them become one."""
+    if len(shape) > 5:
+        batch = tuple(shape[:-2])
+        left, right = (
+            tflite.reshaped(g, whole, (math.prod(batch), *whole.shape[-2:]))
+            for whole in (tflite.expanded(g, each, (*batch, *each.shape[-2:])) for each in (left, right))
+        )
+        shape = (math.prod(batch), *shape[-2:])
+    return g.op("BATCH_MATMUL", left, right, shape=shape, **options)
 
 
 def _summed_tflite(g: Any, left: Any, right: Any, batch: Any) -> Any:
@@ -170,10 +183,8 @@ def matmul_nt_tflite(g, x, other):
     if len(x.shape) < 2:
         x = tflite.reshaped(g, x, (1, *x.shape))
     batch = broadcast_shapes(x.shape[:-2], other.shape[:-2])
-    shape = (*batch, x.shape[-2], other.shape[-2])
-    return tflite.reshaped(
-        g, g.op("BATCH_MATMUL", x, other, adj_y=True, shape=shape), g.result_types[0].shape
-    )
+    product = _product_tflite(g, x, other, (*batch, x.shape[-2], other.shape[-2]), adj_y=True)
+    return tflite.reshaped(g, product, g.result_types[0].shape)
 
 
 @matmul_nt.decompose

@@ -17,7 +17,6 @@ POWERS, AT_ONCE = 20, 5
 
 matrix_exp = Op("aten::linalg_matrix_exp", args=[Tensor("x", ("float32", "float64"))], result=square_matrices)
 matrix_exp.unsupported("caffe", "Caffe has no loops")
-matrix_exp.unsupported("tflite", "not written yet for TFLite")
 
 
 @matrix_exp.reference

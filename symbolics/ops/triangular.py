@@ -40,7 +40,6 @@ cholesky_ex = Op(
 OPS = [solve_triangular, cholesky_ex]
 for _op in OPS:
     _op.unsupported("caffe", "no layer reads single elements")
-    _op.unsupported("tflite", "not written yet for TFLite")
 
 
 @solve_triangular.reference
