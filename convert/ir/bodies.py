@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from .traced_module import TracedModule
 
 
-def bodies(expr: Expr) -> Iterator[InternalGraph]:
+def bodies(expr: Expr) -> list[InternalGraph]:
     """The graphs among the attributes of a call."""
-    return (value for value in expr.kwargs.values() if isinstance(value, InternalGraph))
+    return [value for value in expr.kwargs.values() if isinstance(value, InternalGraph)]
 
 
 def nested(graph: InternalGraph) -> Iterator[InternalGraph]:

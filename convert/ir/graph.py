@@ -21,7 +21,7 @@ class InternalGraph:
     first is ``self``. ``result`` is the tree of what is returned, ``outputs`` its nodes in order;
     ``output_names`` are their names in a written file, those of the nodes where it is empty.
     Expressions form a doubly linked list, so an insertion or removal costs constant time and an
-    iteration may edit around the expression it stands on.
+    iteration may edit around the expression it stands on. ``edits`` counts the edits so far.
     """
 
     def __init__(self, name: str = "") -> None:
@@ -32,6 +32,7 @@ class InternalGraph:
         self._first: Expr | None = None
         self._last: Expr | None = None
         self._count = 0
+        self.edits = 0
         self._next_suffix: dict[str, int] = {}
         self._names: dict[str, Node | None] = {}  # None: reserved by free_name
         self._output_uses: dict[Node, int] = {}
@@ -116,6 +117,7 @@ class InternalGraph:
         self._names.pop(node.name, None)
         self._names[name] = node
         node.name = name
+        self.edits += 1
 
     # ---- edits
 
@@ -124,6 +126,7 @@ class InternalGraph:
         self._check_names([node])
         expr = Input(name or node.name, result=node, **common)
         expr.graph = self
+        self.edits += 1
         self._register(node)
         self.inputs.append(node)
         return node
@@ -132,6 +135,7 @@ class InternalGraph:
         """Takes a formal input out. Raises GraphError while it is used."""
         if node not in self.inputs or self.use_count(node):
             raise GraphError("TM3002", f"cannot remove the input {node} of graph {self.name!r}")
+        self.edits += 1
         self.inputs.remove(node)
         self._names.pop(node.name, None)
         if node.expr is not None:
@@ -204,6 +208,7 @@ class InternalGraph:
 
     def set_result(self, result: Tree) -> None:
         """Sets what the graph returns."""
+        self.edits += 1
         self.result = result
         self._output_uses = {}
         for node in self.outputs:
@@ -256,10 +261,12 @@ class InternalGraph:
             raise GraphError("TM3002", f"{expr!r} is not among the expressions of graph {self.name!r}")
 
     def _link(self, expr: Expr) -> None:
+        self.edits += 1
         for node in expr.inputs:
             node.uses[expr] = node.uses.get(expr, 0) + 1
 
     def _unlink(self, expr: Expr) -> None:
+        self.edits += 1
         for node in expr.inputs:
             node.uses.pop(expr, None)
 

@@ -12,10 +12,11 @@ TM3018  an expression has a source location, or names the pass that made it
 
 from __future__ import annotations
 
+import operator
 import re
 from collections import Counter
 from collections.abc import Mapping
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -32,8 +33,45 @@ from .tree import leaves, map_leaves
 _NAME = re.compile(r"[A-Za-z_0-9.]+")
 
 
-def verify_graph(graph: InternalGraph, catalogue: Mapping[str, OpDefinition]) -> None:
-    """Raises GraphError with the code of the first broken invariant, the node and its neighbours."""
+class Checked:
+    """An expression that was found right, and what that was found of: its rule need not run again."""
+
+    __slots__ = ("bodies", "facts", "inputs", "outputs")
+
+    def __init__(self, expr: Expr) -> None:
+        self.inputs = expr.inputs
+        self.outputs = expr.outputs
+        self.bodies = bodies(expr)
+        self.facts = self._facts(expr)
+
+    def holds(self, expr: Expr) -> bool:
+        """Whether arguments, results and types are the same objects still.
+
+        Never where a graph is inside, on whose types the rule of the call depends.
+        """
+        return not self.bodies and all(map(operator.is_, self._facts(expr), self.facts))
+
+    def _facts(self, expr: Expr) -> list[Any]:
+        facts = [expr.args, expr.kwargs, expr.result, expr.source, expr.made_by]
+        facts.append(expr.value if isinstance(expr, Constant) else None)
+        for node in self.inputs:
+            if isinstance(node, TensorNode):
+                facts += (node.shape, node.dtype)
+        for node in self.outputs:
+            if isinstance(node, TensorNode):
+                facts += (node.shape, node.dtype, node.qparams)
+        return facts
+
+
+def verify_graph(
+    graph: InternalGraph, catalogue: Mapping[str, OpDefinition], checked: dict[Expr, Checked] | None = None
+) -> None:
+    """Raises GraphError with the code of the first broken invariant, the node and its neighbours.
+
+    ``checked`` remembers expressions from one time to the next. Of those that are as they were, only the
+    place in the graph is checked: definitions, names and uses.
+    """
+    known = {} if checked is None else checked
     defined: set[Node] = set()
     uses: dict[Node, dict[Expr, int]] = {}
     names: set[str] = set()
@@ -42,17 +80,25 @@ def verify_graph(graph: InternalGraph, catalogue: Mapping[str, OpDefinition]) ->
         assert node.expr is not None
         _check_quantization(node.expr, node)
     for expr in graph.exprs():
-        inputs, outputs = expr.inputs, expr.outputs
-        for node in inputs:
+        before = known.get(expr)
+        now = before if before is not None and before.holds(expr) else Checked(expr)
+        for node in now.inputs:
             if node not in defined:
                 _fail("TM3011", expr, f"%{node.name} is used before it is defined")
             counts = uses.setdefault(node, {})
             counts[expr] = counts.get(expr, 0) + 1
-        for node in outputs:
+        for node in now.outputs:
             _check_definition(graph, node, expr, defined, names)
-        _check_expr(expr, inputs, outputs, catalogue)
-        for body in bodies(expr):
-            verify_graph(body, catalogue)
+        if now is not before:
+            _check_expr(expr, now.inputs, now.outputs, catalogue)
+            known[expr] = now
+        for body in now.bodies:
+            verify_graph(body, catalogue, known)
+    _check_uses(graph, defined, uses)
+
+
+def _check_uses(graph: InternalGraph, defined: set[Node], uses: dict[Node, dict[Expr, int]]) -> None:
+    """Whether the uses that nodes and graph have recorded are those that were found."""
     for node in graph.outputs:
         if node not in defined:
             raise GraphError("TM3011", f"the result %{node.name} is not defined in the graph")

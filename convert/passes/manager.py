@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Protocol
 
 from ..errors import GraphError, InternalError, UsageError, WriteError
-from ..ir import InternalGraph
+from ..ir import Expr, InternalGraph
 from ..ir.bodies import nested
 from ..ir.emitter import OpDefinition
-from ..ir.verifier import verify_graph
+from ..ir.verifier import Checked, verify_graph
 
 
 class Pass(Protocol):
@@ -71,10 +71,15 @@ class PassManager:
             done.add(step.name)
 
     def run(self, graph: InternalGraph) -> None:
-        """Runs all passes on ``graph``, in place."""
+        """Runs all passes on ``graph``, in place.
+
+        After a pass that left the graph alone nothing is verified, after another what it touched, and
+        everything in the end.
+        """
+        checked: dict[Expr, Checked] = {}
         for number, step in enumerate(self.passes, start=1):
             started = time.perf_counter()
-            self._step(graph, step, number)
+            self._step(graph, step, number, checked)
             self.seconds.append((step.name, time.perf_counter() - started))
             if {step.name, "all"} & set(self.options.dump_after):
                 self._dump(graph, step, number)
@@ -82,16 +87,23 @@ class PassManager:
                 self.stopped = True
                 return
 
-    def _step(self, graph: InternalGraph, step: Pass, number: int) -> None:
+    def _step(self, graph: InternalGraph, step: Pass, number: int, checked: dict[Expr, Checked]) -> None:
+        is_last = number == len(self.passes) or step.name == self.options.stop_after
         try:
+            has_changed = False
             for each in list(nested(graph)):
-                (step if each is graph else getattr(step, "inside", step)).run(each)
-            verify_graph(graph, self.catalogue)
+                before = each.edits
+                told = (step if each is graph else getattr(step, "inside", step)).run(each)
+                has_changed |= told or each.edits != before
+            if is_last:
+                verify_graph(graph, self.catalogue)
+            elif has_changed or number == 1:
+                verify_graph(graph, self.catalogue, checked)
             if hasattr(step, "ensures"):
                 step.ensures(graph)
         except GraphError as error:
-            before = ", ".join(earlier.name for earlier in self.passes[: number - 1]) or "none"
-            notes = [("pass", step.name), ("before it", before), *error.notes]
+            before_it = ", ".join(earlier.name for earlier in self.passes[: number - 1]) or "none"
+            notes = [("pass", step.name), ("before it", before_it), *error.notes]
             raise GraphError(
                 error.code, error.message, source=error.source, excerpt=error.excerpt, notes=notes
             ) from error

@@ -132,3 +132,25 @@ def test_pipelines_are_in_an_order_that_the_manager_accepts(target: str) -> None
     steps = pipeline(Goal(target, 17), catalogue())
     PassManager(steps, catalogue()).run(parse_graph(TEXT))
     assert all(step.name == step.name.lower() for step in steps)
+
+
+def test_what_a_pass_touched_is_verified_behind_it() -> None:
+    def retype(graph: InternalGraph) -> None:
+        graph.outputs[0].shape = (3, 2)  # type: ignore[attr-defined]
+
+    with pytest.raises(GraphError, match="TM3015") as caught:
+        manager(Step("a"), Step("b", retype), Step("c")).run(parse_graph(TEXT))
+    assert ("pass", "b") in caught.value.notes
+
+
+def test_what_changed_unseen_is_found_in_the_end() -> None:
+    class Silent(Step):
+        def run(self, graph: InternalGraph) -> bool:
+            super().run(graph)
+            return False
+
+    def spoil(graph: InternalGraph) -> None:
+        graph.outputs[0].expr.kwargs["negative_slope"] = 1  # type: ignore[union-attr]
+
+    with pytest.raises(GraphError, match="TM3014"):
+        manager(Step("a"), Silent("b", spoil), Step("c")).run(parse_graph(TEXT))
