@@ -7,9 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import Refusal
 from ...ir.data_sizes import found
 from ...ir.types import TensorType
 from ..idioms import tflite
+from ..idioms.formulas import Term
+from ..idioms.indices import numbers
+from ..idioms.matrices import line, repeated
 from ..op import ANY_DTYPE, Op, Tensor, boolean, integer
 from ..results import normalized_axis
 from .sort import topk_tflite
@@ -94,6 +98,43 @@ def unique_dim_onnx11(g, x, dim, sorted, return_inverse, return_counts):
     for value in made[1:]:
         value.dtype = INT64
     return [made[0], *made[2:]]
+
+
+@unique_dim.decompose(onnx=11)
+def unique_dim_ordered(g, x, dim, sorted, return_inverse, return_counts):
+    """A run begins where neighbours in order differ; each slice is told where its run began."""
+    given = Term(g, x)
+    shape = given.type.shape
+    if 0 in shape:
+        raise Refusal("of no elements there are no runs", "leave the call out")
+    axis = normalized_axis(dim, len(shape))
+    count, kept = shape[axis], [other for other in range(len(shape)) if other != axis]
+    width = math.prod(shape[other] for other in kept)
+    comparable = given.to(np.int32) if given.dtype == np.bool_ else given
+    columns = comparable.permute(dims=[*kept, axis]).reshape(shape=[width, count])
+    order = _in_order(columns)
+    ordered = line(columns, -1, order)
+    differ = ordered.slice(dim=1, start=1, end=count).ne(ordered.slice(dim=1, start=0, end=count - 1))
+    first, others = numbers(g, 0, 1), numbers(g, 1, count)
+    begins = differ.any(dim=[0]).where(Term(g, others), 0)
+    run, _ = g.call("aten::cummax", g.call("aten::cat", [first, begins.value], 0), 0)
+    starts, number, counts = g.call("aten::unique_consecutive", run, True, True)
+    _, places = g.call("aten::sort", order.value)
+    values = line(given, axis, line(order, 0, Term(g, starts)))
+    return [values.value, line(Term(g, number), 0, Term(g, places)).value, counts]
+
+
+def _in_order(columns: Term) -> Term:
+    """int32 the order of the slices, sorted by one of their elements after the other, the last first."""
+    g, (width, count) = columns.g, columns.type.shape
+
+    def by_element(k: Term, order: Term, columns: Term) -> list[Term]:
+        elements = line(line(columns, -2, (width - 1) - k), -1, order)
+        _, moved = k.g.call("aten::sort", elements.value, -1, False, True)
+        return [line(order, 0, Term(k.g, moved).reshape(shape=[count]))]
+
+    first = Term(g, numbers(g, 0, count)).to(np.int32)
+    return repeated(g, width, by_element, [first], [columns])[0]
 
 
 def _starts(x: Array) -> Array:
@@ -187,6 +228,5 @@ def unique2_tflite(g, x, sorted, return_inverse, return_counts):
     return [parts, tflite.reshaped(g, inverted, inverse.shape), counts]
 
 
-unique_dim.unsupported("tflite", "its operators put numbers in order, not slices")
 for _op in OPS:
     _op.unsupported("caffe", "the sizes of a Caffe net are fixed before it runs")

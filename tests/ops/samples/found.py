@@ -58,10 +58,14 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
     "aten::_unique2": ONCE,
     "aten::unique_dim": [
-        *(Sample([np.round(CUBE / 2)], {"dim": each}, ONNX) for each in (0, 1, -1)),
-        *(Sample([np.round(CUBE / 3)[0].astype(each)], {"dim": 1}, ONNX) for each in ("int64", "int32")),
-        Sample([CUBE[0, :1] > 0], {"dim": 0}, ONNX),
-        Sample([CUBE[0, 0]], {"dim": 0}, ONNX),
+        *(Sample([np.round(CUBE / 2)], {"dim": each}, FILES) for each in (0, 1, -1)),
+        *(
+            Sample([np.round(CUBE / 3)[0].astype(each)], {"dim": 1}, FILES)
+            for each in ("int64", "int32", "int8")
+        ),
+        Sample([CUBE[0, :1] > 0], {"dim": 0}, FILES),
+        Sample([CUBE[0] > 0], {"dim": 1}, FILES),
+        Sample([CUBE[0, 0]], {"dim": 0}, FILES),
     ],
     "aten::unique_consecutive": [Sample(each.args, {}, each.targets) for each in ONCE],
     "tm::repeat_indices": [
