@@ -16,6 +16,7 @@ from .fuse_views import FuseViews
 from .manager import Pass
 from .merge_reductions import MergeReductions
 from .move_views import MoveViews
+from .route_channels import RouteChannels
 from .settle_quantization import SettleQuantization
 from .sink_views import SinkViews
 
@@ -34,7 +35,7 @@ def pipeline(goal: Goal, catalogue: Mapping[str, Op]) -> list[Pass]:
     if goal.target == "tflite":
         views: list[Pass] = [FuseViews(catalogue), EliminateDeadCode()]
         moved: list[Pass] = [MoveViews(catalogue), SinkViews(catalogue), EliminateDeadCode()]
-        plan: list[Pass] = [AlignRanks(catalogue), *views, *moved, *views]
+        plan: list[Pass] = [AlignRanks(catalogue), *views, *moved, *views, RouteChannels(catalogue)]
         layout = AssignLayout(catalogue, goal.io_layout, dict(goal.io_layouts))
         return [*shared, *plan, *clean, layout, EliminateDeadCode()]
     if goal.target == "caffe":

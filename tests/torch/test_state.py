@@ -321,3 +321,22 @@ def test_the_same_trace_gives_the_same_bytes(tmp_path: Path) -> None:
         )
         written += [path.read_bytes() for path in paths]
     assert len(written) == 4 and len(set(written)) == 1
+
+
+class _Attention(torch.nn.Module):
+    """A module whose part returns a pair with None in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = torch.nn.MultiheadAttention(4, 2, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.part(x, x, x, need_weights=False)[0]
+
+
+def test_a_part_that_returns_none_among_others_is_saved(tmp_path: Path) -> None:
+    x = torch.randn(1, 3, 4)
+    traced = tmconvert.trace(_Attention().eval(), x)
+    traced.save(tmp_path / "attention.tm")
+    again = tmconvert.load(tmp_path / "attention.tm")
+    np.testing.assert_array_equal(again(x.numpy()), traced(x.numpy()))

@@ -100,7 +100,8 @@ class GraphDecoder:
         count = _count_nodes(tree)
         self.nodes += [self._node(item) for item in self.described[first : first + count]]
         result = self._tree(tree)
-        if [id(leaf) for leaf in leaves(result)] != [id(node) for node in self.nodes[first:]]:
+        made = [leaf for leaf in leaves(result) if leaf is not None]  # a module may return None among others
+        if list(map(id, made)) != list(map(id, self.nodes[first:])):
             raise nonsense("the results of an expression are not the next nodes of its graph")
         return result
 
