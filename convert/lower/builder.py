@@ -342,6 +342,11 @@ class CaffeBuilder(Builder):
             inputs = (super().op("Split", inputs[0]), *inputs[1:])
         return super().op(type, *inputs, **options)
 
+    def has(self, layer: str, parameter: str = "") -> bool:
+        """Whether the dialect has this layer, with this parameter; where there is another way."""
+        assert isinstance(self.graph.version, int)
+        return DIALECTS[tuple(DIALECTS)[self.graph.version]].has(layer, parameter)
+
     def _is_power(self, value: Value | None) -> bool:
         """Whether a Power layer with an exponent computes ``value``."""
         for operator in reversed(self.graph.operators):

@@ -142,7 +142,7 @@ def sliced(g: Builder, x: Value, axis: int, start: int, end: int) -> Value:
 
 
 def pooled(
-    g: Builder,
+    g: Any,
     x: Value,
     method: str,
     kernel: Sequence[int],
@@ -153,17 +153,22 @@ def pooled(
     """Pooling of ``x`` [N, C, H, W] to ``outputs`` [H', W'].
 
     Caffe rounds the number of windows up, and drops the last one if it starts in the padding behind
-    the end. No window depends on how many follow, so those too many are cut off.
+    the end. No window depends on how many follow, so those too many are cut off; dialects with
+    ceil_mode do not make them.
     """
-    made = []
-    for i in (0, 1):
+    floors = [(x.shape[2 + i] + 2 * padding[i] - kernel[i]) // stride[i] + 1 for i in (0, 1)]
+    modes: dict[str, Any] = {}
+    if floors == list(outputs) and g.has("Pooling", "ceil_mode"):
+        modes["ceil_mode"] = False
+    made = list(outputs)
+    for i in () if modes else (0, 1):
         extent = x.shape[2 + i]
         count = -(-(extent + 2 * padding[i] - kernel[i]) // stride[i]) + 1
         if (count - 1) * stride[i] >= extent + padding[i]:
             count -= 1
             if not padding[i]:  # BVLC keeps the window unless the other axis has padding, OpenCV always
                 x = sliced(g, x, 2 + i, 0, (count - 1) * stride[i] + kernel[i])
-        made.append(count)
+        made[i] = count
     result = g.op(
         "Pooling",
         x,
@@ -175,6 +180,7 @@ def pooled(
         pad_h=padding[0],
         pad_w=padding[1],
         shape=(*x.shape[:2], *made),
+        **modes,
     )
     return sliced(g, sliced(g, result, 2, 0, outputs[0]), 3, 0, outputs[1])
 

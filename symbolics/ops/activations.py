@@ -60,6 +60,10 @@ def mish(x: Term) -> Term:
     return x * x.softplus().tanh()
 
 
+for _name, _layer in (("silu", "Swish"), ("mish", "Mish"), ("hardswish", "HardSwish")):
+    ACTIVATIONS[_name].caffe("opencv")(lambda g, x, layer=_layer: g.op(layer, x))
+
+
 @formula(ACTIVATIONS["hardswish"])
 def hardswish(x: Term) -> Term:
     return x * x.hardsigmoid()
@@ -105,6 +109,11 @@ def gelu_onnx20(g, x, approximate):
 @gelu.tflite(since=8)
 def gelu_tflite8(g, x, approximate):
     return g.op("GELU", x, approximate=approximate == "tanh")
+
+
+@gelu.caffe("opencv")
+def gelu_caffe(g, x, approximate):
+    return g.op("Gelu" if approximate == "none" else "GeluApproximation", x)
 
 
 @formula(gelu)

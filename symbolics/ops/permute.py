@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from ..op import ANY_DTYPE, Op, Tensor, integers
 MOST_CAFFE_SLICES = 64
 
 
-def _order(rank: int, dims: list[int]) -> list[int]:
+def _order(rank: int, dims: Sequence[int]) -> list[int]:
     """``dims`` counted from the front. Raises ValueError when they do not name each axis once."""
     order = [axis % rank if -rank <= axis < rank else axis for axis in dims]
     if sorted(order) != list(range(rank)):
@@ -118,6 +118,38 @@ def permute_caffe(g, x, dims):
     for swap in swaps:
         x = _swapped(g, x, extents, swap)
         extents = swap.of(extents)
+    return caffe.reshaped(g, x, g.result_types[0].shape)
+
+
+@permute.caffe("opencv")
+def permute_layer_caffe(g, x, dims):
+    return _permute_layer(g, x, *_of_few_axes(x.shape, dims))
+
+
+@permute.caffe("ascend")
+def permute_of_four_axes_caffe(g, x, dims):
+    shape, order = _of_few_axes(x.shape, dims)
+    return _permute_layer(g, x, shape, order) if len(order) <= 4 else permute_caffe(g, x, dims)
+
+
+@permute.caffe("nnie")
+def permute_channels_last_caffe(g, x, dims):
+    """NNIE knows the order 0, 2, 3, 1 alone: two blocks of axes behind the first one change places."""
+    order = _order(len(x.shape), dims)
+    shape, places = merged(x.shape[1:], [axis - 1 for axis in order[1:]])
+    if order[0] != 0 or places != (1, 0):
+        return permute_caffe(g, x, dims)
+    return _permute_layer(g, x, (x.shape[0], *shape, 1), (0, 2, 3, 1))
+
+
+def _of_few_axes(shape: Sequence[int], dims: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
+    order = _order(len(shape), dims)
+    return merged(shape, order) if len(order) > 4 else (shape, order)
+
+
+def _permute_layer(g: Any, x: Any, shape: Sequence[int], order: Sequence[int]) -> Any:
+    result = [shape[axis] for axis in order]
+    x = g.op("Permute", caffe.reshaped(g, x, shape), order=list(order), shape=result)
     return caffe.reshaped(g, x, g.result_types[0].shape)
 
 

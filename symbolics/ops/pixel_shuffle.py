@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import TensorType
+from ..idioms import caffe
 from ..op import ANY_DTYPE, FLOATS, Op, Tensor, integer
 
 Array = np.ndarray
@@ -103,6 +105,13 @@ def pixel_unshuffle_ref(x: Array, downscale_factor: int) -> Array:
 def channel_shuffle_ref(x: Array, groups: int) -> Array:
     """Source: torch.nn.functional.channel_shuffle."""
     return _moved(x, _channel_shuffle(x.shape, groups))
+
+
+@channel_shuffle.caffe("opencv", "ascend")
+def channel_shuffle_caffe(g, x, groups):
+    image = x.shape if len(x.shape) == 4 else (*x.shape[:2], math.prod(x.shape[2:]), 1)
+    shuffled = g.op("ShuffleChannel", caffe.reshaped(g, x, image), group=groups)
+    return caffe.reshaped(g, shuffled, x.shape)
 
 
 @pixel_shuffle.decompose

@@ -31,6 +31,11 @@ def relu6_tflite(g, x):
     return g.op("RELU6", x)
 
 
+@relu6.caffe("opencv")
+def relu6_layer_caffe(g, x):
+    return g.op("ReLU6", x)
+
+
 @relu6.caffe()  # 6 - relu(6 - relu(x)): Clip is BVLC's, ReLU6 a fork's, and no runtime has both
 def relu6_caffe(g, x):
     above = g.op("ReLU", g.op("Power", g.op("ReLU", x), scale=-1.0, shift=6.0))

@@ -215,6 +215,8 @@ def upsample_nearest2d_caffe(g, x, output_size, scales):
 
 @upsample_bilinear2d.caffe()
 def upsample_bilinear2d_caffe(g, x, output_size, align_corners, scales):
+    if align_corners and g.has("Interp"):
+        return g.op("Interp", x, height=output_size[0], width=output_size[1], shape=g.result_types[0].shape)
     factors = _factors(x.shape[2:], output_size, None)
     if factors is None or align_corners or is_asked(x.shape[2:], output_size, scales):
         matrices = _matrices(x.shape[2:], output_size, align_corners, scales)

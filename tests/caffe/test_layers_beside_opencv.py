@@ -102,6 +102,7 @@ CASES = {
 
 FORKS = {
     "Gelu": (layer("Gelu"), []),
+    "GeluApproximation": (layer("GeluApproximation"), []),
     "HardSwish": (layer("HardSwish"), []),
     "Interp": (layer("Interp", "interp_param { height: 17 width: 6 }"), []),
     "Mish": (layer("Mish"), []),

@@ -288,9 +288,10 @@ def versions_of(target: str, op_name: str, opsets: Sequence[int] | None = None) 
     if target in op.reasons:
         return []
     if target != "onnx":
-        changes = set(op.symbolics.get(target, {})) - {0} if target == "tflite" else set()
-        newest = TFLITE_RUNTIME if target == "tflite" else 0
-        return sorted({newest, *changes, *(since - 1 for since in changes)})
+        changes = set(op.symbolics.get(target, {})) - {0}
+        if target == "caffe":  # dialects do not follow one another
+            return sorted({0, *changes})
+        return sorted({TFLITE_RUNTIME, *changes, *(since - 1 for since in changes)})
     if opsets is not None:
         return list(opsets)
     changes = {since for since in op.symbolics.get("onnx", {}) if since > OLDEST_OPSET}

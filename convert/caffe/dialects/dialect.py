@@ -31,6 +31,13 @@ class Dialect:
     def knows(self, layer_type: str) -> bool:
         return layer_type in self.layers or (self.trains and layer_type in bvlc.TRAINING)
 
+    def has(self, layer_type: str, parameter: str = "") -> bool:
+        """Whether there is such a layer, and with this parameter, if one is asked for."""
+        group = self.layers.get(layer_type)
+        if not parameter or group is None:
+            return layer_type in self.layers and not parameter
+        return parameter in _by_name(self.messages[_by_name(self.messages["LayerParameter"])[group]])
+
 
 def extended(
     name: str,
@@ -73,3 +80,8 @@ def _marks(text: str) -> set[str]:
     """The number and the name of a field such as ``18 dilation:*uint32``."""
     number, rest = text.split()
     return {number, rest.partition(":")[0]}
+
+
+def _by_name(fields: str) -> dict[str, str]:
+    """The types of ``fields``, ``{"dilation": "*uint32"}``."""
+    return {name: kind for name, _, kind in (text.split()[1].partition(":") for text in fields.split(","))}

@@ -36,6 +36,7 @@ OPENCV = extended(
     layers={
         "DetectionOutput": "detection_output_param",
         "Gelu": None,
+        "GeluApproximation": None,
         "HardSwish": None,
         "Interp": "interp_param",
         "Mish": None,

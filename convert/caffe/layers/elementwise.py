@@ -68,6 +68,10 @@ def _gelu(parameters: Any, x: np.ndarray) -> Any:
     return 0.5 * x * (1 + np.vectorize(math.erf, otypes=[np.float64])(x / math.sqrt(2)))
 
 
+def _gelu_by_tanh(x: np.ndarray) -> Any:
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
 def _elu(parameters: Any, x: np.ndarray) -> Any:
     return _positive(x) + np.float32(parameters.alpha) * np.expm1(np.minimum(x, np.float32(0)))
 
@@ -114,6 +118,7 @@ LAYERS = {
     "Eltwise": Layer(_equal_shapes, _eltwise, bottoms=(2, None)),
     "Exp": elementwise(_exp),
     "Gelu": elementwise(_gelu),
+    "GeluApproximation": _plain(_gelu_by_tanh),
     "HardSwish": _plain(lambda x: x * np.clip(x + np.float32(3), 0, 6) / np.float32(6)),
     "Log": elementwise(_log),
     "Mish": _plain(lambda x: x * np.tanh(_softplus(x))),

@@ -1,0 +1,57 @@
+"""Ops for which a dialect has a layer that BVLC lacks, in the dialect's runtime or by definition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.ops.harness import assert_target_matches, normal, prepared, reference
+from tmconvert.lower.lower import lower
+from tmconvert.symbolics.dialects import DIALECTS
+from tmconvert.symbolics.registry import catalogue
+
+IMAGE = normal(0, 2, 3, 8, 10)
+WINDOWS = {"kernel_size": [3, 2], "stride": [2, 3], "padding": [1, 0]}
+CORNERS = {"output_size": [5, 17], "align_corners": True}
+# op, attributes, the layers that each dialect takes
+CASES: list[tuple[str, dict[str, Any], dict[str, str]]] = [
+    (
+        "aten::permute",
+        {"dims": [0, 2, 3, 1]},
+        {"opencv": "Permute", "nnie": "Reshape Permute Reshape", "ascend": "Permute"},
+    ),
+    ("aten::permute", {"dims": [0, 3, 1, 2]}, {"nnie": "Reshape Permute Reshape"}),
+    ("aten::permute", {"dims": [0, 2, 1, 3]}, {"nnie": "Slice Reshape Reshape Reshape Concat"}),
+    ("aten::relu6", {}, {"opencv": "ReLU6", "nnie": "ReLU Power ReLU Power"}),
+    ("aten::hardswish", {}, {"opencv": "HardSwish"}),
+    ("aten::mish", {}, {"opencv": "Mish"}),
+    ("aten::silu", {}, {"opencv": "Swish"}),
+    ("aten::gelu", {}, {"opencv": "Gelu"}),
+    ("aten::gelu", {"approximate": "tanh"}, {"opencv": "GeluApproximation"}),
+    ("aten::channel_shuffle", {"groups": 3}, dict.fromkeys(("opencv", "ascend"), "ShuffleChannel")),
+    ("aten::max_pool2d", WINDOWS, {"opencv": "Pooling", "ascend": "Pooling"}),
+    ("aten::avg_pool2d", WINDOWS, {"opencv": "Pooling", "ascend": "Pooling"}),
+    ("aten::upsample_bilinear2d", CORNERS, {"opencv": "Interp", "ascend": "Interp"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "dialect", "layers"),
+    [(name, attributes, *item) for name, attributes, each in CASES for item in each.items()],
+)
+def test_layers_of_a_dialect(name: str, attributes: dict[str, Any], dialect: str, layers: str) -> None:
+    version = DIALECTS.index(dialect)
+    lowering = lower(prepared("caffe", version, name, [IMAGE], attributes), catalogue(), "caffe", version)
+    assert [operator.type for operator in lowering.graph.operators] == layers.split()
+    assert_target_matches("caffe", version, name, [IMAGE], attributes, reference(name, [IMAGE], attributes))
+
+
+def test_more_axes_than_a_chip_has() -> None:
+    x, attributes = np.ascontiguousarray(normal(0, 2, 2, 3, 2, 2)), {"dims": [4, 3, 2, 1, 0]}
+    for dialect in DIALECTS:
+        version = DIALECTS.index(dialect)
+        assert_target_matches(
+            "caffe", version, "aten::permute", [x], attributes, reference("aten::permute", [x], attributes)
+        )
