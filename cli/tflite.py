@@ -33,7 +33,8 @@ from .options import conversion_options, model_argument, qparams_option, runtime
 @click.option(
     "--weights",
     type=click.Choice(["float16", "int8"]),
-    help="Store large weights in fewer bits, int8 with a scale for each channel; computed with is float32.",
+    help="Store large weights in fewer bits: float16, or int8 with a scale for each channel, by which "
+    "convolutions and products compute faster, and round their activations.",
 )
 @runtime_option
 @conversion_options

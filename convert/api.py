@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from .boundary import Boundary
+from .boundary import AS_IT_IS, Boundary
 from .caffe.violation import Violation
 from .collector import full_collections_wait
-from .conversion import Report, beyond_limits, convert, survey
+from .conversion import Report, beyond_limits, convert, survey, verify_stored
 from .conversion import sufficient_opset as find_opset
 from .errors import UsageError
 from .frontends.detect import is_traced, load_model
@@ -25,6 +25,8 @@ from .lower.unsupported import UnsupportedGroup, grouped
 from .passes.manager import PassOptions
 from .quantization.survey import Quantization, quantization_of
 from .serialize.external_data import weights_path
+from .serialize.recognise import written_target
+from .serialize.tflite_reader import tflite_options
 from .support import OpSupport, op_support
 from .symbolics.registry import catalogue, register
 from .symbolics.registry import temporary_symbolics as temporary_symbolics
@@ -163,8 +165,8 @@ def to_tflite(
     what takes an operator that it has not is refused. ``io_layout`` "nhwc" (the default) stores rank-4
     inputs and outputs of a model with spatial ops channels-last; "source" keeps the source's order; a dict
     such as ``{"x": "source", "*": "nhwc"}`` has those of single inputs and outputs, by name.
-    ``weights`` "float16" or "int8" (a scale for each channel) stores large weights so; it is computed with
-    float32, and the report's notes say what that costs.
+    ``weights`` "float16" or "int8" (a scale for each channel) stores large weights so; with int8 convolutions
+    and products also round their activations (docs/tflite.md). The report's notes say what that costs.
     ``example_inputs`` are always in the source's order. Verification, errors and the model's boundary
     are as in ``to_onnx``; the runtime is LiteRT. Sizes that ``dynamic_shapes`` leaves open are those of
     the example until ``resize_tensor_input`` says others.
@@ -340,12 +342,19 @@ def verify(
 
     ``inputs`` are in the source's order, random by default. A file that was cut, or has other names or
     shapes than the model, needs what it was converted with; ``input_nodes`` is then what ``inputs`` is to
-    ``to_onnx``. Raises VerificationError TM4001 with
-    the error of the worst output, TM4002 when the runtime refuses the file, TM4003 when it is not
-    installed.
+    ``to_onnx``. A TFLite file with weights of fewer bits is held beside ``model`` converted again, as
+    the file says that it was. Raises VerificationError TM4001 with the error of the worst output, TM4002
+    when the runtime refuses the file, TM4003 when it is not installed.
     """
-    boundary = _boundary(input_shapes, None, input_nodes, outputs, rename)
-    return verify_file(_loaded(model), Path(path), inputs, catalogue(), boundary)
+    module, boundary = _loaded(model), _boundary(input_shapes, None, input_nodes, outputs, rename)
+    path = Path(path)
+    options = tflite_options(path) if written_target(path) == "tflite" else {}
+    if not options.get("weights"):
+        return verify_file(module, path, inputs, catalogue(), boundary)
+    goal = _tflite_goal(goal_version("tflite", options["tflite"]), options.get("io_layout"))
+    if boundary == AS_IT_IS:
+        boundary = Boundary.from_json(options)
+    return verify_stored(module, path, options["weights"], goal, inputs, catalogue(), boundary)
 
 
 def supported_ops(target: str, version: int | str | None = None) -> list[OpSupport]:

@@ -53,6 +53,21 @@ class Boundary:
         }
         return {name: value for name, value in chosen.items() if value}
 
+    @staticmethod
+    def from_json(chosen: Mapping[str, Any]) -> Boundary:
+        """What ``to_json`` gave; other names are passed over."""
+        dynamic = {
+            name: {int(axis): size for axis, size in axes.items()}
+            for name, axes in chosen.get("dynamic_shapes", {}).items()
+        }
+        return Boundary(
+            chosen.get("input_shapes", {}),
+            dynamic,
+            chosen.get("inputs"),
+            chosen.get("outputs"),
+            chosen.get("rename", {}),
+        )
+
 
 AS_IT_IS = Boundary()
 

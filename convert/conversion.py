@@ -14,7 +14,7 @@ import numpy as np
 
 from .boundary import AS_IT_IS, Boundary, Opened, open_boundary
 from .caffe.violation import Violation
-from .errors import InternalError, UsageError
+from .errors import InternalError, UsageError, VerificationError
 from .ir import InternalGraph, TensorNode, TensorType, TracedModule
 from .ir.data_sizes import anonymous, depends_on_data
 from .ir.dims import Dim, of, substituted
@@ -326,7 +326,7 @@ def convert(
         **boundary.to_json(),
     }
     graph.metadata = metadata(module, goal, converted.nhwc_inputs, converted.nhwc_outputs, asked)
-    compressed = _compressed(graph, weights, goal, report) if weights else None
+    compressed = _compressed(graph, weights, goal, report.notes) if weights else None
     plain, graph = graph, graph if compressed is None else compressed.graph
     report.operators = len(list(graph.all_operators()))
     report.parameters = module.parameter_count()
@@ -356,10 +356,10 @@ def _verification(
 ) -> Verification | None:
     if compressed is None:
         return verify_written(graph.target, staged, graph, references, inputs, notes)
-    return verify_compressed(staged[0], graph, compressed.restored, references, inputs, notes)
+    return verify_compressed(staged[0], graph, compressed, references, inputs, notes)
 
 
-def _compressed(graph: TargetGraph, weights: str, goal: Goal, report: Report) -> Compressed:
+def _compressed(graph: TargetGraph, weights: str, goal: Goal, notes: list[str]) -> Compressed:
     """``graph`` with its weights in fewer bits. Raises UsageError TM6002 where the runtime cannot read it."""
     made = compress_weights(graph, weights)
     for type, version in model_versions(made.graph.all_operators()).items():
@@ -367,8 +367,32 @@ def _compressed(graph: TargetGraph, weights: str, goal: Goal, report: Report) ->
         if refusal:
             raise UsageError("TM6002", f"weights as {weights}: {refusal[0]}", notes=[("help", refusal[1])])
     before, after = made.before / 1e6, made.after / 1e6
-    report.notes.append(f"weights as {weights}: {after:.2f} MB instead of {before:.2f} MB")
+    of = "1 tensor" if len(made.stored) == 1 else f"{len(made.stored)} tensors"
+    notes.append(f"weights as {weights}: {after:.2f} MB instead of {before:.2f} MB, in {of}")
     return made
+
+
+def verify_stored(
+    module: TracedModule,
+    path: Path,
+    weights: str,
+    goal: Goal,
+    inputs: Sequence[np.ndarray] | None,
+    catalogue: Mapping[str, Op],
+    boundary: Boundary = AS_IT_IS,
+) -> Verification:
+    """The comparison of a TFLite file that was written with ``weights``, made again from ``module``.
+
+    Raises VerificationError as ``verify_compressed``; TM4003 without a runtime, TM4005 where there is
+    nothing to compare with.
+    """
+    converted, notes = lowered(module, goal, catalogue, None, boundary), list[str]()
+    compressed = _compressed(converted.graph, weights, goal, notes)
+    references = _truths(converted, catalogue, None if boundary.is_cut else module.example)
+    verified = verify_compressed(path, converted.graph, compressed, references, inputs, notes)
+    if verified is None:
+        raise VerificationError("TM4005", f"there is nothing to compare with: {notes[-1]}")
+    return verified
 
 
 def _truths(converted: Converted, catalogue: Mapping[str, Op], example: Example | None) -> list[Reference]:

@@ -1,14 +1,11 @@
-"""Which kind of written file this is, and what it says of itself."""
+"""Which kind of written file this is."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from ..errors import LoadError
 from ..source import Source
-
-LAYOUT_KEY = "tmconvert.layout"
 
 
 def written_target(path: Path) -> str:
@@ -35,21 +32,3 @@ def written_target(path: Path) -> str:
             ("help", "give a .onnx, .tflite or .prototxt file; a caffemodel is found beside its prototxt")
         ],
     )
-
-
-def tflite_layouts(path: Path) -> tuple[list[bool], list[bool]] | None:
-    """Which inputs and outputs are stored channels-last, as the file's metadata says; None if it does not."""
-    import tflite
-
-    data = path.read_bytes()
-    model = tflite.Model.GetRootAsModel(data, 0)
-    for i in range(model.MetadataLength()):
-        entry = model.Metadata(i)
-        if entry.Name() == LAYOUT_KEY.encode():
-            text = bytes(model.Buffers(entry.Buffer()).DataAsNumpy())
-            orders = json.loads(text)
-            return (
-                [order == "nhwc" for order in orders["inputs"]],
-                [order == "nhwc" for order in orders["outputs"]],
-            )
-    return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -65,18 +65,16 @@ def check(
     expected: Sequence[np.ndarray],
     names: Sequence[str],
     *,
-    tolerance: float | None = None,
+    tolerances: Sequence[float] | None = None,
 ) -> list[Comparison]:
-    """The comparisons, all within ``tolerance`` (by default that of their dtypes).
+    """The comparisons, each within its tolerance (by default that of its dtype).
 
     Raises: VerificationError TM4001 that names the worst output.
     """
     comparisons = compare(actual, expected, names)
-    if tolerance is not None:
-        comparisons = [
-            Comparison(each.output, each.max_error, tolerance, each.shape, each.expected_shape)
-            for each in comparisons
-        ]
+    if tolerances is not None:
+        pairs = zip(comparisons, tolerances, strict=True)
+        comparisons = [replace(each, tolerance=tolerance) for each, tolerance in pairs]
     wrong = sorted((each for each in comparisons if not each.ok), key=lambda each: -each.max_error)
     if not wrong:
         return comparisons

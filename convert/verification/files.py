@@ -11,7 +11,8 @@ from ..boundary import AS_IT_IS, Boundary, open_boundary
 from ..errors import LoadError, VerificationError
 from ..ir import TensorNode, TracedModule
 from ..lower.unsupported import unsupported_error
-from ..serialize.recognise import tflite_layouts, written_target
+from ..serialize.recognise import written_target
+from ..serialize.tflite_reader import tflite_layouts
 from ..source import Source
 from ..symbolics.op import Op
 from ..targets import TITLES

@@ -10,7 +10,7 @@ import numpy as np
 
 import tmconvert
 from tmconvert.conversion import Report
-from tmconvert.serialize.recognise import tflite_layouts
+from tmconvert.serialize.tflite_reader import tflite_layouts
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
 from tmconvert.verification.runtimes import runtime_for
 

@@ -106,7 +106,7 @@ def test_check_tells_non_finite_values() -> None:
 
 
 def test_check_returns_comparisons() -> None:
-    (comparison,) = check([np.array([1.2])], [np.array([1.0])], ["y"], tolerance=0.5)
+    (comparison,) = check([np.array([1.2])], [np.array([1.0])], ["y"], tolerances=[0.5])
     assert comparison.ok
     assert comparison.max_error == pytest.approx(0.2)
 
