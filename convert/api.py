@@ -6,12 +6,11 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .boundary import AS_IT_IS, Boundary
-from .caffe.violation import Violation
 from .collector import full_collections_wait
 from .conversion import Report, beyond_limits, convert, survey, verify_stored
 from .conversion import sufficient_opset as find_opset
@@ -20,19 +19,18 @@ from .frontends.detect import is_traced, load_model
 from .frontends.torch.door import trace_object
 from .frontends.torch.request import Tracing
 from .ir import TracedModule
-from .lower.compress_weights import KINDS
 from .lower.unsupported import UnsupportedGroup, grouped
 from .passes.manager import PassOptions
-from .quantization.survey import Quantization, quantization_of
 from .serialize.external_data import weights_path
-from .serialize.recognise import written_target
-from .serialize.tflite_reader import tflite_options
-from .support import OpSupport, op_support
 from .symbolics.registry import catalogue, register
 from .symbolics.registry import temporary_symbolics as temporary_symbolics
 from .targets import DEFAULT_OPSET, Goal, goal_version
-from .verification.files import verify_file
-from .verification.report import Verification
+
+if TYPE_CHECKING:
+    from .caffe.violation import Violation
+    from .quantization.survey import Quantization
+    from .support import OpSupport
+    from .verification.report import Verification
 
 # a PyTorch module, too, where example inputs can be given
 Model = TracedModule | str | PathLike[str] | Any
@@ -172,8 +170,8 @@ def to_tflite(
     the example until ``resize_tensor_input`` says others.
     """
     _not_yet(quantized=quantized, calibration=calibration, qparams=qparams)
-    if weights is not None and weights not in KINDS:
-        raise UsageError("TM6002", f"weights is {weights!r}", notes=[("help", f"use {' or '.join(KINDS)}")])
+    if weights is not None:
+        _check_kind(weights)
     version = goal_version("tflite", runtime)
     _keep_model(model, Path(path))
     tracing = Tracing(
@@ -325,6 +323,8 @@ def sufficient_opset(
 
 def quantization(model: Model) -> Quantization | None:
     """What the model says of quantization; None for a float model."""
+    from .quantization.survey import quantization_of
+
     return quantization_of(_loaded(model), catalogue())
 
 
@@ -346,6 +346,10 @@ def verify(
     the file says that it was. Raises VerificationError TM4001 with the error of the worst output, TM4002
     when the runtime refuses the file, TM4003 when it is not installed.
     """
+    from .serialize.recognise import written_target
+    from .serialize.tflite_reader import tflite_options
+    from .verification.files import verify_file
+
     module, boundary = _loaded(model), _boundary(input_shapes, None, input_nodes, outputs, rename)
     path = Path(path)
     options = tflite_options(path) if written_target(path) == "tflite" else {}
@@ -359,6 +363,8 @@ def verify(
 
 def supported_ops(target: str, version: int | str | None = None) -> list[OpSupport]:
     """Every op of the catalogue, and how ``target`` says it at ``version`` (the default one if None)."""
+    from .support import op_support
+
     number = goal_version(target, version)
     return [op_support(op, target, number) for op in catalogue().values()]
 
@@ -418,6 +424,13 @@ def _tflite_goal(version: int, io_layout: str | Mapping[str, str] | None) -> Goa
             )
     others = named.pop("*", "nhwc")
     return Goal("tflite", version, others, tuple(named.items()))
+
+
+def _check_kind(weights: str) -> None:
+    from .lower.compress_weights import KINDS
+
+    if weights not in KINDS:
+        raise UsageError("TM6002", f"weights is {weights!r}", notes=[("help", f"use {' or '.join(KINDS)}")])
 
 
 def _loaded(model: Model) -> TracedModule:

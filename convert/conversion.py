@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .boundary import AS_IT_IS, Boundary, Opened, open_boundary
-from .caffe.violation import Violation
 from .errors import InternalError, UsageError, VerificationError
 from .ir import InternalGraph, TensorNode, TensorType, TracedModule
 from .ir.data_sizes import anonymous, depends_on_data
@@ -21,7 +19,6 @@ from .ir.dims import Dim, of, substituted
 from .ir.expr import CallFunction
 from .ir.size_journal import SizeJournal, SizesSettled
 from .ir.traced_module import Example
-from .lower.compress_weights import Compressed, compress_weights
 from .lower.fuse_activations import fuse_activations
 from .lower.lower import lower
 from .lower.target_graph import TargetGraph, Value
@@ -37,9 +34,12 @@ from .serialize.metadata import metadata
 from .serialize.writers import check_written, limits_broken, paths_of, write
 from .symbolics.op import Op
 from .targets import TITLES, Goal, newest_opset
-from .verification.reference import Reference
-from .verification.report import Verification, verify_written
-from .verification.weights import verify_compressed
+
+if TYPE_CHECKING:
+    from .caffe.violation import Violation
+    from .lower.compress_weights import Compressed
+    from .verification.reference import Reference
+    from .verification.report import Verification
 
 MAX_ATTEMPTS = 100
 
@@ -120,6 +120,8 @@ def beyond_limits(
     module: TracedModule, goal: Goal, catalogue: Mapping[str, Op], boundary: Boundary = AS_IT_IS
 ) -> list[Violation]:
     """Where the net of a module that can be converted is beyond the limits of the Caffe dialect ``goal``."""
+    import tempfile
+
     graph = lowered(module, goal, catalogue, boundary=boundary).graph
     with tempfile.TemporaryDirectory() as folder, Path(os.devnull).open("wb") as weights:
         prototxt = Path(folder, "net.prototxt")
@@ -354,6 +356,9 @@ def _verification(
     inputs: Sequence[np.ndarray] | None,
     notes: list[str],
 ) -> Verification | None:
+    from .verification.report import verify_written
+    from .verification.weights import verify_compressed
+
     if compressed is None:
         return verify_written(graph.target, staged, graph, references, inputs, notes)
     return verify_compressed(staged[0], graph, compressed, references, inputs, notes)
@@ -361,6 +366,8 @@ def _verification(
 
 def _compressed(graph: TargetGraph, weights: str, goal: Goal, notes: list[str]) -> Compressed:
     """``graph`` with its weights in fewer bits. Raises UsageError TM6002 where the runtime cannot read it."""
+    from .lower.compress_weights import compress_weights
+
     made = compress_weights(graph, weights)
     for type, version in model_versions(made.graph.all_operators()).items():
         refusal = runtime_refusal(type, version, goal.version)
@@ -386,6 +393,8 @@ def verify_stored(
     Raises VerificationError as ``verify_compressed``; TM4003 without a runtime, TM4005 where there is
     nothing to compare with.
     """
+    from .verification.weights import verify_compressed
+
     converted, notes = lowered(module, goal, catalogue, None, boundary), list[str]()
     compressed = _compressed(converted.graph, weights, goal, notes)
     references = _truths(converted, catalogue, None if boundary.is_cut else module.example)
@@ -397,6 +406,8 @@ def verify_stored(
 
 def _truths(converted: Converted, catalogue: Mapping[str, Op], example: Example | None) -> list[Reference]:
     """What the file is compared with; the source framework's own ``example`` is for the first sizes."""
+    from .verification.reference import Reference
+
     layouts = (converted.nhwc_inputs, converted.nhwc_outputs)
     return [
         Reference(graph, catalogue, *layouts, None if number else example)

@@ -9,7 +9,6 @@ from ..errors import LoadError, UsageError
 from ..ir import TracedModule
 from ..source import Source
 from .container.archive import is_container
-from .megengine.unpickler import is_pickle
 from .torch.archives import Kind, kind_of
 from .torch.door import is_factory, trace_factory, trace_file
 from .torch.request import Tracing
@@ -51,14 +50,16 @@ def load_model(path: str | PathLike[str], tracing: Tracing | None = None, check:
             f"{name} has a graph already: it is not traced",
             notes=[("help", "leave the example inputs and other options of tracing out")],
         )
-    if is_pickle(head):
-        from .megengine.loader import load_megengine
-
-        return load_megengine(name)
     if is_container(head):
         from .container.reader import load_container
 
         return load_container(name, check)
+    from .megengine.unpickler import is_pickle
+
+    if is_pickle(head):
+        from .megengine.loader import load_megengine
+
+        return load_megengine(name)
     known = next((what for offset, mark, what in KNOWN if head[offset:].startswith(mark)), None)
     notes = [("it is", known)] if known else []
     if not head:

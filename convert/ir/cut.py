@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
@@ -72,6 +71,8 @@ def _find(nodes: Mapping[str, TensorNode], name: str, what: str) -> TensorNode:
 
 def unknown(name: str, known: Sequence[str], message: str) -> NoReturn:
     """Raises UsageError TM6014 for a name, with those that are near."""
+    import difflib
+
     near = difflib.get_close_matches(name, known, n=5, cutoff=0.5)
     contained = [each for each in known if name and name in each and each not in near]
     suggested = (near + contained)[:MOST_NAMES]

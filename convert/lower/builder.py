@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from ..caffe.dialects import DIALECTS, bvlc
 from ..errors import Refusal
 from ..ir import InternalGraph
 from ..ir.dims import Dim, broadcast_shapes, is_symbolic
@@ -22,6 +21,9 @@ from .target_graph import Operator, TargetGraph, Value
 from .tflite_runtimes import runtime_refusal
 from .tflite_versions import operator_version
 from .whole_numbers import in_whole_numbers
+
+if TYPE_CHECKING:
+    from ..caffe.dialects import Dialect
 
 
 class Builder:
@@ -333,8 +335,9 @@ class CaffeBuilder(Builder):
     def op(self, type: str, *inputs: Value | None, **options: Any) -> Any:
         if "::" in type:
             self.refuse(f"Caffe's format has its own layers only, not {type}")
-        assert isinstance(self.graph.version, int)
-        dialect = DIALECTS[tuple(DIALECTS)[self.graph.version]]
+        from ..caffe.dialects import bvlc
+
+        dialect = self._dialect()
         if type in bvlc.LAYERS and type not in dialect.layers:
             self.refuse(f"{dialect.title} has no {type} layer", "convert to another dialect, such as bvlc")
         if type == "Power" and options.get("power", 1.0) == 1.0 and self._is_power(inputs[0]):
@@ -344,8 +347,13 @@ class CaffeBuilder(Builder):
 
     def has(self, layer: str, parameter: str = "") -> bool:
         """Whether the dialect has this layer, with this parameter; where there is another way."""
+        return self._dialect().has(layer, parameter)
+
+    def _dialect(self) -> Dialect:
+        from ..caffe.dialects import DIALECTS  # which other targets do without
+
         assert isinstance(self.graph.version, int)
-        return DIALECTS[tuple(DIALECTS)[self.graph.version]].has(layer, parameter)
+        return DIALECTS[tuple(DIALECTS)[self.graph.version]]
 
     def _is_power(self, value: Value | None) -> bool:
         """Whether a Power layer with an exponent computes ``value``."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import re
 
 import numpy as np
 
 from ..ir import CallFunction, Constant, InternalGraph, Node, TensorNode
 from ..symbolics.ops.batch_norm import affine
-
-logger = logging.getLogger(__name__)
 
 TRANSPOSED = ("aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d")
 PRODUCERS = ("aten::linear", "aten::conv1d", "aten::conv2d", "aten::conv3d", *TRANSPOSED)
@@ -26,7 +23,7 @@ class FuseConvBn:
                 continue
             reason = _refusal(graph, expr)
             if reason:
-                logger.debug("not fused: %s: %s", expr.output.name, reason)
+                _log(f"not fused: {expr.output.name}: {reason}")
                 continue
             self._fuse(graph, expr)
             changed = True
@@ -65,6 +62,12 @@ class FuseConvBn:
         node = TensorNode(graph.free_name(base), value.shape, value.dtype)
         graph.insert(Constant(value, name, result=node, source=norm.source, made_by=self.name), before=norm)
         return node
+
+
+def _log(message: str) -> None:
+    import logging
+
+    logging.getLogger(__name__).debug(message)
 
 
 def _scaled(

@@ -12,7 +12,6 @@ import contextlib
 import errno
 import io
 import os
-import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -72,7 +71,7 @@ class StagedOutput:
             self._final = Path(os.path.realpath(self.target))
             _refuse_unwritable(self._final)
             # 40 characters of the stem leave room below the 255 bytes that a name may have.
-            name = f".{self.target.stem[:40]}.{secrets.token_hex(4)}{self.target.suffix}"
+            name = f".{self.target.stem[:40]}.{os.urandom(4).hex()}{self.target.suffix}"
             self.path = self._final.with_name(name) if folder is None else folder / self._final.name
             raw = _ReportingFile(self.path, self.target)
         except (OSError, ValueError) as error:
@@ -113,7 +112,7 @@ class StagedOutput:
         """A second name of the file that ``commit`` would replace, or None if there is none."""
         if not self._final.exists():
             return None
-        kept = self._final.with_name(f".{self._final.name[:40]}.{secrets.token_hex(4)}.older")
+        kept = self._final.with_name(f".{self._final.name[:40]}.{os.urandom(4).hex()}.older")
         try:
             kept.hardlink_to(self._final)
         except OSError:  # a file system without hard links
@@ -193,7 +192,7 @@ def _folder_beside(target: Path) -> Iterator[Path]:
     """A hidden folder that is gone, with all that is in it, at the end of the block."""
     try:
         final = Path(os.path.realpath(target))
-        folder = final.with_name(f".{target.stem[:40]}.{secrets.token_hex(4)}")
+        folder = final.with_name(f".{target.stem[:40]}.{os.urandom(4).hex()}")
         folder.mkdir()
     except (OSError, ValueError) as error:
         raise write_error(target, error) from error

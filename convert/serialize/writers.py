@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-from ..caffe.dialects import DIALECTS as CAFFE
-from ..caffe.violation import Violation
 from ..errors import InternalError
 from ..lower.target_graph import TargetGraph
 from ..targets import DIALECTS
 from .external_data import MOST_INLINE, external_bytes, weights_path
+
+if TYPE_CHECKING:
+    from ..caffe.violation import Violation
 
 
 def paths_of(graph: TargetGraph, paths: Sequence[Path], *, external_data: bool) -> list[Path]:
@@ -57,6 +58,7 @@ def check_written(graph: TargetGraph, paths: Sequence[Path]) -> list[str]:
 
 def limits_broken(graph: TargetGraph, prototxt: Path) -> list[Violation]:
     """What the dialect of a net just written does not take; see ``check_written``."""
+    from ..caffe.dialects import DIALECTS as CAFFE
     from .caffe_lint import lint
 
     dialect = DIALECTS[_number(graph)]

@@ -6,7 +6,6 @@ Each is imported only when a file is run in it, so this module loads nothing hea
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
 import importlib.util
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -73,6 +72,13 @@ class Runtime(Protocol):
         """
 
 
+def _installed(package: str) -> str:
+    """The version of a package."""
+    from importlib.metadata import version
+
+    return version(package)
+
+
 class OnnxRuntime:
     """ONNX Runtime on the CPU."""
 
@@ -80,7 +86,7 @@ class OnnxRuntime:
 
     @property
     def version(self) -> str:
-        return importlib.metadata.version("onnxruntime")
+        return _installed("onnxruntime")
 
     def run(
         self,
@@ -119,7 +125,7 @@ class LiteRtRuntime:
 
     @property
     def version(self) -> str:
-        return importlib.metadata.version("ai-edge-litert")
+        return _installed("ai-edge-litert")
 
     def run(
         self,

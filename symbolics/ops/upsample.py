@@ -5,8 +5,7 @@ Where a target has other coordinates or rounds otherwise, elements are taken by 
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +15,9 @@ from ..idioms import caffe
 from ..layouts import NHWC
 from ..op import FLOATS, Argument, Op, Tensor, boolean, integers, numbers
 from ..resizing import linear_matrix, linear_taps, mixed_tflite, multiplied, nearest_places, survives_rounding
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 Array = np.ndarray
 
@@ -61,6 +63,8 @@ def each(scales: list[float] | None, count: int = 2) -> list[float | None]:
 
 
 def _fraction(scale: float) -> Fraction:
+    from fractions import Fraction
+
     return Fraction(scale).limit_denominator(1 << 16)
 
 

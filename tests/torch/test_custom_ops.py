@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -17,7 +18,7 @@ from tests.cli.runner import run as run_command
 from tests.custom_ops import run
 from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.ir import TensorType
-from tmconvert.symbolics import plugins, registry
+from tmconvert.symbolics import registry
 
 from .harness import run_onnx
 
@@ -264,33 +265,30 @@ def test_a_custom_operator_of_tflite(tmp_path: Path) -> None:
     assert flexbuffers.Loads(options) == {"beta": 1.5, "sizes": [1, 2]}
 
 
-class Package:
-    """An entry point of an installed package."""
-
-    name, value = "mylib", "mylib.ops:register"
-
-    def __init__(self, function: Any) -> None:
-        self.function = function
-        self.dist = type("Distribution", (), {"name": "mylib"})
-
-    def load(self) -> Any:
-        return self.function
-
-
-def test_installed_packages_register_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
-    def registers() -> None:
-        tmconvert.register_symbolic("mylib::installed", scaled, target="onnx")
-
+def install(monkeypatch: pytest.MonkeyPatch, folder: Path, code: str) -> None:
+    """A package ``mylib`` whose entry point is a function with this body."""
+    package, info = folder / "mylib_ops.py", folder / "mylib-1.0.dist-info"
+    package.write_text(f"import tmconvert\n\n\ndef register():\n    {code}\n")
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mylib\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[tmconvert.symbolics]\nmylib = mylib_ops:register\n")
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "mylib_ops", raising=False)
     monkeypatch.setattr(registry, "_registry", registry._Registry())
-    monkeypatch.setattr(plugins.importlib.metadata, "entry_points", lambda group: [Package(registers)])
+
+
+def test_installed_packages_register_theirs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    code = 'tmconvert.register_symbolic("mylib::installed", lambda g, x: x, target="onnx")'
+    install(monkeypatch, tmp_path, code)
     assert "mylib::installed" in [each.op for each in tmconvert.supported_ops("onnx")]
 
 
-def test_an_installed_package_that_fails_is_named_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registry", registry._Registry())
-    monkeypatch.setattr(plugins.importlib.metadata, "entry_points", lambda group: [Package(lambda: 1 / 0)])
+def test_an_installed_package_that_fails_is_named_each_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    install(monkeypatch, tmp_path, "1 / 0")
     for _ in range(2):
         with pytest.raises(
-            UsageError, match=r"mylib registers symbolics with mylib\.ops:register, which failed"
+            UsageError, match=r"mylib registers symbolics with mylib_ops:register, which failed"
         ):
             tmconvert.supported_ops("onnx")

@@ -105,14 +105,15 @@ def _description(data: memoryview, member: Member) -> dict[str, Any]:
 
 
 def _vocabulary(identifier: Any) -> Vocabulary:
-    from ..megengine.older import release_called
-    from ..megengine.vocabulary import IDENTIFIER, vocabulary_of
     from ..torch.vocabulary import IDENTIFIER as TORCH
     from ..torch.vocabulary import VOCABULARY as TORCH_VOCABULARY
 
     name = text(identifier, "the vocabulary")
     if name == TORCH:
         return TORCH_VOCABULARY
+    from ..megengine.older import release_called
+    from ..megengine.vocabulary import IDENTIFIER, vocabulary_of
+
     if name.startswith(IDENTIFIER):
         return vocabulary_of(release_called(name.removeprefix(IDENTIFIER)))
     raise newer(f"the model speaks {name[:80]!r}, which this tmconvert does not know")

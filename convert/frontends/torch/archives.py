@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from enum import Enum
 
 
@@ -24,6 +23,8 @@ def kind_of(path: str, head: bytes) -> Kind | None:
         return Kind.CHECKPOINT
     if not head.startswith(b"PK\x03\x04"):
         return None
+    import zipfile
+
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -66,6 +65,8 @@ def scaled(extent: Any, factor: float) -> Any:
     """floor(extent factor)."""
     if not isinstance(extent, Dim):
         return math.floor(float(extent) * factor)
+    from fractions import Fraction
+
     exact = Fraction(factor).limit_denominator(1 << 16)
     return extent * exact.numerator // exact.denominator
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ....errors import Refusal
 from ....ir.data_sizes import data_symbols
@@ -13,6 +12,9 @@ from ....ir.dims import Dim
 from ....ir.emitter import Emitter
 from ....ir.size_journal import current_journal
 from ...table import Table
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 FUNCTIONS = Table()
 EXACT = 1 << 20  # denominators beyond are taken for rounding errors of floats
@@ -51,6 +53,8 @@ def _product(left: Any, right: Any, is_quotient: bool) -> Any:
     size, factor = (right, left) if isinstance(right, (Dim, Quotient)) else (left, right)
     if isinstance(factor, int) and not is_quotient and isinstance(size, Dim):
         return size * factor
+    from fractions import Fraction
+
     exact = Fraction(factor).limit_denominator(EXACT)
     exact = 1 / exact if is_quotient else exact
     return (size if isinstance(size, Quotient) else Quotient(size, 1)).scaled(exact)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from ....errors import Refusal
@@ -53,8 +52,12 @@ def dtype_called(value: Any) -> np.dtype:
     name = _NAMES.get(name, name) if isinstance(value, GlobalRef) and value.module == "torch" else name
     if isinstance(value, GlobalRef) and value.module == "builtins":
         name = {"float": "float64", "int": "int64"}.get(name, name)
+    if name == "bfloat16":
+        import ml_dtypes  # the package that teaches NumPy the name
+
+        return np.dtype(ml_dtypes.bfloat16)
     try:
-        return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+        return np.dtype(name)
     except TypeError:
         raise Refusal(f"the element type {name} is not supported") from None
 
