@@ -24,7 +24,7 @@ from .passes.manager import PassOptions
 from .serialize.external_data import weights_path
 from .symbolics.registry import catalogue, register
 from .symbolics.registry import temporary_symbolics as temporary_symbolics
-from .targets import DEFAULT_OPSET, Goal, goal_version
+from .targets import DEFAULT_OPSET, Goal, Integers, goal_version
 
 if TYPE_CHECKING:
     from .caffe.violation import Violation
@@ -169,7 +169,7 @@ def to_tflite(
     are as in ``to_onnx``; the runtime is LiteRT. Sizes that ``dynamic_shapes`` leaves open are those of
     the example until ``resize_tensor_input`` says others.
     """
-    _not_yet(quantized=quantized, calibration=calibration, qparams=qparams)
+    _not_yet(calibration=calibration, qparams=qparams)
     if weights is not None:
         _check_kind(weights)
     version = goal_version("tflite", runtime)
@@ -181,7 +181,7 @@ def to_tflite(
     return convert(
         module,
         [Path(path)],
-        _tflite_goal(version, io_layout),
+        _tflite_goal(version, io_layout, Integers() if quantized else None),
         catalogue(),
         weights=weights,
         version_name=f"2.{version}",
@@ -413,7 +413,9 @@ def _boundary(
     return Boundary(input_shapes or {}, dynamic_shapes or {}, inputs, outputs, rename or {})
 
 
-def _tflite_goal(version: int, io_layout: str | Mapping[str, str] | None) -> Goal:
+def _tflite_goal(
+    version: int, io_layout: str | Mapping[str, str] | None, integers: Integers | None = None
+) -> Goal:
     """``io_layout`` is the order of all, or orders by name and, at ``*``, that of the others."""
     named = dict(io_layout) if isinstance(io_layout, Mapping) else {"*": io_layout or "nhwc"}
     for name, order in named.items():
@@ -423,7 +425,7 @@ def _tflite_goal(version: int, io_layout: str | Mapping[str, str] | None) -> Goa
                 "TM6002", f"io_layout{of} is {order!r}", notes=[("help", 'use "nhwc" or "source"')]
             )
     others = named.pop("*", "nhwc")
-    return Goal("tflite", version, others, tuple(named.items()))
+    return Goal("tflite", version, others, tuple(named.items()), integers)
 
 
 def _check_kind(weights: str) -> None:

@@ -20,6 +20,7 @@ from .ir.expr import CallFunction
 from .ir.size_journal import SizeJournal, SizesSettled
 from .ir.traced_module import Example
 from .lower.fuse_activations import fuse_activations
+from .lower.integers.integer_graph import in_integers
 from .lower.lower import lower
 from .lower.target_graph import TargetGraph, Value
 from .lower.tflite_runtimes import runtime_refusal
@@ -241,7 +242,7 @@ def _attempt(
         raise unsupported_error(unsupported, goal.target, opset, opened.context)
     if goal.target == "tflite":
         for each in graph.nested():
-            fuse_activations(each)
+            fuse_activations(each, keeps_grids=goal.integers is not None)
     nhwc_inputs, nhwc_outputs = _nhwc(normalized.graph.inputs), _nhwc(normalized.graph.outputs)
     return Converted(references, graph, nhwc_inputs, nhwc_outputs, manager, normalized.notes())
 
@@ -330,6 +331,8 @@ def convert(
     graph.metadata = metadata(module, goal, converted.nhwc_inputs, converted.nhwc_outputs, asked)
     compressed = _compressed(graph, weights, goal, report.notes) if weights else None
     plain, graph = graph, graph if compressed is None else compressed.graph
+    if goal.integers is not None:
+        graph = in_integers(graph, activations=goal.integers.activations, io_type=goal.integers.io_type).graph
     report.operators = len(list(graph.all_operators()))
     report.parameters = module.parameter_count()
     if boundary.is_cut:

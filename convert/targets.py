@@ -18,6 +18,19 @@ TFLITE_RUNTIME = 23
 
 
 @dataclass(frozen=True)
+class Integers:
+    """How a model is to be written in integers.
+
+    ``activations`` is "int8" or "int16"; ``io_type`` that of inputs and outputs: "int8", "uint8", "int16" or
+    "float32". ``allow_float`` leaves quantized operators without an integer kernel in float.
+    """
+
+    activations: str = "int8"
+    io_type: str = "int8"
+    allow_float: bool = False
+
+
+@dataclass(frozen=True)
 class Goal:
     """What a model is converted to: a target, its version, and the order of its inputs and outputs.
 
@@ -25,13 +38,14 @@ class Goal:
     the Caffe dialect.
     ``io_layout`` is "nhwc" (rank-4 inputs and outputs of models with spatial ops channels-last) or
     "source"; only TFLite has the choice. ``io_layouts`` are the orders of single inputs and outputs, as
-    pairs of name and order.
+    pairs of name and order. ``integers`` asks for the source's quantization in the model itself.
     """
 
     target: str
     version: int
     io_layout: str = "source"
     io_layouts: tuple[tuple[str, str], ...] = ()
+    integers: Integers | None = None
 
     def layouts_asked(self) -> str | dict[str, str]:
         """The order of all, or, where some have one of their own, by name; ``*`` are the others."""

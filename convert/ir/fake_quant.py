@@ -28,15 +28,27 @@ def with_qparams(array: np.ndarray, qparams: QParams) -> np.ndarray:
 
 def fake_quantize(array: np.ndarray, qparams: QParams) -> np.ndarray:
     """scale * (clip(round(x / scale) + zero_point) - zero_point), all in float32, halves away from zero."""
+    scale, zero_point = _columns(array, qparams)
+    with np.errstate(all="ignore"):
+        steps = quantize(array, qparams)
+        return np.asarray((steps - zero_point) * scale).astype(array.dtype, copy=False)
+
+
+def quantize(array: np.ndarray, qparams: QParams) -> np.ndarray:
+    """clip(round(x / scale) + zero_point), whole numbers in float32, halves away from zero."""
+    scale, zero_point = _columns(array, qparams)
+    with np.errstate(all="ignore"):
+        steps = round_half_away(np.asarray(array, np.float32) / scale) + zero_point
+        return np.clip(steps, np.float32(qparams.quant_min), np.float32(qparams.quant_max))
+
+
+def _columns(array: np.ndarray, qparams: QParams) -> tuple[np.ndarray, np.ndarray]:
+    """Scales and zero points as float32, in a shape that goes with the array's."""
     shape = [1] * array.ndim
     if qparams.channel_axis is not None:
         shape[qparams.channel_axis] = -1
     scale = np.array(qparams.scale, np.float32).reshape(shape)
-    zero_point = np.array(qparams.zero_point, np.float32).reshape(shape)
-    with np.errstate(all="ignore"):
-        steps = round_half_away(np.asarray(array, np.float32) / scale) + zero_point
-        steps = np.clip(steps, np.float32(qparams.quant_min), np.float32(qparams.quant_max))
-        return np.asarray((steps - zero_point) * scale).astype(array.dtype, copy=False)
+    return scale, np.array(qparams.zero_point, np.float32).reshape(shape)
 
 
 def with_clear_ties(array: np.ndarray, qparams: QParams) -> np.ndarray:

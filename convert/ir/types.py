@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -63,6 +64,7 @@ class QParams:
     ``dtype`` is the name of the integer type ("int8", "int8_narrow", "uint8", "int4", "int32", ...),
     ``quant_min`` and ``quant_max`` its range. ``symmetric`` says that the zero points are 0 by rule,
     not by chance; ``source`` says where the numbers come from ("MinMaxObserver", "TQT", ...), for people.
+    ``inferred`` parameters are no word of the source: the op that makes the tensor keeps its operand's.
     """
 
     dtype: str
@@ -73,6 +75,7 @@ class QParams:
     channel_axis: int | None = None
     symmetric: bool = False
     source: str = ""
+    inferred: bool = field(default=False, compare=False)
 
     @property
     def is_signed(self) -> bool:
@@ -87,6 +90,12 @@ class QParams:
             if extent == old[self.channel_axis] and math.prod(new[:axis]) == before:
                 return replace(self, channel_axis=axis)
         return None
+
+    def permuted(self, order: Sequence[int]) -> QParams:
+        """For a tensor whose axes are brought into ``order``."""
+        if self.channel_axis is None:
+            return self
+        return replace(self, channel_axis=list(order).index(self.channel_axis))
 
     def problem(self, shape: tuple[int, ...], name: str = "the tensor") -> str:
         """Why these cannot quantize a tensor of that shape; empty when they can."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from ..errors import Refusal
 from ..ir import InternalGraph
 from ..ir.dims import Dim, broadcast_shapes, is_symbolic
-from ..ir.types import TensorType, name_of
+from ..ir.types import QParams, TensorType, name_of
 from ..source import Source
 from ..symbolics.ops.to import ONNX_TYPES
 from .element_types import computed_type, type_operand
@@ -44,6 +45,7 @@ class Builder:
         self._names: set[str] = set()
         self._suffixes: dict[str, int] = {}
         self._constants: dict[Any, Value] = {}
+        self._quantized: dict[int, tuple[np.ndarray, QParams]] = {}  # constants, by where their memory starts
         self._operator_names: dict[str, int] = {}  # with the last suffix given to each
         self.lowered: Callable[..., TargetGraph] | None = None  # lowers a graph inside of a call
 
@@ -87,19 +89,39 @@ class Builder:
         self.graph.operators.append(Operator(type, list(inputs), outputs, kept, name, self.source))
         return outputs[0] if shapes is None else list(outputs)
 
-    def const(self, value: Any, dtype: Any = None, *, name: str = "") -> Value:
+    def const(
+        self, value: Any, dtype: Any = None, *, name: str = "", qparams: QParams | None = None
+    ) -> Value:
         """A constant. Python numbers take the dtype of the current result unless ``dtype`` says else.
 
-        Views of one array with equal strides become one constant.
+        Views of one array with equal strides become one constant, but for different ``qparams``. A view
+        of all of a constant that has some has them, too; say those of a copy.
         """
         if dtype is None and not isinstance(value, (np.ndarray, np.generic)):
             dtype = self.result_types[0].dtype
         array = np.asarray(value, dtype)
-        key = _identity(array)
+        if qparams is None:
+            qparams = self._inherited(array)
+        else:
+            self._quantized[_start(array)] = array, qparams
+        key = (*_identity(array), qparams)
         if key not in self._constants:
             name = self.free_name(name or f"{self.name}_const")
-            self._constants[key] = Value(name, array.dtype, array.shape, array)
+            self._constants[key] = Value(name, array.dtype, array.shape, array, qparams=qparams)
         return self._constants[key]
+
+    def _inherited(self, array: np.ndarray) -> QParams | None:
+        """The parameters of the constant whose memory ``array`` is another view of."""
+        known = self._quantized.get(_start(array)) if array.dtype == np.float32 else None
+        if known is None or known[0].size != array.size:
+            return None
+        original, qparams = known
+        if qparams.channel_axis is None:
+            return qparams
+        place = original.strides[qparams.channel_axis], original.shape[qparams.channel_axis]
+        places = zip(array.strides, array.shape, strict=True)
+        axes = [axis for axis, other in enumerate(places) if other == place]
+        return replace(qparams, channel_axis=axes[0]) if len(axes) == 1 else None
 
     def ints(self, values: Sequence[int] | np.ndarray | int) -> Value:
         """A constant of the target's type for indices, shapes and axes."""
@@ -272,9 +294,9 @@ class TfliteBuilder(Builder):
         assert isinstance(self.graph.version, int)
         return self.graph.version
 
-    def has(self, type: str) -> bool:
-        """Whether the runtime has this operator, in its first version; where there is another way."""
-        return runtime_refusal(type, 1, self._runtime) is None
+    def has(self, type: str, version: int = 1) -> bool:
+        """Whether the runtime has this version of an operator; where there is another way."""
+        return runtime_refusal(type, version, self._runtime) is None
 
     def accept(self, operators: Sequence[Operator]) -> None:
         for operator in operators:
@@ -403,7 +425,11 @@ def _size(extent: Any) -> Any:
     return extent if isinstance(extent, Dim) else int(extent)
 
 
+def _start(array: np.ndarray) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
 def _identity(array: np.ndarray) -> Any:
     if array.nbytes <= 64:
         return array.tobytes(), array.dtype.str, array.shape
-    return array.__array_interface__["data"][0], array.dtype.str, array.shape, array.strides
+    return _start(array), array.dtype.str, array.shape, array.strides

@@ -22,18 +22,19 @@ PRODUCERS = frozenset(
 FLOAT_ONLY = frozenset({"float32"})
 
 
-def fuse_activations(graph: TargetGraph) -> int:
+def fuse_activations(graph: TargetGraph, *, keeps_grids: bool = False) -> int:
     """Fuses in place; the number of activations that disappeared.
 
     An activation stays when the value in front of it has another user, is an output of the model,
-    or is made by an operator without a fused activation.
+    or is made by an operator without a fused activation; with ``keeps_grids`` also when that value has
+    quantization parameters of its own.
     """
     producers = {id(value): operator for operator in graph.operators for value in operator.outputs}
     uses = _use_counts(graph)
     kept: list[Operator] = []
     for operator in graph.operators:
         producer = _fusable_producer(operator, producers, uses)
-        if producer is None:
+        if producer is None or (keeps_grids and producer.outputs[0].qparams is not None):
             kept.append(operator)
             continue
         producer.attributes["fused_activation_function"] = FUSABLE[operator.type]

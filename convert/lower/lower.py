@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InternalError, Refusal, TmconvertError
-from ..ir import CallFunction, Constant, InternalGraph, TensorNode, TensorType
+from ..ir import CallFunction, Constant, InternalGraph, QParams, TensorNode, TensorType
 from ..ir.dims import Dim, is_symbolic
 from ..ir.size_journal import current_journal
 from ..ir.tree import leaves, map_leaves
@@ -87,7 +87,7 @@ class _Lowerer:
         for node in self.source_graph.inputs:
             assert isinstance(node, TensorNode)
             type_ = stored_type(node)
-            self.values[node] = Value(node.name, type_.dtype, type_.shape)
+            self.values[node] = Value(node.name, type_.dtype, type_.shape, qparams=stored_qparams(node))
             self.builder.define(self.values[node])
             self.lowering.graph.inputs.append(self.values[node])
         self._exprs()
@@ -121,7 +121,9 @@ class _Lowerer:
         array = np.asarray(expr.value)
         if expr.output.layout == "nhwc":
             array = array.transpose(NCHW_TO_NHWC)
-        self.values[expr.output] = self.builder.const(array, name=expr.name or expr.output.name)
+        self.values[expr.output] = self.builder.const(
+            array, name=expr.name or expr.output.name, qparams=stored_qparams(expr.output)
+        )
 
     def _call(self, expr: CallFunction) -> None:
         types = [stored_type(node) for node in expr.outputs if isinstance(node, TensorNode)]
@@ -192,6 +194,7 @@ class _Lowerer:
             value is output for made in self.lowering.graph.operators[first_new:] for output in made.outputs
         ):
             value.dtype, value.shape = type_.dtype, type_.shape
+            value.qparams = stored_qparams(node)
             self.builder.rename(value, node.name)
         elif value.shape != type_.shape:
             raise InternalError("TM9004", f"{node.name}: lowered to {value.shape}, declared {type_}")
@@ -264,6 +267,13 @@ def stored_type(node: TensorNode) -> TensorType:
     if node.layout != "nhwc":
         return node.type
     return TensorType(node.type.dtype, tuple(node.type.shape[axis] for axis in NCHW_TO_NHWC))
+
+
+def stored_qparams(node: TensorNode) -> QParams | None:
+    """The quantization parameters, for the memory order that the plan chose."""
+    if node.layout != "nhwc" or node.qparams is None:
+        return node.qparams
+    return node.qparams.permuted(NCHW_TO_NHWC)
 
 
 def _missing(op: Op, target: str, version: int) -> tuple[str, str]:

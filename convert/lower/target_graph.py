@@ -13,6 +13,7 @@ from typing import Any, Union
 
 import numpy as np
 
+from ..ir.types import QParams
 from ..source import Source
 
 Attribute = Union[bool, int, float, str, np.ndarray, list[int], list[float], list[str], "TargetGraph"]
@@ -20,10 +21,14 @@ Attribute = Union[bool, int, float, str, np.ndarray, list[int], list[float], lis
 
 @dataclass(frozen=True, slots=True)
 class Quantization:
-    """Of a TFLite tensor: real = scale * q, with a scale for each index of ``axis``, or one for all."""
+    """Of a TFLite tensor: real = scale * (q - zero_point), each for each index of ``axis``, or one for all.
+
+    ``scale`` is float32; ``zero_point`` int64, or None where all are 0.
+    """
 
     scale: np.ndarray
     axis: int = 0
+    zero_point: np.ndarray | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -31,7 +36,9 @@ class Value:
     """One tensor of the written file: computed, an input, or (with ``data``) a constant.
 
     ``data`` may be a non-contiguous view (a transposed weight, say): a writer makes at most one
-    tensor contiguous at a time, so that memory does not grow with the model.
+    tensor contiguous at a time, so that memory does not grow with the model. ``qparams`` is what the
+    source says of the tensor's quantization, in the memory order of the file; ``quantization`` is what the
+    file says, and then ``data`` are integers.
     """
 
     name: str
@@ -39,6 +46,7 @@ class Value:
     shape: tuple[Any, ...]
     data: np.ndarray | None = None
     quantization: Quantization | None = None
+    qparams: QParams | None = None
 
     @property
     def is_constant(self) -> bool:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from ..errors import UsageError
-from ..ir import CallFunction, Constant, Expr, InternalGraph, Node, TensorNode
+from ..ir import CallFunction, Constant, Expr, InternalGraph, Node, QParams, TensorNode
 from ..ir.bodies import nested
 from ..ir.cut import unknown
 from ..ir.emitter import GraphEmitter
@@ -178,7 +178,9 @@ class AssignLayout:
             x, weight, bias = user.args
             columns = weight.expr.value.reshape(-1, channels, height, width)
             value = columns.transpose(NCHW_TO_NHWC).reshape(weight.expr.value.shape)
-            node = TensorNode(graph.free_name(f"{weight.name}_hwc"), value.shape, value.dtype)
+            node = TensorNode(
+                graph.free_name(f"{weight.name}_hwc"), value.shape, value.dtype, qparams=_of_rows(weight)
+            )
             constant = Constant(value, weight.expr.name, result=node, source=user.source, made_by=self.name)
             graph.insert(constant, before=user)
             graph.set_arguments(user, (x, node, bias), user.kwargs)
@@ -190,6 +192,12 @@ class AssignLayout:
             "shape": list(flatten.outputs[0].type.shape),  # type: ignore[attr-defined]
         }
         graph.set_arguments(flatten, flatten.args, attributes)
+
+
+def _of_rows(weight: TensorNode) -> QParams | None:
+    """The quantization parameters of a matrix whose columns change places."""
+    qparams = weight.qparams
+    return qparams if qparams is None or qparams.channel_axis in (None, 0) else None
 
 
 def absorbs_flatten(graph: InternalGraph, expr: Expr) -> bool:

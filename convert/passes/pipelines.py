@@ -25,7 +25,7 @@ def pipeline(goal: Goal, catalogue: Mapping[str, Op]) -> list[Pass]:
     """Fresh passes for one conversion."""
     shared: list[Pass] = [
         EliminateDeadCode(),
-        SettleQuantization(),
+        SettleQuantization(dissolves=goal.integers is None),
         FoldConstants(catalogue),
         FuseConvBn(),
         MergeReductions(catalogue),

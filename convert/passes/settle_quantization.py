@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..ir import CallFunction, Expr, InternalGraph, QParams, TensorNode
 
 REQUANTIZE = "tm::requantize"
@@ -20,27 +22,31 @@ KEEPING = frozenset(
 class SettleQuantization:
     """Merges ``tm::requantize`` into its operand where nothing else uses that, then fills in what ops keep.
 
-    Parameters of single channels go through no op but a reshape that leaves the channels together.
+    Parameters of single channels go through no op but a reshape that leaves the channels together. With
+    ``dissolves`` no requantize is left: a float model has no use for it.
     """
 
     name = "settle_quantization"
+
+    def __init__(self, *, dissolves: bool = False) -> None:
+        self.dissolves = dissolves
 
     def run(self, graph: InternalGraph) -> bool:
         changed = False
         for expr in graph.exprs():
             if isinstance(expr, CallFunction) and expr.function == REQUANTIZE:
-                changed |= _merge(graph, expr)
+                changed |= _merge(graph, expr, self.dissolves)
         for expr in graph.exprs():
             changed |= _keep(expr)
         return changed
 
 
-def _merge(graph: InternalGraph, expr: CallFunction) -> bool:
+def _merge(graph: InternalGraph, expr: CallFunction, dissolves: bool) -> bool:
     """Takes a requantization out that says nothing which its operand does not, or may not, say itself."""
     operand, result = expr.args[0], expr.output
     if operand.qparams is None and result.qparams is not None and _is_alone(graph, operand, result.qparams):
         operand.qparams = result.qparams
-    if result.qparams not in (None, operand.qparams):
+    if result.qparams not in (None, operand.qparams) and not dissolves:
         return False
     is_named = graph.is_output(result) and operand not in graph.inputs
     name = result.name
@@ -78,7 +84,7 @@ def _keep(expr: Expr) -> bool:
         if qparams.channel_axis is not None:
             kept = _moved(expr, qparams, operand, node)
         if node.qparams is None and kept is not None:
-            node.qparams = kept
+            node.qparams = replace(kept, inferred=True)
             changed = True
     return changed
 

@@ -176,9 +176,7 @@ def _values(graph: TargetGraph) -> tuple[list[Value], set[int]]:
 
 
 def _tensor(skeleton: Skeleton, buffers: _Buffers, value: Value, is_state: bool) -> int:
-    """A Tensor table. Sizes that are open are those of the example until the tensor is resized.
-
-    Slot 4 is for quantization parameters, which Value does not carry yet."""
+    """A Tensor table. Sizes that are open are those of the example until the tensor is resized."""
     if value.dtype.name not in TENSOR_TYPES:
         raise InternalError("TM9001", f"TFLite has no type for the tensor {value.name!r}: {value.dtype}")
     fields: list[Field] = [
@@ -189,10 +187,12 @@ def _tensor(skeleton: Skeleton, buffers: _Buffers, value: Value, is_state: bool)
         (8, "bool", True),  # tells a scalar from a tensor of unknown rank
     ]
     if value.quantization is not None:
-        scale = value.quantization.scale
+        scale, zero_point = value.quantization.scale, value.quantization.zero_point
+        if zero_point is None:
+            zero_point = np.zeros(len(scale), np.int64)
         quantization = skeleton.table(
             (2, "offset", skeleton.float32s(scale)),
-            (3, "offset", skeleton.int64s(np.zeros(len(scale), np.int64))),
+            (3, "offset", skeleton.int64s(zero_point)),
             (6, "int32", value.quantization.axis),
         )
         fields.append((4, "offset", quantization))

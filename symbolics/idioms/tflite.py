@@ -11,6 +11,7 @@ from ...ir.dims import Dim, is_symbolic
 from .orders import in_steps, merged
 
 if TYPE_CHECKING:
+    from ...ir import QParams
     from ...lower.builder import Builder, TfliteBuilder
     from ...lower.target_graph import Value
 
@@ -28,7 +29,8 @@ def factors_transposed(
     """``x``, as a tensor of ``factors``, with its axes in ``order``, as a tensor of ``shape``."""
     if x.data is not None:
         moved = x.data.reshape(factors).transpose(order).reshape(shape)
-        return g.const(moved, name=f"{x.name}_{''.join(map(str, order))}")
+        name = f"{x.name}_{''.join(map(str, order))}"
+        return g.const(moved, name=name, qparams=_moved(x, factors, order, shape))
     extents, short = merged(factors, order)
     if len(short) < 2:
         return reshaped(g, x, shape)
@@ -42,12 +44,21 @@ def factors_transposed(
     return reshaped(g, x, shape)
 
 
+def _moved(x: Value, factors: Sequence[int], order: Sequence[int], shape: Sequence[int]) -> QParams | None:
+    """The quantization parameters of a constant of which ``factors_transposed`` makes another."""
+    qparams = None if x.qparams is None else x.qparams.reshaped(x.shape, tuple(factors))
+    if qparams is None:
+        return None
+    return qparams.permuted(order).reshaped(tuple(factors[axis] for axis in order), tuple(shape))
+
+
 def reshaped(g: Builder, x: Value, shape: Sequence[int]) -> Value:
     """``x`` with another shape: a view where it is constant, else a RESHAPE."""
     if tuple(shape) == x.shape:
         return x
     if x.data is not None:
-        return g.const(x.data.reshape(shape), name=x.name)
+        qparams = None if x.qparams is None else x.qparams.reshaped(x.shape, tuple(shape))
+        return g.const(x.data.reshape(shape), name=x.name, qparams=qparams)
     return g.op("RESHAPE", x, g.ints(shape), new_shape=list(shape), shape=shape)
 
 

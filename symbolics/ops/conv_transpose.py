@@ -185,10 +185,12 @@ def conv_transpose2d_tflite(g, x, weight, bias, stride, padding, output_padding,
     rows, columns = (result[1 + i] + 2 * padding[i] for i in (0, 1))
     full = (result[0], rows, columns, result[3])
     options = {"padding": "VALID", "stride_h": stride[0], "stride_w": stride[1]}
-    x = g.op("TRANSPOSE_CONV", g.ints(full), kernel, x, **options, shape=full, dtype=x.dtype)
+    takes_bias = g.has("TRANSPOSE_CONV", 3)
+    operands = [g.ints(full), kernel, x, *([bias] if bias is not None and takes_bias else [])]
+    x = g.op("TRANSPOSE_CONV", *operands, **options, shape=full, dtype=x.dtype)
     if any(padding):
         x = g.op("SLICE", x, g.ints([0, *padding, 0]), g.ints(result), shape=result)
-    return x if bias is None else g.op("ADD", x, bias)
+    return x if bias is None or takes_bias else g.op("ADD", x, bias)
 
 
 @conv_transpose2d.caffe()

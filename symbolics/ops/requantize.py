@@ -20,6 +20,19 @@ def requantize_ref(x: np.ndarray) -> np.ndarray:
     return x
 
 
-@requantize.decompose  # a float model has no use for it
-def requantize_float(g, x):
-    return x
+# Only of models in integers: a float model has no use for it (``settle_quantization``).
+
+
+@requantize.onnx(since=7)
+def requantize_onnx(g, x):
+    return g.identity(x)
+
+
+@requantize.tflite()
+def requantize_tflite(g, x):
+    return g.identity(x)
+
+
+@requantize.caffe()
+def requantize_caffe(g, x):
+    return g.identity(x)

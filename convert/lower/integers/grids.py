@@ -1,0 +1,200 @@
+"""The grids of an integer TFLite file: which integers stand for the numbers of a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from ...ir.fake_quant import fake_quantize, quantize
+from ...ir.types import QParams
+from ..target_graph import Operator, Quantization, TargetGraph, Value
+from .kernels import FIXED, KERNELS, WITHIN, Kernel
+
+_RANGES = {"int8": (-128, 127), "int16": (-32768, 32767)}
+_SHIFT = 128  # from uint8 to int8
+_TINY = float(np.finfo(np.float32).tiny)
+
+
+def activation_grid(qparams: QParams, kind: str) -> QParams | None:
+    """The grid of an activation in int8 or int16; None for parameters of single channels, or of more bits.
+
+    Types of eight bits and less keep scale and steps; unsigned ones of eight bits are moved by 128. In int16
+    it is symmetric, and as fine as the range allows.
+    """
+    if len(qparams.scale) != 1:
+        return None
+    if kind == "int16":
+        ends = [(end - qparams.zero_point[0]) * qparams.scale[0] for end in _ends(qparams)]
+        return _symmetric(max(map(abs, ends)), 32767, "int16")
+    if qparams.quant_max > 127:
+        qparams = replace(
+            qparams,
+            zero_point=(qparams.zero_point[0] - _SHIFT,),
+            quant_min=qparams.quant_min - _SHIFT,
+            quant_max=qparams.quant_max - _SHIFT,
+        )
+    lowest, highest = _RANGES["int8"]
+    if qparams.quant_min < lowest or qparams.quant_max > highest:
+        return None
+    return QParams("int8", qparams.scale, qparams.zero_point, qparams.quant_min, qparams.quant_max)
+
+
+def constant_grid(data: np.ndarray, kind: str) -> QParams:
+    """The finest grid that holds 0 and all elements of a constant; the ends are on it."""
+    low, high = min(float(np.min(data, initial=0)), 0.0), max(float(np.max(data, initial=0)), 0.0)
+    if kind == "int16" or low == 0 == high or _is_one_number(data):
+        return _symmetric(max(-low, high), _RANGES[kind][1], kind)
+    scale = float(np.float32(max((high - low) / 255, _TINY)))
+    zero_point = int(np.clip(round(-128 - low / scale), -128, 127))
+    return QParams("int8", (scale,), (zero_point,), -128, 127)
+
+
+def weight_grid(value: Value, axis: int | None) -> QParams:
+    """int8 in [-127, 127] with zero point 0: the source's scales if they are of that kind, else the finest.
+
+    ``axis`` has the channels, None asks for one scale. A weight that the source has on another kind of grid
+    is brought to it first (``weight_steps``).
+    """
+    given = value.qparams
+    if given is not None and given.channel_axis in (None, axis) and _is_symmetric(given):
+        low, high = max(given.quant_min, -127), given.quant_max
+        return QParams("int8", given.scale, given.zero_point, low, high, given.channel_axis)
+    data = _known(value)
+    others = tuple(each for each in range(data.ndim) if each != axis)
+    largest = np.max(np.abs(data), axis=others if axis is not None else None, initial=0).reshape(-1)
+    scale = np.maximum(np.where(largest > 0, largest / np.float32(127), np.float32(1)), _TINY)
+    scales = tuple(map(float, scale.astype(np.float32)))
+    return QParams("int8", scales, (0,) * len(scales), -127, 127, axis)
+
+
+def _is_symmetric(qparams: QParams) -> bool:
+    """Whether these are integers of eight bits or less around 0."""
+    return not any(qparams.zero_point) and qparams.quant_min >= -128 and qparams.quant_max <= 127
+
+
+def weight_steps(value: Value, grid: QParams) -> np.ndarray:
+    """The weights in steps of ``grid``, int8."""
+    return quantize(_known(value), grid).astype(np.int8)
+
+
+def is_derived(value: Value, grid: QParams) -> bool:
+    """Whether the scales of a weight are not the source's."""
+    return value.qparams is None or value.qparams.scale != grid.scale
+
+
+def _known(value: Value) -> np.ndarray:
+    """The numbers of a weight, on the source's grid where ours is another."""
+    assert value.data is not None
+    given = value.qparams
+    if given is None or _is_symmetric(given):
+        return value.data
+    return fake_quantize(value.data, given)
+
+
+def quantization(grid: QParams) -> Quantization:
+    """As the file says it."""
+    return Quantization(
+        np.array(grid.scale, np.float32), grid.channel_axis or 0, np.array(grid.zero_point, np.int64)
+    )
+
+
+def settled(graph: TargetGraph, kind: str) -> dict[int, QParams]:
+    """The grid of each input and result that has one, by id: the source's, and what kernels make of these.
+
+    A kernel with one grid for operand and result hands it on, in either direction; a clamp to its operand.
+    """
+    grids: dict[int, QParams] = {}
+    for value in _values(graph):
+        given = value.qparams
+        grid = None if given is None or given.inferred else activation_grid(given, kind)
+        if value.dtype == np.float32 and grid is not None:
+            grids[id(value)] = grid
+    positive = _positive(graph)
+    for _ in range(2):
+        for operator in graph.operators:
+            _forward(operator, grids, kind, positive)
+        for operator in reversed(graph.operators):
+            _backward(operator, grids)
+    return grids
+
+
+def _forward(operator: Operator, grids: dict[int, QParams], kind: str, positive: set[int]) -> None:
+    kernel = KERNELS.get(operator.type)
+    if kernel is None:
+        return
+    results = [operator.outputs[i] for i in kernel.outputs(len(operator.outputs))]
+    grid = next((grids[id(value)] for value in operands(operator, kernel) if id(value) in grids), None)
+    fixed = FIXED[kind].get(operator.type)
+    if grid is not None and fixed is not None:
+        grid = QParams(kind, (fixed[0],), (fixed[1],), *_RANGES[kind])
+    elif operator.type in WITHIN and grid is not None:
+        grid = _finer(grid) if id(operator.inputs[0]) in positive else grid
+    elif kernel.relation != "same":
+        return
+    if grid is not None:
+        for value in results:
+            grids.setdefault(id(value), grid)
+
+
+def _backward(operator: Operator, grids: dict[int, QParams]) -> None:
+    kernel = KERNELS.get(operator.type)
+    if kernel is None or not (kernel.relation == "same" or operator.type in _CLAMPS):
+        return
+    grid = grids.get(id(operator.outputs[0]))
+    if grid is not None:
+        for value in operands(operator, kernel):
+            if not value.is_constant and value.dtype == np.float32:
+                grids.setdefault(id(value), grid)
+
+
+_CLAMPS = frozenset({"RELU", "RELU6", "RELU_N1_TO_1"})  # rounding before or after is the same
+
+
+def operands(operator: Operator, kernel: Kernel) -> list[Value]:
+    """The operands of an operator that are on a grid, constants among them."""
+    found = [operator.inputs[i] for i in kernel.operands(len(operator.inputs))]
+    return [value for value in found if value is not None]
+
+
+def _values(graph: TargetGraph) -> Iterable[Value]:
+    yield from graph.inputs
+    for operator in graph.operators:
+        yield from operator.outputs
+
+
+def _positive(graph: TargetGraph) -> set[int]:
+    """The ids of results that are never below 0."""
+    found: set[int] = set()
+    for operator in graph.operators:
+        rectified = operator.attributes.get("fused_activation_function") in ("RELU", "RELU6")
+        kept = operator.type in _KEEP_SIGN and id(operator.inputs[0]) in found
+        if rectified or kept or operator.type in ("RELU", "RELU6"):
+            found |= {id(value) for value in operator.outputs}
+    return found
+
+
+_KEEP_SIGN = {"MAX_POOL_2D", "AVERAGE_POOL_2D", "MEAN", "RESHAPE", "TRANSPOSE", "PAD"}
+
+
+def _finer(grid: QParams) -> QParams:
+    """With all steps for what is not below 0."""
+    highest, steps = grid.quant_max - grid.zero_point[0], _RANGES[grid.dtype]
+    if grid.dtype != "int8" or highest >= 255:
+        return grid
+    scale = float(np.float32(grid.scale[0] * highest / 255))
+    return QParams("int8", (scale,), (steps[0],), *steps)
+
+
+def _symmetric(largest: float, steps: int, kind: str) -> QParams:
+    scale = float(np.float32(max(largest / steps, _TINY))) if largest > 0 else 1.0
+    return QParams(kind, (scale,), (0,), *_RANGES[kind])
+
+
+def _is_one_number(data: np.ndarray) -> bool:
+    return data.size > 0 and bool(np.all(data == data.reshape(-1)[0]))
+
+
+def _ends(qparams: QParams) -> tuple[int, int]:
+    return qparams.quant_min, qparams.quant_max

@@ -1,0 +1,387 @@
+"""A float TFLite graph, with what the source says of quantization, in integers.
+
+Each operator with an integer kernel whose tensors have grids works on integers; the others stay in float,
+between DEQUANTIZE and QUANTIZE. Where a kernel cannot bring a tensor to the grid that the source gives it,
+a QUANTIZE does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ...ir.fake_quant import quantize
+from ...ir.types import QParams
+from ..target_graph import Operator, TargetGraph, Value
+from .averages import averages_in_products
+from .grids import (
+    activation_grid,
+    constant_grid,
+    is_derived,
+    quantization,
+    settled,
+    weight_grid,
+    weight_steps,
+)
+from .kernels import FIXED, KERNELS, WEIGHTED, Kernel
+
+FLOAT, INT32, INT64 = np.dtype(np.float32), np.dtype(np.int32), np.dtype(np.int64)
+_WIDE = {"int8": (-127, 127), "int16": (-32767, 32767)}  # grids that reach this far need no clamp
+_PER_CHANNEL = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"})
+
+
+@dataclass(frozen=True)
+class Island:
+    """An operator that stays in float.
+
+    ``is_source`` says that the source gives its tensors no parameters; else there is no integer kernel.
+    """
+
+    operator: Operator
+    is_source: bool
+
+
+@dataclass
+class IntegerGraph:
+    """``graph`` in integers, and what there is to tell of it.
+
+    ``requantized`` counts the tensors that a QUANTIZE brings to another grid, ``derived`` are weights whose
+    scales the source does not say.
+    """
+
+    graph: TargetGraph
+    islands: list[Island] = field(default_factory=list)
+    requantized: int = 0
+    derived: list[str] = field(default_factory=list)
+
+
+def in_integers(graph: TargetGraph, *, activations: str = "int8", io_type: str = "int8") -> IntegerGraph:
+    """``graph``, which is left as it is, with int8 weights and activations of the type ``activations``.
+
+    ``io_type`` is that of its inputs and outputs: "int8", "uint8", "int16" or "float32".
+    """
+    return _Integers(graph, activations, io_type).run()
+
+
+class _Integers:
+    def __init__(self, graph: TargetGraph, kind: str, io_type: str) -> None:
+        graph = averages_in_products(graph)
+        self.source, self.kind, self.io_type = graph, kind, io_type
+        self.grids = settled(graph, kind)
+        self.made = IntegerGraph(replace(graph, inputs=[], outputs=[], operators=[]))
+        self.whole: dict[tuple[int, QParams], Value] = {}  # integers of a source value, by grid
+        self.plain: dict[int, Value] = {}  # what is in float, or no number
+        self.constants: dict[tuple[int, QParams], Value] = {}
+        self.names: set[str] = set()
+
+    def run(self) -> IntegerGraph:
+        self.names |= {value.name for value in self.source.inputs}
+        for operator in self.source.operators:
+            self.names |= {value.name for value in operator.outputs}
+        for value in self.source.inputs:
+            self._input(value)
+        for operator in self.source.operators:
+            self._operator(operator)
+        for value in self.source.outputs:
+            self.made.graph.outputs.append(self._output(value))
+        return self.made
+
+    # ---- edges
+
+    def _input(self, value: Value) -> None:
+        grid = self.grids.get(id(value))
+        if grid is None or self.io_type == "float32":
+            self._keep(value, value)
+            self.made.graph.inputs.append(value)
+            return
+        given = self._typed(value, grid, self.io_type, value.name)
+        self.made.graph.inputs.append(given)
+        if given.dtype.name != self.kind:
+            first = self._typed(value, grid, self.kind, f"{value.name}_{self.kind}")
+            self._append("QUANTIZE", [given], [first], value.name)
+            given = first
+        self.whole[id(value), grid] = self._clamped(given, grid, value.name)
+
+    def _output(self, value: Value) -> Value:
+        grid = self.grids.get(id(value))
+        if grid is None or (self.io_type == "float32" and (id(value), grid) not in self.whole):
+            return self._float(value)
+        result = self._on_grid(value, grid)
+        if self.io_type == self.kind:
+            return result
+        name, result.name = result.name, self._free(f"{result.name}_{self.kind}")
+        if self.io_type == "float32":
+            final = Value(name, FLOAT, value.shape)
+            self._append("DEQUANTIZE", [result], [final], name)
+            return final
+        final = self._typed(value, grid, self.io_type, name)
+        self._append("QUANTIZE", [result], [final], name)
+        return final
+
+    def _typed(self, value: Value, grid: QParams, kind: str, name: str) -> Value:
+        """A value of an integer type on ``grid``, which is that of the activations."""
+        if kind == "uint8":
+            grid = replace(grid, dtype=kind, zero_point=(grid.zero_point[0] + 128,))
+        return Value(name, np.dtype(kind), value.shape, None, quantization(grid))
+
+    # ---- operators
+
+    def _operator(self, operator: Operator) -> None:
+        kernel = KERNELS.get(operator.type)
+        if kernel is None or not self._is_whole(operator, kernel):
+            self._in_float(operator, kernel)
+        elif kernel.relation == "weights":
+            self._weighted(operator)
+        elif operator.type == "RESHAPE" and _keeps_shape(operator):
+            self._renamed(operator)
+        else:
+            self._on_grids(operator, kernel)
+
+    def _is_whole(self, operator: Operator, kernel: Kernel) -> bool:
+        """Whether the kernel can do this call in integers."""
+        values = [operator.inputs[i] for i in kernel.operands(len(operator.inputs))]
+        numbers = [value for value in values if value is not None]
+        if self.kind not in kernel.types or any(value.dtype != FLOAT for value in numbers):
+            return False
+        if all(value.is_constant for value in numbers):
+            return False
+        if operator.type in WEIGHTED:
+            place = WEIGHTED[operator.type]
+            others = [operator.inputs[i] for i in (place.weight, place.bias) if i < len(operator.inputs)]
+            if any(value is not None and value.data is None for value in others):
+                return False
+        if kernel.relation != "compared":
+            numbers += [operator.outputs[i] for i in kernel.outputs(len(operator.outputs))]
+        return all(value.is_constant or id(value) in self.grids for value in numbers)
+
+    def _in_float(self, operator: Operator, kernel: Kernel | None) -> None:
+        inputs = [None if value is None else self._float(value) for value in operator.inputs]
+        self.made.graph.operators.append(replace(operator, inputs=inputs))
+        for value in operator.outputs:
+            self._keep(value, value)
+        numbers = [*operator.inputs, *operator.outputs]
+        floats = [value for value in numbers if value is not None and value.dtype == FLOAT]
+        computed = [value for value in floats if not value.is_constant]
+        if computed and operator.type != "QUANTIZE":
+            lacking = any(id(value) not in self.grids for value in computed)
+            self.made.islands.append(Island(operator, lacking))
+
+    def _renamed(self, operator: Operator) -> None:
+        """A tensor with another name: only its grid is to change."""
+        value, result = operator.inputs[0], operator.outputs[0]
+        assert value is not None
+        given, grid = self._on_grid(value, self.grids[id(value)]), self.grids[id(result)]
+        self.whole[id(result), grid] = self._requantized(given, grid, result.name)
+
+    def _on_grids(self, operator: Operator, kernel: Kernel) -> None:
+        places = kernel.operands(len(operator.inputs))
+        results = [operator.outputs[i] for i in kernel.outputs(len(operator.outputs))]
+        inputs: list[Value | None] = [
+            None if value is None else self._plain(value) for value in operator.inputs
+        ]
+        grid = self._common_grid(operator, kernel, places)
+        for i in places:
+            value = operator.inputs[i]
+            if value is not None:
+                inputs[i] = self._on_grid(value, grid or self._own_grid(value))
+        if kernel.relation == "fixed":
+            scale, zero_point = FIXED[self.kind][operator.type]
+            grid = replace(self.grids[id(results[0])], scale=(scale,), zero_point=(zero_point,))
+        self._compute(operator, inputs, [] if kernel.relation == "compared" else results, grid)
+
+    def _common_grid(self, operator: Operator, kernel: Kernel, places: Sequence[int]) -> QParams | None:
+        """The one grid that a kernel knows: the operand's, or, of several, the result's."""
+        if kernel.relation != "same":
+            return None
+        numbers = [operator.inputs[i] for i in places]
+        computed = [value for value in numbers if value is not None and not value.is_constant]
+        if len(computed) == 1 and len(numbers) == 1:
+            return self.grids[id(computed[0])]
+        return self.grids[id(operator.outputs[0])]
+
+    def _weighted(self, operator: Operator) -> None:
+        place = WEIGHTED[operator.type]
+        inputs = list(operator.inputs)
+        x, weight = inputs[place.x], inputs[place.weight]
+        assert x is not None and weight is not None and weight.data is not None
+        grid = self.grids[id(x)]
+        inputs[place.x] = self._on_grid(x, grid)
+        scales = weight_grid(weight, place.axis if operator.type in _PER_CHANNEL else None)
+        if is_derived(weight, scales) and weight.name not in self.made.derived:
+            self.made.derived.append(weight.name)
+        inputs[place.weight] = self._weight(weight, scales)
+        bias = inputs[place.bias] if place.bias < len(inputs) else None
+        if bias is not None:
+            inputs[place.bias] = self._bias(bias, grid, scales)
+        self._compute(operator, inputs, operator.outputs, None)
+
+    def _compute(
+        self,
+        operator: Operator,
+        inputs: Sequence[Value | None],
+        results: Sequence[Value],
+        fixed: QParams | None,
+    ) -> None:
+        """Appends the operator; its results on the grid that the kernel gives them, then on their own."""
+        outputs, after = [], []
+        for value in operator.outputs:
+            if not any(value is result for result in results):
+                self._keep(value, value)
+                outputs.append(value)
+                continue
+            grid = self.grids[id(value)]
+            made = Value(value.name, np.dtype(self.kind), value.shape, None, quantization(fixed or grid))
+            outputs.append(made)
+            after.append((value, made, grid))
+        self.made.graph.operators.append(replace(operator, inputs=list(inputs), outputs=outputs))
+        for value, made, grid in after:
+            if fixed is not None and not _is_equal(fixed, grid):
+                made.name = self._free(f"{value.name}_computed")
+                made = self._requantized(made, grid, value.name)
+            elif fixed is None:
+                made = self._clamped(made, grid, value.name)
+            self.whole[id(value), grid] = made
+
+    # ---- tensors in one form and the other
+
+    def _on_grid(self, value: Value, grid: QParams) -> Value:
+        """``value`` in integers on ``grid``."""
+        if value.is_constant:
+            return self._constant(value, grid)
+        key = id(value), grid
+        if key in self.whole:
+            return self.whole[key]
+        own = self.grids[id(value)]
+        if (id(value), own) in self.whole:
+            if _is_equal(own, grid):
+                return self.whole[id(value), own]
+            made = self._requantized(
+                self.whole[id(value), own], grid, self._free(f"{value.name}_requantized")
+            )
+        else:
+            made = Value(
+                self._free(f"{value.name}_quantized"),
+                np.dtype(self.kind),
+                value.shape,
+                None,
+                quantization(grid),
+            )
+            self._append("QUANTIZE", [self.plain[id(value)]], [made], made.name)
+        self.whole[key] = self._clamped(made, grid, value.name)
+        return self.whole[key]
+
+    def _own_grid(self, value: Value) -> QParams:
+        if not value.is_constant:
+            return self.grids[id(value)]
+        assert value.data is not None
+        grid = None if value.qparams is None else activation_grid(value.qparams, self.kind)
+        return grid or constant_grid(value.data, self.kind)
+
+    def _float(self, value: Value) -> Value:
+        """``value`` in float, or as it is."""
+        if value.is_constant or id(value) in self.plain:
+            return self.plain.get(id(value), value)
+        whole = self.whole[id(value), self.grids[id(value)]]
+        made = Value(self._free(f"{value.name}_dequantized"), FLOAT, value.shape)
+        self._append("DEQUANTIZE", [whole], [made], made.name)
+        self.plain[id(value)] = made
+        return made
+
+    def _plain(self, value: Value) -> Value:
+        """An operand that is no number on a grid."""
+        return self.plain.get(id(value), value)
+
+    def _keep(self, value: Value, made: Value) -> None:
+        self.plain[id(value)] = made
+
+    def _requantized(self, value: Value, grid: QParams, name: str) -> Value:
+        made = Value(name, np.dtype(self.kind), value.shape, None, quantization(grid))
+        self._append("QUANTIZE", [value], [made], name)
+        self.made.requantized += 1
+        return made
+
+    def _clamped(self, value: Value, grid: QParams, name: str) -> Value:
+        """``value``, kept within a grid that does not use all of its type."""
+        low, high = _WIDE[self.kind]
+        if grid.quant_min > low:
+            value = self._limited("MAXIMUM", value, grid, grid.quant_min, name)
+        if grid.quant_max < high:
+            value = self._limited("MINIMUM", value, grid, grid.quant_max, name)
+        return value
+
+    def _limited(self, type: str, value: Value, grid: QParams, limit: int, name: str) -> Value:
+        bound = Value(
+            self._free(f"{name}_limit"), value.dtype, (), np.array(limit, value.dtype), value.quantization
+        )
+        made = Value(name, value.dtype, value.shape, None, value.quantization)
+        value.name = self._free(f"{name}_unlimited")
+        self._append(type, [value, bound], [made], name)
+        return made
+
+    # ---- constants
+
+    def _constant(self, value: Value, grid: QParams) -> Value:
+        key = id(value), grid
+        if key not in self.constants:
+            assert value.data is not None
+            steps = quantize(value.data, grid).astype(self.kind)
+            self.constants[key] = self._stored(value, steps, grid)
+        return self.constants[key]
+
+    def _weight(self, value: Value, grid: QParams) -> Value:
+        key = id(value), grid
+        if key not in self.constants:
+            self.constants[key] = self._stored(value, weight_steps(value, grid), grid)
+        return self.constants[key]
+
+    def _bias(self, value: Value, x: QParams, weight: QParams) -> Value:
+        """Whole numbers of products: scale = that of the input times that of the weights."""
+        scales = np.float64(x.scale[0]) * np.array(weight.scale, np.float64)
+        grid = QParams(
+            "int32" if self.kind == "int8" else "int64",
+            tuple(map(float, scales.astype(np.float32))),
+            (0,) * len(scales),
+            *_LIMITS[self.kind],
+            None if len(scales) == 1 else 0,
+        )
+        key = id(value), grid
+        if key not in self.constants:
+            assert value.data is not None
+            steps = value.data.astype(np.float64) / np.array(grid.scale)
+            steps = np.clip(np.trunc(steps + np.copysign(0.5, steps)), grid.quant_min, grid.quant_max)
+            self.constants[key] = self._stored(value, steps.astype(grid.dtype), grid)
+        return self.constants[key]
+
+    def _stored(self, value: Value, steps: np.ndarray, grid: QParams) -> Value:
+        taken = {each.name for each in self.constants.values()}
+        name = self._free(f"{value.name}_again") if value.name in taken else value.name
+        return Value(name, steps.dtype, value.shape, steps, quantization(grid))
+
+    # ---- names and operators
+
+    def _append(
+        self, type: str, inputs: list[Value | None] | list[Value], outputs: list[Value], name: str
+    ) -> None:
+        self.made.graph.operators.append(Operator(type, list(inputs), outputs, {}, f"/{name}/{type}"))
+
+    def _free(self, base: str) -> str:
+        name, number = base, 0
+        while name in self.names:
+            number += 1
+            name = f"{base}_{number}"
+        self.names.add(name)
+        return name
+
+
+_LIMITS = {"int8": (-(2**31), 2**31 - 1), "int16": (-(2**39), 2**39 - 1)}
+
+
+def _keeps_shape(operator: Operator) -> bool:
+    x = operator.inputs[0]
+    return x is not None and x.shape == operator.outputs[0].shape
+
+
+def _is_equal(one: QParams, other: QParams) -> bool:
+    return (one.scale, one.zero_point) == (other.scale, other.zero_point)
