@@ -20,6 +20,7 @@ from .ir.expr import CallFunction
 from .ir.size_journal import SizeJournal, SizesSettled
 from .ir.traced_module import Example
 from .lower.fuse_activations import fuse_activations
+from .lower.fuse_scales import fuse_scales
 from .lower.integers.integer_graph import in_integers
 from .lower.lower import lower
 from .lower.target_graph import TargetGraph, Value
@@ -243,6 +244,8 @@ def _attempt(
     if goal.target == "tflite":
         for each in graph.nested():
             fuse_activations(each, keeps_grids=goal.integers is not None)
+            if goal.integers is None:  # a rescaling between the two would be lost
+                fuse_scales(each)
     nhwc_inputs, nhwc_outputs = _nhwc(normalized.graph.inputs), _nhwc(normalized.graph.outputs)
     return Converted(references, graph, nhwc_inputs, nhwc_outputs, manager, normalized.notes())
 

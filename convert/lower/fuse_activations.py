@@ -30,7 +30,7 @@ def fuse_activations(graph: TargetGraph, *, keeps_grids: bool = False) -> int:
     quantization parameters of its own.
     """
     producers = {id(value): operator for operator in graph.operators for value in operator.outputs}
-    uses = _use_counts(graph)
+    uses = use_counts(graph)
     kept: list[Operator] = []
     for operator in graph.operators:
         producer = _fusable_producer(operator, producers, uses)
@@ -59,7 +59,7 @@ def _fusable_producer(
     return producer if value.dtype.name in FLOAT_ONLY else None
 
 
-def _use_counts(graph: TargetGraph) -> dict[int, int]:
+def use_counts(graph: TargetGraph) -> dict[int, int]:
     counts: dict[int, int] = {}
     users: list[Value | None] = [value for operator in graph.operators for value in operator.inputs]
     for value in [*users, *graph.outputs]:

@@ -99,7 +99,7 @@ class MoveViews:
         if (
             graph.use_count(linear.output) != 1
             or not _is_view(x.expr)
-            or not _moves_rows(expr.kwargs, linear)
+            or not keeps_features(expr.kwargs, linear.output.type.shape[-1])
         ):
             return False
         g = self._emitter(graph, expr)
@@ -135,7 +135,7 @@ def _is_plain(node: Node) -> bool:
     return isinstance(node, TensorNode) and isinstance(node.expr, Constant) and node.qparams is None
 
 
-def _result_groups(attributes: Mapping[str, Any]) -> list[list[int]]:
+def result_groups(attributes: Mapping[str, Any]) -> list[list[int]]:
     """Of each axis of a view's result, the places of its factors in ``split``. Raises ValueError."""
     split, index = attributes["split"], attributes["index"]
     kept = [place for place, chosen in enumerate(index) if chosen == KEPT]
@@ -146,7 +146,7 @@ def _result_groups(attributes: Mapping[str, Any]) -> list[list[int]]:
 
 def _permuted(attributes: Mapping[str, Any], axes: Sequence[int]) -> dict[str, Any]:
     """The attributes of a view whose result has its axes permuted."""
-    groups = _result_groups(attributes)
+    groups = result_groups(attributes)
     kept = [place for place, chosen in enumerate(attributes["index"]) if chosen == KEPT]
     return {
         **attributes,
@@ -158,7 +158,7 @@ def _permuted(attributes: Mapping[str, Any], axes: Sequence[int]) -> dict[str, A
 def _ends_in_transpose(view: CallFunction) -> bool:
     """Whether what is innermost in the operand is so in the last axis but one of the result."""
     try:
-        groups = _result_groups(view.kwargs)
+        groups = result_groups(view.kwargs)
     except ValueError:
         return False
     split, index = view.kwargs["split"], view.kwargs["index"]
@@ -167,9 +167,8 @@ def _ends_in_transpose(view: CallFunction) -> bool:
     return bool(real) and bool(rows) and rows[-1] == real[-1]
 
 
-def _moves_rows(attributes: Mapping[str, Any], linear: CallFunction) -> bool:
-    """Whether a view leaves the features of the linear layer as they are, in one factor at the end."""
-    width = linear.output.type.shape[-1]
+def keeps_features(attributes: Mapping[str, Any], width: int) -> bool:
+    """Whether a view leaves the last axis, of ``width``, as it is, in one factor at the end."""
     split, order, shape = attributes["split"], attributes["order"], attributes["shape"]
     is_last = bool(order) and order[-1] == max(order) and attributes["index"][-1] == KEPT
     return is_last and bool(shape) and split[-1] == width == shape[-1]
@@ -192,7 +191,7 @@ class _Split:
             start -= 1
             size *= split[start]
         try:
-            groups = _result_groups(attributes)
+            groups = result_groups(attributes)
         except ValueError:
             return None
         if size != shape[-1] or not 3 <= len(groups) <= PRODUCT_RANK or math.prod(attributes["shape"]) == 0:

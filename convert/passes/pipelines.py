@@ -11,6 +11,7 @@ from .assign_layout import AssignLayout
 from .decompose import Decompose
 from .eliminate_dead_code import EliminateDeadCode
 from .fold_constants import FoldConstants
+from .fold_scales import FoldScales
 from .fuse_conv_bn import FuseConvBn
 from .fuse_views import FuseViews
 from .manager import Pass
@@ -35,7 +36,9 @@ def pipeline(goal: Goal, catalogue: Mapping[str, Op]) -> list[Pass]:
     if goal.target == "tflite":
         views: list[Pass] = [FuseViews(catalogue), EliminateDeadCode()]
         moved: list[Pass] = [MoveViews(catalogue), SinkViews(catalogue), EliminateDeadCode()]
-        plan: list[Pass] = [AlignRanks(catalogue), *views, *moved, *views, RouteChannels(catalogue)]
+        scales = FoldScales(catalogue)
+        plan: list[Pass] = [AlignRanks(catalogue), *views, scales, *moved, *views, scales]
+        plan += [RouteChannels(catalogue)]
         layout = AssignLayout(catalogue, goal.io_layout, dict(goal.io_layouts))
         return [*shared, *plan, *clean, layout, EliminateDeadCode()]
     if goal.target == "caffe":

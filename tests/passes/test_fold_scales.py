@@ -1,0 +1,92 @@
+"""Factors and summands around layers: in their weights, and the same numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.passes.graphs import Net, apply
+from tmconvert.ir import CallFunction, InternalGraph
+from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
+from tmconvert.passes.fold_scales import FoldScales
+from tmconvert.passes.fuse_views import FuseViews
+from tmconvert.symbolics.registry import catalogue
+
+
+def folded(graph: InternalGraph) -> list[str]:
+    """The ops that are left."""
+    for make in (FuseViews, FoldScales):
+        apply(make(catalogue()), graph)
+        apply(EliminateDeadCode(), graph)
+    return [expr.function for expr in graph.exprs() if isinstance(expr, CallFunction)]
+
+
+def scaled(net: Net, x: Any, *shape: int) -> Any:
+    return net("aten::add", net("aten::mul", x, net.constant(*shape)), net.constant(*shape))
+
+
+def linear(net: Net, x: Any, width: int, *, bias: bool = True) -> Any:
+    weight = net.constant(width, x.type.shape[-1])
+    return net("aten::linear", x, weight, net.constant(width) if bias else None)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_weights_of_a_norm_are_in_the_layers_behind(bias: bool) -> None:
+    net = Net()
+    x = scaled(net, net.input(2, 4, 6), 1, 1, 6)
+    rows = net("aten::cat", [net("aten::slice", x, 1, 2, 4), net("aten::slice", x, 1, 0, 2)], 1)
+    rows = net("aten::reshape", rows, [8, 6])
+    graph = net.give(linear(net, x, 3, bias=bias), linear(net, rows, 5, bias=bias))
+    assert sorted({*folded(graph)}) == ["aten::cat", "aten::linear", "aten::slice", "tm::view"]
+
+
+def test_what_something_else_sees_stays() -> None:
+    net = Net()
+    x = scaled(net, net.input(2, 6), 1, 6)
+    assert "aten::add" in folded(net.give(linear(net, x, 3), x))
+    net = Net()
+    x, other = scaled(net, net.input(2, 6), 1, 6), net.input(2, 6)
+    assert "aten::add" in folded(net.give(linear(net, net("aten::cat", [x, other], 0), 3)))
+    net = Net()
+    shared = net.constant(6, 6)  # tied weights stay one constant
+    x = net("aten::linear", scaled(net, net.input(2, 6), 1, 6), shared, None)
+    assert "aten::mul" in folded(net.give(net("aten::linear", x, shared, None)))
+
+
+def test_a_scale_behind_a_layer() -> None:
+    net = Net()
+    x = net("aten::permute", linear(net, net.input(1, 3, 4, 5), 6, bias=False), [0, 3, 1, 2])
+    assert folded(net.give(scaled(net, x, 1, 6, 1, 1))) == ["aten::linear", "tm::view"]
+    net = Net()
+    assert folded(net.give(scaled(net, net.conv(net.input(1, 3, 4, 5), 6), 1, 6, 1, 1))) == ["aten::conv2d"]
+    net = Net()  # not one number for each channel
+    assert len(folded(net.give(scaled(net, net.conv(net.input(1, 3, 4, 5), 4), 1, 1, 1, 5)))) == 3
+
+
+def test_one_number_of_a_product() -> None:
+    net = Net()
+    number = net.emitter.constant(np.float32(3))
+    query, key = (net("aten::reshape", linear(net, net.input(2, 3, 4), 4), [2, 3, 2, 2]) for _ in range(2))
+    query, key = (net("aten::permute", each, [0, 2, 1, 3]) for each in (query, key))
+    scores = net("aten::matmul", query, net("aten::permute", key, [0, 1, 3, 2]))
+    assert "aten::div" not in folded(net.give(net("aten::div", scores, number)))
+    net = Net()
+    number = net.emitter.constant(np.float32(3))
+    product = net("aten::matmul", net.input(2, 3, 4), net.constant(4, 2))
+    product = net("aten::add", product, net.constant(1, 1, 2))
+    assert folded(net.give(net("aten::mul", product, number))) == ["aten::matmul", "aten::add"]
+
+
+def test_division_by_a_root() -> None:
+    net = Net()
+    x = net.input(2, 3)
+    squares = net("aten::mean", net("aten::mul", x, x), [-1], True)
+    safe = net("aten::add", squares, net.emitter.constant(np.float32(1e-5)))
+    given = net.give(net("aten::div", x, net("aten::sqrt", safe)))
+    assert folded(given)[-2:] == ["aten::rsqrt", "aten::mul"]
+    net = Net()
+    x = net.input(2, 3)
+    squares = net("aten::mean", net("aten::mul", x, x), [-1], True)
+    assert "aten::div" in folded(net.give(net("aten::div", x, net("aten::sqrt", squares))))
