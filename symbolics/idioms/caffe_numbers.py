@@ -7,12 +7,14 @@ finite numbers, and NaN where NaN or two infinities meet: Caffe has no layer tha
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..dialects import DIALECTS
-from .caffe import cut, repeated, reshaped, sliced
+from .caffe import cut, repeated, reshaped, scaled, sliced, spread
 
 if TYPE_CHECKING:
     from ...lower.builder import Builder
@@ -24,11 +26,18 @@ _WHOLE = 12582912.0
 _NARROW = ("nnie", "ascend")
 MOST_PRODUCTS = 1 << 25
 MOST_SLICES = 16
+MOST_BITS = 22  # of whole numbers that ``rounded`` leaves as they are
+MOST_COUNTED = 1 << 24  # float32 has all whole numbers up to here
 
 
 def step(g: Builder, x: Value) -> Value:
     """1 where ``x`` is above 0, else 0."""
-    return g.op("Threshold", x, threshold=0.0)
+    return above(g, x, 0.0)
+
+
+def above(g: Builder, x: Value, bound: float) -> Value:
+    """1 where ``x`` is above ``bound``, else 0, as it is of NaN."""
+    return g.op("Threshold", x, threshold=bound)
 
 
 def complement(g: Builder, flags: Value) -> Value:
@@ -69,13 +78,37 @@ def mapped_along(g: Builder, x: Value, axis: int, matrix: np.ndarray) -> Value:
 
 
 def flipped(g: Builder, x: Value, axis: int) -> Value:
-    """``x`` from its end along ``axis``: slices in the other order, or a matrix where they would be many."""
+    """``x`` from its end along ``axis``."""
+    return parts_at(g, x, axis, np.arange(x.shape[axis])[::-1])
+
+
+def parts_at(g: Builder, x: Value, axis: int, index: np.ndarray) -> Value:
+    """The elements at the numbers ``index`` along ``axis``, exactly: slices in that order.
+
+    Where these would be many it is a matrix, which does not hide what is infinite elsewhere along the axis.
+    """
     extent = x.shape[axis]
-    if extent == 1:
-        return x
-    if extent > MOST_SLICES:
-        return mapped_along(g, x, axis, np.eye(extent)[::-1])
-    return g.op("Concat", *cut(g, x, axis, range(1, extent))[::-1], axis=axis, shape=x.shape)
+    places = index % extent
+    ends = [*(np.flatnonzero(np.diff(places) != 1) + 1), len(places)]
+    runs = [(int(places[start]), int(places[end - 1]) + 1) for start, end in pairwise([0, *ends])]
+    points = sorted({bound for run in runs for bound in run} - {0, extent})
+    if max(len(runs), len(points)) > MOST_SLICES:
+        return mapped_along(g, x, axis, np.eye(extent, dtype=np.float32)[places])
+    starts = [0, *points]
+    pieces = dict(zip(starts, cut(g, x, axis, points), strict=True)) if points else {0: x}
+    parts = [pieces[start] for run in runs for start in starts if run[0] <= start < run[1]]
+    shape = (*x.shape[:axis], len(places), *x.shape[axis + 1 :])
+    return joined(g, parts, axis, shape)
+
+
+def joined(g: Builder, parts: Sequence[Value], axis: int, shape: Sequence[int]) -> Value:
+    """Computed blobs behind one another along ``axis``; OpenCV keeps a blob of one axis in two ways."""
+    if len(parts) == 1:
+        return parts[0]
+    if len(shape) > 1:
+        return g.op("Concat", *parts, axis=axis, shape=shape)
+    rows = [reshaped(g, part, (1, *part.shape)) for part in parts]
+    return reshaped(g, g.op("Concat", *rows, axis=1, shape=(1, *shape)), shape)
 
 
 def filled(g: Builder, constant: Value, like: Value) -> Value:
@@ -92,6 +125,45 @@ def filled(g: Builder, constant: Value, like: Value) -> Value:
         shape=(1, size),
     )
     return reshaped(g, made, constant.shape)
+
+
+def computed(g: Builder, x: Value, shape: Sequence[int]) -> Value:
+    """``x`` with another shape; a constant as the blob of a Parameter layer."""
+    if x.data is None:
+        return reshaped(g, x, shape)
+    data = g.const(x.data.astype(np.float32).reshape(shape), name=x.name)
+    dims: Any = {"shape.dim": list(shape)}
+    return g.op("Parameter", data, shape=shape, **dims)
+
+
+def chosen(g: Builder, flags: Value, x: Value, other: Value, shape: Sequence[int]) -> Value:
+    """``x`` where the flag is 1, else ``other``, all of which broadcast to ``shape``; exact, NaN and all.
+
+    Rows of one element, those of ``x`` above those of ``other``, are read by their numbers.
+    """
+    sizes, count = [math.prod(value.shape) for value in (x, other)], math.prod(shape)
+    first, second = (
+        np.broadcast_to(np.arange(size, dtype=np.float32).reshape(value.shape), shape).reshape(-1)
+        for value, size in zip((x, other), sizes, strict=True)
+    )
+    second = second + np.float32(sizes[0])
+    rows = [computed(g, value, (size, 1)) for value, size in zip((x, other), sizes, strict=True)]
+    both = g.op("Concat", *rows, axis=0, shape=(sum(sizes), 1))
+    flags = reshaped(g, spread(g, flags, shape), (1, count))
+    numbers = scaled(g, flags, (first - second).reshape(1, -1), second.reshape(1, -1))
+    made = g.op("BatchReindex", both, reshaped(g, numbers, (count,)), shape=(count, 1))
+    return reshaped(g, made, shape)
+
+
+def bits(g: Builder, x: Value, count: int) -> Value:
+    """The lowest ``count`` bits of whole numbers [n], and whether these are negative: [n, count + 1].
+
+    A negative number has the bits of its complement of two. Of each quotient by a power of 2 the odd ones.
+    """
+    column = repeated(g, reshaped(g, x, (x.shape[0], 1)), 1, count + 1)
+    quotients = floored(g, scaled(g, column, np.float32(0.5) ** np.arange(count + 1)[None], None))
+    halves = floored(g, g.op("Power", quotients, scale=0.5))
+    return g.op("Eltwise", quotients, halves, operation="SUM", coeff=[1.0, -2.0])
 
 
 def product(g: Builder, x: Value, other: Value) -> Value:

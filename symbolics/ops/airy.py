@@ -67,7 +67,6 @@ special_airy_ai = Op(
     result=same_as("x"),
     layout=ANY,
 )
-special_airy_ai.unsupported("caffe", "no layer of Caffe chooses between two")
 
 
 def _series(x: Term) -> Term:

@@ -44,9 +44,6 @@ attention = Op(
 )
 
 
-attention.unsupported("caffe", "it multiplies by matrices that are constants of the model alone")
-
-
 def _causal(queries: int, keys: int) -> Array:
     """Which key a query may look at: those up to its own place."""
     return np.tril(np.ones((queries, keys), bool))
@@ -102,25 +99,37 @@ def scaled_dot_product_attention_softmax(
         attn_mask = g.constant(_causal(*g.type(scores).shape[-2:]))
     if attn_mask is None:
         return g.call("aten::matmul", g.call("aten::softmax", scores, -1), value)
-    if g.type(attn_mask).dtype == bool:
-        scores = g.call("aten::where", attn_mask, scores, g.constant(-np.inf, dtype))
+    mask = _opened(g, attn_mask)
+    if g.type(mask).dtype == bool:
+        scores = g.call("aten::where", mask, scores, g.constant(-np.inf, dtype))
     else:
-        scores = g.call("aten::add", scores, attn_mask)
+        scores = g.call("aten::add", scores, mask)
     weights = g.call("aten::softmax", scores, -1)
     return g.call("aten::matmul", _without_blind_rows(g, weights, attn_mask), value)
 
 
+def _seen(known: Array) -> Array:
+    """Which rows of a mask have anything but -inf or False: [..., L, 1]."""
+    return np.any(known if known.dtype == bool else known > -np.inf, axis=-1, keepdims=True)
+
+
+def _opened(g: Any, mask: Any) -> Any:
+    """The mask, which if it is known lets blind rows see everything: no NaN of softmax has to be hidden."""
+    known = g.known(mask)
+    if known is None or _seen(known).all():
+        return mask
+    return g.constant(np.where(_seen(known), known, known.dtype.type(known.dtype == bool)))
+
+
 def _without_blind_rows(g: Any, weights: Any, mask: Any) -> Any:
     """``weights`` with zeros where the mask has nothing but -inf or False: softmax gives NaN there."""
-    dtype, is_bool = g.type(weights).dtype, g.type(mask).dtype == bool
+    zero = g.constant(0, g.type(weights).dtype)
     if (known := g.known(mask)) is not None:
-        seen = known if is_bool else known > -np.inf
-        if seen.any(-1).all():
-            return weights
-    zero = g.constant(0, dtype)
-    if is_bool:
+        seen = _seen(known)
+        return weights if seen.all() else g.call("aten::where", g.constant(seen), weights, zero)
+    if g.type(mask).dtype == bool:
         return g.call("aten::where", mask, weights, zero)
-    is_hidden = g.call("aten::eq", mask, g.constant(-np.inf, dtype))
+    is_hidden = g.call("aten::eq", mask, g.constant(-np.inf, g.type(mask).dtype))
     return g.call("aten::where", is_hidden, zero, weights)
 
 

@@ -15,7 +15,6 @@ from ..op import FLOATS, Op, Tensor
 from ..results import same_as
 
 Array = np.ndarray
-NO_CAFFE = "no layer of Caffe chooses between two, and products do not hide what is not finite"
 
 # Polynomials by order: I(x) / x^order in x^2 for |x| < 5, and exp(-x) sqrt(x) I(x) in 1 / x beyond.
 # Interpolated at Chebyshev's nodes, relative errors below 3e-8.
@@ -62,8 +61,6 @@ def _scaled(x: Array, order: int) -> Array:
 def _op(name: str) -> Op:
     order, is_scaled = TABLE[name]
     op = Op(f"aten::{name}", args=[Tensor("x", FLOATS)], result=same_as("x"), layout=ANY)
-    if is_scaled:
-        op.unsupported("caffe", NO_CAFFE)
 
     @op.reference
     def bessel_ref(x: Array) -> Array:

@@ -96,7 +96,6 @@ def _near(x: Term, order: int) -> Term:
 def _op(name: str) -> Op:
     order, is_scaled = TABLE[name]
     op = Op(f"aten::{name}", args=[Tensor("x", ("float32", "float64"))], result=same_as("x"), layout=ANY)
-    op.unsupported("caffe", "no layer of Caffe chooses between two")
 
     @formula(op, is_kernel=True)
     def bessel(x: Term) -> Term:

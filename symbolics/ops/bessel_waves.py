@@ -154,7 +154,6 @@ def _far(kind: str, order: int, x: Term) -> Term:
 def _op(name: str) -> Op:
     kind, order = TABLE[name]
     op = Op(f"aten::{name}", args=[Tensor("x", ("float32", "float64"))], result=same_as("x"), layout=ANY)
-    op.unsupported("caffe", "no layer of Caffe chooses between two")
 
     @formula(op, is_kernel=True)
     def bessel(x: Term) -> Term:

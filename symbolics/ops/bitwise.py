@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...ir.dims import broadcast_shapes
+from ..idioms import caffe, caffe_numbers
 from ..idioms.formulas import Term, formula
 from ..layouts import ANY
 from ..op import INTEGERS, Op, Tensor
 from ..results import broadcast, same_as
+from .binary import added, difference, multiplied
 
 Array = np.ndarray
-NO_CAFFE = "every Caffe blob is float32"
 
 # name: (kernel, operator of ONNX 18)
 TABLE: dict[str, tuple[Callable[[Array, Array], Array], str]] = {
@@ -33,7 +35,6 @@ def _op(name: str) -> Op:
     op.reference(lambda x, other: kernel(x, other))
     if onnx_type:
         op.onnx(since=18)(lambda g, x, other: g.op(onnx_type, x, other))
-    op.unsupported("caffe", NO_CAFFE)
     return op
 
 
@@ -42,7 +43,6 @@ BITWISE = {name: _op(name) for name in TABLE}
 bitwise_not = Op("aten::bitwise_not", args=[Tensor("x", INTEGERS)], result=same_as("x"), layout=ANY)
 bitwise_not.reference(lambda x: np.invert(x))
 bitwise_not.onnx(since=18)(lambda g, x: g.op("BitwiseNot", x))
-bitwise_not.unsupported("caffe", NO_CAFFE)
 
 
 @formula(bitwise_not)  # the complement of two
@@ -118,6 +118,42 @@ def bitwise_left_shift_tflite(g, x, other):
     factor = g.op("GATHER", g.const(np.append(powers, x.dtype.type(0))), places, axis=0, shape=other.shape)
     factor.dtype = x.dtype
     return g.op("MUL", x, factor)
+
+
+# ---- Caffe has floats, of which bits are odd quotients by powers of 2
+
+
+def _common_caffe(g: Any, x: Any, other: Any) -> Any:
+    """The bits that both have, as one number."""
+    shape = g.result_types[0].shape
+    count = min(8 * x.dtype.itemsize - (x.dtype.kind == "i"), caffe_numbers.MOST_BITS)
+    weights = np.ldexp(np.array([1] * count + [-1], np.float32), np.arange(count + 1))
+    both = []
+    for value in (x, other):
+        if value.is_constant:
+            data = np.broadcast_to(value.data, shape).reshape(-1, 1).astype(np.int64)
+            both.append(g.const((data >> np.arange(count + 1) & 1).astype(np.float32)))
+        else:
+            row = caffe.reshaped(g, caffe.spread(g, value, shape), (math.prod(shape),))
+            both.append(caffe_numbers.bits(g, row, count))
+    made = caffe_numbers.mapped_along(g, multiplied(g, *both), 1, weights[None])
+    return caffe.reshaped(g, made, shape)
+
+
+@BITWISE["bitwise_and"].caffe()
+def bitwise_and_caffe(g, x, other):
+    return _common_caffe(g, x, other)
+
+
+@BITWISE["bitwise_or"].caffe()
+def bitwise_or_caffe(g, x, other):
+    return difference(g, added(g, x, other), _common_caffe(g, x, other))
+
+
+@BITWISE["bitwise_xor"].caffe()
+def bitwise_xor_caffe(g, x, other):
+    twice = g.op("Power", _common_caffe(g, x, other), scale=2.0)
+    return difference(g, added(g, x, other), twice)
 
 
 OPS = [*BITWISE.values(), bitwise_not]

@@ -11,7 +11,6 @@ from ..op import FLOATS, NUMBERS, Op, Tensor, number
 from ..results import broadcast, fits, same_as
 
 Array = np.ndarray
-NO_CAFFE = "every Caffe blob is float32, and no layer compares"
 
 
 def _op(name: str, *names: str, dtypes: tuple[str, ...] = FLOATS) -> Op:
@@ -29,8 +28,6 @@ copysign.reference(lambda x, other: np.copysign(x, other))
 fmax.reference(lambda x, other: np.fmax(x, other))
 fmin.reference(lambda x, other: np.fmin(x, other))
 heaviside.reference(lambda x, values: np.where(x == 0, values, x > 0).astype(x.dtype))
-for _compared in (copysign, fmax, fmin, heaviside):
-    _compared.unsupported("caffe", NO_CAFFE)
 
 
 @formula(hypot)  # of the longer side, whose square alone could overflow
@@ -113,7 +110,6 @@ nan_to_num = Op(
     result=same_as("x"),
     layout=ANY,
 )
-nan_to_num.unsupported("caffe", NO_CAFFE)
 
 
 @nan_to_num.reference

@@ -87,7 +87,3 @@ def _count(g: Any, elements: Any, x: Any, right: bool) -> Any:
     column = g.call("aten::reshape", x, [*g.type(x).shape, 1])
     before = g.call("aten::logical_not", g.call("aten::gt" if right else "aten::ge", elements, column))
     return g.call("aten::sum", g.call("aten::to", before, dtype="int32"), [-1])
-
-
-for _op in OPS:
-    _op.unsupported("caffe", "every Caffe blob is float32, and no layer compares")

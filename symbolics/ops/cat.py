@@ -54,4 +54,4 @@ def cat_caffe(g, tensors, dim):
     if computed is None:
         g.refuse("a Caffe Concat joins computed blobs, and all of these are constants")
     blobs = [caffe_numbers.filled(g, value, computed) if value.is_constant else value for value in tensors]
-    return g.op("Concat", *blobs, axis=dim % len(tensors[0].shape))
+    return caffe_numbers.joined(g, blobs, dim % len(blobs[0].shape), g.result_types[0].shape)

@@ -17,7 +17,7 @@ from .binary import added, difference, multiplied
 
 Array = np.ndarray
 BOOL = ("bool",)
-NO_CAFFE = "Caffe compares by differences, which say nothing of NaN, infinities and the sign of zero"
+LARGEST = float(np.finfo(np.float32).max)
 
 # name: (kernel, dtypes, (since, operator of ONNX), operator of TFLite)
 BINARY: dict[str, tuple[Callable[[Array, Array], Array], tuple[str, ...], tuple[int, str], str]] = {
@@ -66,8 +66,6 @@ def _test(name: str) -> Op:
         op.onnx(since)(lambda g, x: g.op(onnx_type, x, dtype=bool))
     if tflite_type:
         op.tflite()(lambda g, x: g.op(tflite_type, x, dtype=bool))
-    if name != "logical_not":
-        op.unsupported("caffe", NO_CAFFE)
     return op
 
 
@@ -132,6 +130,32 @@ def signbit(x: Term) -> Any:
     return (x < 0) | (x.reciprocal() < 0)
 
 
+@COMPARE["isinf"].caffe()
+def isinf_caffe(g, x):
+    return caffe_numbers.above(g, g.op("AbsVal", x), LARGEST)
+
+
+@COMPARE["isposinf"].caffe()
+def isposinf_caffe(g, x):
+    return caffe_numbers.above(g, x, LARGEST)
+
+
+@COMPARE["isneginf"].caffe()
+def isneginf_caffe(g, x):
+    return caffe_numbers.above(g, g.op("Power", x, scale=-1.0), LARGEST)
+
+
+@COMPARE["isfinite"].caffe()
+def isfinite_caffe(g, x):
+    """The room below infinity; of NaN nothing is above a number."""
+    return caffe_numbers.above(g, g.op("Power", g.op("AbsVal", x), scale=-1.0, shift=LARGEST), -1.0)
+
+
+@COMPARE["isnan"].caffe()
+def isnan_caffe(g, x):
+    return caffe_numbers.complement(g, caffe_numbers.above(g, g.op("AbsVal", x), -1.0))
+
+
 @COMPARE["gt"].caffe()
 def gt_caffe(g, x, other):
     return caffe_numbers.step(g, difference(g, x, other))
@@ -144,24 +168,44 @@ def lt_caffe(g, x, other):
 
 @COMPARE["ge"].caffe()
 def ge_caffe(g, x, other):
-    return caffe_numbers.complement(g, lt_caffe(g, x, other))
+    return _ordered_but(g, x, other, lt_caffe(g, x, other))
 
 
 @COMPARE["le"].caffe()
 def le_caffe(g, x, other):
-    return caffe_numbers.complement(g, gt_caffe(g, x, other))
-
-
-@COMPARE["ne"].caffe()
-@COMPARE["logical_xor"].caffe()
-def ne_caffe(g, x, other):
-    apart = difference(g, x, other)
-    return caffe_numbers.step(g, g.op("AbsVal", apart))
+    return _ordered_but(g, x, other, gt_caffe(g, x, other))
 
 
 @COMPARE["eq"].caffe()
 def eq_caffe(g, x, other):
-    return caffe_numbers.complement(g, ne_caffe(g, x, other))
+    return _ordered_but(g, x, other, _apart(g, x, other))
+
+
+@COMPARE["ne"].caffe()
+def ne_caffe(g, x, other):
+    return caffe_numbers.complement(g, eq_caffe(g, x, other)) if x.dtype.kind == "f" else _apart(g, x, other)
+
+
+@COMPARE["logical_xor"].caffe()
+def logical_xor_caffe(g, x, other):
+    return _apart(g, x, other)
+
+
+def _apart(g: Any, x: Any, other: Any) -> Any:
+    """Whether the two differ, NaN aside; the difference of equal infinities, a NaN, is above nothing."""
+    return caffe_numbers.step(g, g.op("AbsVal", difference(g, x, other)))
+
+
+def _ordered_but(g: Any, x: Any, other: Any, flags: Any) -> Any:
+    """1 where neither is NaN and the flag is not set. Sizes have no other NaN than that of their elements."""
+    if x.dtype.kind != "f":
+        return caffe_numbers.complement(g, flags)
+    sizes = [g.op("AbsVal", value) for value in (x, other) if not value.is_constant]
+    for value in (x, other):
+        if value.is_constant and np.isnan(value.data).any():
+            sizes.append(g.const(np.abs(value.data.astype(np.float32))))
+    ordered = caffe_numbers.above(g, sizes[0] if len(sizes) == 1 else added(g, *sizes), -1.0)
+    return difference(g, ordered, flags)
 
 
 @COMPARE["logical_and"].caffe()

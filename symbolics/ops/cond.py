@@ -6,7 +6,7 @@ from typing import Any
 
 from ...ir.graph import InternalGraph
 from ...ir.types import TensorType
-from ..idioms import tflite_loops
+from ..idioms import caffe_numbers, tflite_loops
 from ..idioms.bodies import one_or_all, run, types_of
 from ..op import ANY_DTYPE, Op, Tensor, Tensors, graph
 
@@ -52,4 +52,11 @@ def cond_tflite(g, pred, inputs, then, otherwise):
     return g.op("IF", pred, *given, shapes=[type_.shape for type_ in g.result_types], **branches)
 
 
-cond.unsupported("caffe", "every Caffe blob is float32, and no layer chooses between two")
+@cond.caffe()
+def cond_caffe(g, pred, inputs, then, otherwise):
+    """Both branches, and of each result the one that counts."""
+    first, second = (g.inlined(branch, inputs) for branch in (then, otherwise))
+    return [
+        caffe_numbers.chosen(g, pred, x, other, type_.shape)
+        for x, other, type_ in zip(first, second, g.result_types, strict=True)
+    ]

@@ -132,7 +132,6 @@ def spread(
 CONV_TRANSPOSES = {axes: _op(axes) for axes in (1, 2, 3)}
 OPS = list(CONV_TRANSPOSES.values())
 conv_transpose1d, conv_transpose2d, conv_transpose3d = OPS
-conv_transpose3d.unsupported("caffe", "Caffe's Deconvolution in OpenCV has two axes")
 
 
 @conv_transpose1d.decompose

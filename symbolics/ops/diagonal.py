@@ -145,6 +145,3 @@ def diagonal_scatter_copied(g, x, src, offset, dim1, dim2):
     row = g.call("aten::index_copy", row, len(before), places, src)
     plane = g.call("aten::reshape", row, [*before, rows, columns])
     return plane if is_sorted else g.call("aten::permute", plane, [order.index(i) for i in range(len(order))])
-
-
-diagonal_scatter.unsupported("caffe", "not written yet for Caffe")

@@ -13,7 +13,6 @@ from .norm import linalg_vector_norm_ref
 from .reduce import reduced_type
 
 Array = np.ndarray
-NOT_CAFFE = "not written yet for Caffe"
 
 
 def _broadcast(x1: TensorType, x2: TensorType) -> TensorType:
@@ -139,5 +138,3 @@ def renorm_scaled(g, x, p, dim, maxnorm):
 
 
 OPS = [cosine_similarity, pairwise_distance, pdist, renorm]
-for _op in OPS:
-    _op.unsupported("caffe", NOT_CAFFE)

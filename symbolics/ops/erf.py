@@ -83,9 +83,6 @@ def _op(name: str) -> Op:
 
 ERF = {name: _op(name) for name in TABLE}
 OPS = list(ERF.values())
-ERF["erfinv"].unsupported(
-    "caffe", "no layer chooses between two, and products do not hide what is not finite"
-)
 ERF["erf"].onnx(since=9)(lambda g, x: g.op("Erf", x))
 
 # log(erfc(z) / t) + z^2 in t = 1 / (1 + z / 2), relative error 1.2e-7.

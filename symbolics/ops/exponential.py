@@ -104,8 +104,6 @@ def xlogy(x: Term, other: Term) -> Term:
     return (x.eq(0) & other.eq(other)).where(0, x * other.log())
 
 
-EXPONENTIAL["xlogy"].unsupported("caffe", "every Caffe blob is float32, and no layer compares")
-
 softplus = Op(
     "aten::softplus",
     args=[Tensor("x", FLOATS), number("beta", 1), number("threshold", 20)],

@@ -151,8 +151,6 @@ stft = Op(
     result=_stft_result,
 )
 OPS = [fft, irfft, stft]
-for _op in OPS:
-    _op.unsupported("caffe", "not written yet for Caffe")
 
 
 @stft.reference

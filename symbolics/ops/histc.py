@@ -61,6 +61,3 @@ def _bounds(g: Any, row: Term, low: float, high: float) -> tuple[Term, Term]:
     first, last = row.amin(), row.amax()
     apart = first.eq(last).to(row.dtype)
     return first - apart, last + apart
-
-
-histc.unsupported("caffe", "every Caffe blob is float32, and no layer compares")

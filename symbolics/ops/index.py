@@ -136,6 +136,3 @@ def linear(g: Any, indices: list[Any], axes: list[int], shape: Sequence[int]) ->
     if list(g.type(total).shape) != common:
         total = g.call("aten::expand", total, common)
     return g.call("aten::reshape", total, [math.prod(common)]), common
-
-
-index.unsupported("caffe", "not written yet for Caffe")

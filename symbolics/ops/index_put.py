@@ -145,6 +145,3 @@ def _under_mask(
     if place >= 0:
         spread[place : place + 1] = [1] * len(mask)
     return [*mask, *[1] * len(behind)], spread
-
-
-index_put.unsupported("caffe", "not written yet for Caffe")

@@ -220,14 +220,14 @@ def _scatter_nd(g: Any, x: Any, index: Any, source: Any, reduction: str | None) 
 
 @index_select.caffe()
 def index_select_caffe(g, x, dim, index):
-    """By a matrix where the index is known, else by the layers that read rows by number."""
+    """By slices or a matrix where the index is known, else by the layers that read rows by number."""
     axis = dim % len(x.shape)
     outer, extent, inner = around(x.shape, axis, axis + 1)
     count = index.shape[0]
     if not count or not extent:
         g.refuse("a Caffe blob cannot be empty")
     if index.is_constant:
-        return caffe_numbers.mapped_along(g, x, axis, np.eye(extent, dtype=np.float32)[index.data])
+        return caffe_numbers.parts_at(g, x, axis, index.data)
     below = caffe_numbers.step(g, g.op("Power", index, scale=-1.0))
     places = g.op("Eltwise", index, below, operation="SUM", coeff=[1.0, float(extent)])
     if outer > 1:
@@ -236,6 +236,3 @@ def index_select_caffe(g, x, dim, index):
         places = caffe.reshaped(g, places, [outer * count])
     made = caffe_numbers.rows_at(g, caffe.reshaped(g, x, (outer * extent, inner)), places)
     return caffe.reshaped(g, made, g.result_types[0].shape)
-
-
-index_add.unsupported("caffe", "not written yet for Caffe")

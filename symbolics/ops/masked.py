@@ -72,7 +72,3 @@ def masked_scatter_selected(g, x, mask, source):
         row = g.call("aten::cat", [row, g.constant(np.zeros(1, g.type(row).dtype))], 0)
     chosen = g.call("aten::reshape", g.call("aten::index_select", row, 0, places.value), shape)
     return g.call("aten::where", mask, chosen, x)
-
-
-for _op in OPS:
-    _op.unsupported("caffe", "every Caffe blob is float32, and no layer chooses between two")

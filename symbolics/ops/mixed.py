@@ -13,7 +13,6 @@ from ..op import FLOATS, INTEGERS, NUMBERS, Op, Tensor, boolean, number
 from ..results import broadcast, same_as
 
 Array = np.ndarray
-NO_CAFFE = "every Caffe blob is float32, and no layer compares"
 
 
 def _pair(name: str, dtypes: tuple[str, ...]) -> Op:
@@ -129,5 +128,3 @@ def isclose_difference(x: Term, other: Term, rtol: float, atol: float, equal_nan
 
 
 OPS = [sinc, entr, xlog1py, ldexp, gcd, lcm, isclose]
-for _op in OPS:
-    _op.unsupported("caffe", NO_CAFFE)

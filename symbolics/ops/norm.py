@@ -65,9 +65,6 @@ def _distances(x: TensorType, x2: TensorType, p: float) -> TensorType:
 cdist = Op("aten::cdist", args=[Tensor("x", FLOATS), Tensor("x2", FLOATS), number("p", 2)], result=_distances)
 
 
-cdist.unsupported("caffe", "it cannot broadcast two tensors against each other")
-
-
 @cdist.reference
 def cdist_ref(x: Array, x2: Array, p: float) -> Array:
     return linalg_vector_norm_ref(x[..., :, np.newaxis, :] - x2[..., np.newaxis, :, :], p, [-1], False)

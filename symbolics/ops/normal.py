@@ -14,7 +14,6 @@ from ..results import same_as
 from .erf import ERF, ERFCC, ERFCC_LOW
 
 Array = np.ndarray
-NO_CAFFE = "no layer of Caffe chooses between two, and products do not hide what is not finite"
 ROOT = math.sqrt(0.5)
 FRACTION = 40  # terms of the continued fraction
 
@@ -65,8 +64,6 @@ TABLE: dict[str, Callable[[Array], Array]] = {
 def _op(name: str) -> Op:
     op = Op(f"aten::{name}", args=[Tensor("x", FLOATS)], result=same_as("x"), layout=ANY)
     op.reference(lambda x: TABLE[name](x.astype(np.float64)).astype(x.dtype))
-    if name in ("special_ndtri", "special_erfcx"):
-        op.unsupported("caffe", NO_CAFFE)
     return op
 
 

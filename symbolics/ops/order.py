@@ -69,9 +69,6 @@ median, max_, min_ = (
 )
 OPS = [argsort, kthvalue, median, max_, min_]
 
-for _op in OPS:
-    _op.unsupported("caffe", "every Caffe blob is float32: it holds no indices")
-
 
 def picked(x: Array, index: Array, dim: int, keepdim: bool) -> list[Array]:
     """Values and indices from the indices with their axis kept."""

@@ -168,7 +168,6 @@ def _op(name: str) -> Op:
         result=broadcast("x", "n"),
         layout=ANY,
     )
-    op.unsupported("caffe", "no layer of Caffe chooses between two")
 
     @formula(op, is_kernel=True)
     def polynomial(x: Term, n: Term) -> Term:

@@ -50,9 +50,6 @@ nanmedian, mode = (
 )
 OPS = [quantile, nanquantile, nanmedian, mode]
 
-for _op in OPS:
-    _op.unsupported("caffe", "no layer sorts")
-
 
 def _between(x: Array, q: Array, dim: int, keepdim: bool, interpolation: str, *, skips_nan: bool) -> Array:
     """The element at rank q (n - 1), counted from 0, of each row of n numbers; NaN where there is none."""

@@ -106,6 +106,3 @@ def _parts(corners: Term, ends: tuple[int, int], parts: int, extent: int) -> Ter
     )
     first, last = ((edge + low).reshape(shape=[count, parts, 1]) for edge in (first.floor(), last.ceil()))
     return (pixels >= first) & (pixels < last)
-
-
-roi_pool.unsupported("caffe", "not written yet for Caffe")

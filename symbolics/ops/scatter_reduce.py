@@ -82,7 +82,6 @@ def _fold(reduce: str) -> Op:
         both = [g.call("aten::reshape", each, [1, *g.type(x).shape]) for each in (x, total)]
         return g.call(f"aten::{reduce}", g.call("aten::cat", both), [0])
 
-    op.unsupported("caffe", "not written yet for Caffe")
     return op
 
 
@@ -173,8 +172,7 @@ def scatter_reduce_folded(g, x, dim, index, src, reduce, include_self):
     if 0 in (*shape, *type_.shape):
         return x
     if not include_self:
-        nothing = g.call("aten::expand", g.constant(_neutral(reduce, type_.dtype), type_.dtype), shape)
-        x = g.call("aten::scatter", x, dim, index, nothing)
+        x = _emptied(g, x, dim, index, g.constant(_neutral(reduce, type_.dtype), type_.dtype))
     if reduce != "mean":
         return g.call(FOLD_OPS[reduce].name, x, dim, index, src)
     total = Term(g, g.call("aten::scatter_add", x, dim, index, src))
@@ -192,6 +190,17 @@ def scatter_reduce_folded(g, x, dim, index, src, reduce, include_self):
     return (toward_zero + lower).to(type_.dtype).value
 
 
+def _emptied(g: Any, x: Any, dim: int, index: Any, neutral: Any) -> Any:
+    """``x`` with the ``neutral`` element wherever something goes."""
+    known = g.known(index)
+    if known is None:
+        nothing = g.call("aten::expand", neutral, list(g.type(index).shape))
+        return g.call("aten::scatter", x, dim, index, nothing)
+    is_met = np.zeros(g.type(x).shape, bool)
+    is_met[grid(known, dim)] = True
+    return g.call("aten::where", g.constant(is_met), neutral, x)
+
+
 @index_reduce.decompose
 def index_reduce_scattered(g, x, dim, index, source, reduce, include_self):
     shape = list(g.type(source).shape)
@@ -199,7 +208,3 @@ def index_reduce_scattered(g, x, dim, index, source, reduce, include_self):
     column[dim] = shape[dim]
     places = g.call("aten::expand", g.call("aten::reshape", index, column), shape)
     return g.call("aten::scatter_reduce", x, dim, places, source, reduce, include_self)
-
-
-for _op in (scatter_reduce, index_reduce):
-    _op.unsupported("caffe", "not written yet for Caffe")

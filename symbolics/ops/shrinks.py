@@ -11,7 +11,6 @@ from ..op import FLOATS, NUMBERS, Argument, Op, Tensor, integer, number
 from ..results import normalized_axis, same_as, same_with
 
 Array = np.ndarray
-NO_CAFFE = "every Caffe blob is float32, and no layer compares"
 
 
 def _positive(x: TensorType, lambd: float) -> TensorType:
@@ -33,7 +32,6 @@ def hardshrink_onnx9(g, x, lambd):
 
 
 softshrink.onnx(since=9)(lambda g, x, lambd: g.op("Shrink", x, lambd=float(lambd), bias=float(lambd)))
-hardshrink.unsupported("caffe", NO_CAFFE)
 
 
 @formula(hardshrink)
@@ -67,7 +65,6 @@ threshold = Op(
     layout=ANY,
 )
 threshold.reference(lambda x, threshold, value: np.where(x <= threshold, np.array(value, x.dtype), x))
-threshold.unsupported("caffe", NO_CAFFE)
 
 
 @formula(threshold)

@@ -78,7 +78,3 @@ def take_along_dim_gathered(g, x, indices, dim):
         for value, shape in zip((x, indices), shapes, strict=True)
     )
     return g.call("aten::gather", x, dim, indices)
-
-
-for _op in OPS:
-    _op.unsupported("caffe", "a Caffe blob holds no indices")

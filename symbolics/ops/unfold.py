@@ -48,6 +48,3 @@ def unfold_selected(g, x, dimension, size, step):
     x = g.call("aten::reshape", x, [*shape[:axis], count, size, *shape[axis + 1 :]])
     order = [i for i in range(len(shape) + 1) if i != axis + 1]
     return x if axis == len(shape) - 1 else g.call("aten::permute", x, [*order, axis + 1])
-
-
-unfold.unsupported("caffe", "not written yet for Caffe")

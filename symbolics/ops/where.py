@@ -80,10 +80,27 @@ def where_tflite(g, condition, x, other):
 
 @where.caffe()
 def where_caffe(g, condition, x, other):
+    shape = g.result_types[0].shape
+    is_plain = condition.is_constant or (_is_finite(x) and _is_finite(other))
+    if is_plain or math.prod(x.shape) + math.prod(other.shape) > caffe_numbers.MOST_COUNTED:
+        return masked_caffe(g, condition, x, other)
+    return caffe_numbers.chosen(g, condition, x, other, shape)
+
+
+def _is_finite(value: Any) -> bool:
+    return bool(value.is_constant and np.isfinite(value.data).all())
+
+
+@where.caffe("opencv", "nnie", "ascend")  # the first lacks the layer, the others count to 2048 in float16
+def masked_caffe(g, condition, x, other):
     """condition x + (1 - condition) other: NaN and infinities get through where they are not chosen, too."""
-    if any(value.data is not None and not np.isfinite(value.data).all() for value in (x, other)):
+    if condition.is_constant and other.is_constant and not _is_finite(other):
+        return _filled(g, x, condition.data, other.data)
+    if condition.is_constant and x.is_constant and not _is_finite(x):
+        return _filled(g, other, ~condition.data, x.data)
+    if any(value.is_constant and not _is_finite(value) for value in (x, other)):
         g.refuse(
-            "no layer of Caffe chooses between two numbers, and a product with 0 does not hide an infinity",
+            "no layer chooses between so many numbers, and a product with 0 does not hide an infinity",
             "use a large finite number",
         )
     if condition.is_constant:
@@ -95,6 +112,15 @@ def where_caffe(g, condition, x, other):
     if first.is_constant and second.is_constant:
         g.refuse("it chooses between constants by a constant")
     return added(g, first, second)
+
+
+def _filled(g: Any, x: Any, kept: np.ndarray, other: np.ndarray) -> Any:
+    """``x`` where it is ``kept``, else the constant ``other``, infinities included."""
+    full = np.broadcast_shapes(kept.shape, other.shape)
+    both = [np.broadcast_to(value, full) for value in (kept, np.where(kept, 0, other))]
+    return added(
+        g, multiplied(g, x, g.const(both[0].astype(np.float32))), g.const(both[1].astype(np.float32))
+    )
 
 
 def _masked(g: Any, value: Any, mask: Any) -> Any:

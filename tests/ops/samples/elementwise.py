@@ -43,7 +43,11 @@ DIVIDED = [
     Sample([X, Const(np.array([-0.75], np.float32))]),
     Sample([WHOLE, DIVISORS]),
 ]
-BITS = [Sample([WHOLE, DIVISORS], onnx_since=18)]
+BITS = [
+    Sample([WHOLE, DIVISORS], onnx_since=18),
+    Sample([np.int64([[-4000000, -1], [0, 4000000]]), Const(np.int64([5, -3]))], onnx_since=18),
+    Sample([np.uint8([255, 170, 1]), np.uint8([[15], [0]])], onnx_since=18),
+]
 SHIFTED = [
     Sample([WHOLE, np.array([0, 1, 3, 20], np.int32)]),
     Sample([np.abs(WHOLE), Const(np.array(2, np.int32))]),

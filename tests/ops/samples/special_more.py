@@ -47,7 +47,10 @@ SAMPLES: dict[str, list[Sample]] = {
     "aten::special_zeta": _of_two(EXPONENTS, STARTS),
     **{
         f"aten::special_{name}": [
-            *(Sample([*args]) for args in ([PLACES, DEGREES], [PLACES[3], DEGREES[3:4].reshape(())])),
+            *(
+                Sample([*args], targets=("onnx", "tflite"))  # a loop
+                for args in ([PLACES, DEGREES], [PLACES[3], DEGREES[3:4].reshape(())])
+            ),
             Sample([PLACES.astype(np.float64), DEGREES[:6].astype(np.float64)], targets=ONNX),
             Sample([PLACES, Const(DEGREES[:5])]),  # in as many steps as there are degrees
             Sample([EMPTY, DEGREES[:1]], targets=("onnx", "tflite")),
