@@ -250,7 +250,12 @@ def assert_target_matches(
         where = " ".join([target, str(version), *(f"{key}={value}" for key, value in way.items())])
         try:
             results = run_op(target, version, op_name, args, attributes, **way)
-            check(results, expected, [f"y{i}" for i in range(len(results))], tolerance=tolerance)
+            check(
+                results,
+                expected,
+                [f"y{i}" for i in range(len(results))],
+                tolerances=_each(tolerance, results),
+            )
         except Exception as error:
             raise AssertionError(f"{op_name} on {where}: {error}") from error
 
@@ -279,7 +284,7 @@ def assert_decomposition_matches(
     arrays, bound = op.bind((), _by_name(op_name, map_leaves(_array, list(args))) | attributes)
     made = _listed(op.decomposition(EagerEmitter(catalogue()), **op.by_name(arrays, bound)))
     assert [_type(array) for array in made] == [_type(array) for array in expected]
-    check(made, expected, [f"{op_name} decomposed"] * len(made), tolerance=tolerance)
+    check(made, expected, [f"{op_name} decomposed"] * len(made), tolerances=_each(tolerance, made))
 
 
 def versions_of(target: str, op_name: str, opsets: Sequence[int] | None = None) -> list[int]:
@@ -385,3 +390,8 @@ def _type(leaf: Any) -> TensorType | None:
 
 def _listed(result: Any) -> list[np.ndarray]:
     return [np.asarray(array) for array in (result if isinstance(result, (list, tuple)) else [result])]
+
+
+def _each(tolerance: float | None, results: Sequence[np.ndarray]) -> list[float] | None:
+    """The tolerance of each result."""
+    return None if tolerance is None else [tolerance] * len(results)
