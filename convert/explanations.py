@@ -107,8 +107,7 @@ _LOADING = {
     ),
     "TM1016": Explanation(
         "a Caffe file cannot be read",
-        "The prototxt is no net in protobuf's text form, or has a field that the dialect does not know; "
-        "or the caffemodel is no serialized net.",
+        "The prototxt is no net in protobuf's text form or has unknown fields, or the caffemodel is no net.",
         "a prototxt with an unclosed brace",
         "`tmconvert lint FILE.prototxt --dialect NAME` lists all that is wrong, with the lines.",
     ),
@@ -185,6 +184,12 @@ _MODEL = {
         "writes to a tensor that was there before.",
         "torch.cond(x.sum() > 0, lambda x: x[:1], lambda x: x, (x,))",
         "Pad what the branches return to one size, or choose with torch.where.",
+    ),
+    "TM2019": Explanation(
+        "the Caffe net is beyond a limit of its dialect",
+        "The layers are the dialect's, but its reader does not take a number in one of them.",
+        "tmconvert caffe model.tm model.prototxt --dialect nnie",
+        "`tmconvert check MODEL --target caffe --dialect NAME` lists all by rule, with what to do.",
     ),
 }
 

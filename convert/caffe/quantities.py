@@ -34,6 +34,12 @@ def _beyond(first: str, times: int) -> Quantity:
     return numbers
 
 
+def _volumes(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+    if len(bottoms[0]) != 5:
+        return []
+    return [len(getattr(layer.parameters, name)) for name in ("kernel_size", "stride", "pad", "dilation")]
+
+
 def _slices(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
     return [len(layer.tops) > 1 and not layer.parameters.slice_point]
 
@@ -74,6 +80,7 @@ QUANTITIES: dict[str, Quantity] = {
     "k across channels": _k_across,
     "kernel": _window("kernel"),
     "negative axis below rank 4": _negative_axis,
+    "numbers of a window with three axes": _volumes,
     "pad": _window("pad"),
     "pooling method": lambda layer, bottoms, tops: [layer.parameters.pool],
     "ranks": lambda layer, bottoms, tops: [len(top) for top in tops],

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from ..errors import InternalError
+from ..errors import InternalError, UnsupportedError
 from ..lower.target_graph import TargetGraph
 from ..targets import DIALECTS
 from .external_data import MOST_INLINE, external_bytes, weights_path
@@ -44,8 +45,8 @@ def write(graph: TargetGraph, files: Sequence[BinaryIO], weights_name: str = "")
 def check_written(graph: TargetGraph, paths: Sequence[Path]) -> list[str]:
     """The format's own checker, where there is one, and the rules of a Caffe dialect.
 
-    Returns the limits of the dialect that the net is beyond. Raises InternalError TM9001 for a net that is
-    not sound.
+    Returns the limits that no document confirms and the net is beyond. Raises UnsupportedError TM2019 for
+    the others, and InternalError TM9001 for a net that is not sound.
     """
     if graph.target == "onnx":
         from .onnx_writer import check_onnx
@@ -53,7 +54,30 @@ def check_written(graph: TargetGraph, paths: Sequence[Path]) -> list[str]:
         check_onnx(paths[0], graph)
     if graph.target != "caffe":
         return []
-    return [f"{DIALECTS[_number(graph)]}: {violation}" for violation in limits_broken(graph, paths[0])]
+    found = limits_broken(graph, paths[0])
+    broken = [violation for violation in found if violation.confirmed]
+    if broken:
+        raise _beyond(graph, broken)
+    return [f"{DIALECTS[_number(graph)]}: {violation}" for violation in found]
+
+
+def _beyond(graph: TargetGraph, broken: Sequence[Violation]) -> UnsupportedError:
+    """The first violation in full, the others in a line for each rule."""
+    from ..caffe.dialects import DIALECTS as CAFFE
+
+    first, dialect = broken[0], DIALECTS[_number(graph)]
+    sources = {operator.name: operator.source for operator in graph.operators}
+    more = Counter(violation.rule for violation in broken[1:])
+    return UnsupportedError(
+        "TM2019",
+        f"the net is beyond the limits of {CAFFE[dialect].title}: {first}",
+        source=sources.get(first.layer),
+        notes=[
+            ("help", first.help),
+            *(("also", f"{rule} ({count} more)") for rule, count in more.items()),
+            ("see", f"`tmconvert check MODEL --target caffe --dialect {dialect}` lists all of them"),
+        ],
+    )
 
 
 def limits_broken(graph: TargetGraph, prototxt: Path) -> list[Violation]:

@@ -84,6 +84,8 @@ def multiplied(g: Builder, x: Value, factor: Value) -> Value:
     if first == end:  # one element, along some axis: the shortest takes the fewest copies
         first = x.shape.index(min(x.shape))
         end = first + 1
+    if x.shape[0] == 1:  # chips keep the first axis
+        first = 0
     for axis in range(first, end):
         if shape[axis] != x.shape[axis]:  # between axes in which it varies: Scale wants neighbours
             factor = repeated(g, reshaped(g, factor, shape), axis, x.shape[axis])
@@ -156,6 +158,8 @@ def pooled(
     the end. No window depends on how many follow, so those too many are cut off; dialects with
     ceil_mode do not make them.
     """
+    if not any(padding) and list(kernel) == list(x.shape[2:]):
+        return g.op("Pooling", x, pool=method, global_pooling=True, shape=(*x.shape[:2], 1, 1))
     floors = [(x.shape[2 + i] + 2 * padding[i] - kernel[i]) // stride[i] + 1 for i in (0, 1)]
     modes: dict[str, Any] = {}
     if floors == list(outputs) and g.has("Pooling", "ceil_mode"):
@@ -186,9 +190,10 @@ def pooled(
 
 
 def as_rows(g: Builder, x: Value, first: int, end: int) -> Value:
-    """``x`` as [outer, 1, axes, inner], so that the axes [first, end) are the height."""
+    """``x`` as [batch, channels, axes, inner], so that the axes [first, end) are the height."""
     outer, extent, inner = around(x.shape, first, end)
-    return reshaped(g, x, (outer, 1, extent, inner))
+    batch = (first and x.shape[0]) or 1  # chips keep the first axis
+    return reshaped(g, x, (batch, outer // batch, extent, inner))
 
 
 def deconvolved(

@@ -139,6 +139,15 @@ def test_layers_of_forks(name: str) -> None:
     compare(*FORKS[name], "opencv")
 
 
+@pytest.mark.parametrize("extents", [(7,), (5, 6, 7)], ids=str)
+def test_convolution_of_other_ranks(extents: tuple[int, ...]) -> None:
+    window = "kernel_size: 3 stride: 2 pad: 1 dilation: 1 " * len(extents)
+    text = layer("Convolution", f"convolution_param {{ num_output: 4 group: 2 {window} }}")
+    blobs = {"y": [normal(1, 4, 2, *(3 for _ in extents)), normal(2, 4)]}
+    inputs = {"x": normal(0, 2, 4, *extents)}
+    np.testing.assert_allclose(*(run(inputs, text, blobs)[0] for run in (defined, opencv)), atol=1e-5)
+
+
 def test_scale_of_two_bottoms() -> None:
     inputs = {"x": X, "f": normal(5, 2, 6)}
     text = layer("Scale", "scale_param { axis: 0 }", "x f")

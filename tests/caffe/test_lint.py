@@ -71,9 +71,15 @@ BAD = {
     "opencv-slice-points": ("opencv", one("Slice", 'top: "z"'), 2, "slices without a point 1"),
     "opencv-images": (
         "opencv",
-        one("Convolution", "convolution_param { num_output: 3 kernel_size: 1 }").replace("dim: 30", ""),
+        one("Deconvolution", "convolution_param { num_output: 3 kernel_size: 1 }").replace("dim: 30", ""),
         2,
         "ranks 3",
+    ),
+    "opencv-volumes": (
+        "opencv",
+        one("Convolution", "convolution_param { num_output: 3 kernel_size: 1 }").replace("30", "30 dim: 5"),
+        2,
+        "numbers of a window with three axes 1",
     ),
     "opencv-ranks": ("opencv", one("Reshape").replace("dim: 6 dim: 20 dim: 30", ""), 2, "ranks 0"),
     "nnie-kernel": (

@@ -123,9 +123,16 @@ OPENCV = extended(
             help="make the deviation of Power layers: OpenCV adds eps to the variance",
         ),
         Rule(
+            "opencv-volumes",
+            "numbers of a window with three axes",
+            ("Convolution",),
+            among=(3,),
+            help="give kernel_size, stride, pad and dilation three times each",
+        ),
+        Rule(
             "opencv-images",
             "ranks",
-            ("Convolution", "Deconvolution"),
+            ("Deconvolution",),
             among=(4,),
             help="reshape to four axes: others were not tried in OpenCV",
             confirmed=False,
