@@ -235,7 +235,7 @@ def example(value: Any) -> Any:
 
 def is_symbolic(tree: Any) -> bool:
     """Whether there is a Dim among the leaves."""
-    return any(isinstance(leaf, Dim) for leaf in leaves(tree))
+    return Dim in map(type, leaves(tree))
 
 
 def symbols_of(tree: Any) -> dict[str, Symbol]:

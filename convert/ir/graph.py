@@ -63,6 +63,9 @@ class InternalGraph:
     def is_output(self, node: Node) -> bool:
         return node in self._output_uses
 
+    def is_used(self, node: Node) -> bool:
+        return bool(node.uses) or node in self._output_uses
+
     def use_count(self, node: Node) -> int:
         """Argument leaves and returned leaves that are this node."""
         return sum(node.uses.values()) + self._output_uses.get(node, 0)

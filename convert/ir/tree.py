@@ -6,7 +6,17 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 Tree = Any  # tuple | list | dict | slice of Trees, or a leaf
-_BRANCHES = (tuple, list, dict, slice)
+
+
+class _Branches(dict[type, bool]):
+    """Whether a type has leaves. Trees are walked for whatever happens to a graph: a look-up is fastest."""
+
+    def __missing__(self, kind: type) -> bool:
+        known = self[kind] = issubclass(kind, (tuple, list, dict, slice))
+        return known
+
+
+_is_branch = _Branches()
 
 
 def leaves(tree: Tree) -> list[Any]:
@@ -18,7 +28,7 @@ def leaves(tree: Tree) -> list[Any]:
 
 def _gather(trees: Iterable[Tree], found: list[Any]) -> None:
     for tree in trees:
-        if not isinstance(tree, _BRANCHES):
+        if not _is_branch[type(tree)]:
             found.append(tree)
         elif isinstance(tree, dict):
             _gather(tree.values(), found)
@@ -30,7 +40,7 @@ def _gather(trees: Iterable[Tree], found: list[Any]) -> None:
 
 def map_leaves(function: Callable[[Any], Any], tree: Tree) -> Tree:
     """A tree of the same structure, each leaf replaced by ``function(leaf)``."""
-    if not isinstance(tree, _BRANCHES):
+    if not _is_branch[type(tree)]:
         return function(tree)
     if isinstance(tree, tuple):
         children = [map_leaves(function, child) for child in tree]

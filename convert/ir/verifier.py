@@ -12,11 +12,10 @@ TM3018  an expression has a source location, or names the pass that made it
 
 from __future__ import annotations
 
-import operator
 import re
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -36,31 +35,32 @@ _NAME = re.compile(r"[A-Za-z_0-9.]+")
 class Checked:
     """An expression that was found right, and what that was found of: its rule need not run again."""
 
-    __slots__ = ("bodies", "facts", "inputs", "outputs")
+    __slots__ = ("_args", "_kwargs", "_result", "_types", "_value", "bodies", "inputs", "outputs", "uses")
 
     def __init__(self, expr: Expr) -> None:
         self.inputs = expr.inputs
         self.outputs = expr.outputs
+        self.uses = Counter(self.inputs)
         self.bodies = bodies(expr)
-        self.facts = self._facts(expr)
+        self._args, self._kwargs, self._result = expr.args, expr.kwargs, expr.result
+        self._value = getattr(expr, "value", None)
+        self._types = [(node, node.shape, node.dtype, node.qparams) for node in _tensors(self.outputs)]
 
     def holds(self, expr: Expr) -> bool:
-        """Whether arguments, results and types are the same objects still.
+        """Whether arguments, results and their types are the same objects still.
 
         Never where a graph is inside, on whose types the rule of the call depends.
         """
-        return not self.bodies and all(map(operator.is_, self._facts(expr), self.facts))
-
-    def _facts(self, expr: Expr) -> list[Any]:
-        facts = [expr.args, expr.kwargs, expr.result, expr.source, expr.made_by]
-        facts.append(expr.value if isinstance(expr, Constant) else None)
-        for node in self.inputs:
-            if isinstance(node, TensorNode):
-                facts += (node.shape, node.dtype)
-        for node in self.outputs:
-            if isinstance(node, TensorNode):
-                facts += (node.shape, node.dtype, node.qparams)
-        return facts
+        for node, shape, dtype, qparams in self._types:
+            if node.shape is not shape or node.dtype is not dtype or node.qparams is not qparams:
+                return False
+        return (
+            expr.args is self._args
+            and expr.kwargs is self._kwargs
+            and expr.result is self._result
+            and getattr(expr, "value", None) is self._value
+            and not self.bodies
+        )
 
 
 def verify_graph(
@@ -68,59 +68,66 @@ def verify_graph(
 ) -> None:
     """Raises GraphError with the code of the first broken invariant, the node and its neighbours.
 
-    ``checked`` remembers expressions from one time to the next. Of those that are as they were, only the
-    place in the graph is checked: definitions, names and uses.
+    ``checked`` remembers expressions from one time to the next. Of those that are as they were, on tensors
+    that are as they were, only the place in the graph is checked: definitions, names and uses.
     """
     known = {} if checked is None else checked
-    defined: set[Node] = set()
-    uses: dict[Node, dict[Expr, int]] = {}
-    names: set[str] = set()
+    defined: dict[Node, bool] = {}  # whether its type is new
+    uses = 0
     for node in graph.inputs:
-        _check_definition(graph, node, node.expr, defined, names)
-        assert node.expr is not None
+        if node.expr is None or node.expr.graph is not graph:
+            _fail_definition(node)
+        _define(defined, node, node.expr, is_new=True)
         _check_quantization(node.expr, node)
     for expr in graph.exprs():
-        before = known.get(expr)
-        now = before if before is not None and before.holds(expr) else Checked(expr)
-        for node in now.inputs:
+        now = known.get(expr)
+        is_new = now is None or not now.holds(expr)
+        if now is None or is_new:
+            now = Checked(expr)
+        meets_new = is_new
+        for node, count in now.uses.items():
             if node not in defined:
                 _fail("TM3011", expr, f"%{node.name} is used before it is defined")
-            counts = uses.setdefault(node, {})
-            counts[expr] = counts.get(expr, 0) + 1
+            if node.uses.get(expr) != count:
+                _fail_uses(node)
+            meets_new |= defined[node]
+        uses += len(now.uses)
         for node in now.outputs:
-            _check_definition(graph, node, expr, defined, names)
-        if now is not before:
+            _define(defined, node, expr, is_new=is_new)
+        if meets_new:
             _check_expr(expr, now.inputs, now.outputs, catalogue)
             known[expr] = now
         for body in now.bodies:
             verify_graph(body, catalogue, known)
-    _check_uses(graph, defined, uses)
+    _check_ends(graph, defined, uses)
 
 
-def _check_uses(graph: InternalGraph, defined: set[Node], uses: dict[Node, dict[Expr, int]]) -> None:
-    """Whether the uses that nodes and graph have recorded are those that were found."""
-    for node in graph.outputs:
+def _define(defined: dict[Node, bool], node: Node, expr: Expr, *, is_new: bool) -> None:
+    if node.expr is not expr or node in defined:
+        _fail_definition(node)
+    defined[node] = is_new
+
+
+def _check_ends(graph: InternalGraph, defined: Mapping[Node, bool], uses: int) -> None:
+    """Names are unique, results defined, and nothing is recorded as used that is not."""
+    names: set[str] = set()
+    for node in defined:
+        if node.name in names or not _NAME.fullmatch(node.name):
+            raise GraphError("TM3013", f"the name {node.name!r} is taken or not valid")
+        names.add(node.name)
+    returned = Counter(graph.outputs)
+    for node in returned:
         if node not in defined:
             raise GraphError("TM3011", f"the result %{node.name} is not defined in the graph")
-    returned = Counter(graph.outputs)
     for node in defined:
-        if node.uses != uses.get(node, {}):
-            raise GraphError("TM3012", f"the recorded uses of %{node.name} are not its actual uses")
         if node not in returned and not graph.is_output(node):
             continue
         if graph.use_count(node) != sum(node.uses.values()) + returned[node]:
             raise GraphError("TM3012", f"%{node.name} is returned other than the graph has recorded")
-
-
-def _check_definition(
-    graph: InternalGraph, node: Node, expr: Expr | None, defined: set[Node], names: set[str]
-) -> None:
-    if expr is None or node.expr is not expr or expr.graph is not graph or node in defined:
-        raise GraphError("TM3012", f"%{node.name} has another producer or belongs to another graph")
-    if node.name in names or not _NAME.fullmatch(node.name):
-        raise GraphError("TM3013", f"the name {node.name!r} is taken or not valid")
-    defined.add(node)
-    names.add(node.name)
+    if sum(len(node.uses) for node in defined) != uses:
+        for node in defined:
+            if any(user.graph is not graph or node not in user.inputs for user in node.uses):
+                _fail_uses(node)
 
 
 def _check_expr(
@@ -191,6 +198,18 @@ def _check_quantization(expr: Expr, node: Node) -> None:
     problem = qparams.problem(getattr(node, "shape", None) or (), f"%{node.name}")
     if problem:
         _fail("TM3017", expr, problem)
+
+
+def _tensors(nodes: list[Node]) -> list[TensorNode]:
+    return [node for node in nodes if isinstance(node, TensorNode)]
+
+
+def _fail_definition(node: Node) -> NoReturn:
+    raise GraphError("TM3012", f"%{node.name} has another producer or belongs to another graph")
+
+
+def _fail_uses(node: Node) -> NoReturn:
+    raise GraphError("TM3012", f"the recorded uses of %{node.name} are not its actual uses")
 
 
 def _fail(code: str, expr: Expr, message: str) -> NoReturn:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from ..ir import CallFunction, Constant, InternalGraph, TensorNode
 from ..ir.emitter import GraphEmitter
-from ..ir.tree import map_leaves, replaced
+from ..ir.tree import replaced
 from ..symbolics.op import Op
+from .layout_plan import rule_of
 
 
 class AlignRanks:
@@ -26,8 +27,7 @@ class AlignRanks:
         return changed
 
     def _is_elementwise(self, expr: CallFunction) -> bool:
-        types = map_leaves(lambda leaf: None if leaf is None else leaf.type, list(expr.args))
-        rule = self.catalogue[expr.function].layout_rule(types, expr.kwargs)
+        rule = rule_of(expr, self.catalogue)
         return rule.kind == "any" and not rule.axes
 
     def _align(self, graph: InternalGraph, expr: CallFunction) -> bool:

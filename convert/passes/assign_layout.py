@@ -123,7 +123,9 @@ class AssignLayout:
                 return leaf
             return self._converted(graph, leaf, wanted, converted, expr)
 
-        graph.set_arguments(expr, map_leaves(brought, expr.args), expr.kwargs)
+        args = map_leaves(brought, expr.args)
+        if args != expr.args:
+            graph.set_arguments(expr, args, expr.kwargs)
 
     def _converted(
         self,

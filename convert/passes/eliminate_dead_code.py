@@ -18,7 +18,7 @@ class EliminateDeadCode:
         expr = graph.last
         while expr is not None:
             previous = expr.previous
-            if any(graph.use_count(node) for node in expr.outputs) or origins.get(expr, set()) & needed:
+            if any(map(graph.is_used, expr.outputs)) or (origins and origins.get(expr, set()) & needed):
                 needed |= set(data_symbols(expr.kwargs)) if origins else set()
             else:
                 graph.remove(expr)
@@ -33,7 +33,7 @@ def _origins(graph: InternalGraph) -> dict[Expr, set[str]]:
     seen: set[str] = set()
     for expr in graph.exprs():
         for node in expr.outputs:
-            if isinstance(node, TensorNode) and any(isinstance(size, Dim) for size in node.shape or ()):
+            if isinstance(node, TensorNode) and Dim in map(type, node.shape or ()):
                 found = set(data_symbols(node.shape)) - seen
                 if found:
                     origins.setdefault(expr, set()).update(found)

@@ -48,9 +48,10 @@ class FoldScales:
             (self._take_reciprocal, iter(list(graph.exprs()))),
         ):
             for expr in exprs:
-                if not isinstance(expr, CallFunction) or expr.graph is not graph or len(expr.outputs) != 1:
+                if not isinstance(expr, CallFunction) or expr.function not in (*FACTORS, *SUMMANDS):
                     continue
-                changed |= not _is_open(expr) and rule(graph, expr)
+                if expr.graph is graph and not _is_open(expr):
+                    changed |= rule(graph, expr)
         return changed
 
     def _into_layers_behind(self, graph: InternalGraph, expr: CallFunction) -> bool:
@@ -61,12 +62,12 @@ class FoldScales:
         layers = _linear_layers_behind(graph, expr.output)
         for layer in layers:
             x, weight, bias = layer.args
-            matrix, shift = _array(weight), _array(bias)
             g = self._emitter(graph, layer)
             if affine.is_factor:
-                weight = _changed(g, matrix * vector, weight)
+                weight = _scaled(g, weight, vector)
             else:
-                shift = matrix @ vector if shift is None else shift + matrix @ vector
+                shift = np.einsum("oi,i->o", _array(weight), vector)
+                shift = shift if bias is None else _array(bias) + shift
                 bias = _changed(g, shift, weight if bias is None else bias)
             graph.set_arguments(layer, (x, weight, bias), layer.kwargs)
         if layers:
@@ -132,6 +133,7 @@ class _Affine:
         if x.type.dtype.kind != "f" or constant.ndim > x.type.rank or x.qparams or expr.output.qparams:
             return None
         constant = constant.reshape([1] * (x.type.rank - constant.ndim) + list(constant.shape))
+        constant = constant.astype(np.float64)
         is_factor = expr.function in FACTORS
         sign = FACTORS[expr.function] if is_factor else SUMMANDS[expr.function]
         with np.errstate(all="ignore"):
@@ -169,10 +171,8 @@ class _Folding:
         x, weight, bias = expr.args
         shift = _array(bias)
         if self.is_factor:
-            matrix = _array(weight)
-            scaled = matrix * vector.reshape(-1, *[1] * (matrix.ndim - 1))
-            weight = _changed(self.g, scaled, weight)
-            bias = None if bias is None else _changed(self.g, shift * vector, bias)
+            weight = _scaled(self.g, weight, vector.reshape(-1, *[1] * (weight.type.rank - 1)))
+            bias = None if bias is None else _scaled(self.g, bias, vector)
         else:
             shift = vector if shift is None else shift + vector
             bias = _changed(self.g, shift, weight if bias is None else bias)
@@ -188,10 +188,10 @@ class _Folding:
             made = self.folded(x, number)
             if made is None:
                 return None
-            return self.g.call("aten::add", made, _changed(self.g, _array(other) * number.item(), other))
+            return self.g.call("aten::add", made, _scaled(self.g, other, number.item()))
         for place, node in enumerate(expr.args if expr.function in PRODUCTS else ()):
             if _is_plain(node):
-                made = _changed(self.g, _array(node) * number.item(), node)
+                made = _scaled(self.g, node, number.item())
             else:
                 made = self.folded(node, number.reshape([1] * node.type.rank))
             if made is not None:
@@ -262,7 +262,15 @@ def _along(constant: np.ndarray, shape: Sequence[int], axis: int) -> np.ndarray 
 def _changed(g: GraphEmitter, value: np.ndarray, like: TensorNode) -> TensorNode:
     """A constant called as ``like`` is, of its type."""
     assert isinstance(like.expr, Constant)
-    return g.parameter(value.astype(like.type.dtype), like.expr.name or like.name)
+    return g.parameter(value.astype(like.type.dtype, copy=False), like.expr.name or like.name)
+
+
+def _scaled(g: GraphEmitter, constant: TensorNode, factor: Any) -> TensorNode:
+    """The constant times a factor; of a large one there is no copy in float64."""
+    array = _array(constant)
+    scaled = np.empty_like(array)
+    np.multiply(array, factor, out=scaled, dtype=np.float64, casting="same_kind")
+    return _changed(g, scaled, constant)
 
 
 def _has_constants(layer: Any) -> bool:
@@ -276,10 +284,10 @@ def _is_plain(node: TensorNode) -> bool:
 
 
 def _array(node: Any) -> Any:
-    """A constant in float64; None for what is none, or not there."""
+    """What a constant holds; None for what is none, or not there."""
     if node is None or not _is_plain(node):
         return None
-    return np.asarray(node.expr.value).astype(np.float64)
+    return np.asarray(node.expr.value)
 
 
 def _remove_unused(graph: InternalGraph, expr: Expr | None) -> None:

@@ -50,8 +50,11 @@ def _bytes(node: TensorNode) -> int:
 
 def rule_of(expr: Expr, catalogue: Mapping[str, Op]) -> LayoutRule:
     assert isinstance(expr, CallFunction)
+    op = catalogue[expr.function]
+    if isinstance(op.layout, LayoutRule):
+        return op.layout
     types = map_leaves(lambda leaf: None if leaf is None else leaf.type, list(expr.args))
-    return catalogue[expr.function].layout_rule(types, expr.kwargs)
+    return op.layout_rule(types, expr.kwargs)
 
 
 def operand_orders(expr: Expr, catalogue: Mapping[str, Op], order: str | None) -> list[str | None]:

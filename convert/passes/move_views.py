@@ -36,10 +36,14 @@ class MoveViews:
 
     def run(self, graph: InternalGraph) -> bool:
         changed = False
-        for rule in (self._transpose_operand, self._split_features, self._move_rows):
+        for rule, function in (
+            (self._transpose_operand, "aten::matmul"),
+            (self._split_features, "tm::view"),
+            (self._move_rows, "tm::view"),
+        ):
             made: dict[Any, TensorNode] = {}
             for expr in graph.exprs():
-                if isinstance(expr, CallFunction) and len(expr.outputs) == 1 and not _is_open(expr):
+                if isinstance(expr, CallFunction) and expr.function == function and not _is_open(expr):
                     changed |= rule(graph, expr, made)
         return changed
 
@@ -54,7 +58,7 @@ class MoveViews:
         )
 
     def _transpose_operand(self, graph: InternalGraph, expr: CallFunction, made: dict[Any, Any]) -> bool:
-        other = expr.args[1] if expr.function == "aten::matmul" else None
+        other = expr.args[1]
         if not isinstance(other, TensorNode) or not _is_view(other.expr) or other.type.rank < 2:
             return False
         view = other.expr
@@ -69,7 +73,7 @@ class MoveViews:
         return True
 
     def _split_features(self, graph: InternalGraph, expr: CallFunction, made: dict[Any, Any]) -> bool:
-        if not _is_view(expr) or not _is_linear(expr.args[0].expr):
+        if not _is_linear(expr.args[0].expr):
             return False
         linear = expr.args[0].expr
         split = _Split.of(expr.kwargs, linear.output.type.shape)
@@ -92,7 +96,7 @@ class MoveViews:
         return True
 
     def _move_rows(self, graph: InternalGraph, expr: CallFunction, made: dict[Any, Any]) -> bool:
-        if not _is_view(expr) or not _is_linear(expr.args[0].expr):
+        if not _is_linear(expr.args[0].expr):
             return False
         linear = expr.args[0].expr
         x, weight, bias = linear.args

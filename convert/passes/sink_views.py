@@ -6,12 +6,13 @@ import math
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
-from ..ir import CallFunction, Constant, InternalGraph, TensorNode
+from ..ir import CallFunction, Constant, InternalGraph, Node, TensorNode
 from ..ir.dims import is_symbolic
 from ..ir.emitter import GraphEmitter
 from ..ir.tree import leaves, map_leaves
 from ..symbolics.op import Op
 from ..symbolics.ops.view import KEPT
+from .layout_plan import rule_of
 
 REDUCTIONS = ("aten::mean", "aten::sum", "aten::amax", "aten::amin")
 ALONG_AN_AXIS = ("aten::slice", "aten::cat")
@@ -37,6 +38,8 @@ class SinkViews:
             if not isinstance(expr, CallFunction) or len(expr.outputs) != 1:
                 continue
             nodes = [*expr.inputs, *expr.outputs]
+            if not any(map(_is_view, nodes)):
+                continue
             if is_symbolic((expr.kwargs, [node.shape for node in nodes if isinstance(node, TensorNode)])):
                 continue
             if expr.function in REDUCTIONS:
@@ -48,8 +51,7 @@ class SinkViews:
         return changed
 
     def _is_elementwise(self, expr: CallFunction) -> bool:
-        types = map_leaves(lambda leaf: None if leaf is None else leaf.type, list(expr.args))
-        rule = self.catalogue[expr.function].layout_rule(types, expr.kwargs)
+        rule = rule_of(expr, self.catalogue)
         return rule.kind == "any" and not rule.axes
 
     def _sink(self, graph: InternalGraph, expr: CallFunction) -> bool:
@@ -151,6 +153,10 @@ def _kept_reduction(expr: Any) -> tuple[str, TensorNode, set[int]] | None:
     if not expr.kwargs["keepdim"]:
         return None
     return expr.function, x, {axis % x.type.rank for axis in expr.kwargs["dim"] or range(x.type.rank)}
+
+
+def _is_view(node: Node) -> bool:
+    return isinstance(node.expr, CallFunction) and node.expr.function == "tm::view"
 
 
 def _is_plain(expr: CallFunction) -> bool:
