@@ -23,12 +23,13 @@ LAYERS = {"aten::linear": -1, "aten::conv2d": 1}  # with the axis of their resul
 
 
 class FoldScales:
-    """Four rules, each exact up to rounding:
+    """Five rules, each exact up to rounding:
 
     - What is scaled or shifted by constants, one for each feature, on its way to linear layers alone, as by
       the weights of a layer norm, is so in their weights. Rows may be moved in between.
     - The result of a linear layer or a convolution that is scaled or shifted so, has it in its weights.
     - A product of matrices that is scaled by one number has it in a constant that is a factor of it.
+    - Factors and summands in a row are one factor and one summand.
     - Division by a root is multiplication by its reciprocal, where the roots are fewer.
 
     Constants are computed in float64.
@@ -45,6 +46,7 @@ class FoldScales:
         for rule, exprs in (
             (self._into_layers_behind, reversed(list(graph.exprs()))),
             (self._into_layer_before, iter(list(graph.exprs()))),
+            (self._merge, iter(list(graph.exprs()))),
             (self._take_reciprocal, iter(list(graph.exprs()))),
         ):
             for expr in exprs:
@@ -85,6 +87,26 @@ class FoldScales:
             return False
         graph.substitute(expr.output, made)
         _remove_unused(graph, affine.x.expr)
+        return True
+
+    def _merge(self, graph: InternalGraph, expr: CallFunction) -> bool:
+        """a (x b) is x (a b), a + (x + b) is x + (a + b), and a (x b + c) is x (a b) + a c."""
+        outer = _Affine.of(expr)
+        inner = None if outer is None else _inner(graph, outer)
+        if outer is None or inner is None:
+            return False
+        g = self._emitter(graph, expr)
+        if inner.is_factor == outer.is_factor:
+            made = inner.again(g, outer)
+        else:
+            first = _inner(graph, inner) if outer.is_factor else None
+            if first is None or not first.is_factor:
+                return False
+            made = g.call(
+                "aten::add", first.again(g, outer), _small(g, inner.constant * outer.constant, outer)
+            )
+        graph.substitute(expr.output, made)
+        _remove_unused(graph, outer.x.expr)
         return True
 
     def _take_reciprocal(self, graph: InternalGraph, expr: CallFunction) -> bool:
@@ -139,6 +161,14 @@ class _Affine:
         with np.errstate(all="ignore"):
             constant = constant if sign == 1 else (1 / constant if is_factor else -constant)
         return _Affine(x, constant, is_factor) if np.isfinite(constant).all() else None
+
+    def again(self, g: GraphEmitter, outer: _Affine) -> TensorNode:
+        """``x`` with the constant of ``outer``, which is of the same kind, too."""
+        both = self.constant * outer.constant if self.is_factor else self.constant + outer.constant
+        made: TensorNode = g.call(
+            "aten::mul" if self.is_factor else "aten::add", self.x, _small(g, both, self)
+        )
+        return made
 
     def along(self, axis: int) -> np.ndarray | None:
         return _along(self.constant, self.x.type.shape, axis)
@@ -198,6 +228,21 @@ class _Folding:
                 operands = [made if i == place else each for i, each in enumerate(expr.args)]
                 return self.g.call(expr.function, *operands)
         return None
+
+
+def _inner(graph: InternalGraph, outer: _Affine) -> _Affine | None:
+    """How what is scaled or shifted was so before, for this alone; where one constant is as large as both."""
+    expr = outer.x.expr
+    if not isinstance(expr, CallFunction) or graph.use_count(outer.x) != 1:
+        return None
+    inner = _Affine.of(expr)
+    shapes = [] if inner is None else [inner.constant.shape, outer.constant.shape]
+    return inner if np.broadcast_shapes(*shapes) in shapes else None
+
+
+def _small(g: GraphEmitter, value: np.ndarray, like: _Affine) -> TensorNode:
+    made: TensorNode = g.constant(value.astype(like.x.type.dtype))
+    return made
 
 
 def _before_view(view: CallFunction, constant: np.ndarray) -> np.ndarray | None:

@@ -15,6 +15,7 @@ from .fold_scales import FoldScales
 from .fuse_conv_bn import FuseConvBn
 from .fuse_views import FuseViews
 from .manager import Pass
+from .merge_equal import MergeEqual
 from .merge_reductions import MergeReductions
 from .move_views import MoveViews
 from .route_channels import RouteChannels
@@ -37,7 +38,7 @@ def pipeline(goal: Goal, catalogue: Mapping[str, Op]) -> list[Pass]:
         views: list[Pass] = [FuseViews(catalogue), EliminateDeadCode()]
         moved: list[Pass] = [MoveViews(catalogue), SinkViews(catalogue), EliminateDeadCode()]
         scales = FoldScales(catalogue)
-        plan: list[Pass] = [AlignRanks(catalogue), *views, scales, *moved, *views, scales]
+        plan: list[Pass] = [AlignRanks(catalogue), *views, MergeEqual(), scales, *moved, *views, scales]
         plan += [RouteChannels(catalogue)]
         layout = AssignLayout(catalogue, goal.io_layout, dict(goal.io_layouts))
         return [*shared, *plan, *clean, layout, EliminateDeadCode()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from ...lower.target_graph import Value
 
 MOST_AXES = 6  # of TRANSPOSE in XNNPACK
+MOST_PARTS = 4  # of SPLIT in XNNPACK
 
 
 def transposed(g: Builder, x: Value, order: Sequence[int]) -> Value:
@@ -34,6 +36,9 @@ def factors_transposed(
     extents, short = merged(factors, order)
     if len(short) < 2:
         return reshaped(g, x, shape)
+    in_parts = _parts_joined(g, x, extents, short)
+    if in_parts is not None:
+        return reshaped(g, in_parts, shape)
     if len(order) <= MOST_AXES:
         x = reshaped(g, x, factors)
         x = g.op("TRANSPOSE", x, g.ints(order), shape=[factors[axis] for axis in order])
@@ -50,6 +55,29 @@ def _moved(x: Value, factors: Sequence[int], order: Sequence[int], shape: Sequen
     if qparams is None:
         return None
     return qparams.permuted(order).reshaped(tuple(factors[axis] for axis in order), tuple(shape))
+
+
+def _parts_joined(g: Builder, x: Value, extents: Sequence[int], order: Sequence[int]) -> Value | None:
+    """``x`` with a few groups of its last axis, such as anchors of a detector, one behind the other.
+
+    [B, R..., P I] becomes [B, P R..., I] by a SPLIT and a CONCATENATION, which need no RESHAPE in front; None
+    where ``x`` is not so.
+    """
+    if is_symbolic(x.shape) or tuple(order) not in ((1, 0, 2), (0, 2, 1, 3)):
+        return None
+    batch = 1 if len(order) == 3 else extents[0]
+    rows, parts, width = extents[-3:]
+    axis = next((i for i in range(len(x.shape)) if math.prod(x.shape[:i]) == batch), None)
+    if parts > MOST_PARTS or width == 1 or axis is None or x.shape[-1] != parts * width:
+        return None
+    if math.prod(x.shape[axis:-1]) != rows:
+        return None
+    pieces = (*x.shape[:-1], width)
+    split = g.op(
+        "SPLIT", g.ints(len(x.shape) - 1), x, num_splits=parts, shapes=[pieces] * parts, dtype=x.dtype
+    )
+    joined = (*x.shape[:axis], parts * x.shape[axis], *x.shape[axis + 1 : -1], width)
+    return g.op("CONCATENATION", *split, axis=axis, shape=joined)
 
 
 def reshaped(g: Builder, x: Value, shape: Sequence[int]) -> Value:

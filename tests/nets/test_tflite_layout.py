@@ -11,7 +11,7 @@ import tflite
 
 from tests.nets import corpus
 from tests.ops.harness import normal, run_lowered
-from tests.passes.graphs import run
+from tests.passes.graphs import Net, run
 from tmconvert.ir import InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.lower.lower import lower
@@ -82,3 +82,27 @@ def test_activations_are_fused(tmp_path: Path) -> None:
     operators = _operators(path)
     assert not {"RELU", "RELU6"} & set(operators)
     assert set(operators) <= SPATIAL | {"PAD", "MEAN", "RESHAPE", "FULLY_CONNECTED"}
+
+
+def _converted(net: Net, *nodes: TensorNode) -> tuple[list[str], list[np.ndarray], list[np.ndarray]]:
+    """Of a net with one image as input: operators, results in LiteRT, results of the reference."""
+    graph = net.give(*nodes)
+    (given,) = graph.inputs
+    assert isinstance(given, TensorNode)
+    reference, x = graph.copy(), normal(3, *given.type.shape)
+    PassManager(pipeline(Goal("tflite", TFLITE_RUNTIME, "nhwc"), catalogue()), catalogue()).run(graph)
+    lowering = lower(graph, catalogue(), "tflite", TFLITE_RUNTIME)
+    results = run_lowered(lowering, {given.name: x.transpose(NCHW_TO_NHWC).copy()})
+    return [operator.type for operator in lowering.graph.operators], results, run(reference, [x])
+
+
+@pytest.mark.parametrize(("anchors", "batch"), [(3, 1), (2, 2), (9, 1)])
+def test_anchors_come_to_the_front_without_a_transpose(anchors: int, batch: int) -> None:
+    net = Net()
+    y = net.conv(net.input(batch, 4, 5, 6), anchors * 7)
+    y = net("aten::permute", net("aten::reshape", y, [batch, anchors, 7, 5, 6]), [0, 1, 3, 4, 2])
+    y = net("aten::reshape", net("aten::sigmoid", y), [batch, anchors * 30, 7])
+    operators, (actual,), (expected,) = _converted(net, y)
+    assert corpus.relative_error(actual, expected) < 1e-5
+    assert ("TRANSPOSE" in operators) == (anchors > 4)  # more parts than XNNPACK's SPLIT has
+    assert operators.count("RESHAPE") <= 2

@@ -90,3 +90,16 @@ def test_division_by_a_root() -> None:
     x = net.input(2, 3)
     squares = net("aten::mean", net("aten::mul", x, x), [-1], True)
     assert "aten::div" in folded(net.give(net("aten::div", x, net("aten::sqrt", squares))))
+
+
+def test_factors_and_summands_in_a_row() -> None:
+    net = Net()
+    x = net("aten::sigmoid", net.input(1, 3, 4, 2))
+    x = net("aten::mul", x, net.emitter.constant(np.float32(2)))
+    x = net("aten::sub", x, net.emitter.constant(np.float32(0.5)))
+    x = net("aten::add", x, net.constant(1, 1, 4, 2))
+    x = net("aten::mul", x, net.emitter.constant(np.float32(8)))
+    assert folded(net.give(x)) == ["aten::sigmoid", "aten::mul", "aten::add"]
+    net = Net()  # rows and columns: one constant of both would be larger
+    x = net("aten::add", net.input(1, 3, 4, 2), net.constant(1, 1, 4, 1))
+    assert folded(net.give(net("aten::add", x, net.constant(1, 1, 1, 2)))) == ["aten::add"] * 2

@@ -16,6 +16,7 @@ from tmconvert.passes.align_ranks import AlignRanks
 from tmconvert.passes.decompose import Decompose
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fold_constants import FoldConstants
+from tmconvert.passes.merge_equal import MergeEqual
 from tmconvert.symbolics.op import FLOATS, Op, Tensor
 from tmconvert.symbolics.registry import Catalogue, catalogue
 from tmconvert.symbolics.results import same_as
@@ -184,3 +185,15 @@ def test_scalars_stay_as_they_are() -> None:
     scalar = net.emitter.constant(np.float32(2))
     graph = net.give(net("aten::mul", net.input(2, 3, 4, 5), scalar))
     assert not apply(AlignRanks(catalogue()), graph)
+
+
+def test_equal_calls_are_computed_once() -> None:
+    net = Net()
+    x = net.input(2, 4)
+    halves = [net("aten::slice", x, 1, 0, 2) for _ in range(3)]
+    twice = [net("aten::mul", half, net.emitter.constant(np.float32(2))) for half in halves[:2]]
+    graph = net.give(net("aten::mul", *twice), halves[2], net("aten::slice", x, 1, 2, 4))
+    assert apply(MergeEqual(), graph)
+    calls = [expr.function for expr in graph.exprs() if isinstance(expr, CallFunction)]
+    assert sorted(calls) == ["aten::mul"] * 2 + ["aten::slice"] * 3  # outputs stay
+    assert not apply(MergeEqual(), graph)

@@ -1,0 +1,49 @@
+"""Computes what is asked for twice, once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
+from ..ir.bodies import bodies
+from ..ir.tree import map_leaves
+
+# elements of a constant that is compared with others by its values
+_SMALL = 64
+
+
+class MergeEqual:
+    """Of equal calls of equal operands the first one stays. Small constants are compared by their values."""
+
+    name = "merge_equal"
+
+    def run(self, graph: InternalGraph) -> bool:
+        known: dict[Any, Expr] = {}
+        constants: dict[Any, Any] = {}  # the first that is equal
+        changed = False
+        for expr in list(graph.exprs()):
+            key = _key(expr, constants)
+            first = expr if key is None else known.setdefault(key, expr)
+            if isinstance(expr, Constant):
+                constants[expr.output] = first.outputs[0]
+            elif first is not expr and not any(map(graph.is_output, expr.outputs)):
+                for node, twin in zip(expr.outputs, first.outputs, strict=True):
+                    graph.replace_uses(node, twin)
+                graph.remove(expr)
+                changed = True
+        return changed
+
+
+def _key(expr: Expr, constants: dict[Any, Any]) -> Any:
+    """What equal expressions have in common; None for what is not compared."""
+    if isinstance(expr, Constant):
+        value = expr.value
+        if expr.output.qparams is not None or value.size > _SMALL:
+            return None
+        return value.dtype.str, value.shape, value.tobytes()
+    if not isinstance(expr, CallFunction) or any(True for _ in bodies(expr)):
+        return None
+    if any(node.qparams is not None for node in expr.outputs if isinstance(node, TensorNode)):
+        return None
+    operands = map_leaves(lambda leaf: leaf if leaf is None else id(constants.get(leaf, leaf)), expr.args)
+    return expr.function, repr(operands), repr(expr.kwargs)
