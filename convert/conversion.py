@@ -337,9 +337,7 @@ def convert(
     if goal.integers is not None:
         graph = in_integers(graph, activations=goal.integers.activations, io_type=goal.integers.io_type).graph
     report.operators = len(list(graph.all_operators()))
-    report.parameters = module.parameter_count()
-    if boundary.is_cut:
-        report.parameters = sum(math.prod(value.shape) for value in graph.constants())
+    report.parameters = _parameters(graph) if boundary.is_cut else module.parameter_count()
     report.paths = tuple(paths_of(graph, paths, external_data=external_data))
     with staged_outputs(*report.paths, named=goal.target == "onnx" and len(report.paths) > 1) as outputs:
         write(graph, [output.file for output in outputs], outputs[-1].path.name)
@@ -352,6 +350,10 @@ def convert(
             report.verification = _verification(staged, plain, compressed, references, inputs, report.notes)
         commit_together(outputs)
     return report
+
+
+def _parameters(graph: TargetGraph) -> int:
+    return sum(math.prod(value.shape) for value in graph.constants())
 
 
 def _verification(
