@@ -107,9 +107,9 @@ def test_old_opsets(name: str, opset: int, reason: str, help: str, tmp_path: Pat
     assert f"use --opset {help}" in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["masks", "detector", "best"])
+@pytest.mark.parametrize("name", ["masks", "rows", "detector", "best"])
 def test_tflite(name: str, tmp_path: Path) -> None:
-    """Of several inputs, in all of which something is found."""
+    """Of several inputs, in the last of which nothing is found."""
     path = tmp_path / "net.tflite"
     assert tmconvert.to_tflite(FOLDER / f"{name}.tm", path, io_layout="source").verified
     truth = np.load(FOLDER / f"{name}.npz")
@@ -117,7 +117,7 @@ def test_tflite(name: str, tmp_path: Path) -> None:
     interpreter = litert.Interpreter(
         str(path), experimental_op_resolver_type=litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
     )
-    for call in range(3):
+    for call in range(4):
         interpreter.allocate_tensors()
         for described, key in zip(interpreter.get_input_details(), inputs, strict=True):
             interpreter.set_tensor(described["index"], truth[f"{call}_{key}"])

@@ -16,6 +16,7 @@ from ..ir.types import QParams, TensorType, name_of
 from ..source import Source
 from ..symbolics.ops.to import ONNX_TYPES
 from .element_types import computed_type, type_operand
+from .empty_parts import without_empty_parts
 from .onnx_casts import cast_plan
 from .size_operators import SizeOperators, plain_attributes
 from .target_graph import Operator, TargetGraph, Value
@@ -322,6 +323,9 @@ class TfliteBuilder(Builder):
             del options["new_shape"]  # an attribute for what is an input
         inputs = tuple(self.sizes.resolved(type, inputs))
         options = plain_attributes(type, options)
+        whole = without_empty_parts(self, type, inputs, options)
+        if whole is not None:
+            return whole
         operand = inputs[type_operand(type)] if inputs else None
         if operand is None:
             return super().op(type, *inputs, **options)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...ir.data_sizes import data_symbols
 from ...ir.dims import Dim, is_symbolic
 from .orders import in_steps, merged
 
@@ -160,6 +161,14 @@ def numbers(g: Builder, count: Any) -> Value:
     if is_symbolic(count):
         return g.op("RANGE", g.ints(0), g.ints(count), g.ints(1), shape=(count,), dtype=np.int32)
     return g.ints(range(count))
+
+
+def wrapped(g: TfliteBuilder, index: Value, extent: Any) -> Value:
+    """``index``, which may count from the end of ``extent``, from the front."""
+    size = g.ints(extent)
+    if data_symbols(extent):  # LiteRT divides no numbers at all by none
+        size = g.op("MAXIMUM", size, g.ints(1))
+    return g.op("FLOOR_MOD", index, g.cast(size, index.dtype))
 
 
 def divided(g: TfliteBuilder, x: Value, other: Value) -> Value:

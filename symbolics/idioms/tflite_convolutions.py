@@ -21,6 +21,9 @@ def conv2d_tflite(
 ) -> Any:
     """aten::conv2d of ``x`` [N, H, W, C] with ``weight`` [O, C / groups, kH, kW]."""
     out_channels, _, *kernel = weight.shape
+    outputs = [
+        (x.shape[1 + i] + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1) // stride[i] + 1 for i in (0, 1)
+    ]
     scheme = tflite.padding_scheme(x.shape[1:3], kernel, stride, padding, dilation)
     if scheme is None:
         x, scheme = tflite.padded(g, x, padding, padding), "VALID"
@@ -32,6 +35,7 @@ def conv2d_tflite(
         "stride_w": stride[1],
         "dilation_h_factor": dilation[0],
         "dilation_w_factor": dilation[1],
+        "shape": (x.shape[0], *outputs, out_channels),
     }
     if groups > 1 and groups == x.shape[3]:
         weight = tflite.transposed(g, weight, (1, 2, 3, 0))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...ir.data_sizes import data_symbols
 from ...ir.dims import Dim
 from . import tflite
 
@@ -31,7 +30,7 @@ def counted(g: TfliteBuilder, index: Value, extent: Any) -> Value:
         return g.ints(index.data)
     if index.data is not None and not isinstance(extent, Dim):
         return g.ints(index.data % max(extent, 1))
-    return g.op("FLOOR_MOD", g.cast(index, INT32), g.ints(extent))
+    return tflite.wrapped(g, g.cast(index, INT32), extent)
 
 
 def in_a_row(g: TfliteBuilder, shape: Sequence[int], axis: int, index: Value) -> Value:
@@ -87,8 +86,6 @@ def copied(g: TfliteBuilder, x: Value, axis: int, index: Value, source: Value) -
     extent, (count,) = x.shape[axis], index.shape
     if 0 in (extent, count):
         return x
-    if data_symbols(count):
-        g.refuse("LiteRT's UNSORTED_SEGMENT_MAX fails where the data says that there are no parts")
     places = counted(g, index, extent)
     if places.data is not None and not isinstance(extent, Dim):
         choice = np.arange(extent)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ...ir.data_sizes import data_symbols
 from ...ir.types import TensorType
 from ..op import ANY_DTYPE, Op, Tensor, boolean, integers
 from .reduce import reduced_axes, reduced_type
@@ -34,7 +35,10 @@ def _op(name: str, kernel: Callable[..., Array], extreme: str) -> Op:
     @op.decompose
     def any_all_extreme(g, x, dim, keepdim):
         truth = g.call("aten::to", g.call("aten::to", x, dtype="bool"), dtype="int32")
-        return g.call("aten::to", g.call(extreme, truth, dim, keepdim), dtype="bool")
+        made = g.call(extreme, truth, dim, keepdim)
+        if data_symbols(g.type(x).shape):  # of nothing it is the end of all numbers
+            return g.call("aten::gt", made, g.constant(0, np.int32))
+        return g.call("aten::to", made, dtype="bool")
 
     return op
 

@@ -118,6 +118,7 @@ def max_pool2d_tflite(g, x, kernel_size, stride, padding, dilation, ceil_mode):
         stride_w=stride[1],
         filter_height=kernel_size[0],
         filter_width=kernel_size[1],
+        shape=g.result_types[0].shape,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir.types import TensorType
-from ..idioms import caffe_numbers
+from ..idioms import caffe_numbers, tflite
 from ..idioms.indices import from_the_front
 from ..layouts import ANY
 from ..op import INDICES, Op, Tensor, integer
@@ -67,7 +67,7 @@ def wrap_index_onnx7(g, x, extent):
 
 @wrap_index.tflite()
 def wrap_index_tflite(g, x, extent):
-    return g.op("FLOOR_MOD", x, g.cast(g.ints(extent), x.dtype))
+    return tflite.wrapped(g, x, extent)
 
 
 @one_hot.caffe()

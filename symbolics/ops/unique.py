@@ -198,13 +198,10 @@ def _runs_tflite(g: Any, flat: Any, shape: Any) -> list[Any]:
     (size,) = flat.shape
     if isinstance(size, int) and size == 0:
         g.refuse("of no elements there are no runs", "leave the call out")
-    behind, before = (
-        g.op("SLICE", flat, g.ints([start]), g.ints([size - 1]), shape=(size - 1,)) for start in (1, 0)
-    )
-    changed, edge = g.op("NOT_EQUAL", behind, before, dtype=bool), g.const(np.array([True]))
-    starts, ends = (
-        g.op("CONCATENATION", *parts, axis=0, shape=(size,)) for parts in ((edge, changed), (changed, edge))
-    )
+    end, edge = g.const(np.zeros(1, flat.dtype)), g.const(np.array([True]))
+    changed = g.op("NOT_EQUAL", flat, _shifted(g, [flat, end], 1, size), dtype=bool)
+    starts = _shifted(g, [edge, changed], 0, size)
+    ends = _shifted(g, [starts, edge], 1, size)
     first, last = (
         tflite.reshaped(g, g.op("WHERE", each, shape=(*shape, 1), dtype=INT64), shape)
         for each in (starts, ends)
@@ -213,6 +210,12 @@ def _runs_tflite(g: Any, flat: Any, shape: Any) -> list[Any]:
     number = g.op("CUMSUM", g.cast(starts, INT64), g.ints(0), exclusive=False, reverse=False)
     counts = g.op("ADD", g.op("SUB", last, first), one)
     return [g.op("GATHER", flat, first, axis=0, shape=shape), g.op("SUB", number, one), counts]
+
+
+def _shifted(g: Any, parts: list[Any], first: int, size: Any) -> Any:
+    """``size`` elements from the ``first`` on of two tensors that have one more."""
+    joined = g.op("CONCATENATION", *parts, axis=0, shape=(size + 1,))
+    return g.op("SLICE", joined, g.ints([first]), g.ints([size]), shape=(size,))
 
 
 @unique2.tflite()

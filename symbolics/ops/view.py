@@ -80,7 +80,8 @@ def view_tflite(g, x, split, index, order, shape):
         x = tflite.reshaped(g, x, split)
         sizes = [size if chosen == KEPT else 1 for size, chosen in zip(split, index, strict=True)]
         begin = [max(chosen, 0) for chosen in index]
-        x = g.op("SLICE", x, g.ints(begin), g.ints(sizes), shape=sizes)
+        if sizes != split:  # XNNPACK has no slice of a number
+            x = g.op("SLICE", x, g.ints(begin), g.ints(sizes), shape=sizes)
         split = [size for size, chosen in zip(split, index, strict=True) if chosen == KEPT]
     return tflite.factors_transposed(g, x, *transpose_of(split, order, x.shape, shape), shape)
 
