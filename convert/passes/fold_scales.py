@@ -299,7 +299,7 @@ def _moves_rows(expr: Any, node: TensorNode) -> bool:
 
 def _along(constant: np.ndarray, shape: Sequence[int], axis: int) -> np.ndarray | None:
     """``constant`` as one number for each index of ``axis``; None where it is more than that."""
-    if constant.size not in (1, constant.shape[axis]):
+    if not shape or constant.size not in (1, constant.shape[axis]):
         return None
     return np.broadcast_to(constant.reshape(-1), shape[axis])
 

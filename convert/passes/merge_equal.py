@@ -6,6 +6,7 @@ from typing import Any
 
 from ..ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
 from ..ir.bodies import bodies
+from ..ir.data_sizes import taken_over
 from ..ir.tree import map_leaves
 
 # elements of a constant that is compared with others by its values
@@ -27,9 +28,11 @@ class MergeEqual:
             if isinstance(expr, Constant):
                 constants[expr.output] = first.outputs[0]
             elif first is not expr and not any(map(graph.is_output, expr.outputs)):
+                was, types = ([node.type for node in each.outputs] for each in (expr, first))
                 for node, twin in zip(expr.outputs, first.outputs, strict=True):
                     graph.replace_uses(node, twin)
                 graph.remove(expr)
+                taken_over(graph, was, types)
                 changed = True
         return changed
 

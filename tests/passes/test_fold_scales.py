@@ -103,3 +103,12 @@ def test_factors_and_summands_in_a_row() -> None:
     net = Net()  # rows and columns: one constant of both would be larger
     x = net("aten::add", net.input(1, 3, 4, 2), net.constant(1, 1, 4, 1))
     assert folded(net.give(net("aten::add", x, net.constant(1, 1, 1, 2)))) == ["aten::add"] * 2
+
+
+def test_a_number_has_no_features() -> None:
+    net = Net()
+    x = net("aten::sum", net.input(2, 3), None, False)
+    assert folded(net.give(net("aten::mul", x, net.emitter.constant(np.float32(2))))) == [
+        "aten::sum",
+        "aten::mul",
+    ]

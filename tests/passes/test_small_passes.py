@@ -197,3 +197,15 @@ def test_equal_calls_are_computed_once() -> None:
     calls = [expr.function for expr in graph.exprs() if isinstance(expr, CallFunction)]
     assert sorted(calls) == ["aten::mul"] * 2 + ["aten::slice"] * 3  # outputs stay
     assert not apply(MergeEqual(), graph)
+
+
+def test_equal_searches_find_as_many() -> None:
+    net = Net()
+    x = net.input(2, 4)
+    masks = [net("aten::gt", x, net.emitter.constant(np.float32(0))) for _ in range(2)]
+    places = [net("aten::nonzero", mask) for mask in masks]
+    assert len({str(each.type) for each in places}) == 2
+    graph = net.give(*(net("aten::neg", each) for each in places))
+    assert apply(MergeEqual(), graph)  # which is verified
+    assert functions(graph) == ["aten::gt", "aten::nonzero", "aten::neg", "aten::neg"]
+    assert len({str(node.type) for node in graph.outputs}) == 1
