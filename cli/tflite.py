@@ -16,6 +16,19 @@ from .options import conversion_options, model_argument, qparams_option, runtime
 @click.argument("out", metavar="OUT.tflite", type=click.Path())
 @click.option("--quantized", is_flag=True, help="Write an integer model.")
 @click.option(
+    "--activations",
+    type=click.Choice(["int8", "int16"]),
+    help="The integers between the operators, with --quantized.  [default: int8]",
+)
+@click.option(
+    "--io-type",
+    type=click.Choice(["int8", "uint8", "int16", "float32"]),
+    help="The type of inputs and outputs, with --quantized.  [default: that of --activations]",
+)
+@click.option(
+    "--allow-float", is_flag=True, help="Leave quantized operators without an integer kernel in float."
+)
+@click.option(
     "--calibration",
     type=click.Path(),
     metavar="DATA",
@@ -42,6 +55,9 @@ def command(
     model: str,
     out: str,
     quantized: bool,
+    activations: str | None,
+    io_type: str | None,
+    allow_float: bool,
     calibration: str | None,
     qparams: str | None,
     io_layouts: tuple[str, ...],
@@ -66,6 +82,9 @@ def command(
             runtime=runtime,
             weights=weights,
             quantized=quantized,
+            activations=activations,
+            io_type=io_type,
+            allow_float=allow_float,
             calibration=calibration,
             qparams=qparams,
             verify=not no_verify,

@@ -12,7 +12,7 @@ import numpy as np
 
 from .boundary import AS_IT_IS, Boundary
 from .collector import full_collections_wait
-from .conversion import Report, beyond_limits, convert, survey, verify_stored
+from .conversion import Report, beyond_limits, convert, survey, verify_form
 from .conversion import sufficient_opset as find_opset
 from .errors import UsageError
 from .frontends.detect import is_traced, load_model
@@ -143,6 +143,9 @@ def to_tflite(
     runtime: str | None = None,
     weights: str | None = None,
     quantized: bool = False,
+    activations: str | None = None,
+    io_type: str | None = None,
+    allow_float: bool = False,
     calibration: str | PathLike[str] | None = None,
     qparams: str | PathLike[str] | None = None,
     verify: bool = True,
@@ -165,6 +168,10 @@ def to_tflite(
     such as ``{"x": "source", "*": "nhwc"}`` has those of single inputs and outputs, by name.
     ``weights`` "float16" or "int8" (a scale for each channel) stores large weights so; with int8 convolutions
     and products also round their activations (docs/tflite.md). The report's notes say what that costs.
+    ``quantized`` writes a model that was trained with fake quantization in integers: ``activations`` "int8"
+    (the default) or "int16", inputs and outputs of ``io_type`` "int8", "int16" (as the activations, the
+    default), "uint8" or "float32". What the model computes in float stays in float, and is told; a quantized
+    operator without an integer kernel is refused but for ``allow_float``.
     ``example_inputs`` are always in the source's order. Verification, errors and the model's boundary
     are as in ``to_onnx``; the runtime is LiteRT. Sizes that ``dynamic_shapes`` leaves open are those of
     the example until ``resize_tensor_input`` says others.
@@ -172,6 +179,7 @@ def to_tflite(
     _not_yet(calibration=calibration, qparams=qparams)
     if weights is not None:
         _check_kind(weights)
+    integers = _integers(quantized, weights, activations, io_type, allow_float)
     version = goal_version("tflite", runtime)
     _keep_model(model, Path(path))
     tracing = Tracing(
@@ -181,7 +189,7 @@ def to_tflite(
     return convert(
         module,
         [Path(path)],
-        _tflite_goal(version, io_layout, Integers() if quantized else None),
+        _tflite_goal(version, io_layout, integers),
         catalogue(),
         weights=weights,
         version_name=f"2.{version}",
@@ -353,12 +361,13 @@ def verify(
     module, boundary = _loaded(model), _boundary(input_shapes, None, input_nodes, outputs, rename)
     path = Path(path)
     options = tflite_options(path) if written_target(path) == "tflite" else {}
-    if not options.get("weights"):
+    integers = Integers(**options["integers"]) if options.get("integers") else None
+    if not options.get("weights") and integers is None:
         return verify_file(module, path, inputs, catalogue(), boundary)
-    goal = _tflite_goal(goal_version("tflite", options["tflite"]), options.get("io_layout"))
+    goal = _tflite_goal(goal_version("tflite", options["tflite"]), options.get("io_layout"), integers)
     if boundary == AS_IT_IS:
         boundary = Boundary.from_json(options)
-    return verify_stored(module, path, options["weights"], goal, inputs, catalogue(), boundary)
+    return verify_form(module, path, goal, options.get("weights"), inputs, catalogue(), boundary)
 
 
 def supported_ops(target: str, version: int | str | None = None) -> list[OpSupport]:
@@ -426,6 +435,30 @@ def _tflite_goal(
             )
     others = named.pop("*", "nhwc")
     return Goal("tflite", version, others, tuple(named.items()), integers)
+
+
+def _integers(
+    quantized: bool, weights: str | None, activations: str | None, io_type: str | None, allow_float: bool
+) -> Integers | None:
+    """What ``quantized`` asks for. Raises UsageError TM6002 for options that do not go together."""
+    if not quantized:
+        given = {"activations": activations, "io_type": io_type, "allow_float": allow_float}
+        for name, value in given.items():
+            if value:
+                raise UsageError("TM6002", f"{name} is {value!r}, and goes with quantized")
+        return None
+    if weights is not None:
+        raise UsageError("TM6002", "weights of fewer bits are part of quantized: leave weights out")
+    kind = activations or "int8"
+    for name, value, choices in (
+        ("activations", kind, ("int8", "int16")),
+        ("io_type", io_type or kind, (kind, "uint8", "float32") if kind == "int8" else (kind, "float32")),
+    ):
+        if value not in choices:
+            raise UsageError(
+                "TM6002", f"{name} is {value!r}", notes=[("help", f"use {' or '.join(choices)}")]
+            )
+    return Integers(kind, io_type or kind, allow_float)
 
 
 def _check_kind(weights: str) -> None:

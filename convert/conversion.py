@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from .boundary import AS_IT_IS, Boundary, Opened, open_boundary
 from .errors import InternalError, UsageError, VerificationError
+from .forms import form_of
 from .ir import InternalGraph, TensorNode, TensorType, TracedModule
 from .ir.data_sizes import anonymous, depends_on_data
 from .ir.dims import Dim, of, substituted
@@ -21,11 +22,8 @@ from .ir.size_journal import SizeJournal, SizesSettled
 from .ir.traced_module import Example
 from .lower.fuse_activations import fuse_activations
 from .lower.fuse_scales import fuse_scales
-from .lower.integers.integer_graph import in_integers
 from .lower.lower import lower
 from .lower.target_graph import TargetGraph, Value
-from .lower.tflite_runtimes import runtime_refusal
-from .lower.tflite_versions import model_versions
 from .lower.unsupported import Unsupported, unsupported_error
 from .passes.decompose import Undecomposed
 from .passes.manager import PassManager, PassOptions
@@ -39,7 +37,6 @@ from .targets import TITLES, Goal, newest_opset
 
 if TYPE_CHECKING:
     from .caffe.violation import Violation
-    from .lower.compress_weights import Compressed
     from .verification.reference import Reference
     from .verification.report import Verification
 
@@ -98,10 +95,12 @@ class Report:
 class Converted:
     """The lowered graph, beside normalized graphs of its source as the truth to compare with.
 
-    The first is for the sizes of the example, another for other sizes where some are dynamic.
+    The first is for the sizes of the example, another for other sizes where some are dynamic. ``lowered``
+    is what the passes made of it.
     """
 
     references: list[InternalGraph]
+    lowered: InternalGraph
     graph: TargetGraph
     nhwc_inputs: tuple[bool, ...]
     nhwc_outputs: tuple[bool, ...]
@@ -247,7 +246,9 @@ def _attempt(
             if goal.integers is None:  # a rescaling between the two would be lost
                 fuse_scales(each)
     nhwc_inputs, nhwc_outputs = _nhwc(normalized.graph.inputs), _nhwc(normalized.graph.outputs)
-    return Converted(references, graph, nhwc_inputs, nhwc_outputs, manager, normalized.notes())
+    return Converted(
+        references, normalized.graph, graph, nhwc_inputs, nhwc_outputs, manager, normalized.notes()
+    )
 
 
 def _references(opened: Opened, symbolic: Normalized, catalogue: Mapping[str, Op]) -> list[InternalGraph]:
@@ -322,20 +323,19 @@ def convert(
         report.stopped = True
         return report
     graph = converted.graph
-    report.inputs = _described(graph.input_names, graph.inputs)
-    report.outputs = _described(graph.output_names, graph.outputs)
     asked: dict[str, object] = {
         goal.target: version_name,
         "io_layout": goal.layouts_asked(),
         "external_data": external_data,
         "weights": weights,
+        "integers": None if goal.integers is None else asdict(goal.integers),
         **boundary.to_json(),
     }
     graph.metadata = metadata(module, goal, converted.nhwc_inputs, converted.nhwc_outputs, asked)
-    compressed = _compressed(graph, weights, goal, report.notes) if weights else None
-    plain, graph = graph, graph if compressed is None else compressed.graph
-    if goal.integers is not None:
-        graph = in_integers(graph, activations=goal.integers.activations, io_type=goal.integers.io_type).graph
+    form = form_of(graph, converted.lowered, goal, weights, report.notes)
+    graph = form.graph
+    report.inputs = _described(graph.input_names, graph.inputs)
+    report.outputs = _described(graph.output_names, graph.outputs)
     report.operators = len(list(graph.all_operators()))
     report.parameters = _parameters(graph) if boundary.is_cut else module.parameter_count()
     report.paths = tuple(paths_of(graph, paths, external_data=external_data))
@@ -347,7 +347,7 @@ def convert(
         report.notes += check_written(graph, staged)
         if verify:
             references = _truths(converted, catalogue, None if boundary.is_cut else module.example)
-            report.verification = _verification(staged, plain, compressed, references, inputs, report.notes)
+            report.verification = form.verify(staged, references, inputs, report.notes)
         commit_together(outputs)
     return report
 
@@ -356,57 +356,23 @@ def _parameters(graph: TargetGraph) -> int:
     return sum(math.prod(value.shape) for value in graph.constants())
 
 
-def _verification(
-    staged: Sequence[Path],
-    graph: TargetGraph,
-    compressed: Compressed | None,
-    references: Sequence[Reference],
-    inputs: Sequence[np.ndarray] | None,
-    notes: list[str],
-) -> Verification | None:
-    from .verification.report import verify_written
-    from .verification.weights import verify_compressed
-
-    if compressed is None:
-        return verify_written(graph.target, staged, graph, references, inputs, notes)
-    return verify_compressed(staged[0], graph, compressed, references, inputs, notes)
-
-
-def _compressed(graph: TargetGraph, weights: str, goal: Goal, notes: list[str]) -> Compressed:
-    """``graph`` with its weights in fewer bits. Raises UsageError TM6002 where the runtime cannot read it."""
-    from .lower.compress_weights import compress_weights
-
-    made = compress_weights(graph, weights)
-    for type, version in model_versions(made.graph.all_operators()).items():
-        refusal = runtime_refusal(type, version, goal.version)
-        if refusal:
-            raise UsageError("TM6002", f"weights as {weights}: {refusal[0]}", notes=[("help", refusal[1])])
-    before, after = made.before / 1e6, made.after / 1e6
-    of = "1 tensor" if len(made.stored) == 1 else f"{len(made.stored)} tensors"
-    notes.append(f"weights as {weights}: {after:.2f} MB instead of {before:.2f} MB, in {of}")
-    return made
-
-
-def verify_stored(
+def verify_form(
     module: TracedModule,
     path: Path,
-    weights: str,
     goal: Goal,
+    weights: str | None,
     inputs: Sequence[np.ndarray] | None,
     catalogue: Mapping[str, Op],
     boundary: Boundary = AS_IT_IS,
 ) -> Verification:
-    """The comparison of a TFLite file that was written with ``weights``, made again from ``module``.
+    """The comparison of a TFLite file with ``weights`` in fewer bits, or in integers, with ``module``.
 
-    Raises VerificationError as ``verify_compressed``; TM4003 without a runtime, TM4005 where there is
-    nothing to compare with.
+    Raises VerificationError as the form's ``verify``; TM4005 where there is nothing to compare with.
     """
-    from .verification.weights import verify_compressed
-
     converted, notes = lowered(module, goal, catalogue, None, boundary), list[str]()
-    compressed = _compressed(converted.graph, weights, goal, notes)
+    form = form_of(converted.graph, converted.lowered, goal, weights, notes)
     references = _truths(converted, catalogue, None if boundary.is_cut else module.example)
-    verified = verify_compressed(path, converted.graph, compressed, references, inputs, notes)
+    verified = form.verify([path], references, inputs, notes)
     if verified is None:
         raise VerificationError("TM4005", f"there is nothing to compare with: {notes[-1]}")
     return verified

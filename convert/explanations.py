@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .explanation import Explanation
+from .explanations_quantization import QUANTIZATION
 from .explanations_torch import TORCH
 
 _COPY_AGAIN = "Copy the file again, compare its size with the original, or save the model again in MegEngine."
@@ -495,5 +496,15 @@ _DEFECTS = {
     ),
 }
 
-_ALL = {**_LOADING, **_MODEL, **_GRAPH, **_VERIFICATION, **_WRITING, **_USAGE, **_DEFECTS, **TORCH}
+_ALL = {
+    **_LOADING,
+    **_MODEL,
+    **_GRAPH,
+    **_VERIFICATION,
+    **_WRITING,
+    **_USAGE,
+    **_DEFECTS,
+    **TORCH,
+    **QUANTIZATION,
+}
 EXPLANATIONS: dict[str, Explanation] = dict(sorted(_ALL.items()))

@@ -32,12 +32,13 @@ def tflite_options(path: Path) -> Mapping[str, Any]:
 
 
 def tflite_constants(path: Path) -> dict[str, list[Value]]:
-    """The constants of all subgraphs that may hold weights, by name, with their data and scales.
+    """The constants of all subgraphs that may hold weights or biases, by name, with their data and scales.
 
     Tensors may share a name.
     """
     model, data = _model(path)
-    dtypes = {TENSOR_TYPES[name]: np.dtype(name) for name in ("float32", "float16", "int8")}
+    names = ("float32", "float16", "int8", "int16", "int32", "int64")
+    dtypes = {TENSOR_TYPES[name]: np.dtype(name) for name in names}
     found: dict[str, list[Value]] = defaultdict(list)
     for subgraph in (model.Subgraphs(i) for i in range(model.SubgraphsLength())):
         for tensor in (subgraph.Tensors(i) for i in range(subgraph.TensorsLength())):
@@ -48,7 +49,11 @@ def tflite_constants(path: Path) -> dict[str, list[Value]]:
             shape = tuple(int(tensor.Shape(i)) for i in range(tensor.ShapeLength()))
             quantization, scales = tensor.Quantization(), None
             if quantization is not None and quantization.ScaleLength():
-                scales = Quantization(quantization.ScaleAsNumpy(), quantization.QuantizedDimension())
+                scales = Quantization(
+                    quantization.ScaleAsNumpy(),
+                    quantization.QuantizedDimension(),
+                    quantization.ZeroPointAsNumpy() if quantization.ZeroPointLength() else None,
+                )
             name = tensor.Name().decode()
             found[name].append(Value(name, dtype, shape, content.view(dtype).reshape(shape), scales))
     return found

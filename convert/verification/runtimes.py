@@ -135,7 +135,7 @@ class LiteRtRuntime:
         *,
         shapes: Sequence[Sequence[int]] | None = None,
     ) -> list[np.ndarray]:
-        with _refusals(self.name), _silent_stderr():
+        with _refusals(self.name), silent_stderr():
             interpreter = self._interpreter(paths[0])
             input_at, output_at = _tflite_positions(interpreter, list(inputs), list(outputs))
             for name, array in inputs.items():
@@ -187,7 +187,7 @@ class OpenCvRuntime:
 
         from ..serialize.caffe_reader import caffe_tops
 
-        with _refusals(self.name), _silent_stderr():
+        with _refusals(self.name), silent_stderr():
             tops = caffe_tops(paths[0])
             net = cv2.dnn.readNetFromCaffe(*map(os.fspath, paths))
             for name, array in inputs.items():
@@ -302,7 +302,7 @@ def _refusals(name: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _silent_stderr() -> Iterator[None]:
+def silent_stderr() -> Iterator[None]:
     """Keeps what C++ code logs to file descriptor 2 off the terminal."""
     try:
         kept = os.dup(2)

@@ -79,6 +79,12 @@ def weight_steps(value: Value, grid: QParams) -> np.ndarray:
     return quantize(_known(value), grid).astype(np.int8)
 
 
+def restored_weight(value: Value, axis: int) -> np.ndarray:
+    """The numbers that the integers of a weight stand for; its channels are along ``axis``."""
+    grid = weight_grid(value, axis)
+    return fake_quantize(_known(value), grid)
+
+
 def is_derived(value: Value, grid: QParams) -> bool:
     """Whether the scales of a weight are not the source's."""
     return value.qparams is None or value.qparams.scale != grid.scale

@@ -48,13 +48,39 @@ class IntegerGraph:
     """``graph`` in integers, and what there is to tell of it.
 
     ``requantized`` counts the tensors that a QUANTIZE brings to another grid, ``derived`` are weights whose
-    scales the source does not say.
+    scales the source does not say, ``integers`` the operators on integers. ``stored`` has each constant
+    in integers beside the float one.
     """
 
     graph: TargetGraph
+    activations: str
+    integers: int = 0
+    stored: list[tuple[Value, Value]] = field(default_factory=list)
     islands: list[Island] = field(default_factory=list)
     requantized: int = 0
     derived: list[str] = field(default_factory=list)
+
+    def notes(self) -> list[str]:
+        """What a report tells."""
+        told = [f"{self.integers} operators in {self.activations}"]
+        if self.requantized:
+            told.append(f"{self.requantized} tensors are brought to another scale by a QUANTIZE")
+        if self.derived:
+            told.append(f"scales measured on the weights themselves: {_listed(self.derived)}")
+        for is_source, why in (
+            (True, "for which the model has no scales"),
+            (False, f"without a kernel for {self.activations}"),
+        ):
+            islands = [island for island in self.islands if island.is_source == is_source]
+            names = [island.operator.outputs[0].name for island in islands]
+            if names:
+                told.append(f"in float stay operators {why}: {_listed(names)}")
+        return told
+
+
+def _listed(names: Sequence[str], most: int = 5) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def in_integers(graph: TargetGraph, *, activations: str = "int8", io_type: str = "int8") -> IntegerGraph:
@@ -70,7 +96,7 @@ class _Integers:
         graph = averages_in_products(graph)
         self.source, self.kind, self.io_type = graph, kind, io_type
         self.grids = settled(graph, kind)
-        self.made = IntegerGraph(replace(graph, inputs=[], outputs=[], operators=[]))
+        self.made = IntegerGraph(replace(graph, inputs=[], outputs=[], operators=[]), kind)
         self.whole: dict[tuple[int, QParams], Value] = {}  # integers of a source value, by grid
         self.plain: dict[int, Value] = {}  # what is in float, or no number
         self.constants: dict[tuple[int, QParams], Value] = {}
@@ -133,10 +159,12 @@ class _Integers:
         if kernel is None or not self._is_whole(operator, kernel):
             self._in_float(operator, kernel)
         elif kernel.relation == "weights":
+            self.made.integers += 1
             self._weighted(operator)
         elif operator.type == "RESHAPE" and _keeps_shape(operator):
             self._renamed(operator)
         else:
+            self.made.integers += 1
             self._on_grids(operator, kernel)
 
     def _is_whole(self, operator: Operator, kernel: Kernel) -> bool:
@@ -357,7 +385,9 @@ class _Integers:
     def _stored(self, value: Value, steps: np.ndarray, grid: QParams) -> Value:
         taken = {each.name for each in self.constants.values()}
         name = self._free(f"{value.name}_again") if value.name in taken else value.name
-        return Value(name, steps.dtype, value.shape, steps, quantization(grid))
+        made = Value(name, steps.dtype, value.shape, steps, quantization(grid))
+        self.made.stored.append((made, value))
+        return made
 
     # ---- names and operators
 

@@ -1,0 +1,149 @@
+"""What a lowered graph is written as: as it is, with weights in fewer bits, or in integers.
+
+Each form has a verification that fits what it rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .errors import UsageError
+from .ir import InternalGraph
+from .lower.target_graph import TargetGraph
+from .lower.tflite_runtimes import runtime_refusal
+from .lower.tflite_versions import model_versions
+from .lower.unsupported import Unsupported, unsupported_error
+from .targets import Goal
+
+if TYPE_CHECKING:
+    from .lower.compress_weights import Compressed
+    from .lower.integers.integer_graph import IntegerGraph
+    from .verification.reference import Reference
+    from .verification.report import Verification
+
+
+class Form:
+    """A lowered graph as it is. ``graph`` is what is written, ``plain`` the float graph."""
+
+    def __init__(self, plain: TargetGraph) -> None:
+        self.plain = self.graph = plain
+
+    def verify(
+        self,
+        paths: Sequence[Path],
+        references: Sequence[Reference],
+        inputs: Sequence[np.ndarray] | None,
+        notes: list[str],
+    ) -> Verification | None:
+        """The comparison of the files at ``paths`` with the source; None, with a note, where there is none.
+
+        Raises VerificationError.
+        """
+        from .verification.report import verify_written
+
+        return verify_written(self.plain.target, paths, self.graph, references, inputs, notes)
+
+
+class StoredWeights(Form):
+    """Large weights in fewer bits."""
+
+    def __init__(self, plain: TargetGraph, compressed: Compressed) -> None:
+        super().__init__(plain)
+        self.compressed, self.graph = compressed, compressed.graph
+
+    def verify(
+        self,
+        paths: Sequence[Path],
+        references: Sequence[Reference],
+        inputs: Sequence[np.ndarray] | None,
+        notes: list[str],
+    ) -> Verification | None:
+        from .verification.weights import verify_compressed
+
+        return verify_compressed(paths[0], self.plain, self.compressed, references, inputs, notes)
+
+
+class InIntegers(Form):
+    """All that has a grid and a kernel for it in integers. ``lowered`` is the graph that was lowered."""
+
+    def __init__(self, plain: TargetGraph, made: IntegerGraph, lowered: InternalGraph) -> None:
+        super().__init__(plain)
+        self.made, self.lowered, self.graph = made, lowered, made.graph
+
+    def verify(
+        self,
+        paths: Sequence[Path],
+        references: Sequence[Reference],
+        inputs: Sequence[np.ndarray] | None,
+        notes: list[str],
+    ) -> Verification | None:
+        from .verification.integers import verify_integers
+
+        return verify_integers(paths[0], self.plain, self.made, self.lowered, references, inputs, notes)
+
+
+def form_of(
+    plain: TargetGraph, lowered: InternalGraph, goal: Goal, weights: str | None, notes: list[str]
+) -> Form:
+    """The form that was asked for, with what there is to tell of it in ``notes``.
+
+    Raises UsageError TM6002 where the runtime cannot read it, UnsupportedError TM2001 for a quantized
+    operator that has no integer kernel.
+    """
+    if goal.integers is not None:
+        form: Form = _in_integers(plain, lowered, goal, notes)
+    elif weights is not None:
+        form = _with_stored_weights(plain, weights, notes)
+    else:
+        return Form(plain)
+    for type, version in model_versions(form.graph.all_operators()).items():
+        refusal = runtime_refusal(type, version, goal.version)
+        if refusal:
+            asked = "in integers" if weights is None else f"weights as {weights}"
+            raise UsageError("TM6002", f"{asked}: {refusal[0]}", notes=[("help", refusal[1])])
+    return form
+
+
+def _with_stored_weights(plain: TargetGraph, weights: str, notes: list[str]) -> Form:
+    from .lower.compress_weights import compress_weights
+
+    made = compress_weights(plain, weights)
+    before, after = made.before / 1e6, made.after / 1e6
+    of = "1 tensor" if len(made.stored) == 1 else f"{len(made.stored)} tensors"
+    notes.append(f"weights as {weights}: {after:.2f} MB instead of {before:.2f} MB, in {of}")
+    return StoredWeights(plain, made)
+
+
+def _in_integers(plain: TargetGraph, lowered: InternalGraph, goal: Goal, notes: list[str]) -> Form:
+    from .lower.integers.integer_graph import in_integers
+
+    asked = goal.integers
+    assert asked is not None
+    made = in_integers(plain, activations=asked.activations, io_type=asked.io_type)
+    if not made.integers:
+        raise UsageError(
+            "TM6030",
+            "the model says nothing of quantization: there are no scales to write integers with",
+            notes=[("help", "measure them on data, with --calibration DATA")],
+        )
+    if not asked.allow_float and (lacking := _without_kernel(made, lowered)):
+        raise unsupported_error(lacking, "tflite")
+    notes += made.notes()
+    return InIntegers(plain, made, lowered)
+
+
+def _without_kernel(made: IntegerGraph, lowered: InternalGraph) -> list[Unsupported]:
+    """The calls that would stay in float though the source gives all of their tensors scales."""
+    makers = {node.name: expr for expr in lowered.exprs() for node in expr.outputs}
+    found: dict[int, Unsupported] = {}
+    for island in made.islands:
+        expr = None if island.is_source else makers.get(island.operator.outputs[0].name)
+        if expr is not None:
+            reason = f"TFLite has no kernel for {island.operator.type} in {made.activations}"
+            help = "--allow-float leaves it in float, between DEQUANTIZE and QUANTIZE"
+            found.setdefault(id(expr), Unsupported(expr, reason, help))
+    return list(found.values())

@@ -1,0 +1,172 @@
+"""A TFLite file in integers, beside the model it was made of.
+
+- The float32 file of the same conversion agrees with the source.
+- Each constant of the file is the source's, to half a step, at the scale that belongs there; a bias at that
+  of the products, which runtimes do not check.
+- Each tensor of the file is what its operands give in float, to two steps: one for rounding, one for the ways
+  in which kernels round. Where the runtime has a grid of its own in between, half of its step comes on top.
+
+What integers cost in all is measured and told: the ratio of signal to noise at the outputs.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import VerificationError
+from ..ir import InternalGraph, TensorNode
+from ..lower.integers.integer_graph import IntegerGraph
+from ..lower.target_graph import Quantization, TargetGraph, Value
+from ..serialize.tflite_reader import tflite_constants
+from ..serialize.writers import write
+from .compare import Comparison, example_inputs
+from .layers import Layer, layers
+from .observed import observed
+from .reference import Reference
+from .report import Verification, verify_written
+from .runtimes import runtime_for
+
+_STEPS = 2.0
+_FLOAT = 1e-4  # of the largest element, where a layer is in float
+
+
+def verify_integers(
+    path: Path,
+    plain: TargetGraph,
+    made: IntegerGraph,
+    lowered: InternalGraph,
+    references: Sequence[Reference],
+    inputs: Sequence[np.ndarray] | None,
+    notes: list[str],
+) -> Verification | None:
+    """The comparison of the file at ``path`` with what it was made of; None, with a note, as without.
+
+    Raises VerificationError TM4001 for any of the three steps.
+    """
+    check_constants(path, made)
+    with tempfile.TemporaryDirectory() as folder:
+        float_path = Path(folder, "float.tflite")
+        with float_path.open("wb") as file:
+            write(plain, [file])
+        verified = verify_written("tflite", [float_path], plain, references, inputs, notes)
+    if verified is None or runtime_for("tflite", path) is None:
+        return None
+    reference = references[0]
+    given = (
+        _within_range(lowered) if inputs is None and reference.example is None else reference.case(inputs)[0]
+    )
+    stored = dict(zip(plain.input_names, reference.stored_inputs(given), strict=True))
+    tensors = observed(path, stored)
+    found = []
+    names = {value.name: name for value, name in zip(plain.outputs, plain.output_names, strict=True)}
+    for layer in layers(lowered, reference.catalogue, tensors, list(given)):
+        comparison = compared(layer, names.get(layer.name, layer.name))
+        if not comparison.ok:
+            raise VerificationError(
+                "TM4001",
+                f"{layer.name} is not what {layer.function} gives for its operands in the file: "
+                f"{_distance(layer)}",
+            )
+        found.append(comparison)
+        if layer.name in names:
+            ratio = signal_to_noise(layer.whole, layer.actual)
+            notes.append(f"signal to noise at {names[layer.name]}: {ratio:.1f} dB, against the float model")
+    return Verification(verified.runtime, tuple(found))
+
+
+def _within_range(graph: InternalGraph) -> list[np.ndarray]:
+    """Random inputs, uniform over the range of the integers where an input has one."""
+    types = [node.type for node in graph.inputs if isinstance(node, TensorNode)]
+    arrays, random = example_inputs(types), np.random.default_rng(0)
+    for number, node in enumerate(graph.inputs):
+        qparams = node.qparams if isinstance(node, TensorNode) else None
+        if qparams is not None and len(qparams.scale) == 1:
+            zero, scale = qparams.zero_point[0], qparams.scale[0]
+            low, high = ((end - zero) * scale for end in (qparams.quant_min, qparams.quant_max))
+            arrays[number] = random.uniform(low, high, types[number].shape).astype(types[number].dtype)
+    return arrays
+
+
+def compared(layer: Layer, name: str) -> Comparison:
+    """A layer as a share of the range of its integers; of its largest element in float."""
+    shapes = (layer.actual.shape, layer.local.shape)
+    if layer.actual.shape != layer.local.shape:
+        return Comparison(name, float("inf"), 0.0, *shapes)
+    off = float(np.max(layer.steps_off(), initial=0))
+    if not layer.step:
+        largest = float(np.max(np.abs(layer.local), initial=0)) or 1.0
+        return Comparison(name, off / largest, _FLOAT, *shapes)
+    allowed = _STEPS + layer.slack / layer.step
+    return Comparison(name, off / 255, allowed / 255, *shapes)
+
+
+def _distance(layer: Layer) -> str:
+    if layer.actual.shape != layer.local.shape:
+        return f"its shape is {list(layer.actual.shape)}, not {list(layer.local.shape)}"
+    off = float(np.max(layer.steps_off(), initial=0))
+    return f"an element is {off:.1f} steps off" if layer.step else f"an element is {off:.1e} off"
+
+
+def signal_to_noise(signal: np.ndarray, actual: np.ndarray) -> float:
+    """10 log10 of the energy of a signal over that of the noise in ``actual``, in dB."""
+    signal, actual = (np.asarray(array, np.float64) for array in (signal, actual))
+    noise = float(np.sum((signal - actual) ** 2))
+    energy = float(np.sum(signal**2))
+    if noise == 0:
+        return float("inf")
+    return 10 * float(np.log10(energy / noise)) if energy else float("-inf")
+
+
+def check_constants(path: Path, made: IntegerGraph) -> None:
+    """Raises VerificationError TM4001 where the file has not the constants of its source."""
+    constants = tflite_constants(path)
+    for whole, plain in made.stored:
+        found = [each for each in constants.get(whole.name, []) if each.dtype == whole.dtype]
+        if not found:
+            raise VerificationError("TM4001", f"the file has no constant {whole.name}, which its source has")
+        if not (any(_is_kept(each, whole) for each in found) and _is_near(whole, plain)):
+            message = f"the constant {whole.name} of the file is not that of its source, to half a step"
+            raise VerificationError("TM4001", message)
+
+
+def _is_kept(found: Value, whole: Value) -> bool:
+    """Whether ``found`` has the scales that belong to it, and is what the source has, on them."""
+    expected, given = whole.quantization, found.quantization
+    assert expected is not None and found.data is not None and whole.data is not None
+    if given is None or found.shape != whole.shape or given.axis != expected.axis:
+        return False
+    if not np.array_equal(given.scale, expected.scale):
+        return False
+    if not np.array_equal(_zero_points(given), _zero_points(expected)):
+        return False
+    return bool(np.array_equal(found.data, whole.data))
+
+
+def _is_near(whole: Value, plain: Value) -> bool:
+    """Whether integers stand for these numbers: to half a step, or as the end that they lie beyond.
+
+    Another half step is allowed of a grid that the source has the numbers on.
+    """
+    assert whole.quantization is not None and whole.data is not None and plain.data is not None
+    columns = [1] * whole.data.ndim
+    if len(whole.quantization.scale) > 1:
+        columns[whole.quantization.axis] = -1
+    scale = whole.quantization.scale.astype(np.float64).reshape(columns if whole.data.ndim else ())
+    zero = _zero_points(whole.quantization).reshape(scale.shape)
+    off = plain.data - (whole.data.astype(np.float64) - zero) * scale
+    allowed = 0.5 * scale * (1 + 1e-5) + 1e-6 * np.abs(plain.data)
+    if plain.qparams is not None and whole.dtype == np.int8:
+        allowed = allowed + max(plain.qparams.scale) / 2
+    lowest, highest = np.min(whole.data, initial=0), np.max(whole.data, initial=0)
+    beyond = ((off > 0) & (whole.data == highest)) | ((off < 0) & (whole.data == lowest))
+    return bool(np.all((np.abs(off) <= allowed) | beyond))
+
+
+def _zero_points(quantization: Quantization) -> np.ndarray:
+    if quantization.zero_point is None:
+        return np.zeros(len(quantization.scale), np.int64)
+    return quantization.zero_point

@@ -1,0 +1,157 @@
+"""An integer TFLite file beside the graph it was made of, one layer after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..ir import CallFunction, Constant, InternalGraph, TensorNode
+from ..ir.fake_quant import fake_quantize
+from ..ir.tree import map_leaves
+from ..lower.integers.grids import restored_weight
+from ..lower.target_graph import Value
+from ..symbolics.layouts import NHWC_TO_NCHW
+from ..symbolics.op import Op
+from .observed import Observed
+
+# what the names of the other forms of a tensor end in, see lower/integers
+_QUANTIZED, _COMPUTED = "_quantized", "_computed"
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A tensor of the file: what is in it, and what the call that makes it gives in float.
+
+    ``local`` is computed from the operands that the file itself has, within the range of its integers,
+    ``whole`` from those of the float model. ``step`` is that of its integers, 0 in float; ``slack`` how far a
+    rounding within the layer, on a grid of the runtime's, may move it. All arrays are in the order of the
+    source.
+    """
+
+    name: str
+    function: str
+    actual: np.ndarray
+    local: np.ndarray
+    whole: np.ndarray
+    step: float
+    slack: float
+
+    def steps_off(self) -> np.ndarray:
+        """How many steps each element lies from ``local``; how far, without steps."""
+        off = np.abs(self.actual.astype(np.float64) - self.local)
+        return off / self.step if self.step else off
+
+
+def layers(
+    graph: InternalGraph,
+    catalogue: Mapping[str, Op],
+    tensors: Mapping[str, Observed],
+    inputs: list[np.ndarray],
+) -> Iterator[Layer]:
+    """The results of the calls of ``graph`` that the file has, in the order of the graph.
+
+    ``inputs`` are the model's, in the source's order.
+    """
+    local: dict[Any, Any] = {}
+    whole: dict[Any, Any] = {}
+    in_integers: set[Any] = {node for node in graph.inputs if _step(node, tensors)}
+    for node, array in zip(graph.inputs, inputs, strict=True):
+        whole[node] = array
+        local[node] = _in_file(node, tensors, array)
+    for expr in graph.exprs():
+        if isinstance(expr, Constant):
+            local[expr.output] = whole[expr.output] = np.asarray(expr.value)
+            continue
+        assert isinstance(expr, CallFunction)
+        given = [map_leaves(lambda leaf: None if leaf is None else whole[leaf], list(expr.args))]
+        is_whole = any(node in in_integers for node in expr.inputs)
+        given.append(_operands(expr, local, is_whole))
+        made = [catalogue[expr.function].evaluate(arguments, expr.kwargs) for arguments in given]
+        far, near = (result if isinstance(result, list) else [result] for result in made)
+        for node, one, other in zip(expr.outputs, near, far, strict=True):
+            assert isinstance(node, TensorNode)
+            local[node], whole[node] = one, other
+            if _step(node, tensors) or (is_whole and node.name not in tensors):
+                in_integers.add(node)
+            if node.name in tensors and one.dtype.kind == "f":
+                local[node] = _in_file(node, tensors, one)
+                yield _layer(node, expr, tensors, one, other)
+
+
+def _operands(expr: CallFunction, local: Mapping[Any, Any], is_whole: bool) -> list[Any]:
+    """The operands of a call in the file: rounded weights where it computes with integers."""
+
+    def operand(leaf: Any) -> Any:
+        if leaf is None:
+            return None
+        if not (is_whole and isinstance(leaf.expr, Constant)):
+            return local[leaf]
+        return _rounded(leaf, local[leaf], expr)
+
+    made = map_leaves(operand, list(expr.args))
+    assert isinstance(made, list)
+    return made
+
+
+def _step(node: Any, tensors: Mapping[str, Observed]) -> float:
+    found = tensors.get(node.name + _QUANTIZED, tensors.get(node.name))
+    return 0.0 if found is None else found.step
+
+
+def _rounded(node: TensorNode, value: np.ndarray, expr: CallFunction) -> np.ndarray:
+    """A constant as integer kernels have it: by the source's parameters, or by those of weights without."""
+    if value.dtype != np.float32:
+        return value
+    is_weight = expr.function in WEIGHTS and node is expr.args[1]
+    if is_weight:
+        weight = Value(node.name, value.dtype, value.shape, value, qparams=node.qparams)
+        return restored_weight(weight, WEIGHTS[expr.function])
+    if node.qparams is not None and node.qparams.dtype != "int32":
+        return fake_quantize(value, node.qparams)
+    return value
+
+
+# calls with weights, and the axis of their output channels
+WEIGHTS = {
+    **dict.fromkeys(("aten::conv1d", "aten::conv2d", "aten::linear"), 0),
+    "aten::conv_transpose2d": 1,
+}
+
+
+def _layer(
+    node: TensorNode, expr: CallFunction, tensors: Mapping[str, Observed], near: np.ndarray, far: np.ndarray
+) -> Layer:
+    found, inner = _on_grid(node, tensors), tensors.get(node.name + _COMPUTED)
+    slack = 0.0 if inner is None else inner.step / 2
+    near = np.clip(near, *_range(node, found))
+    return Layer(node.name, expr.function, _in_order(found.array, node), near, far, found.step, slack)
+
+
+def _on_grid(node: TensorNode, tensors: Mapping[str, Observed]) -> Observed:
+    """A tensor in integers, where the file has it in another form, too, as an output in float."""
+    forms = [node.name + ending for ending in ("_int8", "_int16", "")]
+    return next(tensors[name] for name in forms if name in tensors)
+
+
+def _range(node: TensorNode, found: Observed) -> tuple[float, float]:
+    """What the integers of a tensor reach, of those that the source's parameters allow."""
+    given = node.qparams
+    if given is None or given.inferred or given.scale != (found.step,):
+        return found.low, found.high
+    low, high = ((end - given.zero_point[0]) * given.scale[0] for end in (given.quant_min, given.quant_max))
+    return max(low, found.low), min(high, found.high)
+
+
+def _in_file(node: Any, tensors: Mapping[str, Observed], otherwise: np.ndarray) -> np.ndarray:
+    """What operators behind a tensor get in the file."""
+    for name in (node.name + _QUANTIZED, node.name):
+        if name in tensors and tensors[name].array.size == otherwise.size:
+            return _in_order(tensors[name].array, node).reshape(otherwise.shape)
+    return otherwise
+
+
+def _in_order(array: np.ndarray, node: TensorNode) -> np.ndarray:
+    return array.transpose(NHWC_TO_NCHW) if node.layout == "nhwc" and array.ndim == 4 else array
