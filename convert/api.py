@@ -18,6 +18,7 @@ from .errors import UsageError
 from .frontends.detect import is_traced, load_model
 from .frontends.torch.door import trace_object
 from .frontends.torch.request import Tracing
+from .goals import check_weights, integers_asked, tflite_goal
 from .ir import TracedModule
 from .lower.unsupported import UnsupportedGroup, grouped
 from .passes.manager import PassOptions
@@ -178,8 +179,8 @@ def to_tflite(
     """
     _not_yet(calibration=calibration, qparams=qparams)
     if weights is not None:
-        _check_kind(weights)
-    integers = _integers(quantized, weights, activations, io_type, allow_float)
+        check_weights(weights)
+    integers = integers_asked(quantized, weights, activations, io_type, allow_float)
     version = goal_version("tflite", runtime)
     _keep_model(model, Path(path))
     tracing = Tracing(
@@ -189,7 +190,7 @@ def to_tflite(
     return convert(
         module,
         [Path(path)],
-        _tflite_goal(version, io_layout, integers),
+        tflite_goal(version, io_layout, integers),
         catalogue(),
         weights=weights,
         version_name=f"2.{version}",
@@ -364,7 +365,7 @@ def verify(
     integers = Integers(**options["integers"]) if options.get("integers") else None
     if not options.get("weights") and integers is None:
         return verify_file(module, path, inputs, catalogue(), boundary)
-    goal = _tflite_goal(goal_version("tflite", options["tflite"]), options.get("io_layout"), integers)
+    goal = tflite_goal(goal_version("tflite", options["tflite"]), options.get("io_layout"), integers)
     if boundary == AS_IT_IS:
         boundary = Boundary.from_json(options)
     return verify_form(module, path, goal, options.get("weights"), inputs, catalogue(), boundary)
@@ -420,52 +421,6 @@ def _boundary(
         if value is not None and (isinstance(value, str) or not value):
             raise UsageError("TM6014", f"{name} is {value!r}, and should be a list of names")
     return Boundary(input_shapes or {}, dynamic_shapes or {}, inputs, outputs, rename or {})
-
-
-def _tflite_goal(
-    version: int, io_layout: str | Mapping[str, str] | None, integers: Integers | None = None
-) -> Goal:
-    """``io_layout`` is the order of all, or orders by name and, at ``*``, that of the others."""
-    named = dict(io_layout) if isinstance(io_layout, Mapping) else {"*": io_layout or "nhwc"}
-    for name, order in named.items():
-        if order not in ("nhwc", "source"):
-            of = "" if name == "*" else f" of {name!r}"
-            raise UsageError(
-                "TM6002", f"io_layout{of} is {order!r}", notes=[("help", 'use "nhwc" or "source"')]
-            )
-    others = named.pop("*", "nhwc")
-    return Goal("tflite", version, others, tuple(named.items()), integers)
-
-
-def _integers(
-    quantized: bool, weights: str | None, activations: str | None, io_type: str | None, allow_float: bool
-) -> Integers | None:
-    """What ``quantized`` asks for. Raises UsageError TM6002 for options that do not go together."""
-    if not quantized:
-        given = {"activations": activations, "io_type": io_type, "allow_float": allow_float}
-        for name, value in given.items():
-            if value:
-                raise UsageError("TM6002", f"{name} is {value!r}, and goes with quantized")
-        return None
-    if weights is not None:
-        raise UsageError("TM6002", "weights of fewer bits are part of quantized: leave weights out")
-    kind = activations or "int8"
-    for name, value, choices in (
-        ("activations", kind, ("int8", "int16")),
-        ("io_type", io_type or kind, (kind, "uint8", "float32") if kind == "int8" else (kind, "float32")),
-    ):
-        if value not in choices:
-            raise UsageError(
-                "TM6002", f"{name} is {value!r}", notes=[("help", f"use {' or '.join(choices)}")]
-            )
-    return Integers(kind, io_type or kind, allow_float)
-
-
-def _check_kind(weights: str) -> None:
-    from .lower.compress_weights import KINDS
-
-    if weights not in KINDS:
-        raise UsageError("TM6002", f"weights is {weights!r}", notes=[("help", f"use {' or '.join(KINDS)}")])
 
 
 def _loaded(model: Model) -> TracedModule:
