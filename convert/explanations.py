@@ -395,8 +395,8 @@ _ALL = {
     **_GRAPH,
     **_VERIFICATION,
     **_WRITING,
-    **_USAGE,
     **_DEFECTS,
+    **USAGE,
     **TORCH,
     **QUANTIZATION,
 }
