@@ -63,20 +63,21 @@ def check(
     with torch.no_grad():
         expected = [arrays(function(*_cloned(given), **_cloned(kwargs))) for given, _ in cases]
     names = [str(number) for number in range(len(expected[0]))]
+    tolerances = None if tolerance is None else [tolerance] * len(names)
     fed = [[tensor.numpy() for tensor in tensors] for _, tensors in cases]
     for given, wanted in zip(fed, expected, strict=True):
         result = [leaf for leaf in leaves(traced(*given)) if leaf is not None]
         assert [a.dtype for a in result] == [a.dtype for a in wanted]
-        check_close(result, wanted, names, tolerance=tolerance)
+        check_close(result, wanted, names, tolerances=tolerances)
     for opset in opsets:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.onnx"
             tmconvert.to_onnx(traced, path, opset=opset, verify=False)
             for given, wanted in zip(fed, expected, strict=True):
-                check_close(run_onnx(path, given), wanted, names, tolerance=tolerance)
+                check_close(run_onnx(path, given), wanted, names, tolerances=tolerances)
     if tflite:
         for results, wanted in zip(run_tflite(traced, fed), expected, strict=True):
-            check_close(results, wanted, names, tolerance=tolerance)
+            check_close(results, wanted, names, tolerances=tolerances)
     return traced
 
 
