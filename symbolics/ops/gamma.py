@@ -1,11 +1,13 @@
 """The gamma function's relatives: aten::lgamma, digamma and polygamma.
 
-The formulas compute in float64, in which the differences of near numbers still hold the digits of float32.
+The formulas compute in the type of their argument, halves in float32: where results are not near 0,
+nothing subtracts near numbers from each other. What a type takes stands in ``DIGITS``.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,16 +20,12 @@ from ..results import same_as
 
 Array = np.ndarray
 
-# Source: C. Lanczos, "A precision approximation of the gamma function", 1964; g = 7, 9 terms.
-LANCZOS_G = 7
-LANCZOS = (
-    *(0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313),
-    *(-176.61502916214059, 12.507343278686905, -0.13857109526572012),
-    *(9.9843695780195716e-6, 1.5056327351493116e-7),
-)
-# Bernoulli's numbers B2, B4, ... of the asymptotic series, whose six terms are exact to 1e-13 from SHIFT on
+# Bernoulli's numbers B2, B4, ... of the asymptotic series
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730)
-SHIFT = 10
+STIRLING = [b / (2 * k * (2 * k - 1)) for k, b in enumerate(BERNOULLI, start=1)]
+# type: (the number from which on these six terms are exact, how many terms around 2 are)
+DIGITS = {"float32": (4, 12), "float64": (10, 26)}
+SHIFT = DIGITS["float64"][0]
 
 lgamma, digamma = (
     Op(f"aten::{name}", args=[Tensor("x", FLOATS)], result=same_as("x"), layout=ANY)
@@ -44,9 +42,18 @@ def _derived(n: int, x: TensorType) -> TensorType:
 polygamma = Op("aten::polygamma", args=[integer("n"), Tensor("x", FLOATS)], result=_derived, layout=ANY)
 OPS = [lgamma, digamma, polygamma]
 
-for _op in OPS:
-    _op.unsupported("caffe", "it computes in float32, in which the digits are lost")
-    _op.unsupported("tflite", "its operators compute in float32, in which the digits are lost")
+
+def precise(x: Term) -> Term:
+    """``x`` in a type that has ``DIGITS``."""
+    return x.to(np.promote_types(x.dtype, np.float32))
+
+
+def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+    """From the lowest power on, of Terms, arrays or numbers."""
+    result: Any = coefficients[-1]
+    for coefficient in coefficients[-2::-1]:
+        result = x * result + coefficient
+    return result
 
 
 @lgamma.reference
@@ -60,17 +67,53 @@ def lgamma_ref(x: Array) -> Array:
     return np.vectorize(one, otypes=[x.dtype])(x.astype(np.float64))
 
 
+def _sides(x: Term, bound: float) -> tuple[Term, Term, Term, Term]:
+    """Whether ``x`` is below ``bound``, whether at a pole, and a number for each side, ``x`` for its own.
+
+    Poles are given out as such at the end, explicitly: LiteRT's own kernels make no infinities.
+    """
+    is_left = x < bound
+    is_pole = (x <= 0) & x.eq(x.floor())
+    left = (is_left & ~is_pole).where(x, -0.25)
+    return is_left, is_pole, left, (is_left | is_pole).where(1 - left, x)
+
+
 @formula(lgamma)
-def lgamma_lanczos(x: Term) -> Term:
+def lgamma_in_parts(x: Term) -> Term:
     """For negative numbers log(pi / |sin(pi x)|) - lgamma(1 - x)."""
-    y = x.to(np.float64)
-    is_left = y < 0.5
-    right = is_left.where(1 - y, y)
-    series = sum((c / (right + (i - 1)) for i, c in enumerate(LANCZOS) if i), right.like(LANCZOS[0]))
-    base = right - 0.5
-    result = base * ((base + LANCZOS_G).log() - 1) + series.log() + (math.log(2 * math.pi) / 2 - LANCZOS_G)
-    mirrored = math.log(math.pi) - _sine(y).abs().log() - result
-    return y.abs().eq(np.inf).where(np.inf, is_left.where(mirrored, result)).to(x.dtype)
+    y = precise(x)
+    is_left, is_pole, left, right = _sides(y, 0.5)
+    result = _log_gamma(right)
+    mirrored = math.log(math.pi) - _sine(left).abs().log() - result
+    result = is_left.where(mirrored, result)
+    return (is_pole | y.eq(np.inf)).where(np.inf, result).to(x.dtype)
+
+
+def _log_gamma(z: Term) -> Term:
+    """Of numbers from 0.5 on: Stirling's series, below it Taylor's around 2, where gamma(z) is a product."""
+    first, terms = DIGITS[z.dtype.name]
+    is_far = z >= first - 0.5
+    near, far = is_far.where(2, z), is_far.where(z, first)
+    is_above = near >= 1.5
+    whole, product = is_above.to(z.dtype) + 1, is_above.where(1, near)
+    for k in range(2, first):
+        above = near >= k + 0.5
+        whole = whole + above.to(z.dtype)
+        product = product * above.where(near - (k - 1), 1)
+    t, log = near - whole, product.log()
+    taylor = [1 - np.euler_gamma, *((-1) ** k * _zeta(k, 2.0, SHIFT) / k for k in range(2, terms + 1))]
+    small = t * _polynomial(t, taylor) + is_above.where(log, -log)
+    return is_far.where(stirling(far), small)
+
+
+def stirling(z: Term) -> Term:
+    """log gamma of large numbers."""
+    return (z - 0.5) * (z.log() - 1) + rest_of_stirling(z) + (math.log(2 * math.pi) - 1) / 2
+
+
+def rest_of_stirling(z: Term) -> Term:
+    inverse = 1 / z
+    return inverse * _polynomial(inverse * inverse, STIRLING)
 
 
 def _sine(x: Term) -> Term:
@@ -79,30 +122,28 @@ def _sine(x: Term) -> Term:
 
 
 def _cotangent(x: Term) -> Term:
-    """cot(pi x), infinite for whole numbers."""
-    angle = (x - x.round()) * math.pi
-    return angle.cos() / angle.sin()
+    """cot(pi x), exact near whole numbers and near halves."""
+    fraction = x - x.round()
+    return ((0.5 - fraction.abs()) * math.pi).sin() / (fraction * math.pi).sin()
 
 
-def _zeta(s: int, x: Any) -> Any:
+def _zeta(s: int, x: Any, shift: int) -> Any:
     """Hurwitz's zeta of positive ``x``, the sum of (x + i) ^ -s over i = 0, 1, ... by Euler and Maclaurin."""
-    far = x + SHIFT
-    result = sum(((x + i) ** -s for i in range(1, SHIFT)), x**-s)
-    result = result + far ** (1 - s) * (1 / (s - 1)) + far**-s * 0.5
-    for k, bernoulli in enumerate(BERNOULLI, start=1):
-        rising = math.prod(range(s, s + 2 * k - 1))
-        result = result + far ** (1 - s - 2 * k) * (bernoulli * rising / math.factorial(2 * k))
-    return result
+    result = sum(((x + i) ** -s for i in range(1, shift)), x**-s)
+    far = x + shift
+    rising = (math.prod(range(s, s + 2 * k - 1)) / math.factorial(2 * k) for k in range(1, 7))
+    series = [bernoulli * factor for bernoulli, factor in zip(BERNOULLI, rising, strict=True)]
+    inverse = 1 / far
+    tail = inverse * (_polynomial(inverse * inverse, series) * inverse + 0.5) + 1 / (s - 1)
+    return result + far ** (1 - s) * tail
 
 
-def _digamma_right(x: Any, log: Any) -> Any:
+def _digamma_right(x: Any, log: Any, shift: int) -> Any:
     """digamma of positive numbers; infinite at zero, whose sign counts."""
-    far = x + SHIFT
+    far = x + shift
     square = 1 / (far * far)
-    series: Any = 0
-    for k in range(len(BERNOULLI), 0, -1):
-        series = (series + BERNOULLI[k - 1] / (2 * k)) * square
-    return log(far) - 0.5 / far - series - sum((1 / (x + i) for i in range(1, SHIFT)), 1 / x)
+    series = _polynomial(square, [b / (2 * k) for k, b in enumerate(BERNOULLI, start=1)]) * square
+    return log(far) - 0.5 / far - series - sum((1 / (x + i) for i in range(1, shift)), 1 / x)
 
 
 @digamma.reference
@@ -110,39 +151,39 @@ def digamma_ref(x: Array) -> Array:
     """Minus infinity at 0 (infinity at -0), not a number at -1, -2, ..."""
     y = x.astype(np.float64)
     angle = (y - np.rint(y)) * np.pi
-    mirrored = _digamma_right(np.where(y < 0, 1 - y, 1), np.log) - np.pi / np.tan(angle)
-    result = np.where(y < 0, np.where(angle == 0, np.nan, mirrored), _digamma_right(np.abs(y), np.log))
+    mirrored = _digamma_right(np.where(y < 0, 1 - y, 1), np.log, SHIFT) - np.pi / np.tan(angle)
+    right = _digamma_right(np.abs(y), np.log, SHIFT)
+    result = np.where(y < 0, np.where(angle == 0, np.nan, mirrored), right)
     return np.where(y == 0, -np.copysign(np.inf, y), result).astype(x.dtype)
 
 
 @formula(digamma)
 def digamma_series(x: Term) -> Term:
-    y = x.to(np.float64)
-    negative = y < 0
-    right = _digamma_right(negative.where(1 - y, y), lambda term: term.log())
-    cotangent = _cotangent(y)
-    mirrored = cotangent.abs().eq(np.inf).where(np.nan, right - cotangent * math.pi)
-    return negative.where(mirrored, right).to(x.dtype)
+    y = precise(x)
+    is_left, is_pole, left, right = _sides(y, 0)
+    shift, _ = DIGITS[y.dtype.name]
+    result = _digamma_right(right, lambda term: term.log(), shift)
+    result = is_left.where(result - _cotangent(left) * math.pi, result)
+    result = (is_left & is_pole).where(np.nan, y.eq(np.inf).where(np.inf, result))
+    is_zero, is_below = y.eq(0), 1 / y < 0
+    result = (is_zero & is_below).where(np.inf, result)
+    return (is_zero & ~is_below).where(-np.inf, result).to(x.dtype)
 
 
-def _derivative_of_cotangent(n: int) -> Array:
-    """Coefficients, from the highest power on, of the polynomial in c = cot(x) that its derivative n is.
+def _mirror(n: int) -> list[float]:
+    """Of the polynomial in c = cot(pi x) that the derivative ``n`` of pi c is, from the lowest power on.
 
-    >>> _derivative_of_cotangent(1)  # -c^2 - 1
-    array([-1.,  0., -1.])
+    >>> _mirror(1)  # -pi^2 (1 + c^2)
+    [-9.869604401089358, -0.0, -9.869604401089358]
     """
-    polynomial = np.poly1d([1.0, 0.0])
+    polynomial = np.polynomial.Polynomial([0.0, math.pi])
     for _ in range(n):
-        polynomial = polynomial.deriv() * np.poly1d([-1.0, 0.0, -1.0])
-    return np.asarray(polynomial.coeffs)
+        polynomial = polynomial.deriv() * np.polynomial.Polynomial([-math.pi, 0.0, -math.pi])
+    return list(map(float, polynomial.coef))
 
 
-def _mirror(n: int, right: Any, cotangent: Any) -> Any:
-    """The derivative n of digamma at x, from that at 1 - x and cot(pi x)."""
-    result: Any = 0
-    for coefficient in _derivative_of_cotangent(n) * math.pi ** (n + 1):
-        result = result * cotangent + float(coefficient)
-    return right * (-1) ** n - result
+def _scale(n: int) -> float:
+    return (-1.0) ** (n + 1) * math.factorial(n)
 
 
 @polygamma.reference
@@ -150,20 +191,21 @@ def polygamma_ref(n: int, x: Array) -> Array:
     """The derivative ``n`` of digamma; at its poles infinite, with the sign that it has to the right."""
     if n == 0:
         return digamma_ref(x)
-    y, scale = x.astype(np.float64), (-1.0) ** (n + 1) * math.factorial(n)
+    y = x.astype(np.float64)
     angle = (y - np.rint(y)) * np.pi
-    right = scale * _zeta(n + 1, np.where(y < 0, 1 - y, y))
-    result = np.where(y < 0, _mirror(n, right, 1 / np.tan(angle)), right)
-    return np.where((y <= 0) & (angle == 0), scale * np.inf, result).astype(x.dtype)
+    right = _scale(n) * _zeta(n + 1, np.where(y < 0, 1 - y, y), SHIFT)
+    mirrored = right * (-1) ** n - _polynomial(1 / np.tan(angle), _mirror(n))
+    result = np.where(y < 0, mirrored, right)
+    return np.where((y <= 0) & (angle == 0), _scale(n) * np.inf, result).astype(x.dtype)
 
 
 @formula(polygamma)
 def polygamma_zeta(n: int, x: Term) -> Term:
     if n == 0:
         return x.digamma()
-    y, scale = x.to(np.float64), (-1.0) ** (n + 1) * math.factorial(n)
-    negative = y < 0
-    right = _zeta(n + 1, negative.where(1 - y, y)) * scale
-    cotangent = _cotangent(y)
-    is_pole = cotangent.abs().eq(np.inf) & (y <= 0)
-    return is_pole.where(scale * np.inf, negative.where(_mirror(n, right, cotangent), right)).to(x.dtype)
+    y = precise(x)
+    is_left, is_pole, left, right = _sides(y, 0)
+    shift, _ = DIGITS[y.dtype.name]
+    result = _zeta(n + 1, right, shift) * _scale(n)
+    mirrored = result * (-1) ** n - _polynomial(_cotangent(left), _mirror(n))
+    return is_pole.where(_scale(n) * np.inf, is_left.where(mirrored, result)).to(x.dtype)

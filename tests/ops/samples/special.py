@@ -8,6 +8,12 @@ WIDE = X * 4
 POLES = np.array([0, -1, -2, np.inf, np.nan, 1e-3, 2, 1, -0.5], np.float32)
 EDGES = np.array([0, np.inf, -np.inf, np.nan, 5, -5, 30, -30], np.float32)
 PARTS = np.array([0, 1, 0.5, 2, -1, np.nan, 1e-20, 1e-3, 0.02, 0.7, 0.999], np.float32)
+RUNTIMES = ("onnx", "tflite")
+GAMMA = [
+    Sample([POLES], targets=RUNTIMES),
+    Sample([POLES[np.isfinite(POLES)]]),
+    Sample([np.linspace(-9, 9, 60, dtype=np.float32)]),
+]
 DISTANT = [
     Sample([WIDE]),
     Sample([EDGES], targets=("onnx",)),
@@ -15,11 +21,12 @@ DISTANT = [
 ]
 
 SAMPLES: dict[str, list[Sample]] = {
-    "aten::lgamma": [*DISTANT, Sample([POLES])],
-    "aten::digamma": [*DISTANT[::2], Sample([POLES])],
+    "aten::lgamma": [*DISTANT[::2], Sample([EDGES], targets=RUNTIMES), *GAMMA],
+    "aten::digamma": [*DISTANT[::2], *GAMMA],
     "aten::polygamma": [
         *[Sample([WIDE], {"n": n}) for n in range(4)],
-        *[Sample([POLES], {"n": n}) for n in (1, 2)],
+        *[Sample(each.args, {"n": n}, each.targets) for n in (1, 2) for each in GAMMA],
+        Sample(GAMMA[-1].args, {"n": 12}, RUNTIMES),
     ],
     **{f"aten::{name}": DISTANT for name in ("i0", "special_i0e", "special_i1", "special_i1e")},
     "aten::special_ndtr": DISTANT,
