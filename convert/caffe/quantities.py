@@ -64,13 +64,26 @@ def _negative_axis(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> 
     return [isinstance(axis, int) and axis < 0]
 
 
+def _unequal(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+    dilations = list(_window("dilation")(layer, bottoms, tops))
+    return [max(dilations) - min(dilations)]
+
+
+def _rounds_down(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+    return [layer.parameters.round_mode]
+
+
 QUANTITIES: dict[str, Quantity] = {
     "affine": _affine,
+    "axis": lambda layer, bottoms, tops: [layer.parameters.axis],
+    "base": lambda layer, bottoms, tops: [layer.parameters.base],
     "batch axis": lambda layer, bottoms, tops: (
         [abs(top[0] - bottoms[0][0]) for top in tops if top and bottoms[0]] if bottoms else []
     ),
     "batch statistics": _batch_statistics,
+    "bias": lambda layer, bottoms, tops: [layer.parameters.bias_term],
     "bottoms": lambda layer, bottoms, tops: [len(bottoms)],
+    "difference of dilations": _unequal,
     "dilation": _window("dilation"),
     "eps": lambda layer, bottoms, tops: [layer.parameters.eps],
     "exponent": lambda layer, bottoms, tops: [layer.parameters.power],
@@ -85,6 +98,7 @@ QUANTITIES: dict[str, Quantity] = {
     "pooling method": lambda layer, bottoms, tops: [layer.parameters.pool],
     "ranks": lambda layer, bottoms, tops: [len(top) for top in tops],
     "rank of inputs": lambda layer, bottoms, tops: [len(top) for top in tops],
+    "rounding down": _rounds_down,
     "slices without a point": _slices,
     "stride": _window("stride"),
     "stride beyond two kernels": _beyond("stride", 2),

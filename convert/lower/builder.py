@@ -375,6 +375,10 @@ class CaffeBuilder(Builder):
         """Whether the dialect has this layer, with this parameter; where there is another way."""
         return self._dialect().has(layer, parameter)
 
+    def allows(self, layer: str, quantity: str, number: float) -> bool:
+        """Whether it takes this number in such a layer; ``quantity`` is one of its rules'."""
+        return self._dialect().allows(layer, quantity, number)
+
     def _dialect(self) -> Dialect:
         from ..caffe.dialects import DIALECTS  # which other targets do without
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..errors import VerificationError
+from .mnn import MnnRuntime
 
 # More threads than this change the order of sums from machine to machine.
 THREADS = 2
@@ -233,17 +234,52 @@ _PACKAGES: dict[str, tuple[str, Callable[[], Runtime]]] = {
 }
 
 
+class FirstToTakeIt:
+    """The first of several runtimes that takes the file; ``name`` and ``version`` are that one's."""
+
+    def __init__(self, *runtimes: Runtime) -> None:
+        self._runtimes = list(runtimes)
+        self.name = runtimes[0].name
+
+    @property
+    def version(self) -> str:
+        return self._runtimes[0].version
+
+    def run(
+        self,
+        paths: Sequence[Path],
+        inputs: Mapping[str, np.ndarray],
+        outputs: Sequence[str],
+        *,
+        shapes: Sequence[Sequence[int]] | None = None,
+    ) -> list[np.ndarray]:
+        while len(self._runtimes) > 1:
+            try:
+                return self._runtimes[0].run(paths, inputs, outputs, shapes=shapes)
+            except VerificationError:
+                self._runtimes.pop(0)
+                self.name = self._runtimes[0].name
+        return self._runtimes[0].run(paths, inputs, outputs, shapes=shapes)
+
+
 def runtime_for(target: str, path: Path | None = None) -> Runtime | None:
     """The runtime that judges files of ``target``; None when its package is not installed.
 
-    Of a Caffe net at ``path`` that is OpenCV only where it has all the layers, as they are meant; the
-    definitions of these are always at hand.
+    Of a Caffe net at ``path`` that is OpenCV only where it has all the layers, as they are meant, else
+    MNN where it has; the definitions of these are always at hand.
     """
     package, make = _PACKAGES[target]
     installed = importlib.util.find_spec(package) is not None
     if target == "caffe" and not (installed and (path is None or _opencv_runs(path))):
-        return NumpyCaffeRuntime()
+        defined = NumpyCaffeRuntime()
+        return FirstToTakeIt(MnnRuntime(), defined) if path is not None and _mnn_runs(path) else defined
     return make() if installed else None
+
+
+def _mnn_runs(prototxt: Path) -> bool:
+    from ..serialize.caffe_for_mnn import mnn_reads
+
+    return importlib.util.find_spec("MNN") is not None and mnn_reads(prototxt)
 
 
 def _opencv_runs(prototxt: Path) -> bool:

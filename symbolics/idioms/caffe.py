@@ -61,7 +61,7 @@ def scaled(g: Builder, x: Value, gamma: np.ndarray | None, beta: np.ndarray | No
     flat = (
         x
         if per_channel
-        else reshaped(g, x, [math.prod(x.shape[:first]), math.prod(block), math.prod(x.shape[end:])])
+        else reshaped(g, x, [math.prod(x.shape[:first]), math.prod(block), math.prod(x.shape[end:]), 1])
     )
     result = g.op(
         "Scale",
@@ -74,12 +74,14 @@ def scaled(g: Builder, x: Value, gamma: np.ndarray | None, beta: np.ndarray | No
     return reshaped(g, result, x.shape)
 
 
-def multiplied(g: Builder, x: Value, factor: Value) -> Value:
+def multiplied(g: Any, x: Value, factor: Value) -> Value:
     """x * factor where the computed ``factor`` broadcasts to the shape of ``x``."""
     shape = padded_shape(factor, len(x.shape))
     if len(shape) == 1:  # an Eltwise of OpenCV mistakes computed blobs of one axis
         rows = [reshaped(g, value, (1, value.shape[0])) for value in (x, reshaped(g, factor, shape))]
         return reshaped(g, multiplied(g, *rows), x.shape)
+    if not g.allows("Scale", "bottoms", 2):
+        return g.op("Eltwise", x, spread(g, factor, x.shape), operation="PROD")
     first, end = covered_axes(shape, x.shape)
     if first == end:  # one element, along some axis: the shortest takes the fewest copies
         first = x.shape.index(min(x.shape))

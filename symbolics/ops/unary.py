@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -56,6 +57,11 @@ def _op(name: str) -> Op:
 
 
 UNARY = {name: _op(name) for name in TABLE}
+
+
+@UNARY["log"].caffe("mnn")  # MNN takes the default of -1 for the base itself
+def log_caffe(g, x):
+    return g.op("Log", x, base=math.e)
 
 
 @UNARY["abs"].tflite()

@@ -17,6 +17,8 @@ from tmconvert.errors import UnsupportedError
 ROUNDING = {"op_elemwise_arith", "op_setitem_shift", "op_trig_compare", "op_typecvt"}
 TOPK = {"v1_6_0_ops", "v1_7_0_ops", "v1_9_1_ops", "v1_12_4_ops"}
 EMBEDDING = {"op_embedding_argmax", "op_mha_rnncell", "op_sort_gather_onehot", "text_lstm"}
+PRODUCTS = {"op_linear_matmul", "op_mha_rnncell", "vit_tiny"}  # of computed matrices
+OF_NO_OR_FIVE_AXES = {"op_conv1d_conv3d_lrn", "op_reduce", "op_subtensor"}
 TAKE_THE_BATCH = {  # as one axis with others, or away
     "det_yolox_focus",
     "mlp_mixer",
@@ -40,6 +42,7 @@ REFUSED: dict[str, set[str]] = {
     "opencv": {*ROUNDING, *TOPK, *EMBEDDING, "op_reduce", "op_subtensor"},
     "nnie": {*ROUNDING, *TOPK, *EMBEDDING, *TAKE_THE_BATCH},
     "ascend": ROUNDING,
+    "mnn": {*TOPK, *EMBEDDING, *PRODUCTS, *OF_NO_OR_FIVE_AXES, "op_trig_compare"} - {"text_lstm"},
 }
 REASONS = re.compile("has no [A-Z]\\w+ layer|no layer rounds")
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from . import bvlc
 from .ascend import ASCEND
 from .dialect import Dialect
+from .mnn import MNN
 from .nnie import NNIE
 from .opencv import OPENCV
 
 BVLC = Dialect("bvlc", "BVLC Caffe", bvlc.LAYERS, bvlc.MESSAGES, bvlc.ENUMS, trains=True)
 
-DIALECTS = {dialect.name: dialect for dialect in (BVLC, OPENCV, NNIE, ASCEND)}
+DIALECTS = {dialect.name: dialect for dialect in (BVLC, OPENCV, NNIE, ASCEND, MNN)}

@@ -38,6 +38,11 @@ class Dialect:
             return layer_type in self.layers and not parameter
         return parameter in _by_name(self.messages[_by_name(self.messages["LayerParameter"])[group]])
 
+    def allows(self, layer_type: str, quantity: str, number: float) -> bool:
+        """Whether no rule speaks against this number in layers of the type."""
+        rules = (rule for rule in self.rules if rule.quantity == quantity and layer_type in rule.layers)
+        return all(rule.allows(number) for rule in rules)
+
 
 def extended(
     name: str,

@@ -1,0 +1,46 @@
+"""What ``MnnRuntime`` starts: MNN in a process of its own, since a net that it cannot read ends the process.
+
+    python -m tmconvert.verification.mnn_process FOLDER CAFFEMODEL OUTPUT ...
+
+FOLDER has ``inputs.npz`` and for the output of number I the net ``I.prototxt``; its array becomes ``I.npy``.
+The converter is called as a function: MNN's own command would report to its makers.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+def main(folder: Path, caffemodel: str, outputs: list[str]) -> None:
+    inputs = dict(np.load(folder / "inputs.npz"))
+    for number, output in enumerate(outputs):
+        prototxt = folder / f"{number}.prototxt"
+        text = prototxt.read_text("utf-8")
+        fed = {name: array for name, array in inputs.items() if f'top: "{name}"' in text}
+        np.save(folder / f"{number}.npy", _run(prototxt, caffemodel, fed, output))
+
+
+def _run(prototxt: Path, caffemodel: str, inputs: dict[str, np.ndarray], output: str) -> np.ndarray:
+    import _tools
+    from MNN import expr, nn
+
+    model = str(prototxt.with_suffix(".mnn"))
+    files = ["--modelFile", caffemodel, "--prototxt", str(prototxt), "--MNNModel", model]
+    _tools.mnnconvert(["mnnconvert", "-f", "CAFFE", *files, "--bizCode", "caffe"])
+    net = nn.load_module_from_file(model, list(inputs), [output])
+    (made,) = net.onForward([_variable(expr, array) for array in inputs.values()])
+    return np.array(expr.convert(made, expr.NCHW).read())
+
+
+def _variable(expr: Any, array: np.ndarray) -> Any:
+    """Images are fed in MNN's own order: in another one it writes where it should not."""
+    variable = expr.const(np.ascontiguousarray(array), list(array.shape), expr.NCHW)
+    return expr.convert(variable, expr.NC4HW4) if array.ndim == 4 else variable
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3:])
