@@ -18,7 +18,7 @@ from .errors import UsageError
 from .frontends.detect import is_traced, load_model
 from .frontends.torch.door import trace_object
 from .frontends.torch.request import Tracing
-from .goals import check_weights, integers_asked, tflite_goal
+from .goals import integers_asked, tflite_goal
 from .ir import TracedModule
 from .lower.unsupported import UnsupportedGroup, grouped
 from .passes.manager import PassOptions
@@ -173,13 +173,10 @@ def to_tflite(
     (the default) or "int16", inputs and outputs of ``io_type`` "int8", "int16" (as the activations, the
     default), "uint8" or "float32". What the model computes in float stays in float, and is told; a quantized
     operator without an integer kernel is refused but for ``allow_float``.
-    ``example_inputs`` are always in the source's order. Verification, errors and the model's boundary
-    are as in ``to_onnx``; the runtime is LiteRT. Sizes that ``dynamic_shapes`` leaves open are those of
-    the example until ``resize_tensor_input`` says others.
+    Inputs, verification, errors and the model's boundary are as in ``to_onnx``; the runtime is LiteRT. Sizes
+    that ``dynamic_shapes`` leaves open are those of the example until ``resize_tensor_input`` says others.
     """
     _not_yet(calibration=calibration, qparams=qparams)
-    if weights is not None:
-        check_weights(weights)
     integers = integers_asked(quantized, weights, activations, io_type, allow_float)
     version = goal_version("tflite", runtime)
     _keep_model(model, Path(path))

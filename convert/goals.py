@@ -26,7 +26,9 @@ def tflite_goal(
 def integers_asked(
     quantized: bool, weights: str | None, activations: str | None, io_type: str | None, allow_float: bool
 ) -> Integers | None:
-    """What ``quantized`` asks for. Raises UsageError TM6002 for options that do not go together."""
+    """What ``quantized`` asks for. Raises UsageError TM6002 for wrong options, or that do not go together."""
+    if weights is not None:
+        _check_weights(weights)
     if not quantized:
         given = {"activations": activations, "io_type": io_type, "allow_float": allow_float}
         for name, value in given.items():
@@ -47,7 +49,7 @@ def integers_asked(
     return Integers(kind, io_type or kind, allow_float)
 
 
-def check_weights(weights: str) -> None:
+def _check_weights(weights: str) -> None:
     from .lower.compress_weights import KINDS
 
     if weights not in KINDS:

@@ -97,6 +97,11 @@ def test_options_reach_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch
             "2.12",
             "--weights",
             "int8",
+            "--activations",
+            "int16",
+            "--io-type",
+            "float32",
+            "--allow-float",
             "--dump-after",
             "a, b",
             "--dump-folder",
@@ -108,6 +113,11 @@ def test_options_reach_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert outcome.status == 0
     passes = seen.pop("pass_options")
     assert (passes.dump_after, passes.dump_folder, passes.stop_after) == (("a", "b"), "d", "c")
+    assert [seen.pop(name) for name in ("activations", "io_type", "allow_float")] == [
+        "int16",
+        "float32",
+        True,
+    ]
     assert seen == {
         "source": "m.tm",
         "path": "o.tflite",
