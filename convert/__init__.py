@@ -37,8 +37,10 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name in __all__:
-        from . import api
+        from .collector import no_collections
 
+        with no_collections():
+            from . import api
         return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -10,6 +10,18 @@ NEVER = 2**31 - 1  # collections of the middle generation before a full one
 
 
 @contextlib.contextmanager
+def no_collections() -> Iterator[None]:
+    """While modules load, which make many objects and no garbage."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@contextlib.contextmanager
 def full_collections_wait() -> Iterator[None]:
     """Collections of all that there is wait until it is done; younger objects are collected as ever.
 
