@@ -56,9 +56,7 @@ def load(
     ``package.module:factory`` names, are traced: the other parameters are for these, as in ``trace``, and
     inputs may be arrays. ``allow_code`` is needed for files of TorchScript, which run code.
     """
-    tracing = Tracing(
-        tuple(example_inputs or ()), example_kwargs or {}, dynamic_shapes, freeze_control_flow, allow_code
-    )
+    tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     return load_model(path, tracing, check)
 
 
@@ -117,9 +115,7 @@ def to_onnx(
     _not_yet(quantized=quantized, qparams=qparams)
     version = goal_version("onnx", DEFAULT_OPSET if opset is None else opset)
     _keep_model(model, Path(path), weights_path(Path(path)))
-    tracing = Tracing(
-        tuple(example_inputs or ()), example_kwargs or {}, dynamic_shapes, freeze_control_flow, allow_code
-    )
+    tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     module, given, wanted = _model_of(model, tracing)
     return convert(
         module,
@@ -180,9 +176,7 @@ def to_tflite(
     integers = integers_asked(quantized, weights, activations, io_type, allow_float)
     version = goal_version("tflite", runtime)
     _keep_model(model, Path(path))
-    tracing = Tracing(
-        tuple(example_inputs or ()), example_kwargs or {}, dynamic_shapes, freeze_control_flow, allow_code
-    )
+    tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     module, given, wanted = _model_of(model, tracing)
     return convert(
         module,
@@ -230,9 +224,7 @@ def to_caffe(
     if weights == Path(prototxt):
         raise UsageError("TM6007", "the prototxt and the caffemodel would be the same file")
     _keep_model(model, Path(prototxt), weights)
-    tracing = Tracing(
-        tuple(example_inputs or ()), example_kwargs or {}, dynamic_shapes, freeze_control_flow, allow_code
-    )
+    tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     module, given, wanted = _model_of(model, tracing)
     return convert(
         module,
@@ -263,9 +255,7 @@ def save(
     The other parameters are for models that are traced; see ``load``.
     """
     _keep_model(model, Path(path))
-    tracing = Tracing(
-        tuple(example_inputs or ()), example_kwargs or {}, dynamic_shapes, freeze_control_flow, allow_code
-    )
+    tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     if isinstance(model, (str, PathLike)):
         module = load_model(model, tracing)
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,18 @@ class Tracing:
     dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None
     freeze_control_flow: bool = False
     allow_code: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        args: Sequence[Any] | None,
+        kwargs: Mapping[str, Any] | None,
+        dynamic_shapes: Mapping[str, Mapping[int, str]] | None,
+        freeze_control_flow: bool,
+        allow_code: bool,
+    ) -> Tracing:
+        """From what callers give, None for nothing."""
+        return cls(tuple(args or ()), kwargs or {}, dynamic_shapes, freeze_control_flow, allow_code)
 
     @property
     def has_inputs(self) -> bool:
