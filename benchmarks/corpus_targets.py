@@ -69,6 +69,12 @@ def judged(name: str, found: Sequence[np.ndarray]) -> tuple[bool, str]:
     return error < TOLERANCE, f"{error:.1e}"
 
 
+def judges(states: Sequence[tuple[str, str]]) -> str:
+    """How many files each runtime has judged: ``49 OpenCV, 6 MNN``."""
+    runtimes = (note.partition(", ")[2].rpartition(" ")[0] for state, note in states if state == "right")
+    return "; ".join(f"{count} by {name}" for name, count in Counter(runtimes).most_common())
+
+
 def table(rows: Sequence[tuple[str, dict[str, tuple[str, str]]]], targets: Sequence[str]) -> Iterator[str]:
     yield "| model | " + " | ".join(targets) + " |"
     yield "|---|" + "---|" * len(targets)
@@ -90,7 +96,9 @@ def main() -> int:
         print(name, *(": ".join(state) for state in rows[-1][1].values()), sep="\n    ", flush=True)
     counts = {target: Counter(states[target][0] for _, states in rows) for target in targets}
     summary = [
-        f"{target}: " + ", ".join(f"{count} {state}" for state, count in sorted(counts[target].items()))
+        f"{target}: "
+        + ", ".join(f"{count} {state}" for state, count in sorted(counts[target].items()))
+        + f" ({judges([states[target] for _, states in rows])})"
         for target in targets
     ]
     print(*summary, sep="\n")
