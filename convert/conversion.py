@@ -20,6 +20,7 @@ from .ir.dims import Dim, of, substituted
 from .ir.expr import CallFunction
 from .ir.size_journal import SizeJournal, SizesSettled
 from .ir.traced_module import Example
+from .lower.drop_reshapes import drop_reshapes
 from .lower.fuse_activations import fuse_activations
 from .lower.fuse_scales import fuse_scales
 from .lower.lower import lower
@@ -245,6 +246,7 @@ def _attempt(
             fuse_activations(each, keeps_grids=goal.integers is not None)
             if goal.integers is None:  # a rescaling between the two would be lost
                 fuse_scales(each)
+            drop_reshapes(each)
     nhwc_inputs, nhwc_outputs = _nhwc(normalized.graph.inputs), _nhwc(normalized.graph.outputs)
     return Converted(
         references, normalized.graph, graph, nhwc_inputs, nhwc_outputs, manager, normalized.notes()

@@ -9,6 +9,7 @@ from ..targets import Goal
 from .align_ranks import AlignRanks
 from .assign_layout import AssignLayout
 from .decompose import Decompose
+from .drop_identities import DropIdentities
 from .eliminate_dead_code import EliminateDeadCode
 from .fold_constants import FoldConstants
 from .fold_scales import FoldScales
@@ -35,7 +36,7 @@ def pipeline(goal: Goal, catalogue: Mapping[str, Op]) -> list[Pass]:
     ]
     clean: list[Pass] = [FoldConstants(catalogue), EliminateDeadCode()]
     if goal.target == "tflite":
-        views: list[Pass] = [FuseViews(catalogue), EliminateDeadCode()]
+        views: list[Pass] = [FuseViews(catalogue), DropIdentities(), EliminateDeadCode()]
         moved: list[Pass] = [MoveViews(catalogue), SinkViews(catalogue), EliminateDeadCode()]
         scales = FoldScales(catalogue)
         plan: list[Pass] = [AlignRanks(catalogue), *views, MergeEqual(), scales, *moved, *views, scales]

@@ -37,9 +37,9 @@ def factors_transposed(
     extents, short = merged(factors, order)
     if len(short) < 2:
         return reshaped(g, x, shape)
-    in_parts = _parts_joined(g, x, extents, short)
-    if in_parts is not None:
-        return reshaped(g, in_parts, shape)
+    moved = _parts_joined(g, x, extents, short) or _blocks_moved(g, x, extents, short, shape)
+    if moved is not None:
+        return reshaped(g, moved, shape)
     if len(order) <= MOST_AXES:
         x = reshaped(g, x, factors)
         x = g.op("TRANSPOSE", x, g.ints(order), shape=[factors[axis] for axis in order])
@@ -79,6 +79,32 @@ def _parts_joined(g: Builder, x: Value, extents: Sequence[int], order: Sequence[
     )
     joined = (*x.shape[:axis], parts * x.shape[axis], *x.shape[axis + 1 : -1], width)
     return g.op("CONCATENATION", *split, axis=axis, shape=joined)
+
+
+def _blocks_moved(
+    g: Builder, x: Value, extents: Sequence[int], order: Sequence[int], shape: Sequence[int]
+) -> Value | None:
+    """Square blocks of images [N, H, W, C] as pixels, or such pixels as blocks; None where ``x`` is neither.
+
+    [N H/b, b, W/b, b C] becomes [N H/b, W/b, b, b C], as windows do, and the other way round.
+    """
+    if is_symbolic((x.shape, list(shape))) or tuple(order) != (0, 2, 1, 3):
+        return None
+    rows, first, second, last = extents
+    pixels = _blocks(x.shape, first)
+    if pixels is not None and [rows, second, last] == [pixels[0] * pixels[1], pixels[2], first * x.shape[3]]:
+        return g.op("SPACE_TO_DEPTH", x, block_size=first, shape=pixels)
+    pixels = _blocks(shape, second)
+    if pixels is not None and [rows, first, last] == [pixels[0] * pixels[1], pixels[2], second * shape[3]]:
+        return g.op("DEPTH_TO_SPACE", reshaped(g, x, pixels), block_size=second, shape=tuple(shape))
+    return None
+
+
+def _blocks(shape: Sequence[int], size: int) -> tuple[int, ...] | None:
+    """The shape of blocks of an image as pixels."""
+    if len(shape) != 4 or shape[1] % size or shape[2] % size:
+        return None
+    return shape[0], shape[1] // size, shape[2] // size, size * size * shape[3]
 
 
 def reshaped(g: Builder, x: Value, shape: Sequence[int]) -> Value:

@@ -102,13 +102,27 @@ def scan(
 def _unrolled(
     g: TfliteBuilder, state: list[Value], sliced: list[Value], around: list[Value], step: Callable[..., Any]
 ) -> list[Value]:
+    """Slices are rows of a matrix of all, as are the rows of the results: none has a RESHAPE of its own."""
+    count = sliced[0].shape[0]
+    flat = [
+        tflite.reshaped(g, x, (count * x.shape[1], *x.shape[2:])) if len(x.shape) > 1 else x for x in sliced
+    ]
     steps = []
-    for i in range(sliced[0].shape[0]):
-        slices = [tflite.reshaped(g, _part(g, x, i, i + 1), x.shape[1:]) for x in sliced]
+    for i in range(count):
+        slices = []
+        for x, whole in zip(sliced, flat, strict=True):
+            each = whole.shape[0] // count
+            slices.append(tflite.reshaped(g, _part(g, whole, i * each, (i + 1) * each), x.shape[1:]))
         results = step(g, state, slices, around)
         state = results[: len(state)]
-        steps.append([tflite.reshaped(g, row, (1, *row.shape)) for row in results[len(state) :]])
-    return [*state, *(_joined(g, list(stack)) for stack in zip(*steps, strict=True))]
+        steps.append(results[len(state) :])
+    return [*state, *(_stacked(g, list(rows)) for rows in zip(*steps, strict=True))]
+
+
+def _stacked(g: TfliteBuilder, rows: list[Value]) -> Value:
+    shape = rows[0].shape
+    parts = rows if shape else [tflite.reshaped(g, row, (1,)) for row in rows]
+    return tflite.reshaped(g, _joined(g, parts), (len(rows), *shape))
 
 
 def _looped(

@@ -106,3 +106,19 @@ def test_anchors_come_to_the_front_without_a_transpose(anchors: int, batch: int)
     assert corpus.relative_error(actual, expected) < 1e-5
     assert ("TRANSPOSE" in operators) == (anchors > 4)  # more parts than XNNPACK's SPLIT has
     assert operators.count("RESHAPE") <= 2
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_windows_are_blocks(batch: int) -> None:
+    net = Net()
+    y = net("aten::permute", net.conv(net.input(batch, 4, 6, 9), 5), [0, 2, 3, 1])
+    y = net("aten::reshape", y, [batch, 2, 3, 3, 3, 5])
+    y = net("aten::reshape", net("aten::permute", y, [0, 1, 3, 2, 4, 5]), [batch * 6, 9, 5])
+    scores = net("aten::softmax", net("aten::matmul", y, net("aten::permute", y, [0, 2, 1])), -1)
+    y = net("aten::reshape", net("aten::matmul", scores, y), [batch, 2, 3, 3, 3, 5])
+    y = net("aten::reshape", net("aten::permute", y, [0, 1, 3, 2, 4, 5]), [batch, 6, 9, 5])
+    operators, (actual,), (expected,) = _converted(net, net.conv(net("aten::permute", y, [0, 3, 1, 2]), 3))
+    assert corpus.relative_error(actual.transpose(NHWC_TO_NCHW), expected) < 1e-5
+    assert "TRANSPOSE" not in operators
+    assert operators.count("SPACE_TO_DEPTH") == operators.count("DEPTH_TO_SPACE") == 1
+    assert operators.count("RESHAPE") == 2

@@ -14,6 +14,7 @@ from tmconvert.ir.parser import parse_graph
 from tmconvert.passes import fold_constants
 from tmconvert.passes.align_ranks import AlignRanks
 from tmconvert.passes.decompose import Decompose
+from tmconvert.passes.drop_identities import DropIdentities
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fold_constants import FoldConstants
 from tmconvert.passes.merge_equal import MergeEqual
@@ -209,3 +210,17 @@ def test_equal_searches_find_as_many() -> None:
     assert apply(MergeEqual(), graph)  # which is verified
     assert functions(graph) == ["aten::gt", "aten::nonzero", "aten::neg", "aten::neg"]
     assert len({str(node.type) for node in graph.outputs}) == 1
+
+
+def test_identities_are_left_out() -> None:
+    net = Net()
+    x = net("aten::pad", net.input(1, 2, 4, 4), [0] * 8, "constant", 0.0)
+    x = net("aten::slice", net("aten::avg_pool2d", x, [1, 1], [1, 1]), 2, 0, 4)
+    x = net("aten::max_pool2d", net("aten::relu", x), [1, 1], [1, 1])
+    graph = net.give(net("aten::slice", net("aten::relu", x), 1, 0, 2))
+    assert apply(DropIdentities(), graph)
+    assert functions(graph) == ["aten::relu", "aten::relu", "aten::slice"]  # an output keeps its name
+    assert not apply(DropIdentities(), graph)
+    net = Net()
+    x = net("aten::avg_pool2d", net.input(1, 2, 4, 4), [1, 1], [2, 2])
+    assert not apply(DropIdentities(), net.give(net("aten::relu", x)))

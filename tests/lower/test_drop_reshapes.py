@@ -1,0 +1,42 @@
+"""A RESHAPE goes where the next operator does not look at the shape; what is left runs in LiteRT."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.ops.harness import normal, run_lowered
+from tests.passes.graphs import Net, run
+from tmconvert.lower.drop_reshapes import drop_reshapes
+from tmconvert.lower.lower import lower
+from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets import TFLITE_RUNTIME
+
+
+def test_flattened_for_a_matrix_of_rows() -> None:
+    net = Net()
+    x = net("aten::reshape", net("aten::relu", net.input(2, 3, 4)), [2, 12])
+    graph = net.give(net("aten::linear", net("aten::reshape", x, [1, 2, 12]), net.constant(5, 12), None))
+    reference = graph.copy()
+    lowering = lower(graph, catalogue(), "tflite", TFLITE_RUNTIME)
+    assert drop_reshapes(lowering.graph) == 1  # the other gives the layer its rank
+    flat = Net()
+    x = flat("aten::reshape", flat("aten::relu", flat.input(2, 3, 4)), [2, 12])
+    graph = flat.give(flat("aten::linear", x, flat.constant(5, 12), None), flat("aten::relu", x))
+    assert (
+        drop_reshapes(lower(graph, catalogue(), "tflite", TFLITE_RUNTIME).graph) == 0
+    )  # it has another user
+    array = normal(0, 2, 3, 4)
+    (actual,) = run_lowered(lowering, {"x": array})
+    np.testing.assert_allclose(actual, run(reference, [array])[0], rtol=1e-5, atol=1e-6)
+
+
+def test_rows_of_any_image() -> None:
+    net = Net()
+    x = net("aten::reshape", net("aten::relu", net.input(2, 3, 4, 1)), [2, 12])
+    graph = net.give(net("aten::linear", x, net.constant(5, 12), net.constant(5)))
+    reference, array = graph.copy(), normal(0, 2, 3, 4, 1)
+    lowering = lower(graph, catalogue(), "tflite", TFLITE_RUNTIME)
+    drop_reshapes(lowering.graph)
+    assert [operator.type for operator in lowering.graph.operators] == ["RELU", "FULLY_CONNECTED"]
+    (actual,) = run_lowered(lowering, {"x": array})
+    np.testing.assert_allclose(actual, run(reference, [array])[0], rtol=1e-5, atol=1e-6)
