@@ -1,7 +1,8 @@
 """The incomplete gamma functions by the whole: aten::igamma, from 0 to ``other``, and igammac, the rest.
 
-In float64: a power series up to other = x + 1, a continued fraction beyond, each in a loop to its last
-needed term. For large x, for which they need ever more terms, an asymptotic expansion.
+A power series up to other = x + 1, a continued fraction beyond, each in a loop to its last needed term. For
+large x, for which they need ever more terms, an asymptotic expansion. All in the type of the arguments, of
+halves in float32, so that what tells near numbers from each other begins with their difference.
 Source: NIST Digital Library of Mathematical Functions, 8.11.4, 8.9.2, 8.12.3, 8.12.4 and 8.12.10.
 """
 
@@ -15,9 +16,10 @@ from ..idioms.formulas import Term, formula, repeated
 from ..layouts import ANY
 from ..op import FLOATS, Op, Tensor
 from ..results import broadcast
+from .gamma import DIGITS, precise, rest_of_stirling
 
-LARGE = 1000  # from here on the expansion is exact to 1e-10
-ENOUGH = 1e-13  # the last term, by the sum
+# from here on the expansion is exact to 1e-7 and 1e-10
+LARGE = {"float32": 30, "float64": 1000}
 # of log((1 + t) / (1 - t)) / 2, less t, by t^3, in t^2 up to 1/9
 LOGARITHM = [1 / (2 * k + 3) for k in range(14)][::-1]
 # by powers of 1 / x, and of eta from the highest on
@@ -42,12 +44,16 @@ def _op(name: str) -> Op:
         result=broadcast("x", "other"),
         layout=ANY,
     )
-    op.unsupported("caffe", "it computes in float64")
-    op.unsupported("tflite", "its operators compute in float32, in which the digits are lost")
+    op.unsupported("caffe", "it takes a loop, which Caffe has not")
     return op
 
 
 igamma, igammac = OPS = [_op(name) for name in ("igamma", "igammac")]
+
+
+def _enough(x: Term) -> float:
+    """The last term, by the sum."""
+    return 16 * float(np.finfo(x.dtype).eps)
 
 
 def _series(a: Term, x: Term) -> Term:
@@ -59,7 +65,7 @@ def _series(a: Term, x: Term) -> Term:
         count = count + 1
         term = term * x / (a + count)
         total = total + term
-        return term > total * ENOUGH, [count, term, total]
+        return term > total * _enough(a), [count, term, total]
 
     wanted = a.eq(a)
     one = wanted.where(a.like(1), 1)
@@ -78,46 +84,64 @@ def _fraction(a: Term, x: Term) -> Term:
         d = 1 / (part * d + base)
         c = base + part / c
         change = c * d
-        return (change - 1).abs() > ENOUGH, [count, c, d, result * change]
+        return (change - 1).abs() > _enough(a), [count, c, d, result * change]
 
     d = 1 / (x + 1 - a)
     wanted = d.eq(d)
-    start = [a.like(0), wanted.where(d.like(1e300), 1e300), d, d]
+    start = [a.like(0), wanted.where(d.like(1e30), 1e30), d, d]
     return repeated(wanted, start, [a, x], step)[3]
 
 
+def _distance(a: Term, x: Term) -> Term:
+    """x / a - 1 - log(x / a)."""
+    excess = (x - a) / a
+    is_near = excess.abs() < 0.5
+    near, far = is_near.where(excess, 0), is_near.where(0.5, excess)
+    t = near / (near + 2)
+    return is_near.where(near * t - t * t * t * (t * t).horner(LOGARITHM) * 2, far - (far + 1).log())
+
+
 def _expanded(a: Term, x: Term, side: int) -> Term:
-    """The part below ``x`` (``side`` -1) or above (1); beyond a factor of 2 from ``a`` it is 0 or 1."""
-    ratio = x / a
-    excess = (ratio < 0.5).where(0.5, (ratio > 2).where(2, ratio)) - 1
-    t = excess / (excess + 2)
-    # 2 (excess - log(1 + excess)), of which log1p would lose the digits
-    square = (excess * t - t * t * t * (t * t).horner(LOGARITHM) * 2) * 2
-    eta = excess.sign() * square.sqrt()
-    series = eta.horner(EXPANSION[2])
+    """The part below ``x`` (``side`` -1) or above (1)."""
+    distance = _distance(a, x)
+    eta = (x - a).sign() * (distance * 2).sqrt()
+    near = (eta.abs() < 1).where(eta, 1)  # beyond, next to nothing is left of the tail
+    series = near.horner(EXPANSION[2])
     for row in EXPANSION[1::-1]:
-        series = eta.horner(row) + series / a
-    tail = (a * square * -0.5).exp() * series / (a * (2 * math.pi)).sqrt()
+        series = near.horner(row) + series / a
+    tail = (-(a * distance)).exp() * series / (a * (2 * math.pi)).sqrt()
     return (eta * (a * 0.5).sqrt() * side).erfc() * 0.5 + tail * side
 
 
+def _power(a: Term, x: Term) -> Term:
+    """x^a exp(-x) / gamma(a + 1)."""
+    first, _ = DIGITS[a.dtype.name]
+    is_small = a < first
+    small, large = is_small.where(a, 1), is_small.where(first, a)
+    direct = small * x.log() - x - (small + 1).lgamma()
+    scaled = -(large * _distance(large, x)) - (large * (2 * math.pi)).log() * 0.5 - rest_of_stirling(large)
+    return is_small.where(direct, scaled).exp()
+
+
 def _parts(a: Term, x: Term, side: int) -> Term:
+    large = LARGE[a.dtype.name]
     is_usual = (a > 0) & (a < np.inf) & (x > 0) & (x < np.inf)
-    is_large = is_usual & (a >= LARGE)
-    is_low = is_usual & (a < LARGE) & (x < a + 1)
-    is_high = is_usual & (a < LARGE) & (x >= a + 1)
-    near, low = is_low.where(a, 1), is_low.where(x, 1e-300)
-    below = _series(near, low) * (near * low.log() - low - (near + 1).lgamma()).exp()
-    far, high = is_high.where(a, 1), is_high.where(x, 2)
-    above = _fraction(far, high) * (far * high.log() - high - far.lgamma()).exp()
+    is_large = is_usual & (a >= large)
+    is_low = is_usual & (a < large) & (x < a + 1)
+    is_high = is_usual & (a < large) & (x >= a + 1)
+    is_small = is_low | is_high
+    power = _power(is_small.where(a, 1), is_small.where(x, 1))
+    below = _series(is_low.where(a, 1), is_low.where(x, 1)) * power
+    far = is_high.where(a, 1)
+    above = _fraction(far, is_high.where(x, 2)) * power * far
     lower = is_low.where(below, 1 - above)
     part = lower if side < 0 else is_low.where(1 - below, above)
-    return is_large.where(_expanded(is_large.where(a, LARGE), is_large.where(x, LARGE), side), part)
+    return is_large.where(_expanded(is_large.where(a, large), is_large.where(x, large), side), part)
 
 
 def _whole(x: Term, other: Term, side: int) -> Term:
     """With torch's limits: at a = 0 and at infinities all is on one side."""
-    a, z = x.to(np.float64), other.to(np.float64)
+    a, z = precise(x), precise(other)
     result = _parts(a, z, side)
     none, all_ = (0, 1) if side < 0 else (1, 0)
     result = (a.ne(a) | z.ne(z)).where(np.nan, result)

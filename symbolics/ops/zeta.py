@@ -1,6 +1,6 @@
 """aten::special_zeta, Hurwitz's zeta: the sum of (other + i) ^ -x over i = 0, 1, ..., by Euler and Maclaurin.
 
-In float64, and with torch's limits: no number for x below 1, infinity at x = 1 and at the poles 0, -1, ... of
+With torch's limits: no number for x below 1, infinity at x = 1 and at the poles 0, -1, ... of
 ``other``. Source: Abramowitz and Stegun, 23.1.30 and 23.2.
 """
 
@@ -16,7 +16,6 @@ from ..op import Op, Tensor
 from ..results import broadcast
 
 FIRST = 9  # so many terms are added, at least, and those up to this number
-LEAST = 2.0**-53  # of the sum: smaller terms are the last
 # Bernoulli's numbers B2, B4, ... by their factorials
 SERIES = [
     b / math.factorial(2 * k)
@@ -35,48 +34,54 @@ special_zeta = Op(
     result=broadcast("x", "other"),
     layout=ANY,
 )
-special_zeta.unsupported("caffe", "it computes in float64")
-special_zeta.unsupported("tflite", "its operators compute in float32, in which the digits are lost")
+special_zeta.unsupported("caffe", "it takes a loop, which Caffe has not")
 
 
 def _step(state: list[Term], around: list[Term]) -> tuple[Term, list[Term]]:
-    """One more term of those that need one."""
-    count, place, total, term, goes_on = state
+    """One more term of those that need one; ``lost`` is what the sum has rounded away.
+
+    Below 0 terms cancel each other. Source: D. Knuth, The Art of Computer Programming 2, 4.2.2, theorem B.
+    """
+    count, place, total, lost, term, goes_on = state
     (x,) = around
     count = count + 1
     place = goes_on.where(place + 1, place)
     term = goes_on.where(place.pow(-x), term)
-    total = goes_on.where(total + term, total)
+    added = total + term
+    kept = added - total
+    lost = goes_on.where(lost + (total - (added - kept)) + (term - kept), lost)
+    total = goes_on.where(added, total)
     goes_on = goes_on & ((place <= FIRST) | (count < FIRST)) & ~_is_last(term, total)
-    return goes_on, [count, place, total, term, goes_on]
+    return goes_on, [count, place, total, lost, term, goes_on]
 
 
 def _is_last(term: Term, total: Term) -> Term:
-    return (total * -LEAST < term) & (term < total * LEAST)
+    """Whether half of it would be lost in the sum."""
+    least = float(np.finfo(total.dtype).eps) / 2
+    return (total * -least < term) & (term < total * least)
 
 
 def _rest(x: Term, place: Term, term: Term) -> Term:
     """What follows ``term``, place ^ -x."""
     result = term * place / (x - 1) - term * 0.5
-    factor, power = x, term / place
+    part = x * term / place
     for k, coefficient in enumerate(SERIES):
-        result = result + factor * power * coefficient
-        factor = factor * (x + (2 * k + 1)) * (x + (2 * k + 2))
-        power = power / place / place
+        result = result + part * coefficient
+        part = part * ((x + (2 * k + 1)) / place) * ((x + (2 * k + 2)) / place)
     return result
 
 
 @formula(special_zeta, is_kernel=True)
 def zeta(x: Term, other: Term) -> Term:
-    exponent, q = x.to(np.float64), other.to(np.float64)
-    is_whole = q.eq(q.floor())
-    is_pole = (q <= 0) & is_whole
-    is_none = ((q <= 0) & ~is_whole & exponent.ne(exponent.floor())) | exponent.ne(exponent)
-    is_usual = (exponent > 1) & ~is_pole & ~is_none
-    s, place = is_usual.where(exponent, 2), is_usual.where(q, 1)
+    is_whole = other.eq(other.floor())
+    is_pole = (other <= 0) & is_whole
+    is_none = ((other <= 0) & ~is_whole & x.ne(x.floor())) | x.ne(x)
+    is_usual = (x > 1) & ~is_pole & ~is_none
+    s, place = is_usual.where(x, 2), is_usual.where(other, 1)
     first = place.pow(-s)
-    _, place, total, term, _ = repeated(is_usual, [s.like(0), place, first, first, is_usual], [s], _step)
-    sum_ = _is_last(term, total).where(total, total + _rest(s, place, term))
+    state = [s.like(0), place, first, is_usual.where(s.like(0), 0), first, is_usual]
+    _, place, total, lost, term, _ = repeated(is_usual, state, [s], _step)
+    rest = lost + _is_last(term, total).where(0, _rest(s, place, term))
+    sum_ = first.abs().eq(np.inf).where(first, total + rest)
     result = is_pole.where(np.inf, is_none.where(np.nan, sum_))
-    result = (exponent < 1).where(np.nan, exponent.eq(1).where(np.inf, result))
-    return result.to(x.dtype)
+    return (x < 1).where(np.nan, x.eq(1).where(np.inf, result))
