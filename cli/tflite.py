@@ -49,6 +49,7 @@ from .options import conversion_options, model_argument, qparams_option, runtime
     help="Store large weights in fewer bits: float16, or int8 with a scale for each channel, by which "
     "convolutions and products compute faster, and round their activations.",
 )
+@click.option("--keep-int64", is_flag=True, help="Leave int64 as it is where int32 would do.")
 @runtime_option
 @conversion_options
 def command(
@@ -63,6 +64,7 @@ def command(
     io_layouts: tuple[str, ...],
     runtime: str | None,
     weights: str | None,
+    keep_int64: bool,
     no_verify: bool,
     **shared: Any,
 ) -> None:
@@ -81,6 +83,7 @@ def command(
             io_layout=layouts(io_layouts),
             runtime=runtime,
             weights=weights,
+            keep_int64=keep_int64,
             quantized=quantized,
             activations=activations,
             io_type=io_type,

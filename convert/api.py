@@ -139,6 +139,7 @@ def to_tflite(
     io_layout: str | Mapping[str, str] | None = None,
     runtime: str | None = None,
     weights: str | None = None,
+    keep_int64: bool = False,
     quantized: bool = False,
     activations: str | None = None,
     io_type: str | None = None,
@@ -163,8 +164,8 @@ def to_tflite(
     what takes an operator that it has not is refused. ``io_layout`` "nhwc" (the default) stores rank-4
     inputs and outputs of a model with spatial ops channels-last; "source" keeps the source's order; a dict
     such as ``{"x": "source", "*": "nhwc"}`` has those of single inputs and outputs, by name.
-    ``weights`` "float16" or "int8" (a scale for each channel) stores large weights so; with int8 convolutions
-    and products also round their activations (docs/tflite.md). The report's notes say what that costs.
+    ``weights`` "float16" or "int8" stores large weights so; with int8 convolutions and products also round
+    their activations (docs/tflite.md). int64 becomes int32 where all fits, but for ``keep_int64``.
     ``quantized`` writes a model that was trained with fake quantization in integers: ``activations`` "int8"
     (the default) or "int16", inputs and outputs of ``io_type`` "int8", "int16" (as the activations, the
     default), "uint8" or "float32". What the model computes in float stays in float, and is told; a quantized
@@ -181,7 +182,7 @@ def to_tflite(
     return convert(
         module,
         [Path(path)],
-        tflite_goal(version, io_layout, integers),
+        tflite_goal(version, io_layout, integers, keep_int64=keep_int64),
         catalogue(),
         weights=weights,
         version_name=f"2.{version}",
@@ -352,7 +353,12 @@ def verify(
     integers = Integers(**options["integers"]) if options.get("integers") else None
     if not options.get("weights") and integers is None:
         return verify_file(module, path, inputs, catalogue(), boundary)
-    goal = tflite_goal(goal_version("tflite", options["tflite"]), options.get("io_layout"), integers)
+    goal = tflite_goal(
+        goal_version("tflite", options["tflite"]),
+        options.get("io_layout"),
+        integers,
+        keep_int64=options.get("keep_int64", False),
+    )
     if boundary == AS_IT_IS:
         boundary = Boundary.from_json(options)
     return verify_form(module, path, goal, options.get("weights"), inputs, catalogue(), boundary)

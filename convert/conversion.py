@@ -24,6 +24,7 @@ from .lower.drop_reshapes import drop_reshapes
 from .lower.fuse_activations import fuse_activations
 from .lower.fuse_scales import fuse_scales
 from .lower.lower import lower
+from .lower.narrow_integers import narrow_integers
 from .lower.target_graph import TargetGraph, Value
 from .lower.unsupported import Unsupported, unsupported_error
 from .passes.decompose import Undecomposed
@@ -241,16 +242,17 @@ def _attempt(
     if unsupported:
         opset = _sufficient(references[0], catalogue, goal.version) if goal.target == "onnx" else None
         raise unsupported_error(unsupported, goal.target, opset, opened.context)
-    if goal.target == "tflite":
+    notes = normalized.notes()
+    if goal.target == "tflite" and not manager.stopped:
         for each in graph.nested():
             fuse_activations(each, keeps_grids=goal.integers is not None)
             if goal.integers is None:  # a rescaling between the two would be lost
                 fuse_scales(each)
             drop_reshapes(each)
+        told = "" if goal.keep_int64 else narrow_integers(graph).note()
+        notes += [told] * bool(told)
     nhwc_inputs, nhwc_outputs = _nhwc(normalized.graph.inputs), _nhwc(normalized.graph.outputs)
-    return Converted(
-        references, normalized.graph, graph, nhwc_inputs, nhwc_outputs, manager, normalized.notes()
-    )
+    return Converted(references, normalized.graph, graph, nhwc_inputs, nhwc_outputs, manager, notes)
 
 
 def _references(opened: Opened, symbolic: Normalized, catalogue: Mapping[str, Op]) -> list[InternalGraph]:
@@ -327,7 +329,7 @@ def convert(
     graph = converted.graph
     asked: dict[str, object] = {
         goal.target: version_name,
-        "io_layout": goal.layouts_asked(),
+        **goal.asked(),
         "external_data": external_data,
         "weights": weights,
         "integers": None if goal.integers is None else asdict(goal.integers),

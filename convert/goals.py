@@ -9,7 +9,11 @@ from .targets import Goal, Integers
 
 
 def tflite_goal(
-    version: int, io_layout: str | Mapping[str, str] | None, integers: Integers | None = None
+    version: int,
+    io_layout: str | Mapping[str, str] | None,
+    integers: Integers | None = None,
+    *,
+    keep_int64: bool = False,
 ) -> Goal:
     """``io_layout`` is the order of all, or orders by name and, at ``*``, that of the others."""
     named = dict(io_layout) if isinstance(io_layout, Mapping) else {"*": io_layout or "nhwc"}
@@ -20,7 +24,7 @@ def tflite_goal(
                 "TM6002", f"io_layout{of} is {order!r}", notes=[("help", 'use "nhwc" or "source"')]
             )
     others = named.pop("*", "nhwc")
-    return Goal("tflite", version, others, tuple(named.items()), integers)
+    return Goal("tflite", version, others, tuple(named.items()), integers, keep_int64)
 
 
 def integers_asked(

@@ -39,6 +39,7 @@ class Goal:
     ``io_layout`` is "nhwc" (rank-4 inputs and outputs of models with spatial ops channels-last) or
     "source"; only TFLite has the choice. ``io_layouts`` are the orders of single inputs and outputs, as
     pairs of name and order. ``integers`` asks for the source's quantization in the model itself.
+    ``keep_int64`` leaves whole numbers in TFLite as wide as the source has them.
     """
 
     target: str
@@ -46,10 +47,14 @@ class Goal:
     io_layout: str = "source"
     io_layouts: tuple[tuple[str, str], ...] = ()
     integers: Integers | None = None
+    keep_int64: bool = False
 
-    def layouts_asked(self) -> str | dict[str, str]:
-        """The order of all, or, where some have one of their own, by name; ``*`` are the others."""
-        return {"*": self.io_layout, **dict(self.io_layouts)} if self.io_layouts else self.io_layout
+    def asked(self) -> dict[str, object]:
+        """What the file is told of: the order of all, or, where some have one of their own, by name; ``*``
+        are the others.
+        """
+        named = {"*": self.io_layout, **dict(self.io_layouts)} if self.io_layouts else self.io_layout
+        return {"io_layout": named, "keep_int64": self.keep_int64}
 
 
 def newest_opset() -> int:

@@ -142,8 +142,10 @@ class LiteRtRuntime:
             for name, array in inputs.items():
                 interpreter.resize_tensor_input(input_at[name], array.shape)
             interpreter.allocate_tensors()
+            taken = {each["index"]: np.dtype(each["dtype"]) for each in interpreter.get_input_details()}
             for name, array in inputs.items():
-                interpreter.set_tensor(input_at[name], np.ascontiguousarray(array).reshape(array.shape))
+                fed = _as_taken(name, array, taken[input_at[name]])
+                interpreter.set_tensor(input_at[name], np.ascontiguousarray(fed).reshape(array.shape))
             interpreter.invoke()
             described = {each["index"]: each for each in interpreter.get_output_details()}
             return [_tflite_result(interpreter, described[output_at[name]]) for name in outputs]
@@ -156,6 +158,16 @@ class LiteRtRuntime:
         return litert.Interpreter(
             model_path=os.fspath(path), num_threads=THREADS, experimental_op_resolver_type=kind
         )
+
+
+def _as_taken(name: str, array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """An input as the file takes it: int32 in the place of int64. Raises ValueError where that cannot be."""
+    if array.dtype != np.int64 or dtype != np.int32:
+        return array
+    narrow = array.astype(dtype)
+    if not np.array_equal(narrow, array):
+        raise ValueError(f"the input {name} has numbers beyond int32, which the file takes (--keep-int64)")
+    return narrow
 
 
 def _tflite_result(interpreter: Any, described: dict[str, Any]) -> np.ndarray:

@@ -194,7 +194,7 @@ def wrapped(g: TfliteBuilder, index: Value, extent: Any) -> Value:
     size = g.ints(extent)
     if data_symbols(extent):  # LiteRT divides no numbers at all by none
         size = g.op("MAXIMUM", size, g.ints(1))
-    return g.op("FLOOR_MOD", index, g.cast(size, index.dtype))
+    return g.cast(g.op("FLOOR_MOD", g.cast(index, size.dtype), size), index.dtype)
 
 
 def divided(g: TfliteBuilder, x: Value, other: Value) -> Value:

@@ -102,6 +102,7 @@ def test_options_reach_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch
             "--io-type",
             "float32",
             "--allow-float",
+            "--keep-int64",
             "--dump-after",
             "a, b",
             "--dump-folder",
@@ -127,6 +128,7 @@ def test_options_reach_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch
         "io_layout": "source",
         "runtime": "2.12",
         "weights": "int8",
+        "keep_int64": True,
         "verify": True,
     }
 

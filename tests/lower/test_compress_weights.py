@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import tmconvert
-import tmconvert.conversion as writing
 from tests.cli.runner import run
 from tmconvert.errors import UsageError, VerificationError
 from tmconvert.lower import compress_weights as module
@@ -222,7 +221,7 @@ def test_a_weight_that_litert_broadcasts_wrongly_is_restored() -> None:
 
 def spoilt(kind: str, how: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Writes a file of MobileNet one of whose weights is not what it should be."""
-    right = writing.compress_weights
+    right = module.compress_weights
 
     def wrong(graph: TargetGraph, asked: str) -> module.Compressed:
         made = right(graph, asked)
@@ -239,7 +238,7 @@ def spoilt(kind: str, how: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         return made
 
     with monkeypatch.context() as patch:
-        patch.setattr(writing, "compress_weights", wrong)
+        patch.setattr(module, "compress_weights", wrong)
         tmconvert.to_tflite(DATA / "mobilenet_v2.tm", path, weights=kind, verify=False)
 
 
@@ -254,7 +253,7 @@ def test_one_wrong_weight_is_refused(kind: str, how: str, tmp_path: Path, monkey
 
 @pytest.mark.parametrize("kind", ["float16", "int8"])
 def test_a_wrong_operator_is_refused(kind: str, tmp_path: Path, monkeypatch) -> None:
-    path, right = tmp_path / "o.tflite", writing.compress_weights
+    path, right = tmp_path / "o.tflite", module.compress_weights
 
     def wrong(graph: TargetGraph, asked: str) -> module.Compressed:
         made = right(graph, asked)
@@ -266,7 +265,7 @@ def test_a_wrong_operator_is_refused(kind: str, tmp_path: Path, monkeypatch) -> 
         return made
 
     with monkeypatch.context() as patch:
-        patch.setattr(writing, "compress_weights", wrong)
+        patch.setattr(module, "compress_weights", wrong)
         tmconvert.to_tflite(DATA / "mobilenet_v2.tm", path, weights=kind, verify=False)
     with pytest.raises(VerificationError, match="differs by"):
         tmconvert.verify(DATA / "mobilenet_v2.tm", path)
