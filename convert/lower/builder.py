@@ -385,6 +385,11 @@ class CaffeBuilder(Builder):
         assert isinstance(self.graph.version, int)
         return DIALECTS[tuple(DIALECTS)[self.graph.version]]
 
+    def accept(self, operators: Sequence[Operator]) -> None:
+        values = [value for operator in operators for value in (*operator.inputs, *operator.outputs)]
+        if any(0 in value.shape for value in values if value is not None):
+            self.refuse("a Caffe blob cannot be empty")
+
     def _is_power(self, value: Value | None) -> bool:
         """Whether a Power layer with an exponent computes ``value``."""
         for operator in reversed(self.graph.operators):

@@ -1,7 +1,7 @@
 """Inverse functions of angles in Caffe's layers, by halving: no layer compares, so OpenCV runs them, too.
 
 tan(a / 2) is y / (x + sqrt(x^2 + y^2)), which a quarter of the circle takes to 0 to 1, and again to 0.4143.
-Good to 3e-7; zeros have no sign.
+Good to 3e-7. OpenCV knows no negative zero.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def arc_tangent(g: Builder, x: Value) -> Value:
 
 
 def angle(g: Builder, y: Value, x: Value, shape: tuple[int, ...]) -> Value:
-    """Of the point (x, y), in the ``shape`` to which both broadcast.
+    """Of the point (x, y), for signed zeros as C's atan2 has it, in the ``shape`` to which both broadcast.
 
     On the left of the axis it is half a turn, of the sign of y, less that of the mirrored point.
     """
@@ -79,11 +79,13 @@ def angle(g: Builder, y: Value, x: Value, shape: tuple[int, ...]) -> Value:
     y, x = (caffe_numbers.filled(g, v, like) if v.is_constant else v for v in (y, x))
     y, x = spread(g, y, full), spread(g, x, full)
     height, width = g.op("AbsVal", y), g.op("AbsVal", x)
-    nearer = g.op("Power", _sum(g, height, width), power=-1.0, shift=_TINY)
+    size = g.op("Eltwise", height, width, operation="SUM", coeff=[0.25, 0.25])  # the sum could be infinite
+    nearer = g.op("Power", size, power=-1.0, shift=_TINY)
     right = _times(g, g.op("Power", width, shift=_TINY), nearer)
     right = _to_the_right(g, _times(g, y, nearer), right, 1.0)
-    above, side = (  # 1, or -1 below zero
-        _over(g, g.op("Power", value, shift=_TINY), size, _TINY) for value, size in ((y, height), (x, width))
+    # 1, or -1 below zero and of the negative zero, whose inverse is infinite: tanh of 10 and more is 1
+    above, side = (
+        g.op("TanH", g.op("Power", _times(g, value, nearer), power=-1.0, scale=0.01)) for value in (y, x)
     )
     left = g.op("Power", side, scale=-math.pi / 2, shift=math.pi / 2)
     return reshaped(g, _sum(g, _times(g, side, right), _times(g, above, left)), shape)

@@ -1,7 +1,7 @@
 """What Caffe's layers make of numbers: steps, rounding, products of computed matrices, maps along an axis.
 
-Every blob is float32. What is compared or chosen goes through differences and products, so it is exact for
-finite numbers, and NaN where NaN or two infinities meet: Caffe has no layer that chooses.
+Every blob is float32, whole numbers and places of elements included, which are exact below 2^24. What is
+compared goes through differences and Threshold layers, what is chosen is read by its number: exact, also NaN.
 """
 
 from __future__ import annotations
@@ -36,8 +36,14 @@ def step(g: Builder, x: Value) -> Value:
 
 
 def above(g: Builder, x: Value, bound: float) -> Value:
-    """1 where ``x`` is above ``bound``, else 0, as it is of NaN."""
-    return g.op("Threshold", x, threshold=bound)
+    """1 where ``x`` is above ``bound``, else 0, as it is of NaN but in OpenCV, where NaN stays NaN."""
+    if DIALECTS[int(g.graph.version)] != "opencv":
+        return g.op("Threshold", x, threshold=bound)
+    # no Threshold: what is above 0, as large as can be, has a tangent near 1, and that made larger one of 1
+    size = g.op("ReLU", g.op("Power", x, shift=-bound) if bound else x)
+    for scale in (3e38, 1e3):
+        size = g.op("TanH", g.op("Power", size, scale=scale))
+    return size
 
 
 def complement(g: Builder, flags: Value) -> Value:
@@ -203,6 +209,8 @@ def largest(g: Builder, x: Value, axis: int, count: int) -> Value:
 def rows_at(g: Builder, table: Value, places: Value) -> Value:
     """The rows of ``table`` [n, m] at the computed ``places`` [k]."""
     rows, columns = table.shape
+    if rows > MOST_COUNTED:
+        g.refuse(f"Caffe counts in float32, which is exact up to {MOST_COUNTED}, and there are {rows} rows")
     shape = (places.shape[0], columns)
     if table.is_constant:
         sizes = {"num_output": columns, "input_dim": rows}

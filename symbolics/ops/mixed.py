@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ...ir.types import TensorType
+from ..idioms import caffe, caffe_numbers
 from ..idioms.formulas import Term, formula
 from ..layouts import ANY
 from ..op import FLOATS, INTEGERS, NUMBERS, Op, Tensor, boolean, number
@@ -77,6 +78,25 @@ def gcd_euclid(x: Term, other: Term) -> Term:
         rest = x.fmod(is_done.where(1, other))
         x, other = is_done.where(x, other), is_done.where(0, rest)
     return x if x.dtype.kind == "u" else x.abs()
+
+
+@gcd.caffe()
+def gcd_caffe(g, x, other):
+    """Rests of the nearest quotients, which at least halve: as many steps as whole numbers have bits here."""
+    shape = g.result_types[0].shape
+    full = shape if len(shape) > 1 else (1, *(shape or (1,)))
+    like = other if x.is_constant else x
+    x, other = (caffe_numbers.filled(g, v, like) if v.is_constant else v for v in (x, other))
+    x, other = (g.op("AbsVal", caffe.spread(g, value, full)) for value in (x, other))
+    for _ in range(min(8 * like.dtype.itemsize, caffe_numbers.MOST_BITS)):
+        is_done = caffe_numbers.complement(g, caffe_numbers.step(g, other))
+        by = g.op("Eltwise", other, is_done, operation="SUM")
+        quotient = g.op("Eltwise", x, g.op("Power", by, power=-1.0), operation="PROD")
+        multiple = g.op("Eltwise", caffe_numbers.rounded(g, quotient), by, operation="PROD")
+        rest = g.op("AbsVal", g.op("Eltwise", x, multiple, operation="SUM", coeff=[1.0, -1.0]))
+        kept = g.op("Eltwise", x, is_done, operation="PROD")
+        x, other = g.op("Eltwise", other, kept, operation="SUM"), rest
+    return caffe.reshaped(g, x, shape)
 
 
 @formula(lcm)

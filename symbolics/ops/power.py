@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..idioms import caffe, caffe_numbers
 from ..layouts import ANY
 from ..op import NUMBERS, Op, Tensor
 from ..results import broadcast
@@ -15,6 +16,7 @@ Array = np.ndarray
 # whole powers of integers up to this one are products
 LARGEST = 16
 DOUBLE = ONNX_TYPES["float64"]
+_STEEP = 3e38
 
 power = Op(
     "aten::pow",
@@ -77,6 +79,40 @@ def pow_tflite(g, x, exponent):
 
 @power.caffe()
 def pow_caffe(g, x, exponent):
-    if not exponent.is_constant or exponent.data.size != 1 or len(exponent.shape) > len(x.shape):
-        g.refuse("Caffe's Power has one constant exponent")
-    return g.op("Power", x, power=float(exponent.data.reshape(-1)[0]))
+    if _is_number(exponent, x) and (x.dtype.kind == "f" or exponent.data.reshape(-1)[0] >= 0):
+        return g.op("Power", x, power=float(exponent.data.reshape(-1)[0]))
+    if x.dtype.kind != "f":
+        g.refuse("Caffe computes in float32, in which powers of whole numbers are no whole numbers")
+    if _is_number(x, exponent) and x.data.reshape(-1)[0] > 0:
+        return g.op("Exp", exponent, base=float(x.data.reshape(-1)[0]))
+    return _computed_caffe(g, x, exponent)
+
+
+def _is_number(value: Any, beside: Any) -> bool:
+    return value.is_constant and value.data.size == 1 and len(value.shape) <= len(beside.shape)
+
+
+def _computed_caffe(g: Any, x: Any, exponent: Any) -> Any:
+    """exp(exponent log |x|), negative where x is and the exponent is odd, NaN where it is no whole number.
+
+    To 1 part in 2^23 for each unit of that product. 1 where the exponent is 0, whatever x is.
+    NaN where it is infinite.
+    """
+    shape = g.result_types[0].shape
+    like = x if exponent.is_constant else exponent
+    full = shape if len(shape) > 1 else (1, *(shape or (1,)))
+    x, exponent = (
+        caffe.spread(g, caffe_numbers.filled(g, v, like) if v.is_constant else v, full) for v in (x, exponent)
+    )
+    size = g.op("Log", g.op("AbsVal", x))
+    size = g.op("Exp", g.op("Eltwise", exponent, size, operation="PROD"))
+    below = caffe_numbers.step(g, g.op("Power", x, scale=-1.0))
+    half = caffe_numbers.floored(g, g.op("Power", exponent, scale=0.5))
+    odd = g.op("Eltwise", exponent, half, operation="SUM", coeff=[1.0, -2.0])  # from 0 to 2, or a fraction
+    turn = g.op("Power", g.op("Eltwise", below, odd, operation="PROD"), scale=-2.0, shift=1.0)
+    part = g.op("Eltwise", exponent, caffe_numbers.floored(g, exponent), operation="SUM", coeff=[1.0, -1.0])
+    part = g.op("Eltwise", below, caffe_numbers.step(g, part), operation="PROD")
+    nowhere = g.op("Log", g.op("Power", part, scale=-2.0, shift=1.0))  # 0, or the logarithm of -1
+    size = g.op("Eltwise", g.op("Eltwise", size, turn, operation="PROD"), nowhere, operation="SUM")
+    is_zero = caffe_numbers.above(g, g.op("Exp", g.op("AbsVal", exponent), scale=-_STEEP), 0.5)  # NaN is not
+    return caffe_numbers.chosen(g, is_zero, g.const(np.ones((), np.float32)), size, shape)
