@@ -91,7 +91,7 @@ def _is_finite(value: Any) -> bool:
     return bool(value.is_constant and np.isfinite(value.data).all())
 
 
-@where.caffe("opencv", "nnie", "ascend")  # the first lacks the layer, the others count to 2048 in float16
+@where.caffe("opencv", "mnn", "nnie", "ascend")  # two lack the layer, two count to 2048 in float16
 def masked_caffe(g, condition, x, other):
     """condition x + (1 - condition) other: NaN and infinities get through where they are not chosen, too."""
     if condition.is_constant and other.is_constant and not _is_finite(other):

@@ -39,7 +39,7 @@ TAKE_THE_BATCH = {  # as one axis with others, or away
 }
 REFUSED: dict[str, set[str]] = {
     "bvlc": set(),
-    "opencv": {*ROUNDING, *TOPK, *EMBEDDING, "op_reduce", "op_subtensor"},
+    "opencv": {*TOPK, *EMBEDDING, "op_reduce", "op_subtensor"},
     "nnie": {*ROUNDING, *TOPK, *EMBEDDING, *TAKE_THE_BATCH},
     "ascend": ROUNDING,
     "mnn": {*TOPK, *EMBEDDING, *PRODUCTS, *OF_NO_OR_FIVE_AXES, "op_trig_compare"} - {"text_lstm"},
