@@ -42,7 +42,7 @@ REFUSED: dict[str, set[str]] = {
     "opencv": {*TOPK, *EMBEDDING, "op_reduce", "op_subtensor"},
     "nnie": {*ROUNDING, *TOPK, *EMBEDDING, *TAKE_THE_BATCH},
     "ascend": ROUNDING,
-    "mnn": {*TOPK, *EMBEDDING, *PRODUCTS, *OF_NO_OR_FIVE_AXES, "op_trig_compare"} - {"text_lstm"},
+    "mnn": {*TOPK, *EMBEDDING, *PRODUCTS, *OF_NO_OR_FIVE_AXES} - {"text_lstm"},
 }
 REASONS = re.compile("has no [A-Z]\\w+ layer|no layer rounds")
 
