@@ -40,7 +40,7 @@ def pipeline(goal: Goal, catalogue: Mapping[str, Op]) -> list[Pass]:
         moved: list[Pass] = [MoveViews(catalogue), SinkViews(catalogue), EliminateDeadCode()]
         scales = FoldScales(catalogue)
         plan: list[Pass] = [AlignRanks(catalogue), *views, MergeEqual(), scales, *moved, *views, scales]
-        plan += [RouteChannels(catalogue)]
+        plan += [RouteChannels(catalogue), DropIdentities()]
         layout = AssignLayout(catalogue, goal.io_layout, dict(goal.io_layouts))
         return [*shared, *plan, *clean, layout, EliminateDeadCode()]
     if goal.target == "caffe":

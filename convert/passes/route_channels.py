@@ -59,7 +59,8 @@ class RouteChannels:
     A convolution takes its channels in any order if its weights have that order, too. Hence those of a tensor
     that was shuffled, cut and joined are fetched from where they were made, each once, instead of being moved
     at every step. What works on each channel by itself does so in whatever order they arrive. Where something
-    else needs a tensor behind a shuffle, that shuffle stays.
+    else needs a tensor behind a shuffle, the convolution before it may make its channels in that order;
+    otherwise the shuffle stays. A pixel shuffle is a shuffle of channels and of blocks of them.
     """
 
     name = "route_channels"
@@ -70,11 +71,87 @@ class RouteChannels:
 
     def run(self, graph: InternalGraph) -> bool:
         calls = [expr for expr in graph.exprs() if isinstance(expr, CallFunction)]
+        changed = False
+        for expr in calls:
+            changed |= self._to_pixels(graph, expr) or self._to_blocks(graph, expr)
+        calls = [expr for expr in graph.exprs() if isinstance(expr, CallFunction)]
         shuffles = [expr for expr in calls if _shuffle(expr) is not None]
         free = [expr for expr in shuffles if self._is_free(graph, expr, set())]
         if free:
             _Router(graph, self.catalogue, self).route(free)
-        return bool(free)
+        for expr in shuffles:
+            changed |= expr not in free and self._made_in_order(graph, expr, _shuffle(expr))
+        return changed or bool(free)
+
+    def _to_pixels(self, graph: InternalGraph, expr: CallFunction) -> bool:
+        """A pixel shuffle of [C, b, b] channels of a convolution is one of [b, b, C]: those are blocks."""
+        size = _pixel_shuffled(expr)
+        if size is None:
+            return False
+        batch, channels, height, width = expr.output.type.shape
+        numbers = np.arange(channels * size * size).reshape(channels, -1).T.reshape(-1)
+        if not self._reordered(graph, expr.args[0], numbers):
+            return False
+        split = [batch, size, size, channels, height // size, width // size]
+        graph.set_arguments(expr, expr.args, {**expr.kwargs, "split": split, "order": [0, 3, 4, 1, 5, 2]})
+        return True
+
+    def _to_blocks(self, graph: InternalGraph, expr: CallFunction) -> bool:
+        """The other way round, in front of convolutions: blocks, and a shuffle of channels."""
+        size = _pixel_unshuffled(expr)
+        if size is None or not self._is_free(graph, expr, set()):
+            return False
+        batch, channels, height, width = expr.output.type.shape
+        g = self.emitter(graph, expr)
+        attributes = {**expr.kwargs, "order": [0, 3, 5, 1, 2, 4]}
+        blocks = g.call("tm::view", expr.args[0], **attributes)
+        split = [batch, size * size, channels // size**2, height, width]
+        order, shape = [0, 2, 1, 3, 4], [batch, channels, height, width]
+        shuffled = g.call("tm::view", blocks, split=split, index=[KEPT] * 5, order=order, shape=shape)
+        graph.substitute(expr.output, shuffled)
+        return True
+
+    def _made_in_order(self, graph: InternalGraph, expr: CallFunction, order: Any) -> bool:
+        """Leaves a view that moves nothing."""
+        if not self._reordered(graph, expr.args[0], order):
+            return False
+        kept = {**expr.kwargs, "order": list(range(len(expr.kwargs["order"])))}
+        kept["split"] = [expr.kwargs["split"][place] for place in expr.kwargs["order"]]
+        graph.set_arguments(expr, expr.args, kept)
+        return True
+
+    def _reordered(self, graph: InternalGraph, node: TensorNode, order: Any) -> bool:
+        """Lets the convolution that makes ``node``, for one user, give its channels in another order."""
+        conv = node.expr
+        while graph.use_count(node) == 1 and node.qparams is None and isinstance(conv, CallFunction):
+            if conv.function == "aten::conv2d":
+                break
+            if not self.carries(conv):
+                return False
+            node, conv = conv.args[0], conv.args[0].expr
+        is_free = (
+            graph.use_count(node) == 1 and isinstance(conv, CallFunction) and _absorbs(conv, conv.args[0])
+        )
+        if not is_free or not isinstance(conv, CallFunction):
+            return False
+        g = self.emitter(graph, conv)
+        x, *parameters = conv.args
+        moved = [
+            each and g.parameter(np.ascontiguousarray(each.expr.value[order]), each.expr.name or each.name)
+            for each in parameters
+        ]
+        graph.set_arguments(conv, (x, *moved), conv.kwargs)
+        return True
+
+    def emitter(self, graph: InternalGraph, expr: CallFunction) -> GraphEmitter:
+        return GraphEmitter(
+            graph,
+            self.catalogue,
+            source=expr.source,
+            made_by=self.name,
+            name=expr.output.name,
+            before=expr,
+        )
 
     def _is_free(self, graph: InternalGraph, expr: CallFunction, seen: set[Expr]) -> bool:
         """Whether all that is behind ``expr`` takes channels in any order."""
@@ -151,7 +228,7 @@ class _Router:
 
     def _carry(self, expr: CallFunction) -> None:
         x, order = self._fetched(expr)
-        g = self._emitter(expr)
+        g = self.rules.emitter(self.graph, expr)
         if expr.function == "aten::conv2d":
             x = self._convolved(g, expr, x, lambda weight: weight[order], order)
         else:
@@ -160,7 +237,9 @@ class _Router:
 
     def _absorb(self, expr: CallFunction) -> None:
         x, order = self._fetched(expr)
-        made = self._convolved(self._emitter(expr), expr, x, lambda weight: weight[:, order], None)
+        made = self._convolved(
+            self.rules.emitter(self.graph, expr), expr, x, lambda weight: weight[:, order], None
+        )
         self.graph.substitute(expr.output, made)
 
     def _convolved(
@@ -176,7 +255,7 @@ class _Router:
     def _fetched(self, expr: CallFunction) -> tuple[TensorNode, np.ndarray]:
         """The channels of the first operand in an order that is cheap to make, and that order."""
         order, runs = self._of(expr.args[0]).runs()
-        g = self._emitter(expr)
+        g = self.rules.emitter(self.graph, expr)
         parts = [self._part(g, *run) for run in runs]
         key = tuple(parts)
         if key not in self.made:
@@ -190,16 +269,6 @@ class _Router:
         if key not in self.made:
             self.made[key] = g.call("aten::slice", root, 1, start, stop)
         return self.made[key]
-
-    def _emitter(self, expr: CallFunction) -> GraphEmitter:
-        return GraphEmitter(
-            self.graph,
-            self.catalogue,
-            source=expr.source,
-            made_by=self.rules.name,
-            name=expr.output.name,
-            before=expr,
-        )
 
 
 def _behind(exprs: Sequence[CallFunction]) -> set[Expr]:
@@ -263,3 +332,24 @@ def _shuffle(expr: CallFunction) -> np.ndarray | None:
 
 def _real(split: Sequence[int], places: Sequence[int]) -> list[int]:
     return [place for place in places if split[place] != 1]
+
+
+def _pixel_shuffled(expr: CallFunction) -> int | None:
+    """The size of the blocks of a pixel shuffle of more than one channel."""
+    if expr.function != "tm::view" or not _is_of_images(expr) or expr.kwargs["order"] != [0, 1, 4, 2, 5, 3]:
+        return None
+    split = expr.kwargs["split"]
+    batch, channels, first, second, height, width = split
+    shape = (batch, channels, height * first, width * second)
+    is_one = first == second > 1 and channels > 1 and shape == expr.output.type.shape
+    return first if is_one and all(chosen == KEPT for chosen in expr.kwargs["index"]) else None
+
+
+def _pixel_unshuffled(expr: CallFunction) -> int | None:
+    if expr.function != "tm::view" or not _is_of_images(expr) or expr.kwargs["order"] != [0, 1, 3, 5, 2, 4]:
+        return None
+    split = expr.kwargs["split"]
+    batch, channels, height, first, width, second = split
+    shape = (batch, channels * first * second, height, width)
+    is_one = first == second > 1 and channels > 1 and shape == expr.output.type.shape
+    return first if is_one and all(chosen == KEPT for chosen in expr.kwargs["index"]) else None

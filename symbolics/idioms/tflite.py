@@ -37,7 +37,7 @@ def factors_transposed(
     extents, short = merged(factors, order)
     if len(short) < 2:
         return reshaped(g, x, shape)
-    moved = _parts_joined(g, x, extents, short) or _blocks_moved(g, x, extents, short, shape)
+    moved = _blocks_moved(g, x, extents, short, shape) or _parts_joined(g, x, extents, short)
     if moved is not None:
         return reshaped(g, moved, shape)
     if len(order) <= MOST_AXES:

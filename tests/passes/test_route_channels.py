@@ -8,10 +8,13 @@ import pytest
 
 from tests.passes.graphs import Net, apply
 from tmconvert.ir import CallFunction, InternalGraph
+from tmconvert.passes.decompose import Decompose
+from tmconvert.passes.drop_identities import DropIdentities
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fuse_views import FuseViews
 from tmconvert.passes.route_channels import RouteChannels
 from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets import TFLITE_RUNTIME
 
 
 def routed(graph: InternalGraph) -> list[str]:
@@ -73,3 +76,26 @@ def test_other_transposes_stay() -> None:
     net = Net()
     turned = net("aten::permute", net.input(1, 4, 4, 4), [0, 1, 3, 2])
     assert "tm::view" in routed(net.give(net.conv(turned, 3)))
+
+
+def test_pixel_shuffles_are_blocks() -> None:
+    net = Net()
+    up = net("aten::pixel_shuffle", net("aten::relu", net.conv(net.input(2, 3, 4, 6), 12)), 2)
+    down = net("aten::pixel_unshuffle", up, 2)
+    graph = net.give(up, net.conv(down, 5))
+    apply(Decompose(catalogue(), "tflite", TFLITE_RUNTIME), graph)
+    routed(graph)
+    orders = [expr.kwargs["order"] for expr in graph.exprs() if getattr(expr, "function", "") == "tm::view"]
+    assert orders == [[0, 3, 4, 1, 5, 2], [0, 3, 5, 1, 2, 4]]  # DEPTH_TO_SPACE and SPACE_TO_DEPTH
+
+
+def test_a_convolution_makes_its_channels_in_order() -> None:
+    net = Net()
+    made = net("aten::relu", net.conv(net.input(1, 3, 4, 4), 6))
+    graph = net.give(net("aten::add", shuffled(net, made), net.input(1, 6, 4, 4)))
+    routed(graph)
+    apply(DropIdentities(), graph)
+    assert routed(graph) == ["aten::conv2d", "aten::relu", "aten::add"]
+    net = Net()
+    made = net.conv(net.input(1, 3, 4, 4), 6)  # which is given as it is, too
+    assert "tm::view" in routed(net.give(net("aten::add", shuffled(net, made), made)))
