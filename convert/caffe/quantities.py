@@ -94,6 +94,7 @@ QUANTITIES: dict[str, Quantity] = {
     "kernel": _window("kernel"),
     "negative axis below rank 4": _negative_axis,
     "numbers of a window with three axes": _volumes,
+    "order": lambda layer, bottoms, tops: [int("".join(map(str, layer.parameters.order)) or 0)],
     "pad": _window("pad"),
     "pooling method": lambda layer, bottoms, tops: [layer.parameters.pool],
     "ranks": lambda layer, bottoms, tops: [len(top) for top in tops],

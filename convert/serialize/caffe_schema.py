@@ -30,12 +30,16 @@ _SCALARS = {
 
 @dataclass(frozen=True)
 class Schema:
-    """The message classes of a dialect, and for each layer type the field with its attributes."""
+    """The message classes of a dialect, and for each layer type the field with its attributes.
+
+    ``unconfirmed`` are those fields whose number is a guess: they are for the text alone.
+    """
 
     NetParameter: Any
     LayerParameter: Any
     BlobProto: Any
     parameter_fields: Mapping[str, str | None]
+    unconfirmed: frozenset[str]
 
 
 @cache
@@ -47,7 +51,7 @@ def schema(dialect: str = "bvlc") -> Schema:
         message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
         for name in ("NetParameter", "LayerParameter", "BlobProto")
     )
-    return Schema(net, layer, blob, described.layers)
+    return Schema(net, layer, blob, described.layers, described.unconfirmed)
 
 
 def _file_descriptor(dialect: Dialect) -> descriptor_pb2.FileDescriptorProto:

@@ -174,7 +174,7 @@ def _layer_with_blobs(layer: Any, arrays: list[np.ndarray], dialect: Schema) -> 
     head = dialect.LayerParameter(name=layer.name, type=layer.type, bottom=layer.bottom, top=layer.top)
     tail = dialect.LayerParameter()
     tail.CopyFrom(layer)
-    for name in ("name", "type", "bottom", "top"):
+    for name in ("name", "type", "bottom", "top", *dialect.unconfirmed):
         tail.ClearField(name)
 
     message = StreamedMessage()

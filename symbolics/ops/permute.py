@@ -121,7 +121,7 @@ def permute_caffe(g, x, dims):
     return caffe.reshaped(g, x, g.result_types[0].shape)
 
 
-@permute.caffe("opencv")
+@permute.caffe("opencv", "mnn")
 def permute_layer_caffe(g, x, dims):
     return _permute_layer(g, x, *_of_few_axes(x.shape, dims))
 

@@ -107,7 +107,7 @@ def channel_shuffle_ref(x: Array, groups: int) -> Array:
     return _moved(x, _channel_shuffle(x.shape, groups))
 
 
-@channel_shuffle.caffe("opencv", "ascend")
+@channel_shuffle.caffe("opencv", "ascend", "mnn")
 def channel_shuffle_caffe(g, x, groups):
     image = x.shape if len(x.shape) == 4 else (*x.shape[:2], math.prod(x.shape[2:]), 1)
     shuffled = g.op("ShuffleChannel", caffe.reshaped(g, x, image), group=groups)

@@ -31,7 +31,7 @@ def relu6_tflite(g, x):
     return g.op("RELU6", x)
 
 
-@relu6.caffe("opencv")
+@relu6.caffe("opencv", "ascend", "mnn")
 def relu6_layer_caffe(g, x):
     return g.op("ReLU6", x)
 

@@ -103,6 +103,12 @@ BAD = {
         "group 4096",
     ),
     "nnie-exponent": ("nnie", one("Power", "power_param { power: 4 }"), 2, "exponent 4"),
+    "nnie-permute": (
+        "nnie",
+        one("Permute", "permute_param { order: 0 order: 3 order: 1 order: 2 }"),
+        2,
+        "order 312, and HiSilicon NNIE takes 231",
+    ),
     "nnie-extent": ("nnie", one("Tile", "tile_param { axis: 3 tiles: 200 }"), 2, "extents 6000"),
     "nnie-batch": ("nnie", one("Reshape", "reshape_param { shape { dim: 6 dim: -1 } }"), 2, "batch axis 5"),
     "nnie-rank": (

@@ -1,8 +1,9 @@
 """Ascend: what Huawei's ATC reads for its NPUs.
 
-Source: Huawei's caffe.proto (the copy in Huawei-Ascend/tensorflow, inc/register/proto/caffe), and the
-vendor's specification of Caffe operators (hiascend.com, CANN 8.0, operatorlist_00099 and following).
-Layers that that specification has, but not the proto, are among ``unconfirmed``.
+Source: Huawei's caffe.proto (the copy in Huawei-Ascend/tensorflow, inc/register/proto/caffe, commit ae1dbf0),
+which has every field below; the vendor's specification of Caffe operators (hiascend.com, CANN 8.0,
+operatorlist_00099 and following); and its parsers, which name the types that they take (OriginOpType, in
+relu6_plugin.cpp and the files beside it).
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ WINDOWS = ("Convolution", "Deconvolution", "Pooling")
 ASCEND = extended(
     "ascend",
     "Huawei Ascend (ATC)",
-    # no fields for them in its proto
-    without=("Clip", "DummyData", "Filter", "Im2col", "LSTMUnit", "Python", "RNN", "SPP", "Swish"),
+    # no fields for them in its proto, or no parser
+    without=("Clip", "DummyData", "Filter", "Im2col", "LSTMUnit", "Python", "RNN", "Swish"),
     layers={
         "BatchedMatMul": "batch_matmul_param",
         "Interp": "interp_param",
@@ -117,5 +118,4 @@ ASCEND = extended(
             help="count the axis from the front: negative ones are for blobs of four axes",
         ),
     ),
-    unconfirmed=frozenset({"BatchedMatMul", "ReLU6", "Reorg", "Reverse", "Upsample"}),
 )

@@ -14,8 +14,8 @@ class Dialect:
     """Layers, messages and rules of one reader of Caffe files.
 
     ``layers`` give, by type, the field of LayerParameter with the attributes; ``messages`` and ``enums``
-    are in the form of ``bvlc.py``. ``unconfirmed`` names layers and fields whose numbers no public
-    document confirms: they are read and written as text, where numbers play no part.
+    are in the form of ``bvlc.py``. ``unconfirmed`` names the fields whose numbers no public document
+    confirms: they are written as text, where numbers play no part, and left out of the caffemodel.
     """
 
     name: str

@@ -1,9 +1,11 @@
 """NNIE: what HiSilicon's nnie_mapper reads for the cameras' chips of the Hi35xx family.
 
-The vendor's guide (HiSVP development guide, chapter 3) is not public. What is here of it is what public notes
-of its users quote: the layers that it adds (3.1.4), that layers it lacks run as "Custom" or "Proposal"
-(3.1.5), and the limits (3.1.6.2). The field numbers come from the forks of Caffe that these layers are of,
-and no document confirms them: every layer that is added is ``unconfirmed``, and so is each rule that says so.
+The vendor's guide (HiSVP development guide, chapter 3) is not public. What is here of it is what is public of
+it: OpenHarmony's pages on the board Hi3516DV300 (taurus, 4.3) name layers that it adds, and how "Custom" and
+"Proposal" stand for those it lacks; notes of its users quote the list of layers (3.1.4) and the limits
+(3.1.6.2); and the tool says itself which order a Permute may have (Wulingtian/yolov5_onnx2caffe, issue 8).
+The field numbers come from the forks of Caffe that these layers are of, and no document confirms them: all
+but BVLC's are ``unconfirmed``, and so is each rule that says so.
 """
 
 from __future__ import annotations
@@ -82,6 +84,13 @@ NNIE = extended(
             help="make the power of several of these",
         ),
         Rule(
+            "nnie-permute",
+            "order",
+            ("Permute",),
+            among=(231,),
+            help="permute in steps of 0, 2, 3, 1, which is all that NNIE takes",
+        ),
+        Rule(
             "nnie-extent",
             "extents",
             high=4096,
@@ -102,5 +111,5 @@ NNIE = extended(
             confirmed=False,
         ),
     ),
-    unconfirmed=frozenset(LAYERS),
+    unconfirmed=frozenset(field for field in LAYERS.values() if field) - {"convolution_param"},
 )
