@@ -38,9 +38,9 @@ def test_one_op_of_the_users() -> None:
 
 
 def test_all_ops_at_once() -> None:
-    groups = api.check("op_trig_compare.tm", "caffe", "opencv")
+    groups = api.check("op_trig_compare.tm", "caffe", "ascend")
     assert len(groups) >= 2
-    outcome = run("check", "op_trig_compare.tm", "--target", "caffe", "--dialect", "opencv")
+    outcome = run("check", "op_trig_compare.tm", "--target", "caffe", "--dialect", "ascend")
     assert (outcome.status, outcome.stderr) == (1, "")
     assert outcome.stdout.startswith(f"{len(groups)} ops in {sum(group.count for group in groups)} calls ")
     for group in groups:
@@ -51,13 +51,13 @@ def test_all_ops_at_once() -> None:
 
 
 def test_json() -> None:
-    groups = api.check("op_trig_compare.tm", "caffe", "opencv")
-    outcome = run("check", "op_trig_compare.tm", "--target", "caffe", "--dialect", "opencv", "--json")
+    groups = api.check("op_trig_compare.tm", "caffe", "ascend")
+    outcome = run("check", "op_trig_compare.tm", "--target", "caffe", "--dialect", "ascend", "--json")
     assert outcome.status == 1
     assert outcome.json == {
         "model": "op_trig_compare.tm",
         "target": "caffe",
-        "version": "opencv",
+        "version": "ascend",
         "ok": False,
         "unsupported": [group.to_json() for group in groups],
         "sufficient_opset": None,

@@ -1,7 +1,8 @@
 """MNN, version 3: what its converter reads of Caffe files, and computes as they mean it.
 
-Source: one-layer nets converted and run in MNN 3.6.1, beside the definitions of the layers. Its proto has
-more types than these; of the rest some are lost in silence, and some compute something else.
+Source: MNN's caffe.proto (alibaba/MNN, tools/converter/source/caffe, commit 03bf389) for the fields; nets of
+one layer, converted and run in MNN 3.6.1, beside the definitions. Its proto has more types than these: of the
+rest some are lost in silence, and some compute something else.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ MNN = extended(
     },
     fields={
         "LayerParameter": (
-            "148 permute_param:PermuteParameter, 100001 interp_param:InterpParameter, "
-            "100002 shuffle_channel_param:ShuffleChannelParameter"
+            "202 permute_param:PermuteParameter, 212 shuffle_channel_param:ShuffleChannelParameter, "
+            "2210 interp_param:InterpParameter"
         ),
     },
     messages={
@@ -114,5 +115,4 @@ MNN = extended(
             help="cut off what MNN's rounding up adds: it does not read round_mode",
         ),
     ),
-    unconfirmed=frozenset({"interp_param", "permute_param", "shuffle_channel_param"}),
 )
