@@ -20,6 +20,11 @@ from .options import conversion_options, model_argument, opset_option, qparams_o
 @click.option(
     "--quantized", is_flag=True, help="Write an integer model, with QuantizeLinear and DequantizeLinear."
 )
+@click.option(
+    "--activations",
+    type=click.Choice(["uint8", "int8"]),
+    help="The integers between the operators, with --quantized.  [default: uint8]",
+)
 @qparams_option
 @conversion_options
 def command(
@@ -28,6 +33,7 @@ def command(
     opset: int | None,
     external_data: bool,
     quantized: bool,
+    activations: str | None,
     qparams: str | None,
     no_verify: bool,
     **shared: Any,
@@ -47,6 +53,7 @@ def command(
             opset=opset,
             external_data=external_data,
             quantized=quantized,
+            activations=activations,
             qparams=qparams,
             verify=not no_verify,
             **options,

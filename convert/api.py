@@ -18,14 +18,14 @@ from .errors import UsageError
 from .frontends.detect import is_traced, load_model
 from .frontends.torch.door import trace_object
 from .frontends.torch.request import Tracing
-from .goals import integers_asked, tflite_goal
+from .goals import goal_of_file, integers_asked, onnx_goal, tflite_goal
 from .ir import TracedModule
 from .lower.unsupported import UnsupportedGroup, grouped
 from .passes.manager import PassOptions
 from .serialize.external_data import weights_path
 from .symbolics.registry import catalogue, register
 from .symbolics.registry import temporary_symbolics as temporary_symbolics
-from .targets import DEFAULT_OPSET, Goal, Integers, goal_version
+from .targets import DEFAULT_OPSET, Goal, goal_version
 
 if TYPE_CHECKING:
     from .caffe.violation import Violation
@@ -86,6 +86,7 @@ def to_onnx(
     opset: int | None = None,
     external_data: bool = False,
     quantized: bool = False,
+    activations: str | None = None,
     qparams: str | PathLike[str] | None = None,
     verify: bool = True,
     example_inputs: Sequence[np.ndarray] | None = None,
@@ -101,6 +102,9 @@ def to_onnx(
 ) -> Report:
     """Converts to an ONNX file of ``opset`` (17 by default).
 
+    ``quantized`` writes a model that was trained with fake quantization with pairs of QuantizeLinear and
+    DequantizeLinear, which ONNX Runtime makes integers of (opset 10; 13 for a scale for each channel);
+    ``activations`` are "uint8" (the default, for which it has kernels everywhere) or "int8".
     Weights go into the file, or with ``external_data``, and always above 2 GiB, into ``path`` + ".data".
     ``verify`` runs the file in ONNX Runtime, when installed, on ``example_inputs`` (random ones by
     default) and compares it with the source; a mismatch raises and leaves no file.
@@ -112,15 +116,16 @@ def to_onnx(
 
     Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
     """
-    _not_yet(quantized=quantized, qparams=qparams)
+    _not_yet(qparams=qparams)
     version = goal_version("onnx", DEFAULT_OPSET if opset is None else opset)
+    goal = onnx_goal(version, quantized, activations)
     _keep_model(model, Path(path), weights_path(Path(path)))
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     module, given, wanted = _model_of(model, tracing)
     return convert(
         module,
         [Path(path)],
-        Goal("onnx", version),
+        goal,
         catalogue(),
         version_name=version,
         verify=verify,
@@ -339,26 +344,20 @@ def verify(
 
     ``inputs`` are in the source's order, random by default. A file that was cut, or has other names or
     shapes than the model, needs what it was converted with; ``input_nodes`` is then what ``inputs`` is to
-    ``to_onnx``. A TFLite file with weights of fewer bits is held beside ``model`` converted again, as
-    the file says that it was. Raises VerificationError TM4001 with the error of the worst output, TM4002
+    ``to_onnx``. A file in integers, or with weights of fewer bits, is held beside ``model`` converted again,
+    as the file says that it was. Raises VerificationError TM4001 with the error of the worst output, TM4002
     when the runtime refuses the file, TM4003 when it is not installed.
     """
-    from .serialize.recognise import written_target
-    from .serialize.tflite_reader import tflite_options
+    from .serialize.recognise import written_options, written_target
     from .verification.files import verify_file
 
     module, boundary = _loaded(model), _boundary(input_shapes, None, input_nodes, outputs, rename)
     path = Path(path)
-    options = tflite_options(path) if written_target(path) == "tflite" else {}
-    integers = Integers(**options["integers"]) if options.get("integers") else None
-    if not options.get("weights") and integers is None:
+    target = written_target(path)
+    options = written_options(path, target)
+    goal = goal_of_file(target, options)
+    if goal is None:
         return verify_file(module, path, inputs, catalogue(), boundary)
-    goal = tflite_goal(
-        goal_version("tflite", options["tflite"]),
-        options.get("io_layout"),
-        integers,
-        keep_int64=options.get("keep_int64", False),
-    )
     if boundary == AS_IT_IS:
         boundary = Boundary.from_json(options)
     return verify_form(module, path, goal, options.get("weights"), inputs, catalogue(), boundary)

@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .errors import UsageError
+from .errors import Refusal, UsageError
 from .ir import InternalGraph
 from .lower.target_graph import TargetGraph
 from .lower.tflite_runtimes import runtime_refusal
 from .lower.tflite_versions import model_versions
 from .lower.unsupported import Unsupported, unsupported_error
-from .targets import Goal
+from .targets import Goal, Integers
 
 if TYPE_CHECKING:
     from .lower.compress_weights import Compressed
     from .lower.integers.integer_graph import IntegerGraph
+    from .lower.qdq import QdqGraph
     from .verification.reference import Reference
     from .verification.report import Verification
 
@@ -86,6 +87,25 @@ class InIntegers(Form):
         return verify_integers(paths[0], self.plain, self.made, self.lowered, references, inputs, notes)
 
 
+class WithPairs(Form):
+    """ONNX with QuantizeLinear and DequantizeLinear. ``lowered`` is the graph that was lowered."""
+
+    def __init__(self, plain: TargetGraph, made: QdqGraph, lowered: InternalGraph) -> None:
+        super().__init__(plain)
+        self.made, self.lowered, self.graph = made, lowered, made.graph
+
+    def verify(
+        self,
+        paths: Sequence[Path],
+        references: Sequence[Reference],
+        inputs: Sequence[np.ndarray] | None,
+        notes: list[str],
+    ) -> Verification | None:
+        from .verification.qdq import verify_qdq
+
+        return verify_qdq(paths[0], self.plain, self.made, self.lowered, references, inputs, notes)
+
+
 def form_of(
     plain: TargetGraph, lowered: InternalGraph, goal: Goal, weights: str | None, notes: list[str]
 ) -> Form:
@@ -94,6 +114,8 @@ def form_of(
     Raises UsageError TM6002 where the runtime cannot read it, UnsupportedError TM2001 for a quantized
     operator that has no integer kernel.
     """
+    if goal.integers is not None and goal.target == "onnx":
+        return _with_pairs(plain, lowered, goal.integers, notes)
     if goal.integers is not None:
         form: Form = _in_integers(plain, lowered, goal, notes)
     elif weights is not None:
@@ -125,15 +147,33 @@ def _in_integers(plain: TargetGraph, lowered: InternalGraph, goal: Goal, notes: 
     assert asked is not None
     made = in_integers(plain, activations=asked.activations, io_type=asked.io_type)
     if not made.integers:
-        raise UsageError(
-            "TM6030",
-            "the model says nothing of quantization: there are no scales to write integers with",
-            notes=[("help", "measure them on data, with --calibration DATA")],
-        )
+        raise _without_scales()
     if not asked.allow_float and (lacking := _without_kernel(made, lowered)):
         raise unsupported_error(lacking, "tflite")
     notes += made.notes()
     return InIntegers(plain, made, lowered)
+
+
+def _with_pairs(plain: TargetGraph, lowered: InternalGraph, asked: Integers, notes: list[str]) -> Form:
+    from .lower.qdq import with_qdq
+
+    try:
+        made = with_qdq(plain, asked.activations)
+    except Refusal as refusal:
+        help = [("help", refusal.help)] if refusal.help else []
+        raise UsageError("TM6031", f"quantized: {refusal.reason}", notes=help) from refusal
+    if not made.grids:
+        raise _without_scales()
+    notes += made.notes()
+    return WithPairs(plain, made, lowered)
+
+
+def _without_scales() -> UsageError:
+    return UsageError(
+        "TM6030",
+        "the model says nothing of quantization: there are no scales to write integers with",
+        notes=[("help", "measure them on data, with --calibration DATA")],
+    )
 
 
 def _without_kernel(made: IntegerGraph, lowered: InternalGraph) -> list[Unsupported]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from .errors import UsageError
-from .targets import Goal, Integers
+from .targets import Goal, Integers, goal_version
 
 
 def tflite_goal(
@@ -41,16 +42,44 @@ def integers_asked(
         return None
     if weights is not None:
         raise UsageError("TM6002", "weights of fewer bits are part of quantized: leave weights out")
-    kind = activations or "int8"
-    for name, value, choices in (
-        ("activations", kind, ("int8", "int16")),
-        ("io_type", io_type or kind, (kind, "uint8", "float32") if kind == "int8" else (kind, "float32")),
-    ):
-        if value not in choices:
-            raise UsageError(
-                "TM6002", f"{name} is {value!r}", notes=[("help", f"use {' or '.join(choices)}")]
-            )
-    return Integers(kind, io_type or kind, allow_float)
+    kind = _chosen("activations", activations or "int8", ("int8", "int16"))
+    edges = (kind, "uint8", "float32") if kind == "int8" else (kind, "float32")
+    return Integers(kind, _chosen("io_type", io_type or kind, edges), allow_float)
+
+
+def onnx_goal(version: int, quantized: bool, activations: str | None) -> Goal:
+    """Raises UsageError TM6002 for wrong options, or that do not go together."""
+    if not quantized:
+        if activations is not None:
+            raise UsageError("TM6002", f"activations is {activations!r}, and goes with quantized")
+        return Goal("onnx", version)
+    kind = _chosen("activations", activations or "uint8", ("uint8", "int8"))
+    return Goal("onnx", version, integers=Integers(kind, "float32"))
+
+
+def goal_of_file(target: str, options: Mapping[str, Any]) -> Goal | None:
+    """What a file was written for, of the options that it names; None where it is as any other.
+
+    Raises UsageError TM6002 for options that there are not.
+    """
+    asked = options.get("integers") or {}
+    weights, version = options.get("weights"), options.get(target)
+    if not (asked or weights) or not isinstance(asked, Mapping):
+        return None
+    activations, io_type = (asked.get(name) for name in ("activations", "io_type"))
+    if target == "onnx":
+        return onnx_goal(goal_version(target, version), True, activations)
+    integers = integers_asked(bool(asked), weights, activations, io_type, bool(asked.get("allow_float")))
+    keep_int64 = bool(options.get("keep_int64"))
+    return tflite_goal(
+        goal_version(target, version), options.get("io_layout"), integers, keep_int64=keep_int64
+    )
+
+
+def _chosen(name: str, value: Any, choices: Sequence[str]) -> str:
+    if value not in choices:
+        raise UsageError("TM6002", f"{name} is {value!r}", notes=[("help", f"use {' or '.join(choices)}")])
+    return str(value)
 
 
 def _check_weights(weights: str) -> None:

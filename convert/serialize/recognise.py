@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from ..errors import LoadError
 from ..source import Source
@@ -32,3 +35,25 @@ def written_target(path: Path) -> str:
             ("help", "give a .onnx, .tflite or .prototxt file; a caffemodel is found beside its prototxt")
         ],
     )
+
+
+def written_options(path: Path, target: str) -> Mapping[str, Any]:
+    """The options of the conversion that wrote the file, as its metadata says; empty where it does not."""
+    if target == "tflite":
+        from .tflite_reader import tflite_options
+
+        return tflite_options(path)
+    return onnx_options(path) if target == "onnx" else {}
+
+
+def onnx_options(path: Path) -> Mapping[str, Any]:
+    """As ``written_options``. The file is read without its external data."""
+    import onnx
+
+    try:
+        model = onnx.load(path, load_external_data=False)
+        entries = {entry.key: entry.value for entry in model.metadata_props}
+        found = json.loads(entries.get("tmconvert.options", "{}"))
+    except Exception:  # protobuf's own errors; the runtime says what is wrong with the file
+        return {}
+    return found if isinstance(found, dict) else {}

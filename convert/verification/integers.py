@@ -12,7 +12,7 @@ What integers cost in all is measured and told: the ratio of signal to noise at 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +23,10 @@ from ..lower.integers.integer_graph import IntegerGraph
 from ..lower.target_graph import Quantization, TargetGraph, Value
 from ..serialize.tflite_reader import tflite_constants
 from ..serialize.writers import write
+from ..symbolics.op import Op
 from .compare import Comparison, example_inputs
 from .layers import Layer, layers
-from .observed import observed
+from .observed import Observed, observed
 from .reference import Reference
 from .report import Verification, verify_written
 from .runtimes import runtime_for
@@ -55,27 +56,46 @@ def verify_integers(
         verified = verify_written("tflite", [float_path], plain, references, inputs, notes)
     if verified is None or runtime_for("tflite", path) is None:
         return None
-    reference = references[0]
-    given = (
-        _within_range(lowered) if inputs is None and reference.example is None else reference.case(inputs)[0]
+    given = inputs_for(references[0], lowered, inputs)
+    stored = dict(zip(plain.input_names, references[0].stored_inputs(given), strict=True))
+    found = check_layers(
+        lowered, references[0].catalogue, observed(path, stored), given, plain, notes, target="tflite"
     )
-    stored = dict(zip(plain.input_names, reference.stored_inputs(given), strict=True))
-    tensors = observed(path, stored)
+    return Verification(verified.runtime, tuple(found))
+
+
+def inputs_for(
+    reference: Reference, lowered: InternalGraph, inputs: Sequence[np.ndarray] | None
+) -> list[np.ndarray]:
+    """Those given, or of the source's example; else random ones over the ranges that the model has."""
+    if inputs is None and reference.example is None:
+        return _within_range(lowered)
+    return list(reference.case(inputs)[0])
+
+
+def check_layers(
+    lowered: InternalGraph,
+    catalogue: Mapping[str, Op],
+    tensors: Mapping[str, Observed],
+    given: list[np.ndarray],
+    plain: TargetGraph,
+    notes: list[str],
+    *,
+    target: str,
+) -> list[Comparison]:
+    """A comparison for each layer of the file. Raises VerificationError TM4001 for the first that is off."""
     found = []
     names = {value.name: name for value, name in zip(plain.outputs, plain.output_names, strict=True)}
-    for layer in layers(lowered, reference.catalogue, tensors, list(given)):
+    for layer in layers(lowered, catalogue, tensors, given, target):
         comparison = compared(layer, names.get(layer.name, layer.name))
         if not comparison.ok:
-            raise VerificationError(
-                "TM4001",
-                f"{layer.name} is not what {layer.function} gives for its operands in the file: "
-                f"{_distance(layer)}",
-            )
+            about = f"{layer.name} is not what {layer.function} gives for its operands in the file"
+            raise VerificationError("TM4001", f"{about}: {_distance(layer)}")
         found.append(comparison)
         if layer.name in names:
             ratio = signal_to_noise(layer.whole, layer.actual)
             notes.append(f"signal to noise at {names[layer.name]}: {ratio:.1f} dB, against the float model")
-    return Verification(verified.runtime, tuple(found))
+    return found
 
 
 def _within_range(graph: InternalGraph) -> list[np.ndarray]:

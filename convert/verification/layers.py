@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,10 +50,12 @@ def layers(
     catalogue: Mapping[str, Op],
     tensors: Mapping[str, Observed],
     inputs: list[np.ndarray],
+    target: str,
 ) -> Iterator[Layer]:
     """The results of the calls of ``graph`` that the file has, in the order of the graph.
 
-    ``inputs`` are the model's, in the source's order.
+    ``inputs`` are the model's, in the source's order. ``target`` tells which weights are in integers: those
+    of integer kernels in TFLite, all with parameters in ONNX.
     """
     local: dict[Any, Any] = {}
     whole: dict[Any, Any] = {}
@@ -68,7 +70,8 @@ def layers(
         assert isinstance(expr, CallFunction)
         given = [map_leaves(lambda leaf: None if leaf is None else whole[leaf], list(expr.args))]
         is_whole = any(node in in_integers for node in expr.inputs)
-        given.append(_operands(expr, local, is_whole))
+        round_to = _to_grid if target == "onnx" else _rounded if is_whole else _as_it_is
+        given.append(_operands(expr, local, round_to))
         made = [catalogue[expr.function].evaluate(arguments, expr.kwargs) for arguments in given]
         far, near = (result if isinstance(result, list) else [result] for result in made)
         for node, one, other in zip(expr.outputs, near, far, strict=True):
@@ -81,15 +84,13 @@ def layers(
                 yield _layer(node, expr, tensors, one, other)
 
 
-def _operands(expr: CallFunction, local: Mapping[Any, Any], is_whole: bool) -> list[Any]:
+def _operands(expr: CallFunction, local: Mapping[Any, Any], round_to: Rounding) -> list[Any]:
     """The operands of a call in the file: rounded weights where it computes with integers."""
 
     def operand(leaf: Any) -> Any:
         if leaf is None:
             return None
-        if not (is_whole and isinstance(leaf.expr, Constant)):
-            return local[leaf]
-        return _rounded(leaf, local[leaf], expr)
+        return round_to(leaf, local[leaf], expr) if isinstance(leaf.expr, Constant) else local[leaf]
 
     made = map_leaves(operand, list(expr.args))
     assert isinstance(made, list)
@@ -101,6 +102,20 @@ def _step(node: Any, tensors: Mapping[str, Observed]) -> float:
     return 0.0 if found is None else found.step
 
 
+Rounding = Callable[[TensorNode, np.ndarray, CallFunction], np.ndarray]
+
+
+def _as_it_is(node: TensorNode, value: np.ndarray, expr: CallFunction) -> np.ndarray:
+    return value
+
+
+def _to_grid(node: TensorNode, value: np.ndarray, expr: CallFunction) -> np.ndarray:
+    """A constant on the grid that the source gives it."""
+    if value.dtype != np.float32 or node.qparams is None or node.qparams.dtype == "int32":
+        return value
+    return fake_quantize(value, node.qparams)
+
+
 def _rounded(node: TensorNode, value: np.ndarray, expr: CallFunction) -> np.ndarray:
     """A constant as integer kernels have it: by the source's parameters, or by those of weights without."""
     if value.dtype != np.float32:
@@ -109,9 +124,7 @@ def _rounded(node: TensorNode, value: np.ndarray, expr: CallFunction) -> np.ndar
     if is_weight:
         weight = Value(node.name, value.dtype, value.shape, value, qparams=node.qparams)
         return restored_weight(weight, WEIGHTS[expr.function])
-    if node.qparams is not None and node.qparams.dtype != "int32":
-        return fake_quantize(value, node.qparams)
-    return value
+    return _to_grid(node, value, expr)
 
 
 # calls with weights, and the axis of their output channels

@@ -1,0 +1,105 @@
+"""An ONNX file with QuantizeLinear and DequantizeLinear, beside the model it was made of.
+
+As for integer TFLite files (``integers.py``): the float file agrees with the source, each integer constant is
+the one that belongs there, and each tensor is what its operands give, in ONNX Runtime with all that it fuses.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import VerificationError
+from ..ir import InternalGraph, QParams
+from ..lower.qdq import QdqGraph
+from ..lower.target_graph import TargetGraph
+from ..serialize.writers import write
+from .integers import check_layers, inputs_for
+from .observed import Observed
+from .reference import Reference
+from .report import Verification, verify_written
+from .runtimes import THREADS, runtime_for
+
+
+def verify_qdq(
+    path: Path,
+    plain: TargetGraph,
+    made: QdqGraph,
+    lowered: InternalGraph,
+    references: Sequence[Reference],
+    inputs: Sequence[np.ndarray] | None,
+    notes: list[str],
+) -> Verification | None:
+    """The comparison of the file at ``path`` with what it was made of; None, with a note, as without.
+
+    Raises VerificationError TM4001 for any of the three steps.
+    """
+    check_constants(path, made)
+    with tempfile.TemporaryDirectory() as folder:
+        float_path = Path(folder, "float.onnx")
+        with float_path.open("wb") as file:
+            write(plain, [file])
+        verified = verify_written("onnx", [float_path], plain, references, inputs, notes)
+    if verified is None or runtime_for("onnx", path) is None:
+        return None
+    given = inputs_for(references[0], lowered, inputs)
+    names = [node.name for expr in lowered.exprs() for node in expr.outputs]
+    tensors = observed(path, dict(zip(plain.input_names, given, strict=True)), names, made.grids)
+    found = check_layers(lowered, references[0].catalogue, tensors, given, plain, notes, target="onnx")
+    return Verification(verified.runtime, tuple(found))
+
+
+def observed(
+    path: Path, inputs: Mapping[str, np.ndarray], names: Sequence[str], grids: Mapping[str, QParams]
+) -> dict[str, Observed]:
+    """The tensors of ``names`` that the file has, and the inputs, as they are behind their pair."""
+    import onnx
+    import onnxruntime
+
+    model = onnx.load(path)
+    made = {name for node in model.graph.node for name in node.output}
+    rounded = {f"{name}_dequantized": name for name in inputs if f"{name}_dequantized" in made}
+    asked = list(dict.fromkeys([*(name for name in names if name in made), *rounded]))
+    present = {output.name for output in model.graph.output}
+    model.graph.output.extend(
+        onnx.helper.make_empty_tensor_value_info(name) for name in asked if name not in present
+    )
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level, options.intra_op_num_threads = 3, THREADS
+    content = model.SerializeToString()
+    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    known = {each.name for each in session.get_inputs()}
+    fed = {name: array for name, array in inputs.items() if name in known}
+    found = {}
+    for name, array in zip(asked, session.run(asked, fed), strict=True):
+        name = rounded.get(name, name)
+        found[name] = _observed(np.asarray(array), grids.get(name))
+    return found
+
+
+def _observed(array: np.ndarray, grid: QParams | None) -> Observed:
+    if grid is None:
+        return Observed(array)
+    low, high = ((end - grid.zero_point[0]) * grid.scale[0] for end in (grid.quant_min, grid.quant_max))
+    return Observed(array, grid.scale[0], low, high)
+
+
+def check_constants(path: Path, made: QdqGraph) -> None:
+    """Raises VerificationError TM4001 where the integers, scales or zero points of the file are others."""
+    import onnx
+
+    model = onnx.load(path)
+    stored = {tensor.name: tensor for tensor in model.graph.initializer}
+    for operator in made.graph.operators:
+        if operator.type not in ("QuantizeLinear", "DequantizeLinear"):
+            continue
+        for value in operator.inputs:
+            if value is None or value.data is None:
+                continue
+            found = stored.get(value.name)
+            if found is None or not np.array_equal(onnx.numpy_helper.to_array(found), value.data):
+                message = f"the constant {value.name} of the file is not that of its source"
+                raise VerificationError("TM4001", message)
