@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -43,17 +42,8 @@ def written_options(path: Path, target: str) -> Mapping[str, Any]:
         from .tflite_reader import tflite_options
 
         return tflite_options(path)
-    return onnx_options(path) if target == "onnx" else {}
+    if target == "onnx":
+        from .onnx_reader import onnx_options
 
-
-def onnx_options(path: Path) -> Mapping[str, Any]:
-    """As ``written_options``. The file is read without its external data."""
-    import onnx
-
-    try:
-        model = onnx.load(path, load_external_data=False)
-        entries = {entry.key: entry.value for entry in model.metadata_props}
-        found = json.loads(entries.get("tmconvert.options", "{}"))
-    except Exception:  # protobuf's own errors; the runtime says what is wrong with the file
-        return {}
-    return found if isinstance(found, dict) else {}
+        return onnx_options(path)
+    return {}

@@ -16,6 +16,7 @@ from ..errors import VerificationError
 from ..ir import InternalGraph, QParams
 from ..lower.qdq import QdqGraph
 from ..lower.target_graph import TargetGraph
+from ..serialize.onnx_reader import onnx_constants, with_outputs
 from ..serialize.writers import write
 from .integers import check_layers, inputs_for
 from .observed import Observed
@@ -56,20 +57,12 @@ def observed(
     path: Path, inputs: Mapping[str, np.ndarray], names: Sequence[str], grids: Mapping[str, QParams]
 ) -> dict[str, Observed]:
     """The tensors of ``names`` that the file has, and the inputs, as they are behind their pair."""
-    import onnx
     import onnxruntime
 
-    model = onnx.load(path)
-    made = {name for node in model.graph.node for name in node.output}
-    rounded = {f"{name}_dequantized": name for name in inputs if f"{name}_dequantized" in made}
-    asked = list(dict.fromkeys([*(name for name in names if name in made), *rounded]))
-    present = {output.name for output in model.graph.output}
-    model.graph.output.extend(
-        onnx.helper.make_empty_tensor_value_info(name) for name in asked if name not in present
-    )
+    rounded = {f"{name}_dequantized": name for name in inputs}
+    content, asked = with_outputs(path, [*names, *rounded])
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 3, THREADS
-    content = model.SerializeToString()
     session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     known = {each.name for each in session.get_inputs()}
     fed = {name: array for name, array in inputs.items() if name in known}
@@ -89,17 +82,13 @@ def _observed(array: np.ndarray, grid: QParams | None) -> Observed:
 
 def check_constants(path: Path, made: QdqGraph) -> None:
     """Raises VerificationError TM4001 where the integers, scales or zero points of the file are others."""
-    import onnx
-
-    model = onnx.load(path)
-    stored = {tensor.name: tensor for tensor in model.graph.initializer}
+    stored = onnx_constants(path)
     for operator in made.graph.operators:
         if operator.type not in ("QuantizeLinear", "DequantizeLinear"):
             continue
         for value in operator.inputs:
             if value is None or value.data is None:
                 continue
-            found = stored.get(value.name)
-            if found is None or not np.array_equal(onnx.numpy_helper.to_array(found), value.data):
+            if value.name not in stored or not np.array_equal(stored[value.name], value.data):
                 message = f"the constant {value.name} of the file is not that of its source"
                 raise VerificationError("TM4001", message)
