@@ -47,8 +47,6 @@ ormqr = Op(
     result=_product,
 )
 OPS = [geqrf, geqp3, ormqr]
-for _op in OPS:
-    _op.unsupported("caffe", "no layer reads single elements")
 
 
 def _taken_apart(x: Array, *, pivoted: bool) -> list[Array]:

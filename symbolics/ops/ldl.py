@@ -44,7 +44,7 @@ ldl_solve = Op(
 )
 OPS = [ldl_factor_ex, ldl_solve]
 for _op in OPS:
-    _op.unsupported("caffe", "no layer reads single elements")
+    _op.unsupported("caffe", "it takes a loop, which Caffe has not, or some hundred layers for each column")
 
 
 @ldl_factor_ex.reference

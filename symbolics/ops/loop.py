@@ -61,4 +61,4 @@ def loop_tflite(g, goes_on, inputs, carried, step):
     return tflite_loops.while_(g, entering, lambda inner, formals: formals[0], once)[1 : 1 + carried]
 
 
-loop.unsupported("caffe", "Caffe has no loops")
+loop.unsupported("caffe", "Caffe has no loops, and only a few steps of a known number are written out")

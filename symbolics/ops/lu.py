@@ -37,8 +37,6 @@ lu_unpack = Op(
     "aten::lu_unpack", args=[Tensor("LU_data", FLOATS), Tensor("LU_pivots", ("int32",))], result=_unpacked
 )
 OPS = [lu_factor_ex, lu_unpack]
-for _op in OPS:
-    _op.unsupported("caffe", "no layer reads single elements")
 
 
 @lu_factor_ex.reference

@@ -16,7 +16,7 @@ Array = np.ndarray
 POWERS, AT_ONCE = 20, 5
 
 matrix_exp = Op("aten::linalg_matrix_exp", args=[Tensor("x", ("float32", "float64"))], result=square_matrices)
-matrix_exp.unsupported("caffe", "Caffe has no loops")
+matrix_exp.unsupported("caffe", "it squares as often as the norm asks, in a loop, which Caffe has not")
 
 
 @matrix_exp.reference

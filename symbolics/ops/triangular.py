@@ -38,8 +38,6 @@ cholesky_ex = Op(
     "aten::linalg_cholesky_ex", args=[Tensor("x", FLOATS), boolean("upper", False)], result=_factor
 )
 OPS = [solve_triangular, cholesky_ex]
-for _op in OPS:
-    _op.unsupported("caffe", "no layer reads single elements")
 
 
 @solve_triangular.reference
