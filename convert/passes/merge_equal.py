@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
+from ..ir import CallFunction, Constant, Expr, InternalGraph, TensorNode, TensorType
 from ..ir.bodies import bodies
 from ..ir.data_sizes import taken_over
 from ..ir.tree import map_leaves
@@ -28,7 +28,7 @@ class MergeEqual:
             if isinstance(expr, Constant):
                 constants[expr.output] = first.outputs[0]
             elif first is not expr and not any(map(graph.is_output, expr.outputs)):
-                was, types = ([node.type for node in each.outputs] for each in (expr, first))
+                was, types = (list(map(_type, each.outputs)) for each in (expr, first))
                 for node, twin in zip(expr.outputs, first.outputs, strict=True):
                     graph.replace_uses(node, twin)
                 graph.remove(expr)
@@ -50,3 +50,8 @@ def _key(expr: Expr, constants: dict[Any, Any]) -> Any:
         return None
     operands = map_leaves(lambda leaf: leaf if leaf is None else id(constants.get(leaf, leaf)), expr.args)
     return expr.function, repr(operands), repr(expr.kwargs)
+
+
+def _type(node: Any) -> TensorType:
+    made: TensorType = node.type
+    return made

@@ -11,15 +11,18 @@ from ..ir.dims import is_symbolic
 from ..ir.emitter import GraphEmitter
 from ..ir.tree import leaves, map_leaves
 from ..symbolics.op import Op
-from ..symbolics.ops.view import KEPT
+from ..symbolics.ops.view import KEPT, groups_of
 from .layout_plan import rule_of
+from .move_views import result_groups
 
 REDUCTIONS = ("aten::mean", "aten::sum", "aten::amax", "aten::amin")
+POOLS = ("aten::max_pool2d", "aten::avg_pool2d")
 ALONG_AN_AXIS = ("aten::slice", "aten::cat")
 
 
 class SinkViews:
-    """The ops between two one-dimensional convolutions, say, work on [N, C, 1, L] as these do.
+    """The ops between two one-dimensional convolutions, say, work on [N, C, 1, L] as these do, those between
+    three-dimensional ones on the planes of these.
 
     Of an op all operands that are not constant must be such views, of tensors of one shape, or for
     elementwise ops of one with that of the result. A reduction takes in the axes that its operand has lost,
@@ -43,11 +46,13 @@ class SinkViews:
             if is_symbolic((expr.kwargs, [node.shape for node in nodes if isinstance(node, TensorNode)])):
                 continue
             if expr.function in REDUCTIONS:
-                changed |= self._reduce(graph, expr)
+                changed |= self._reduce(graph, expr) or self._reduce_moved(graph, expr)
+            elif expr.function in POOLS:
+                changed |= self._pool_planes(graph, expr)
             elif expr.function == "tm::view":
                 changed |= self._drop_reduced(graph, expr)
             elif expr.function in ALONG_AN_AXIS or self._is_elementwise(expr):
-                changed |= self._sink(graph, expr)
+                changed |= self._sink(graph, expr) or self._sink_moved(graph, expr)
         return changed
 
     def _is_elementwise(self, expr: CallFunction) -> bool:
@@ -95,6 +100,37 @@ class SinkViews:
         )
         return True
 
+    def _sink_moved(self, graph: InternalGraph, expr: CallFunction) -> bool:
+        """Of an elementwise op whose operands are moved by one and the same view, the result is."""
+        operands = [node for node in leaves(expr.args) if isinstance(node, TensorNode)]
+        given = [node for node in operands if node.type.size != 1 or not isinstance(node.expr, Constant)]
+        views: list[Any] = [node.expr for node in given]
+        if expr.function in ALONG_AN_AXIS or not given or not all(map(_moves, views)):
+            return False
+        first = views[0]
+        is_one = all(
+            (view.kwargs, view.args[0].type.shape) == (first.kwargs, first.args[0].type.shape)
+            for view in views
+        )
+        if not is_one or expr.output.type.shape != given[0].type.shape:
+            return False
+        others = [user for node in given for user in node.users if user is not expr]
+        if any(map(graph.is_output, given)) or not all(map(self._meets_views, others)):
+            return False
+        g = self._emitter(graph, expr)
+        known = {node: view.args[0] for node, view in zip(given, views, strict=True)}
+        args = map_leaves(
+            lambda leaf: known.get(leaf, leaf) if isinstance(leaf, TensorNode) else leaf, expr.args
+        )
+        result = g.call(expr.function, *args, **expr.kwargs)
+        result.qparams = expr.output.qparams
+        graph.substitute(expr.output, g.call("tm::view", result, **first.kwargs))
+        return True
+
+    def _meets_views(self, user: Any) -> bool:
+        """Whether a view in front of it may meet another."""
+        return isinstance(user, CallFunction) and (user.function == "tm::view" or self._is_elementwise(user))
+
     def _reduce(self, graph: InternalGraph, expr: CallFunction) -> bool:
         """A reduction of a view is one of what is seen, if nothing else uses the view."""
         x = expr.args[0]
@@ -111,6 +147,51 @@ class SinkViews:
             return False
         g = self._emitter(graph, expr)
         graph.substitute(expr.output, g.call(expr.function, source, dim, False))
+        return True
+
+    def _reduce_moved(self, graph: InternalGraph, expr: CallFunction) -> bool:
+        """A reduction of whole axes of what is viewed is done there, where that leaves the rest in order."""
+        x, view = expr.args[0], expr.args[0].expr
+        if not _moves(view) or not expr.kwargs["dim"] or graph.use_count(x) != 1:
+            return False
+        split, shape = view.kwargs["split"], view.args[0].type.shape
+        try:
+            of_result, of_x = result_groups(view.kwargs), groups_of(split, shape)
+        except ValueError:
+            return False
+        axes = {axis % x.type.rank for axis in expr.kwargs["dim"]}
+        reduced = {place for axis in axes for place in of_result[axis] if split[place] != 1}
+        left = [place for axis, group in enumerate(of_result) if axis not in axes for place in group]
+        left = [place for place in left if split[place] != 1]
+        dim = [axis for axis, group in enumerate(of_x) if reduced & {*group}]
+        is_whole = {place for axis in dim for place in of_x[axis] if split[place] != 1} == reduced
+        if not is_whole or not dim or left != sorted(left):
+            return False
+        g = self._emitter(graph, expr)
+        result = g.call(expr.function, view.args[0], dim, False)
+        graph.substitute(expr.output, g.call("aten::reshape", result, list(expr.output.type.shape)))
+        return True
+
+    def _pool_planes(self, graph: InternalGraph, expr: CallFunction) -> bool:
+        """Pooling of planes [N, C, H, W] is one of [M, D, H, W], if these are the same planes."""
+        x, view = expr.args[0], expr.args[0].expr
+        if not _moves(view) or graph.use_count(x) != 1 or expr.output.qparams is not None:
+            return False
+        attributes, plane = view.kwargs, list(x.type.shape[2:])
+        split, order, shape = attributes["split"], attributes["order"], view.args[0].type.shape
+        last = len(split) - 1
+        if (
+            len(shape) != 4
+            or list(shape[2:]) != plane
+            or split[-2:] != plane
+            or order[-2:] != [last - 1, last]
+        ):
+            return False
+        g = self._emitter(graph, expr)
+        pooled = g.call(expr.function, view.args[0], **expr.kwargs)
+        plane = list(pooled.type.shape[2:])
+        attributes = {**attributes, "split": split[:-2] + plane, "shape": list(x.type.shape[:2]) + plane}
+        graph.substitute(expr.output, g.call("tm::view", pooled, **attributes))
         return True
 
     def _drop_reduced(self, graph: InternalGraph, view: CallFunction) -> bool:
@@ -165,6 +246,12 @@ def _is_plain(expr: CallFunction) -> bool:
     kept = [extent for extent, chosen in factors if chosen == KEPT]
     places = [place for place in expr.kwargs["order"] if kept[place] != 1]
     return all(chosen == KEPT or extent == 1 for extent, chosen in factors) and places == sorted(places)
+
+
+def _moves(expr: Any) -> bool:
+    """Whether it is a view of all elements, in another order."""
+    is_view = isinstance(expr, CallFunction) and expr.function == "tm::view" and expr.output.qparams is None
+    return is_view and not _is_plain(expr) and all(chosen == KEPT for chosen in expr.kwargs["index"])
 
 
 def _source(node: TensorNode) -> TensorNode | None:

@@ -83,16 +83,21 @@ def view_tflite(g, x, split, index, order, shape):
         if sizes != split:  # XNNPACK has no slice of a number
             x = g.op("SLICE", x, g.ints(begin), g.ints(sizes), shape=sizes)
         split = [size for size, chosen in zip(split, index, strict=True) if chosen == KEPT]
-    return tflite.factors_transposed(g, x, *transpose_of(split, order, x.shape, shape), shape)
+    is_given = any(x is value for value in g.graph.inputs)
+    return tflite.factors_transposed(g, x, *transpose_of(split, order, x.shape, shape, is_given), shape)
 
 
 def transpose_of(
-    split: Sequence[int], order: Sequence[int], x_shape: Sequence[int], shape: Sequence[int]
+    split: Sequence[int],
+    order: Sequence[int],
+    x_shape: Sequence[int],
+    shape: Sequence[int],
+    is_given: bool = False,
 ) -> tuple[list[int], list[int]]:
     """Factors of ``x`` and their order in the result, with the fewest reshapes around the transpose.
 
     The axes of ``x`` or those of the result are the factors where they move as a whole, else there are as
-    few factors as possible.
+    few factors as possible. What is ``given`` to the model is transposed before it is shaped.
     """
     fewest, _, by_place = simplified(split, [KEPT] * len(split), order)
     is_wide = max(len(x_shape), len(shape)) > TRANSPOSE_RANK
@@ -101,7 +106,8 @@ def transpose_of(
     ends = [fewest[place] for place in by_place]  # as it is in the result
     back = [by_place.index(place) for place in range(len(by_place))]
     of_x, of_result = _whole_axes(fewest, by_place, x_shape), _whole_axes(ends, back, shape)
-    if of_x is not None and (of_result is None or [x_shape[axis] for axis in of_x] == list(shape)):
+    stays = of_x is not None and [x_shape[axis] for axis in of_x] == list(shape)
+    if of_x is not None and (of_result is None or stays or is_given):
         return list(x_shape), of_x
     if of_result is not None:
         return [shape[axis] for axis in of_result], [of_result.index(axis) for axis in range(len(shape))]

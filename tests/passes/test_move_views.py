@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from tests.passes.graphs import Net, apply
 from tmconvert.ir import CallFunction, InternalGraph
+from tmconvert.passes.decompose import Decompose
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fuse_views import FuseViews
 from tmconvert.passes.move_views import MoveViews
 from tmconvert.passes.sink_views import SinkViews
 from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets import TFLITE_RUNTIME
 
 
 def functions(graph: InternalGraph) -> list[str]:
@@ -155,3 +157,25 @@ def networks(draw: st.DrawFn) -> InternalGraph:
 @given(networks())
 def test_random_networks(graph: InternalGraph) -> None:
     moved(graph)
+
+
+def test_planes_of_volumes_meet() -> None:
+    """conv3d as planes, relu, a sum, pooling and a mean."""
+    net = Net()
+
+    def volume(x: Any, channels: int) -> Any:
+        _, given, *window = x.type.shape
+        weight = net.constant(channels, given, 3, 3, 3)
+        assert len(window) == 3
+        return net("aten::conv3d", x, weight, net.constant(channels), [1] * 3, [1] * 3, [1] * 3, 1)
+
+    x = net("aten::relu", volume(net.input(1, 2, 4, 4, 6), 3))
+    x = net("aten::max_pool3d", net("aten::add", x, net("aten::relu", volume(x, 3))), [2] * 3, [2] * 3)
+    graph = net.give(net("aten::mean", net("aten::relu", volume(x, 2)), [2, 3, 4], False))
+    apply(Decompose(catalogue(), "tflite", TFLITE_RUNTIME), graph)
+    moved(graph)
+    views = [expr for expr in graph.exprs() if getattr(expr, "function", "") == "tm::view"]
+    left = moved(graph)
+    assert left.count("aten::mean") == 1
+    assert len([view for view in views if view.output.type.rank == 5]) == 0
+    assert left.count("tm::view") <= 4
