@@ -15,6 +15,7 @@ from .to import ONNX_TYPES
 Array = np.ndarray
 # whole powers of integers up to this one are products
 LARGEST = 16
+INT32 = np.dtype(np.int32)
 DOUBLE = ONNX_TYPES["float64"]
 _STEEP = 3e38
 
@@ -65,16 +66,43 @@ def _product(g: Any, operator: str, x: Any, count: int) -> Any:
 @power.tflite()
 def pow_tflite(g, x, exponent):
     """POW is slow, and not in XNNPACK."""
-    if not exponent.is_constant or exponent.data.size != 1 or len(exponent.shape) > len(x.shape):
+    is_one = exponent.is_constant and exponent.data.size == 1 and len(exponent.shape) <= len(x.shape)
+    if x.dtype.kind != "f" and not (is_one and 0 < exponent.data.reshape(-1)[0] <= LARGEST):
+        return _whole_power_tflite(g, x, exponent)
+    if not is_one:
         return g.op("POW", x, exponent)
     number = exponent.data.reshape(-1)[0].item()
-    if 1 < number <= LARGEST and number == int(number):
+    if 0 < number <= LARGEST and number == int(number):
         return _product(g, "MUL", x, int(number))
     if x.dtype.kind == "f" and -LARGEST <= number < 0 and number == int(number):
         return g.op("DIV", g.const(1), _product(g, "MUL", x, -int(number)))
     if x.dtype.kind == "f" and number in (0.5, -0.5):
         return g.op("SQRT" if number > 0 else "RSQRT", x)
     return g.op("POW", x, exponent)
+
+
+def _whole_power_tflite(g: Any, x: Any, exponent: Any) -> Any:
+    """Of integers, by squares: POW takes no int64 and no negative exponent.
+
+    For an exponent beyond 66 there is one below with the same result, unless that overflows.
+    """
+    wide = exponent if exponent.dtype == np.int64 else g.cast(exponent, INT32)
+    two, least, most = (g.const(np.array(number, wide.dtype)) for number in (2, -66, 64))
+    odd = g.op("FLOOR_MOD", wide, two)
+    bounded = g.op("MAXIMUM", g.op("MINIMUM", wide, g.op("ADD", odd, most)), g.op("ADD", odd, least))
+    count = g.cast(bounded, INT32)
+    rest = g.op("MAXIMUM", count, g.op("NEG", count))
+    zero, one, back = (g.const(np.array(number).astype(x.dtype)) for number in (0, 1, -1))
+    none, pair = (g.const(np.array(number, INT32)) for number in (0, 2))
+    result, square = one, x
+    for _ in range(7):
+        is_set = g.op("NOT_EQUAL", g.op("FLOOR_MOD", rest, pair), none, dtype=bool)
+        result = g.op("MUL", result, g.op("SELECT_V2", is_set, square, one, dtype=x.dtype))
+        rest, square = g.op("FLOOR_DIV", rest, pair), g.op("MUL", square, square)
+    units = [g.op("EQUAL", x, each, dtype=bool) for each in (one, back)]
+    is_whole = g.op("GREATER_EQUAL", count, none, dtype=bool)
+    is_kept = g.op("LOGICAL_OR", is_whole, g.op("LOGICAL_OR", *units, dtype=bool), dtype=bool)
+    return g.op("SELECT_V2", is_kept, result, zero, dtype=x.dtype)
 
 
 @power.caffe()
