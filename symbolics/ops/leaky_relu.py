@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ...ir.types import TensorType
+from ..idioms import tflite
 from ..layouts import ANY, NHWC, SOURCE, LayoutRule
 from ..op import FLOATS, Op, Tensor, number
 from ..results import same_as
@@ -81,13 +82,12 @@ def prelu_onnx7(g, x, weight):
 
 @prelu.tflite()
 def prelu_tflite(g, x, weight):
-    if not weight.is_constant:
-        g.refuse("TFLite's PRELU has constant slopes")
-    size = weight.data.size
+    size = math.prod(weight.shape)
     if len(x.shape) == 4:  # channels-last, or one slope for all
-        return g.op("PRELU", x, g.const(weight.data.reshape(1, 1, size)))
-    shape = (1,) * (len(x.shape) - 1) if size == 1 else _slopes_shape(len(x.shape), size)
-    return g.op("PRELU", x, g.const(weight.data.reshape(shape)))
+        shape: tuple[int, ...] = (1, 1, size)
+    else:
+        shape = (1,) * (len(x.shape) - 1) if size == 1 else _slopes_shape(len(x.shape), size)
+    return g.op("PRELU", x, tflite.reshaped(g, weight, shape))
 
 
 @prelu.caffe()

@@ -21,7 +21,7 @@ EXPONENTS = np.array([0.5, 1, 1.5, 2, 3, 30, np.nan], np.float32).reshape(-1, 1)
 STARTS = np.array([1, 0.25, 0, -1, -2.5, 100, np.nan], np.float32)
 DEGREES = np.array([0, 1, 2, 3, 5, 9, 14, -1, -0.5, np.nan], np.float32)
 PLACES = np.array([0, 1, -1, 0.3, -0.7, 2.5, 0.95], np.float32).reshape(-1, 1)
-ONNX = ("onnx",)
+ONNX, RUNTIMES = ("onnx",), ("onnx", "tflite")
 
 
 def _of_two(first: np.ndarray, second: np.ndarray) -> list[Sample]:
@@ -29,7 +29,7 @@ def _of_two(first: np.ndarray, second: np.ndarray) -> list[Sample]:
     return [
         Sample([first, second]),
         Sample([first[:3].astype(wide), second[:4].astype(wide)], targets=ONNX),
-        Sample([np.abs(EMPTY), EMPTY], targets=ONNX),
+        Sample([np.abs(EMPTY), EMPTY], targets=RUNTIMES),
     ]
 
 
@@ -37,7 +37,8 @@ SAMPLES: dict[str, list[Sample]] = {
     **{
         f"aten::special_{name}": [
             Sample([WIDE]),
-            Sample([EDGES], targets=ONNX),
+            # LiteRT's own kernels make no infinities, of which these waves make NaN
+            Sample([EDGES], targets=ONNX if name[:8] in ("bessel_j", "bessel_y") else RUNTIMES),
             Sample([X[0, 0].astype(np.float64)], targets=ONNX),
         ]
         for name in UNARY
@@ -48,12 +49,12 @@ SAMPLES: dict[str, list[Sample]] = {
     **{
         f"aten::special_{name}": [
             *(
-                Sample([*args], targets=("onnx", "tflite"))  # a loop
+                Sample([*args], targets=RUNTIMES)  # a loop
                 for args in ([PLACES, DEGREES], [PLACES[3], DEGREES[3:4].reshape(())])
             ),
             Sample([PLACES.astype(np.float64), DEGREES[:6].astype(np.float64)], targets=ONNX),
             Sample([PLACES, Const(DEGREES[:5])]),  # in as many steps as there are degrees
-            Sample([EMPTY, DEGREES[:1]], targets=("onnx", "tflite")),
+            Sample([EMPTY, DEGREES[:1]], targets=RUNTIMES),
         ]
         for name in TABLE
     },
