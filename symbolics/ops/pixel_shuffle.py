@@ -107,6 +107,48 @@ def channel_shuffle_ref(x: Array, groups: int) -> Array:
     return _moved(x, _channel_shuffle(x.shape, groups))
 
 
+@pixel_shuffle.caffe()
+def pixel_shuffle_caffe(g, x, upscale_factor):
+    """A Deconvolution puts each of the channels of a block at its place: r r of them make one."""
+    *leading, channels, height, width = x.shape
+    r, depth = upscale_factor, channels // upscale_factor**2
+    shape = (math.prod(leading), depth, height * r, width * r)
+    image = caffe.reshaped(g, x, (shape[0], channels, height, width))
+    made = g.op(
+        "Deconvolution", image, _places(g, x, depth, r), num_output=depth, **_blocks(depth, r), shape=shape
+    )
+    return caffe.reshaped(g, made, g.result_types[0].shape)
+
+
+@pixel_unshuffle.caffe()
+def pixel_unshuffle_caffe(g, x, downscale_factor):
+    """A Convolution looks at one place of each block: one channel makes r r of them."""
+    *leading, depth, height, width = x.shape
+    r, channels = downscale_factor, depth * downscale_factor**2
+    shape = (math.prod(leading), channels, height // r, width // r)
+    image = caffe.reshaped(g, x, (shape[0], depth, height, width))
+    made = g.op(
+        "Convolution", image, _places(g, x, depth, r), num_output=channels, **_blocks(depth, r), shape=shape
+    )
+    return caffe.reshaped(g, made, g.result_types[0].shape)
+
+
+def _places(g: Any, x: Any, depth: int, r: int) -> Any:
+    """For channel [c, i, j] a kernel r x r with a one at [i, j]."""
+    return g.const(np.tile(np.eye(r * r, dtype=x.dtype).reshape(r * r, 1, r, r), (depth, 1, 1, 1)))
+
+
+def _blocks(depth: int, r: int) -> dict[str, Any]:
+    return {
+        "bias_term": False,
+        "kernel_h": r,
+        "kernel_w": r,
+        "stride_h": r,
+        "stride_w": r,
+        "group": depth,
+    }
+
+
 @channel_shuffle.caffe("opencv", "ascend", "mnn")
 def channel_shuffle_caffe(g, x, groups):
     image = x.shape if len(x.shape) == 4 else (*x.shape[:2], math.prod(x.shape[2:]), 1)

@@ -34,7 +34,6 @@ TAKE_THE_BATCH = {  # as one axis with others, or away
     "op_softmax_dropout",
     "op_subtensor",
     "shufflenet_v2",
-    "sr_espcn",
     "vit_tiny",
 }
 REFUSED: dict[str, set[str]] = {

@@ -131,7 +131,7 @@ def test_wrong_usage(args: list[str], said: str) -> None:
 def test_limits_of_a_caffe_dialect() -> None:
     outcome = run("check", "mobilenet_v2.tm", "--target", "caffe", "--dialect", "ascend")
     assert (outcome.status, outcome.stdout) == (0, "ok: every op can be converted\n")
-    outcome = run("check", "sr_espcn.tm", "--target", "caffe", "--dialect", "nnie")
+    outcome = run("check", "shufflenet_v2.tm", "--target", "caffe", "--dialect", "nnie")
     assert outcome.status == 1
     assert outcome.stdout.splitlines()[2] == "nnie-batch"
     outcome = run("check", "shufflenet_v2.tm", "--target", "caffe", "--dialect", "bvlc", "--json")
