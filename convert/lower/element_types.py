@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import Refusal
+from ..ir.types import name_of
 
 _SIGNED = ("int8", "int16", "int32", "int64")
 
@@ -73,11 +74,12 @@ def type_operand(operator: str) -> int:
 
 def computed_type(operator: str, dtype: np.dtype) -> np.dtype:
     """The type in which the operator computes ``dtype``. Raises Refusal where no type will do."""
-    taken = _TFLITE.get(operator, (dtype.name,))
-    wider = _WIDER.get(dtype.name, ())
+    own = name_of(dtype)
+    taken = _TFLITE.get(operator, (own,))
+    wider = _WIDER.get(own, ())
     if operator in _CHOOSING and "int32" in wider:
         wider = (*wider, "float32")
-    for name in (dtype.name, *wider):
+    for name in (own, *wider):
         if name in taken:
             return np.dtype(name)
-    raise Refusal(f"TFLite's {operator} does not take {dtype.name}", "convert the model to float32")
+    raise Refusal(f"TFLite's {operator} does not take {own}", "convert the model to float32")

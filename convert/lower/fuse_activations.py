@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..ir.types import name_of
 from .target_graph import Operator, TargetGraph, Value
 
 FUSABLE = {"RELU": "RELU", "RELU6": "RELU6", "RELU_N1_TO_1": "RELU_N1_TO_1"}
@@ -56,7 +57,7 @@ def _fusable_producer(
         return None
     if producer.attributes.get("fused_activation_function", "NONE") != "NONE":
         return None
-    return producer if value.dtype.name in FLOAT_ONLY else None
+    return producer if name_of(value.dtype) in FLOAT_ONLY else None
 
 
 def use_counts(graph: TargetGraph) -> dict[int, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from ..ir.types import name_of
 from .target_graph import Operator, Value
 
 Test = Callable[[Operator], bool]
@@ -23,7 +24,7 @@ def scales(value: Value) -> tuple[float, ...]:
 def _dtype(operator: Operator, index: int) -> str:
     """The type of an input, empty for one left out."""
     value = operator.inputs[index] if index < len(operator.inputs) else None
-    return "" if value is None else value.dtype.name
+    return "" if value is None else name_of(value.dtype)
 
 
 def _rank(value: Value | None) -> int:
@@ -35,7 +36,7 @@ def is_type(*dtypes: str, input: int = 0) -> Test:
 
 
 def output_is(*dtypes: str) -> Test:
-    return lambda operator: operator.outputs[0].dtype.name in dtypes
+    return lambda operator: name_of(operator.outputs[0].dtype) in dtypes
 
 
 def pair(first: str, second: str, *, at: int = 1) -> Test:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.types import name_of
 from .target_graph import Value
 
 _OPERATORS = ("Max", "Min", "Relu", "Clip", "MatMul")
@@ -23,7 +24,7 @@ def in_whole_numbers(
     """What appends ``operator`` to ``g`` in other operators; None for what is not of that kind."""
     present = [value for value in inputs if value is not None]
     kinds = ("uint8", "int8", "int16", "int32") if operator == "MatMul" else ("int32",)
-    if operator not in _OPERATORS or any(value.dtype.name not in kinds for value in present):
+    if operator not in _OPERATORS or any(name_of(value.dtype) not in kinds for value in present):
         return None
     if operator == "MatMul":
         return lambda: _matmul(g, *present)

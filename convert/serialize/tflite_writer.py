@@ -15,6 +15,7 @@ import numpy as np
 from .. import __version__
 from ..errors import InternalError
 from ..ir.dims import Dim, example, is_symbolic
+from ..ir.types import name_of
 from ..lower.target_graph import Attribute, Operator, TargetGraph, Value
 from ..lower.tflite_runtimes import minimum_runtime
 from ..lower.tflite_versions import model_versions
@@ -177,11 +178,11 @@ def _values(graph: TargetGraph) -> tuple[list[Value], set[int]]:
 
 def _tensor(skeleton: Skeleton, buffers: _Buffers, value: Value, is_state: bool) -> int:
     """A Tensor table. Sizes that are open are those of the example until the tensor is resized."""
-    if value.dtype.name not in TENSOR_TYPES:
+    if name_of(value.dtype) not in TENSOR_TYPES:
         raise InternalError("TM9001", f"TFLite has no type for the tensor {value.name!r}: {value.dtype}")
     fields: list[Field] = [
         (0, "offset", skeleton.int32s(map(example, value.shape))),
-        (1, "int8", TENSOR_TYPES[value.dtype.name]),
+        (1, "int8", TENSOR_TYPES[name_of(value.dtype)]),
         (2, "uint32", _buffer(buffers, value)),
         (3, "offset", skeleton.string(value.name)),
         (8, "bool", True),  # tells a scalar from a tensor of unknown rank
@@ -208,7 +209,7 @@ def _buffer(buffers: _Buffers, value: Value) -> int:
     data = value.data
     if data is None:
         return 0
-    if data.shape != value.shape or data.dtype.name != value.dtype.name:
+    if data.shape != value.shape or name_of(data.dtype) != name_of(value.dtype):
         raise InternalError(
             "TM9001",
             f"constant {value.name!r} is declared {value.dtype}{list(value.shape)} "
