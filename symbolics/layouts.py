@@ -6,14 +6,14 @@ channels-last (NHWC). A rule tells which of the two an op accepts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from typing import NamedTuple
 
 NCHW_TO_NHWC = (0, 2, 3, 1)
 NHWC_TO_NCHW = (0, 3, 1, 2)
 
 
-@dataclass(frozen=True)
-class LayoutRule:
+class LayoutRule(NamedTuple):
     """``kind``:
 
     - "source": every rank-4 tensor in the order of the source;
@@ -26,7 +26,7 @@ class LayoutRule:
     """
 
     kind: str
-    axes: dict[str, str] = field(default_factory=dict)
+    axes: Mapping[str, str] = {}
 
 
 SOURCE = LayoutRule("source")

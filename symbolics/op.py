@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,8 +35,7 @@ class SchemaError(InternalError):
         super().__init__("TM3004", f"{op}: {message}")
 
 
-@dataclass(frozen=True)
-class Tensor:
+class Tensor(NamedTuple):
     """A tensor argument; None is passed for an optional one that is left out. ``ranks`` None: any."""
 
     name: str
@@ -45,8 +44,7 @@ class Tensor:
     ranks: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True)
-class Tensors:
+class Tensors(NamedTuple):
     """An argument that is a list of one or more tensors; ``optional`` ones may be None."""
 
     name: str
@@ -55,8 +53,7 @@ class Tensors:
     optional: bool = False
 
 
-@dataclass(frozen=True)
-class Attribute:
+class Attribute(NamedTuple):
     """An argument that is a constant. ``convert`` makes it canonical or raises ValueError/TypeError."""
 
     name: str

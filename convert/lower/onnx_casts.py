@@ -8,7 +8,7 @@ table ``onnx_types.py``, made from the standard and from what ONNX Runtime runs.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..errors import Refusal
 from .onnx_types import TABLE
@@ -68,8 +68,7 @@ _CHOOSING = (
 _SATURATING = ("DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "QuantizeLinear")
 
 
-@dataclass(frozen=True)
-class Form:
+class Form(NamedTuple):
     """What binds the types of an operator from an opset on.
 
     ``inputs`` and ``outputs`` are type variables, or names of types; the last one of each repeats.
@@ -83,16 +82,14 @@ class Form:
     runs: dict[str, str]
 
 
-@dataclass(frozen=True)
-class Output:
+class Output(NamedTuple):
     """The type that an operator gives, and the one that the graph wants."""
 
     computed: str
     wanted: str
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """The type of each input (None: as it is) and output (None: the table does not know)."""
 
     inputs: tuple[str | None, ...]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..errors import UnsupportedError
 from ..ir import CallFunction, CallMethod, Expr, ModuleNode
 from ..ir.text import describe
 
 
-@dataclass(frozen=True)
-class Unsupported:
+class Unsupported(NamedTuple):
     """One expression that stops a conversion, why, and what to do about it."""
 
     expr: Expr

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ..errors import GraphError, InternalError, UsageError, WriteError
 from ..ir import Expr, InternalGraph
@@ -28,8 +28,7 @@ class Pass(Protocol):
     def run(self, graph: InternalGraph) -> bool: ...
 
 
-@dataclass(frozen=True)
-class PassOptions:
+class PassOptions(NamedTuple):
     """What to show of the passes.
 
     ``dump_after`` names passes (or "all") whose result is written to ``dump_folder`` as

@@ -6,8 +6,8 @@ strings, StableHLO. Source: LiteRT's schema.fbs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 # By name, since ml_dtypes' bfloat16 has no other handle that every NumPy understands.
 TENSOR_TYPES = {
@@ -38,8 +38,7 @@ ENUMS: dict[str, dict[str, int]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class OptionField:
+class OptionField(NamedTuple):
     """A field of an options table. ``kind`` is a number's type, "int32s", "graph" or a key of ENUMS.
 
     ``required`` marks a field whose default in the schema would be a silent mistake: a stride of 0,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,14 +12,13 @@ if TYPE_CHECKING:
     from ...lower.target_graph import Value
 
 
-@dataclass(frozen=True)
-class Operator:
+class Operator(NamedTuple):
     """``order`` are ATen's gates in ONNX's order: LSTM i o f c, GRU z r h."""
 
     type: str
     order: tuple[int, ...]
-    activations: list[str] = field(default_factory=list)
-    attributes: dict[str, Any] = field(default_factory=dict)
+    activations: Sequence[str] = ()
+    attributes: Mapping[str, Any] = {}
 
 
 OPERATORS = {
@@ -91,7 +90,7 @@ def _layer(
         *(x, _stacked(g, weights), _stacked(g, recurrent), bias, lengths, *states),
         hidden_size=hidden,
         direction="bidirectional" if directions == 2 else None,
-        activations=operator.activations * directions or None,
+        activations=[*operator.activations] * directions or None,
         shapes=[(length, directions, batch, hidden), *[last] * len(states)],
         **operator.attributes,
     )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,8 +16,7 @@ from .to import ONNX_TYPES
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One op: its kernel, the dtypes it takes, and the operators of ONNX and TFLite."""
 
     kernel: Callable[[Array, Array], Array]

@@ -11,7 +11,7 @@ Source: Abramowitz and Stegun, 22.3.15, 22.3.16 and 22.7; the limits are those o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,7 @@ END = 2.0**63  # of torch's degrees
 Recurrence = Callable[[Term, Term, Term, Term], Term]
 
 
-@dataclass(frozen=True)
-class Wave:
+class Wave(NamedTuple):
     """sin or cos of (n + shift) times the angle, divided by sin or cos of the angle or its half."""
 
     numerator: str
@@ -35,8 +34,7 @@ class Wave:
     part: float = 1
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """``slope`` x + ``offset`` is the polynomial of degree 1, ``after(x, p, q, k)`` that after q of degree k.
 
     At each of the ``points`` the polynomial is (m n + 1) times -1^n to the left of 0, with m at hand.
@@ -46,10 +44,10 @@ class Row:
     slope: float
     offset: float
     after: Recurrence
-    points: Mapping[float, int] = field(default_factory=dict)
+    points: Mapping[float, int] = {}
     wave: Wave | None = None
     bound: int = 0
-    most: Mapping[str, int] = field(default_factory=dict)
+    most: Mapping[str, int] = {}
     is_shifted: bool = False
 
 
@@ -68,7 +66,7 @@ SHIFTED_BOUNDS = {"t": 6, "u": 6, "v": 6, "w": 4}
 TABLE = {
     **{f"chebyshev_polynomial_{kind}": row for kind, row in KINDS.items()},
     **{
-        f"shifted_chebyshev_polynomial_{kind}": replace(row, bound=SHIFTED_BOUNDS[kind], is_shifted=True)
+        f"shifted_chebyshev_polynomial_{kind}": row._replace(bound=SHIFTED_BOUNDS[kind], is_shifted=True)
         for kind, row in KINDS.items()
     },
     "hermite_polynomial_h": Row(2, 0, lambda x, p, q, k: (x + x) * q - (k + k) * p, most=LIMITS),

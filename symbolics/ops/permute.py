@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,8 +46,7 @@ def permute_tflite(g, x, dims):
     return tflite.transposed(g, x, _order(len(x.shape), dims))
 
 
-@dataclass(frozen=True)
-class Swap:
+class Swap(NamedTuple):
     """Neighbouring blocks of axes [first, middle) and [middle, end) change places."""
 
     first: int

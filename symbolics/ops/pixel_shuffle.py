@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,8 +15,7 @@ from ..op import ANY_DTYPE, FLOATS, Op, Tensor, integer
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class Steps:
+class Steps(NamedTuple):
     """Reshape to ``parts``, permute by ``order``, reshape to ``result``."""
 
     parts: Sequence[int]

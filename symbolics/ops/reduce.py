@@ -7,8 +7,7 @@ ATen widens sums of integers, and sources say so with a cast.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +20,7 @@ from ..results import normalized_axis
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One op: its kernel and dtypes, ONNX's operator and the opset in which its axes became an input."""
 
     kernel: Callable[..., Array]
