@@ -19,6 +19,9 @@ from ..windows import last_axes, reduced, widened
 Array = np.ndarray
 
 
+NEVER_NEGATIVE = ("RELU", "RELU6", "RELU_0_TO_1", "LOGISTIC", "SOFTMAX")
+
+
 def _op(axes: int) -> Op:
     op = Op(
         f"aten::max_pool{axes}d",
@@ -106,8 +109,7 @@ def max_pool2d_tflite(g, x, kernel_size, stride, padding, dilation, ceil_mode):
         after = padding_behind((1, 1, *spatial), (1, 1, *outputs), *windows)
     scheme = tflite.pooling_scheme(spatial, outputs, stride, padding, after)
     if scheme is None or max(dilation) > 1:
-        lowest = float(np.finfo(x.dtype).min) if x.dtype.kind == "f" else int(np.iinfo(x.dtype).min)
-        x = tflite.padded(g, x, padding, [max(amount, 0) for amount in after], lowest)
+        x = tflite.padded(g, x, padding, [max(amount, 0) for amount in after], _below_all(g, x))
     if max(dilation) > 1:
         return _spread_tflite(g, x, outputs, kernel_size, stride, dilation)
     return g.op(
@@ -120,6 +122,14 @@ def max_pool2d_tflite(g, x, kernel_size, stride, padding, dilation, ceil_mode):
         filter_width=kernel_size[1],
         shape=g.result_types[0].shape,
     )
+
+
+def _below_all(g: Any, x: Any) -> float:
+    """A number that changes no maximum. It is 0, the cheapest to pad with, of what is never negative."""
+    if x.dtype.kind != "f":
+        return int(np.iinfo(x.dtype).min)
+    made = next((each.type for each in reversed(g.graph.operators) if any(x is y for y in each.outputs)), "")
+    return 0.0 if made in NEVER_NEGATIVE else float(np.finfo(x.dtype).min)
 
 
 def _spread_tflite(
