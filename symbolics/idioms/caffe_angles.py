@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # less than what matters, and its inverse is finite
 _TINY = 1e-37
 # atan(z) / z in z^2 to tan(pi / 8)^2, by Chebyshev's interpolation: off by less than 2e-8
-_ARC = (0.07973791189, -0.1384773543, 0.1997401256, -0.3333278376, 0.9999999812)
+ARC = (0.07973791189, -0.1384773543, 0.1997401256, -0.3333278376, 0.9999999812)
 
 
 def _times(g: Builder, x: Value, other: Value) -> Value:
@@ -40,8 +40,8 @@ def _arc(g: Builder, tangent: Value, times: float) -> Value:
     root = g.op("Power", _times(g, tangent, tangent), power=0.5, shift=1.0)
     half = _over(g, tangent, root, 1.0)
     square = _times(g, half, half)
-    series = g.op("Power", square, scale=_ARC[0], shift=_ARC[1])
-    for coefficient in _ARC[2:]:
+    series = g.op("Power", square, scale=ARC[0], shift=ARC[1])
+    for coefficient in ARC[2:]:
         series = g.op("Power", _times(g, series, square), shift=coefficient)
     return g.op("Power", _times(g, series, half), scale=2 * times)
 

@@ -91,9 +91,21 @@ def acos(x: Term) -> Term:
     return ((1 - x) * (x + 1)).sqrt().atan2(x)
 
 
+@TRIGONOMETRIC["atan"].tflite(since=10)
+def atan_tflite10(g, x):
+    return atan2_tflite10(g, x, g.const(1))
+
+
 @formula(TRIGONOMETRIC["atan"])
 def atan(x: Term) -> Term:
-    return x.atan2(1)
+    """Of the tangent of half the angle, which is within tan(pi / 8); of the inverse for large numbers."""
+    size = x.abs()
+    is_large = size > 1
+    tangent = is_large.where(1 / is_large.where(size, 1), size)
+    half = tangent / ((tangent * tangent + 1).sqrt() + 1)
+    angle = half * (half * half).horner(caffe_angles.ARC) * 2
+    angle = is_large.where(math.pi / 2 - angle, angle)
+    return (x < 0).where(-angle, angle)
 
 
 @formula(TRIGONOMETRIC["sinh"])  # tanh keeps what is small
@@ -147,8 +159,8 @@ def atan2_ref(x: Array, other: Array) -> Array:
     return np.arctan2(x, other)
 
 
-@atan2.tflite()  # which does not broadcast
-def atan2_tflite(g, x, other):
+@atan2.tflite(since=10)  # which does not broadcast
+def atan2_tflite10(g, x, other):
     shape = np.broadcast_shapes(x.shape, other.shape)
     return g.op("ATAN2", *(tflite.expanded(g, value, shape) for value in (x, other)))
 
