@@ -105,5 +105,5 @@ def ndtri(x: Term) -> Term:
     for _ in range(2):
         ratio = _log_erfcx((y * -ROOT).relu()).exp() * math.sqrt(math.pi / 2)
         y = y - (y.call("special_log_ndtr") - log) * ratio
-    y = tail.eq(0).where(-np.inf, (tail < 0).where(np.nan, y))
-    return y * (1 - (x > 0.5).to(x.dtype) * 2)
+    y = (tail < 0).where(np.nan, y * (1 - (x > 0.5).to(x.dtype) * 2))
+    return x.eq(0).where(-np.inf, x.eq(1).where(np.inf, y))

@@ -64,9 +64,14 @@ def log_caffe(g, x):
     return g.op("Log", x, base=math.e)
 
 
+@UNARY["abs"].tflite(since=12)  # of integers
+def abs_tflite12(g, x):
+    return abs_tflite(g, x) if x.dtype == np.int64 else g.op("ABS", x)
+
+
 @UNARY["abs"].tflite()
 def abs_tflite(g, x):
-    return g.op("MAXIMUM", x, g.op("NEG", x)) if x.dtype == np.int64 else g.op("ABS", x)
+    return g.op("MAXIMUM", x, g.op("NEG", x)) if x.dtype.kind == "i" else g.op("ABS", x)
 
 
 @UNARY["relu"].tflite()

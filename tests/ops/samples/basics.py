@@ -7,6 +7,7 @@ from tests.ops.harness import Const, normal
 from .common import CHANNELS, POSITIVE, Sample, X
 
 BINARY = [Sample([X, POSITIVE[::-1].copy()]), Sample([X, Const(POSITIVE[:1, :, :1, :1])])]
+SIGNED = [Sample([np.array([-5, 0, 7], dtype)]) for dtype in ("int8", "int32", "int64")]
 UNARY = [Sample([X]), Sample([normal(1, 2, 5)])]
 UNARY_POSITIVE = [Sample([POSITIVE]), Sample([POSITIVE[0, 0]])]
 REDUCTION = [
@@ -47,7 +48,8 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([normal(0, 2, 3, 5), Const(normal(1, 7, 5)), None]),
     ],
     **{f"aten::{name}": BINARY for name in ("add", "sub", "mul", "div", "maximum", "minimum")},
-    **{f"aten::{name}": UNARY for name in ("abs", "neg", "exp", "square", "floor", "ceil")},
+    **{f"aten::{name}": UNARY for name in ("exp", "square", "floor", "ceil")},
+    **{f"aten::{name}": [*UNARY, *SIGNED] for name in ("abs", "neg")},
     **{f"aten::{name}": UNARY for name in ("sigmoid", "tanh", "relu", "relu6")},
     **{f"aten::{name}": UNARY_POSITIVE for name in ("log", "sqrt", "reciprocal", "rsqrt")},
     "aten::clamp": [

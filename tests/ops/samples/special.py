@@ -32,5 +32,5 @@ SAMPLES: dict[str, list[Sample]] = {
     "aten::special_ndtr": DISTANT,
     "aten::special_log_ndtr": [DISTANT[0], Sample([EDGES], targets=("onnx",))],
     "aten::special_erfcx": [Sample([X]), Sample([EDGES], targets=("onnx",))],
-    "aten::special_ndtri": [Sample([np.abs(X) / 4]), Sample([PARTS], targets=("onnx",))],
+    "aten::special_ndtri": [Sample([np.abs(X) / 4]), Sample([PARTS], targets=RUNTIMES)],
 }
