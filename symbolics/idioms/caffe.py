@@ -74,6 +74,13 @@ def scaled(g: Builder, x: Value, gamma: np.ndarray | None, beta: np.ndarray | No
     return reshaped(g, result, x.shape)
 
 
+def at_least(g: Builder, x: Value, bound: float) -> Value:
+    """max(x, bound)."""
+    if bound == 0:
+        return g.op("ReLU", x)
+    return g.op("Eltwise", x, g.op("Power", x, scale=0.0, shift=bound), operation="MAX")
+
+
 def multiplied(g: Any, x: Value, factor: Value) -> Value:
     """x * factor where the computed ``factor`` broadcasts to the shape of ``x``."""
     shape = padded_shape(factor, len(x.shape))

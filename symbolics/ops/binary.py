@@ -164,24 +164,31 @@ def product(g: Any, x: Any, other: Any) -> Any:
 
 @BINARY["maximum"].caffe()
 def maximum_caffe(g, x, other):
-    _signed(g, x)
     x, other = _constants_second(x, other)
-    if other.is_constant:  # max(x, c) = relu(x - c) + c
-        x, bound = _fits(g, x, other)
-        return caffe.scaled(g, g.op("ReLU", caffe.scaled(g, x, None, -bound)), None, bound)
+    if other.is_constant:
+        return _at_least(g, *_fits(g, x, other))
     return _merged(g, *_aligned(g, x, other), operation="MAX")
 
 
 @BINARY["minimum"].caffe()
 def minimum_caffe(g, x, other):
-    _signed(g, x)
+    """The opposite of the maximum of the opposites."""
     x, other = _constants_second(x, other)
-    if other.is_constant:  # min(x, c) = c - relu(c - x)
+    if other.is_constant:
         x, bound = _fits(g, x, other)
-        minus = np.full((1,) * len(x.shape), -1, x.dtype)
-        return caffe.scaled(g, g.op("ReLU", caffe.scaled(g, x, minus, bound)), minus, bound)
-    negated = [g.op("Power", value, scale=-1.0) for value in _aligned(g, x, other)]
-    return g.op("Power", _merged(g, *negated, operation="MAX"), scale=-1.0)
+        made = _at_least(g, g.op("Power", x, scale=-1.0), -bound.astype(np.float32))
+    else:
+        negated = [g.op("Power", value, scale=-1.0) for value in _aligned(g, x, other)]
+        made = _merged(g, *negated, operation="MAX")
+    return g.op("Power", made, scale=-1.0)
+
+
+def _at_least(g: Any, x: Any, bound: Array) -> Any:
+    """relu(x - bound) + bound would lose what is small beside the bound."""
+    if bound.size == 1:
+        return caffe.at_least(g, x, float(bound.reshape(-1)[0]))
+    bounds = caffe.scaled(g, g.op("Power", x, scale=0.0), None, bound)
+    return _merged(g, *_aligned(g, x, bounds), operation="MAX")
 
 
 def _zeros_onnx7(g: Any, x: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import TensorType
+from ..idioms import caffe
 from ..layouts import ANY
 from ..op import NUMBERS, Op, Tensor, number
 from ..results import fits
@@ -82,13 +83,7 @@ def clamp_tflite(g, x, min, max):
 @clamp.caffe()  # Clip is BVLC's alone, and relu(x - min) + min loses what is small beside min
 def clamp_caffe(g, x, min, max):
     if min is not None:
-        x = _at_least(g, x, float(min))
+        x = caffe.at_least(g, x, float(min))
     if max is None:
         return x
-    return g.op("Power", _at_least(g, g.op("Power", x, scale=-1.0), -float(max)), scale=-1.0)
-
-
-def _at_least(g: Any, x: Any, bound: float) -> Any:
-    if bound == 0:
-        return g.op("ReLU", x)
-    return g.op("Eltwise", x, g.op("Power", x, scale=0.0, shift=bound), operation="MAX")
+    return g.op("Power", caffe.at_least(g, g.op("Power", x, scale=-1.0), -float(max)), scale=-1.0)
