@@ -311,10 +311,15 @@ def _changed(g: GraphEmitter, value: np.ndarray, like: TensorNode) -> TensorNode
 
 
 def _scaled(g: GraphEmitter, constant: TensorNode, factor: Any) -> TensorNode:
-    """The constant times a factor; of a large one there is no copy in float64."""
+    """The constant times a factor, as if in float64; of a large one there is no copy in that."""
     array = _array(constant)
     scaled = np.empty_like(array)
-    np.multiply(array, factor, out=scaled, dtype=np.float64, casting="same_kind")
+    with np.errstate(over="ignore"):
+        narrow = np.asarray(factor).astype(array.dtype)
+    if np.array_equal(narrow, factor):  # then a product is rounded once in either type
+        np.multiply(array, narrow, out=scaled)
+    else:
+        np.multiply(array, factor, out=scaled, dtype=np.float64, casting="same_kind")
     return _changed(g, scaled, constant)
 
 
