@@ -88,6 +88,13 @@ def _flow() -> Example:
 MODELS["raft_small"] = _flow
 
 
+# the deviation of what a layer says: boxes are moved by a part of their size
+HEADS = {
+    **dict.fromkeys(("cls_logits", "cls_score", "mask_fcn_logits", "kps_score_lowres"), 1.0),
+    **dict.fromkeys(("bbox_pred", "bbox_reg"), 0.1),
+}
+
+
 class Detector(torch.nn.Module):
     """A detector of one image, which gives boxes, labels and scores."""
 
@@ -99,10 +106,38 @@ class Detector(torch.nn.Module):
         return self.model([x])[0]
 
 
+def _normalized(backbone: torch.nn.Module) -> None:
+    """Gives the norms the statistics of an image: else all scores are equal, and their order is by chance."""
+    for module in backbone.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.momentum = None
+    with torch.no_grad():
+        backbone.train()(torch.rand(2, 3, 320, 320))
+    backbone.eval()
+
+
+def _spread(model: torch.nn.Module, x: torch.Tensor) -> None:
+    """Gives what the heads say the deviations of ``HEADS``, one after the other.
+
+    Small weights make scores as good as equal, large ones boxes as large as the image.
+    """
+    for name, module in model.named_modules():
+        deviation = HEADS.get(name.rpartition(".")[2])
+        if deviation:
+            made: list[torch.Tensor] = []
+            hook = module.register_forward_hook(lambda _, given, result, made=made: made.append(result))
+            with torch.no_grad():
+                model([x])
+            hook.remove()
+            module.weight.data *= deviation / torch.cat([each.flatten() for each in made]).std()
+
+
 def _detector(name: str, **options: Any) -> Example:
     options = {"weights_backbone": None, "num_classes": 5, "min_size": 64, "max_size": 96, **options}
-    model = _made(f"detection.{name}", **options)
-    return Detector(model), (torch.rand(3, 64, 80),), {}
+    model, x = _made(f"detection.{name}", **options), torch.rand(3, 64, 80)
+    _normalized(model.backbone)
+    _spread(model, x)
+    return Detector(model), (x,), {}
 
 
 MODELS["fasterrcnn_mobilenet_v3"] = partial(
@@ -118,23 +153,13 @@ for _name, _classes, _least in (("maskrcnn", 5, 0.01), ("keypointrcnn", 2, 0.0))
         box_detections_per_img=4,
         rpn_post_nms_top_n_test=20,
     )
-MODELS["retinanet_resnet50"] = partial(_detector, "retinanet_resnet50_fpn", score_thresh=0.01)
-MODELS["fcos_resnet50"] = partial(_detector, "fcos_resnet50_fpn", score_thresh=0.01)
-
-
-def _normalized(backbone: torch.nn.Module) -> None:
-    """Gives the norms the statistics of an image: else all scores are equal, and their order is by chance."""
-    for module in backbone.modules():
-        if isinstance(module, torch.nn.BatchNorm2d):
-            module.momentum = None
-    with torch.no_grad():
-        backbone.train()(torch.rand(2, 3, 320, 320))
-    backbone.eval()
+FEW = {"score_thresh": 0.01, "topk_candidates": 60, "detections_per_img": 20}
+for _name in ("retinanet", "fcos"):
+    MODELS[f"{_name}_resnet50"] = partial(_detector, f"{_name}_resnet50_fpn", **FEW)
 
 
 def _ssd(name: str) -> Example:
-    options = {"score_thresh": 0.01, "topk_candidates": 60, "detections_per_img": 20}
-    model = _made(f"detection.{name}", weights_backbone=None, num_classes=5, **options)
+    model = _made(f"detection.{name}", weights_backbone=None, num_classes=5, **FEW)
     _normalized(model.backbone)
     return Detector(model), (torch.rand(3, 64, 80),), {}
 
