@@ -43,7 +43,7 @@ class SizeOperators:
     def __init__(self, g: OnnxBuilder | TfliteBuilder) -> None:
         self.g = g
         self.is_onnx = g.graph.target == "onnx"
-        self.places: dict[str, tuple[Value, int]] = {}
+        self.places: dict[str, tuple[Value, int, int]] = {}  # tensor, axis, and how much more its extent is
         self.shapes: dict[int, Value] = {}
         self.known: dict[Dim, Value] = {}
 
@@ -57,8 +57,8 @@ class SizeOperators:
         twin.shapes = dict(self.shapes)
         twin.known = {size: value for size, value in self.known.items() if not data_symbols(size)}
         twin.places = {
-            name: (value, axis)
-            for name, (value, axis) in self.places.items()
+            name: (value, axis, more)
+            for name, (value, axis, more) in self.places.items()
             if not data_symbols(value.shape[axis])
         }
         return twin
@@ -66,9 +66,10 @@ class SizeOperators:
     def define(self, value: Value) -> None:
         """Makes the extents of ``value`` known."""
         for axis, extent in enumerate(value.shape):
-            symbol = sole_symbol(extent)
+            more = sum(factor for monomial, factor in _terms(extent) if not monomial)
+            symbol = sole_symbol(extent - more)
             if symbol is not None:
-                self.places.setdefault(symbol.name, (value, axis))
+                self.places.setdefault(symbol.name, (value, axis, more))
 
     def vector(self, sizes: Any) -> Value:
         """A vector of sizes, or a scalar of one; its operators come with the operator that takes it."""
@@ -165,12 +166,14 @@ class SizeOperators:
         if symbol.name not in self.places:
             current_journal().freeze(Dim((((symbol,), 1),)), "needs it, and no tensor before has this size")
             return self.g.ints([symbol.example])
-        value, axis = self.places[symbol.name]
+        value, axis, more = self.places[symbol.name]
         if id(value) not in self.shapes:
             options = {} if self.is_onnx else {"out_type": self.g.index_dtype.name.upper()}
             shape = self._op("Shape", value, shape=(len(value.shape),), dtype=self.g.index_dtype, **options)
             self.shapes[id(value)] = shape
         size = self._op("Gather", self.shapes[id(value)], self.g.ints([axis]), axis=0, shape=(1,))
+        if more:
+            size = self._op("Sub", size, self.g.ints([more]))
         return size if symbol.unit == 1 else self._op("Div", size, self.g.ints([symbol.unit]))
 
 
