@@ -39,8 +39,8 @@ def hypot_scaled(x: Term, other: Term) -> Term:
 
 
 @formula(copysign)
-def copysign_product(x: Term, other: Term) -> Term:
-    return x.abs() * (1 - other.signbit().to(x.dtype) * 2)
+def copysign_chosen(x: Term, other: Term) -> Term:
+    return other.signbit().where(-x.abs(), x.abs())
 
 
 @formula(fmax)  # a number rather than NaN

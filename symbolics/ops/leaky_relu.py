@@ -83,10 +83,10 @@ def prelu_onnx7(g, x, weight):
 @prelu.tflite()
 def prelu_tflite(g, x, weight):
     size = math.prod(weight.shape)
-    if len(x.shape) == 4:  # channels-last, or one slope for all
-        shape: tuple[int, ...] = (1, 1, size)
-    else:
-        shape = (1,) * (len(x.shape) - 1) if size == 1 else _slopes_shape(len(x.shape), size)
+    rank = len(x.shape)
+    shape = (1,) * (rank - 1) if size == 1 else _slopes_shape(rank, size)
+    if rank == 4:
+        shape = (1, 1, size)  # channels-last
     return g.op("PRELU", x, tflite.reshaped(g, weight, shape))
 
 

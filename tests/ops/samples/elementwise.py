@@ -107,7 +107,7 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([FLAGS, OTHER_FLAGS, FLAGS[::-1].copy()]),
     ],
     "aten::hypot": [*PAIR[:2], Sample([SPECIAL[1:], SPECIAL[1:, None]], targets=("onnx",))],
-    "aten::copysign": [*PAIR, Sample([QUADRANTS, BESIDE], targets=("onnx",))],
+    "aten::copysign": [*PAIR, Sample([QUADRANTS, BESIDE], targets=NOT_CAFFE)],
     "aten::fmax": [*PAIR, Sample([SPECIAL[:, None], SPECIAL])],
     "aten::fmin": [*PAIR, Sample([SPECIAL[:, None], SPECIAL])],
     "aten::heaviside": [Sample([HALVES.round(), HALVES])],
