@@ -17,7 +17,9 @@ from .move_views import result_groups
 
 REDUCTIONS = ("aten::mean", "aten::sum", "aten::amax", "aten::amin")
 POOLS = ("aten::max_pool2d", "aten::avg_pool2d")
-ALONG_AN_AXIS = ("aten::slice", "aten::cat")
+ALONG_AN_AXIS = ("aten::slice", "aten::cat", "aten::softmax")
+PRODUCTS = ("aten::matmul", "tm::matmul_nt")
+PRODUCT_RANK = 3  # the least that leaves products their batch
 
 
 class SinkViews:
@@ -47,6 +49,8 @@ class SinkViews:
                 continue
             if expr.function in REDUCTIONS:
                 changed |= self._reduce(graph, expr) or self._reduce_moved(graph, expr)
+            elif expr.function in PRODUCTS:
+                changed |= self._multiply(graph, expr)
             elif expr.function in POOLS:
                 changed |= self._pool_planes(graph, expr)
             elif expr.function == "tm::view":
@@ -98,6 +102,31 @@ class SinkViews:
         graph.substitute(
             expr.output, g.call("tm::view", result, **_plain(result.type.shape, expr.output.type.shape))
         )
+        return True
+
+    def _multiply(self, graph: InternalGraph, expr: CallFunction) -> bool:
+        """A product of matrices in a batch of one, which views have put in front, is one without."""
+        shape = expr.output.type.shape
+        lost = len(shape) - PRODUCT_RANK
+        if lost < 1 or any(extent != 1 for extent in shape[:lost]):
+            return False
+        if any(node.qparams is not None for node in (*expr.inputs, expr.output)):  # type: ignore[attr-defined]
+            return False
+        operands: list[Any] = []
+        for node in expr.args:
+            assert isinstance(node, TensorNode)
+            slim = [1] * (len(shape) - node.type.rank) + list(node.type.shape)
+            operands.append((node, _source(node), tuple(slim[lost:])))
+        given = [(source, slim) for node, source, slim in operands if not isinstance(node.expr, Constant)]
+        if any(source is None or source.type.shape != slim for source, slim in given):
+            return False
+        g = self._emitter(graph, expr)
+        matrices = [
+            g.constant(node.expr.value.reshape(slim)) if isinstance(node.expr, Constant) else source
+            for node, source, slim in operands
+        ]
+        product = g.call(expr.function, *matrices)
+        graph.substitute(expr.output, g.call("tm::view", product, **_plain(product.type.shape, shape)))
         return True
 
     def _sink_moved(self, graph: InternalGraph, expr: CallFunction) -> bool:
