@@ -19,7 +19,7 @@ def decayed(g: Emitter, carry: Any, row: Any) -> Any:
     return after, after
 
 
-@pytest.mark.parametrize(("count", "loops"), [(8, 0), (9, 1), (13, 1), (512, 1), (1100, 2)])
+@pytest.mark.parametrize(("count", "loops"), [(8, 0), (9, 1), (13, 1), (256, 1), (512, 2), (1100, 3)])
 def test_scans_of_many_steps_in_tflite(count: int, loops: int) -> None:
     """Written out, in turns with some left, in turns that are scans of their own."""
     rows = normal(1, count, 2)
