@@ -55,3 +55,26 @@ def test_functions(name: str, tmp_path: Path) -> None:
             np.testing.assert_allclose(
                 interpreter.get_tensor(result["index"]), expected, rtol=1e-4, atol=1e-5
             )
+
+
+@pytest.mark.parametrize("open_sizes", [None, {"x": {0: "batch"}}])
+def test_a_strict_resize_takes_what_was_left_open(open_sizes: Any, tmp_path: Path) -> None:
+    """What docs/tflite.md says: another size of another axis is refused, by the interpreter itself."""
+    path, flattened = tmp_path / "net.tflite", nn.Sequential(nn.Flatten(), nn.Linear(12, 2)).eval()
+    model = tmconvert.trace(lambda x: flattened(x), torch.randn(2, 3, 4), dynamic_shapes=open_sizes)
+    assert tmconvert.to_tflite(model, path).verified
+    interpreter = Interpreter(str(path))
+    (given,), (result,) = interpreter.get_input_details(), interpreter.get_output_details()
+    refused = [(2, 6, 4)] if open_sizes else [(2, 6, 4), (5, 3, 4)]
+    for shape in refused:
+        with pytest.raises(RuntimeError, match="dimension"):
+            interpreter.resize_tensor_input(given["index"], list(shape), strict=True)
+    if open_sizes:
+        x = torch.randn(5, 3, 4)
+        interpreter.resize_tensor_input(given["index"], list(x.shape), strict=True)
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(given["index"], x.numpy())
+        interpreter.invoke()
+        with torch.no_grad():
+            expected = flattened(x).numpy()
+        np.testing.assert_allclose(interpreter.get_tensor(result["index"]), expected, rtol=1e-4, atol=1e-5)
