@@ -51,6 +51,13 @@ def complement(g: Builder, flags: Value) -> Value:
     return g.op("Power", flags, scale=-1.0, shift=1.0)
 
 
+def infinities(g: Builder, flags: Value, infinity: float) -> Value:
+    """The ``infinity`` where the flag is 1, else 0: the inverse of 1 - flag, less 1."""
+    inverse = g.op("Power", flags, power=-1.0, scale=-1.0, shift=1.0)
+    sign = math.copysign(1.0, infinity)
+    return g.op("Power", inverse, scale=sign, shift=-sign)
+
+
 def rounded(g: Builder, x: Value) -> Value:
     """The nearest whole number, halves to the even one: exact below 2^22, beyond it to 1 part in 2^22."""
     if DIALECTS[int(g.graph.version)] in _NARROW:

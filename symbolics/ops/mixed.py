@@ -51,9 +51,9 @@ def sinc_quotient(x: Term) -> Term:
     return x.eq(0).where(1, sine * (1 - is_odd * 4) / (x * math.pi))
 
 
-@formula(entr)
+@formula(entr)  # of numbers above 0 the logarithm, so that no NaN has to be hidden
 def entr_log(x: Term) -> Term:
-    return x.eq(0).where(0, (x < 0).where(-np.inf, -(x * x.log())))
+    return (x < 0).where(-np.inf, -(x * x.clamp(min=float(np.finfo(x.dtype).tiny)).log()))
 
 
 @formula(xlog1py)

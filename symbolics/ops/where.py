@@ -91,6 +91,16 @@ def _is_finite(value: Any) -> bool:
     return bool(value.is_constant and np.isfinite(value.data).all())
 
 
+def _is_infinite(value: Any) -> bool:
+    """Whether it is one infinity, and nothing else."""
+    return bool(
+        value.is_constant
+        and value.data.size
+        and np.isinf(value.data).all()
+        and len({*(value.data > 0).flat}) == 1
+    )
+
+
 @where.caffe("opencv", "mnn", "nnie", "ascend")  # two lack the layer, two count to 2048 in float16
 def masked_caffe(g, condition, x, other):
     """condition x + (1 - condition) other: NaN and infinities get through where they are not chosen, too."""
@@ -98,11 +108,12 @@ def masked_caffe(g, condition, x, other):
         return _filled(g, x, condition.data, other.data)
     if condition.is_constant and x.is_constant and not _is_finite(x):
         return _filled(g, other, ~condition.data, x.data)
-    if any(value.is_constant and not _is_finite(value) for value in (x, other)):
-        g.refuse(
-            "no layer chooses between so many numbers, and a product with 0 does not hide an infinity",
-            "use a large finite number",
-        )
+    for value, rest, is_first in ((x, other, True), (other, x, False)):
+        if _is_infinite(value) and not rest.is_constant:
+            flags = condition if is_first else caffe_numbers.complement(g, condition)
+            return added(g, rest, caffe_numbers.infinities(g, flags, float(value.data.flat[0])))
+        if value.is_constant and not _is_finite(value):
+            g.refuse("it chooses by products with 0 and 1, which do not hide NaN and infinities")
     if condition.is_constant:
         flags = condition.data.astype(np.float32)
         masks = [g.const(flags), g.const(1 - flags)]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.ops.harness import Const, assert_target_matches, reference
+from tests.ops.harness import Const, assert_target_matches, normal, reference
 from tests.ops.samples import SAMPLES
 from tmconvert.ir.tree import leaves
 from tmconvert.support import op_support
@@ -74,3 +74,12 @@ def is_refusal(error: BaseException | None) -> bool:
     return (isinstance(error, AssertionError) and not error.__cause__) or type(
         error
     ).__name__ == "Undecomposed"
+
+
+@pytest.mark.parametrize("infinity", [np.inf, -np.inf])
+def test_infinities_are_filled_in_where_products_choose(infinity: float) -> None:
+    """As in masks of attention."""
+    x, mask, filler = normal(0, 3, 4), normal(1, 3, 4) > 0, np.array(infinity, np.float32)
+    for args in ([mask, Const(filler), x], [mask, x, Const(filler)]):
+        expected = reference("aten::where", args, {})
+        assert_target_matches("caffe", OPENCV, "aten::where", args, {}, expected)
