@@ -16,6 +16,7 @@ COMMANDS = {
     "onnx": "Convert a model to ONNX.",
     "tflite": "Convert a model to TFLite.",
     "caffe": "Convert a model to a Caffe prototxt and caffemodel.",
+    "calibrate": "Measure the scales of a float model on data, for --quantized.",
     "trace": "Run a PyTorch model once, and save what it did.",
     "save": "Turn a model into the safe form of .tm.",
     "check": "List every op that would stop a conversion, at once.",

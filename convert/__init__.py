@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "calibrate",
     "load",
     "register_symbolic",
     "supported_ops",

@@ -166,24 +166,23 @@ def to_tflite(
     """Converts to a TFLite file.
 
     ``runtime`` is the oldest that is to run the file, "2.0" to "2.23" (the default), as TensorFlow counts;
-    what takes an operator that it has not is refused. ``io_layout`` "nhwc" (the default) stores rank-4
-    inputs and outputs of a model with spatial ops channels-last; "source" keeps the source's order; a dict
-    such as ``{"x": "source", "*": "nhwc"}`` has those of single inputs and outputs, by name.
+    what takes an operator that it has not is refused. ``io_layout`` "nhwc" (the default) stores rank-4 inputs
+    and outputs of a model with spatial ops channels-last, "source" in the source's order; a dict such as
+    ``{"x": "source", "*": "nhwc"}`` has those of single inputs and outputs.
     ``weights`` "float16" or "int8" stores large weights so; with int8 convolutions and products also round
     their activations (docs/tflite.md). int64 becomes int32 where all fits, but for ``keep_int64``.
-    ``quantized`` writes a model that was trained with fake quantization in integers: ``activations`` "int8"
-    (the default) or "int16", inputs and outputs of ``io_type`` "int8", "int16" (as the activations, the
-    default), "uint8" or "float32". What the model computes in float stays in float, and is told; a quantized
-    operator without an integer kernel is refused but for ``allow_float``.
-    Inputs, verification, errors and the model's boundary are as in ``to_onnx``; the runtime is LiteRT. Sizes
-    that ``dynamic_shapes`` leaves open are those of the example until ``resize_tensor_input`` says others.
+    ``quantized`` writes integers (docs/quantization.md): ``activations`` "int8" or "int16", inputs and outputs
+    of ``io_type``: that of the activations, "uint8" or "float32"; ``allow_float`` lets a quantized operator
+    without an integer kernel be. ``calibration`` is the data of ``calibrate``. The rest is as in ``to_onnx``.
+    Sizes left open are those of the example until ``resize_tensor_input`` says others.
     """
-    _not_yet(calibration=calibration, qparams=qparams)
-    integers = integers_asked(quantized, weights, activations, io_type, allow_float)
+    _not_yet(qparams=qparams)
     version = goal_version("tflite", runtime)
+    integers = integers_asked(quantized, weights, activations, io_type, allow_float, calibration)
     _keep_model(model, Path(path))
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     module, given, wanted = _model_of(model, tracing)
+    module = module if calibration is None else calibrate(module, calibration)
     return convert(
         module,
         [Path(path)],
@@ -361,6 +360,32 @@ def verify(
     if boundary == AS_IT_IS:
         boundary = Boundary.from_json(options)
     return verify_form(module, path, goal, options.get("weights"), inputs, catalogue(), boundary)
+
+
+def calibrate(
+    model: Model,
+    data: Any,
+    *,
+    method: str = "minmax",
+    per_channel: bool = True,
+    rules: Mapping[str, str] | None = None,
+    mean: Sequence[float] = (),
+    std: Sequence[float] = (),
+    layout: str = "nchw",
+    progress: Callable[[int, int], None] | None = None,
+) -> TracedModule:
+    """The float ``model`` with scales for its tensors, measured on ``data``, which ``quantized`` writes.
+
+    ``data`` is a path (.npz, or a folder of .npy, .npz or images), a dict of arrays by input, or a sequence
+    of samples. ``method`` is "minmax", "percentile", "mse" or "entropy". ``rules`` say "int8", "int16x8" or
+    "float" by patterns of module paths. ``mean``, ``std`` and ``layout`` are for images. ``progress`` gets
+    the number of samples done, and of all. Raises UsageError TM6032, TM6033.
+    """
+    from .quantization.calibration.door import calibrated
+
+    pixels = (tuple(mean), tuple(std), layout)
+    settings = (method, per_channel, tuple((rules or {}).items()))
+    return calibrated(_loaded(model), data, pixels, settings, catalogue(), progress)
 
 
 def supported_ops(target: str, version: int | str | None = None) -> list[OpSupport]:

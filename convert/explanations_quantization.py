@@ -19,4 +19,16 @@ QUANTIZATION = {
         "tmconvert onnx qat.tm out.onnx --quantized --opset 9",
         "Convert for the opset that the message names.",
     ),
+    "TM6032": Explanation(
+        "a calibration cannot be done as asked",
+        "There is no such method, a rule fits nothing, or the model has scales already.",
+        "tmconvert calibrate net.tm -d data.npz -o net_q.tm --rule 'haed.*=float'",
+        "The message says what there is to choose from.",
+    ),
+    "TM6033": Explanation(
+        "the data of a calibration does not fit the model",
+        "Samples have the shapes and types of the inputs: one in a file, or many along the first axis.",
+        "a folder without .npy, .npz and image files",
+        "The message names the file and what the model takes.",
+    ),
 }

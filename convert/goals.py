@@ -29,13 +29,19 @@ def tflite_goal(
 
 
 def integers_asked(
-    quantized: bool, weights: str | None, activations: str | None, io_type: str | None, allow_float: bool
+    quantized: bool,
+    weights: str | None,
+    activations: str | None,
+    io_type: str | None,
+    allow_float: bool,
+    calibration: object = None,
 ) -> Integers | None:
     """What ``quantized`` asks for. Raises UsageError TM6002 for wrong options, or that do not go together."""
     if weights is not None:
         _check_weights(weights)
     if not quantized:
         given = {"activations": activations, "io_type": io_type, "allow_float": allow_float}
+        given["calibration"] = None if calibration is None else str(calibration)
         for name, value in given.items():
             if value:
                 raise UsageError("TM6002", f"{name} is {value!r}, and goes with quantized")

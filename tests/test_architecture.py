@@ -24,6 +24,7 @@ FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.p
 FORMATS = ("onnx", "google", "flatbuffers", "tflite")
 TERMINAL = ("click", "rich")
 PUBLIC = [
+    "calibrate",
     "load",
     "register_symbolic",
     "supported_ops",

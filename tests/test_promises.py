@@ -119,10 +119,7 @@ def test_exports_do_not_change_the_module(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("function", "options"),
     [
-        ("to_onnx", {"quantized": True}),
         ("to_onnx", {"qparams": "q.json"}),
-        ("to_tflite", {"calibration": "data.npz"}),
-        ("to_tflite", {"quantized": True}),
         ("to_caffe", {"qparams": "q.json"}),
     ],
 )

@@ -105,12 +105,16 @@ def _description(data: memoryview, member: Member) -> dict[str, Any]:
 
 
 def _vocabulary(identifier: Any) -> Vocabulary:
+    from ..aten.vocabulary import IDENTIFIER as ATEN
+    from ..aten.vocabulary import VOCABULARY as ATEN_VOCABULARY
     from ..torch.vocabulary import IDENTIFIER as TORCH
     from ..torch.vocabulary import VOCABULARY as TORCH_VOCABULARY
 
     name = text(identifier, "the vocabulary")
     if name == TORCH:
         return TORCH_VOCABULARY
+    if name == ATEN:
+        return ATEN_VOCABULARY
     from ..megengine.older import release_called
     from ..megengine.vocabulary import IDENTIFIER, vocabulary_of
 

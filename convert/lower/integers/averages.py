@@ -22,7 +22,7 @@ def averages_in_products(graph: TargetGraph) -> TargetGraph:
     uses = _uses(graph)
     replaced: dict[int, list[Operator]] = {}
     for operator in graph.operators:
-        if operator.type != "FULLY_CONNECTED":
+        if operator.type != "FULLY_CONNECTED" or operator.outputs[0].qparams is None:
             continue
         chain = _chain(operator, makers, uses)
         if chain is not None:

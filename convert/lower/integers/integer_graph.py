@@ -96,6 +96,7 @@ class _Integers:
         graph = averages_in_products(graph)
         self.source, self.kind, self.io_type = graph, kind, io_type
         self.grids = settled(graph, kind)
+        self._forget_idle()
         self.made = IntegerGraph(replace(graph, inputs=[], outputs=[], operators=[]), kind)
         self.whole: dict[tuple[int, QParams], Value] = {}  # integers of a source value, by grid
         self.plain: dict[int, Value] = {}  # what is in float, or no number
@@ -113,6 +114,18 @@ class _Integers:
         for value in self.source.outputs:
             self.made.graph.outputs.append(self._output(value))
         return self.made
+
+    def _forget_idle(self) -> None:
+        """Takes the grid, where the source gives none, from what only operators in float use."""
+        wanted = {id(value) for value in self.source.outputs}
+        for operator in reversed(self.source.operators):
+            for value in operator.outputs:
+                is_own = value.qparams is not None and not value.qparams.inferred
+                if not is_own and id(value) not in wanted:
+                    self.grids.pop(id(value), None)
+            kernel = KERNELS.get(operator.type)
+            if kernel is not None and self._is_whole(operator, kernel):
+                wanted |= {id(value) for value in operator.inputs if value is not None}
 
     # ---- edges
 

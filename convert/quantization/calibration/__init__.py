@@ -1,0 +1,1 @@
+"""Grids for float models, measured on data."""

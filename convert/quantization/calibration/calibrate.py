@@ -1,0 +1,175 @@
+"""From a float model and data to a model with grids, which conversions write in integers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...boundary import AS_IT_IS, open_boundary
+from ...errors import UsageError
+from ...ir import CallFunction, Input, InternalGraph, QParams, TensorNode, TracedModule
+from ...ir.size_journal import SizeJournal
+from ...lower.unsupported import unsupported_error
+from ...passes.eliminate_dead_code import EliminateDeadCode
+from ...passes.fold_constants import FoldConstants
+from ...passes.fuse_conv_bn import FuseConvBn
+from ...passes.manager import Pass, PassManager
+from ...symbolics.op import Op
+from .execution import run
+from .module import as_module
+from .placement import FIXED, KindOf, kinds, observed_nodes, shared, unused, weights
+from .ranges import METHODS, Histogram
+
+KINDS = ("int8", "int16x8", "float")
+_TINY = float(np.finfo(np.float32).tiny)
+_ENDS = {"int8": (-128, 127), "int16": (-32768, 32767)}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """``method`` is one of "minmax", "percentile", "mse" and "entropy".
+
+    ``per_channel`` gives weights a scale for each channel. ``rules`` are pairs of a pattern of module paths
+    or tensor names, as of fnmatch, and "int8", "int16x8" or "float"; the last that fits counts.
+    """
+
+    method: str = "minmax"
+    per_channel: bool = True
+    rules: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass
+class _Calibration:
+    graph: InternalGraph
+    kind_of: KindOf
+    nodes: list[TensorNode]
+    seen: dict[str, Histogram] = field(default_factory=dict)
+
+
+def calibrate(
+    module: TracedModule,
+    samples: Iterable[Sequence[np.ndarray]],
+    catalogue: Mapping[str, Op],
+    settings: Settings,
+    progress: Callable[[int], None] = lambda count: None,
+) -> TracedModule:
+    """A model of aten ops with the grids that ``samples`` give its tensors.
+
+    A sample has the arrays of the inputs, in order. ``progress`` gets the number of samples seen.
+    Raises UsageError TM6032 for settings that fit nothing, TM6033 for data that cannot be used.
+    """
+    _check(settings)
+    work = _prepared(module, catalogue, settings)
+    count = 0
+
+    def counted() -> Iterable[Sequence[np.ndarray]]:
+        nonlocal count
+        for sample in samples:
+            yield sample
+            count += 1
+            progress(count)
+
+    run(work.graph, catalogue, counted(), [node.name for node in work.nodes], _looking(work))
+    if not count:
+        raise UsageError("TM6033", "there are no samples in the data")
+    _annotate(work, settings, count)
+    return as_module(work.graph, module)
+
+
+def _check(settings: Settings) -> None:
+    if settings.method not in METHODS:
+        raise UsageError(
+            "TM6032", f"there is no method {settings.method!r}", notes=[("help", f"use {', '.join(METHODS)}")]
+        )
+    for pattern, kind in settings.rules:
+        if kind not in KINDS:
+            raise UsageError(
+                "TM6032",
+                f"the rule {pattern}={kind} asks for {kind!r}",
+                notes=[("help", f"use {', '.join(KINDS)}")],
+            )
+
+
+def _prepared(module: TracedModule, catalogue: Mapping[str, Op], settings: Settings) -> _Calibration:
+    opened = open_boundary(module, AS_IT_IS, catalogue)
+    with SizeJournal():
+        normalized = opened.normalized(catalogue, opened.example())
+        if normalized.unsupported:
+            raise unsupported_error(normalized.unsupported, "tflite")
+        graph = normalized.graph
+        passes: list[Pass] = [
+            EliminateDeadCode(),
+            FoldConstants(catalogue),
+            FuseConvBn(),
+            EliminateDeadCode(),
+        ]
+        PassManager(passes, catalogue).run(graph)
+    if any(isinstance(node, TensorNode) and node.qparams for expr in graph.exprs() for node in expr.outputs):
+        raise UsageError(
+            "TM6032",
+            "the model has been trained with fake quantization: it has scales already",
+            notes=[("help", "convert it with --quantized")],
+        )
+    rules = [(pattern, "int16" if kind == "int16x8" else kind) for pattern, kind in settings.rules]
+    for pattern in unused(graph, rules):
+        raise UsageError(
+            "TM6032",
+            f"the rule {pattern} fits no module and no tensor",
+            notes=[("help", "`tmconvert inspect MODEL` lists the modules")],
+        )
+    kind_of = kinds(rules)
+    return _Calibration(graph, kind_of, observed_nodes(graph, kind_of))
+
+
+def _looking(work: _Calibration) -> Callable[[str, np.ndarray], None]:
+    def look(name: str, array: np.ndarray) -> None:
+        try:
+            work.seen.setdefault(name, Histogram()).add(array)
+        except ValueError as error:
+            raise UsageError("TM6033", f"{name} cannot be measured on this data: {error}") from error
+
+    return look
+
+
+def _annotate(work: _Calibration, settings: Settings, count: int) -> None:
+    source = f"{settings.method} of {count} samples"
+    method = METHODS[settings.method]
+    ranges = {node: method(work.seen[node.name]) for node in work.nodes}
+    for operand, result in shared(work.graph, work.nodes):
+        ranges[operand] = ranges[result]
+    for node, (low, high) in ranges.items():
+        expr = node.expr
+        assert expr is not None
+        kind = "int8" if isinstance(expr, Input) else work.kind_of(expr)
+        fixed = FIXED.get(expr.function) if isinstance(expr, CallFunction) and kind == "int8" else None
+        node.qparams = _fixed(fixed, source) if fixed else _grid(low, high, kind, source)
+    for constant, axis in weights(work.graph, work.kind_of):
+        value = np.asarray(constant.value)
+        constant.output.qparams = weight_qparams(value, axis if settings.per_channel else None)
+
+
+def _grid(low: float, high: float, kind: str, source: str) -> QParams:
+    """The steps between the ends, 0 one of them. int16 is symmetric."""
+    low, high = min(low, 0.0), max(high, 0.0)
+    first, last = _ENDS[kind]
+    if kind == "int16":
+        scale = float(np.float32(max(-low, high, _TINY) / last)) if high > low else 1.0
+        return QParams(kind, (scale,), (0,), first, last, symmetric=True, source=source)
+    scale = float(np.float32(max((high - low) / (last - first), _TINY))) if high > low else 1.0
+    zero_point = int(np.clip(round(first - low / scale), first, last))
+    return QParams(kind, (scale,), (zero_point,), first, last, source=source)
+
+
+def _fixed(fixed: tuple[float, int], source: str) -> QParams:
+    return QParams("int8", (fixed[0],), (fixed[1],), *_ENDS["int8"], source=source)
+
+
+def weight_qparams(weight: np.ndarray, axis: int | None) -> QParams:
+    """Symmetric steps in [-127, 127], with a scale for each index of ``axis``, or one."""
+    others = tuple(each for each in range(weight.ndim) if each != axis) if axis is not None else None
+    largest = np.max(np.abs(weight), axis=others, initial=0).reshape(-1)
+    scales = np.maximum(np.where(largest > 0, largest / np.float32(127), np.float32(1)), _TINY)
+    scale = tuple(map(float, scales.astype(np.float32)))
+    return QParams("int8_narrow", scale, (0,) * len(scale), -127, 127, axis, symmetric=True, source="weights")

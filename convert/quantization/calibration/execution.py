@@ -1,0 +1,98 @@
+"""Runs a float graph on samples and hands out its tensors: in ONNX Runtime, or else on NumPy."""
+
+from __future__ import annotations
+
+import importlib.util
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...ir import Expr, InternalGraph
+from ...ir.interpreter import Interpreter
+from ...ir.tree import leaves
+from ...lower.lower import lower
+from ...passes.manager import PassManager
+from ...passes.pipelines import pipeline
+from ...serialize.onnx_reader import with_outputs
+from ...serialize.writers import write
+from ...symbolics.op import Op
+from ...targets import Goal, newest_opset
+from ...verification.runtimes import THREADS
+
+# gets the name of a tensor and what it is for one sample
+Look = Callable[[str, np.ndarray], None]
+
+
+def run(
+    graph: InternalGraph,
+    catalogue: Mapping[str, Op],
+    samples: Iterable[Sequence[np.ndarray]],
+    names: Sequence[str],
+    look: Look,
+) -> None:
+    """Calls ``look`` for each sample, inputs in the order of the graph, and each of ``names``."""
+    execute = _session(graph, catalogue, names) or _interpreter(graph, catalogue, names)
+    inputs = [node.name for node in graph.inputs]
+    for sample in samples:
+        given = dict(zip(inputs, sample, strict=True))
+        for name, array in {
+            **execute(given),
+            **{name: given[name] for name in names if name in given},
+        }.items():
+            look(name, array)
+
+
+Execute = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
+
+
+def _session(graph: InternalGraph, catalogue: Mapping[str, Op], names: Sequence[str]) -> Execute | None:
+    """None where ONNX Runtime is not installed, or ONNX cannot say the graph."""
+    if importlib.util.find_spec("onnxruntime") is None:
+        return None
+    import onnxruntime
+
+    goal, copy = Goal("onnx", min(newest_opset(), 21)), graph.copy()
+    PassManager(pipeline(goal, catalogue), catalogue).run(copy)
+    lowering = lower(copy, catalogue, goal.target, goal.version)
+    if lowering.unsupported:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.onnx")
+        with path.open("wb") as file:
+            write(lowering.graph, [file])
+        content, found = with_outputs(path, names)
+    inner = set(names) - {node.name for node in graph.inputs}
+    if not inner <= set(found):
+        return None
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level, options.intra_op_num_threads = 3, THREADS
+    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    known = {each.name for each in session.get_inputs()}
+
+    def execute(given: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        fed = {name: array for name, array in given.items() if name in known}
+        return dict(zip(found, session.run(found, fed), strict=True))
+
+    return execute
+
+
+def _interpreter(graph: InternalGraph, catalogue: Mapping[str, Op], names: Sequence[str]) -> Execute:
+    wanted = set(names)
+
+    def execute(given: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        seen: dict[str, np.ndarray] = {}
+
+        def evaluate(expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            result = catalogue[expr.function].evaluate(args, kwargs)  # type: ignore[attr-defined]
+            for node, array in zip(expr.outputs, leaves(result), strict=True):
+                if node.name in wanted:
+                    seen[node.name] = array
+            return result
+
+        Interpreter(graph, evaluate).run([given[node.name] for node in graph.inputs])
+        return seen
+
+    return execute

@@ -1,0 +1,54 @@
+"""A graph of aten ops as a module of its own, which can be saved and converted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...frontends.aten.vocabulary import VOCABULARY
+from ...ir import CallFunction, Constant, Expr, Input, InternalGraph, ModuleNode, TensorNode, TracedModule
+from ...ir.fake_quant import with_qparams
+from ...ir.tree import map_leaves
+
+
+def as_module(graph: InternalGraph, source: TracedModule) -> TracedModule:
+    """A module whose calls are those of ``graph``, with its grids; ``source`` says where it came from."""
+    made = TracedModule(source.name, source.class_name, vocabulary=VOCABULARY)
+    made.source_file, made.producer = source.source_file, source.producer
+    made.source_sha256, made.notes = source.source_sha256, list(source.notes)
+    made.dynamic_shapes = {}
+    made.graphs[""] = _Copy(graph, made).flat
+    return made
+
+
+class _Copy:
+    """A graph with the module as its first input."""
+
+    def __init__(self, graph: InternalGraph, owner: TracedModule) -> None:
+        self.flat = InternalGraph(graph.name)
+        self.flat.add_input(ModuleNode(self.flat.free_name("self"), owner.class_name, owner=owner), "self")
+        self.mapped: dict[Any, Any] = {None: None}
+        for node in graph.inputs:
+            assert isinstance(node, TensorNode) and isinstance(node.expr, Input)
+            self.mapped[node] = self.flat.add_input(self._twin(node), node.expr.name, source=node.expr.source)
+        for expr in graph.exprs():
+            self._copy(expr)
+        self.flat.set_result(map_leaves(self._mapped, graph.result))
+
+    def _twin(self, node: Any) -> TensorNode:
+        return TensorNode(self.flat.free_name(node.name), node.shape, node.dtype, qparams=node.qparams)
+
+    def _mapped(self, leaf: Any) -> Any:
+        return self.mapped[leaf]
+
+    def _copy(self, expr: Expr) -> None:
+        self.mapped |= {node: self._twin(node) for node in expr.outputs}
+        result = map_leaves(self._mapped, expr.result)
+        if isinstance(expr, Constant):
+            qparams, value = expr.output.qparams, expr.value
+            value = value if qparams is None else with_qparams(value, qparams)
+            self.flat.insert(Constant(value, expr.name, result=result, source=expr.source))
+            return
+        assert isinstance(expr, CallFunction)
+        args = tuple(map_leaves(self._mapped, argument) for argument in expr.args)
+        made = CallFunction(expr.function, args, dict(expr.kwargs), result=result, source=expr.source)
+        self.flat.insert(made)

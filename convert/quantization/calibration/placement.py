@@ -1,0 +1,107 @@
+"""Which tensors of a float graph get a grid, and which of them share one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from ...ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
+from ...passes.settle_quantization import KEEPING
+
+# clamps that integer kernels have as part of what is in front of them
+_CLAMPS = frozenset({"aten::relu", "aten::relu6", "aten::hardtanh", "aten::clamp"})
+# results that have a grid of their own in integers
+FIXED = {
+    "aten::sigmoid": (1 / 256, -128),
+    "aten::softmax": (1 / 256, -128),
+    "aten::tanh": (1 / 128, 0),
+    "aten::log_softmax": (16 / 256, 127),
+}
+# averages are kept by the runtimes, but measured they are finer
+_AVERAGES = frozenset({"aten::avg_pool2d", "aten::adaptive_avg_pool2d"})
+# calls with constant weights as their second operand, and the axis of the channels of the result
+WEIGHTED = {
+    "aten::conv1d": 0,
+    "aten::conv2d": 0,
+    "aten::linear": 0,
+    "aten::conv_transpose2d": 1,
+    "aten::conv_transpose1d": 1,
+}
+
+Kind = str  # "int8", "int16" or "float"
+KindOf = Callable[[Expr], Kind]
+
+
+def kinds(rules: list[tuple[str, Kind]], default: Kind = "int8") -> KindOf:
+    """What the last rule says whose pattern fits the path of a call's module, or its result's name."""
+
+    def kind(expr: Expr) -> Kind:
+        scope = expr.source.scope if expr.source else ""
+        names = [scope, *(node.name for node in expr.outputs)]
+        found = [kind for pattern, kind in rules if any(fnmatchcase(name, pattern) for name in names)]
+        return found[-1] if found else default
+
+    return kind
+
+
+def unused(graph: InternalGraph, rules: list[tuple[str, Kind]]) -> list[str]:
+    """The patterns that fit nothing."""
+    return [
+        pattern
+        for pattern, _ in rules
+        if not any(kinds([(pattern, "yes")], "")(expr) for expr in graph.exprs())
+    ]
+
+
+def observed_nodes(graph: InternalGraph, kind_of: KindOf) -> list[TensorNode]:
+    """The tensors to be measured, in order: inputs, and results of calls that are to be in integers."""
+    nodes = [node for node in graph.inputs if isinstance(node, TensorNode) and _is_float(node)]
+    nodes = [node for node in nodes if any(kind_of(user) != "float" for user in node.users)]
+    for expr in graph.exprs():
+        if isinstance(expr, CallFunction) and kind_of(expr) != "float":
+            nodes += [node for node in expr.outputs if _is_observed(graph, expr, node)]  # type: ignore[misc]
+    return nodes
+
+
+def _is_observed(graph: InternalGraph, expr: CallFunction, node: object) -> bool:
+    if not isinstance(node, TensorNode) or not _is_float(node):
+        return False
+    if expr.function in KEEPING and expr.function not in _AVERAGES:
+        return False
+    users = node.users
+    is_clamped = bool(users) and all(_is_clamp(user) for user in users) and not graph.is_output(node)
+    return not is_clamped
+
+
+def _is_clamp(user: Expr) -> bool:
+    return isinstance(user, CallFunction) and user.function in _CLAMPS
+
+
+def _is_float(node: TensorNode) -> bool:
+    return node.dtype == np.float32
+
+
+def shared(graph: InternalGraph, nodes: list[TensorNode]) -> Iterator[tuple[TensorNode, TensorNode]]:
+    """Pairs of an operand and the result of a concatenation that are to have one grid."""
+    known = set(nodes)
+    for expr in graph.exprs():
+        if isinstance(expr, CallFunction) and expr.function == "aten::cat":
+            result = expr.outputs[0]
+            for operand in expr.inputs:
+                alone = operand in known and len(operand.users) == 1 and operand not in graph.inputs
+                if alone and result in known and isinstance(operand, TensorNode):
+                    assert isinstance(result, TensorNode)
+                    yield operand, result
+
+
+def weights(graph: InternalGraph, kind_of: KindOf) -> Iterator[tuple[Constant, int | None]]:
+    """Constant weights of calls that are to be in integers; the axis of their channels, if one has them."""
+    for expr in graph.exprs():
+        if not isinstance(expr, CallFunction) or expr.function not in WEIGHTED or kind_of(expr) == "float":
+            continue
+        weight = expr.args[1]
+        if isinstance(weight, TensorNode) and isinstance(weight.expr, Constant):
+            axis = WEIGHTED[expr.function]
+            yield weight.expr, None if axis and expr.kwargs["groups"] > 1 else axis
