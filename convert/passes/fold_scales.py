@@ -44,10 +44,13 @@ class FoldScales:
     def run(self, graph: InternalGraph) -> bool:
         changed = False
         for rule, exprs in (
+            (
+                self._take_reciprocal,
+                iter(list(graph.exprs())),
+            ),  # while it is seen that roots are of more than 0
             (self._into_layers_behind, reversed(list(graph.exprs()))),
             (self._into_layer_before, iter(list(graph.exprs()))),
             (self._merge, iter(list(graph.exprs()))),
-            (self._take_reciprocal, iter(list(graph.exprs()))),
         ):
             for expr in exprs:
                 if not isinstance(expr, CallFunction) or expr.function not in (*FACTORS, *SUMMANDS):

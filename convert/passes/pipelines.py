@@ -15,6 +15,7 @@ from .fold_constants import FoldConstants
 from .fold_scales import FoldScales
 from .fuse_conv_bn import FuseConvBn
 from .fuse_views import FuseViews
+from .group_statistics import GroupStatistics
 from .manager import Pass
 from .merge_equal import MergeEqual
 from .merge_reductions import MergeReductions
@@ -36,6 +37,7 @@ def pipeline(goal: Goal, catalogue: Mapping[str, Op]) -> list[Pass]:
     ]
     clean: list[Pass] = [FoldConstants(catalogue), EliminateDeadCode()]
     if goal.target == "tflite":
+        shared.insert(-1, GroupStatistics(catalogue, goal.version))
         views: list[Pass] = [FuseViews(catalogue), DropIdentities(), EliminateDeadCode()]
         moved: list[Pass] = [MoveViews(catalogue), SinkViews(catalogue), EliminateDeadCode()]
         scales = FoldScales(catalogue)

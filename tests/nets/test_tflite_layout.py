@@ -122,3 +122,15 @@ def test_windows_are_blocks(batch: int) -> None:
     assert "TRANSPOSE" not in operators
     assert operators.count("SPACE_TO_DEPTH") == operators.count("DEPTH_TO_SPACE") == 1
     assert operators.count("RESHAPE") == 2
+
+
+@pytest.mark.parametrize("groups", [2, 6])
+@pytest.mark.parametrize("batch", [1, 2])
+def test_groups_of_channels_are_normalized_in_place(groups: int, batch: int) -> None:
+    net = Net()
+    x = net(
+        "aten::group_norm", net.conv(net.input(batch, 3, 4, 5), 6), groups, net.constant(6), net.constant(6)
+    )
+    operators, (actual,), (expected,) = _converted(net, net.conv(net("aten::relu", x), 2))
+    assert corpus.relative_error(actual.transpose(NHWC_TO_NCHW), expected) < 1e-5
+    assert not {"TRANSPOSE", "RESHAPE", "SQRT"} & {*operators}
