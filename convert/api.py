@@ -171,10 +171,10 @@ def to_tflite(
     ``{"x": "source", "*": "nhwc"}`` has those of single inputs and outputs.
     ``weights`` "float16" or "int8" stores large weights so; with int8 convolutions and products also round
     their activations (docs/tflite.md). int64 becomes int32 where all fits, but for ``keep_int64``.
-    ``quantized`` writes integers (docs/quantization.md): ``activations`` "int8" or "int16", inputs and outputs
-    of ``io_type``: that of the activations, "uint8" or "float32"; ``allow_float`` lets a quantized operator
-    without an integer kernel be. ``calibration`` is the data of ``calibrate``. The rest is as in ``to_onnx``.
-    Sizes left open are those of the example until ``resize_tensor_input`` says others.
+    ``quantized`` writes integers (docs/quantization.md): ``activations`` "int8" or "int16", inputs and
+    outputs of ``io_type``: that of the activations, "uint8" or "float32"; ``allow_float`` leaves quantized
+    operators without an integer kernel as they are. ``calibration`` is the data of ``calibrate``. The rest is
+    as in ``to_onnx``. Sizes left open are those of the example until ``resize_tensor_input`` says others.
     """
     _not_yet(qparams=qparams)
     version = goal_version("tflite", runtime)

@@ -69,7 +69,8 @@ def layers(
             continue
         assert isinstance(expr, CallFunction)
         given = [map_leaves(lambda leaf: None if leaf is None else whole[leaf], list(expr.args))]
-        is_whole = any(node in in_integers for node in expr.inputs)
+        is_float = any(node.name in tensors and not _on_grid(node, tensors).step for node in expr.outputs)
+        is_whole = not is_float and any(node in in_integers for node in expr.inputs)
         round_to = _to_grid if target == "onnx" else _rounded if is_whole else _as_it_is
         given.append(_operands(expr, local, round_to))
         made = [catalogue[expr.function].evaluate(arguments, expr.kwargs) for arguments in given]
@@ -143,7 +144,7 @@ def _layer(
     return Layer(node.name, expr.function, _in_order(found.array, node), near, far, found.step, slack)
 
 
-def _on_grid(node: TensorNode, tensors: Mapping[str, Observed]) -> Observed:
+def _on_grid(node: Any, tensors: Mapping[str, Observed]) -> Observed:
     """A tensor in integers, where the file has it in another form, too, as an output in float."""
     forms = [node.name + ending for ending in ("_int8", "_int16", "")]
     return next(tensors[name] for name in forms if name in tensors)
