@@ -44,6 +44,8 @@ SEQUENCE = {0: "batch", 1: "sequence"}
 AXES = {
     **dict.fromkeys(["input_ids", "attention_mask", "bbox"], SEQUENCE),
     "decoder_input_ids": {0: "batch", 1: "target"},
+    "target": {0: "target"},
+    "states": {},  # of layers, and a batch behind
 }
 OTHER_SIZES = (
     {"batch": 1, "sequence": 3, "target": 2},

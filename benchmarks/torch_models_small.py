@@ -18,8 +18,8 @@ class Called(nn.Module):
         super().__init__()
         self.function, self.parts = function, nn.ModuleList(parts)
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self.function(*self.parts, *args, **kwargs)
+    def forward(self, **inputs: Any) -> Any:
+        return self.function(*self.parts, **inputs)
 
 
 def called(
@@ -29,8 +29,8 @@ def called(
 
     def factory() -> Example:
         torch.manual_seed(0)
-        made = [make() if callable(make) else torch.randn(make) for make in inputs.values()]
-        return Called(function, *(part() for part in parts)).eval(), tuple(made), {}
+        made = {name: make() if callable(make) else torch.randn(make) for name, make in inputs.items()}
+        return Called(function, *(part() for part in parts)).eval(), (), made
 
     return factory
 
@@ -48,15 +48,19 @@ MODELS: dict[str, Callable[[], Example]] = {
         lambda m, x: m(x), lambda: nn.LSTM(8, 6, 2, bidirectional=True, batch_first=True), x=(2, 5, 8)
     ),
     "lstm_projected": called(lambda m, x: m(x), lambda: nn.LSTM(8, 6, proj_size=4), x=(5, 2, 8)),
-    "gru_states": called(lambda m, x, h: m(x, h), lambda: nn.GRU(8, 6, 2), x=(5, 2, 8), h=(2, 2, 6)),
+    "gru_states": called(
+        lambda m, x, states: m(x, states), lambda: nn.GRU(8, 6, 2), x=(5, 2, 8), states=(2, 2, 6)
+    ),
     "transformer_encoder_masked": called(
         lambda m, x, mask: m(x, src_key_padding_mask=mask), encoder, x=(2, 5, 16), mask=padding
     ),
     "transformer": called(
-        lambda m, x, y: m(x, y, tgt_mask=nn.Transformer.generate_square_subsequent_mask(y.size(0))),
+        lambda m, x, target: m(
+            x, target, tgt_mask=nn.Transformer.generate_square_subsequent_mask(target.size(0))
+        ),
         lambda: nn.Transformer(16, 4, 1, 1, 32),
         x=(5, 2, 16),
-        y=(4, 2, 16),
+        target=(4, 2, 16),
     ),
     "attention_weights": called(
         lambda m, x, y: m(x, y, y),
