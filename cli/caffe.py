@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from .conversion import run_conversion
-from .options import conversion_options, dialect_option, model_argument, qparams_option
+from .options import conversion_options, dialect_option, model_argument, parameter_options
 
 
 @click.command("caffe")
@@ -15,7 +15,7 @@ from .options import conversion_options, dialect_option, model_argument, qparams
 @click.argument("prototxt", metavar="OUT.prototxt", type=click.Path())
 @click.argument("caffemodel", metavar="[OUT.caffemodel]", required=False, type=click.Path())
 @dialect_option
-@qparams_option
+@parameter_options
 @conversion_options
 def command(
     model: str,
@@ -23,6 +23,8 @@ def command(
     caffemodel: str | None,
     dialect: str | None,
     qparams: str | None,
+    qparams_format: str | None,
+    fake_quant_weights: bool,
     no_verify: bool,
     **shared: Any,
 ) -> None:
@@ -42,6 +44,8 @@ def command(
             caffemodel,
             dialect=dialect,
             qparams=qparams,
+            qparams_format=qparams_format,
+            fake_quant_weights=fake_quant_weights,
             verify=not no_verify,
             **options,
         )

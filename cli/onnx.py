@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from .conversion import run_conversion
-from .options import conversion_options, model_argument, opset_option, qparams_option
+from .options import conversion_options, model_argument, opset_option, parameter_options
 
 
 @click.command("onnx")
@@ -25,7 +25,7 @@ from .options import conversion_options, model_argument, opset_option, qparams_o
     type=click.Choice(["uint8", "int8"]),
     help="The integers between the operators, with --quantized.  [default: uint8]",
 )
-@qparams_option
+@parameter_options
 @conversion_options
 def command(
     model: str,
@@ -35,6 +35,8 @@ def command(
     quantized: bool,
     activations: str | None,
     qparams: str | None,
+    qparams_format: str | None,
+    fake_quant_weights: bool,
     no_verify: bool,
     **shared: Any,
 ) -> None:
@@ -55,6 +57,8 @@ def command(
             quantized=quantized,
             activations=activations,
             qparams=qparams,
+            qparams_format=qparams_format,
+            fake_quant_weights=fake_quant_weights,
             verify=not no_verify,
             **options,
         )

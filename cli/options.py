@@ -46,8 +46,19 @@ runtime_option = click.option(
 dialect_option = click.option(
     "--dialect", type=click.Choice(DIALECTS), help=f"Whose Caffe it is.  [default: {DIALECTS[0]}]"
 )
-qparams_option = click.option(
-    "--qparams", type=click.Path(), metavar="FILE", help="Write the quantization parameters to FILE, too."
+_PARAMETER_OPTIONS = (
+    click.option(
+        "--qparams", type=click.Path(), metavar="FILE", help="Write the quantization parameters to FILE, too."
+    ),
+    click.option(
+        "--qparams-format",
+        metavar="FORMAT",
+        help="The format of FILE: mgeconvert (the default), aimet, tensorrt, ncnn, onnxruntime, ...; "
+        "docs/quantization-parameters.md has all.",
+    ),
+    click.option(
+        "--fake-quant-weights", is_flag=True, help="Round quantized weights to the numbers of their grids."
+    ),
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
 
@@ -115,6 +126,11 @@ _CONVERSION_OPTIONS = (
 def conversion_options(command: Command) -> Command:
     """Adds the options that every conversion has, below those of its own."""
     return _with(_CONVERSION_OPTIONS, command)
+
+
+def parameter_options(command: Command) -> Command:
+    """Adds the options for a float model with its quantization parameters beside it."""
+    return _with(_PARAMETER_OPTIONS, command)
 
 
 def tracing_options(command: Command) -> Command:

@@ -8,7 +8,7 @@ import click
 
 from .boundary import layouts
 from .conversion import run_conversion
-from .options import conversion_options, model_argument, qparams_option, runtime_option
+from .options import conversion_options, model_argument, parameter_options, runtime_option
 
 
 @click.command("tflite")
@@ -34,7 +34,7 @@ from .options import conversion_options, model_argument, qparams_option, runtime
     metavar="DATA",
     help="Inputs from which the ranges of a float model are measured, for --quantized.",
 )
-@qparams_option
+@parameter_options
 @click.option(
     "--io-layout",
     "io_layouts",
@@ -61,6 +61,8 @@ def command(
     allow_float: bool,
     calibration: str | None,
     qparams: str | None,
+    qparams_format: str | None,
+    fake_quant_weights: bool,
     io_layouts: tuple[str, ...],
     runtime: str | None,
     weights: str | None,
@@ -90,6 +92,8 @@ def command(
             allow_float=allow_float,
             calibration=calibration,
             qparams=qparams,
+            qparams_format=qparams_format,
+            fake_quant_weights=fake_quant_weights,
             verify=not no_verify,
             **options,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -18,7 +19,7 @@ from .errors import UsageError
 from .frontends.detect import is_traced, load_model
 from .frontends.torch.door import trace_object
 from .frontends.torch.request import Tracing
-from .goals import goal_of_file, integers_asked, onnx_goal, tflite_goal
+from .goals import goal_of_file, integers_asked, onnx_goal, tflite_goal, with_parameters
 from .ir import TracedModule
 from .lower.unsupported import UnsupportedGroup, grouped
 from .passes.manager import PassOptions
@@ -88,6 +89,8 @@ def to_onnx(
     quantized: bool = False,
     activations: str | None = None,
     qparams: str | PathLike[str] | None = None,
+    qparams_format: str | None = None,
+    fake_quant_weights: bool = False,
     verify: bool = True,
     example_inputs: Sequence[np.ndarray] | None = None,
     example_kwargs: dict[str, Any] | None = None,
@@ -113,13 +116,15 @@ def to_onnx(
     ``dynamic_shapes`` names sizes that the file is to leave open, ``{"x": {0: "batch"}}``; the report's
     notes say which of them had to be fixed, and where. ``inputs`` and ``outputs`` are names of nodes
     between which the model is cut; ``rename`` gives written inputs and outputs other names.
+    ``qparams`` is a file for quantization parameters in ``qparams_format``, by the names in the written model
+    (docs/quantization-parameters.md); ``fake_quant_weights`` rounds weights to their grids.
 
     Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
     """
-    _not_yet(qparams=qparams)
     version = goal_version("onnx", DEFAULT_OPSET if opset is None else opset)
     goal = onnx_goal(version, quantized, activations)
-    _keep_model(model, Path(path), weights_path(Path(path)))
+    goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights)
+    _keep_model(model, Path(path), weights_path(Path(path)), *goal.beside)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     module, given, wanted = _model_of(model, tracing)
     return convert(
@@ -127,7 +132,7 @@ def to_onnx(
         [Path(path)],
         goal,
         catalogue(),
-        version_name=version,
+        version_name=goal.version,
         verify=verify,
         inputs=given,
         options=pass_options,
@@ -151,6 +156,8 @@ def to_tflite(
     allow_float: bool = False,
     calibration: str | PathLike[str] | None = None,
     qparams: str | PathLike[str] | None = None,
+    qparams_format: str | None = None,
+    fake_quant_weights: bool = False,
     verify: bool = True,
     example_inputs: Sequence[np.ndarray] | None = None,
     example_kwargs: dict[str, Any] | None = None,
@@ -167,29 +174,28 @@ def to_tflite(
 
     ``runtime`` is the oldest that is to run the file, "2.0" to "2.23" (the default), as TensorFlow counts;
     what takes an operator that it has not is refused. ``io_layout`` "nhwc" (the default) stores rank-4 inputs
-    and outputs of a model with spatial ops channels-last, "source" in the source's order; a dict such as
-    ``{"x": "source", "*": "nhwc"}`` has those of single inputs and outputs.
-    ``weights`` "float16" or "int8" stores large weights so; with int8 convolutions and products also round
-    their activations (docs/tflite.md). int64 becomes int32 where all fits, but for ``keep_int64``.
+    and outputs of a model with spatial ops channels-last, "source" as the source has them, a dict such as
+    ``{"x": "source", "*": "nhwc"}`` single ones. ``weights`` "float16" or "int8" stores large weights so;
+    with int8 layers also round what they take (docs/tflite.md). ``keep_int64`` makes no int32 of int64.
     ``quantized`` writes integers (docs/quantization.md): ``activations`` "int8" or "int16", inputs and
-    outputs of ``io_type``: that of the activations, "uint8" or "float32"; ``allow_float`` leaves quantized
-    operators without an integer kernel as they are. ``calibration`` is the data of ``calibrate``. The rest is
-    as in ``to_onnx``. Sizes left open are those of the example until ``resize_tensor_input`` says others.
+    outputs of ``io_type``: that, "uint8" or "float32"; ``allow_float`` leaves operators without such kernels.
+    ``calibration`` is the data of ``calibrate``. The rest is as in ``to_onnx``; sizes left open are those of
+    the example until ``resize_tensor_input`` says others.
     """
-    _not_yet(qparams=qparams)
-    version = goal_version("tflite", runtime)
     integers = integers_asked(quantized, weights, activations, io_type, allow_float, calibration)
-    _keep_model(model, Path(path))
+    goal = tflite_goal(goal_version("tflite", runtime), io_layout, integers, keep_int64=keep_int64)
+    goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights, weights=weights)
+    _keep_model(model, Path(path), *goal.beside)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     module, given, wanted = _model_of(model, tracing)
     module = module if calibration is None else calibrate(module, calibration)
     return convert(
         module,
         [Path(path)],
-        tflite_goal(version, io_layout, integers, keep_int64=keep_int64),
+        goal,
         catalogue(),
         weights=weights,
-        version_name=f"2.{version}",
+        version_name=f"2.{goal.version}",
         verify=verify,
         inputs=given,
         options=pass_options,
@@ -205,6 +211,8 @@ def to_caffe(
     *,
     dialect: str | None = None,
     qparams: str | PathLike[str] | None = None,
+    qparams_format: str | None = None,
+    fake_quant_weights: bool = False,
     verify: bool = True,
     example_inputs: Sequence[np.ndarray] | None = None,
     example_kwargs: dict[str, Any] | None = None,
@@ -219,22 +227,20 @@ def to_caffe(
 ) -> Report:
     """Converts to a prototxt and a caffemodel (beside it, by default) in a dialect: "bvlc" by default.
 
-    Verification, errors and the model's boundary are as in ``to_onnx``, but for ``dynamic_shapes``,
+    All else is as in ``to_onnx``, but for ``dynamic_shapes``,
     which Caffe has not; the runtime is OpenCV's dnn, or the definitions of the layers where that lacks one.
     """
-    _not_yet(qparams=qparams)
     dialect = dialect or "bvlc"
-    version = goal_version("caffe", dialect)
+    goal = Goal("caffe", goal_version("caffe", dialect))
+    goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights)
     weights = Path(caffemodel) if caffemodel is not None else Path(prototxt).with_suffix(".caffemodel")
-    if weights == Path(prototxt):
-        raise UsageError("TM6007", "the prototxt and the caffemodel would be the same file")
-    _keep_model(model, Path(prototxt), weights)
+    _keep_model(model, Path(prototxt), weights, *goal.beside)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     module, given, wanted = _model_of(model, tracing)
     return convert(
         module,
         [Path(prototxt), weights],
-        Goal("caffe", version),
+        goal,
         catalogue(),
         version_name=dialect,
         verify=verify,
@@ -466,7 +472,10 @@ def _model_of(
 
 
 def _keep_model(model: Model, *outputs: Path) -> None:
-    """Refuses to write over the model that is read."""
+    """Refuses to write over the model that is read, and two outputs to one file."""
+    if len({os.path.realpath(path) for path in outputs}) < len(outputs):
+        names = ", ".join(map(str, outputs))
+        raise UsageError("TM6007", f"two outputs would be the same file: {names}")
     if not isinstance(model, (str, PathLike)):
         return
     for path in outputs:
@@ -477,10 +486,3 @@ def _keep_model(model: Model, *outputs: Path) -> None:
                     f"{path} is the model itself, which the output would replace",
                     notes=[("help", "give the output a name of its own")],
                 )
-
-
-def _not_yet(**options: Any) -> None:
-    """Refuses options that are part of the interface but have no effect yet: silence would mislead."""
-    for name, value in options.items():
-        if value:
-            raise UsageError("TM6009", f"the option {name} is not available in this release")

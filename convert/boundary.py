@@ -15,6 +15,7 @@ from .ir.dims import Dim, Size, Symbol, dim, substituted, symbols_of
 from .ir.emitter import OpDefinition
 from .ir.size_journal import SizeJournal
 from .passes.normalize import Normalized, normalize
+from .quantization.baked import bake_weights
 
 MAX_EXTENT = 1 << 31
 
@@ -77,6 +78,7 @@ class Opened:
     """A flat model within its boundary, ready to be normalized at any sizes.
 
     ``shapes`` are those of the inputs, with Dims; ``remarks`` what became of sizes that were to be dynamic.
+    ``bakes_weights`` rounds quantized weights to their grids.
     """
 
     flat: TracedModule
@@ -84,6 +86,7 @@ class Opened:
     rename: Mapping[str, str]
     remarks: Mapping[str, str] = field(default_factory=dict)
     context: str = ""
+    bakes_weights: bool = False
 
     @property
     def symbols(self) -> dict[str, Symbol]:
@@ -99,6 +102,8 @@ class Opened:
         if not result.unsupported:
             assert self.flat.graph is not None
             name_edges(result.graph, self.flat.graph.result, self.rename)
+            if self.bakes_weights:
+                bake_weights(result.graph)
         return result
 
     def settled(self, journal: SizeJournal) -> Opened:

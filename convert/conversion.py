@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from .ir.data_sizes import anonymous, depends_on_data
 from .ir.dims import Dim, of, substituted
 from .ir.expr import CallFunction
 from .ir.size_journal import SizeJournal, SizesSettled
-from .ir.traced_module import Example
 from .lower.drop_reshapes import drop_reshapes
 from .lower.fuse_activations import fuse_activations
 from .lower.fuse_scales import fuse_scales
@@ -31,6 +30,7 @@ from .passes.decompose import Undecomposed
 from .passes.manager import PassManager, PassOptions
 from .passes.normalize import Normalized
 from .passes.pipelines import pipeline
+from .quantization.parameter_file import staged_parameters
 from .serialize.atomic import commit_together, staged_outputs
 from .serialize.metadata import metadata
 from .serialize.writers import check_written, limits_broken, paths_of, write
@@ -195,7 +195,7 @@ def lowered(
 
     Where symbolic sizes turn out to be bound or needed as numbers, all starts again with these.
     """
-    opened = open_boundary(module, boundary, catalogue)
+    opened = replace(open_boundary(module, boundary, catalogue), bakes_weights=goal.bakes_weights)
     if opened.symbols and goal.target == "caffe":
         raise UsageError("TM6014", f"dynamic sizes are not available for {TITLES[goal.target]} yet")
     for _ in range(MAX_ATTEMPTS):
@@ -245,8 +245,8 @@ def _attempt(
     notes = normalized.notes()
     if goal.target == "tflite" and not manager.stopped:
         for each in graph.nested():
-            fuse_activations(each, keeps_grids=goal.integers is not None)
-            if goal.integers is None:  # a rescaling between the two would be lost
+            fuse_activations(each, keeps_grids=goal.keeps_grids)
+            if not goal.keeps_grids:  # a rescaling between the two would be lost
                 fuse_scales(each)
             drop_reshapes(each)
         told = "" if goal.keep_int64 else narrow_integers(graph).note()
@@ -326,33 +326,35 @@ def convert(
     if converted.manager.stopped:
         report.stopped = True
         return report
-    graph = converted.graph
     asked: dict[str, object] = {
         goal.target: version_name,
         **goal.asked(),
         "external_data": external_data,
         "weights": weights,
-        "integers": None if goal.integers is None else asdict(goal.integers),
         **boundary.to_json(),
     }
-    graph.metadata = metadata(module, goal, converted.nhwc_inputs, converted.nhwc_outputs, asked)
-    form = form_of(graph, converted.lowered, goal, weights, report.notes)
+    edges = converted.nhwc_inputs, converted.nhwc_outputs
+    converted.graph.metadata = metadata(module, goal, *edges, asked)
+    form = form_of(converted.graph, converted.lowered, goal, weights, report.notes)
     graph = form.graph
     report.inputs = _described(graph.input_names, graph.inputs)
     report.outputs = _described(graph.output_names, graph.outputs)
     report.operators = len(list(graph.all_operators()))
     report.parameters = _parameters(graph) if boundary.is_cut else module.parameter_count()
     report.paths = tuple(paths_of(graph, paths, external_data=external_data))
-    with staged_outputs(*report.paths, named=goal.target == "onnx" and len(report.paths) > 1) as outputs:
+    with (
+        staged_outputs(*report.paths, named=goal.target == "onnx" and len(report.paths) > 1) as outputs,
+        staged_parameters(goal.parameters, graph, report.notes) as parameter_files,
+    ):
         write(graph, [output.file for output in outputs], outputs[-1].path.name)
         for output in outputs:
             output.finish()
         staged = [output.path for output in outputs]
         report.notes += check_written(graph, staged)
         if verify:
-            references = _truths(converted, catalogue, None if boundary.is_cut else module.example)
+            references = _truths(converted, catalogue, module, goal, boundary)
             report.verification = form.verify(staged, references, inputs, report.notes)
-        commit_together(outputs)
+        commit_together([*outputs, *parameter_files])
     return report
 
 
@@ -369,23 +371,26 @@ def verify_form(
     catalogue: Mapping[str, Op],
     boundary: Boundary = AS_IT_IS,
 ) -> Verification:
-    """The comparison of a TFLite file with ``weights`` in fewer bits, or in integers, with ``module``.
+    """The comparison with ``module`` of a file whose weights have fewer bits or are rounded, or in integers.
 
     Raises VerificationError as the form's ``verify``; TM4005 where there is nothing to compare with.
     """
     converted, notes = lowered(module, goal, catalogue, None, boundary), list[str]()
     form = form_of(converted.graph, converted.lowered, goal, weights, notes)
-    references = _truths(converted, catalogue, None if boundary.is_cut else module.example)
+    references = _truths(converted, catalogue, module, goal, boundary)
     verified = form.verify([path], references, inputs, notes)
     if verified is None:
         raise VerificationError("TM4005", f"there is nothing to compare with: {notes[-1]}")
     return verified
 
 
-def _truths(converted: Converted, catalogue: Mapping[str, Op], example: Example | None) -> list[Reference]:
-    """What the file is compared with; the source framework's own ``example`` is for the first sizes."""
+def _truths(
+    converted: Converted, catalogue: Mapping[str, Op], module: TracedModule, goal: Goal, boundary: Boundary
+) -> list[Reference]:
+    """What the file is compared with; the source framework's own example is for the first sizes."""
     from .verification.reference import Reference
 
+    example = None if boundary.is_cut or goal.bakes_weights else module.example
     layouts = (converted.nhwc_inputs, converted.nhwc_outputs)
     return [
         Reference(graph, catalogue, *layouts, None if number else example)

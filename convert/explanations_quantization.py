@@ -31,4 +31,27 @@ QUANTIZATION = {
         "a folder without .npy, .npz and image files",
         "The message names the file and what the model takes.",
     ),
+    "TM6040": Explanation(
+        "there are no quantization parameters to write",
+        "A file of parameters, and weights rounded to their grids, need a model that was trained with fake "
+        "quantization, or holds integers.",
+        "tmconvert onnx float_model.tm out.onnx --qparams q.json",
+        "Give a quantized model, or leave --qparams and --fake-quant-weights out.",
+    ),
+    "TM6041": Explanation(
+        "a file format cannot carry the quantization of a tensor",
+        "Formats of quantization parameters differ in what they can say: scales of single channels, zero "
+        "points off the middle, integers of more or fewer bits, layers by name. What one cannot say is never "
+        "changed without a word.",
+        "tmconvert onnx asymmetric.tm out.onnx --qparams q.cache --qparams-format tensorrt",
+        "Take a format that can, by the table in docs/quantization-parameters.md. Kinds of tensors that a "
+        "format has no place for are left out by `tmconvert params convert --without weight`.",
+    ),
+    "TM6042": Explanation(
+        "a file of quantization parameters cannot be read",
+        "The file is missing, damaged, or of another format than was expected. Numbers must be finite, zero "
+        "points on their grids, and each tensor there once.",
+        "tmconvert params show photo.png",
+        "Correct the file where the message says, or name its format with --from.",
+    ),
 }

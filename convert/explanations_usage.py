@@ -54,12 +54,6 @@ USAGE = {
         'tmconvert.to_onnx({"weights": array}, "out.onnx")',
         "Give one of these; for a PyTorch module example_inputs=(x, ...), or --input for each input.",
     ),
-    "TM6009": Explanation(
-        "an option is not available in this release",
-        "The option belongs to the interface, but has no effect yet. An error is better than silence.",
-        "tmconvert onnx model.tm out.onnx --quantized",
-        "Leave the option out, or use a later release.",
-    ),
     "TM6010": Explanation(
         "the command line is wrong",
         "A command or option does not exist, an argument is missing, or a value is not of the right kind.",

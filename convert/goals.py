@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from .errors import UsageError
-from .targets import Goal, Integers, goal_version
+from .targets import Goal, Integers, Parameters, goal_version
 
 
 def tflite_goal(
@@ -70,16 +73,20 @@ def goal_of_file(target: str, options: Mapping[str, Any]) -> Goal | None:
     """
     asked = options.get("integers") or {}
     weights, version = options.get("weights"), options.get(target)
-    if not (asked or weights) or not isinstance(asked, Mapping):
+    baked = Parameters(None, "", True) if options.get("fake_quant_weights") else None
+    if not (asked or weights or baked) or not isinstance(asked, Mapping):
         return None
+    if baked is not None and target != "tflite":
+        return Goal(target, goal_version(target, version), parameters=baked)
     activations, io_type = (asked.get(name) for name in ("activations", "io_type"))
     if target == "onnx":
         return onnx_goal(goal_version(target, version), True, activations)
     integers = integers_asked(bool(asked), weights, activations, io_type, bool(asked.get("allow_float")))
     keep_int64 = bool(options.get("keep_int64"))
-    return tflite_goal(
+    goal = tflite_goal(
         goal_version(target, version), options.get("io_layout"), integers, keep_int64=keep_int64
     )
+    return replace(goal, parameters=baked)
 
 
 def _chosen(name: str, value: Any, choices: Sequence[str]) -> str:
@@ -93,3 +100,28 @@ def _check_weights(weights: str) -> None:
 
     if weights not in KINDS:
         raise UsageError("TM6002", f"weights is {weights!r}", notes=[("help", f"use {' or '.join(KINDS)}")])
+
+
+def with_parameters(
+    goal: Goal,
+    qparams: str | PathLike[str] | None,
+    qparams_format: str | None,
+    fake_quant_weights: bool,
+    *,
+    weights: str | None = None,
+) -> Goal:
+    """``goal`` with what is asked of parameters beside a plain float model. Raises UsageError TM6002."""
+    from .quantization.formats import DEFAULT, format_called
+
+    if qparams_format is not None:
+        format_called(qparams_format)
+        if qparams is None:
+            raise UsageError("TM6002", f"qparams_format is {qparams_format!r}, and goes with qparams")
+    if qparams is None and not fake_quant_weights:
+        return goal
+    option = "fake_quant_weights" if qparams is None else "qparams"
+    if goal.integers is not None or weights is not None:
+        other = f"weights={weights!r}" if weights is not None else "quantized"
+        raise UsageError("TM6002", f"{option} goes with a plain float model: leave {other} out")
+    path = None if qparams is None else Path(qparams)
+    return replace(goal, parameters=Parameters(path, qparams_format or DEFAULT, fake_quant_weights))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from .errors import UsageError
 from .symbolics.dialects import DIALECTS
@@ -32,6 +33,19 @@ class Integers:
 
 
 @dataclass(frozen=True)
+class Parameters:
+    """What becomes of the source's quantization beside a float model.
+
+    ``path`` is a file for the parameters in the format called ``format``; ``bakes_weights`` rounds the
+    weights to their grids.
+    """
+
+    path: Path | None
+    format: str
+    bakes_weights: bool = False
+
+
+@dataclass(frozen=True)
 class Goal:
     """What a model is converted to: a target, its version, and the order of its inputs and outputs.
 
@@ -40,7 +54,8 @@ class Goal:
     ``io_layout`` is "nhwc" (rank-4 inputs and outputs of models with spatial ops channels-last) or
     "source"; only TFLite has the choice. ``io_layouts`` are the orders of single inputs and outputs, as
     pairs of name and order. ``integers`` asks for the source's quantization in the model itself.
-    ``keep_int64`` leaves whole numbers in TFLite as wide as the source has them.
+    ``keep_int64`` leaves whole numbers in TFLite as wide as the source has them. ``parameters`` asks for the
+    quantization beside the model.
     """
 
     target: str
@@ -49,13 +64,33 @@ class Goal:
     io_layouts: tuple[tuple[str, str], ...] = ()
     integers: Integers | None = None
     keep_int64: bool = False
+    parameters: Parameters | None = None
+
+    @property
+    def keeps_grids(self) -> bool:
+        """Whether each tensor with parameters of its own must be one of the file."""
+        return self.integers is not None or bool(self.beside)
+
+    @property
+    def beside(self) -> tuple[Path, ...]:
+        """The files that are written besides the model's own."""
+        return () if self.parameters is None or self.parameters.path is None else (self.parameters.path,)
+
+    @property
+    def bakes_weights(self) -> bool:
+        return self.parameters is not None and self.parameters.bakes_weights
 
     def asked(self) -> dict[str, object]:
         """What the file is told of: the order of all, or, where some have one of their own, by name; ``*``
         are the others.
         """
         named = {"*": self.io_layout, **dict(self.io_layouts)} if self.io_layouts else self.io_layout
-        return {"io_layout": named, "keep_int64": self.keep_int64}
+        return {
+            "io_layout": named,
+            "keep_int64": self.keep_int64,
+            "integers": None if self.integers is None else asdict(self.integers),
+            "fake_quant_weights": self.bakes_weights,
+        }
 
 
 def newest_opset() -> int:

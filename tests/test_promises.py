@@ -116,23 +116,6 @@ def test_exports_do_not_change_the_module(tmp_path: Path) -> None:
         assert all(child.tensors[name] is array for name, array in weights[path].items())
 
 
-@pytest.mark.parametrize(
-    ("function", "options"),
-    [
-        ("to_onnx", {"qparams": "q.json"}),
-        ("to_caffe", {"qparams": "q.json"}),
-    ],
-)
-def test_an_option_without_effect_is_refused(
-    function: str, options: dict[str, object], tmp_path: Path
-) -> None:
-    with pytest.raises(UsageError) as caught:
-        getattr(tmconvert, function)(DATA / "op_s_elemwise.tm", tmp_path / "out", **options)
-    assert caught.value.code == "TM6009"
-    assert next(iter(options)) in str(caught.value)
-    assert not any(tmp_path.iterdir())
-
-
 def test_nothing_is_written_for_an_unsupported_model(tmp_path: Path) -> None:
     for target, suffix in SUFFIXES.items():
         with pytest.raises(tmconvert.errors.UnsupportedError):

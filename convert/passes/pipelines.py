@@ -29,7 +29,7 @@ def pipeline(goal: Goal, catalogue: Mapping[str, Op]) -> list[Pass]:
     """Fresh passes for one conversion."""
     shared: list[Pass] = [
         EliminateDeadCode(),
-        SettleQuantization(dissolves=goal.integers is None),
+        SettleQuantization(dissolves=not goal.keeps_grids),
         FoldConstants(catalogue),
         FuseConvBn(),
         MergeReductions(catalogue),

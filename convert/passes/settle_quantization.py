@@ -23,7 +23,8 @@ class SettleQuantization:
     """Merges ``tm::requantize`` into its operand where nothing else uses that, then fills in what ops keep.
 
     Parameters of single channels go through no op but a reshape that leaves the channels together. With
-    ``dissolves`` no requantize is left: a float model has no use for it.
+    ``dissolves`` no requantize is left: a float model has no use for it, unless a file of parameters goes
+    with it, where each grid is that of a tensor.
     """
 
     name = "settle_quantization"

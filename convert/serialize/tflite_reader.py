@@ -59,6 +59,11 @@ def tflite_constants(path: Path) -> dict[str, list[Value]]:
     return found
 
 
+def tflite_model(path: Path) -> Any:
+    """The root table of the file, whose accessors read as they are called."""
+    return _model(path)[0]
+
+
 def _model(path: Path) -> tuple[Any, mmap.mmap]:
     import tflite
 

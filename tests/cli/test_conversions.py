@@ -100,6 +100,7 @@ def test_options_reach_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("tmconvert.cli.conversion._results", lambda report: [])
     outcome = run(
         *("tflite", "m.tm", "o.tflite", "--quantized", "--calibration", "d", "--qparams", "q.json"),
+        *("--qparams-format", "aimet", "--fake-quant-weights"),
         *(
             "--io-layout",
             "source",
@@ -135,6 +136,8 @@ def test_options_reach_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch
         "quantized": True,
         "calibration": "d",
         "qparams": "q.json",
+        "qparams_format": "aimet",
+        "fake_quant_weights": True,
         "io_layout": "source",
         "runtime": "2.12",
         "weights": "int8",

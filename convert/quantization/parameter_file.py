@@ -1,0 +1,163 @@
+"""Files of quantization parameters: written with a model or alone, read back, and what stands in the way."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ..errors import UsageError
+from ..lower.target_graph import TargetGraph
+from ..serialize.atomic import StagedOutput, staged_outputs
+from ..source import Source
+from ..targets import TITLES, Parameters
+from .formats import FORMATS, format_called
+from .formats.format import CannotCarry, Format, Unreadable, repeated
+from .records import ACTIVATION, BIAS, WEIGHT, Record, records_of
+
+MOST_BYTES = (
+    32 << 20
+)  # above all that a model's tensors need; what a hostile file may cost is a multiple of it
+_PLURALS = {ACTIVATION: "activations", WEIGHT: "weights", BIAS: "biases"}
+
+
+@contextlib.contextmanager
+def staged_parameters(
+    asked: Parameters | None, graph: TargetGraph, notes: list[str]
+) -> Iterator[tuple[StagedOutput, ...]]:
+    """The file of parameters that goes with ``graph``, if one is asked for, ready to be committed.
+
+    Raises UsageError TM6040 where the model says nothing of quantization, TM6041 where the format cannot
+    carry it.
+    """
+    records = [] if asked is None else records_of(graph)
+    if asked is not None and not records:
+        raise UsageError(
+            "TM6040",
+            "the model says nothing of quantization: there are no parameters to write",
+            notes=[("help", "give a model that was trained with fake quantization, or leave the option out")],
+        )
+    if asked is None or asked.path is None:
+        yield ()
+        return
+    data, told = parameters_of(records, graph.target, asked)
+    notes += told
+    with staged_outputs(asked.path) as outputs:
+        outputs[0].file.write(data)
+        outputs[0].finish()
+        yield outputs
+
+
+def parameters_of(records: Sequence[Record], target: str, asked: Parameters) -> tuple[bytes, list[str]]:
+    """The file's content, and what to tell of it."""
+    format = format_called(asked.format)
+    if target not in format.targets:
+        raise UsageError(
+            "TM6041",
+            f"{format.title}: this format does not go with models in {TITLES[target]}",
+            notes=[("help", f"it goes with {' and '.join(TITLES[each] for each in format.targets)}")],
+        )
+    if asked.bakes_weights and format.leaves_out_baked:
+        records = [record for record in records if record.role == ACTIVATION]
+    placed = format.placed(records)
+    names = {record.name for record in placed}
+    left = [record for record in records if record.name not in names]
+    note = f"quantization parameters of {_counted(placed)} in {asked.path} ({format.title})"
+    if left:
+        note += f"; the format has no place for {_counted(left)}"
+    return encoded(placed, format), [note]
+
+
+def _counted(records: Sequence[Record]) -> str:
+    counts = {role: sum(record.role == role for record in records) for role in _PLURALS}
+    parts = [f"{count} {_PLURALS[role] if count > 1 else role}" for role, count in counts.items() if count]
+    return ", ".join(parts[:-1]) + f" and {parts[-1]}" if len(parts) > 1 else "".join(parts)
+
+
+def encoded(records: Sequence[Record], format: Format) -> bytes:
+    """The records in a format that has a place for each. Raises UsageError TM6041, which names the tensor."""
+    found = [(record, problem) for record in records if (problem := format.problem(record))]
+    try:
+        if found:
+            raise CannotCarry(*found[0])
+        return format.write(records).encode("utf-8")
+    except UnicodeEncodeError:
+        raise UsageError("TM6041", f"{format.title}: names that are no Unicode cannot be written") from None
+    except CannotCarry as error:
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        raise UsageError(
+            "TM6041",
+            f"{format.title}: this format cannot carry {error.record.name!r}{more}: {error.reason}",
+            notes=[("help", "write another format: docs/quantization-parameters.md has what each can say")],
+        ) from error
+
+
+def read_parameters(path: Path, format_name: str | None = None) -> tuple[list[Record], Format]:
+    """The records of a file, and its format, recognised by content unless it is named.
+
+    Nothing of the file is executed. Raises UsageError TM6042 for a file that cannot be read, is damaged or
+    above 32 MiB.
+    """
+    text = _text(path)
+    format = _recognised(path, text) if format_name is None else format_called(format_name)
+    try:
+        records = format.read(text)
+        for record in records:
+            _check(record)
+        twice = repeated(record.name for record in records)
+        if twice is not None:
+            raise Unreadable(f"{twice!r} is there twice")
+        if not records:
+            raise Unreadable("it speaks of no tensor")
+    except Unreadable as error:
+        raise _unusable(path, f"as {format.title}: {error}") from error
+    return records, format
+
+
+def _check(record: Record) -> None:
+    scales, zeros = record.scales, record.zero_points
+    if not scales or len(scales) != len(zeros):
+        raise Unreadable(f"{record.name!r} has {len(scales)} scales and {len(zeros)} zero points")
+    if record.quant_min > record.quant_max or (record.dtype and record.quant_min == record.quant_max):
+        raise Unreadable(
+            f"the integers of {record.name!r} are none: {record.quant_min} to {record.quant_max}"
+        )
+    bad = next((scale for scale in scales if not 0 <= scale < float("inf")), None)
+    if bad is not None:
+        raise Unreadable(f"the scale of {record.name!r} is {bad!r}")
+    outside = [zero for zero in zeros if not record.quant_min <= zero <= record.quant_max]
+    if record.dtype and outside:
+        grid = f"{record.quant_min} to {record.quant_max}"
+        raise Unreadable(f"the zero point {outside[0]} of {record.name!r} is not within {grid}")
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise _unusable(path, error.strerror or str(error)) from error
+    if len(data) > MOST_BYTES:
+        raise _unusable(path, "it has more than 32 MiB")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _unusable(path, f"byte {error.start} is no UTF-8 text") from error
+
+
+def _recognised(path: Path, text: str) -> Format:
+    found = next((format for format in FORMATS.values() if format.recognises(text)), None)
+    if found is None:
+        raise _unusable(path, f"its content is of none of the formats {', '.join(FORMATS)}")
+    return found
+
+
+def _unusable(path: Path, reason: str) -> UsageError:
+    return UsageError(
+        "TM6042",
+        f"cannot read the quantization parameters: {reason}",
+        source=Source(str(path)),
+        notes=[
+            ("help", "give a file of the formats in docs/quantization-parameters.md, or --from its format")
+        ],
+    )
