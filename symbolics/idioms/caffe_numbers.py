@@ -144,7 +144,11 @@ def computed(g: Builder, x: Value, shape: Sequence[int]) -> Value:
     """``x`` with another shape; a constant as the blob of a Parameter layer."""
     if x.data is None:
         return reshaped(g, x, shape)
-    data = g.const(x.data.astype(np.float32).reshape(shape), name=x.name)
+    with np.errstate(over="ignore"):
+        narrow = x.data.astype(np.float32)
+    if np.any(np.isinf(narrow) & np.isfinite(x.data)):
+        g.refuse("a constant is too large for float32, in which Caffe computes")
+    data = g.const(narrow.reshape(shape), name=x.name)
     dims: Any = {"shape.dim": list(shape)}
     return g.op("Parameter", data, shape=shape, **dims)
 

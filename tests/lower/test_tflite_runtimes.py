@@ -46,7 +46,7 @@ def x(*shape: int, dtype: str = "float32") -> np.ndarray:
 
 # Op, arguments, attributes, the operator and version that it takes, the runtime that has it.
 CASES = [
-    ("aten::atan2", [x(2), x(2)], {}, "ATAN2", 1, 10),
+    ("aten::where", [x(2, dtype="bool"), x(2), x(2)], {}, "SELECT_V2", 1, 2),
     ("aten::bitwise_xor", [x(2, dtype="int32")] * 2, {}, "BITWISE_XOR", 1, 13),
     ("aten::permute", [x(1, 2, 3, 4, 5, 6)], {"dims": [5, 4, 3, 2, 1, 0]}, "TRANSPOSE", 6, 12),
     ("aten::permute", [x(1, 2, 3, 4, 5)], {"dims": [4, 3, 2, 1, 0]}, "TRANSPOSE", 4, 3),
@@ -85,24 +85,24 @@ def test_other_ways_for_old_runtimes() -> None:
 def test_the_interface(tmp_path: Path) -> None:
     model, out = DATA / "op_trig_compare.tm", tmp_path / "o.tflite"
     with pytest.raises(
-        UnsupportedError, match=r"version 1 of TFLite.s ATAN2, which the runtime 2\.9 has not"
+        UnsupportedError, match=r"version 1 of TFLite.s SELECT_V2, which the runtime 2\.1 has not"
     ):
-        tmconvert.to_tflite(model, out, runtime="2.9")
+        tmconvert.to_tflite(model, out, runtime="2.1")
     assert not out.exists()
-    report = tmconvert.to_tflite(model, out, runtime="2.10")
-    assert (report.version, report.verified) == ("2.10", True)
+    report = tmconvert.to_tflite(model, out, runtime="2.2")
+    assert (report.version, report.verified) == ("2.2", True)
     assert tmconvert.to_tflite(model, out).version == f"2.{TFLITE_RUNTIME}"
 
 
 def test_the_command_line(tmp_path: Path) -> None:
     model = DATA / "op_trig_compare.tm"
-    outcome = run("check", model, "--target", "tflite", "--runtime", "2.9")
+    outcome = run("check", model, "--target", "tflite", "--runtime", "2.1")
     assert outcome.status == 1
-    assert "cannot be converted to TFLite 2.9\n" in outcome.stdout
-    assert "the runtime 2.10 and later have it: --runtime 2.10" in outcome.stdout
-    assert run("check", model, "--target", "tflite", "--runtime", "2.10").status == 0
-    assert run("check", model, "--target", "onnx", "--runtime", "2.10").status == 2
-    outcome = run("tflite", model, tmp_path / "o.tflite", "--runtime", "2.9")
+    assert "cannot be converted to TFLite 2.1\n" in outcome.stdout
+    assert "the runtime 2.2 and later have it: --runtime 2.2" in outcome.stdout
+    assert run("check", model, "--target", "tflite", "--runtime", "2.2").status == 0
+    assert run("check", model, "--target", "onnx", "--runtime", "2.2").status == 2
+    outcome = run("tflite", model, tmp_path / "o.tflite", "--runtime", "2.1")
     assert (outcome.status, list(tmp_path.iterdir())) == (1, [])
     row = run("ops", "--target", "tflite", "--runtime", "2.7", "--search", "aten::gelu", "--json").json
     assert row["targets"] == {"tflite": "2.7"}
