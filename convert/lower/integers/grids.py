@@ -21,11 +21,13 @@ def activation_grid(qparams: QParams, kind: str) -> QParams | None:
     """The grid of an activation in int8 or int16; None for parameters of single channels, or of more bits.
 
     Types of eight bits and less keep scale and steps; unsigned ones of eight bits are moved by 128. In int16
-    it is symmetric, and as fine as the range allows.
+    it is symmetric: the source's, or as fine as the range allows.
     """
     if len(qparams.scale) != 1:
         return None
     if kind == "int16":
+        if qparams.dtype == "int16" and qparams.zero_point == (0,):
+            return qparams
         ends = [(end - qparams.zero_point[0]) * qparams.scale[0] for end in _ends(qparams)]
         return _symmetric(max(map(abs, ends)), 32767, "int16")
     if qparams.quant_max > 127:

@@ -233,10 +233,16 @@ class _Integers:
         self._compute(operator, inputs, [] if kernel.relation == "compared" else results, grid)
 
     def _common_grid(self, operator: Operator, kernel: Kernel, places: Sequence[int]) -> QParams | None:
-        """The one grid that a kernel knows: the operand's, or, of several, the result's."""
+        """The one grid that a kernel knows: the operand's, or, of several, the result's.
+
+        Numbers in int16 are compared as they are; the widest grid, which is symmetric, holds them all.
+        """
+        numbers = [operator.inputs[i] for i in places]
+        if kernel.relation == "compared" and self.kind == "int16":
+            grids = [self._own_grid(value) for value in numbers if value is not None]
+            return max(grids, key=lambda grid: grid.scale)
         if kernel.relation != "same":
             return None
-        numbers = [operator.inputs[i] for i in places]
         computed = [value for value in numbers if value is not None and not value.is_constant]
         if len(computed) == 1 and len(numbers) == 1:
             return self.grids[id(computed[0])]
