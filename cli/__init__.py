@@ -23,6 +23,7 @@ COMMANDS = {
     "lint": "Check a Caffe prototxt against a dialect.",
     "inspect": "Show what is in a model.",
     "verify": "Compare a written file with its source.",
+    "params": "Show, convert and check files of quantization parameters.",
     "ops": "List the ops that each target supports.",
     "explain": "Explain an error code such as TM2003.",
 }

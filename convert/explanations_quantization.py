@@ -44,8 +44,8 @@ QUANTIZATION = {
         "points off the middle, integers of more or fewer bits, layers by name. What one cannot say is never "
         "changed without a word.",
         "tmconvert onnx asymmetric.tm out.onnx --qparams q.cache --qparams-format tensorrt",
-        "Take a format that can, by the table in docs/quantization-parameters.md. Kinds of tensors that a "
-        "format has no place for are left out by `tmconvert params convert --without weight`.",
+        "Take a format that can, by the table in docs/quantization-parameters.md. What a format has "
+        "no place for at all is left out by `tmconvert params convert --partial`.",
     ),
     "TM6042": Explanation(
         "a file of quantization parameters cannot be read",
@@ -53,5 +53,12 @@ QUANTIZATION = {
         "points on their grids, and each tensor there once.",
         "tmconvert params show photo.png",
         "Correct the file where the message says, or name its format with --from.",
+    ),
+    "TM6043": Explanation(
+        "quantization parameters are of another model",
+        "The file names a tensor that the model has not, calls a constant an activation, or has another "
+        "number of channels.",
+        "tmconvert params convert q.json q.table --to ncnn --model other.onnx",
+        "Give the model that the file was written with; `tmconvert params check` lists all differences.",
     ),
 }

@@ -13,12 +13,14 @@ from ..source import Source
 from ..targets import TITLES, Parameters
 from .formats import FORMATS, format_called
 from .formats.format import CannotCarry, Format, Unreadable, repeated
-from .records import ACTIVATION, BIAS, WEIGHT, Record, records_of
+from .formats.json_text import parsed
+from .records import ACTIVATION, BIAS, UNKNOWN, WEIGHT, Record, records_of
 
 MOST_BYTES = (
     32 << 20
 )  # above all that a model's tensors need; what a hostile file may cost is a multiple of it
-_PLURALS = {ACTIVATION: "activations", WEIGHT: "weights", BIAS: "biases"}
+_PLURALS = {ACTIVATION: "activations", WEIGHT: "weights", BIAS: "biases", UNKNOWN: "tensors"}
+_SINGULARS = {UNKNOWN: "tensor"}
 
 
 @contextlib.contextmanager
@@ -62,15 +64,20 @@ def parameters_of(records: Sequence[Record], target: str, asked: Parameters) -> 
     placed = format.placed(records)
     names = {record.name for record in placed}
     left = [record for record in records if record.name not in names]
-    note = f"quantization parameters of {_counted(placed)} in {asked.path} ({format.title})"
+    note = f"quantization parameters of {counted(placed)} in {asked.path} ({format.title})"
     if left:
-        note += f"; the format has no place for {_counted(left)}"
+        note += f"; the format has no place for {counted(left)}"
     return encoded(placed, format), [note]
 
 
-def _counted(records: Sequence[Record]) -> str:
+def counted(records: Sequence[Record]) -> str:
+    """``13 activations, 5 weights and 4 biases``."""
     counts = {role: sum(record.role == role for record in records) for role in _PLURALS}
-    parts = [f"{count} {_PLURALS[role] if count > 1 else role}" for role, count in counts.items() if count]
+    parts = [
+        f"{count} {_PLURALS[role] if count > 1 else _SINGULARS.get(role, role)}"
+        for role, count in counts.items()
+        if count
+    ]
     return ", ".join(parts[:-1]) + f" and {parts[-1]}" if len(parts) > 1 else "".join(parts)
 
 
@@ -100,7 +107,7 @@ def read_parameters(path: Path, format_name: str | None = None) -> tuple[list[Re
     """
     text = _text(path)
     format = _recognised(path, text) if format_name is None else format_called(format_name)
-    try:
+    with _telling(path):
         records = format.read(text)
         for record in records:
             _check(record)
@@ -109,9 +116,15 @@ def read_parameters(path: Path, format_name: str | None = None) -> tuple[list[Re
             raise Unreadable(f"{twice!r} is there twice")
         if not records:
             raise Unreadable("it speaks of no tensor")
-    except Unreadable as error:
-        raise _unusable(path, f"as {format.title}: {error}") from error
     return records, format
+
+
+@contextlib.contextmanager
+def _telling(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except Unreadable as error:
+        raise _unusable(path, str(error)) from error
 
 
 def _check(record: Record) -> None:
@@ -148,6 +161,9 @@ def _text(path: Path) -> str:
 def _recognised(path: Path, text: str) -> Format:
     found = next((format for format in FORMATS.values() if format.recognises(text)), None)
     if found is None:
+        if text.lstrip().startswith("{"):
+            with _telling(path):
+                parsed(text)
         raise _unusable(path, f"its content is of none of the formats {', '.join(FORMATS)}")
     return found
 

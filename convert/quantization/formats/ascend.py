@@ -136,6 +136,7 @@ def _format(name: str, title: str, with_extents: bool, target: str) -> Format:
         (ACTIVATION, WEIGHT),
         partial(of_layers, types=_TYPES),
         (target,),
+        by_layer=True,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..records import ACTIVATION, ROLES, UNKNOWN, WEIGHT, Record
 
@@ -29,8 +29,8 @@ class Format:
     """A way to write records as text.
 
     ``roles`` are the kinds of tensors that it has a place for, ``selects`` which records of these find one
-    (all, unless the file is by layer), ``rules`` what it cannot say of them. ``read`` raises Unreadable for
-    what ``recognises`` may have taken for its own. ``targets`` are the models that such a file goes with.
+    (all, unless the file is ``by_layer``), ``rules`` what it cannot say of them. ``read`` raises Unreadable
+    for what ``recognises`` may have taken for its own. ``targets`` are the models that such a file goes with.
     """
 
     name: str
@@ -42,7 +42,8 @@ class Format:
     roles: tuple[str, ...] = ROLES
     selects: Callable[[Sequence[Record]], list[Record]] = list
     targets: tuple[str, ...] = ("onnx", "tflite", "caffe")
-    leaves_out_baked: bool = field(default=False)
+    leaves_out_baked: bool = False
+    by_layer: bool = False
 
     def placed(self, records: Sequence[Record]) -> list[Record]:
         """Those of the records that the format has a place for."""

@@ -6,7 +6,7 @@ extents of the model's input. Activations only, in int8 around 0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from ..records import ACTIVATION, WEIGHT, Record
@@ -22,12 +22,14 @@ _EXTENTS = ("channels", "height", "width")
 def places(records: Sequence[Record]) -> list[Record]:
     """Results of layers that are written, and what these take."""
     makers = {record.producer for record in records if record.operator in _TYPES}
-    return [
-        record
-        for record in records
-        if record.role != WEIGHT
-        and (record.operator in (*_TYPES, *_SUMS) or not record.operator or makers & set(record.consumers))
-    ]
+    return [record for record in records if record.role != WEIGHT and _has_place(record, makers)]
+
+
+def _has_place(record: Record, makers: Collection[str]) -> bool:
+    """Of this file, of a layer, or of no layer that is known: that is refused by a rule."""
+    if record.name.endswith((_INPUT, _OUTPUT)) or record.operator in (*_TYPES, *_SUMS):
+        return True
+    return any(name in makers for name in record.consumers) or not (record.operator or record.consumers)
 
 
 def write(records: Sequence[Record]) -> str:
@@ -41,7 +43,7 @@ def write(records: Sequence[Record]) -> str:
             file[record.name + _OUTPUT] = record.scales[0]
         elif record.name.endswith((_INPUT, _OUTPUT)):  # of such a file
             file[record.name] = record.scales[0]
-    return written(file)
+    return written(file if len(file) > 1 else {})
 
 
 def read(text: str) -> list[Record]:
@@ -80,4 +82,5 @@ MNN = Format(
     (ACTIVATION,),
     places,
     ("onnx", "caffe"),
+    by_layer=True,
 )

@@ -134,4 +134,5 @@ NCNN = Format(
     (ACTIVATION, WEIGHT),
     partial(of_layers, types=_TYPES),
     ("onnx", "caffe"),
+    by_layer=True,
 )

@@ -1,0 +1,94 @@
+"""What ``tmconvert params`` does: reads, converts and checks files of quantization parameters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from ..conversion import lowered
+from ..errors import UsageError
+from ..frontends.detect import load_model
+from ..frontends.torch.door import is_factory
+from ..goals import tflite_goal
+from ..ir import TracedModule
+from ..serialize.atomic import atomic_output
+from ..serialize.recognise import written_target
+from ..serialize.written_tensors import written_tensors
+from ..symbolics.registry import catalogue
+from ..targets import Goal, Parameters, goal_version
+from .formats import DEFAULT, format_called
+from .parameter_checks import Finding, differences, findings_of, with_model
+from .parameter_file import counted, encoded, read_parameters
+from .records import Record, records_of
+
+_SOURCES = (b"\x80", b"PK\x03\x04")  # pickles, and the archives of containers and of PyTorch
+
+
+def convert_parameters(
+    path: Path, out: Path, to: str, given: str | None = None, model: Path | None = None, partial: bool = False
+) -> str:
+    """Writes the file anew in the format called ``to``; what there is to tell.
+
+    ``model`` is a written model, for what the file does not say: roles, shapes, layers. Raises UsageError
+    TM6041 for a tensor that the format cannot carry; where it has no place for one, only without
+    ``partial``.
+    """
+    format = format_called(to)
+    records = read_parameters(path, given)[0]
+    if model is not None:
+        records = with_model(records, written_tensors(model))
+    placed = format.placed(records)
+    names = {record.name for record in placed}
+    left = [record for record in records if record.name not in names]
+    if left and not partial:
+        more = f" (and {len(left) - 1} more)" if len(left) > 1 else ""
+        raise UsageError(
+            "TM6041",
+            f"{format.title}: this format has no place for the {left[0].role} {left[0].name!r}{more}",
+            notes=[("help", "--partial leaves out what has no place, and says how much that is")],
+        )
+    data = encoded(placed, format)
+    with atomic_output(out) as file:
+        file.write(data)
+    told = f"{out}  ({format.title}, {counted(placed)})"
+    return f"{told}; left out: {counted(left)}" if left else told
+
+
+def check_parameters(
+    path: Path, model: str, given: str | None = None, target: str | None = None
+) -> tuple[list[Record], list[Finding]]:
+    """The records of a file, and what is wrong with them or missing beside a model.
+
+    ``model`` is a file that was written, or a source, as it would be converted for ``target`` (ONNX).
+    """
+    records, format = read_parameters(path, given)
+    if is_source(model):
+        expected = expected_records(load_model(model), target or "onnx")
+        if not expected:
+            raise UsageError("TM6040", "the model says nothing of quantization: there is nothing to check")
+        as_written = encoded(format.placed(expected), format).decode()
+        return records, differences(records, format.read(as_written))
+    if target is not None:
+        raise UsageError("TM6002", f"target is {target!r}, and goes with a model to convert")
+    return records, findings_of(records, written_tensors(Path(model)), by_layer=format.by_layer)
+
+
+def is_source(model: str) -> bool:
+    """Whether it is a model to convert, not one that was written."""
+    if is_factory(model):
+        return True
+    try:
+        with Path(model).open("rb") as file:
+            head = file.read(4)
+    except OSError:
+        written_target(Path(model))  # says why it cannot be read
+        return False
+    return head.startswith(_SOURCES)
+
+
+def expected_records(module: TracedModule, target: str) -> list[Record]:
+    """What a conversion of ``module`` would write beside the model."""
+    version = goal_version(target, None)
+    goal = tflite_goal(version, None) if target == "tflite" else Goal(target, version)
+    goal = replace(goal, parameters=Parameters(Path("parameters"), DEFAULT))
+    return records_of(lowered(module, goal, catalogue()).graph)
