@@ -34,7 +34,7 @@ EXPLAINED = {
 # what LiteRT's own kernels, without XNNPACK, are further off
 OWN_KERNELS = (
     "LiteRT's own kernels bring sums to steps in fixed point, where MegEngine and XNNPACK round floats:"
-    " layers differ by one step here and there, which adds up, and shows where an output has a few elements only."
+    " layers differ by one step here and there, which adds up, and shows where an output has few elements."
 )
 
 
