@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
@@ -12,24 +12,28 @@ from .op import TARGETS, Op
 
 
 class Catalogue(Mapping[str, Op]):
-    """All ops by name. Frozen: built once from the list of ops, in that order."""
+    """All ops by name. Frozen. ``ops`` take the place of their names among the ``shipped``, or follow."""
 
-    def __init__(self, ops: Sequence[Op]) -> None:
+    def __init__(self, ops: Iterable[Op], shipped: Mapping[str, Op] | None = None) -> None:
         table: dict[str, Op] = {}
         for op in ops:
             if op.name in table:
                 raise InternalError("TM3005", f"{op.name} is registered twice")
             table[op.name] = op
         self._ops = MappingProxyType(table)
+        self._shipped = shipped or {}
 
     def __getitem__(self, name: str) -> Op:
-        return self._ops[name]
+        return self._ops[name] if name in self._ops else self._shipped[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._ops or name in self._shipped
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._ops)
+        return iter({**dict.fromkeys(self._shipped), **dict.fromkeys(self._ops)})
 
     def __len__(self) -> int:
-        return len(self._ops)
+        return len(self._ops.keys() | self._shipped.keys())
 
     def incomplete(self) -> list[tuple[str, str]]:
         """(op, target) pairs with neither a symbolic, nor a decomposition, nor a reason."""
@@ -45,23 +49,23 @@ class _Registry:
     """The ops that tmconvert ships, and those that users have registered, which replace them."""
 
     def __init__(self) -> None:
-        self.shipped: dict[str, Op] | None = None
+        self.shipped: Mapping[str, Op] | None = None
         self.registered: dict[str, Op] = {}
         self.catalogue: Catalogue | None = None
 
     def current(self) -> Catalogue:
         if self.shipped is None:
-            from .ops import OPS
+            from .ops import ShippedOps
             from .plugins import load_installed
 
-            self.shipped = dict(Catalogue(OPS))
+            self.shipped = ShippedOps()
             try:
                 load_installed()
             except UsageError:
                 self.shipped = None  # the next one to ask is told, too
                 raise
         if self.catalogue is None:
-            self.catalogue = Catalogue(list({**self.shipped, **self.registered}.values()))
+            self.catalogue = Catalogue(self.registered.values(), self.shipped)
         return self.catalogue
 
     def set_registered(self, ops: dict[str, Op]) -> None:

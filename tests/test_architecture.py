@@ -14,6 +14,7 @@ import pytest
 
 import tmconvert
 from tmconvert.errors import InternalError
+from tmconvert.symbolics import ops
 from tmconvert.symbolics.op import TARGETS, Op, Tensor
 from tmconvert.symbolics.registry import Catalogue, catalogue
 from tmconvert.symbolics.results import same_as
@@ -272,6 +273,24 @@ def test_nothing_is_registered_twice() -> None:
         Catalogue([op, op])
     names = [name for path in (ROOT / "symbolics/ops").glob("*.py") for name in _declared(path)]
     assert len(names) == len(set(names))
+    listed = " ".join(ops.MODULES.values()).split()
+    assert len(listed) == len(set(listed))
+
+
+def test_the_list_of_ops_is_what_their_files_hold() -> None:
+    files = {path.stem for path in (ROOT / "symbolics/ops").glob("*.py")} - {"__init__"}
+    assert sorted(ops.MODULES) == sorted(files)
+    for module, names in ops.MODULES.items():
+        assert [name.removeprefix("aten::") for name in ops.ops_of(module)] == names.split(), module
+
+
+def test_ops_are_imported_when_they_are_asked_for() -> None:
+    asked = (
+        "from tmconvert.symbolics.registry import catalogue as ops; ops()['aten::relu'], 'aten::x' in ops()"
+    )
+    seen = f"import sys; {asked}; print(*(name for name in sys.modules if '.symbolics.ops.' in name))"
+    done = subprocess.run([sys.executable, "-c", seen], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["tmconvert.symbolics.ops.unary"]
 
 
 def _declared(path: Path) -> list[str]:

@@ -1,231 +1,182 @@
-"""The ops, one a file; ``OPS`` lists them all, in the order of the table that users see."""
+"""The ops, one (or one table of like ones) a file, which is imported when an op of it is first asked for."""
 
-from .activations import OPS as ACTIVATION_OPS
-from .adaptive_pool import OPS as ADAPTIVE_POOL_OPS
-from .affine_grid import affine_grid
-from .airy import special_airy_ai
-from .any_all import OPS as ANY_ALL_OPS
-from .arange import arange
-from .arg_reduce import OPS as ARG_REDUCE_OPS
-from .attention import attention
-from .avg_pool import OPS as AVG_POOL_OPS
-from .batch_norm import batch_norm
-from .bessel import OPS as BESSEL_OPS
-from .bessel_k import OPS as BESSEL_K_OPS
-from .bessel_waves import OPS as BESSEL_WAVE_OPS
-from .bilinear import bilinear
-from .binary import OPS as BINARY_OPS
-from .bitwise import OPS as BITWISE_OPS
-from .blend import OPS as BLEND_OPS
-from .bucketize import OPS as BUCKETIZE_OPS
-from .cat import cat
-from .clamp import clamp
-from .compare import OPS as COMPARE_OPS
-from .cond import cond
-from .conv_transpose import OPS as CONV_TRANSPOSE_OPS
-from .convolution import OPS as CONVOLUTION_OPS
-from .counting import OPS as COUNTING_OPS
-from .cumulative import OPS as CUMULATIVE_OPS
-from .deform_conv2d import deform_conv2d
-from .diagonal import OPS as DIAGONAL_OPS
-from .distances import OPS as DISTANCE_OPS
-from .einsum import einsum
-from .elu import OPS as ELU_OPS
-from .embedding import embedding
-from .embedding_bag import embedding_bag
-from .erf import OPS as ERF_OPS
-from .expand import OPS as EXPAND_OPS
-from .exponential import OPS as EXPONENTIAL_OPS
-from .fourier import OPS as FOURIER_OPS
-from .function import function
-from .gamma import OPS as GAMMA_OPS
-from .gather import OPS as GATHER_OPS
-from .grid_sampler import grid_sampler
-from .grid_sampler3d import grid_sampler_3d
-from .group_norm import OPS as GROUP_NORM_OPS
-from .histc import histc
-from .householder import OPS as HOUSEHOLDER_OPS
-from .im2col import OPS as IM2COL_OPS
-from .incomplete_gamma import OPS as INCOMPLETE_GAMMA_OPS
-from .index import index
-from .index_put import index_put
-from .index_select import OPS as INDEX_SELECT_OPS
-from .layer_norm import OPS as LAYER_NORM_OPS
-from .ldl import OPS as LDL_OPS
-from .leaky_relu import OPS as LEAKY_RELU_OPS
-from .linalg import OPS as LINALG_OPS
-from .linear import linear
-from .local_response_norm import local_response_norm
-from .loop import loop
-from .lu import OPS as LU_OPS
-from .masked import OPS as MASKED_OPS
-from .matmul import OPS as MATMUL_OPS
-from .matmul_sums import OPS as MATMUL_SUM_OPS
-from .matrix_exp import matrix_exp
-from .max_pool import OPS as MAX_POOL_OPS
-from .mixed import OPS as MIXED_OPS
-from .nms import OPS as NMS_OPS
-from .nonzero import OPS as NONZERO_OPS
-from .norm import OPS as NORM_OPS
-from .normal import OPS as NORMAL_OPS
-from .one_hot import OPS as ONE_HOT_OPS
-from .order import OPS as ORDER_OPS
-from .orthogonal_polynomials import OPS as ORTHOGONAL_POLYNOMIAL_OPS
-from .pad import pad
-from .pad_circular import pad_circular
-from .permute import permute
-from .pixel_shuffle import OPS as PIXEL_SHUFFLE_OPS
-from .pool_indices import OPS as POOL_INDEX_OPS
-from .power import power
-from .quantiles import OPS as QUANTILE_OPS
-from .recurrent import OPS as RECURRENT_OPS
-from .recurrent_cells import OPS as RECURRENT_CELL_OPS
-from .reduce import OPS as REDUCE_OPS
-from .relayout import relayout
-from .relu6 import relu6
-from .remap import remap
-from .reorder import OPS as REORDER_OPS
-from .requantize import requantize
-from .reshape import reshape
-from .roi_align import OPS as ROI_ALIGN_OPS
-from .roi_pool import roi_pool
-from .rounding import OPS as ROUNDING_OPS
-from .scan import scan
-from .scatter_reduce import OPS as SCATTER_REDUCE_OPS
-from .shrinks import OPS as SHRINK_OPS
-from .sizes import sizes
-from .slice import OPS as SLICE_OPS
-from .slice_scatter import OPS as SLICE_SCATTER_OPS
-from .softmax import OPS as SOFTMAX_OPS
-from .sort import OPS as SORT_OPS
-from .split import OPS as SPLIT_OPS
-from .take import OPS as TAKE_OPS
-from .to import to
-from .triangle import OPS as TRIANGLE_OPS
-from .triangular import OPS as TRIANGULAR_OPS
-from .trigonometric import OPS as TRIGONOMETRIC_OPS
-from .unary import OPS as UNARY_OPS
-from .unfold import unfold
-from .unique import OPS as UNIQUE_OPS
-from .upsample import OPS as UPSAMPLE_OPS
-from .upsample_more import OPS as UPSAMPLE_MORE_OPS
-from .var import OPS as VAR_OPS
-from .view import view
-from .where import where
-from .zeta import special_zeta
+from __future__ import annotations
 
-OPS = [
-    *CONVOLUTION_OPS,
-    *CONV_TRANSPOSE_OPS,
-    deform_conv2d,
-    *MAX_POOL_OPS,
-    *AVG_POOL_OPS,
-    *ADAPTIVE_POOL_OPS,
-    *POOL_INDEX_OPS,
-    *UPSAMPLE_OPS,
-    *UPSAMPLE_MORE_OPS,
-    grid_sampler,
-    grid_sampler_3d,
-    affine_grid,
-    remap,
-    *ROI_ALIGN_OPS,
-    roi_pool,
-    *NMS_OPS,
-    batch_norm,
-    *LAYER_NORM_OPS,
-    *GROUP_NORM_OPS,
-    local_response_norm,
-    linear,
-    *MATMUL_OPS,
-    *MATMUL_SUM_OPS,
-    einsum,
-    bilinear,
-    *LINALG_OPS,
-    *LU_OPS,
-    *TRIANGULAR_OPS,
-    *HOUSEHOLDER_OPS,
-    *LDL_OPS,
-    matrix_exp,
-    *TRIANGLE_OPS,
-    embedding,
-    embedding_bag,
-    *RECURRENT_OPS,
-    *RECURRENT_CELL_OPS,
-    attention,
-    *BINARY_OPS,
-    *UNARY_OPS,
-    power,
-    *EXPONENTIAL_OPS,
-    *ERF_OPS,
-    *NORMAL_OPS,
-    *GAMMA_OPS,
-    *INCOMPLETE_GAMMA_OPS,
-    special_zeta,
-    *BESSEL_OPS,
-    *BESSEL_WAVE_OPS,
-    *BESSEL_K_OPS,
-    special_airy_ai,
-    *ORTHOGONAL_POLYNOMIAL_OPS,
-    *TRIGONOMETRIC_OPS,
-    *ROUNDING_OPS,
-    *COMPARE_OPS,
-    where,
-    *BLEND_OPS,
-    *MIXED_OPS,
-    *BITWISE_OPS,
-    *ACTIVATION_OPS,
-    *ELU_OPS,
-    *LEAKY_RELU_OPS,
-    *SHRINK_OPS,
-    clamp,
-    relu6,
-    *SOFTMAX_OPS,
-    *REDUCE_OPS,
-    *ANY_ALL_OPS,
-    *VAR_OPS,
-    *NORM_OPS,
-    *DISTANCE_OPS,
-    *ARG_REDUCE_OPS,
-    *SORT_OPS,
-    *ORDER_OPS,
-    *QUANTILE_OPS,
-    *CUMULATIVE_OPS,
-    *BUCKETIZE_OPS,
-    histc,
-    reshape,
-    permute,
-    cat,
-    *SLICE_OPS,
-    *SLICE_SCATTER_OPS,
-    *SPLIT_OPS,
-    *EXPAND_OPS,
-    *REORDER_OPS,
-    *INDEX_SELECT_OPS,
-    index,
-    index_put,
-    *GATHER_OPS,
-    *TAKE_OPS,
-    *MASKED_OPS,
-    *SCATTER_REDUCE_OPS,
-    *NONZERO_OPS,
-    *UNIQUE_OPS,
-    *COUNTING_OPS,
-    *DIAGONAL_OPS,
-    *ONE_HOT_OPS,
-    arange,
-    pad,
-    pad_circular,
-    *IM2COL_OPS,
-    *FOURIER_OPS,
-    unfold,
-    *PIXEL_SHUFFLE_OPS,
-    cond,
-    loop,
-    scan,
-    function,
-    to,
-    sizes,
-    view,
-    relayout,
-    requantize,
-]
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+
+from ..op import Op
+
+# The ops of each file, those of aten without their prefix, in the order of the table that users see.
+MODULES = {
+    "convolution": "conv1d conv2d conv3d",
+    "conv_transpose": "conv_transpose1d conv_transpose2d conv_transpose3d",
+    "deform_conv2d": "torchvision::deform_conv2d",
+    "max_pool": "max_pool1d max_pool2d max_pool3d",
+    "avg_pool": "avg_pool1d avg_pool2d avg_pool3d",
+    "adaptive_pool": (
+        "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d "
+        "adaptive_max_pool2d adaptive_max_pool3d"
+    ),
+    "pool_indices": (
+        "max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices "
+        "adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices "
+        "adaptive_max_pool3d_with_indices max_unpool1d max_unpool2d max_unpool3d"
+    ),
+    "upsample": "upsample_nearest2d upsample_bilinear2d",
+    "upsample_more": (
+        "upsample_nearest1d upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d "
+        "_upsample_nearest_exact3d upsample_linear1d upsample_trilinear3d upsample_bicubic2d "
+        "_upsample_bilinear2d_aa _upsample_bicubic2d_aa"
+    ),
+    "grid_sampler": "grid_sampler",
+    "grid_sampler3d": "grid_sampler_3d",
+    "affine_grid": "affine_grid_generator",
+    "remap": "tm::remap",
+    "roi_align": "torchvision::roi_align torchvision::ps_roi_align",
+    "roi_pool": "torchvision::roi_pool",
+    "nms": "torchvision::nms torchvision::batched_nms",
+    "batch_norm": "batch_norm",
+    "layer_norm": "layer_norm rms_norm",
+    "group_norm": "group_norm instance_norm",
+    "local_response_norm": "local_response_norm",
+    "linear": "linear",
+    "matmul": "matmul tm::matmul_nt mm bmm mv dot outer",
+    "matmul_sums": "addmm addmv addr addbmm baddbmm",
+    "einsum": "einsum",
+    "bilinear": "bilinear",
+    "linalg": "linalg_det linalg_slogdet linalg_inv linalg_cross",
+    "lu": "linalg_lu_factor_ex lu_unpack",
+    "triangular": "linalg_solve_triangular linalg_cholesky_ex",
+    "householder": "geqrf tm::geqp3 ormqr",
+    "ldl": "linalg_ldl_factor_ex linalg_ldl_solve",
+    "matrix_exp": "linalg_matrix_exp",
+    "triangle": "triu tril trace",
+    "embedding": "embedding",
+    "embedding_bag": "embedding_bag",
+    "recurrent": "lstm gru rnn_tanh rnn_relu",
+    "recurrent_cells": "lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell",
+    "attention": "scaled_dot_product_attention",
+    "binary": "add sub mul div maximum minimum",
+    "unary": "abs neg exp log sqrt reciprocal square rsqrt floor ceil sigmoid tanh relu",
+    "power": "pow",
+    "exponential": "exp2 expm1 log2 log10 log1p log_sigmoid logaddexp logaddexp2 xlogy softplus logit",
+    "erf": "erf erfc erfinv",
+    "normal": "special_ndtr special_log_ndtr special_ndtri special_erfcx",
+    "gamma": "lgamma digamma polygamma",
+    "incomplete_gamma": "igamma igammac",
+    "zeta": "special_zeta",
+    "bessel": "i0 special_i0e special_i1 special_i1e",
+    "bessel_waves": "special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1",
+    "bessel_k": (
+        "special_modified_bessel_k0 special_modified_bessel_k1 special_scaled_modified_bessel_k0 "
+        "special_scaled_modified_bessel_k1"
+    ),
+    "airy": "special_airy_ai",
+    "orthogonal_polynomials": (
+        "special_chebyshev_polynomial_t special_chebyshev_polynomial_u special_chebyshev_polynomial_v "
+        "special_chebyshev_polynomial_w special_shifted_chebyshev_polynomial_t "
+        "special_shifted_chebyshev_polynomial_u special_shifted_chebyshev_polynomial_v "
+        "special_shifted_chebyshev_polynomial_w special_hermite_polynomial_h "
+        "special_hermite_polynomial_he special_laguerre_polynomial_l special_legendre_polynomial_p"
+    ),
+    "trigonometric": "sin cos tan asin acos atan sinh cosh asinh acosh atanh deg2rad rad2deg atan2",
+    "rounding": "sign trunc frac round tm::round_half_away tm::trunc_divide floor_divide fmod remainder",
+    "compare": (
+        "eq ne lt le gt ge logical_and logical_or logical_xor logical_not isnan isinf isposinf isneginf "
+        "isfinite signbit"
+    ),
+    "where": "where",
+    "blend": "hypot copysign fmax fmin heaviside lerp addcmul addcdiv nan_to_num",
+    "mixed": "sinc special_entr special_xlog1py ldexp gcd lcm isclose",
+    "bitwise": "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift bitwise_not",
+    "activations": "silu mish hardswish hardsigmoid softsign tanhshrink gelu",
+    "elu": "elu selu celu",
+    "leaky_relu": "leaky_relu prelu",
+    "shrinks": "hardshrink softshrink hardtanh threshold glu",
+    "clamp": "clamp",
+    "relu6": "relu6",
+    "softmax": "softmax log_softmax softmin",
+    "reduce": "mean sum prod amax amin logsumexp",
+    "any_all": "any all count_nonzero",
+    "var": "var std var_mean std_mean",
+    "norm": "linalg_vector_norm cdist",
+    "distances": "cosine_similarity pairwise_distance pdist renorm",
+    "arg_reduce": "argmax argmin",
+    "sort": "sort topk",
+    "order": "argsort kthvalue median max min",
+    "quantiles": "quantile nanquantile nanmedian mode",
+    "cumulative": "cumsum cumprod logcumsumexp cummax cummin",
+    "bucketize": "bucketize searchsorted",
+    "histc": "histc",
+    "reshape": "reshape",
+    "permute": "permute",
+    "cat": "cat",
+    "slice": "slice select",
+    "slice_scatter": "slice_scatter select_scatter",
+    "split": "split_with_sizes unbind",
+    "expand": "expand repeat",
+    "reorder": "flip roll rot90 repeat_interleave",
+    "index_select": "index_select index_copy index_add index_fill",
+    "index": "index",
+    "index_put": "index_put",
+    "gather": "gather scatter",
+    "take": "take take_along_dim",
+    "masked": "masked_fill masked_scatter",
+    "scatter_reduce": (
+        "scatter_add tm::scatter_prod tm::scatter_amax tm::scatter_amin scatter_reduce index_reduce"
+    ),
+    "nonzero": "nonzero argwhere masked_select",
+    "unique": "_unique2 unique_dim unique_consecutive",
+    "counting": "tm::repeat_indices tm::count_to",
+    "diagonal": "diagonal diag_embed diagonal_scatter",
+    "one_hot": "one_hot tm::wrap_index",
+    "arange": "arange",
+    "pad": "pad",
+    "pad_circular": "_pad_circular",
+    "im2col": "im2col col2im",
+    "fourier": "tm::fft tm::irfft tm::stft",
+    "unfold": "unfold",
+    "pixel_shuffle": "pixel_shuffle pixel_unshuffle channel_shuffle",
+    "cond": "tm::cond",
+    "loop": "tm::loop",
+    "scan": "tm::scan",
+    "function": "tm::function",
+    "to": "to",
+    "sizes": "tm::sizes",
+    "view": "tm::view",
+    "relayout": "tm::relayout",
+    "requantize": "tm::requantize",
+}
+
+
+class ShippedOps(Mapping[str, Op]):
+    """All ops by name, in the order of MODULES. That there is one of a name is known without importing it."""
+
+    def __init__(self) -> None:
+        self._modules = {
+            name if "::" in name else f"aten::{name}": module
+            for module, names in MODULES.items()
+            for name in names.split()
+        }
+        self._loaded: dict[str, Op] = {}
+
+    def __getitem__(self, name: str) -> Op:
+        if name not in self._loaded:
+            self._loaded |= ops_of(self._modules[name])
+        return self._loaded[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._modules
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+
+def ops_of(module: str) -> dict[str, Op]:
+    """The ops of a file: its list ``OPS``, or the one that it has."""
+    names = vars(import_module(f".{module}", __name__))
+    return {op.name: op for op in names.get("OPS", names.values()) if isinstance(op, Op)}
