@@ -159,11 +159,13 @@ def _text(path: Path) -> str:
 
 
 def _recognised(path: Path, text: str) -> Format:
-    found = next((format for format in FORMATS.values() if format.recognises(text)), None)
+    document = None
+    if text.lstrip().startswith("{"):
+        with _telling(path):
+            document = parsed(text)
+    given = document if isinstance(document, dict) else {}
+    found = next((format for format in FORMATS.values() if format.recognises(text, given)), None)
     if found is None:
-        if text.lstrip().startswith("{"):
-            with _telling(path):
-                parsed(text)
         raise _unusable(path, f"its content is of none of the formats {', '.join(FORMATS)}")
     return found
 

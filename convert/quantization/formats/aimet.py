@@ -7,11 +7,12 @@ real = (q + offset) * scale on 0 to 2^bits - 1. An integer that counts from -128
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from ..records import ACTIVATION, BIAS, WEIGHT, Record, integer_name
 from .format import Format, Unreadable, known_role, one_activation_scale, whole_bits
-from .json_text import Fields, document, parsed, written
+from .json_text import Fields, parsed, written
 
 _GROUPS = {"activation_encodings": (ACTIVATION,), "param_encodings": (WEIGHT, BIAS)}
 
@@ -140,17 +141,14 @@ def _record(group: str, name: str, encodings: Sequence[tuple[int, bool, float, i
     )
 
 
-def _version(text: str) -> str:
-    found = document(text)
-    if found is None or "activation_encodings" not in found:
-        return ""
-    return "1.0.0" if isinstance(found["activation_encodings"], list) else "0.6.1"
+def _is_version(text: str, found: dict[str, Any], kind: type) -> bool:
+    return isinstance(found.get("activation_encodings"), kind)
 
 
 _RULES = (known_role, one_activation_scale, whole_bits, bits_that_fit)
 AIMET_061 = Format(
-    "aimet", "AIMET / QNN encodings 0.6.1", write_061, read_061, lambda t: _version(t) == "0.6.1", _RULES
+    "aimet", "AIMET / QNN encodings 0.6.1", write_061, read_061, partial(_is_version, kind=dict), _RULES
 )
 AIMET_100 = Format(
-    "aimet-1.0", "AIMET encodings 1.0.0", write_100, read_100, lambda t: _version(t) == "1.0.0", _RULES
+    "aimet-1.0", "AIMET encodings 1.0.0", write_100, read_100, partial(_is_version, kind=list), _RULES
 )

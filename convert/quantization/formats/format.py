@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..records import ACTIVATION, ROLES, UNKNOWN, WEIGHT, Record
 
@@ -29,15 +30,16 @@ class Format:
     """A way to write records as text.
 
     ``roles`` are the kinds of tensors that it has a place for, ``selects`` which records of these find one
-    (all, unless the file is ``by_layer``), ``rules`` what it cannot say of them. ``read`` raises Unreadable
-    for what ``recognises`` may have taken for its own. ``targets`` are the models that such a file goes with.
+    (all, unless the file is ``by_layer``), ``rules`` what it cannot say of them. ``recognises`` takes a text,
+    and the object that it is in JSON, for its own; ``read`` may still raise Unreadable. ``targets`` are the
+    models that such a file goes with.
     """
 
     name: str
     title: str
     write: Callable[[Sequence[Record]], str]
     read: Callable[[str], list[Record]]
-    recognises: Callable[[str], bool]
+    recognises: Callable[[str, dict[str, Any]], bool]
     rules: tuple[Rule, ...]
     roles: tuple[str, ...] = ROLES
     selects: Callable[[Sequence[Record]], list[Record]] = list

@@ -26,17 +26,6 @@ def parsed(text: str) -> Any:
         raise Unreadable(f"it is no JSON: {error}") from error
 
 
-def document(text: str) -> dict[str, Any] | None:
-    """The document if it is an object, or None; for a guess at the format."""
-    if not text.lstrip().startswith("{"):
-        return None
-    try:
-        found = parsed(text)
-    except Unreadable:
-        return None
-    return found if isinstance(found, dict) else None
-
-
 class Fields:
     """An object of a file. Its methods raise Unreadable, which names ``place``."""
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..records import ACTIVATION, BIAS, WEIGHT, Record
 from .format import Format, Unreadable, known_role
-from .json_text import Fields, document, parsed, scalar_or_list, written
+from .json_text import Fields, parsed, scalar_or_list, written
 
 _KEYS = {"dtype", "qmin", "qmax", "scale", "zero_point", "is_weight"}
 
@@ -65,8 +65,7 @@ def _record(name: str, given: Any) -> Record:
     )
 
 
-def recognises(text: str) -> bool:
-    found = document(text) or {}
+def recognises(text: str, found: dict[str, Any]) -> bool:
     return bool(found) and all(isinstance(entry, dict) and "is_weight" in entry for entry in found.values())
 
 

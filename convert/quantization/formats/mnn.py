@@ -11,7 +11,7 @@ from typing import Any
 
 from ..records import ACTIVATION, WEIGHT, Record
 from .format import Format, Unreadable, known_role, one_scale, symmetric_bytes
-from .json_text import Fields, document, parsed, written
+from .json_text import Fields, parsed, written
 
 _TYPES = ("Conv", "Convolution", "Gemm", "InnerProduct")
 _SUMS = ("Add", "Eltwise")
@@ -68,8 +68,8 @@ def made_or_taken(record: Record) -> str:
     return "" if record.producer or record.consumers else "it is not said which layers take or make it"
 
 
-def recognises(text: str) -> bool:
-    return any(name.endswith((_INPUT, _OUTPUT)) for name in document(text) or {})
+def recognises(text: str, found: dict[str, Any]) -> bool:
+    return any(name.endswith((_INPUT, _OUTPUT)) for name in found)
 
 
 MNN = Format(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -112,7 +113,7 @@ def read(text: str) -> list[Record]:
     return found
 
 
-def recognises(text: str) -> bool:
+def recognises(text: str, found: dict[str, Any]) -> bool:
     first = next((line for line in text.splitlines() if line.strip()), "")
     return first.partition(" ")[0].endswith(_WEIGHT)
 

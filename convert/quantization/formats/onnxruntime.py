@@ -13,7 +13,7 @@ from typing import Any
 
 from ..records import ACTIVATION, UNKNOWN, WEIGHT, Record
 from .format import Format, Unreadable, eight_bits, one_activation_scale, symmetric_weight
-from .json_text import Fields, document, parsed, written
+from .json_text import Fields, parsed, written
 
 
 def write(records: Sequence[Record]) -> str:
@@ -71,8 +71,7 @@ def known_bytes(record: Record) -> str:
     return eight_bits(record) if record.dtype else ""
 
 
-def recognises(text: str) -> bool:
-    found = document(text) or {}
+def recognises(text: str, found: dict[str, Any]) -> bool:
     return bool(found) and all(
         isinstance(items, list) and items and isinstance(items[0], dict) and "zero_point" in items[0]
         for items in found.values()

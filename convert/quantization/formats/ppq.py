@@ -11,7 +11,7 @@ from typing import Any
 
 from ..records import ACTIVATION, UNKNOWN, WEIGHT, Record, integer_name
 from .format import Format, Unreadable, eight_bits_at_most, one_activation_scale
-from .json_text import Fields, document, parsed, scalar_or_list, written
+from .json_text import Fields, parsed, scalar_or_list, written
 
 
 def write(records: Sequence[Record]) -> str:
@@ -59,7 +59,7 @@ PPQ = Format(
     "PPQ JSON",
     write,
     read,
-    lambda text: "quant_info" in (document(text) or {}),
+    lambda text, found: "quant_info" in found,
     (known_grid, eight_bits_at_most, one_activation_scale),
     (ACTIVATION, WEIGHT),
 )

@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
+from typing import Any
 
 from ..records import ACTIVATION, Record
 from .format import Format, Unreadable, known_role, one_line_name, one_scale, symmetric_bytes
-from .json_text import Fields, document, parsed, written
+from .json_text import Fields, parsed, written
 
 HEADER = "TRT-8601-EntropyCalibration2"
 _STEPS = 127
@@ -78,7 +79,7 @@ def read_json(text: str) -> list[Record]:
     return [_record(name, ranges.number(name) / _STEPS) for name in ranges.given]
 
 
-def _is_ranges(text: str) -> bool:
+def _is_ranges(text: str, found: dict[str, Any]) -> bool:
     first = next((line for line in text.splitlines() if line.strip()), "")
     return bool(re.fullmatch(r"\S.*: [-+.\deE]+\s*", first))
 
@@ -89,7 +90,7 @@ TENSORRT_CACHE = Format(
     "TensorRT calibration cache",
     write_cache,
     read_cache,
-    lambda text: text.startswith("TRT-"),
+    lambda text, found: text.startswith("TRT-"),
     (*_RULES, one_line_name),
     (ACTIVATION,),
 )
@@ -107,7 +108,7 @@ TENSORRT_JSON = Format(
     "TensorRT dynamic ranges, JSON of PPQ",
     write_json,
     read_json,
-    lambda text: "act_quant_info" in (document(text) or {}),
+    lambda text, found: "act_quant_info" in found,
     _RULES,
     (ACTIVATION,),
 )

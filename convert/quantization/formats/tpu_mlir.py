@@ -53,7 +53,7 @@ TPU_MLIR = Format(
     "TPU-MLIR calibration table",
     write,
     read,
-    lambda text: "# op_name" in text[:4096],
+    lambda text, found: "# op_name" in text[:4096],
     (known_role, one_scale, eight_bits, all_bytes, plain_name),
     (ACTIVATION,),
 )
