@@ -30,6 +30,12 @@ def onnx_constants(path: Path) -> dict[str, np.ndarray]:
     return {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in onnx.load(path).graph.initializer}
 
 
+def onnx_results(path: Path) -> set[str]:
+    """The names of what operators compute; not inside of those that hold graphs."""
+    nodes = onnx.load(path, load_external_data=False).graph.node
+    return {name for node in nodes for name in node.output}
+
+
 def with_outputs(path: Path, names: Sequence[str]) -> tuple[bytes, list[str]]:
     """The model with those of ``names`` as outputs that its operators make, and these."""
     model = onnx.load(path)

@@ -36,27 +36,39 @@ def tflite_constants(path: Path) -> dict[str, list[Value]]:
 
     Tensors may share a name.
     """
+    found = {}
+    for name, values in tflite_tensors(path).items():
+        if constants := [value for value in values if value.is_constant and value.dtype.name in _NUMBERS]:
+            found[name] = constants
+    return found
+
+
+_NUMBERS = ("float32", "float16", "int8", "int16", "int32", "int64")
+
+
+def tflite_tensors(path: Path) -> dict[str, list[Value]]:
+    """The tensors of all subgraphs, by name, but for types that NumPy lacks; constants have their data."""
     model, data = _model(path)
-    names = ("float32", "float16", "int8", "int16", "int32", "int64")
-    dtypes = {TENSOR_TYPES[name]: np.dtype(name) for name in names}
+    dtypes = {number: np.dtype(name) for name, number in TENSOR_TYPES.items() if name in np.sctypeDict}
     found: dict[str, list[Value]] = defaultdict(list)
     for subgraph in (model.Subgraphs(i) for i in range(model.SubgraphsLength())):
         for tensor in (subgraph.Tensors(i) for i in range(subgraph.TensorsLength())):
-            content = _content(model.Buffers(tensor.Buffer()), data)
-            if content is None or tensor.Type() not in dtypes:
+            if tensor.Type() not in dtypes:
                 continue
-            dtype = dtypes[tensor.Type()]
+            dtype, content = dtypes[tensor.Type()], _content(model.Buffers(tensor.Buffer()), data)
             shape = tuple(int(tensor.Shape(i)) for i in range(tensor.ShapeLength()))
-            quantization, scales = tensor.Quantization(), None
-            if quantization is not None and quantization.ScaleLength():
-                scales = Quantization(
-                    quantization.ScaleAsNumpy(),
-                    quantization.QuantizedDimension(),
-                    quantization.ZeroPointAsNumpy() if quantization.ZeroPointLength() else None,
-                )
+            array = None if content is None else content.view(dtype).reshape(shape)
             name = tensor.Name().decode()
-            found[name].append(Value(name, dtype, shape, content.view(dtype).reshape(shape), scales))
+            found[name].append(Value(name, dtype, shape, array, _quantization(tensor)))
     return found
+
+
+def _quantization(tensor: Any) -> Quantization | None:
+    said = tensor.Quantization()
+    if said is None or not said.ScaleLength():
+        return None
+    zero_point = said.ZeroPointAsNumpy() if said.ZeroPointLength() else None
+    return Quantization(said.ScaleAsNumpy(), said.QuantizedDimension(), zero_point)
 
 
 def tflite_model(path: Path) -> Any:

@@ -1,8 +1,8 @@
 """A TFLite file in integers, beside the model it was made of.
 
 - The float32 file of the same conversion agrees with the source.
-- Each constant of the file is the source's, to half a step, at the scale that belongs there; a bias at that
-  of the products, which runtimes do not check.
+- Each tensor of the file has the scale that belongs there, each constant is the source's, to half a step; a
+  bias at the scale of the products, which runtimes do not check.
 - Each tensor of the file is what its operands give in float, to two steps: one for rounding, one for the ways
   in which kernels round. Where the runtime has a grid of its own in between, half of its step comes on top.
 
@@ -21,7 +21,7 @@ from ..errors import VerificationError
 from ..ir import InternalGraph, TensorNode
 from ..lower.integers.integer_graph import IntegerGraph
 from ..lower.target_graph import Quantization, TargetGraph, Value
-from ..serialize.tflite_reader import tflite_constants
+from ..serialize.tflite_reader import tflite_tensors
 from ..serialize.writers import write
 from ..symbolics.op import Op
 from .compare import Comparison, example_inputs
@@ -48,7 +48,7 @@ def verify_integers(
 
     Raises VerificationError TM4001 for any of the three steps.
     """
-    check_constants(path, made)
+    check_tensors(path, made)
     with tempfile.TemporaryDirectory() as folder:
         float_path = Path(folder, "float.tflite")
         with float_path.open("wb") as file:
@@ -141,29 +141,55 @@ def signal_to_noise(signal: np.ndarray, actual: np.ndarray) -> float:
     return 10 * float(np.log10(energy / noise)) if energy else float("-inf")
 
 
-def check_constants(path: Path, made: IntegerGraph) -> None:
-    """Raises VerificationError TM4001 where the file has not the constants of its source."""
-    constants = tflite_constants(path)
-    for whole, plain in made.stored:
-        found = [each for each in constants.get(whole.name, []) if each.dtype == whole.dtype]
-        if not found:
-            raise VerificationError("TM4001", f"the file has no constant {whole.name}, which its source has")
-        if not (any(_is_kept(each, whole) for each in found) and _is_near(whole, plain)):
-            message = f"the constant {whole.name} of the file is not that of its source, to half a step"
-            raise VerificationError("TM4001", message)
+def check_tensors(path: Path, made: IntegerGraph) -> None:
+    """Raises VerificationError TM4001 where the file has not the tensors that belong to its source.
+
+    Each is there once, on the grid that it has; integer constants are the same, and those of the source. What
+    operators do with them is for the layers to show, which are found by these names.
+    """
+    tensors = tflite_tensors(path)
+    wanted: dict[str, list[Value]] = {}
+    for value in _values(made.graph):
+        wanted.setdefault(value.name, []).append(value)
+    near = {id(whole): _is_near(whole, plain) for whole, plain in made.stored}
+    for name, values in wanted.items():
+        found = tensors.get(name, [])
+        if len(found) != len(values):
+            has = "no tensor" if not found else f"{len(found)} tensors"
+            raise VerificationError("TM4001", f"the file has {has} {name}, its source {len(values)}")
+        for value in values:
+            if not any(_is_kept(each, value) for each in found):
+                what = "constant" if value.is_constant else "tensor"
+                message = f"the {what} {name} of the file has not the type, scale or numbers of its source"
+                raise VerificationError("TM4001", message)
+            if not near.get(id(value), True):
+                message = f"the constant {name} of the file is not that of its source, to half a step"
+                raise VerificationError("TM4001", message)
 
 
-def _is_kept(found: Value, whole: Value) -> bool:
-    """Whether ``found`` has the scales that belong to it, and is what the source has, on them."""
-    expected, given = whole.quantization, found.quantization
-    assert expected is not None and found.data is not None and whole.data is not None
-    if given is None or found.shape != whole.shape or given.axis != expected.axis:
+def _values(graph: TargetGraph) -> list[Value]:
+    """All tensors of a graph and of those inside, once."""
+    found: dict[int, Value] = {}
+    for each in graph.nested():
+        operators = (value for operator in each.operators for value in [*operator.inputs, *operator.outputs])
+        for value in [*each.inputs, *operators, *each.outputs]:
+            if value is not None:
+                found.setdefault(id(value), value)
+    return list(found.values())
+
+
+def _is_kept(found: Value, value: Value) -> bool:
+    """Whether ``found`` has the type and the scales that belong to it, and the integers on them."""
+    expected, given = value.quantization, found.quantization
+    if found.dtype != value.dtype or (found.data is None) != (value.data is None):
         return False
-    if not np.array_equal(given.scale, expected.scale):
+    if expected is None or given is None:
+        return expected is given
+    if given.axis != expected.axis or not np.array_equal(given.scale, expected.scale):
         return False
     if not np.array_equal(_zero_points(given), _zero_points(expected)):
         return False
-    return bool(np.array_equal(found.data, whole.data))
+    return value.data is None or (found.data is not None and np.array_equal(found.data, value.data))
 
 
 def _is_near(whole: Value, plain: Value) -> bool:

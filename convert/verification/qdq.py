@@ -16,7 +16,7 @@ from ..errors import VerificationError
 from ..ir import InternalGraph, QParams
 from ..lower.qdq import QdqGraph
 from ..lower.target_graph import TargetGraph
-from ..serialize.onnx_reader import onnx_constants, with_outputs
+from ..serialize.onnx_reader import onnx_constants, onnx_results, with_outputs
 from ..serialize.writers import write
 from .integers import check_layers, inputs_for
 from .observed import Observed
@@ -38,7 +38,7 @@ def verify_qdq(
 
     Raises VerificationError TM4001 for any of the three steps.
     """
-    check_constants(path, made)
+    check_tensors(path, made)
     with tempfile.TemporaryDirectory() as folder:
         float_path = Path(folder, "float.onnx")
         with float_path.open("wb") as file:
@@ -80,15 +80,24 @@ def _observed(array: np.ndarray, grid: QParams | None) -> Observed:
     return Observed(array, grid.scale[0], low, high)
 
 
-def check_constants(path: Path, made: QdqGraph) -> None:
-    """Raises VerificationError TM4001 where the integers, scales or zero points of the file are others."""
-    stored = onnx_constants(path)
+def check_tensors(path: Path, made: QdqGraph) -> None:
+    """Raises VerificationError TM4001 where a tensor is missing, or has other integers or another grid.
+
+    Layers are found by the names of tensors: none may be gone.
+    """
+    stored, computed = onnx_constants(path), onnx_results(path)
     for operator in made.graph.operators:
+        for value in operator.outputs:
+            if value.name not in computed:
+                raise VerificationError(
+                    "TM4001", f"the file has no tensor {value.name}, which its source has"
+                )
         if operator.type not in ("QuantizeLinear", "DequantizeLinear"):
             continue
-        for value in operator.inputs:
-            if value is None or value.data is None:
+        for operand in operator.inputs:
+            if operand is None or operand.data is None:
                 continue
-            if value.name not in stored or not np.array_equal(stored[value.name], value.data):
-                message = f"the constant {value.name} of the file is not that of its source"
+            found = stored.get(operand.name)
+            if found is None or found.dtype != operand.dtype or not np.array_equal(found, operand.data):
+                message = f"the constant {operand.name} of the file is not that of its source"
                 raise VerificationError("TM4001", message)
