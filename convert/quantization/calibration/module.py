@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...frontends.aten.vocabulary import VOCABULARY
-from ...ir import CallFunction, Constant, Expr, Input, InternalGraph, ModuleNode, TensorNode, TracedModule
+from ...ir import (
+    CallFunction,
+    Constant,
+    Expr,
+    GetAttr,
+    Input,
+    InternalGraph,
+    ModuleNode,
+    TensorNode,
+    TracedModule,
+)
 from ...ir.fake_quant import with_qparams
 from ...ir.tree import map_leaves
 
@@ -21,11 +33,12 @@ def as_module(graph: InternalGraph, source: TracedModule) -> TracedModule:
 
 
 class _Copy:
-    """A graph with the module as its first input."""
+    """A graph with the module as its first input; its constants are tensors of the module."""
 
     def __init__(self, graph: InternalGraph, owner: TracedModule) -> None:
-        self.flat = InternalGraph(graph.name)
-        self.flat.add_input(ModuleNode(self.flat.free_name("self"), owner.class_name, owner=owner), "self")
+        self.flat, self.owner = InternalGraph(graph.name), owner
+        self.top = ModuleNode(self.flat.free_name("self"), owner.class_name, owner=owner)
+        self.flat.add_input(self.top, "self")
         self.mapped: dict[Any, Any] = {None: None}
         for node in graph.inputs:
             assert isinstance(node, TensorNode) and isinstance(node.expr, Input)
@@ -44,9 +57,9 @@ class _Copy:
         self.mapped |= {node: self._twin(node) for node in expr.outputs}
         result = map_leaves(self._mapped, expr.result)
         if isinstance(expr, Constant):
-            qparams, value = expr.output.qparams, expr.value
-            value = value if qparams is None else with_qparams(value, qparams)
-            self.flat.insert(Constant(value, expr.name, result=result, source=expr.source))
+            name, qparams, value = expr.output.name, expr.output.qparams, np.asarray(expr.value)
+            self.owner.tensors[name] = value if qparams is None else with_qparams(value, qparams)
+            self.flat.insert(GetAttr(self.top, name, result=result, source=expr.source))
             return
         assert isinstance(expr, CallFunction)
         args = tuple(map_leaves(self._mapped, argument) for argument in expr.args)
