@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from .rendering import is_terminal, sanitized, write_message
 
@@ -49,3 +49,20 @@ def progress(what: str, *, enabled: bool = True) -> Iterator[None]:
 
     with Console(stderr=True).status(Text(sanitized(what)), spinner="line"):
         yield
+
+
+@contextlib.contextmanager
+def counting(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Tells how many of how many are done, on a terminal only; None elsewhere."""
+    if not is_terminal(sys.stderr):
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    with Progress(
+        *columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True, redirect_stdout=False
+    ) as bar:
+        task = bar.add_task(sanitized(what), total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

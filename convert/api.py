@@ -372,9 +372,10 @@ def calibrate(
     model: Model,
     data: Any,
     *,
-    method: str = "minmax",
+    method: str = "mse",
     per_channel: bool = True,
     rules: Mapping[str, str] | None = None,
+    bias_correction: bool = True,
     mean: Sequence[float] = (),
     std: Sequence[float] = (),
     layout: str = "nchw",
@@ -384,13 +385,14 @@ def calibrate(
 
     ``data`` is a path (.npz, or a folder of .npy, .npz or images), a dict of arrays by input, or a sequence
     of samples. ``method`` is "minmax", "percentile", "mse" or "entropy". ``rules`` say "int8", "int16x8" or
-    "float" by patterns of module paths. ``mean``, ``std`` and ``layout`` are for images. ``progress`` gets
-    the number of samples done, and of all. Raises UsageError TM6032, TM6033.
+    "float" by patterns of module paths. ``bias_correction`` has biases make up for what rounding moves on
+    average; without it the float model stays as it is. ``mean``, ``std`` and ``layout`` are for images.
+    ``progress`` gets the number of samples done, and of all. Raises UsageError TM6032, TM6033.
     """
     from .quantization.calibration.door import calibrated
 
     pixels = (tuple(mean), tuple(std), layout)
-    settings = (method, per_channel, tuple((rules or {}).items()))
+    settings = (method, per_channel, tuple((rules or {}).items()), bias_correction)
     return calibrated(_loaded(model), data, pixels, settings, catalogue(), progress)
 
 

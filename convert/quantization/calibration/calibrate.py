@@ -17,6 +17,7 @@ from ...passes.fold_constants import FoldConstants
 from ...passes.fuse_conv_bn import FuseConvBn
 from ...passes.manager import Pass, PassManager
 from ...symbolics.op import Op
+from .biases import correct_biases
 from .execution import run
 from .module import as_module
 from .placement import FIXED, KindOf, kinds, observed_nodes, shared, unused, weights
@@ -33,11 +34,13 @@ class Settings:
 
     ``per_channel`` gives weights a scale for each channel. ``rules`` are pairs of a pattern of module paths
     or tensor names, as of fnmatch, and "int8", "int16x8" or "float"; the last that fits counts.
+    ``bias_correction`` moves biases by what rounding does on average; without it the model stays as it is.
     """
 
-    method: str = "minmax"
+    method: str = "mse"
     per_channel: bool = True
     rules: tuple[tuple[str, str], ...] = ()
+    bias_correction: bool = True
 
 
 @dataclass
@@ -75,6 +78,8 @@ def calibrate(
     if not count:
         raise UsageError("TM6033", "there are no samples in the data")
     _annotate(work, settings, count)
+    if settings.bias_correction:
+        correct_biases(work.graph, catalogue, samples, count)
     return as_module(work.graph, module)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -13,9 +14,11 @@ import numpy as np
 
 from ...errors import UsageError
 from ...ir.types import TensorType
+from .streams import PICKLED, Member, members, parts, whole
 
 IMAGES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".webp"})
 ARRAYS = frozenset({".npy", ".npz"})
+_UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,10 @@ class Samples:
             raise _unfit(f"{self.data} is not there", "give a .npz file, or a folder of .npy files or images")
 
     def __len__(self) -> int:
+        """How many samples there are, as far as that is told without reading them all: files count as one."""
+        if isinstance(self.data, Mapping) or (isinstance(self.data, Path) and self.data.is_file()):
+            array, (_, type_) = self._arrays(self.data)[0], self.inputs[0]
+            return self._lot(array, type_, "").count
         return sum(1 for _ in self._sources())
 
     def __iter__(self) -> Iterator[list[np.ndarray]]:
@@ -73,17 +80,24 @@ class Samples:
         return found
 
     def _samples(self, source: Any) -> Iterator[list[np.ndarray]]:
-        where = str(source) if isinstance(source, Path) else "the data"
+        where = self._where(source)
         arrays = self._arrays(source)
-        batches = [
-            self._split(array, type_, f"{name} in {where}")
+        lots = [
+            self._lot(array, type_, f"{name} in {where}")
             for array, (name, type_) in zip(arrays, self.inputs, strict=True)
         ]
-        counts = {len(batch) for batch in batches}
+        counts = {lot.count for lot in lots}
         if len(counts) > 1:
             numbers = " and ".join(map(str, sorted(counts)))
             raise _unfit(f"{where} has {numbers} samples of different inputs", "")
-        yield from (list(sample) for sample in zip(*batches, strict=True))
+        try:
+            yield from (list(sample) for sample in zip(*(lot.samples() for lot in lots), strict=True))
+        except _UNREADABLE as error:
+            raise _unfit(f"{where} cannot be read: {error}", "") from error
+
+    @staticmethod
+    def _where(source: Any) -> str:
+        return str(source) if isinstance(source, Path) else "the data"
 
     def _arrays(self, source: Any) -> list[Any]:
         """The arrays of a source in the order of the inputs."""
@@ -105,13 +119,15 @@ class Samples:
         )
 
     def _read(self, path: Path) -> Any:
+        if path.suffix.lower() in IMAGES:
+            return self._image(path)
         try:
-            if path.suffix.lower() in IMAGES:
-                return self._image(path)
-            made = np.load(path, mmap_mode="r" if path.suffix == ".npy" else None, allow_pickle=False)
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise _unfit(f"{path} cannot be read: {error}", "") from error
-        return dict(made.items()) if hasattr(made, "files") else made
+            if path.suffix == ".npz":
+                return members(path)
+            return np.lib.format.open_memmap(path, mode="r")
+        except _UNREADABLE as error:
+            reason = PICKLED if "Python objects" in str(error) else error
+            raise _unfit(f"{path} cannot be read: {reason}", "") from error
 
     def _image(self, path: Path) -> np.ndarray:
         try:
@@ -136,27 +152,37 @@ class Samples:
     def _scaling(self) -> list[tuple[tuple[float, ...], tuple[float, ...]]]:
         return [(self.pixels.mean, (0.0,)), (self.pixels.std, (1.0,))]
 
-    def _split(self, array: Any, type_: TensorType, name: str) -> list[np.ndarray]:
-        """The samples along the first axis, in the model's type."""
-        array = np.asarray(array)
+    def _lot(self, array: Any, type_: TensorType, name: str) -> _Lot:
+        """The samples in an array of one or, along the first axis, of many."""
+        array = array if isinstance(array, Member) else np.asarray(array)
         if array.dtype.kind != type_.dtype.kind and not (
             array.dtype.kind in "iu" and type_.dtype.kind == "f"
         ):
             raise _unfit(f"{name} is of {array.dtype}, and the model takes {type_}", "")
-        if array.shape == type_.shape[1:] and type_.shape[:1] == (1,):
-            array = array[None]
-        batch = type_.shape[0] if type_.shape else 1
-        if array.shape == type_.shape:
-            return [array.astype(type_.dtype, copy=False)]
-        if array.shape[1:] != type_.shape[1:] or array.ndim != len(type_.shape) or array.shape[0] < batch:
+        wanted = type_.shape
+        if array.shape == wanted or (wanted[:1] == (1,) and array.shape == wanted[1:]):
+            return _Lot(array, type_, 1)
+        if array.shape[1:] != wanted[1:] or len(array.shape) != len(wanted) or array.shape[0] < wanted[0]:
             raise _unfit(
                 f"{name} has the shape {list(array.shape)}, and the model takes {type_}",
                 "give arrays of that shape, or many along the first axis",
             )
-        return [
-            array[i : i + batch].astype(type_.dtype, copy=False)
-            for i in range(0, array.shape[0] - batch + 1, batch)
-        ]
+        return _Lot(array, type_, array.shape[0] // wanted[0])
+
+
+@dataclass(frozen=True)
+class _Lot:
+    """``count`` samples of one input."""
+
+    array: np.ndarray | Member
+    type: TensorType
+    count: int
+
+    def samples(self) -> Iterator[np.ndarray]:
+        """Each in the model's type and shape."""
+        some = [whole(self.array)] if self.count == 1 else parts(self.array, self.type.shape[0])
+        for sample in some:
+            yield np.ascontiguousarray(sample, self.type.dtype).reshape(self.type.shape)
 
 
 def _unfit(message: str, help: str) -> UsageError:

@@ -15,7 +15,7 @@ def calibrated(
     module: TracedModule,
     data: Any,
     pixels: tuple[tuple[float, ...], tuple[float, ...], str],
-    settings: tuple[str, bool, tuple[tuple[str, str], ...]],
+    settings: tuple[str, bool, tuple[tuple[str, str], ...], bool],
     catalogue: Mapping[str, Op],
     progress: Callable[[int, int], None] | None = None,
 ) -> TracedModule:

@@ -35,15 +35,26 @@ KindOf = Callable[[Expr], Kind]
 
 
 def kinds(rules: list[tuple[str, Kind]], default: Kind = "int8") -> KindOf:
-    """What the last rule says whose pattern fits the path of a call's module, or its result's name."""
+    """What the last rule says whose pattern fits a module that the call is in, or its result's name."""
 
     def kind(expr: Expr) -> Kind:
-        scope = expr.source.scope if expr.source else ""
-        names = [scope, *(node.name for node in expr.outputs)]
+        names = [*_modules(expr), *(node.name for node in expr.outputs)]
         found = [kind for pattern, kind in rules if any(fnmatchcase(name, pattern) for name in names)]
         return found[-1] if found else default
 
     return kind
+
+
+def _modules(expr: Expr) -> Iterator[str]:
+    """The paths of the modules around a call: where it was written, and whose parameters it has."""
+    paths = {expr.source.scope if expr.source else ""}
+    for node in expr.inputs:
+        if isinstance(node.expr, Constant) and node.expr.name:
+            paths.add(node.expr.name.rpartition(".")[0])
+    for path in paths:
+        while path:
+            yield path
+            path = path.rpartition(".")[0]
 
 
 def unused(graph: InternalGraph, rules: list[tuple[str, Kind]]) -> list[str]:

@@ -1,0 +1,263 @@
+"""Calibration: float models get grids from data."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tmconvert
+from tests.cli.runner import run
+from tmconvert.errors import UsageError
+from tmconvert.ir import TensorNode
+from tmconvert.ir.types import TensorType
+from tmconvert.quantization.calibration.data import Pixels, Samples
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+DIGITS = SAMPLES / "digits.tm"
+
+
+@pytest.fixture(scope="module")
+def images() -> np.ndarray:
+    found = np.load(SAMPLES / "digits_test.npz")["images"]
+    return (found[:, None] / 16).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def float_outputs(images: np.ndarray) -> np.ndarray:
+    module = tmconvert.load(DIGITS)
+    return np.concatenate([module(image[None]) for image in images[50:60]])
+
+
+def ratio(signal: np.ndarray, actual: np.ndarray) -> float:
+    return float(10 * np.log10(np.sum(signal**2.0) / np.sum((signal - actual) ** 2.0)))
+
+
+def in_onnxruntime(path: Path, images: np.ndarray) -> np.ndarray:
+    session = pytest.importorskip("onnxruntime").InferenceSession(path)
+    name = session.get_inputs()[0].name
+    return np.concatenate([session.run(None, {name: image[None]})[0] for image in images])
+
+
+# ---- what comes out
+
+
+@pytest.mark.parametrize(
+    ("options", "least"),
+    [
+        ({}, 37.5),
+        ({"bias_correction": False}, 34),
+        ({"method": "minmax"}, 37),
+        ({"method": "percentile"}, 33),
+        ({"method": "entropy"}, 20),
+        ({"per_channel": False}, 34),
+    ],
+    ids=str,
+)
+def test_the_integer_model_is_near_the_float_model(
+    options: dict[str, Any], least: float, images: np.ndarray, float_outputs: np.ndarray, tmp_path: Path
+) -> None:
+    made = tmconvert.calibrate(DIGITS, {"x": images[:50]}, **options)
+    report = tmconvert.to_onnx(made, tmp_path / "m.onnx", quantized=True)
+    assert report.verified
+    assert ratio(float_outputs, in_onnxruntime(tmp_path / "m.onnx", images[50:60])) > least
+
+
+def test_saved_and_written_as_tflite(images: np.ndarray, tmp_path: Path) -> None:
+    made = tmconvert.calibrate(DIGITS, images[:8, :, None])
+    made.save(tmp_path / "m.tm")
+    again = tmconvert.load(tmp_path / "m.tm")
+    assert again.parameter_count() == made.parameter_count() > 30_000
+    report = tmconvert.to_tflite(again, tmp_path / "m.tflite", quantized=True)
+    assert report.verified
+    assert report.parameters == made.parameter_count()
+
+
+def test_without_bias_correction_the_float_model_is_exact(
+    images: np.ndarray, float_outputs: np.ndarray, tmp_path: Path
+) -> None:
+    made = tmconvert.calibrate(DIGITS, {"x": images[:4]}, bias_correction=False)
+    tmconvert.to_onnx(made, tmp_path / "m.onnx")
+    np.testing.assert_allclose(in_onnxruntime(tmp_path / "m.onnx", images[50:60]), float_outputs, atol=1e-4)
+
+
+def test_a_rule_keeps_a_layer_in_float(images: np.ndarray) -> None:
+    made = tmconvert.calibrate(DIGITS, {"x": images[:4]}, rules={"classifier": "float"})
+    assert made.graph is not None
+    grids = {
+        node.name: node.qparams
+        for expr in made.graph.exprs()
+        for node in expr.outputs
+        if isinstance(node, TensorNode)
+    }
+    assert grids["classifier_out"] is None
+    assert grids["avg_pool_out"] is not None
+    assert not any(hasattr(made.tensors[name], "qparams") for name in made.tensors if "classifier" in name)
+
+
+# ---- the command
+
+
+def test_the_command_tells_what_it_did(images: np.ndarray, tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", x=images[:4])
+    outcome = run("calibrate", DIGITS, "-d", tmp_path / "d.npz", "-o", tmp_path / "q.tm", "--json")
+    assert outcome.status == 0
+    assert outcome.json["tensors"] == 10
+    assert outcome.json["weights"] == 7
+    outcome = run("calibrate", DIGITS, "-d", tmp_path / "d.npz", "-o", tmp_path / "q.tm")
+    assert "scales for 10 tensors and 7 weights, 34.8 k parameters" in outcome.stdout
+    outcome = run("tflite", tmp_path / "q.tm", tmp_path / "q.tflite", "--quantized", "--json")
+    assert json.loads(outcome.stdout)["verification"]
+
+
+def test_progress_counts_the_samples(images: np.ndarray) -> None:
+    heard: list[tuple[int, int]] = []
+    tmconvert.calibrate(DIGITS, {"x": images[:3]}, progress=lambda *each: heard.append(each))
+    assert heard == [(1, 3), (2, 3), (3, 3)]
+
+
+# ---- data
+
+TYPE = TensorType(np.dtype(np.float32), (1, 3, 4, 6))
+
+
+def samples(data: Any, *types: TensorType, **pixels: Any) -> list[list[np.ndarray]]:
+    inputs = [(name, type_) for name, type_ in zip("xyz", types or (TYPE,), strict=False)]
+    return list(Samples(data, inputs, Pixels(**pixels)))
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_members_of_npz_are_read_row_by_row(save: Any, order: Any, tmp_path: Path) -> None:
+    array = np.arange(5 * 72, dtype=np.float32).reshape(5, 3, 4, 6)
+    save(tmp_path / "d.npz", x=np.array(array, order=order))
+    found = samples(tmp_path / "d.npz")
+    np.testing.assert_array_equal(np.concatenate([sample[0] for sample in found]), array)
+
+
+def test_many_samples_take_the_memory_of_one(tmp_path: Path) -> None:
+    many = np.zeros((400, 3, 64, 64), np.float32)
+    np.savez_compressed(tmp_path / "d.npz", x=many)
+    data = Samples(tmp_path / "d.npz", [("x", TensorType(np.dtype(np.float32), (1, 3, 64, 64)))])
+    tracemalloc.start()
+    count = sum(1 for _ in data)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert count == 400 == len(data)
+    assert peak < 20 * many[0].nbytes
+
+
+def test_arrays_of_several_inputs_go_by_name(tmp_path: Path) -> None:
+    vector = TensorType(np.dtype(np.float32), (1, 2))
+    np.savez(tmp_path / "d.npz", y=np.ones((2, 2), np.float32), x=np.zeros((2, 3, 4, 6), np.uint8))
+    found = samples(tmp_path / "d.npz", TYPE, vector)
+    assert [[part.shape for part in sample] for sample in found] == [[(1, 3, 4, 6), (1, 2)]] * 2
+    assert found[0][0].dtype == np.float32
+
+
+def test_a_folder_has_one_sample_a_file(tmp_path: Path) -> None:
+    for number in range(3):
+        np.save(tmp_path / f"{number}.npy", np.full((3, 4, 6), number, np.float32))
+    assert [sample[0][0, 0, 0, 0] for sample in samples(tmp_path)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+def test_images_are_scaled_and_laid_out(layout: str, dtype: str, tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    pixels = np.zeros((4, 6, 3), np.uint8)
+    pixels[..., 0], pixels[..., 2] = 255, 51
+    image.fromarray(pixels).save(tmp_path / "a.png")
+    shape = (1, 3, 4, 6) if layout == "nchw" else (1, 4, 6, 3)
+    type_ = TensorType(np.dtype(dtype), shape)
+    plain = samples(tmp_path, type_, layout=layout)[0][0]
+    assert plain.dtype == dtype
+    first = plain[0, :, 0, 0] if layout == "nchw" else plain[0, 0, 0]
+    assert first.tolist() == [255, 0, 51]
+    if dtype == "float32":
+        scaled = samples(tmp_path, type_, layout=layout, mean=(0.5, 0.5, 0), std=(0.5, 0.5, 2))[0][0]
+        first = scaled[0, :, 0, 0] if layout == "nchw" else scaled[0, 0, 0]
+        np.testing.assert_allclose(first, [1, -1, 0.1], atol=1e-6)
+
+
+# ---- what cannot be had is one error
+
+
+def save_pickle(path: Path) -> None:
+    np.save(path, np.array([{}], object), allow_pickle=True)
+
+
+def save_truncated(path: Path) -> None:
+    np.savez(path, x=np.zeros((50, 1, 8, 8), np.float32))
+    path.write_bytes(path.read_bytes()[:3000])
+
+
+BAD_DATA = {
+    "no.npz": (lambda path: None, "no.npz is not there"),
+    "empty": (Path.mkdir, "has no .npy, .npz or image file"),
+    "shape.npy": (
+        lambda p: np.save(p, np.zeros((2, 1, 9, 8), "f4")),
+        "shape [2, 1, 9, 8], and the model takes",
+    ),
+    "names.npz": (
+        lambda p: np.savez(p, a=np.zeros(1), b=np.zeros(1)),
+        "the data has a, b, and the model takes x",
+    ),
+    "type.npy": (lambda p: np.save(p, np.zeros((1, 1, 8, 8), "c8")), "is of complex64, and the model takes"),
+    "nan.npy": (lambda p: np.save(p, np.full((1, 1, 8, 8), np.nan, "f4")), "it has NaN or infinity"),
+    "pickle.npy": (save_pickle, "it holds Python objects, which are never unpickled"),
+    "pickle.npz": (lambda p: np.savez(p, x=np.array([{}], object)), "which are never unpickled"),
+    "short.npz": (save_truncated, "short.npz cannot be read: "),
+    "text.npy": (lambda p: p.write_text("no array"), "text.npy cannot be read: "),
+    "none.npy": (
+        lambda p: np.save(p, np.zeros((0, 1, 8, 8), "f4")),
+        "shape [0, 1, 8, 8], and the model takes",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_DATA)
+def test_data_that_cannot_be_used(name: str, tmp_path: Path) -> None:
+    make, text = BAD_DATA[name]
+    make(tmp_path / name)
+    outcome = run("calibrate", DIGITS, "-d", tmp_path / name, "-o", tmp_path / "q.tm")
+    assert outcome.status != 0
+    assert outcome.stderr.startswith("error[TM6033]: ")
+    assert outcome.stderr.count("error[") == 1
+    assert text in " ".join(outcome.stderr.split())
+    assert not (tmp_path / "q.tm").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"method": "median"}, "there is no method 'median'"),
+        ({"rules": {"classifier": "int4"}}, "the rule classifier=int4 asks for 'int4'"),
+        ({"rules": {"haed.*": "float"}}, "the rule haed.* fits no module and no tensor"),
+    ],
+)
+def test_settings_that_fit_nothing(options: dict[str, Any], text: str, images: np.ndarray) -> None:
+    with pytest.raises(UsageError, match="TM6032") as raised:
+        tmconvert.calibrate(DIGITS, {"x": images[:1]}, **options)
+    assert text in str(raised.value)
+
+
+def test_a_model_with_scales_is_not_measured_again(images: np.ndarray) -> None:
+    made = tmconvert.calibrate(DIGITS, {"x": images[:1]})
+    with pytest.raises(UsageError, match="it has scales already"):
+        tmconvert.calibrate(made, {"x": images[:1]})
+
+
+def test_a_calibration_goes_with_quantized(tmp_path: Path) -> None:
+    outcome = run("tflite", DIGITS, tmp_path / "o.tflite", "--calibration", tmp_path)
+    assert outcome.status != 0
+    assert "goes with quantized" in outcome.stderr
+
+
+def test_a_sample_has_an_array_for_each_input() -> None:
+    with pytest.raises(UsageError, match="a sample has 2 arrays, the model 1 inputs"):
+        samples([[np.zeros((1, 3, 4, 6)), np.zeros(1)]])
