@@ -2,67 +2,40 @@
 
 An adapter is ``name(g, *arguments)`` with ATen's parameter names and defaults. ``ATEN`` has them by the name
 of the op, for the function and the method alike; ``FUNCTIONS`` (by qualified name) and ``METHODS`` have what
-differs: functions that torch itself writes in Python, methods that take their sizes one by one.
+differs: functions that torch itself writes in Python, methods that take their sizes one by one. ``COMPLEX``
+has those of calls that are given complex numbers. Each family is a file with its own tables of these names;
+``index.py`` says which family has what.
 """
 
 from __future__ import annotations
 
-from ...table import Table
-from . import (
-    activations,
-    arithmetic,
-    attention,
-    bins,
-    complex,
-    control_flow,
-    convolutions,
-    counting,
-    creation,
-    ctc,
-    detection,
-    factors,
-    fourier,
-    images,
-    indexing,
-    instances,
-    least_squares,
-    linear_algebra,
-    logic,
-    lookup,
-    losses,
-    normalization,
-    norms,
-    order,
-    parts,
-    picking,
-    pooling,
-    products,
-    randomness,
-    recurrent,
-    reductions,
-    shapes,
-    sizes,
-    types,
-    unary,
-    writing,
-)
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 
-_FAMILIES = (
-    *(arithmetic, logic, reductions, order, products, linear_algebra, factors, norms, losses),
-    *(ctc, sizes, types, unary),
-    *(shapes, parts, indexing, picking, counting, bins, creation, writing, randomness),
-    *(complex, fourier, control_flow, least_squares),
-    *(convolutions, pooling, normalization, activations, lookup, images, attention, recurrent),
-    *(detection, instances),
-)
+from ...table import Adapter
+from . import index
 
 
-def _merged(kind: str) -> Table:
-    return Table.merged(*(getattr(family, kind) for family in _FAMILIES if hasattr(family, kind)))
+class Adapters(Mapping[str, Adapter]):
+    """The tables of all families. One is imported when an adapter of it is first asked for."""
+
+    def __init__(self, kind: str, index: dict[str, str]) -> None:
+        self._kind = kind
+        self._families = {name: family for family, names in index.items() for name in names.split()}
+
+    def __getitem__(self, name: str) -> Adapter:
+        family = import_module(f".{self._families[name]}", __name__)
+        adapter: Adapter = getattr(family, self._kind)[name]
+        return adapter
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._families)
+
+    def __len__(self) -> int:
+        return len(self._families)
 
 
-ATEN = _merged("ATEN")
-FUNCTIONS = _merged("FUNCTIONS")
-METHODS = _merged("METHODS")
-# of calls that are given complex numbers
-COMPLEX = _merged("COMPLEX")
+ATEN = Adapters("ATEN", index.ATEN)
+FUNCTIONS = Adapters("FUNCTIONS", index.FUNCTIONS)
+METHODS = Adapters("METHODS", index.METHODS)
+COMPLEX = Adapters("COMPLEX", index.COMPLEX)
