@@ -62,11 +62,12 @@ def parameters_of(records: Sequence[Record], target: str, asked: Parameters) -> 
     if asked.bakes_weights and format.leaves_out_baked:
         records = [record for record in records if record.role == ACTIVATION]
     placed = format.placed(records)
-    names = {record.name for record in placed}
-    left = [record for record in records if record.name not in names]
+    written = {record.name for record in placed}
+    left = [record for record in records if record.name not in written]
     note = f"quantization parameters of {counted(placed)} in {asked.path} ({format.title})"
     if left:
-        note += f"; the format has no place for {counted(left)}"
+        names = ", ".join(record.name for record in left)
+        note += f"; the format has no place for {counted(left)}" + (f": {names}" if len(left) <= 3 else "")
     return encoded(placed, format), [note]
 
 

@@ -117,3 +117,15 @@ def test_the_quantizer_of_onnxruntime_needs_nothing_but_scales(tmp_path: Path) -
     _, parameters, _ = written("qat_small_ema", "onnx", tmp_path, "onnxruntime")
     for entries in json.loads(parameters.read_text()).values():
         assert all(set(entry) <= {"axis", "scale", "zero_point"} for entry in entries)
+
+
+def test_a_layer_that_takes_floats_has_no_record(tmp_path: Path) -> None:
+    report = tmconvert.to_onnx(
+        corpus.model("qat_mobilenetv2_minmax"),
+        tmp_path / "m.onnx",
+        qparams=tmp_path / "q",
+        qparams_format="ascend",
+    )
+    (note,) = [note for note in report.notes if "quantization parameters" in note]
+    assert "11 activations and 11 weights" in note and "has no place for 12 activations, 1 weight" in note
+    assert '"/fc_out/Gemm"' not in (tmp_path / "q").read_text()

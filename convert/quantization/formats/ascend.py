@@ -39,6 +39,12 @@ def write(records: Sequence[Record], *, with_extents: bool) -> str:
     return "".join(_text(layer, with_extents) for layer in layers(records, _TYPES))
 
 
+def places(records: Sequence[Record]) -> list[Record]:
+    """Those of layers, but for layers that take what is not quantized: these stay in float."""
+    bare = {id(layer.weight) for layer in layers(records, _TYPES) if layer.given is None}
+    return [record for record in of_layers(records, _TYPES) if id(record) not in bare]
+
+
 def _text(layer: Layer, with_extents: bool) -> str:
     lines = ["record {", f"  key: {json.dumps(layer.name)}", "  value {"]
     lines += [f"    {name}: {value}" for name, value in _fields(layer, with_extents)]
@@ -135,7 +141,7 @@ def _format(name: str, title: str, with_extents: bool, target: str) -> Format:
         partial(_recognised, with_extents=with_extents),
         rules,
         (ACTIVATION, WEIGHT),
-        partial(of_layers, types=_TYPES),
+        places,
         (target,),
         by_layer=True,
     )
