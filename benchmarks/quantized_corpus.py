@@ -30,6 +30,7 @@ EXPLAINED = {
     " is on grids that are not in the file",
     "qat_shared": "the source adds its input in float, too, beyond the range of its integers; exact with"
     " `--io-type float32`",
+    "qat_turned": "a sign decides which elements are taken: one step beside 0 is all or nothing",
 }
 # what LiteRT's own kernels, without XNNPACK, are further off
 OWN_KERNELS = (

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import tflite
+
+if TYPE_CHECKING:
+    from ...ir import QParams
 
 
 def conv2d_tflite(
@@ -80,5 +84,16 @@ def stuffed_tflite(
         x = g.op("SLICE", x, g.ints([0, *cut, 0]), g.ints(part), shape=part)
     turned = weight.data[:, :, ::-1, ::-1].reshape(groups, channels // groups, -1, *kernel)
     turned = np.ascontiguousarray(turned.swapaxes(1, 2)).reshape(-1, channels // groups, *kernel)
-    kernels = g.const(turned, name=f"{weight.name}_turned")
+    kernels = g.const(turned, name=f"{weight.name}_turned", qparams=_by_output(weight.qparams, groups))
     return conv2d_tflite(g, x, kernels, bias, [1, 1], [0, 0], dilation, groups)
+
+
+def _by_output(qparams: QParams | None, groups: int) -> QParams | None:
+    """Parameters of weights [inputs, outputs of a group, ...], for their outputs along the first axis."""
+    if qparams is None or qparams.channel_axis is None:
+        return qparams
+    if qparams.channel_axis != 1:
+        return None
+    return replace(
+        qparams, scale=qparams.scale * groups, zero_point=qparams.zero_point * groups, channel_axis=0
+    )

@@ -249,6 +249,6 @@ SAMPLES = [
     *(
         Sample(type, [X, shape], [X])
         for type in COMPARISONS
-        for shape in (X, (1, 1, 1, 3), np.float32([0.5]))
+        for shape in (X, (1, 1, 1, 3), np.float32([0.5]), np.float32([0]))
     ),
 ]

@@ -118,3 +118,12 @@ def test_kernel(type: str, kind: str, tmp_path: Path) -> None:
             made = check(sample, kind, tmp_path / "m.tflite", own_grid=False)
             assert [operator.type for operator in made.graph.operators] == [type]
             assert not made.requantized
+
+
+@pytest.mark.parametrize("scale", [0.5, 2.0])
+def test_wide_numbers_are_compared_in_float(scale: float) -> None:
+    """LiteRT would end the process."""
+    graph = Sample("LESS", [(3, 5), (3, 5)], [(3, 5)]).graph()
+    for value in graph.inputs:
+        value.qparams = QParams("int8", (scale,), (0,), -128, 127)
+    assert bool(in_integers(graph).islands) == (scale > 1)

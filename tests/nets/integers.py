@@ -66,9 +66,12 @@ def tflite_distance(
     ):
         fed[name] = in_steps(array.transpose(NCHW_TO_NHWC) if nhwc else array, described)
     found, distance = runner(**fed), Distance()
-    for (name, described), wanted, nhwc in zip(
-        runner.get_output_details().items(), expected, layouts[1], strict=True
-    ):
+    by_index = {
+        described["index"]: (name, described) for name, described in runner.get_output_details().items()
+    }
+    order = [each["index"] for each in interpreter.get_output_details()]
+    for index, wanted, nhwc in zip(order, expected, layouts[1], strict=True):
+        name, described = by_index[index]
         scale, zero_point = described["quantization"]
         array = found[name].astype(np.float64)
         array = (array - zero_point) * scale if scale else array

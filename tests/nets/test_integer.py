@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tmconvert
 from benchmarks import quantized_corpus
 from tests.nets import corpus, integers
 from tmconvert.serialize.tflite_reader import tflite_layouts
@@ -51,6 +52,16 @@ def test_onnx_is_what_megengine_computes(name: str, tmp_path: Path) -> None:
     if name not in IN_FLOAT and name != "qat_small_lowbit":
         assert "Conv" not in kernels
         assert kernels["QLinearConv"] or name == "qat_deconv_linear_bn"
+
+
+@pytest.mark.parametrize("name", [path.stem for path in sorted(quantized_corpus.MADE.glob("*.tm"))])
+def test_small_models(name: str, tmp_path: Path) -> None:
+    path = quantized_corpus.MADE / f"{name}.tm"
+    row = quantized_corpus.measured(name, path, tmp_path)
+    assert row.is_near or name in quantized_corpus.EXPLAINED
+    assert f"\n| {name} | " in TABLE
+    assert tmconvert.to_tflite(path, tmp_path / "m.tflite", quantized=True).verified
+    assert tmconvert.to_onnx(path, tmp_path / "m.onnx", quantized=True).verified
 
 
 def edges(path: Path) -> list[str]:

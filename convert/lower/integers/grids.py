@@ -196,7 +196,7 @@ def _finer(grid: QParams) -> QParams:
 
 
 def _symmetric(largest: float, steps: int, kind: str) -> QParams:
-    scale = float(np.float32(max(largest / steps, _TINY))) if largest > 0 else 1.0
+    scale = float(np.float32(max(largest / steps, _TINY))) if largest > 0 else 0.5
     return QParams(kind, (scale,), (0,), *_RANGES[kind])
 
 

@@ -195,7 +195,10 @@ class _Integers:
                 return False
         if kernel.relation != "compared":
             numbers += [operator.outputs[i] for i in kernel.outputs(len(operator.outputs))]
-        return all(value.is_constant or id(value) in self.grids for value in numbers)
+        if not all(value.is_constant or id(value) in self.grids for value in numbers):
+            return False
+        # comparisons of LiteRT abort at a scale of 1 and more
+        return kernel.relation != "compared" or all(self._own_grid(value).scale[0] < 1 for value in numbers)
 
     def _in_float(self, operator: Operator, kernel: Kernel | None) -> None:
         inputs = [None if value is None else self._float(value) for value in operator.inputs]
@@ -239,7 +242,8 @@ class _Integers:
         """
         numbers = [operator.inputs[i] for i in places]
         if kernel.relation == "compared" and self.kind == "int16":
-            grids = [self._own_grid(value) for value in numbers if value is not None]
+            wide = [value for value in numbers if value is not None and not _is_zero(value)]
+            grids = [self._own_grid(value) for value in wide]
             return max(grids, key=lambda grid: grid.scale)
         if kernel.relation != "same":
             return None
@@ -430,6 +434,10 @@ _LIMITS = {"int8": (-(2**31), 2**31 - 1), "int16": (-(2**39), 2**39 - 1)}
 def _keeps_shape(operator: Operator) -> bool:
     x = operator.inputs[0]
     return x is not None and x.shape == operator.outputs[0].shape
+
+
+def _is_zero(value: Value) -> bool:
+    return value.data is not None and not value.data.any()
 
 
 def _is_equal(one: QParams, other: QParams) -> bool:

@@ -96,6 +96,21 @@ class Chain(M.Module):
         return self.dequant(self.fc(F.flatten(F.max_pool2d(x, 6), 1)))
 
 
+class Turned(M.Module):
+    """Transposed convolutions with dilation and groups; elements chosen by their sign."""
+
+    def __init__(self):
+        super().__init__()
+        self.quant, self.dequant = M.QuantStub(), M.DequantStub()
+        self.dilated = M.ConvTranspose2d(3, 4, 3, dilation=2)
+        self.grouped = M.ConvTransposeRelu2d(4, 6, 2, stride=2, groups=2)
+        self.side, self.chosen = M.Conv2d(4, 4, 1), M.Elemwise("SWITCH_GT0")
+
+    def forward(self, x):
+        x = self.dilated(self.quant(x))
+        return self.dequant(self.grouped(self.chosen(self.side(x), x)))
+
+
 class Own(QATModule):
     """A quantization-aware module of the user's own."""
 
@@ -134,6 +149,7 @@ MODELS = {
     "qat_histogram": (Chain, config(WEIGHT, HISTOGRAM, act_dtype="quint8"), ""),
     "qat_lsq": (Chain, config(WEIGHT, EXTREMES, act_dtype="quint8"), "lsq"),
     "qat_by_channel": (Chain, config(partial(ByChannel, "qint8"), EXTREMES, "qint8", "quint8"), ""),
+    "qat_turned": (Turned, config(WEIGHT, EXTREMES, act_dtype="quint8"), ""),
     "qat_own": (WithOwn, config(WEIGHT, AVERAGE), ""),
 }
 
