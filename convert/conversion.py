@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,8 +31,7 @@ from .passes.decompose import Undecomposed
 from .passes.manager import PassManager, PassOptions
 from .passes.normalize import Normalized
 from .passes.pipelines import pipeline
-from .quantization.parameter_file import staged_parameters
-from .serialize.atomic import commit_together, staged_outputs
+from .serialize.atomic import StagedOutput, commit_together, staged_outputs
 from .serialize.metadata import metadata
 from .serialize.writers import check_written, limits_broken, paths_of, write
 from .symbolics.op import Op
@@ -344,7 +344,7 @@ def convert(
     report.paths = tuple(paths_of(graph, paths, external_data=external_data))
     with (
         staged_outputs(*report.paths, named=goal.target == "onnx" and len(report.paths) > 1) as outputs,
-        staged_parameters(goal.parameters, graph, report.notes) as parameter_files,
+        _staged_parameters(goal, graph, report.notes) as parameter_files,
     ):
         write(graph, [output.file for output in outputs], outputs[-1].path.name)
         for output in outputs:
@@ -356,6 +356,17 @@ def convert(
             report.verification = form.verify(staged, references, inputs, report.notes)
         commit_together([*outputs, *parameter_files])
     return report
+
+
+def _staged_parameters(
+    goal: Goal, graph: TargetGraph, notes: list[str]
+) -> AbstractContextManager[tuple[StagedOutput, ...]]:
+    """The file of quantization parameters that goes with ``graph``, if one is asked for."""
+    if goal.parameters is None:
+        return nullcontext(())
+    from .quantization.parameter_file import staged_parameters
+
+    return staged_parameters(goal.parameters, graph, notes)
 
 
 def _parameters(graph: TargetGraph) -> int:

@@ -111,14 +111,14 @@ def with_parameters(
     weights: str | None = None,
 ) -> Goal:
     """``goal`` with what is asked of parameters beside a plain float model. Raises UsageError TM6002."""
+    if qparams is None and qparams_format is None and not fake_quant_weights:
+        return goal
     from .quantization.formats import DEFAULT, format_called
 
     if qparams_format is not None:
         format_called(qparams_format)
         if qparams is None:
             raise UsageError("TM6002", f"qparams_format is {qparams_format!r}, and goes with qparams")
-    if qparams is None and not fake_quant_weights:
-        return goal
     option = "fake_quant_weights" if qparams is None else "qparams"
     if goal.integers is not None or weights is not None:
         other = f"weights={weights!r}" if weights is not None else "quantized"

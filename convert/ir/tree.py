@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Any
 
 Tree = Any  # tuple | list | dict | slice of Trees, or a leaf
 
 
-class _Branches(dict[type, bool]):
-    """Whether a type has leaves. Trees are walked for whatever happens to a graph: a look-up is fastest."""
+class _Branches(dict[type, Callable[[Any], Iterable[Any]] | None]):
+    """The parts of a tree by its type, None of a leaf. Trees are walked for whatever happens to a graph: a
+    look-up is fastest."""
 
-    def __missing__(self, kind: type) -> bool:
-        known = self[kind] = issubclass(kind, (tuple, list, dict, slice))
-        return known
+    def __missing__(self, kind: type) -> Callable[[Any], Iterable[Any]] | None:
+        if issubclass(kind, dict):
+            parts: Callable[[Any], Iterable[Any]] | None = dict.values
+        elif issubclass(kind, slice):
+            parts = attrgetter("start", "stop", "step")
+        else:
+            parts = iter if issubclass(kind, (tuple, list)) else None
+        self[kind] = parts
+        return parts
 
 
-_is_branch = _Branches()
+_parts = _Branches()
 
 
 def leaves(tree: Tree) -> list[Any]:
@@ -28,19 +36,16 @@ def leaves(tree: Tree) -> list[Any]:
 
 def _gather(trees: Iterable[Tree], found: list[Any]) -> None:
     for tree in trees:
-        if not _is_branch[type(tree)]:
+        parts = _parts[type(tree)]
+        if parts is None:
             found.append(tree)
-        elif isinstance(tree, dict):
-            _gather(tree.values(), found)
-        elif isinstance(tree, slice):
-            _gather((tree.start, tree.stop, tree.step), found)
         else:
-            _gather(tree, found)
+            _gather(parts(tree), found)
 
 
 def map_leaves(function: Callable[[Any], Any], tree: Tree) -> Tree:
     """A tree of the same structure, each leaf replaced by ``function(leaf)``."""
-    if not _is_branch[type(tree)]:
+    if _parts[type(tree)] is None:
         return function(tree)
     if isinstance(tree, tuple):
         children = [map_leaves(function, child) for child in tree]

@@ -25,21 +25,21 @@ _SINGULARS = {UNKNOWN: "tensor"}
 
 @contextlib.contextmanager
 def staged_parameters(
-    asked: Parameters | None, graph: TargetGraph, notes: list[str]
+    asked: Parameters, graph: TargetGraph, notes: list[str]
 ) -> Iterator[tuple[StagedOutput, ...]]:
-    """The file of parameters that goes with ``graph``, if one is asked for, ready to be committed.
+    """The file of parameters that goes with ``graph``, ready to be committed; none without a path.
 
     Raises UsageError TM6040 where the model says nothing of quantization, TM6041 where the format cannot
     carry it.
     """
-    records = [] if asked is None else records_of(graph)
-    if asked is not None and not records:
+    records = records_of(graph)
+    if not records:
         raise UsageError(
             "TM6040",
             "the model says nothing of quantization: there are no parameters to write",
             notes=[("help", "give a model that was trained with fake quantization, or leave the option out")],
         )
-    if asked is None or asked.path is None:
+    if asked.path is None:
         yield ()
         return
     data, told = parameters_of(records, graph.target, asked)
