@@ -19,6 +19,7 @@ from .records import ACTIVATION, BIAS, UNKNOWN, WEIGHT, Record, records_of
 MOST_BYTES = (
     32 << 20
 )  # above all that a model's tensors need; what a hostile file may cost is a multiple of it
+MOST_LINES = 500_000  # of what is not JSON, where a line may be a tensor
 _PLURALS = {ACTIVATION: "activations", WEIGHT: "weights", BIAS: "biases", UNKNOWN: "tensors"}
 _SINGULARS = {UNKNOWN: "tensor"}
 
@@ -153,6 +154,8 @@ def _text(path: Path) -> str:
         raise _unusable(path, error.strerror or str(error)) from error
     if len(data) > MOST_BYTES:
         raise _unusable(path, "it has more than 32 MiB")
+    if not data.lstrip().startswith(b"{") and data.count(b"\n") > MOST_LINES:
+        raise _unusable(path, f"it has more than {MOST_LINES} lines")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

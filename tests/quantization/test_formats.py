@@ -310,12 +310,10 @@ def test_no_text_breaks_a_reader(name: str, text: str) -> None:
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "big").write_bytes(b" " * ((32 << 20) + 1))
+    (tmp_path / "long").write_bytes(b"a: 1\n" * 500_001)
     (tmp_path / "latin").write_bytes(b"\xff\xfe")
-    for name, reason in (
-        ("none", "No such file"),
-        ("big", "more than 32 MiB"),
-        ("latin", "byte 0 is no UTF-8"),
-    ):
+    reasons = {"none": "No such file", "big": "more than 32 MiB", "long": "500000 lines", "latin": "no UTF-8"}
+    for name, reason in reasons.items():
         with pytest.raises(UsageError, match=reason) as caught:
             read_parameters(tmp_path / name)
         assert caught.value.code == "TM6042"

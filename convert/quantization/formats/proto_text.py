@@ -13,6 +13,7 @@ from .json_text import as_integer, as_number
 
 _TOKEN = re.compile(r'\s*(?:#[^\n]*|(?P<token>"(?:[^"\\\n]|\\.)*"|[{}:;,]|[^\s{}:;,"#]+))')
 _DEEPEST = 8
+_MOST_TOKENS = 2_000_000
 
 
 @dataclass
@@ -118,5 +119,7 @@ def _tokens(text: str) -> list[str]:
             raise Unreadable(f"{text[position : position + 20]!r} is no part of a record")
         if match["token"]:
             found.append(match["token"])
+            if len(found) > _MOST_TOKENS:
+                raise Unreadable(f"it has more than {_MOST_TOKENS} words")
         position = match.end()
     return found
