@@ -77,6 +77,7 @@ def tinynn(folder: Path, repository: str) -> None:
     import torch
 
     sys.path.insert(0, repository)
+    sys.modules["torchvision"] = None  # of another PyTorch, where both are there; TinyNN does without
     from tinynn.converter import TFLiteConverter
     from tinynn.graph.quantization.quantizer import PostQuantizer
     from tinynn.graph.tracer import model_tracer

@@ -7,7 +7,14 @@ from typing import Any
 import click
 
 from .conversion import run_conversion
-from .options import conversion_options, model_argument, opset_option, parameter_options
+from .options import (
+    check_report,
+    conversion_options,
+    model_argument,
+    opset_option,
+    parameter_options,
+    report_option,
+)
 
 
 @click.command("onnx")
@@ -25,6 +32,7 @@ from .options import conversion_options, model_argument, opset_option, parameter
     type=click.Choice(["uint8", "int8"]),
     help="The integers between the operators, with --quantized.  [default: uint8]",
 )
+@report_option
 @parameter_options
 @conversion_options
 def command(
@@ -37,6 +45,7 @@ def command(
     qparams: str | None,
     qparams_format: str | None,
     fake_quant_weights: bool,
+    layers: str | None,
     no_verify: bool,
     **shared: Any,
 ) -> None:
@@ -46,10 +55,12 @@ def command(
     appears; a file that computes something else is not written.
     """
 
+    check_report(layers, quantized=quantized, verify=not no_verify)
+
     def convert(**options: Any) -> Any:
         from .. import api
 
-        return api.to_onnx(
+        report = api.to_onnx(
             model,
             out,
             opset=opset,
@@ -62,5 +73,8 @@ def command(
             verify=not no_verify,
             **options,
         )
+        if layers is not None and not report.stopped:
+            report.write_layers(layers)
+        return report
 
     run_conversion(convert, model, verify=not no_verify, **shared)

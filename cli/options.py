@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -59,6 +60,13 @@ _PARAMETER_OPTIONS = (
     click.option(
         "--fake-quant-weights", is_flag=True, help="Round quantized weights to the numbers of their grids."
     ),
+)
+report_option = click.option(
+    "--report",
+    "layers",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write what each layer costs in integers to FILE.html, .json or .txt, with --quantized.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
 
@@ -121,6 +129,17 @@ _CONVERSION_OPTIONS = (
     click.option("--stop-after", metavar="NAME", help="End behind this pass and write no model."),
     click.option("--time-passes", is_flag=True, help="Print a table of the passes' times on stderr."),
 )
+
+
+def check_report(layers: str | None, *, quantized: bool, verify: bool) -> None:
+    """Raises UsageError before a long conversion, for a report that there could not be."""
+    if layers is None:
+        return
+    if not (quantized and verify):
+        raise click.UsageError("--report goes with --quantized, and needs the verification")
+    from ..quantization.report.report_file import check_suffix
+
+    check_suffix(Path(layers))
 
 
 def conversion_options(command: Command) -> Command:

@@ -8,7 +8,14 @@ import click
 
 from .boundary import layouts
 from .conversion import run_conversion
-from .options import conversion_options, model_argument, parameter_options, runtime_option
+from .options import (
+    check_report,
+    conversion_options,
+    model_argument,
+    parameter_options,
+    report_option,
+    runtime_option,
+)
 
 
 @click.command("tflite")
@@ -34,6 +41,7 @@ from .options import conversion_options, model_argument, parameter_options, runt
     metavar="DATA",
     help="Inputs from which the ranges of a float model are measured, for --quantized.",
 )
+@report_option
 @parameter_options
 @click.option(
     "--io-layout",
@@ -67,6 +75,7 @@ def command(
     runtime: str | None,
     weights: str | None,
     keep_int64: bool,
+    layers: str | None,
     no_verify: bool,
     **shared: Any,
 ) -> None:
@@ -76,10 +85,12 @@ def command(
     file that computes something else is not written.
     """
 
+    check_report(layers, quantized=quantized, verify=not no_verify)
+
     def convert(**options: Any) -> Any:
         from .. import api
 
-        return api.to_tflite(
+        report = api.to_tflite(
             model,
             out,
             io_layout=layouts(io_layouts),
@@ -97,5 +108,8 @@ def command(
             verify=not no_verify,
             **options,
         )
+        if layers is not None and not report.stopped:
+            report.write_layers(layers)
+        return report
 
     run_conversion(convert, model, verify=not no_verify, **shared)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +76,25 @@ class Report:
     @property
     def max_error(self) -> float | None:
         return None if self.verification is None else self.verification.max_error
+
+    def write_layers(self, path: str | PathLike[str]) -> None:
+        """Writes what each layer of a file in integers costs, as .html, .json or .txt.
+
+        Raises UsageError TM6002 for another suffix, and where there are no layers in integers that were
+        verified.
+        """
+        from .quantization.report.report_file import check_suffix, report_text
+
+        path = Path(path)
+        check_suffix(path)
+        if self.verification is None or not self.verification.noise:
+            raise UsageError("TM6002", f"there is nothing for {path}: no file in integers was verified")
+        title, runtime = self.paths[0].name, self.verification.runtime
+        text = report_text(path.suffix.lower(), title, runtime, self.verification.noise)
+        with staged_outputs(path) as outputs:
+            outputs[0].file.write(text.encode())
+            outputs[0].finish()
+            commit_together(outputs)
 
     def to_json(self) -> dict[str, object]:
         return {

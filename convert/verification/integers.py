@@ -26,6 +26,7 @@ from ..serialize.writers import write
 from ..symbolics.op import Op
 from .compare import Comparison, example_inputs
 from .layers import Layer, layers
+from .noise import Noise
 from .observed import Observed, observed
 from .reference import Reference
 from .report import Verification, verify_written
@@ -58,10 +59,10 @@ def verify_integers(
         return None
     given = inputs_for(references[0], lowered, inputs)
     stored = dict(zip(plain.input_names, references[0].stored_inputs(given), strict=True))
-    found = check_layers(
+    found, noise = check_layers(
         lowered, references[0].catalogue, observed(path, stored), given, plain, notes, target="tflite"
     )
-    return Verification(verified.runtime, tuple(found))
+    return Verification(verified.runtime, tuple(found), tuple(noise))
 
 
 def inputs_for(
@@ -82,9 +83,10 @@ def check_layers(
     notes: list[str],
     *,
     target: str,
-) -> list[Comparison]:
-    """A comparison for each layer of the file. Raises VerificationError TM4001 for the first that is off."""
-    found = []
+) -> tuple[list[Comparison], list[Noise]]:
+    """Comparison and noise of each layer of the file. Raises VerificationError TM4001 for one that is off."""
+    found: list[Comparison] = []
+    noise: list[Noise] = []
     names = {value.name: name for value, name in zip(plain.outputs, plain.output_names, strict=True)}
     for layer in layers(lowered, catalogue, tensors, given, target):
         comparison = compared(layer, names.get(layer.name, layer.name))
@@ -92,10 +94,11 @@ def check_layers(
             about = f"{layer.name} is not what {layer.function} gives for its operands in the file"
             raise VerificationError("TM4001", f"{about}: {_distance(layer)}")
         found.append(comparison)
+        noise.append(layer.noise)
         if layer.name in names:
-            ratio = signal_to_noise(layer.whole, layer.actual)
+            ratio = layer.noise.whole
             notes.append(f"signal to noise at {names[layer.name]}: {ratio:.1f} dB, against the float model")
-    return found
+    return found, noise
 
 
 def _within_range(graph: InternalGraph) -> list[np.ndarray]:
@@ -129,16 +132,6 @@ def _distance(layer: Layer) -> str:
         return f"its shape is {list(layer.actual.shape)}, not {list(layer.local.shape)}"
     off = float(np.max(layer.steps_off(), initial=0))
     return f"an element is {off:.1f} steps off" if layer.step else f"an element is {off:.1e} off"
-
-
-def signal_to_noise(signal: np.ndarray, actual: np.ndarray) -> float:
-    """10 log10 of the energy of a signal over that of the noise in ``actual``, in dB."""
-    signal, actual = (np.asarray(array, np.float64) for array in (signal, actual))
-    noise = float(np.sum((signal - actual) ** 2))
-    energy = float(np.sum(signal**2))
-    if noise == 0:
-        return float("inf")
-    return 10 * float(np.log10(energy / noise)) if energy else float("-inf")
 
 
 def check_tensors(path: Path, made: IntegerGraph) -> None:

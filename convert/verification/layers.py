@@ -15,6 +15,7 @@ from ..lower.integers.grids import restored_weight
 from ..lower.target_graph import Value
 from ..symbolics.layouts import NHWC_TO_NCHW
 from ..symbolics.op import Op
+from .noise import Noise, noise_of
 from .observed import Observed
 
 # what the names of the other forms of a tensor end in, see lower/integers
@@ -38,6 +39,7 @@ class Layer:
     whole: np.ndarray
     step: float
     slack: float
+    noise: Noise
 
     def steps_off(self) -> np.ndarray:
         """How many steps each element lies from ``local``; how far, without steps."""
@@ -128,6 +130,7 @@ def _rounded(node: TensorNode, value: np.ndarray, expr: CallFunction) -> np.ndar
     return _to_grid(node, value, expr)
 
 
+CLAMPS = frozenset({"aten::relu", "aten::relu6", "aten::hardtanh", "aten::clamp"})
 # calls with weights, and the axis of their output channels
 WEIGHTS = {
     **dict.fromkeys(("aten::conv1d", "aten::conv2d", "aten::linear"), 0),
@@ -140,8 +143,17 @@ def _layer(
 ) -> Layer:
     found, inner = _on_grid(node, tensors), tensors.get(node.name + _COMPUTED)
     slack = 0.0 if inner is None else inner.step / 2
-    near = np.clip(near, *_range(node, found))
-    return Layer(node.name, expr.function, _in_order(found.array, node), near, far, found.step, slack)
+    ends, actual = _range(node, found), _in_order(found.array, node)
+    cut = np.clip(near, *ends)
+    # what a clamp behind it takes anyway is no loss
+    one, other = (cut, np.clip(far, *ends)) if _is_clamped(node) else (near, far)
+    noise = noise_of(node.name, expr.function, actual, one, other, found.step, ends)
+    return Layer(node.name, expr.function, actual, cut, far, found.step, slack, noise)
+
+
+def _is_clamped(node: TensorNode) -> bool:
+    users = [user for user in node.users if isinstance(user, CallFunction)]
+    return bool(users) and all(user.function in CLAMPS for user in users)
 
 
 def _on_grid(node: Any, tensors: Mapping[str, Observed]) -> Observed:

@@ -49,8 +49,8 @@ def verify_qdq(
     given = inputs_for(references[0], lowered, inputs)
     names = [node.name for expr in lowered.exprs() for node in expr.outputs]
     tensors = observed(path, dict(zip(plain.input_names, given, strict=True)), names, made.grids)
-    found = check_layers(lowered, references[0].catalogue, tensors, given, plain, notes, target="onnx")
-    return Verification(verified.runtime, tuple(found))
+    found, noise = check_layers(lowered, references[0].catalogue, tensors, given, plain, notes, target="onnx")
+    return Verification(verified.runtime, tuple(found), tuple(noise))
 
 
 def observed(

@@ -13,6 +13,7 @@ from ..ir.data_sizes import depends_on_data
 from ..lower.target_graph import TargetGraph
 from ..targets import TITLES
 from .compare import Comparison, check
+from .noise import Noise
 from .reference import Reference
 from .runtimes import RuntimeTooOld, UnknownOperator, runtime_for
 
@@ -24,10 +25,14 @@ PACKAGES = {"onnx": "onnxruntime", "tflite": "ai-edge-litert", "caffe": "opencv-
 
 @dataclass(frozen=True)
 class Verification:
-    """A comparison that passed: the runtime that ran the file, and each output's error."""
+    """A comparison that passed: the runtime that ran the file, and each output's error.
+
+    For a file in integers ``noise`` has what each of its layers costs.
+    """
 
     runtime: str
     comparisons: tuple[Comparison, ...]
+    noise: tuple[Noise, ...] = ()
 
     @property
     def max_error(self) -> float:

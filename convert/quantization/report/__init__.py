@@ -1,0 +1,1 @@
+"""What integers cost, layer by layer, as text, JSON and a page."""

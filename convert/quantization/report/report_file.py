@@ -1,0 +1,56 @@
+"""The report of a conversion to integers, in the form that its suffix says: .html, .json or .txt."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import UsageError
+from .page import page
+
+if TYPE_CHECKING:
+    from ...verification.noise import Noise
+
+SUFFIXES = (".html", ".json", ".txt")
+
+
+def check_suffix(path: Path) -> None:
+    """Raises UsageError TM6002 for another suffix."""
+    if path.suffix.lower() not in SUFFIXES:
+        help = [("help", f"end it in {', '.join(SUFFIXES)}")]
+        raise UsageError("TM6002", f"the report {path} has no known form", notes=help)
+
+
+def report_text(suffix: str, title: str, runtime: str, layers: tuple[Noise, ...]) -> str:
+    """The whole file."""
+    if suffix == ".json":
+        return json.dumps({"model": title, "runtime": runtime, "layers": as_json(layers)}, indent=2) + "\n"
+    return page(title, runtime, layers) if suffix == ".html" else table(layers)
+
+
+def as_json(layers: tuple[Noise, ...]) -> list[dict[str, Any]]:
+    """Ratios that are infinite, of layers without noise or signal, are null."""
+    return [
+        {
+            "name": layer.name,
+            "op": layer.function,
+            "local_db": layer.local if math.isfinite(layer.local) else None,
+            "accumulated_db": layer.whole if math.isfinite(layer.whole) else None,
+            "clipped": layer.clipped,
+            "range_used": layer.used,
+            "step": layer.step or None,
+        }
+        for layer in layers
+    ]
+
+
+def table(layers: tuple[Noise, ...]) -> str:
+    rows = [("layer", "op", "local dB", "accumulated dB", "clipped", "range used")]
+    for layer in layers:
+        shares = (f"{layer.clipped:.3%}", f"{layer.used:.1%}") if layer.step else ("float", "float")
+        rows.append((layer.name, layer.function, f"{layer.local:.1f}", f"{layer.whole:.1f}", *shares))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    return "".join(f"{line.rstrip()}\n" for line in lines)

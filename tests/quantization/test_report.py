@@ -1,0 +1,138 @@
+"""What a conversion to integers tells of its layers."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tmconvert
+from tests.cli.runner import run
+from tmconvert.quantization.report.page import page
+from tmconvert.quantization.report.report_file import as_json, table
+from tmconvert.verification.noise import Noise, noise_of
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+LAYERS = (
+    Noise("conv_out", "conv2d", 41.5, 40.25, 0.0, 0.93, 0.01),
+    Noise("a<b>&", "relu", float("inf"), 38.0, 0.0125, 1.0, 0.02),
+    Noise("log_out", "log", 120.0, 35.5, 0.0, 1.0, 0.0),
+)
+
+
+@pytest.fixture(scope="module")
+def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    images = np.load(SAMPLES / "digits_test.npz")["images"][:8, None] / np.float32(16)
+    path = tmp_path_factory.mktemp("calibrated") / "q.tm"
+    tmconvert.calibrate(SAMPLES / "digits.tm", {"x": images.astype(np.float32)}).save(path)
+    return path
+
+
+@pytest.mark.parametrize("target", ["onnx", "tflite"])
+def test_each_form_has_every_layer(target: str, calibrated: Path, tmp_path: Path) -> None:
+    found = {}
+    for suffix in ("html", "json", "txt"):
+        report = tmp_path / f"r.{suffix}"
+        outcome = run(target, calibrated, tmp_path / f"m.{target}", "--quantized", "--report", report)
+        assert outcome.status == 0, outcome.stderr
+        found[suffix] = report.read_text()
+    layers = json.loads(found["json"])["layers"]
+    assert {"linear", "conv2d", "relu"} <= {layer["op"] for layer in layers}
+    for layer in layers:
+        assert layer["name"] in found["txt"]
+        assert layer["name"] in found["html"]
+        assert 0 <= layer["clipped"] < 0.2
+        assert 0 < layer["range_used"] <= 1
+    assert layers[-1]["accumulated_db"] > 20
+    assert layers[-1]["local_db"] > layers[-1]["accumulated_db"]
+
+
+def test_the_noise_of_a_layer() -> None:
+    near = np.array([-2.0, 0.0, 1.0, 4.0], np.float32)
+    actual = np.array([-1.0, 0.0, 1.0, 3.0], np.float32)
+    noise = noise_of("y", "aten::relu", actual, near, near * 2, 0.5, (-1.0, 3.0))
+    assert noise.local == pytest.approx(10 * np.log10(21 / 2))
+    assert noise.whole == pytest.approx(10 * np.log10(84 / 35))
+    assert (noise.clipped, noise.used, noise.function) == (0.5, 1.0, "relu")
+
+
+def test_text_and_numbers() -> None:
+    first, *others = table(LAYERS).splitlines()
+    assert first.split() == ["layer", "op", "local", "dB", "accumulated", "dB", "clipped", "range", "used"]
+    assert others[0].split() == ["conv_out", "conv2d", "41.5", "40.2", "0.000%", "93.0%"]
+    assert others[2].split()[-2:] == ["float", "float"]
+    assert as_json(LAYERS)[1]["local_db"] is None
+
+
+class _Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.seen.append(tag)
+        if tag not in ("meta", "line", "polyline"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: object) -> None:
+        self.seen.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_needs_nothing_else() -> None:
+    text = page("m.tflite", "LiteRT 2", LAYERS)
+    tags = _Tags()
+    tags.feed(text)
+    assert not tags.open
+    assert tags.seen.count("tr") == 1 + len(LAYERS)
+    assert tags.seen.count("circle") == 2 * len(LAYERS)
+    assert not {"script", "link", "img", "iframe"} & set(tags.seen)
+    assert not re.search(r"https?:|url\(|@import", text)
+    assert "a&lt;b&gt;&amp;" in text
+    assert "a<b>" not in text
+
+
+def test_a_browser_shows_the_page(tmp_path: Path) -> None:
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        pytest.skip("no Chromium here")
+    path = tmp_path / "r.html"
+    path.write_text(page("m.tflite", "LiteRT 2", LAYERS))
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+    shot = ["--window-size=1200,1000", f"--screenshot={tmp_path / 'r.png'}"]
+    done = subprocess.run(
+        [browser, *flags, "--dump-dom", path.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert done.stdout.count("<tr>") == 1 + len(LAYERS)
+    assert done.stdout.count("<circle") == 2 * len(LAYERS)
+    subprocess.run([browser, *flags, *shot, path.as_uri()], capture_output=True, timeout=120, check=True)
+    assert (tmp_path / "r.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["--report", "r.html"], "--report goes with --quantized"),
+        (["--quantized", "--no-verify", "--report", "r.html"], "needs the verification"),
+        (["--quantized", "--report", "r.pdf"], "the report r.pdf has no known form"),
+    ],
+)
+def test_a_report_that_cannot_be(options: list[str], text: str, calibrated: Path, tmp_path: Path) -> None:
+    outcome = run("tflite", calibrated, tmp_path / "m.tflite", *options)
+    assert outcome.status != 0
+    assert text in " ".join(outcome.stderr.split())
+    assert not (tmp_path / "m.tflite").exists()
