@@ -11,12 +11,15 @@ NEVER = 2**31 - 1  # collections of the middle generation before a full one
 
 @contextlib.contextmanager
 def no_collections() -> Iterator[None]:
-    """While modules load, which make many objects and no garbage."""
+    """While modules load, which make many objects and no garbage. They count as old from then on."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        if not gc.get_freeze_count():  # frozen ones of somebody else would become old, too
+            gc.freeze()
+            gc.unfreeze()
         if was_enabled:
             gc.enable()
 
