@@ -24,8 +24,8 @@ from tests.nets import corpus, integers
 
 MADE = corpus.DATA / "made/quantized"
 EXPLAINED = {
-    "qat_concat_elemwise": "LOGISTIC writes steps of 1/256 by TFLite's rule, a QUANTIZE brings them to the"
-    " source's: two roundings, and then sums of such numbers",
+    "qat_concat_elemwise": "XNNPACK adds and multiplies in fixed point, and products of numbers that are one"
+    " step off are two off",
     "qat_histogram": "MegEngine's HistogramObserver goes on observing when the model runs: what it computed"
     " is on grids that are not in the file",
     "qat_shared": "the source adds its input in float, too, beyond the range of its integers; exact with"

@@ -355,7 +355,7 @@ def convert(
     }
     edges = converted.nhwc_inputs, converted.nhwc_outputs
     converted.graph.metadata = metadata(module, goal, *edges, asked)
-    form = form_of(converted.graph, converted.lowered, goal, weights, report.notes)
+    form = form_of(converted.graph, converted.lowered, goal, weights, report.notes, catalogue)
     graph = form.graph
     report.inputs = _described(graph.input_names, graph.inputs)
     report.outputs = _described(graph.output_names, graph.outputs)
@@ -407,7 +407,7 @@ def verify_form(
     Raises VerificationError as the form's ``verify``; TM4005 where there is nothing to compare with.
     """
     converted, notes = lowered(module, goal, catalogue, None, boundary), list[str]()
-    form = form_of(converted.graph, converted.lowered, goal, weights, notes)
+    form = form_of(converted.graph, converted.lowered, goal, weights, notes, catalogue)
     references = _truths(converted, catalogue, module, goal, boundary)
     verified = form.verify([path], references, inputs, notes)
     if verified is None:

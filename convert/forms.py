@@ -5,7 +5,7 @@ Each form has a verification that fits what it rounds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .lower.compress_weights import Compressed
     from .lower.integers.integer_graph import IntegerGraph
     from .lower.qdq import QdqGraph
+    from .symbolics.op import Op
     from .verification.reference import Reference
     from .verification.report import Verification
 
@@ -107,7 +108,12 @@ class WithPairs(Form):
 
 
 def form_of(
-    plain: TargetGraph, lowered: InternalGraph, goal: Goal, weights: str | None, notes: list[str]
+    plain: TargetGraph,
+    lowered: InternalGraph,
+    goal: Goal,
+    weights: str | None,
+    notes: list[str],
+    catalogue: Mapping[str, Op],
 ) -> Form:
     """The form that was asked for, with what there is to tell of it in ``notes``.
 
@@ -117,7 +123,7 @@ def form_of(
     if goal.integers is not None and goal.target == "onnx":
         return _with_pairs(plain, lowered, goal.integers, notes)
     if goal.integers is not None:
-        form: Form = _in_integers(plain, lowered, goal, notes)
+        form: Form = _in_integers(plain, lowered, goal, notes, catalogue)
     elif weights is not None:
         form = _with_stored_weights(plain, weights, notes)
     else:
@@ -140,12 +146,20 @@ def _with_stored_weights(plain: TargetGraph, weights: str, notes: list[str]) -> 
     return StoredWeights(plain, made)
 
 
-def _in_integers(plain: TargetGraph, lowered: InternalGraph, goal: Goal, notes: list[str]) -> Form:
+def _in_integers(
+    plain: TargetGraph,
+    lowered: InternalGraph,
+    goal: Goal,
+    notes: list[str],
+    catalogue: Mapping[str, Op],
+) -> Form:
     from .lower.integers.integer_graph import in_integers
+    from .lower.integers.tables import tabulated
 
     asked = goal.integers
     assert asked is not None
-    made = in_integers(plain, activations=asked.activations, io_type=asked.io_type)
+    source = tabulated(plain, lowered, catalogue) if asked.activations == "int8" else plain
+    made = in_integers(source, activations=asked.activations, io_type=asked.io_type)
     if not made.integers:
         raise _without_scales()
     if not asked.allow_float and (lacking := _without_kernel(made, lowered)):

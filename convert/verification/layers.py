@@ -42,8 +42,12 @@ class Layer:
     noise: Noise
 
     def steps_off(self) -> np.ndarray:
-        """How many steps each element lies from ``local``; how far, without steps."""
+        """How many steps each element lies from ``local``; how far, without steps.
+
+        Where that is no number, integers cannot say so: they are what they are.
+        """
         off = np.abs(self.actual.astype(np.float64) - self.local)
+        off = np.where(np.isnan(self.local), 0, off) if self.step else off
         return off / self.step if self.step else off
 
 

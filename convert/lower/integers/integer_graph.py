@@ -14,7 +14,7 @@ import numpy as np
 
 from ...ir.fake_quant import quantize
 from ...ir.types import QParams
-from ..target_graph import Operator, TargetGraph, Value
+from ..target_graph import Attribute, Operator, TargetGraph, Value
 from .averages import averages_in_products
 from .grids import (
     activation_grid,
@@ -25,7 +25,7 @@ from .grids import (
     weight_grid,
     weight_steps,
 )
-from .kernels import FIXED, KERNELS, WEIGHTED, Kernel
+from .kernels import FIXED, KERNELS, TABLE, WEIGHTED, Kernel
 
 FLOAT, INT32, INT64 = np.dtype(np.float32), np.dtype(np.int32), np.dtype(np.int64)
 _WIDE = {"int8": (-127, 127), "int16": (-32767, 32767)}  # grids that reach this far need no clamp
@@ -174,6 +174,9 @@ class _Integers:
         elif kernel.relation == "weights":
             self.made.integers += 1
             self._weighted(operator)
+        elif operator.type == TABLE:
+            self.made.integers += 1
+            self._looked_up(operator)
         elif operator.type == "RESHAPE" and _keeps_shape(operator):
             self._renamed(operator)
         else:
@@ -218,6 +221,28 @@ class _Integers:
         assert value is not None
         given, grid = self._on_grid(value, self.grids[id(value)]), self.grids[id(result)]
         self.whole[id(result), grid] = self._requantized(given, grid, result.name)
+
+    def _looked_up(self, operator: Operator) -> None:
+        """The steps of the operand, counted from 0, are places in the table."""
+        (x, table), result = operator.inputs, operator.outputs[0]
+        assert x is not None and table is not None
+        given, grid = self._on_grid(x, self.grids[id(x)]), self.grids[id(result)]
+        counted, place = (
+            Value(self._free(f"{result.name}_{ending}"), INT32, x.shape) for ending in ("steps", "places")
+        )
+        low = np.array(128, INT32)
+        first = Value(self._free(f"{result.name}_first"), INT32, (), low)
+        self._append("CAST", [given], [counted], counted.name)
+        options: dict[str, Attribute] = {"in_data_type": self.kind.upper(), "out_data_type": "INT32"}
+        self.made.graph.operators[-1].attributes.update(options)
+        self._append("ADD", [counted, first], [place], place.name)
+        made = Value(result.name, np.dtype(self.kind), result.shape, None, quantization(grid))
+        entries = self._constant(table, grid)
+        gather: dict[str, Attribute] = {"axis": 0}
+        self.made.graph.operators.append(
+            replace(operator, type="GATHER", inputs=[entries, place], outputs=[made], attributes=gather)
+        )
+        self.whole[id(result), grid] = made
 
     def _on_grids(self, operator: Operator, kernel: Kernel) -> None:
         places = kernel.operands(len(operator.inputs))

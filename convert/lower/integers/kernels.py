@@ -59,6 +59,9 @@ WEIGHTED = {
     "TRANSPOSE_CONV": Weighted(2, 1, 3, 0),
 }
 
+# no operator of TFLite: three that look each step up (tables.py)
+TABLE = "TABLE"
+
 _same = Kernel("same")
 _all = Kernel("same", None)
 KERNELS: dict[str, Kernel] = {
@@ -67,6 +70,7 @@ KERNELS: dict[str, Kernel] = {
     **dict.fromkeys(("ADD", "SUB", "MUL"), Kernel("free", None)),
     **dict.fromkeys(("MEAN", "SUM", "RELU", "RELU6", "LEAKY_RELU", "ABS"), Kernel("free")),
     "EXP": Kernel("free"),
+    TABLE: Kernel("free", types=INT8),
     **dict.fromkeys(("RELU_N1_TO_1", "RELU_0_TO_1", "ELU", "HARD_SWISH"), Kernel("free", types=INT8)),
     **dict.fromkeys(("GELU", "LOG"), Kernel("free", types=INT8)),
     **dict.fromkeys(("BATCH_MATMUL",), Kernel("free", (0, 1))),

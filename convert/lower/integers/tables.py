@@ -1,0 +1,154 @@
+"""Functions of one number for which TFLite has no integer kernel: a table of what each step gives.
+
+The table is made by the reference kernels, of what the source says, however many operators of TFLite that
+would take. It is exact, so it also stands for kernels whose results are on a coarse grid of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...ir import CallFunction, Constant, InternalGraph, TensorNode
+from ...ir.tree import map_leaves
+from ...ir.types import QParams
+from ...passes.layout_plan import rule_of
+from ...symbolics.op import Op
+from ..target_graph import Operator, TargetGraph, Value
+from .grids import settled
+from .kernels import FIXED, KERNELS, TABLE
+
+_MOST = 200  # calls that one table stands for
+
+
+def tabulated(graph: TargetGraph, lowered: InternalGraph, catalogue: Mapping[str, Op]) -> TargetGraph:
+    """``graph``, which is left as it is, with a TABLE of (operand, float32 results) for such functions.
+
+    ``lowered`` is what it was made of. Activations are int8.
+    """
+    grids = settled(graph, "int8")
+    nodes = {node.name: node for expr in lowered.exprs() for node in expr.outputs}
+    values = {value.name: value for value in graph.inputs}
+    values |= {value.name: value for operator in graph.operators for value in operator.outputs}
+    known = {name: value for name, value in values.items() if id(value) in grids}
+    operators = []
+    for operator in graph.operators:
+        node = nodes.get(operator.outputs[0].name)
+        table = None
+        if isinstance(node, TensorNode) and _is_wanted(operator, grids):
+            table = _table(operator, node, _Function(known, catalogue, node), grids)
+        operators.append(table or operator)
+    if not any(operator.type == TABLE for operator in operators):
+        return graph
+    made = replace(graph, operators=_used(operators, graph.outputs))
+    again = settled(made, "int8")
+    lost = [each for each in made.operators if each.type == TABLE and not _has_grid(each, grids, again)]
+    return graph if lost else made
+
+
+def _is_wanted(operator: Operator, grids: Mapping[int, QParams]) -> bool:
+    """Whether the result is on a grid of the source's that no kernel reaches, or not to half a step."""
+    result, kernel = operator.outputs[0], KERNELS.get(operator.type)
+    if result.qparams is None or result.qparams.inferred or id(result) not in grids:
+        return False
+    if operator.type in FIXED["int8"] and operator.type in ("LOGISTIC", "TANH"):
+        return FIXED["int8"][operator.type][0] > grids[id(result)].scale[0] / 2
+    if kernel is None or "int8" not in kernel.types:
+        return True
+    numbers = [operator.inputs[i] for i in kernel.operands(len(operator.inputs))]
+    return any(value is not None and not value.is_constant and id(value) not in grids for value in numbers)
+
+
+class _Function:
+    """What a node is of one other that is on a grid, if calls that go element by element lead there."""
+
+    def __init__(self, known: Mapping[str, Value], catalogue: Mapping[str, Op], result: TensorNode) -> None:
+        self.known, self.catalogue, self.result = known, catalogue, result
+        self.calls: list[CallFunction] = []
+        self.operands: list[TensorNode] = []
+        self.is_one = self._follow(result) and len(self.operands) == 1
+
+    def _follow(self, node: Any) -> bool:
+        """Whether ``node`` is a function of operands, each element of theirs alone; its calls in order.
+
+        What has no parameters of its own is followed further, if that leads anywhere.
+        """
+        if isinstance(node.expr, Constant):
+            return bool(np.size(node.expr.value) == 1)
+        if node.type.shape != self.result.type.shape:
+            return False
+        value = self.known.get(node.name) if node is not self.result else None
+        if value is not None and value.qparams is not None and not value.qparams.inferred:
+            self._end_at(node)
+            return True
+        kept = list(self.calls), list(self.operands)
+        if self._follow_call(node.expr):
+            return True
+        self.calls, self.operands = kept
+        if value is not None:
+            self._end_at(node)
+        return value is not None
+
+    def _end_at(self, node: Any) -> None:
+        if node not in self.operands:
+            self.operands.append(node)
+
+    def _follow_call(self, expr: Any) -> bool:
+        if expr in self.calls:
+            return True
+        if not isinstance(expr, CallFunction) or len(expr.outputs) != 1 or len(self.calls) >= _MOST:
+            return False
+        rule = rule_of(expr, self.catalogue)
+        if rule.kind != "any" or rule.axes or not all(self._follow(each) for each in expr.inputs):
+            return False
+        self.calls.append(expr)
+        return True
+
+    def __call__(self, numbers: np.ndarray) -> np.ndarray:
+        made: dict[Any, Any] = {self.operands[0]: numbers}
+
+        def operand(leaf: Any) -> Any:
+            if leaf is None:
+                return None
+            return np.asarray(leaf.expr.value) if isinstance(leaf.expr, Constant) else made[leaf]
+
+        for expr in self.calls:
+            arguments = map_leaves(operand, list(expr.args))
+            made[expr.output] = self.catalogue[expr.function].evaluate(arguments, expr.kwargs)
+        return np.asarray(made[self.result])
+
+
+def _table(
+    operator: Operator, node: TensorNode, function: _Function, grids: Mapping[int, QParams]
+) -> Operator | None:
+    if not function.is_one:
+        return None
+    x, result = function.known[function.operands[0].name], operator.outputs[0]
+    if x.dtype != np.float32 or result.dtype != np.float32 or x.shape != result.shape:
+        return None
+    grid = grids[id(x)]
+    steps = np.arange(-128, 128, dtype=np.float32) - np.float32(grid.zero_point[0])
+    made = function(steps * np.float32(grid.scale[0])).astype(np.float32).reshape(-1)
+    if made.size != len(steps):
+        return None
+    table = Value(f"{result.name}_table", result.dtype, made.shape, np.nan_to_num(made))
+    return replace(operator, type=TABLE, inputs=[x, table], attributes={})
+
+
+def _used(operators: Sequence[Operator], outputs: Sequence[Value]) -> list[Operator]:
+    """Those of which something is an output, or an operand of another."""
+    wanted, kept = {id(value) for value in outputs}, []
+    for operator in reversed(operators):
+        if any(id(value) in wanted for value in operator.outputs):
+            wanted |= {id(value) for value in operator.inputs if value is not None}
+            kept.append(operator)
+    return kept[::-1]
+
+
+def _has_grid(table: Operator, before: Mapping[int, QParams], after: Mapping[int, QParams]) -> bool:
+    """Whether the operand of a table is still on the grid that the table was made for."""
+    x = table.inputs[0]
+    return before[id(x)] == after.get(id(x))
