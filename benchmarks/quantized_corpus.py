@@ -26,6 +26,7 @@ MADE = corpus.DATA / "made/quantized"
 EXPLAINED = {
     "qat_concat_elemwise": "XNNPACK adds and multiplies in fixed point, and products of numbers that are one"
     " step off are two off",
+    "qat_angles": "the angle of a point near the origin turns fast: a step is several of the angle",
     "qat_histogram": "MegEngine's HistogramObserver goes on observing when the model runs: what it computed"
     " is on grids that are not in the file",
     "qat_shared": "the source adds its input in float, too, beyond the range of its integers; exact with"

@@ -117,7 +117,7 @@ def form_of(
 ) -> Form:
     """The form that was asked for, with what there is to tell of it in ``notes``.
 
-    Raises UsageError TM6002 where the runtime cannot read it, UnsupportedError TM2001 for a quantized
+    Raises UsageError TM6002 where the runtime cannot read it, UnsupportedError TM2003 for a quantized
     operator that has no integer kernel.
     """
     if goal.integers is not None and goal.target == "onnx":

@@ -46,8 +46,12 @@ class Layer:
 
         Where that is no number, integers cannot say so: they are what they are.
         """
-        off = np.abs(self.actual.astype(np.float64) - self.local)
-        off = np.where(np.isnan(self.local), 0, off) if self.step else off
+        with np.errstate(invalid="ignore"):
+            off = np.abs(self.actual.astype(np.float64) - self.local)
+        no_number = np.isnan(self.local)
+        if not self.step:
+            no_number &= np.isnan(self.actual)
+        off = np.where(no_number | (self.actual == self.local), 0, off)
         return off / self.step if self.step else off
 
 

@@ -27,8 +27,10 @@ class Noise:
 
 
 def signal_to_noise(signal: np.ndarray, actual: np.ndarray) -> float:
-    """10 log10 of the energy of a signal over that of the noise in ``actual``, in dB."""
+    """10 log10 of the energy of a signal over that of the noise in ``actual``, in dB; of finite elements."""
     signal, actual = (np.asarray(array, np.float64) for array in (signal, actual))
+    is_finite = np.isfinite(signal) & np.isfinite(actual)
+    signal, actual = np.where(is_finite, signal, 0), np.where(is_finite, actual, 0)
     noise = float(np.sum((signal - actual) ** 2))
     energy = float(np.sum(signal**2))
     if noise == 0:

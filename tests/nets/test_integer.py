@@ -10,6 +10,7 @@ import pytest
 import tmconvert
 from benchmarks import quantized_corpus
 from tests.nets import corpus, integers
+from tmconvert.errors import UnsupportedError
 from tmconvert.serialize.tflite_reader import tflite_layouts
 from tmconvert.verification.observed import in_steps
 
@@ -60,8 +61,19 @@ def test_small_models(name: str, tmp_path: Path) -> None:
     row = quantized_corpus.measured(name, path, tmp_path)
     assert row.is_near or name in quantized_corpus.EXPLAINED
     assert f"\n| {name} | " in TABLE
-    assert tmconvert.to_tflite(path, tmp_path / "m.tflite", quantized=True).verified
+    assert tmconvert.to_tflite(path, tmp_path / "m.tflite", quantized=True, allow_float=True).verified
     assert tmconvert.to_onnx(path, tmp_path / "m.onnx", quantized=True).verified
+
+
+def test_what_has_no_integer_kernel_is_named(tmp_path: Path) -> None:
+    path = quantized_corpus.MADE / "qat_angles.tm"
+    with pytest.raises(UnsupportedError) as caught:
+        tmconvert.to_tflite(path, tmp_path / "m.tflite", quantized=True)
+    text = str(caught.value)
+    assert text.startswith("error[TM2003]: TFLite has no kernel for ATAN2 in int8\n")
+    assert f"--> {path}:%" in text and "= aten::atan2(%over_out, %under_out)" in text
+    assert "help: --allow-float leaves it in float, between DEQUANTIZE and QUANTIZE" in text
+    assert not list(tmp_path.iterdir())
 
 
 def edges(path: Path) -> list[str]:

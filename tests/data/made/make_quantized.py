@@ -111,6 +111,18 @@ class Turned(M.Module):
         return self.dequant(self.grouped(self.chosen(self.side(x), x)))
 
 
+class Angles(M.Module):
+    def __init__(self):
+        super().__init__()
+        self.quant, self.dequant = M.QuantStub(), M.DequantStub()
+        self.over, self.under = M.ConvRelu2d(3, 2, 1), M.ConvBn2d(3, 2, 1)
+        self.angle = M.Elemwise("ATAN2")
+
+    def forward(self, x):
+        x = self.quant(x)
+        return self.dequant(self.angle(self.over(x), self.under(x)))
+
+
 class Own(QATModule):
     """A quantization-aware module of the user's own."""
 
@@ -150,6 +162,7 @@ MODELS = {
     "qat_lsq": (Chain, config(WEIGHT, EXTREMES, act_dtype="quint8"), "lsq"),
     "qat_by_channel": (Chain, config(partial(ByChannel, "qint8"), EXTREMES, "qint8", "quint8"), ""),
     "qat_turned": (Turned, config(WEIGHT, EXTREMES, act_dtype="quint8"), ""),
+    "qat_angles": (Angles, config(WEIGHT, EXTREMES, act_dtype="quint8"), ""),
     "qat_own": (WithOwn, config(WEIGHT, AVERAGE), ""),
 }
 
