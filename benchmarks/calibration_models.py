@@ -48,6 +48,17 @@ class Inverted(nn.Module):
         return x + self.layers(x) if self.is_residual else self.layers(x)
 
 
+class Chain(nn.Module):
+    """One layer after the other, under a name that is no number, which TinyNN needs."""
+
+    def __init__(self, *layers: nn.Module) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layers(x)
+
+
 class Digits(nn.Module):
     """The network of samples/digits.tm."""
 
@@ -100,7 +111,7 @@ def resnet18() -> nn.Module:
         blocks += [Residual(inputs, outputs, stride), Residual(outputs, outputs)]
         inputs = outputs
     stem = [*conv_bn(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
-    return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000))
+    return Chain(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000))
 
 
 def mobilenet_v2() -> nn.Module:
@@ -112,7 +123,7 @@ def mobilenet_v2() -> nn.Module:
             inputs = outputs
     stem = [*conv_bn(3, 32, 3, 2), nn.ReLU6()]
     head = [*conv_bn(320, 1280, 1), nn.ReLU6(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1280, 1000)]
-    return nn.Sequential(*stem, *blocks, *head)
+    return Chain(*stem, *blocks, *head)
 
 
 MODELS = {"digits": digits, "resnet18": resnet18, "mobilenet_v2": mobilenet_v2}

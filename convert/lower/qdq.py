@@ -136,7 +136,10 @@ class _Pairs:
         if grid is None:
             return
         if stored_type(grid) is None or len(grid.scale) != 1:
-            raise Refusal(f"{value.name} has parameters that no type of eight bits, for all channels, holds")
+            raise Refusal(
+                f"{value.name} has parameters that no type of eight bits, for all channels, holds",
+                "write it as TFLite, which has int16, or leave it in float",
+            )
         name, grid = self.activations, _in_type(grid, self.activations)
         given = self._clipped(raw or value, grid, name)
         parameters = self._parameters(value.name, grid, name)

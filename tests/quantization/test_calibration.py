@@ -99,6 +99,23 @@ def test_a_rule_keeps_a_layer_in_float(images: np.ndarray) -> None:
     assert not any(hasattr(made.tensors[name], "qparams") for name in made.tensors if "classifier" in name)
 
 
+@pytest.mark.parametrize("io_type", ["int8", "uint8", "float32"])
+@pytest.mark.parametrize("pattern", ["*", "classifier", "residual*", "stem*", "mix", "depthwise*"])
+def test_layers_in_int16_beside_int8(pattern: str, io_type: str, images: np.ndarray, tmp_path: Path) -> None:
+    made = tmconvert.calibrate(DIGITS, {"x": images[:8]}, rules={pattern: "int16x8"})
+    report = tmconvert.to_tflite(made, tmp_path / "m.tflite", quantized=True, io_type=io_type)
+    assert report.verified
+    assert " operators in int16" in report.notes[0]
+    assert not any("in float stay" in note for note in report.notes)
+
+
+def test_int16_in_onnx_is_refused(images: np.ndarray, tmp_path: Path) -> None:
+    made = tmconvert.calibrate(DIGITS, {"x": images[:1]}, rules={"classifier": "int16x8"})
+    with pytest.raises(UsageError, match="no type of eight bits") as raised:
+        tmconvert.to_onnx(made, tmp_path / "m.onnx", quantized=True)
+    assert "write it as TFLite" in str(raised.value)
+
+
 # ---- the command
 
 

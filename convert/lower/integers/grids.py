@@ -13,6 +13,7 @@ from ..target_graph import Operator, Quantization, TargetGraph, Value
 from .kernels import FIXED, KERNELS, WITHIN, Kernel
 
 _RANGES = {"int8": (-128, 127), "int16": (-32768, 32767)}
+_PARTS = 128  # of a step of int8, in int16: 255 of them reach no further than its ends
 _SHIFT = 128  # from uint8 to int8
 _TINY = float(np.finfo(np.float32).tiny)
 
@@ -21,13 +22,13 @@ def activation_grid(qparams: QParams, kind: str) -> QParams | None:
     """The grid of an activation in int8 or int16; None for parameters of single channels, or of more bits.
 
     Types of eight bits and less keep scale and steps; unsigned ones of eight bits are moved by 128. In int16
-    it is symmetric: the source's, or as fine as the range allows.
+    it is symmetric: the source's, or as fine as the range allows. What the source has in int16 stays in it.
     """
     if len(qparams.scale) != 1:
         return None
+    if qparams.dtype == "int16" and qparams.zero_point == (0,):
+        return qparams
     if kind == "int16":
-        if qparams.dtype == "int16" and qparams.zero_point == (0,):
-            return qparams
         ends = [(end - qparams.zero_point[0]) * qparams.scale[0] for end in _ends(qparams)]
         return _symmetric(max(map(abs, ends)), 32767, "int16")
     if qparams.quant_max > 127:
@@ -41,6 +42,15 @@ def activation_grid(qparams: QParams, kind: str) -> QParams | None:
     if qparams.quant_min < lowest or qparams.quant_max > highest:
         return None
     return QParams("int8", qparams.scale, qparams.zero_point, qparams.quant_min, qparams.quant_max)
+
+
+def brought(grid: QParams, kind: str) -> QParams:
+    """A grid of the other type for the same tensor: in int16 it has all steps of the one in int8."""
+    if grid.dtype == kind:
+        return grid
+    if kind == "int16":
+        return QParams(kind, (float(np.float32(grid.scale[0] / _PARTS)),), (0,), *_RANGES[kind])
+    return _symmetric(grid.scale[0] * _RANGES["int16"][1], _RANGES[kind][1], kind)
 
 
 def constant_grid(data: np.ndarray, kind: str) -> QParams:
@@ -122,20 +132,21 @@ def settled(graph: TargetGraph, kind: str) -> dict[int, QParams]:
     positive = _positive(graph)
     for _ in range(2):
         for operator in graph.operators:
-            _forward(operator, grids, kind, positive)
+            _forward(operator, grids, positive)
         for operator in reversed(graph.operators):
             _backward(operator, grids)
     return grids
 
 
-def _forward(operator: Operator, grids: dict[int, QParams], kind: str, positive: set[int]) -> None:
+def _forward(operator: Operator, grids: dict[int, QParams], positive: set[int]) -> None:
     kernel = KERNELS.get(operator.type)
     if kernel is None:
         return
     results = [operator.outputs[i] for i in kernel.outputs(len(operator.outputs))]
     grid = next((grids[id(value)] for value in operands(operator, kernel) if id(value) in grids), None)
-    fixed = FIXED[kind].get(operator.type)
+    fixed = None if grid is None else FIXED[grid.dtype].get(operator.type)
     if grid is not None and fixed is not None:
+        kind = grid.dtype
         grid = QParams(kind, (fixed[0],), (fixed[1],), *_RANGES[kind])
     elif operator.type in WITHIN and grid is not None:
         grid = _finer(grid) if id(operator.inputs[0]) in positive else grid

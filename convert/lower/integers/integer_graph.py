@@ -7,6 +7,7 @@ a QUANTIZE does.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -18,8 +19,10 @@ from ..target_graph import Attribute, Operator, TargetGraph, Value
 from .averages import averages_in_products
 from .grids import (
     activation_grid,
+    brought,
     constant_grid,
     is_derived,
+    operands,
     quantization,
     settled,
     weight_grid,
@@ -48,13 +51,13 @@ class IntegerGraph:
     """``graph`` in integers, and what there is to tell of it.
 
     ``requantized`` counts the tensors that a QUANTIZE brings to another grid, ``derived`` are weights whose
-    scales the source does not say, ``integers`` the operators on integers. ``stored`` has each constant
-    in integers beside the float one.
+    scales the source does not say, ``integers`` counts the operators on integers by their type. ``stored``
+    has each constant in integers beside the float one.
     """
 
     graph: TargetGraph
     activations: str
-    integers: int = 0
+    integers: Counter[str] = field(default_factory=Counter)
     stored: list[tuple[Value, Value]] = field(default_factory=list)
     islands: list[Island] = field(default_factory=list)
     requantized: int = 0
@@ -62,7 +65,8 @@ class IntegerGraph:
 
     def notes(self) -> list[str]:
         """What a report tells."""
-        told = [f"{self.integers} operators in {self.activations}"]
+        counts = [f"{count} operators in {kind}" for kind, count in sorted(self.integers.items())]
+        told = [", ".join(reversed(counts))]
         if self.requantized:
             told.append(f"{self.requantized} tensors are brought to another scale by a QUANTIZE")
         if self.derived:
@@ -135,10 +139,10 @@ class _Integers:
             self._keep(value, value)
             self.made.graph.inputs.append(value)
             return
-        given = self._typed(value, grid, self.io_type, value.name)
+        given = self._typed(value, grid, self._edge_type(grid), value.name)
         self.made.graph.inputs.append(given)
-        if given.dtype.name != self.kind:
-            first = self._typed(value, grid, self.kind, f"{value.name}_{self.kind}")
+        if given.dtype.name != grid.dtype:
+            first = self._typed(value, grid, grid.dtype, f"{value.name}_{grid.dtype}")
             self._append("QUANTIZE", [given], [first], value.name)
             given = first
         self.whole[id(value), grid] = self._clamped(given, grid, value.name)
@@ -148,9 +152,9 @@ class _Integers:
         if grid is None or (self.io_type == "float32" and (id(value), grid) not in self.whole):
             return self._float(value)
         result = self._on_grid(value, grid)
-        if self.io_type == self.kind:
+        if self._edge_type(grid) == grid.dtype:
             return result
-        name, result.name = result.name, self._free(f"{result.name}_{self.kind}")
+        name, result.name = result.name, self._free(f"{result.name}_{grid.dtype}")
         if self.io_type == "float32":
             final = Value(name, FLOAT, value.shape)
             self._append("DEQUANTIZE", [result], [final], name)
@@ -158,6 +162,10 @@ class _Integers:
         final = self._typed(value, grid, self.io_type, name)
         self._append("QUANTIZE", [result], [final], name)
         return final
+
+    def _edge_type(self, grid: QParams) -> str:
+        """What an input or output is in: what was asked for, or the type that it alone has."""
+        return self.io_type if self.io_type == "float32" or grid.dtype == self.kind else grid.dtype
 
     def _typed(self, value: Value, grid: QParams, kind: str, name: str) -> Value:
         """A value of an integer type on ``grid``, which is that of the activations."""
@@ -172,7 +180,7 @@ class _Integers:
         if kernel is None or not self._is_whole(operator, kernel):
             self._in_float(operator, kernel)
         elif kernel.relation == "weights":
-            self.made.integers += 1
+            self.made.integers[self._kind(operator, kernel)] += 1
             self._weighted(operator)
         elif operator.type == TABLE:
             self.made.integers += 1
@@ -180,14 +188,22 @@ class _Integers:
         elif operator.type == "RESHAPE" and _keeps_shape(operator):
             self._renamed(operator)
         else:
-            self.made.integers += 1
+            self.made.integers[self._kind(operator, kernel)] += 1
             self._on_grids(operator, kernel)
+
+    def _kind(self, operator: Operator, kernel: Kernel) -> str:
+        """The type that the kernel computes in: its result's, or of a comparison the operands'."""
+        values = [operator.outputs[i] for i in kernel.outputs(len(operator.outputs))]
+        if kernel.relation == "compared":
+            values = [value for value in operands(operator, kernel) if not value.is_constant]
+        grids = [self.grids[id(value)].dtype for value in values if id(value) in self.grids]
+        return max(grids, key=("int8", "int16").index, default=self.kind)
 
     def _is_whole(self, operator: Operator, kernel: Kernel) -> bool:
         """Whether the kernel can do this call in integers."""
         values = [operator.inputs[i] for i in kernel.operands(len(operator.inputs))]
         numbers = [value for value in values if value is not None]
-        if self.kind not in kernel.types or any(value.dtype != FLOAT for value in numbers):
+        if self._kind(operator, kernel) not in kernel.types or any(value.dtype != FLOAT for value in numbers):
             return False
         if all(value.is_constant for value in numbers):
             return False
@@ -201,7 +217,9 @@ class _Integers:
         if not all(value.is_constant or id(value) in self.grids for value in numbers):
             return False
         # comparisons of LiteRT abort at a scale of 1 and more
-        return kernel.relation != "compared" or all(self._own_grid(value).scale[0] < 1 for value in numbers)
+        return kernel.relation != "compared" or all(
+            self._own_grid(value, self._kind(operator, kernel)).scale[0] < 1 for value in numbers
+        )
 
     def _in_float(self, operator: Operator, kernel: Kernel | None) -> None:
         inputs = [None if value is None else self._float(value) for value in operator.inputs]
@@ -250,13 +268,14 @@ class _Integers:
         inputs: list[Value | None] = [
             None if value is None else self._plain(value) for value in operator.inputs
         ]
+        kind = self._kind(operator, kernel)
         grid = self._common_grid(operator, kernel, places)
         for i in places:
             value = operator.inputs[i]
             if value is not None:
-                inputs[i] = self._on_grid(value, grid or self._own_grid(value))
+                inputs[i] = self._on_grid(value, grid or self._own_grid(value, kind))
         if kernel.relation == "fixed":
-            scale, zero_point = FIXED[self.kind][operator.type]
+            scale, zero_point = FIXED[kind][operator.type]
             grid = replace(self.grids[id(results[0])], scale=(scale,), zero_point=(zero_point,))
         self._compute(operator, inputs, [] if kernel.relation == "compared" else results, grid)
 
@@ -266,9 +285,9 @@ class _Integers:
         Numbers in int16 are compared as they are; the widest grid, which is symmetric, holds them all.
         """
         numbers = [operator.inputs[i] for i in places]
-        if kernel.relation == "compared" and self.kind == "int16":
+        if kernel.relation == "compared" and self._kind(operator, kernel) == "int16":
             wide = [value for value in numbers if value is not None and not _is_zero(value)]
-            grids = [self._own_grid(value) for value in wide]
+            grids = [self._own_grid(value, "int16") for value in wide]
             return max(grids, key=lambda grid: grid.scale)
         if kernel.relation != "same":
             return None
@@ -282,7 +301,7 @@ class _Integers:
         inputs = list(operator.inputs)
         x, weight = inputs[place.x], inputs[place.weight]
         assert x is not None and weight is not None and weight.data is not None
-        grid = self.grids[id(x)]
+        grid = self._own_grid(x, self.grids[id(operator.outputs[0])].dtype)
         inputs[place.x] = self._on_grid(x, grid)
         scales = weight_grid(weight, place.axis if operator.type in _PER_CHANNEL else None)
         if is_derived(weight, scales) and weight.name not in self.made.derived:
@@ -308,7 +327,8 @@ class _Integers:
                 outputs.append(value)
                 continue
             grid = self.grids[id(value)]
-            made = Value(value.name, np.dtype(self.kind), value.shape, None, quantization(fixed or grid))
+            given = fixed or grid
+            made = Value(value.name, np.dtype(given.dtype), value.shape, None, quantization(given))
             outputs.append(made)
             after.append((value, made, grid))
         self.made.graph.operators.append(replace(operator, inputs=list(inputs), outputs=outputs))
@@ -333,13 +353,14 @@ class _Integers:
         if (id(value), own) in self.whole:
             if _is_equal(own, grid):
                 return self.whole[id(value), own]
-            made = self._requantized(
-                self.whole[id(value), own], grid, self._free(f"{value.name}_requantized")
-            )
+            # what int8 operators get of a tensor in int16 is what it is to them
+            ending = "quantized" if (own.dtype, grid.dtype) == ("int16", "int8") else "requantized"
+            name = self._free(f"{value.name}_{ending}")
+            made = self._requantized(self.whole[id(value), own], grid, name)
         else:
             made = Value(
                 self._free(f"{value.name}_quantized"),
-                np.dtype(self.kind),
+                np.dtype(grid.dtype),
                 value.shape,
                 None,
                 quantization(grid),
@@ -348,12 +369,13 @@ class _Integers:
         self.whole[key] = self._clamped(made, grid, value.name)
         return self.whole[key]
 
-    def _own_grid(self, value: Value) -> QParams:
+    def _own_grid(self, value: Value, kind: str) -> QParams:
+        """The grid of an operand, for a kernel in ``kind``."""
         if not value.is_constant:
-            return self.grids[id(value)]
+            return brought(self.grids[id(value)], kind)
         assert value.data is not None
-        grid = None if value.qparams is None else activation_grid(value.qparams, self.kind)
-        return grid or constant_grid(value.data, self.kind)
+        grid = None if value.qparams is None else activation_grid(value.qparams, kind)
+        return grid or constant_grid(value.data, kind)
 
     def _float(self, value: Value) -> Value:
         """``value`` in float, or as it is."""
@@ -373,14 +395,14 @@ class _Integers:
         self.plain[id(value)] = made
 
     def _requantized(self, value: Value, grid: QParams, name: str) -> Value:
-        made = Value(name, np.dtype(self.kind), value.shape, None, quantization(grid))
+        made = Value(name, np.dtype(grid.dtype), value.shape, None, quantization(grid))
         self._append("QUANTIZE", [value], [made], name)
         self.made.requantized += 1
         return made
 
     def _clamped(self, value: Value, grid: QParams, name: str) -> Value:
         """``value``, kept within a grid that does not use all of its type."""
-        low, high = _WIDE[self.kind]
+        low, high = _WIDE[grid.dtype]
         if grid.quant_min > low:
             value = self._limited("MAXIMUM", value, grid, grid.quant_min, name)
         if grid.quant_max < high:
@@ -402,7 +424,7 @@ class _Integers:
         key = id(value), grid
         if key not in self.constants:
             assert value.data is not None
-            steps = quantize(value.data, grid).astype(self.kind)
+            steps = quantize(value.data, grid).astype(grid.dtype)
             self.constants[key] = self._stored(value, steps, grid)
         return self.constants[key]
 
@@ -416,10 +438,10 @@ class _Integers:
         """Whole numbers of products: scale = that of the input times that of the weights."""
         scales = np.float64(x.scale[0]) * np.array(weight.scale, np.float64)
         grid = QParams(
-            "int32" if self.kind == "int8" else "int64",
+            "int32" if x.dtype == "int8" else "int64",
             tuple(map(float, scales.astype(np.float32))),
             (0,) * len(scales),
-            *_LIMITS[self.kind],
+            *_LIMITS[x.dtype],
             None if len(scales) == 1 else 0,
         )
         key = id(value), grid
@@ -466,4 +488,4 @@ def _is_zero(value: Value) -> bool:
 
 
 def _is_equal(one: QParams, other: QParams) -> bool:
-    return (one.scale, one.zero_point) == (other.scale, other.zero_point)
+    return (one.dtype, one.scale, one.zero_point) == (other.dtype, other.scale, other.zero_point)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...boundary import AS_IT_IS, open_boundary
 from ...errors import UsageError
-from ...ir import CallFunction, Input, InternalGraph, QParams, TensorNode, TracedModule
+from ...ir import CallFunction, InternalGraph, QParams, TensorNode, TracedModule
 from ...ir.size_journal import SizeJournal
 from ...lower.unsupported import unsupported_error
 from ...passes.eliminate_dead_code import EliminateDeadCode
@@ -147,7 +147,9 @@ def _annotate(work: _Calibration, settings: Settings, count: int) -> None:
     for node, (low, high) in ranges.items():
         expr = node.expr
         assert expr is not None
-        kind = "int8" if isinstance(expr, Input) else work.kind_of(expr)
+        kind = work.kind_of(expr)
+        if kind == "float":  # an input that others use in integers
+            kind = "int8"
         fixed = FIXED.get(expr.function) if isinstance(expr, CallFunction) and kind == "int8" else None
         node.qparams = _fixed(fixed, source) if fixed else _grid(low, high, kind, source)
     for constant, axis in weights(work.graph, work.kind_of):
