@@ -235,7 +235,12 @@ def example(value: Any) -> Any:
 
 def is_symbolic(tree: Any) -> bool:
     """Whether there is a Dim among the leaves."""
+    if type(tree) is tuple and _PLAIN.issuperset(map(type, tree)):  # most are shapes
+        return False
     return Dim in map(type, leaves(tree))
+
+
+_PLAIN = frozenset({int})
 
 
 def symbols_of(tree: Any) -> dict[str, Symbol]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -137,8 +136,7 @@ class FoldScales:
         )
 
 
-@dataclass(frozen=True)
-class _Affine:
+class _Affine(NamedTuple):
     """``x`` times or plus a constant, which has the rank of ``x``."""
 
     x: TensorNode
@@ -177,8 +175,7 @@ class _Affine:
         return _along(self.constant, self.x.type.shape, axis)
 
 
-@dataclass(frozen=True)
-class _Folding:
+class _Folding(NamedTuple):
     """Makes what computes a node times, or plus, a constant; None where nothing can take that in."""
 
     graph: InternalGraph

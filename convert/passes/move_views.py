@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -178,8 +177,7 @@ def keeps_features(attributes: Mapping[str, Any], width: int) -> bool:
     return is_last and bool(shape) and split[-1] == width == shape[-1]
 
 
-@dataclass
-class _Split:
+class _Split(NamedTuple):
     """A view of rows by features, with groups of features in front of the rows and a group behind."""
 
     attributes: Mapping[str, Any]

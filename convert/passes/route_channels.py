@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,8 +18,7 @@ from ..symbolics.ops.view import KEPT, groups_of
 POOLS = ("aten::max_pool2d", "aten::avg_pool2d")
 
 
-@dataclass(frozen=True)
-class Route:
+class Route(NamedTuple):
     """Where each channel of a tensor [N, C, H, W] comes from: of which tensor, and which one there."""
 
     roots: tuple[TensorNode, ...]
