@@ -18,7 +18,7 @@ from . import data_sizes
 from .bodies import body_of
 from .dims import example, is_symbolic
 from .expr import CallFunction, Constant, Expr
-from .fake_quant import fake_quantize, with_qparams
+from .fake_quant import Rounding, fake_quantize, with_qparams
 from .graph import InternalGraph
 from .node import TensorNode
 from .size_journal import SizeJournal
@@ -82,10 +82,11 @@ class Emitter(Protocol):
     def sizes(self, value: Any) -> np.ndarray | None:
         """As ``known``, but also of values that depend on the inputs' shapes: with Dims as entries."""
 
-    def quantized(self, value: Any, qparams: QParams, *, applied: bool = True) -> Any:
+    def quantized(self, value: Any, qparams: QParams, rounded: Rounding | None = fake_quantize) -> Any:
         """The value on the grid of ``qparams``, which it carries as ``value.qparams``.
 
-        ``applied`` False only annotates. Raises GraphError TM3004 for parameters that do not fit.
+        ``rounded`` brings an array there, None only annotates. Raises GraphError TM3004 for parameters that
+        do not fit.
         """
 
 
@@ -117,9 +118,11 @@ class EagerEmitter:
 
     sizes = known
 
-    def quantized(self, value: np.ndarray, qparams: QParams, *, applied: bool = True) -> np.ndarray:
+    def quantized(
+        self, value: np.ndarray, qparams: QParams, rounded: Rounding | None = fake_quantize
+    ) -> np.ndarray:
         _check_fit(qparams, value.shape)
-        return with_qparams(fake_quantize(value, qparams) if applied else value, qparams)
+        return with_qparams(value if rounded is None else rounded(value, qparams), qparams)
 
 
 class GraphEmitter:
@@ -264,7 +267,7 @@ class GraphEmitter:
         known = self.known(value)
         return self._sizes.get(value) if known is None else known
 
-    def quantized(self, value: Any, qparams: QParams, *, applied: bool = True) -> TensorNode:
+    def quantized(self, value: Any, qparams: QParams, rounded: Rounding | None = fake_quantize) -> TensorNode:
         """Annotates a result of the expression at hand; what others may use as it is gets a twin."""
         _check_fit(qparams, self.type(value).shape)
         if value.qparams == qparams:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from .types import QParams
+
+# Brings an array to the grid of parameters: the numbers that it stands for, after rounding.
+Rounding = Callable[[np.ndarray, QParams], np.ndarray]
 
 
 class QuantizedArray(np.ndarray):
@@ -40,6 +45,45 @@ def quantize(array: np.ndarray, qparams: QParams) -> np.ndarray:
     with np.errstate(all="ignore"):
         steps = round_half_away(np.asarray(array, np.float32) / scale) + zero_point
         return np.clip(steps, np.float32(qparams.quant_min), np.float32(qparams.quant_max))
+
+
+def fake_quantize_to_even(array: np.ndarray, qparams: QParams) -> np.ndarray:
+    """scale * (clip(round(x * (1 / scale)) + zero_point) - zero_point) in float32, halves to even.
+
+    So do torch.fake_quantize_per_tensor_affine and its like, bit for bit.
+    """
+    scale, zero_point = _columns(array, qparams)
+    with np.errstate(all="ignore"):
+        steps = np.rint(np.asarray(array, np.float32) * (np.float32(1) / scale)) + zero_point
+    return _restored(array, steps, qparams)
+
+
+def quantize_to_even(array: np.ndarray, qparams: QParams) -> np.ndarray:
+    """scale * (clip(round(x * (1 / scale) + zero_point)) - zero_point) in float32, halves to even.
+
+    So does torch.quantize_per_tensor, to an integer that is even with the zero point added.
+    """
+    scale, zero_point = _columns(array, qparams)
+    with np.errstate(all="ignore"):
+        steps = np.rint(np.asarray(array, np.float32) * (np.float32(1) / scale) + zero_point)
+    return _restored(array, steps, qparams)
+
+
+def requantize_to_even(array: np.ndarray, qparams: QParams) -> np.ndarray:
+    """As ``quantize_to_even``, for what was computed of integers: a hair off the middle is the middle."""
+    scale, zero_point = _columns(array, qparams)
+    with np.errstate(all="ignore"):
+        steps = np.asarray(array, np.float32) * (np.float32(1) / scale) + zero_point
+        steps = np.rint(np.rint(steps / np.float32(TIE)) * np.float32(TIE))
+    return _restored(array, steps, qparams)
+
+
+def _restored(array: np.ndarray, steps: np.ndarray, qparams: QParams) -> np.ndarray:
+    """The numbers for integers that may lie beyond the range."""
+    scale, zero_point = _columns(array, qparams)
+    with np.errstate(all="ignore"):
+        steps = np.clip(steps, np.float32(qparams.quant_min), np.float32(qparams.quant_max))
+        return np.asarray((steps - zero_point) * scale).astype(array.dtype, copy=False)
 
 
 def _columns(array: np.ndarray, qparams: QParams) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,9 @@
-"""Folds a batch norm into the convolution or linear layer in front of it, in float64."""
+"""Folds a batch norm into the convolution or linear layer in front of it, in float64.
+
+Between the two may be sums and products with a number for each channel: PyTorch trains quantized models with
+the norm already in the rounded weight, takes it out of the product again, and then applies it. Such a weight
+stays as it is, and only the bias is new.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +15,7 @@ from ..ir import CallFunction, Constant, InternalGraph, Node, TensorNode
 from ..symbolics.ops.batch_norm import affine
 
 TRANSPOSED = ("aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d")
+ARITHMETIC = ("aten::add", "aten::sub", "aten::mul", "aten::div")
 PRODUCERS = ("aten::linear", "aten::conv1d", "aten::conv2d", "aten::conv3d", *TRANSPOSED)
 
 
@@ -30,14 +36,17 @@ class FuseConvBn:
         return changed
 
     def _fuse(self, graph: InternalGraph, norm: CallFunction) -> None:
-        producer = norm.args[0].expr
+        producer, *steps = _chain(norm)
         x, weight, bias = producer.args
-        groups = producer.kwargs["groups"] if producer.function in TRANSPOSED else None
-        new_weight, new_bias = _scaled(norm, _array(weight), _array(bias), groups)
-        constants = [
-            self._constant(graph, norm, new_weight, weight.expr.name),
-            self._constant(graph, norm, new_bias, _bias_name(weight, bias)),
-        ]
+        scale, shift = _composed(steps)
+        new_bias = shift if bias is None else shift + scale * _array(bias)
+        new_bias = new_bias.astype(weight.dtype)
+        new_weight = weight
+        if weight.qparams is None:
+            groups = producer.kwargs["groups"] if producer.function in TRANSPOSED else None
+            data = _scaled(_array(weight), scale, groups)
+            new_weight = self._constant(graph, norm, data, weight.expr.name)
+        constants = [new_weight, self._constant(graph, norm, new_bias, _bias_name(weight, bias))]
         old = norm.output
         name = graph.free_name(f"{old.name}_fused")
         node = TensorNode(name, old.shape, old.dtype, qparams=old.qparams)
@@ -51,8 +60,8 @@ class FuseConvBn:
         )
         graph.insert(fused, before=norm)
         graph.replace_uses(old, node)
-        graph.remove(norm)
-        graph.remove(producer)
+        for expr in reversed([producer, *steps]):
+            graph.remove(expr)
         graph.rename(node, old.name)
 
     def _constant(
@@ -70,42 +79,92 @@ def _log(message: str) -> None:
     logging.getLogger(__name__).debug(message)
 
 
-def _scaled(
-    norm: CallFunction, weight: np.ndarray | None, bias: np.ndarray | None, groups: int | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Weight and bias that do the work of the norm too.
+def _scaled(weight: np.ndarray, scale: np.ndarray, groups: int | None) -> np.ndarray:
+    """The weight that does the work of a scale for each channel, too.
 
     The channels of the result are the first axis of a weight [O, ...]; transposed convolutions have
     ``groups`` and weights [C, O / groups, ...].
     """
-    gamma, beta, mean, variance = (_array(node) for node in norm.args[1:])
-    assert weight is not None and mean is not None and variance is not None
+    column = scale.reshape(-1, *[1] * (weight.ndim - 1))
+    if groups is not None:
+        column = scale.reshape(groups, -1, *[1] * (weight.ndim - 2))
+        column = column.repeat(weight.shape[0] // groups, axis=0)
+    new_weight = np.empty_like(weight, subok=False)
     with np.errstate(all="ignore"):  # a channel that overflows here did so before
-        scale, shift = affine(gamma, beta, mean, variance, norm.kwargs["eps"])
-        column = scale.reshape(-1, *[1] * (weight.ndim - 1))
-        if groups is not None:
-            column = scale.reshape(groups, -1, *[1] * (weight.ndim - 2))
-            column = column.repeat(weight.shape[0] // groups, axis=0)
-        new_bias = shift if bias is None else shift + scale * bias
-        new_weight = np.empty_like(weight, subok=False)
         np.multiply(weight, column, out=new_weight, dtype=np.float64, casting="unsafe")  # in small pieces
-        return new_weight, new_bias.astype(weight.dtype)
+    return new_weight
+
+
+# ---- what is between
+
+
+def _chain(norm: CallFunction) -> list[CallFunction]:
+    """The calls from the convolution to the norm; empty where something else is between."""
+    chain = [norm]
+    while True:
+        before = chain[0].args[0].expr
+        if not isinstance(before, CallFunction):
+            return []
+        chain.insert(0, before)
+        if before.function in PRODUCERS:
+            return chain
+        if before.function not in ARITHMETIC or _by_channel(before) is None:
+            return []
+
+
+def _composed(steps: list[CallFunction]) -> tuple[np.ndarray, np.ndarray]:
+    """Scale and shift of each channel, of steps up to a norm."""
+    *between, norm = steps
+    gamma, beta, mean, variance = (_array(node) for node in norm.args[1:])
+    assert mean is not None and variance is not None
+    with np.errstate(all="ignore"):
+        scale, shift = affine(gamma, beta, mean, variance, norm.kwargs["eps"])
+        for step in reversed(between):
+            number = _by_channel(step)
+            assert number is not None
+            if step.function in ("aten::add", "aten::sub"):
+                shift = shift + scale * (number if step.function == "aten::add" else -number)
+            else:
+                scale = scale * number if step.function == "aten::mul" else scale / number
+    return scale, shift
+
+
+def _by_channel(step: CallFunction) -> np.ndarray | None:
+    """The second operand of a step, a constant for each channel, in float64."""
+    array, rank = _array(step.args[1]), len(step.output.type.shape)
+    if array is None or array.ndim > rank or step.args[0].type != step.output.type:
+        return None
+    shape = [1] * (rank - array.ndim) + list(array.shape)
+    if array.size not in (1, shape[1]):
+        return None
+    return array.reshape(-1).astype(np.float64)
 
 
 def _refusal(graph: InternalGraph, norm: CallFunction) -> str:
     """Why this batch norm stays, or nothing."""
-    producer = norm.args[0].expr
-    if not isinstance(producer, CallFunction) or producer.function not in PRODUCERS:
+    chain = _chain(norm)
+    if not chain:
         return "it does not follow a convolution or linear layer"
+    producer, *steps = chain
     if producer.function == "aten::linear" and len(norm.args[0].type.shape) != 2:
         return "its channels are not the features of the linear layer"
-    if any(isinstance(node, TensorNode) and node.qparams for node in (norm.args[0], *producer.args[1:])):
-        return "it was quantized by itself"  # the scales of its weight would be wrong for the product
-    if graph.use_count(norm.args[0]) != 1:
-        return f"{producer.output.name} has other users"
+    between = [expr.output for expr in chain[:-1]]
+    if any(node.qparams for node in between if isinstance(node, TensorNode)):
+        return "what it is given is quantized by itself"
+    for node in between:
+        if graph.use_count(node) != 1:
+            return f"{node.name} has other users"
     if any(_array(node) is None for node in (*producer.args[1:], *norm.args[1:]) if node is not None):
         return "its parameters are computed"
+    weight, *biases = (node for node in producer.args[1:] if isinstance(node, TensorNode))
+    if any(bias.qparams for bias in biases) or (weight.qparams and not _cancels(steps)):
+        return "it was quantized by itself"  # the scales of its weight would be wrong for the product
     return ""
+
+
+def _cancels(steps: list[CallFunction]) -> bool:
+    """Whether all scales together are 1, but for rounding."""
+    return np.allclose(_composed(steps)[0], 1, rtol=1e-6, atol=0)
 
 
 def _array(node: Node | None) -> np.ndarray | None:

@@ -146,6 +146,7 @@ MODULES = {
     "sizes": "tm::sizes",
     "view": "tm::view",
     "relayout": "tm::relayout",
+    "quantize": "tm::quantize",
     "requantize": "tm::requantize",
 }
 

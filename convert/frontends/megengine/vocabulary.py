@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import Refusal
-from ...ir import CallFunction, CallMethod, Expr, TensorNode, TracedModule
+from ...ir import CallFunction, CallMethod, Expr, QParams, TracedModule
 from ...ir.emitter import Emitter
-from ...ir.fake_quant import with_clear_ties
-from ...ir.tree import leaves
+from ...ir.fake_quant import fake_quantize, with_clear_ties
+from ..recorded_grids import on_recorded_grid
 from ..vocabulary import Adapter, AdapterVocabulary
 from .older import NEWEST, Release, as_of
 from .refused import refusal_of
@@ -50,7 +50,11 @@ class MegEngineVocabulary(AdapterVocabulary):
         return refusal_of(name) or super().refusal(name)
 
     def settled(self, g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any) -> Any:
-        return _on_recorded_grid(g, expr, args, result)
+        return on_recorded_grid(g, expr, args, result, _requantized)
+
+
+def _requantized(array: np.ndarray, qparams: QParams) -> np.ndarray:
+    return fake_quantize(with_clear_ties(array, qparams), qparams)
 
 
 @cache
@@ -60,32 +64,3 @@ def vocabulary_of(release: Release) -> MegEngineVocabulary:
 
 
 VOCABULARY = vocabulary_of(NEWEST)
-
-
-def _on_recorded_grid(g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any) -> Any:
-    """Results that MegEngine kept as integers, put on the grid of those integers.
-
-    The grid is that of the operand where the source recorded the same one for both, as it does for
-    pooling and the like: a module may be called again with operands on another.
-    """
-    if not any(isinstance(node, TensorNode) and node.holds_integers for node in expr.outputs):
-        return result
-    operands = {
-        node.qparams: value.qparams
-        for node, value in zip(leaves(expr.args), leaves(args), strict=True)
-        if isinstance(node, TensorNode) and getattr(value, "qparams", None) is not None
-    }
-
-    def settled(structure: Any, value: Any) -> Any:
-        if isinstance(structure, (tuple, list)) and isinstance(value, (tuple, list)):
-            return [settled(*pair) for pair in zip(structure, value, strict=True)]
-        qparams = structure.qparams if isinstance(structure, TensorNode) else None
-        if qparams is None or not structure.holds_integers:
-            return value
-        if getattr(value, "qparams", None) is not None:  # the adapter knew
-            return value
-        qparams = operands.get(qparams) or qparams
-        value = with_clear_ties(value, qparams) if isinstance(value, np.ndarray) else value
-        return g.quantized(value, qparams)
-
-    return settled(expr.result, result)

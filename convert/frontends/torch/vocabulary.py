@@ -8,9 +8,11 @@ from typing import Any
 from ...errors import TmconvertError
 from ...ir import CallFunction, CallMethod, Expr
 from ...ir.emitter import Emitter
+from ...ir.fake_quant import requantize_to_even
 from ...ir.tree import leaves, map_leaves
 from ...symbolics.custom import CustomOp
 from ...symbolics.registry import catalogue, registered
+from ..recorded_grids import on_recorded_grid
 from ..vocabulary import Adapter, AdapterVocabulary
 from .names import aten_name, functional
 
@@ -42,6 +44,9 @@ class TorchVocabulary(AdapterVocabulary):
 
         args, kwargs = map_leaves(lambda leaf: received(g, leaf), (args, kwargs))
         return super().apply(g, expr, args, kwargs)
+
+    def settled(self, g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any) -> Any:
+        return on_recorded_grid(g, expr, args, result, requantize_to_even)
 
     def knows(self, name: str, is_method: bool) -> bool:
         """Whether there is an adapter for a function, or a method of tensors."""

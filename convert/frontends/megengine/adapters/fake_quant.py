@@ -12,25 +12,14 @@ import numpy as np
 from ....errors import Refusal
 from ....ir import QParams, TracedModule
 from ....ir.emitter import Emitter
+from ....ir.fake_quant import fake_quantize
+from ...recorded_grids import integers_of_range
 from ...table import Table
 from .observers import HELP, OBSERVERS, Scales, scalar
 
 FUNCTIONS = Table()
 
 OBSERVER_PACKAGE = "megengine.quantization.observer."
-# names of the integer types by their range, for operators that say no more
-NAMES = {
-    (-128, 127): "int8",
-    (-127, 127): "int8_narrow",
-    (0, 255): "uint8",
-    (-8, 7): "int4",
-    (0, 15): "uint4",
-    (-2, 1): "int2",
-    (0, 3): "uint2",
-    (0, 1): "int1",
-    (-(2**15), 2**15 - 1): "int16",
-    (-(2**31), 2**31 - 1): "int32",
-}
 
 
 @dataclass(frozen=True)
@@ -84,7 +73,8 @@ class Quantizer:
         type_ = g.type(value)
         if type_.dtype != np.float32:
             raise Refusal(f"MegEngine quantizes float32 only, not {type_.dtype}")
-        return g.quantized(value, self.qparams(type_.rank), applied=self.applied)
+        rounded = fake_quantize if self.applied else None
+        return g.quantized(value, self.qparams(type_.rank), rounded)
 
 
 def applied(g: Emitter, value: Any, fake_quant: Any, observer: Any) -> Any:
@@ -206,7 +196,7 @@ def apply_fakequant_with_observer(
 def _by_operator(
     g: Emitter, x: Any, scale: np.ndarray, zero_point: np.ndarray | None, low: int, high: int, source: str
 ) -> Any:
-    name = NAMES.get((low, high), f"{'u' if low >= 0 else ''}int{(high - low).bit_length()}")
+    name = integers_of_range(low, high)
     zeros = np.zeros(1, np.float32) if zero_point is None else zero_point
     symmetric = not zeros.any()
     scale, zeros = (np.asarray(array, np.float32) for array in (scale, zeros))

@@ -9,6 +9,8 @@ import numpy as np
 import torch
 
 from ....errors import UnsupportedError
+from ....ir.fake_quant import with_qparams
+from .quantized import qparams_of
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
@@ -16,7 +18,10 @@ BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 def array_of(tensor: torch.Tensor) -> np.ndarray:
     """The tensor's data, in its own memory where it can be. Raises UnsupportedError TM2013."""
     tensor = tensor.detach()
-    if tensor.layout != torch.strided or tensor.is_quantized:
+    if tensor.is_quantized:
+        real, qparams = tensor.dequantize().cpu().numpy(), qparams_of(tensor)
+        return real if qparams is None else with_qparams(real, qparams)
+    if tensor.layout != torch.strided:
         raise UnsupportedError("TM2013", f"a constant of the module is {tensor.layout}, and not dense")
     if tensor.device.type != "cpu":
         tensor = tensor.cpu()

@@ -237,12 +237,14 @@ class _Graph:
     def _node(self, value: Value, name: str) -> TensorNode:
         dtype = numpy_dtype(value.dtype) if value.dtype else None
         shape = value.shape if dtype is not None else None
-        return TensorNode(name, shape, dtype, id=self.assembler.numbers)
+        return TensorNode(name, shape, dtype, qparams=value.qparams, id=self.assembler.numbers)
 
     def _keyed(self, leaf: Any) -> Any:
         if not isinstance(leaf, Value):
             return leaf
-        return ("captured", id(leaf.captured)) if leaf.captured is not None else self.order.get(leaf)
+        if leaf.captured is not None:
+            return "captured", id(leaf.captured)
+        return self.order.get(leaf), leaf.qparams
 
 
 def _identifier(name: str) -> str:

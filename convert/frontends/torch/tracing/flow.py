@@ -11,7 +11,7 @@ import torch
 
 from ....errors import UnsupportedError
 from ..names import Name, aten_name
-from . import packed
+from . import packed, quantized
 from .places import is_assertion, user_place
 from .sizes import TracedFloat, TracedInt
 
@@ -99,6 +99,11 @@ def _text(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict
     return recorder.run(function, *args) if args[0].numel() > 1 else _look(recorder, function, args, kwargs)
 
 
+def _unrecorded(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What is the same in every run, and no tensor that is computed."""
+    return recorder.run(function, *args, **kwargs)
+
+
 def _cond(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What exported programs have for ``torch.cond``, which is recorded."""
     with recorder:
@@ -133,6 +138,8 @@ SPECIAL: dict[str, Special] = {
     "numel": _numel,
     "nelement": _numel,
     "data.__set__": _set_data,
+    **dict.fromkeys(quantized.PARAMETERS, _unrecorded),
+    "torch.fused_moving_avg_obs_fake_quant": quantized.without_observer,
     "torch.ops.higher_order.cond": _cond,
     "torch.sym_int": _whole,
     "torch.sym_float": _symbolic,

@@ -18,6 +18,7 @@ from .bodies import Bodies
 from .borrowed import Borrowed
 from .places import user_place
 from .plain import plain_constant
+from .quantized import PackedWeights, dtype_of, qparams_of
 from .sizes import HOMES, TRACED, TracedInt, untraced
 from .tape import Record, Scope, Tape, Value
 from .view_writes import written_back
@@ -36,6 +37,7 @@ class Recorder(TorchFunctionMode):
         self.follow_sizes = follow_sizes
         self.freeze_control_flow = freeze_control_flow
         self.borrowed = Borrowed()
+        self.packed = PackedWeights()
         self.aliases = Aliases(self._repeat, self._write_back)
         self.written: dict[int, torch.Tensor] = {}  # of what was there before the run
         self.is_busy = False  # a recorded call runs: what it calls in turn is not of interest
@@ -172,8 +174,15 @@ class Recorder(TorchFunctionMode):
             value = outputs.get(id(tensor))
             if value is None:
                 hint = f"{aten_name(name.text, name.is_method).strip('_').rpartition(':')[2]}_out"
-                dtype = None if is_given else _dtype(tensor)
-                value = Value(self.scope, hint, tuple(tensor.shape), dtype, depends=depends, is_open=is_open)
+                value = Value(
+                    self.scope,
+                    hint,
+                    tuple(tensor.shape),
+                    None if is_given else dtype_of(tensor),
+                    depends=depends,
+                    is_open=is_open,
+                    qparams=qparams_of(tensor),
+                )
                 outputs[id(tensor)] = value
             return value
 
@@ -201,7 +210,7 @@ class Recorder(TorchFunctionMode):
         for tensor in results:
             natural = outputs[id(tensor)]
             value = self._emit("to", natural, natural, plain_constant(tensor.dtype))
-            value.dtype = _dtype(tensor)
+            value.dtype = dtype_of(tensor)
             outputs[id(tensor)] = value
 
     def _write(self, written: list[torch.Tensor], outputs: dict[int, Value]) -> None:
@@ -220,6 +229,8 @@ class Recorder(TorchFunctionMode):
             return self.aliases.read(self._tracked(leaf))
         if isinstance(leaf, TRACED):
             return self._number(leaf)
+        if isinstance(leaf, torch.ScriptObject):
+            return map_leaves(self.value_of, self.packed.parts(leaf))
         return plain_constant(leaf)
 
     def _tracked(self, tensor: torch.Tensor) -> Tracked:
@@ -257,7 +268,14 @@ class Recorder(TorchFunctionMode):
     def capture(self, tensor: torch.Tensor) -> Value:
         """The Value of a tensor that was there before the run, or that no recorded call made."""
         self._kept.append(tensor)
-        return Value(self.tape.top, "const", tuple(tensor.shape), _dtype(tensor), captured=tensor)
+        return Value(
+            self.tape.top,
+            "const",
+            tuple(tensor.shape),
+            dtype_of(tensor),
+            captured=tensor,
+            qparams=qparams_of(tensor),
+        )
 
     def _number(self, number: Any) -> Any:
         """A Value of the scope at hand for a size, whose calculation is put on the tape."""
@@ -354,7 +372,13 @@ class Recorder(TorchFunctionMode):
         depends = any(value.depends for value in args if isinstance(value, Value))
         shape = None if method == "reshape" else like.shape
         value = Value(
-            self.scope, f"{method.strip('_')}_out", shape, like.dtype, depends=depends, is_open=like.is_open
+            self.scope,
+            f"{method.strip('_')}_out",
+            shape,
+            like.dtype,
+            depends=depends,
+            is_open=like.is_open,
+            qparams=like.qparams,
         )
         self.scope.items.append(Record(method, True, args, {}, value, user_place()))
         return value
@@ -366,7 +390,15 @@ class Recorder(TorchFunctionMode):
         """The call of a view once more, for the present content of what it views."""
         call = view.call
         results = [
-            Value(self.scope, leaf.hint, leaf.shape, leaf.dtype, depends=base.depends, is_open=leaf.is_open)
+            Value(
+                self.scope,
+                leaf.hint,
+                leaf.shape,
+                leaf.dtype,
+                depends=base.depends,
+                is_open=leaf.is_open,
+                qparams=leaf.qparams,
+            )
             for leaf in call.results()
         ]
         fresh = iter(results)
@@ -449,7 +481,3 @@ class Inside(TorchDispatchMode):
 
 def _version(tensor: torch.Tensor) -> int:
     return -1 if tensor.is_inference() else tensor._version
-
-
-def _dtype(tensor: torch.Tensor) -> str:
-    return str(tensor.dtype).removeprefix("torch.")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ....ir import QParams
 from ....ir.tree import Tree, leaves
 from ....source import Source
 
@@ -16,10 +17,10 @@ class Value:
     ``scope`` is the module call that made it. ``depends`` says whether the data of the model's inputs
     goes into it, ``is_open`` whether its shape depends on data, too. ``captured`` is the tensor itself where
     it was there before the run: a parameter, a buffer, a constant. ``shape`` and ``dtype`` (a name) are None
-    for a size.
+    for a size. A quantized tensor has the type of its integers, and ``qparams``.
     """
 
-    __slots__ = ("captured", "depends", "dtype", "hint", "is_open", "scope", "shape")
+    __slots__ = ("captured", "depends", "dtype", "hint", "is_open", "qparams", "scope", "shape")
 
     def __init__(
         self,
@@ -31,6 +32,7 @@ class Value:
         depends: bool = False,
         is_open: bool = False,
         captured: Any = None,
+        qparams: QParams | None = None,
     ) -> None:
         self.scope = scope
         self.hint = hint
@@ -39,6 +41,7 @@ class Value:
         self.depends = depends
         self.is_open = is_open
         self.captured = captured
+        self.qparams = qparams
 
     def __repr__(self) -> str:
         return f"<{self.hint} {self.dtype}{list(self.shape or ())}>"

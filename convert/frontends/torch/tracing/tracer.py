@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +28,7 @@ from .borrowed import said_to_be_exported, same_randomness
 from .boxes import boxes_at_once
 from .branches import calls_of_functions
 from .places import user_place
+from .quantized import PackedWeights, dtype_of, observers_at_rest, qparams_of
 from .recorder import Recorder
 from .scripted import script_calls
 from .sizes import sizes_of_builtins
@@ -148,6 +150,7 @@ class _Run:
             for watch in (script_calls, calls_of_functions, calls_of_vmap, boxes_at_once):
                 stack.enter_context(watch(recorder))
             stack.enter_context(sizes_of_builtins(self.module))
+            stack.enter_context(observers_at_rest(self.module))
             stack.enter_context(recorder)
             yield
 
@@ -161,7 +164,12 @@ class _Run:
             _check_real(leaf, "takes")
             arrays.append(_copied(leaf))
             value = Value(
-                self.top, "input", tuple(leaf.shape), str(leaf.dtype).removeprefix("torch."), depends=True
+                self.top,
+                "input",
+                tuple(leaf.shape),
+                dtype_of(leaf),
+                depends=True,
+                qparams=qparams_of(leaf),
             )
             self.recorder.aliases.add(leaf, value)
             return value
@@ -174,7 +182,8 @@ class _Run:
         """The TracedModule of the run, with the inputs and outputs of the run as its example."""
         changed = {**self.recorder.written, **self.recorder.borrowed.changed}
         arrays = Arrays(changed)
-        modules, names = _hierarchy(self.module if self.is_module else None, self.class_name, arrays)
+        held = functools.partial(_tensors, self.recorder.packed)
+        modules, names = _hierarchy(self.module if self.is_module else None, self.class_name, arrays, held)
         traced = assemble(self.recorder.tape, modules, names, arrays)
         traced.name = self.class_name.rpartition(".")[2]
         traced.producer = f"PyTorch {torch.__version__}"
@@ -246,7 +255,10 @@ def _module_paths(module: Any) -> dict[int, str]:
 
 
 def _hierarchy(
-    module: Any, class_name: str, arrays: Arrays
+    module: Any,
+    class_name: str,
+    arrays: Arrays,
+    held: Callable[[Any], Iterator[tuple[str, torch.Tensor]]],
 ) -> tuple[dict[str, TracedModule], dict[int, list[str]]]:
     """TracedModules by dotted path, without graphs, and the dotted paths of tensors by their ids."""
     if module is None:
@@ -259,7 +271,7 @@ def _hierarchy(
         if traced is None:
             traced = by_id[id(each)] = TracedModule(path, _class_name(each), vocabulary=VOCABULARY)
             traced.attributes = _attributes(each)
-        for name, tensor in _tensors(each):
+        for name, tensor in held(each):
             names.setdefault(id(tensor), []).append(f"{path}.{name}" if path else name)
             traced.tensors[name] = arrays.of(tensor)
         modules[path] = traced
@@ -269,11 +281,12 @@ def _hierarchy(
     return modules, names
 
 
-def _tensors(module: Any) -> Iterator[tuple[str, torch.Tensor]]:
+def _tensors(packed: PackedWeights, module: Any) -> Iterator[tuple[str, torch.Tensor]]:
     for store in (module._parameters, module._buffers, module.__dict__):
         for name, tensor in store.items():
             if isinstance(tensor, torch.Tensor):
                 yield name, tensor
+    yield from packed.tensors(module)
 
 
 def _attributes(module: Any) -> dict[str, Any]:

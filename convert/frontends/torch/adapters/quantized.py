@@ -1,0 +1,193 @@
+"""``torch.ops.quantized``: what layers of a converted model call.
+
+An adapter says what is computed in real numbers; the result is then put on the grid that the run recorded
+for it. ``packed`` is a dict of weight, bias and what a convolution is called with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ....errors import Refusal
+from ....ir.emitter import Emitter
+from ...table import Table
+from . import activations, convolutions, normalization
+from .values import reshaped
+
+ATEN = Table("quantized::")
+Formula = Callable[..., Any]
+
+
+def _declare(name: str, formula: Formula) -> None:
+    """A formula, and the same with a ReLU behind it; what follows its own arguments is the grid."""
+    ATEN.add(name)(formula)
+
+    @ATEN.add(f"{name}_relu")
+    def rectified(g: Emitter, *args: Any, **kwargs: Any) -> Any:
+        return g.call("aten::relu", formula(g, *args, **kwargs))
+
+
+# ---- layers with packed weights
+
+
+def _convolution(g: Emitter, x: Any, packed: dict[str, Any], *grid: Any) -> Any:
+    settings = (packed[name] for name in ("stride", "padding", "dilation", "groups"))
+    return convolutions.conv(g, x, packed["weight"], packed["bias"], *settings)
+
+
+def _transposed(g: Emitter, x: Any, packed: dict[str, Any], *grid: Any) -> Any:
+    settings = (packed[name] for name in ("stride", "padding", "output_padding", "groups", "dilation"))
+    return convolutions.conv_transpose(g, x, packed["weight"], packed["bias"], *settings)
+
+
+def _of_rows(layer: Formula) -> Formula:
+    """A layer of one axis, whose weights are packed as those of an image of height 1."""
+
+    def formula(g: Emitter, x: Any, packed: dict[str, Any], *grid: Any) -> Any:
+        shape = list(g.type(x).shape)
+        made = layer(g, reshaped(g, x, [*shape[:-1], 1, shape[-1]]), packed)
+        shape = list(g.type(made).shape)
+        return reshaped(g, made, [*shape[:-2], shape[-1]])
+
+    return formula
+
+
+def _linear(g: Emitter, x: Any, packed: dict[str, Any], *grid: Any) -> Any:
+    return convolutions.linear(g, x, packed["weight"], packed["bias"])
+
+
+def _conv_add(g: Emitter, x: Any, accumulated: Any, packed: dict[str, Any], *grid: Any) -> Any:
+    return g.call("aten::add", _convolution(g, x, packed), accumulated)
+
+
+for _name, _layer in {
+    "conv1d": _of_rows(_convolution),
+    "conv2d": _convolution,
+    "conv3d": _convolution,
+    "conv_transpose1d": _of_rows(_transposed),
+    "conv_transpose2d": _transposed,
+    "conv_transpose3d": _transposed,
+    "linear": _linear,
+    "conv2d_add": _conv_add,
+}.items():
+    _declare(_name, _layer)
+
+
+@ATEN.add("linear_leaky_relu")
+def linear_leaky_relu(
+    g: Emitter, x: Any, packed: dict[str, Any], scale: Any, zero_point: Any, negative_slope: float
+) -> Any:
+    return g.call("aten::leaky_relu", _linear(g, x, packed), negative_slope)
+
+
+@ATEN.add("linear_tanh")
+def linear_tanh(g: Emitter, x: Any, packed: dict[str, Any], *grid: Any) -> Any:
+    return g.call("aten::tanh", _linear(g, x, packed))
+
+
+# ---- arithmetic
+
+
+def _binary(op: str) -> Formula:
+    def formula(g: Emitter, a: Any, b: Any, *grid: Any, **named: Any) -> Any:
+        other = g.constant(np.float32(b)) if isinstance(b, (int, float)) else b
+        return g.call(op, a, other)
+
+    return formula
+
+
+def _cat(g: Emitter, tensors: list[Any], dim: int = 0, *grid: Any, **named: Any) -> Any:
+    return g.call("aten::cat", list(tensors), dim)
+
+
+for _name, _formula in {
+    "add": _binary("aten::add"),
+    "mul": _binary("aten::mul"),
+    "add_scalar": _binary("aten::add"),
+    "mul_scalar": _binary("aten::mul"),
+    "cat": _cat,
+}.items():
+    _declare(_name, _formula)
+ATEN.add("matmul")(_binary("aten::matmul"))
+
+
+# ---- activations
+
+
+def _unary(name: str, op: str) -> None:
+    @ATEN.add(name)
+    def adapter(g: Emitter, x: Any, *grid: Any, **named: Any) -> Any:
+        return g.call(op, x)
+
+
+_unary("hardswish", "aten::hardswish")
+_unary("sigmoid", "aten::sigmoid")
+_unary("relu6", "aten::relu6")
+
+
+@ATEN.add("leaky_relu")
+def leaky_relu(g: Emitter, x: Any, negative_slope: float, *rest: Any, **named: Any) -> Any:
+    return g.call("aten::leaky_relu", x, negative_slope)
+
+
+@ATEN.add("elu")
+def elu(g: Emitter, x: Any, scale: Any, zero_point: Any, alpha: float = 1.0, *rest: Any, **named: Any) -> Any:
+    return g.call("aten::elu", x, alpha)
+
+
+@ATEN.add("celu")
+def celu(g: Emitter, x: Any, scale: Any, zero_point: Any, alpha: float = 1.0) -> Any:
+    return g.call("aten::celu", x, alpha)
+
+
+@ATEN.add("prelu")
+def prelu(g: Emitter, x: Any, weight: Any, *grid: Any, **named: Any) -> Any:
+    return activations.prelu(g, x, weight)
+
+
+@ATEN.add("softmax")
+def softmax(g: Emitter, x: Any, dim: int, *grid: Any, **named: Any) -> Any:
+    return g.call("aten::softmax", x, dim)
+
+
+@ATEN.add("clamp")
+def clamp(g: Emitter, x: Any, min: Any = None, max: Any = None) -> Any:
+    return g.call("aten::clamp", x, min, max)
+
+
+@ATEN.add("dropout")
+def dropout(g: Emitter, x: Any, scale: Any, zero_point: Any, p: Any = 0.5, training: bool = False) -> Any:
+    if training:
+        raise Refusal("dropout is active", "call module.eval() first")
+    return x
+
+
+# ---- normalization
+
+
+def _batch_norm(
+    g: Emitter, x: Any, weight: Any, bias: Any, mean: Any, variance: Any, eps: float, *grid: Any
+) -> Any:
+    return normalization.batch_norm(g, x, weight, bias, mean, variance, False, 0.0, eps)
+
+
+for _name in ("batch_norm", "batch_norm1d", "batch_norm2d", "batch_norm3d"):
+    _declare(_name, _batch_norm)
+
+
+@ATEN.add("layer_norm")
+def layer_norm(g: Emitter, x: Any, shape: Any, weight: Any, bias: Any, eps: float, *grid: Any) -> Any:
+    return normalization.layer_norm(g, x, shape, weight, bias, eps)
+
+
+@ATEN.add("group_norm")
+def group_norm(g: Emitter, x: Any, groups: int, weight: Any, bias: Any, eps: float, *grid: Any) -> Any:
+    return normalization.group_norm(g, x, groups, weight, bias, eps)
+
+
+@ATEN.add("instance_norm")
+def instance_norm(g: Emitter, x: Any, weight: Any, bias: Any, eps: float, *grid: Any) -> Any:
+    return normalization.instance_norm(g, x, weight, bias, None, None, True, 0.0, eps)

@@ -1,0 +1,135 @@
+"""Torch's quantized tensors, packed weights and observers, as a run meets them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ....ir import QParams
+from ..grids import INTEGERS
+
+if TYPE_CHECKING:
+    from .recorder import Recorder
+
+# methods and properties of tensors that say how they are quantized
+PARAMETERS = ("q_scale", "q_zero_point", "q_per_channel_scales", "q_per_channel_zero_points")
+PARAMETERS += ("q_per_channel_axis", "qscheme", "is_quantized")
+
+
+def dtype_of(tensor: torch.Tensor) -> str:
+    """The name of a tensor's element type; that of the integers of a quantized one."""
+    name = str(tensor.dtype).removeprefix("torch.")
+    if not tensor.is_quantized:
+        return name
+    return "float32" if qparams_of(tensor) is None else INTEGERS[name].stored
+
+
+def qparams_of(tensor: torch.Tensor) -> QParams | None:
+    """How a tensor is quantized; None for a plain one, and where its zero points are no integers."""
+    if not tensor.is_quantized or tensor.qscheme() == torch.per_channel_affine_float_qparams:
+        return None
+    kind = INTEGERS[str(tensor.dtype).removeprefix("torch.")]
+    if tensor.qscheme() == torch.per_tensor_affine:
+        return kind.qparams((tensor.q_scale(),), (tensor.q_zero_point(),))
+    scales = tensor.q_per_channel_scales().tolist()
+    zeros = tensor.q_per_channel_zero_points().tolist()
+    return kind.qparams(tuple(scales), tuple(zeros), tensor.q_per_channel_axis())
+
+
+class PackedWeights:
+    """What quantized layers keep weight and bias in: of each such object the same tensors, always."""
+
+    def __init__(self) -> None:
+        self._parts: dict[int, tuple[Any, dict[str, Any]]] = {}
+
+    def parts(self, packed: Any) -> dict[str, Any]:
+        """``weight`` and ``bias``, and of convolutions what they are called with."""
+        if id(packed) not in self._parts:
+            weight, bias = packed.unpack()
+            said: dict[str, Any] = {"weight": weight, "bias": None if bias is None else bias.detach()}
+            for name in _CALLED_WITH:
+                if hasattr(packed, name):
+                    value = getattr(packed, name)()
+                    said[name] = list(value) if isinstance(value, (list, tuple)) else value
+            self._parts[id(packed)] = packed, said
+        return self._parts[id(packed)][1]
+
+    def tensors(self, module: Any) -> Iterator[tuple[str, torch.Tensor]]:
+        """Those in the packed weights that are attributes of a module."""
+        for value in module.__dict__.values():
+            if isinstance(value, torch.ScriptObject) and hasattr(value, "unpack"):
+                parts = self.parts(value)
+                for name in ("weight", "bias"):
+                    if parts[name] is not None:
+                        yield name, parts[name]
+
+
+_CALLED_WITH = ("stride", "padding", "output_padding", "dilation", "groups")
+
+
+def without_observer(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``torch.fused_moving_avg_obs_fake_quant`` whose observer is off: it writes to nothing."""
+    names = (
+        "x",
+        "observes",
+        "rounds",
+        "low",
+        "high",
+        "scale",
+        "zero_point",
+        "rate",
+        "quant_min",
+        "quant_max",
+    )
+    given = dict(zip((*names, "axis", "is_per_channel"), args, strict=False))
+    if kwargs or recorder.run(bool, given["observes"].any()):
+        return recorder.record(recorder._name(function), function, args, kwargs)
+    if not recorder.run(bool, given["rounds"].any()):
+        return given["x"]
+    settings = [given["axis"]] if given.get("is_per_channel") else []
+    settings += [given["quant_min"], given["quant_max"]]
+    kind = "channel" if given.get("is_per_channel") else "tensor"
+    with recorder:
+        rounds = getattr(torch, f"fake_quantize_per_{kind}_affine")
+        return rounds(given["x"], given["scale"], given["zero_point"], *settings)
+
+
+@contextmanager
+def observers_at_rest(module: Any) -> Iterator[None]:
+    """Observers let pass what they are given, and fake quants keep the scales that they have.
+
+    Torch goes on observing in evaluation, where nobody has told it to stop: the result would depend on what
+    the model was fed before.
+    """
+    each = list(module.modules()) if isinstance(module, torch.nn.Module) else []
+    watching = [one.observer_enabled for one in each if _is_fake_quant(one) and bool(one.observer_enabled[0])]
+    observers = [one for one in each if _is_observer(one)]
+    with torch.no_grad():
+        for switch in watching:
+            switch[0] = 0
+    for one in observers:
+        one.__dict__["forward"] = _passed
+    try:
+        yield
+    finally:
+        for one in observers:
+            del one.__dict__["forward"]
+        with torch.no_grad():
+            for switch in watching:
+                switch[0] = 1
+
+
+def _is_fake_quant(module: Any) -> bool:
+    return hasattr(module, "observer_enabled") and hasattr(module, "fake_quant_enabled")
+
+
+def _is_observer(module: Any) -> bool:
+    """Also one of torchao, which has classes of its own."""
+    return any(cls.__name__ == "ObserverBase" for cls in type(module).__mro__)
+
+
+def _passed(x: torch.Tensor, *args: Any) -> torch.Tensor:
+    return x

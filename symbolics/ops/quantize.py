@@ -1,0 +1,78 @@
+"""tm::quantize, the integers of a tensor: clip(round(x * (1 / scale)) + zero_point), halves to even.
+
+``axis`` is that of the channels that the scales belong to, -1 where there is one scale. The rounding is that
+of PyTorch's quantize_per_tensor in exported programs. Most of these meet what makes real numbers of them
+again, and are gone with that; this is for the others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import TensorType
+from ..op import FLOATS, Op, Tensor, choice, integer, integers, numbers
+
+DTYPES = ("int8", "uint8", "int16", "int32")
+
+
+def _result(x: TensorType, dtype: str, axis: int, scale: list[float], **_: Any) -> TensorType:
+    if axis >= x.rank or (axis >= 0 and x.shape[axis] != len(scale)):
+        raise ValueError(f"{len(scale)} scales along axis {axis} of {list(x.shape)}")
+    return TensorType(np.dtype(dtype), x.shape)
+
+
+quantize = Op(
+    "tm::quantize",
+    args=[
+        Tensor("x", FLOATS),
+        numbers("scale"),
+        integers("zero_point"),
+        integer("quant_min"),
+        integer("quant_max"),
+        integer("axis", -1),
+        choice("dtype", DTYPES, "int8"),
+    ],
+    result=_result,
+)
+
+
+def _column(values: list[Any], rank: int, axis: int) -> np.ndarray:
+    shape = [-1 if each == axis else 1 for each in range(rank)] if axis >= 0 else [1] * rank
+    return np.array(values, np.float32).reshape(shape)
+
+
+@quantize.reference
+def quantize_ref(
+    x: np.ndarray,
+    scale: list[float],
+    zero_point: list[int],
+    quant_min: int,
+    quant_max: int,
+    axis: int,
+    dtype: str,
+) -> np.ndarray:
+    inverse, zero = np.float32(1) / _column(scale, x.ndim, axis), _column(zero_point, x.ndim, axis)
+    with np.errstate(invalid="ignore"):
+        return np.clip(np.rint(x * inverse) + zero, quant_min, quant_max).astype(dtype)
+
+
+@quantize.decompose(onnx=7)
+def quantize_steps(
+    g: Any,
+    x: Any,
+    scale: list[float],
+    zero_point: list[int],
+    quant_min: int,
+    quant_max: int,
+    axis: int,
+    dtype: str,
+) -> Any:
+    type_ = g.type(x)
+    inverse = (np.float32(1) / _column(scale, type_.rank, axis)).astype(type_.dtype)
+    steps = g.call("aten::round", g.call("aten::mul", x, g.constant(inverse)))
+    if any(zero_point):
+        zero = _column(zero_point, type_.rank, axis).astype(type_.dtype)
+        steps = g.call("aten::add", steps, g.constant(zero))
+    return g.call("aten::to", g.call("aten::clamp", steps, float(quant_min), float(quant_max)), dtype=dtype)
