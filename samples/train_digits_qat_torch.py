@@ -119,7 +119,7 @@ def main() -> None:
     net = net.prepared()
     train(net, train_images, train_labels, rng, QAT_EPOCHS, QAT_RATE)
     print("fake-quantized:", accuracy(net, test_images, test_labels))
-    tmconvert.save(tmconvert.trace(net.eval(), to_input(test_images[:1])), out / "digits_qat_torch.tm")
+    tmconvert.trace(net.eval(), to_input(test_images[:1])).save(out / "digits_qat_torch.tm")
 
 
 if __name__ == "__main__":

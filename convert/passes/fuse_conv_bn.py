@@ -44,7 +44,7 @@ class FuseConvBn:
         new_weight = weight
         if weight.qparams is None:
             groups = producer.kwargs["groups"] if producer.function in TRANSPOSED else None
-            data = _scaled(_array(weight), scale, groups)
+            data = _scaled(weight.expr.value, scale, groups)
             new_weight = self._constant(graph, norm, data, weight.expr.name)
         constants = [new_weight, self._constant(graph, norm, new_bias, _bias_name(weight, bias))]
         old = norm.output

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from .recorder import Recorder
 
 # methods and properties of tensors that say how they are quantized
-PARAMETERS = ("q_scale", "q_zero_point", "q_per_channel_scales", "q_per_channel_zero_points")
-PARAMETERS += ("q_per_channel_axis", "qscheme", "is_quantized")
+_PARAMETERS = """q_scale q_zero_point q_per_channel_scales q_per_channel_zero_points q_per_channel_axis
+    qscheme is_quantized"""
+PARAMETERS = tuple(_PARAMETERS.split())
 
 
 def dtype_of(tensor: torch.Tensor) -> str:
@@ -72,19 +73,8 @@ _CALLED_WITH = ("stride", "padding", "output_padding", "dilation", "groups")
 
 def without_observer(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``torch.fused_moving_avg_obs_fake_quant`` whose observer is off: it writes to nothing."""
-    names = (
-        "x",
-        "observes",
-        "rounds",
-        "low",
-        "high",
-        "scale",
-        "zero_point",
-        "rate",
-        "quant_min",
-        "quant_max",
-    )
-    given = dict(zip((*names, "axis", "is_per_channel"), args, strict=False))
+    names = "x observes rounds low high scale zero_point rate quant_min quant_max axis is_per_channel"
+    given = dict(zip(names.split(), args, strict=False))
     if kwargs or recorder.run(bool, given["observes"].any()):
         return recorder.record(recorder._name(function), function, args, kwargs)
     if not recorder.run(bool, given["rounds"].any()):
@@ -104,7 +94,7 @@ def observers_at_rest(module: Any) -> Iterator[None]:
     Torch goes on observing in evaluation, where nobody has told it to stop: the result would depend on what
     the model was fed before.
     """
-    each = list(module.modules()) if isinstance(module, torch.nn.Module) else []
+    each: list[Any] = list(module.modules()) if isinstance(module, torch.nn.Module) else []
     watching = [one.observer_enabled for one in each if _is_fake_quant(one) and bool(one.observer_enabled[0])]
     observers = [one for one in each if _is_observer(one)]
     with torch.no_grad():
