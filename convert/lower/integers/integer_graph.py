@@ -20,6 +20,7 @@ from .averages import averages_in_products
 from .grids import (
     activation_grid,
     brought,
+    clipped,
     constant_grid,
     is_derived,
     operands,
@@ -62,6 +63,7 @@ class IntegerGraph:
     islands: list[Island] = field(default_factory=list)
     requantized: int = 0
     derived: list[str] = field(default_factory=list)
+    clipped: int = 0
 
     def notes(self) -> list[str]:
         """What a report tells."""
@@ -69,6 +71,8 @@ class IntegerGraph:
         told = [", ".join(reversed(counts))]
         if self.requantized:
             told.append(f"{self.requantized} tensors are brought to another scale by a QUANTIZE")
+        if self.clipped:
+            told.append(f"{self.clipped} weights of -128 are -127, which kernels of all processors take")
         if self.derived:
             told.append(f"scales measured on the weights themselves: {_listed(self.derived)}")
         for is_source, why in (
@@ -431,6 +435,7 @@ class _Integers:
     def _weight(self, value: Value, grid: QParams) -> Value:
         key = id(value), grid
         if key not in self.constants:
+            self.made.clipped += clipped(value, grid)
             self.constants[key] = self._stored(value, weight_steps(value, grid), grid)
         return self.constants[key]
 
