@@ -57,6 +57,18 @@ linalg_solve_triangular triangular_solve linalg_cholesky_ex linalg_cholesky chol
 cholesky_inverse geqrf ormqr linalg_householder_product orgqr linalg_qr qr linalg_ldl_factor_ex
 linalg_ldl_factor linalg_ldl_solve
 """,
+    "fake_quant": """
+fake_quantize_per_tensor_affine fake_quantize_per_channel_affine _fake_quantize_learnable_per_tensor_affine
+_fake_quantize_learnable_per_channel_affine quantize_per_tensor quantize_per_channel dequantize int_repr
+quantized_decomposed::quantize_per_tensor quantized_decomposed::dequantize_per_tensor
+quantized_decomposed::quantize_per_channel quantized_decomposed::dequantize_per_channel
+fused_moving_avg_obs_fake_quant quantize_per_tensor_dynamic choose_qparams_optimized
+quantized_decomposed::choose_qparams quantized_decomposed::choose_qparams_symmetric
+quantized_decomposed::choose_qparams_per_token quantized_decomposed::_choose_qparams_per_token_asymmetric_impl
+quantized::linear_dynamic quantized::linear_relu_dynamic quantized::linear_dynamic_fp16
+quantized::conv1d_dynamic quantized::conv2d_dynamic quantized::conv3d_dynamic quantized_lstm quantized_gru
+quantized_lstm_cell quantized_gru_cell
+""",
     "fourier": """
 fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft fft_fftn fft_ifftn fft_rfftn fft_irfftn fft_hfftn
 fft_ihfftn fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_hfft2 fft_ihfft2 fft_fftshift fft_ifftshift fft_fftfreq
@@ -124,6 +136,20 @@ fractional_max_pool3d_with_indices
 """,
     "products": """
 einsum _grouped_mm transformers::grouped_mm_fallback
+""",
+    "quantized": """
+quantized::conv1d quantized::conv1d_relu quantized::conv2d quantized::conv2d_relu quantized::conv3d
+quantized::conv3d_relu quantized::conv_transpose1d quantized::conv_transpose1d_relu
+quantized::conv_transpose2d quantized::conv_transpose2d_relu quantized::conv_transpose3d
+quantized::conv_transpose3d_relu quantized::linear quantized::linear_relu quantized::conv2d_add
+quantized::conv2d_add_relu quantized::linear_leaky_relu quantized::linear_tanh quantized::add
+quantized::add_relu quantized::mul quantized::mul_relu quantized::add_scalar quantized::add_scalar_relu
+quantized::mul_scalar quantized::mul_scalar_relu quantized::cat quantized::cat_relu quantized::matmul
+quantized::hardswish quantized::sigmoid quantized::relu6 quantized::leaky_relu quantized::elu quantized::celu
+quantized::prelu quantized::softmax quantized::clamp quantized::dropout quantized::batch_norm
+quantized::batch_norm_relu quantized::batch_norm1d quantized::batch_norm1d_relu quantized::batch_norm2d
+quantized::batch_norm2d_relu quantized::batch_norm3d quantized::batch_norm3d_relu quantized::layer_norm
+quantized::group_norm quantized::instance_norm
 """,
     "randomness": """
 rand randn randint randperm normal bernoulli multinomial poisson binomial rand_like randn_like randint_like
