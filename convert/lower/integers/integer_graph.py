@@ -187,7 +187,7 @@ class _Integers:
             self.made.integers[self._kind(operator, kernel)] += 1
             self._weighted(operator)
         elif operator.type == TABLE:
-            self.made.integers += 1
+            self.made.integers[self._kind(operator, kernel)] += 1
             self._looked_up(operator)
         elif operator.type == "RESHAPE" and _keeps_shape(operator):
             self._renamed(operator)
