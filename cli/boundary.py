@@ -12,6 +12,9 @@ def boundary_arguments(
     inputs: str | None = None,
     outputs: str | None = None,
     rename: tuple[str, ...] = (),
+    input_type: tuple[str, ...] = (),
+    input_scale: tuple[str, ...] = (),
+    input_zero_point: tuple[str, ...] = (),
 ) -> dict[str, Any]:
     """Keyword arguments of the API; those of options that were not given are left out. Raises UsageError."""
     arguments = {
@@ -19,8 +22,28 @@ def boundary_arguments(
         "inputs": names(inputs, "--inputs"),
         "outputs": names(outputs, "--outputs"),
         "rename": dict(_pair(text, "--rename", "OLD=NEW") for text in rename),
+        "input_grids": _grids(input_type, input_scale, input_zero_point),
     }
     return {name: value for name, value in arguments.items() if value}
+
+
+def _grids(
+    types: tuple[str, ...], scales: tuple[str, ...], zero_points: tuple[str, ...]
+) -> dict[str, tuple[str, float, int]]:
+    """Of ``[NAME=]VALUE`` in three options, by name; ``*`` for those without one. Raises UsageError."""
+    of_type, of_scale, of_zero = (
+        {name or "*": value for name, _, value in (text.rpartition("=") for text in texts)}
+        for texts in (types, scales, zero_points)
+    )
+    if set(of_type) != set(of_scale) or not set(of_zero) <= set(of_type):
+        raise click.UsageError("--input-type and --input-scale go together, for the same inputs")
+    try:
+        return {
+            name: (dtype, float(of_scale[name]), int(of_zero.get(name, "0")))
+            for name, dtype in of_type.items()
+        }
+    except ValueError as error:
+        raise click.UsageError(f"--input-scale and --input-zero-point are numbers: {error}") from None
 
 
 def names(text: str | None, option: str) -> list[str] | None:

@@ -86,6 +86,18 @@ rename_option = click.option(
     metavar="OLD=NEW",
     help="Call an input or output of the written model NEW. May be repeated.",
 )
+input_grid_options = (
+    click.option(
+        "--input-type",
+        multiple=True,
+        metavar="[NAME=]TYPE",
+        help="Of a quantized input for which MODEL has no stub: qint8, quint8. May be repeated.",
+    ),
+    click.option("--input-scale", multiple=True, metavar="[NAME=]SCALE", help="Its scale, as in 0.125."),
+    click.option(
+        "--input-zero-point", multiple=True, metavar="[NAME=]N", help="Its zero point.  [default: 0]"
+    ),
+)
 
 
 def _load_plugins(ctx: click.Context, parameter: click.Parameter, files: tuple[str, ...]) -> None:
@@ -118,6 +130,7 @@ _BOUNDARY_OPTIONS = (
 
 _CONVERSION_OPTIONS = (
     *_BOUNDARY_OPTIONS,
+    *input_grid_options,
     *_TRACING_OPTIONS,
     click.option("--no-verify", is_flag=True, help="Do not run the written file to compare it with MODEL."),
     json_option,

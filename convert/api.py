@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 # a PyTorch module, too, where example inputs can be given
 Model = TracedModule | str | PathLike[str] | Any
+# type, scale and zero point of inputs, by name
+InputGrids = Mapping[str, tuple[str, float, int]]
 
 
 def load(
@@ -99,6 +101,7 @@ def to_onnx(
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
+    input_grids: InputGrids | None = None,
     freeze_control_flow: bool = False,
     allow_code: bool = False,
     pass_options: PassOptions | None = None,
@@ -111,14 +114,12 @@ def to_onnx(
     Weights go into the file, or with ``external_data``, and always above 2 GiB, into ``path`` + ".data".
     ``verify`` runs the file in ONNX Runtime, when installed, on ``example_inputs`` (random ones by
     default) and compares it with the source; a mismatch raises and leaves no file.
-
     ``input_shapes`` are shapes of inputs, by name, other than those of the file: ``{"x": (1, 3, 256, 256)}``.
     ``dynamic_shapes`` names sizes that the file is to leave open, ``{"x": {0: "batch"}}``; the report's
     notes say which of them had to be fixed, and where. ``inputs`` and ``outputs`` are names of nodes
     between which the model is cut; ``rename`` gives written inputs and outputs other names.
-    ``qparams`` is a file for quantization parameters in ``qparams_format``, by the names in the written model
-    (docs/quantization-parameters.md); ``fake_quant_weights`` rounds weights to their grids.
-
+    ``qparams`` is a file for quantization parameters in ``qparams_format`` (docs/quantization-parameters.md);
+    ``fake_quant_weights`` rounds weights to their grids. ``input_grids`` are for inputs without a stub.
     Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
     """
     version = goal_version("onnx", DEFAULT_OPSET if opset is None else opset)
@@ -136,7 +137,7 @@ def to_onnx(
         verify=verify,
         inputs=given,
         options=pass_options,
-        boundary=_boundary(input_shapes, wanted, inputs, outputs, rename),
+        boundary=_boundary(input_shapes, wanted, inputs, outputs, rename, input_grids),
         external_data=external_data,
     )
 
@@ -166,6 +167,7 @@ def to_tflite(
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
+    input_grids: InputGrids | None = None,
     freeze_control_flow: bool = False,
     allow_code: bool = False,
     pass_options: PassOptions | None = None,
@@ -179,8 +181,7 @@ def to_tflite(
     with int8 layers also round what they take (docs/tflite.md). ``keep_int64`` makes no int32 of int64.
     ``quantized`` writes integers (docs/quantization.md): ``activations`` "int8" or "int16", inputs and
     outputs of ``io_type``: that, "uint8" or "float32"; ``allow_float`` leaves operators without such kernels.
-    ``calibration`` is the data of ``calibrate``. The rest is as in ``to_onnx``; sizes left open are those of
-    the example until ``resize_tensor_input`` says others.
+    ``calibration`` is the data of ``calibrate``. The rest is as in ``to_onnx``; open sizes are the example's.
     """
     integers = integers_asked(quantized, weights, activations, io_type, allow_float, calibration)
     goal = tflite_goal(goal_version("tflite", runtime), io_layout, integers, keep_int64=keep_int64)
@@ -199,7 +200,7 @@ def to_tflite(
         verify=verify,
         inputs=given,
         options=pass_options,
-        boundary=_boundary(input_shapes, wanted, inputs, outputs, rename),
+        boundary=_boundary(input_shapes, wanted, inputs, outputs, rename, input_grids),
     )
 
 
@@ -221,6 +222,7 @@ def to_caffe(
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
+    input_grids: InputGrids | None = None,
     freeze_control_flow: bool = False,
     allow_code: bool = False,
     pass_options: PassOptions | None = None,
@@ -246,7 +248,7 @@ def to_caffe(
         verify=verify,
         inputs=given,
         options=pass_options,
-        boundary=_boundary(input_shapes, wanted, inputs, outputs, rename),
+        boundary=_boundary(input_shapes, wanted, inputs, outputs, rename, input_grids),
     )
 
 
@@ -441,11 +443,13 @@ def _boundary(
     inputs: Sequence[str] | None,
     outputs: Sequence[str] | None,
     rename: Mapping[str, str] | None,
+    input_grids: InputGrids | None = None,
 ) -> Boundary:
     for name, value in (("inputs", inputs), ("outputs", outputs)):
         if value is not None and (isinstance(value, str) or not value):
             raise UsageError("TM6014", f"{name} is {value!r}, and should be a list of names")
-    return Boundary(input_shapes or {}, dynamic_shapes or {}, inputs, outputs, rename or {})
+    edges = (input_shapes or {}, dynamic_shapes or {}, inputs, outputs, rename or {})
+    return Boundary(*edges, input_grids or {})
 
 
 def _loaded(model: Model) -> TracedModule:

@@ -16,6 +16,7 @@ from .ir.emitter import OpDefinition
 from .ir.size_journal import SizeJournal
 from .passes.normalize import Normalized, normalize
 from .quantization.baked import bake_weights
+from .quantization.input_grids import give_grids
 
 MAX_EXTENT = 1 << 31
 
@@ -26,7 +27,8 @@ class Boundary:
 
     ``input_shapes`` are other shapes than those of the file, ``dynamic_shapes`` names of sizes by input
     and axis. ``inputs`` and ``outputs`` are the nodes between which the model is cut, ``rename`` is from
-    a written input's or output's name to another.
+    a written input's or output's name to another. ``input_grids`` are type, scale and zero point of quantized
+    inputs of which the model itself says nothing, ``*`` those of all others.
     """
 
     input_shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
@@ -34,6 +36,7 @@ class Boundary:
     inputs: Sequence[str] | None = None
     outputs: Sequence[str] | None = None
     rename: Mapping[str, str] = field(default_factory=dict)
+    input_grids: Mapping[str, tuple[str, float, int]] = field(default_factory=dict)
 
     @property
     def is_cut(self) -> bool:
@@ -51,6 +54,7 @@ class Boundary:
             "inputs": list(self.inputs or ()),
             "outputs": list(self.outputs or ()),
             "rename": dict(self.rename),
+            "input_grids": {name: list(grid) for name, grid in self.input_grids.items()},
         }
         return {name: value for name, value in chosen.items() if value}
 
@@ -67,6 +71,7 @@ class Boundary:
             chosen.get("inputs"),
             chosen.get("outputs"),
             chosen.get("rename", {}),
+            {name: tuple(grid) for name, grid in chosen.get("input_grids", {}).items()},
         )
 
 
@@ -140,6 +145,10 @@ def open_boundary(module: TracedModule, boundary: Boundary, catalogue: Mapping[s
         for node in graph.inputs[1:]
         if isinstance(node.expr, Input) and isinstance(node, TensorNode)
     }
+    for name in boundary.input_grids:
+        if name != "*":
+            _check_input(name, nodes)
+    give_grids(nodes, boundary.input_grids)
     shapes: dict[str, tuple[Size, ...]] = {
         name: node.shape for name, node in nodes.items() if node.shape is not None
     }
