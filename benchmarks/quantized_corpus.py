@@ -24,8 +24,6 @@ from tests.nets import corpus, integers
 
 MADE = corpus.DATA / "made/quantized"
 EXPLAINED = {
-    "qat_concat_elemwise": "XNNPACK adds and multiplies in fixed point, and products of numbers that are one"
-    " step off are two off",
     "qat_angles": "the angle of a point near the origin turns fast: a step is several of the angle",
     "qat_histogram": "MegEngine's HistogramObserver goes on observing when the model runs: what it computed"
     " is on grids that are not in the file",
@@ -45,7 +43,6 @@ class Row:
     name: str
     operators: int
     in_float: int
-    requantized: int
     tflite: integers.Distance
     own_kernels: integers.Distance
     onnx: integers.Distance
@@ -59,7 +56,6 @@ class Row:
         cells = [
             self.name,
             f"{self.operators} ({self.in_float} in float)" if self.in_float else str(self.operators),
-            str(self.requantized),
             str(self.tflite),
             str(self.own_kernels),
             str(self.onnx),
@@ -92,7 +88,6 @@ def measured(name: str, path: Path, folder: Path) -> Row:
         name,
         sum(census.operators.values()),
         sum(census.in_float.values()),
-        census.operators["QUANTIZE"],
         integers.tflite_distance(lite, inputs, expected),
         integers.tflite_distance(lite, inputs, expected, integers.OWN_KERNELS),
         integers.onnx_distance(pairs, inputs, expected),
@@ -116,9 +111,9 @@ def page(found: Sequence[Row]) -> str:
         "output's scale (of 1/255 of the range for outputs in float), and how many elements are more than",
         "one step off.",
         "",
-        "| model | TFLite operators | QUANTIZE | LiteRT, XNNPACK | LiteRT, own kernels | ONNX Runtime"
+        "| model | TFLite operators | LiteRT, XNNPACK | LiteRT, own kernels | ONNX Runtime"
         " | convolutions in QLinearConv |",
-        "|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|",
         *(row.line() for row in found),
         "",
         "## Why some are further off",

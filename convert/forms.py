@@ -21,7 +21,7 @@ from .targets import Goal, Integers
 
 if TYPE_CHECKING:
     from .lower.compress_weights import Compressed
-    from .lower.integers.integer_graph import IntegerGraph
+    from .lower.integers.integer_model import IntegerGraph
     from .lower.qdq import QdqGraph
     from .symbolics.op import Op
     from .verification.reference import Reference

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..errors import VerificationError
 from ..ir import InternalGraph, TensorNode
-from ..lower.integers.integer_graph import IntegerGraph
+from ..lower.integers.integer_model import IntegerGraph
 from ..lower.target_graph import Quantization, TargetGraph, Value
 from ..serialize.tflite_reader import tflite_tensors
 from ..serialize.writers import write

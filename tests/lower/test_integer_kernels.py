@@ -10,7 +10,8 @@ import pytest
 from tests.lower.integer_samples import RESULTS, SAMPLES, Sample
 from tmconvert.ir.types import QParams
 from tmconvert.lower.integers.grids import activation_grid
-from tmconvert.lower.integers.integer_graph import IntegerGraph, in_integers
+from tmconvert.lower.integers.integer_graph import in_integers
+from tmconvert.lower.integers.integer_model import IntegerGraph
 from tmconvert.lower.integers.kernels import FIXED, KERNELS, TABLE
 from tmconvert.lower.target_graph import TargetGraph
 from tmconvert.serialize.writers import write

@@ -2,14 +2,13 @@
 
 Each operator with an integer kernel whose tensors have grids works on integers; the others stay in float,
 between DEQUANTIZE and QUANTIZE. Where a kernel cannot bring a tensor to the grid that the source gives it,
-a QUANTIZE does.
+a product with one does.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -29,66 +28,12 @@ from .grids import (
     weight_grid,
     weight_steps,
 )
+from .integer_model import IntegerGraph, Island
 from .kernels import FIXED, KERNELS, TABLE, WEIGHTED, Kernel
 
 FLOAT, INT32, INT64 = np.dtype(np.float32), np.dtype(np.int32), np.dtype(np.int64)
 _WIDE = {"int8": (-127, 127), "int16": (-32767, 32767)}  # grids that reach this far need no clamp
 _PER_CHANNEL = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"})
-
-
-@dataclass(frozen=True)
-class Island:
-    """An operator that stays in float.
-
-    ``is_source`` says that the source gives its tensors no parameters; else there is no integer kernel.
-    """
-
-    operator: Operator
-    is_source: bool
-
-
-@dataclass
-class IntegerGraph:
-    """``graph`` in integers, and what there is to tell of it.
-
-    ``requantized`` counts the tensors that a QUANTIZE brings to another grid, ``derived`` are weights whose
-    scales the source does not say, ``integers`` counts the operators on integers by their type. ``stored``
-    has each constant in integers beside the float one.
-    """
-
-    graph: TargetGraph
-    activations: str
-    integers: Counter[str] = field(default_factory=Counter)
-    stored: list[tuple[Value, Value]] = field(default_factory=list)
-    islands: list[Island] = field(default_factory=list)
-    requantized: int = 0
-    derived: list[str] = field(default_factory=list)
-    clipped: int = 0
-
-    def notes(self) -> list[str]:
-        """What a report tells."""
-        counts = [f"{count} operators in {kind}" for kind, count in sorted(self.integers.items())]
-        told = [", ".join(reversed(counts))]
-        if self.requantized:
-            told.append(f"{self.requantized} tensors are brought to another scale by a QUANTIZE")
-        if self.clipped:
-            told.append(f"{self.clipped} weights of -128 are -127, which kernels of all processors take")
-        if self.derived:
-            told.append(f"scales measured on the weights themselves: {_listed(self.derived)}")
-        for is_source, why in (
-            (True, "for which the model has no scales"),
-            (False, f"without a kernel for {self.activations}"),
-        ):
-            islands = [island for island in self.islands if island.is_source == is_source]
-            names = [island.operator.outputs[0].name for island in islands]
-            if names:
-                told.append(f"in float stay operators {why}: {_listed(names)}")
-        return told
-
-
-def _listed(names: Sequence[str], most: int = 5) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def in_integers(graph: TargetGraph, *, activations: str = "int8", io_type: str = "int8") -> IntegerGraph:
@@ -110,6 +55,7 @@ class _Integers:
         self.plain: dict[int, Value] = {}  # what is in float, or no number
         self.constants: dict[tuple[int, QParams], Value] = {}
         self.names: set[str] = set()
+        self.one: Value | None = None  # shared by all that multiply by it
 
     def run(self) -> IntegerGraph:
         self.names |= {value.name for value in self.source.inputs}
@@ -399,10 +345,21 @@ class _Integers:
         self.plain[id(value)] = made
 
     def _requantized(self, value: Value, grid: QParams, name: str) -> Value:
+        """On another grid: times one, rounded once. XNNPACK's QUANTIZE of int8 rounds the ratio, too."""
         made = Value(name, np.dtype(grid.dtype), value.shape, None, quantization(grid))
-        self._append("QUANTIZE", [value], [made], name)
+        if value.dtype == made.dtype == np.int8:
+            self._append("MUL", [value, self._one()], [made], name)
+        else:
+            self._append("QUANTIZE", [value], [made], name)
         self.made.requantized += 1
         return made
+
+    def _one(self) -> Value:
+        if self.one is None:
+            grid = QParams("int8", (1.0,), (0,), -128, 127)
+            step = np.array(1, np.int8)
+            self.one = Value(self._free("one"), step.dtype, (), step, quantization(grid))
+        return self.one
 
     def _clamped(self, value: Value, grid: QParams, name: str) -> Value:
         """``value``, kept within a grid that does not use all of its type."""
