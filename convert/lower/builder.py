@@ -91,9 +91,17 @@ class Builder:
         return outputs[0] if shapes is None else list(outputs)
 
     def const(
-        self, value: Any, dtype: Any = None, *, name: str = "", qparams: QParams | None = None
+        self,
+        value: Any,
+        dtype: Any = None,
+        *,
+        name: str = "",
+        qparams: QParams | None = None,
+        shape: Sequence[int] | None = None,
     ) -> Value:
         """A constant. Python numbers take the dtype of the current result unless ``dtype`` says else.
+
+        With ``shape``, of as many elements, it has that one, and is not copied for it.
 
         Views of one array with equal strides become one constant, but for different ``qparams``. A view
         of all of a constant that has some has them, too; say those of a copy.
@@ -101,14 +109,18 @@ class Builder:
         if dtype is None and not isinstance(value, (np.ndarray, np.generic)):
             dtype = self.result_types[0].dtype
         array = np.asarray(value, dtype)
-        if qparams is None:
-            qparams = self._inherited(array)
-        else:
-            self._quantized[_start(array)] = array, qparams
-        key = (*_identity(array), qparams)
+        extents = array.shape if shape is None else tuple(shape)
+        if array.flags.c_contiguous:
+            array = array.reshape(extents)
+        if array.shape == extents:
+            if qparams is None:
+                qparams = self._inherited(array)
+            else:
+                self._quantized[_start(array)] = array, qparams
+        key = (*_identity(array), extents, qparams)
         if key not in self._constants:
             name = self.free_name(name or f"{self.name}_const")
-            self._constants[key] = Value(name, array.dtype, array.shape, array, qparams=qparams)
+            self._constants[key] = Value(name, array.dtype, extents, array, qparams=qparams)
         return self._constants[key]
 
     def _inherited(self, array: np.ndarray) -> QParams | None:

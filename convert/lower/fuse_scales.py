@@ -56,5 +56,4 @@ def _is_active(operator: Operator) -> bool:
 
 
 def _reshaped(value: Value, shape: tuple[int, ...], name: str) -> Value:
-    assert value.data is not None
-    return value if value.shape == shape else Value(name, value.dtype, shape, value.data.reshape(shape))
+    return value if value.shape == shape else Value(name, value.dtype, shape, value.stored)

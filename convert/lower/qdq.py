@@ -181,7 +181,7 @@ class _Pairs:
         taken = {each.name for each in self.constants.values()}
         result = replace(
             value,
-            data=None,
+            stored=None,
             name=self._free(f"{value.name}_again") if value.name in taken else value.name,
         )
         attributes = {} if grid.channel_axis is None else {"axis": grid.channel_axis}

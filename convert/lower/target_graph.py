@@ -7,13 +7,15 @@ symbolic; its text is the name to write.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Union
 
 import numpy as np
 
-from ..ir.types import QParams
+from ..errors import InternalError
+from ..ir.types import QParams, name_of
 from ..source import Source
 
 Attribute = Union[bool, int, float, str, np.ndarray, list[int], list[float], list[str], "TargetGraph"]
@@ -33,24 +35,45 @@ class Quantization:
 
 @dataclass(eq=False, slots=True)
 class Value:
-    """One tensor of the written file: computed, an input, or (with ``data``) a constant.
+    """One tensor of the written file: computed, an input, or (with ``stored``) a constant.
 
-    ``data`` may be a non-contiguous view (a transposed weight, say): a writer makes at most one
-    tensor contiguous at a time, so that memory does not grow with the model. ``qparams`` is what the
-    source says of the tensor's quantization, in the memory order of the file; ``quantization`` is what the
-    file says, and then ``data`` are integers.
+    ``stored`` has the elements, in the order of the file, in ``shape`` or in more axes. It may be a
+    non-contiguous view (a transposed weight, say), of which a writer makes a few rows contiguous at a time,
+    so that memory does not grow with the model. ``qparams`` is what the source says of the tensor's
+    quantization, in the memory order of the file; ``quantization`` is what the file says, and then the
+    elements are integers.
     """
 
     name: str
     dtype: np.dtype
     shape: tuple[Any, ...]
-    data: np.ndarray | None = None
+    stored: np.ndarray | None = None
     quantization: Quantization | None = None
     qparams: QParams | None = None
 
     @property
     def is_constant(self) -> bool:
-        return self.data is not None
+        return self.stored is not None
+
+    @property
+    def data(self) -> np.ndarray | None:
+        """The elements in ``shape``: a copy where that is no view of ``stored``."""
+        if self.stored is None or self.stored.shape == self.shape:
+            return self.stored
+        return self.stored.reshape(self.shape)
+
+    def elements(self) -> np.ndarray:
+        """``stored``, of a constant. Raises InternalError TM9001 where it is not what is declared."""
+        stored = self.stored
+        assert stored is not None
+        merged = stored.ndim > len(self.shape) and stored.size == math.prod(self.shape)
+        if not (stored.shape == self.shape or merged) or name_of(stored.dtype) != name_of(self.dtype):
+            raise InternalError(
+                "TM9001",
+                f"constant {self.name!r} is declared {self.dtype}{list(self.shape)} "
+                f"and holds {stored.dtype}{list(stored.shape)}",
+            )
+        return stored
 
 
 @dataclass(eq=False, slots=True)

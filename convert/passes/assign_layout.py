@@ -175,18 +175,23 @@ class AssignLayout:
 
     def _absorb_flatten(self, graph: InternalGraph, flatten: Expr) -> None:
         """Flattens in channels-last order, and permutes the columns of the weights behind instead."""
-        _, channels, height, width = flatten.args[0].type.shape
+        batch, channels, height, width = flatten.args[0].type.shape
         for user in flatten.outputs[0].users:
             x, weight, bias = user.args
-            columns = weight.expr.value.reshape(-1, channels, height, width)
-            value = columns.transpose(NCHW_TO_NHWC).reshape(weight.expr.value.shape)
-            node = TensorNode(
-                graph.free_name(f"{weight.name}_hwc"), value.shape, value.dtype, qparams=_of_rows(weight)
+            emitter = GraphEmitter(
+                graph,
+                self.catalogue,
+                source=user.source,
+                made_by=self.name,
+                name=f"{weight.name}_hwc",
+                before=user,
             )
-            constant = Constant(value, weight.expr.name, result=node, source=user.source, made_by=self.name)
-            graph.insert(constant, before=user)
-            graph.set_arguments(user, (x, node, bias), user.kwargs)
-        batch = flatten.args[0].type.shape[0]
+            split = [weight.shape[0], channels, height, width]
+            columns = emitter.call(
+                "tm::view", weight, split, [KEPT] * 4, list(NCHW_TO_NHWC), list(weight.shape)
+            )
+            columns.qparams = _of_rows(weight)
+            graph.set_arguments(user, (x, columns, bias), user.kwargs)
         attributes = {
             "split": [batch, channels, height, width],
             "index": [KEPT] * 4,

@@ -322,14 +322,7 @@ def _tensor(data: np.ndarray) -> TensorProto:
 
 
 def _initializer(value: Value, layout: ExternalLayout | None) -> StreamedMessage:
-    data = value.data
-    assert data is not None
-    if data.shape != value.shape or name_of(data.dtype) != name_of(value.dtype):
-        raise InternalError(
-            "TM9001",
-            f"constant {value.name!r} is declared {value.dtype}{list(value.shape)} "
-            f"and holds {data.dtype}{list(data.shape)}",
-        )
+    data = value.elements().reshape(value.shape)
     data_type = _data_type(data.dtype, value.name)
     tensor = TensorProto(dims=data.shape, data_type=data_type, name=value.name)
     message = StreamedMessage()

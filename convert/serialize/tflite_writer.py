@@ -206,16 +206,7 @@ def _tensor(skeleton: Skeleton, buffers: _Buffers, value: Value, is_state: bool)
 
 
 def _buffer(buffers: _Buffers, value: Value) -> int:
-    data = value.data
-    if data is None:
-        return 0
-    if data.shape != value.shape or name_of(data.dtype) != name_of(value.dtype):
-        raise InternalError(
-            "TM9001",
-            f"constant {value.name!r} is declared {value.dtype}{list(value.shape)} "
-            f"and holds {data.dtype}{list(data.shape)}",
-        )
-    return buffers.index(data)
+    return buffers.index(value.elements()) if value.is_constant else 0
 
 
 def _operator(

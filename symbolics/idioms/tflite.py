@@ -31,9 +31,9 @@ def factors_transposed(
 ) -> Value:
     """``x``, as a tensor of ``factors``, with its axes in ``order``, as a tensor of ``shape``."""
     if x.data is not None:
-        moved = x.data.reshape(factors).transpose(order).reshape(shape)
+        moved = x.data.reshape(factors).transpose(order)
         name = f"{x.name}_{''.join(map(str, order))}"
-        return g.const(moved, name=name, qparams=_moved(x, factors, order, shape))
+        return g.const(moved, name=name, qparams=_moved(x, factors, order, shape), shape=shape)
     extents, short = merged(factors, order)
     if len(short) < 2:
         return reshaped(g, x, shape)
@@ -111,9 +111,9 @@ def reshaped(g: Builder, x: Value, shape: Sequence[int]) -> Value:
     """``x`` with another shape: a view where it is constant, else a RESHAPE."""
     if tuple(shape) == x.shape:
         return x
-    if x.data is not None:
+    if x.is_constant:
         qparams = None if x.qparams is None else x.qparams.reshaped(x.shape, tuple(shape))
-        return g.const(x.data.reshape(shape), name=x.name, qparams=qparams)
+        return g.const(x.stored, name=x.name, qparams=qparams, shape=shape)
     return g.op("RESHAPE", x, g.ints(shape), new_shape=list(shape), shape=shape)
 
 

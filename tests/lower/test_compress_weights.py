@@ -229,12 +229,12 @@ def spoilt(kind: str, how: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert stored.data is not None
         if how == "sign":
             place = np.unravel_index(np.argmax(np.abs(stored.data)), stored.shape)
-            stored.data = stored.data.copy()
-            stored.data[place] *= -1
+            stored.stored = stored.data.copy()
+            stored.stored[place] *= -1
         elif stored.quantization is not None:
             stored.quantization.scale[3] *= 2
         else:
-            stored.data = stored.data * np.float16(2)
+            stored.stored = stored.data * np.float16(2)
         return made
 
     with monkeypatch.context() as patch:

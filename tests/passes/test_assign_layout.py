@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.passes.graphs import Net, apply
 from tmconvert.errors import GraphError
 from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
+from tmconvert.lower.lower import lower
 from tmconvert.passes.align_ranks import AlignRanks
 from tmconvert.passes.assign_layout import AssignLayout, absorbs_flatten
 from tmconvert.passes.check_layout import check_layout
@@ -234,6 +235,19 @@ def test_a_flatten_in_front_of_linear_layers_moves_the_weights(users: int) -> No
     assert apply(AssignLayout(catalogue(), "nhwc"), graph)
     assert relayouts(graph) == 0
     assert view.kwargs["order"] == [0, 2, 3, 1]
+
+
+def test_moved_weights_stay_where_they_are_in_memory() -> None:
+    net = Net()
+    flat = net("aten::reshape", net.conv(net.input(1, 1, 32, 64), 2), [1, 4096])
+    weight = net.constant(65, 4096)
+    graph = prepared(net.give(net("aten::linear", flat, weight, None)))
+    assert apply(AssignLayout(catalogue(), "nhwc"), graph)
+    made = lower(graph, catalogue(), "tflite", 20).graph
+    (product,) = [each for each in made.operators if each.type == "FULLY_CONNECTED"]
+    rows = product.inputs[1]
+    assert rows is not None and rows.shape == (65, 4096)
+    assert np.shares_memory(rows.stored, weight.expr.value)
 
 
 def test_a_flatten_that_is_an_output_keeps_its_order() -> None:

@@ -18,6 +18,7 @@ from tmconvert.serialize.atomic import (
     atomic_output,
     atomic_outputs,
     commit_together,
+    reserve,
     staged_outputs,
     write_error,
 )
@@ -187,8 +188,9 @@ def test_no_permission(tmp_path: Path, forbidden: str) -> None:
     assert target.read_bytes() == b"older"
 
 
+@pytest.mark.parametrize("reserved", [False, True])
 @pytest.mark.parametrize("size", [10, 100_000, 5_000_000])
-def test_no_room_left(tmp_path: Path, size: int) -> None:
+def test_no_room_left(tmp_path: Path, size: int, reserved: bool) -> None:
     """A limit on file sizes stands in for a full disk: write fails in the same place."""
     target = tmp_path / "out.onnx"
     target.write_bytes(b"older")
@@ -196,7 +198,10 @@ def test_no_room_left(tmp_path: Path, size: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (size - 1, before[1]))
     try:
         with pytest.raises(WriteError, match=r"out\.onnx: File too large"), atomic_output(target) as file:
-            file.write(b"x" * size)
+            if reserved:
+                reserve(file, size)
+            else:
+                file.write(b"x" * size)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert target.read_bytes() == b"older"

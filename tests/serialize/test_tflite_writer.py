@@ -404,3 +404,20 @@ def test_same_graph_same_bytes() -> None:
     ]
     assert printed[0].strip()
     assert len(set(printed)) == 1
+
+
+@pytest.mark.parametrize("dtype", ["<f4", ">f4", "i1", ">i8", "?"])
+@pytest.mark.parametrize("shape", [(), (1,), (0, 3), (3, 0, 2), (2, 3, 5, 7), (700, 7, 3, 33)])
+def test_constants_in_another_order_are_copied_by_rows(shape: tuple[int, ...], dtype: str) -> None:
+    data = np.random.default_rng(0).integers(0, 100, shape).astype(dtype)
+    moved = data.transpose(0, *reversed(range(1, data.ndim))) if data.ndim else data
+    merged = (len(moved), moved[0].size) if moved.ndim > 2 and moved.size else moved.shape
+    rows = Value("rows", data.dtype, merged, moved)
+    model = parse(graph_of([], [], [rows]))
+    assert contents(model, 1) == moved.astype(moved.dtype.newbyteorder("<")).tobytes()
+
+
+def test_a_constant_in_fewer_axes_is_refused() -> None:
+    rows = Value("rows", np.dtype(np.float32), (2, 3, 1), np.zeros((2, 3), np.float32))
+    with pytest.raises(InternalError, match=r"declared float32\[2, 3, 1\] and holds float32\[2, 3\]"):
+        encode(graph_of([], [], [rows]))

@@ -264,9 +264,9 @@ def test_a_conversion_looks_at_what_it_wrote(
         constant = next(
             value for value in graph.constants() if value.dtype == np.int8 and value.data.size > 9
         )
-        constant.data, kept = -constant.data, constant.data
+        constant.stored, kept = -constant.data, constant.stored
         write(graph, files, weights_name)
-        constant.data = kept
+        constant.stored = kept
 
     write = conversion.write
     monkeypatch.setattr(conversion, "write", wrong)
