@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from .calibration import calibration_options
 from .conversion import run_conversion
 from .options import conversion_options, dialect_option, model_argument, parameter_options
 
@@ -16,6 +17,7 @@ from .options import conversion_options, dialect_option, model_argument, paramet
 @click.argument("caffemodel", metavar="[OUT.caffemodel]", required=False, type=click.Path())
 @dialect_option
 @parameter_options
+@calibration_options
 @conversion_options
 def command(
     model: str,

@@ -10,7 +10,8 @@ import click
 
 from ..targets import DEFAULT_OPSET, DIALECTS, TFLITE_RUNTIME
 from .boundary import boundary_arguments
-from .messages import logging_to_stderr, progress
+from .calibration import chosen
+from .messages import counting, logging_to_stderr, progress
 from .rendering import sys_stderr, write, write_json, write_message, write_table
 from .tracing import tracing_arguments
 from .wording import counted, quantity, size
@@ -36,14 +37,29 @@ def run_conversion(
     freeze_control_flow: bool,
     allow_code: bool,
     dynamic: tuple[str, ...],
-    **boundary: Any,
+    calibration: str | None,
+    layers: str | None = None,
+    **others: Any,
 ) -> None:
-    """Runs ``convert`` and prints what came of it; ``boundary`` are the options of ``boundary.py``."""
-    edges = boundary_arguments(**boundary)
+    """Runs ``convert`` and prints what came of it.
+
+    ``layers`` is the file of a report; ``others`` are settings of a calibration and options of
+    ``boundary.py``.
+    """
+    settings = chosen(others)
+    edges = boundary_arguments(**others)
     edges |= tracing_arguments(examples, freeze_control_flow, allow_code, dynamic)
     options = _pass_options(dump_after, dump_folder, stop_after)
-    with logging_to_stderr(verbose), progress(f"converting {model}", enabled=not verbose):
+    with logging_to_stderr(verbose), _heard(model, calibration, verbose) as counted:
+        if counted is not None:
+            settings["progress"] = counted
+        if calibration is not None:
+            edges["calibration"] = calibration
+        if settings:
+            edges["calibration_settings"] = settings
         report = convert(pass_options=options, **edges)
+        if layers is not None and not report.stopped:
+            report.write_layers(layers)
     if options.dump_after:
         write_message(f"wrote the graphs to {options.dump_folder}")
     if time_passes:
@@ -53,6 +69,17 @@ def run_conversion(
         write_json(report.to_json())
     elif not report.stopped:
         write(*_results(report))
+
+
+@contextlib.contextmanager
+def _heard(model: str, calibration: str | None, verbose: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """What a terminal hears meanwhile; what counts samples, where there are some to count."""
+    if calibration is None:
+        with progress(f"converting {model}", enabled=not verbose):
+            yield None
+        return
+    with counting(f"calibrating {model}") as counted:
+        yield counted
 
 
 def _pass_options(dump_after: str | None, dump_folder: str | None, stop_after: str | None) -> PassOptions:

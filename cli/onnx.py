@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from .calibration import calibration_options
 from .conversion import run_conversion
 from .options import (
     check_report,
@@ -34,6 +35,7 @@ from .options import (
 )
 @report_option
 @parameter_options
+@calibration_options
 @conversion_options
 def command(
     model: str,
@@ -45,7 +47,6 @@ def command(
     qparams: str | None,
     qparams_format: str | None,
     fake_quant_weights: bool,
-    layers: str | None,
     no_verify: bool,
     **shared: Any,
 ) -> None:
@@ -55,12 +56,12 @@ def command(
     appears; a file that computes something else is not written.
     """
 
-    check_report(layers, quantized=quantized, verify=not no_verify)
+    check_report(shared["layers"], quantized=quantized, verify=not no_verify)
 
     def convert(**options: Any) -> Any:
         from .. import api
 
-        report = api.to_onnx(
+        return api.to_onnx(
             model,
             out,
             opset=opset,
@@ -73,8 +74,5 @@ def command(
             verify=not no_verify,
             **options,
         )
-        if layers is not None and not report.stopped:
-            report.write_layers(layers)
-        return report
 
     run_conversion(convert, model, verify=not no_verify, **shared)

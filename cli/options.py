@@ -157,20 +157,21 @@ def check_report(layers: str | None, *, quantized: bool, verify: bool) -> None:
 
 def conversion_options(command: Command) -> Command:
     """Adds the options that every conversion has, below those of its own."""
-    return _with(_CONVERSION_OPTIONS, command)
+    return with_options(_CONVERSION_OPTIONS, command)
 
 
 def parameter_options(command: Command) -> Command:
     """Adds the options for a float model with its quantization parameters beside it."""
-    return _with(_PARAMETER_OPTIONS, command)
+    return with_options(_PARAMETER_OPTIONS, command)
 
 
 def tracing_options(command: Command) -> Command:
     """Adds the options for models of PyTorch, which are traced."""
-    return _with(_TRACING_OPTIONS, command)
+    return with_options(_TRACING_OPTIONS, command)
 
 
-def _with(options: Sequence[Callable[[Command], Command]], command: Command) -> Command:
+def with_options(options: Sequence[Callable[[Command], Command]], command: Command) -> Command:
+    """Adds ``options``, the first of them on top."""
     for option in reversed(options):
         command = option(command)
     return command

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from .boundary import layouts
+from .calibration import calibration_options
 from .conversion import run_conversion
 from .options import (
     check_report,
@@ -35,14 +36,9 @@ from .options import (
 @click.option(
     "--allow-float", is_flag=True, help="Leave quantized operators without an integer kernel in float."
 )
-@click.option(
-    "--calibration",
-    type=click.Path(),
-    metavar="DATA",
-    help="Inputs from which the ranges of a float model are measured, for --quantized.",
-)
 @report_option
 @parameter_options
+@calibration_options
 @click.option(
     "--io-layout",
     "io_layouts",
@@ -67,7 +63,6 @@ def command(
     activations: str | None,
     io_type: str | None,
     allow_float: bool,
-    calibration: str | None,
     qparams: str | None,
     qparams_format: str | None,
     fake_quant_weights: bool,
@@ -75,7 +70,6 @@ def command(
     runtime: str | None,
     weights: str | None,
     keep_int64: bool,
-    layers: str | None,
     no_verify: bool,
     **shared: Any,
 ) -> None:
@@ -85,12 +79,12 @@ def command(
     file that computes something else is not written.
     """
 
-    check_report(layers, quantized=quantized, verify=not no_verify)
+    check_report(shared["layers"], quantized=quantized, verify=not no_verify)
 
     def convert(**options: Any) -> Any:
         from .. import api
 
-        report = api.to_tflite(
+        return api.to_tflite(
             model,
             out,
             io_layout=layouts(io_layouts),
@@ -101,15 +95,11 @@ def command(
             activations=activations,
             io_type=io_type,
             allow_float=allow_float,
-            calibration=calibration,
             qparams=qparams,
             qparams_format=qparams_format,
             fake_quant_weights=fake_quant_weights,
             verify=not no_verify,
             **options,
         )
-        if layers is not None and not report.stopped:
-            report.write_layers(layers)
-        return report
 
     run_conversion(convert, model, verify=not no_verify, **shared)

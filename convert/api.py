@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -13,16 +11,17 @@ import numpy as np
 
 from .boundary import AS_IT_IS, Boundary
 from .collector import full_collections_wait
-from .conversion import Report, beyond_limits, convert, survey, verify_form
+from .conversion import Report, beyond_limits, survey, verify_form
 from .conversion import sufficient_opset as find_opset
-from .errors import UsageError
-from .frontends.detect import is_traced, load_model
+from .frontends.detect import load_model
 from .frontends.torch.door import trace_object
 from .frontends.torch.request import Tracing
-from .goals import goal_of_file, integers_asked, onnx_goal, tflite_goal, with_parameters
+from .given import Given, InputGrids, Model, boundary_of, keep_model, loaded, model_of
+from .goals import check_data, goal_of_file, integers_asked, onnx_goal, tflite_goal, with_parameters
 from .ir import TracedModule
 from .lower.unsupported import UnsupportedGroup, grouped
 from .passes.manager import PassOptions
+from .quantization.calibration.settings import Measuring, Progress, Settings
 from .serialize.external_data import weights_path
 from .symbolics.registry import catalogue, register
 from .symbolics.registry import temporary_symbolics as temporary_symbolics
@@ -33,11 +32,6 @@ if TYPE_CHECKING:
     from .quantization.survey import Quantization
     from .support import OpSupport
     from .verification.report import Verification
-
-# a PyTorch module, too, where example inputs can be given
-Model = TracedModule | str | PathLike[str] | Any
-# type, scale and zero point of inputs, by name
-InputGrids = Mapping[str, tuple[str, float, int]]
 
 
 def load(
@@ -90,6 +84,9 @@ def to_onnx(
     external_data: bool = False,
     quantized: bool = False,
     activations: str | None = None,
+    calibration: Any = None,
+    calibration_settings: Mapping[str, Any] | None = None,
+    report_data: Any = None,
     qparams: str | PathLike[str] | None = None,
     qparams_format: str | None = None,
     fake_quant_weights: bool = False,
@@ -120,25 +117,22 @@ def to_onnx(
     between which the model is cut; ``rename`` gives written inputs and outputs other names.
     ``qparams`` is a file for quantization parameters in ``qparams_format`` (docs/quantization-parameters.md);
     ``fake_quant_weights`` rounds weights to their grids. ``input_grids`` are for inputs without a stub.
+    ``calibration`` is data of ``calibrate`` for a float model, ``calibration_settings`` are its keywords;
+    ``report_data`` is data to measure layers on, in the place of the first samples of ``calibration``.
     Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
     """
     version = goal_version("onnx", DEFAULT_OPSET if opset is None else opset)
     goal = onnx_goal(version, quantized, activations)
     goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights)
-    _keep_model(model, Path(path), weights_path(Path(path)), *goal.beside)
+    measuring = Measuring.of(calibration, calibration_settings, report_data)
+    check_data(goal, measuring)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
-    module, given, wanted = _model_of(model, tracing)
-    return convert(
-        module,
-        [Path(path)],
-        goal,
-        catalogue(),
-        version_name=goal.version,
-        verify=verify,
-        inputs=given,
-        options=pass_options,
-        boundary=_boundary(input_shapes, wanted, inputs, outputs, rename, input_grids),
-        external_data=external_data,
+    boundary = boundary_of(input_shapes, inputs, outputs, rename, input_grids)
+    given = Given.of(
+        model, [Path(path), weights_path(Path(path)), *goal.beside], tracing, boundary, measuring
+    )
+    return given.convert(
+        [Path(path)], goal, verify, pass_options, version_name=goal.version, external_data=external_data
     )
 
 
@@ -155,7 +149,9 @@ def to_tflite(
     activations: str | None = None,
     io_type: str | None = None,
     allow_float: bool = False,
-    calibration: str | PathLike[str] | None = None,
+    calibration: Any = None,
+    calibration_settings: Mapping[str, Any] | None = None,
+    report_data: Any = None,
     qparams: str | PathLike[str] | None = None,
     qparams_format: str | None = None,
     fake_quant_weights: bool = False,
@@ -181,26 +177,18 @@ def to_tflite(
     with int8 layers also round what they take (docs/tflite.md). ``keep_int64`` makes no int32 of int64.
     ``quantized`` writes integers (docs/quantization.md): ``activations`` "int8" or "int16", inputs and
     outputs of ``io_type``: that, "uint8" or "float32"; ``allow_float`` leaves operators without such kernels.
-    ``calibration`` is the data of ``calibrate``. The rest is as in ``to_onnx``; open sizes are the example's.
+    The rest is as in ``to_onnx``; open sizes are the example's.
     """
-    integers = integers_asked(quantized, weights, activations, io_type, allow_float, calibration)
+    integers = integers_asked(quantized, weights, activations, io_type, allow_float)
     goal = tflite_goal(goal_version("tflite", runtime), io_layout, integers, keep_int64=keep_int64)
     goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights, weights=weights)
-    _keep_model(model, Path(path), *goal.beside)
+    measuring = Measuring.of(calibration, calibration_settings, report_data)
+    check_data(goal, measuring)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
-    module, given, wanted = _model_of(model, tracing)
-    module = module if calibration is None else calibrate(module, calibration)
-    return convert(
-        module,
-        [Path(path)],
-        goal,
-        catalogue(),
-        weights=weights,
-        version_name=f"2.{goal.version}",
-        verify=verify,
-        inputs=given,
-        options=pass_options,
-        boundary=_boundary(input_shapes, wanted, inputs, outputs, rename, input_grids),
+    boundary = boundary_of(input_shapes, inputs, outputs, rename, input_grids)
+    given = Given.of(model, [Path(path), *goal.beside], tracing, boundary, measuring)
+    return given.convert(
+        [Path(path)], goal, verify, pass_options, weights=weights, version_name=f"2.{goal.version}"
     )
 
 
@@ -211,6 +199,8 @@ def to_caffe(
     caffemodel: str | PathLike[str] | None = None,
     *,
     dialect: str | None = None,
+    calibration: Any = None,
+    calibration_settings: Mapping[str, Any] | None = None,
     qparams: str | PathLike[str] | None = None,
     qparams_format: str | None = None,
     fake_quant_weights: bool = False,
@@ -236,20 +226,12 @@ def to_caffe(
     goal = Goal("caffe", goal_version("caffe", dialect))
     goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights)
     weights = Path(caffemodel) if caffemodel is not None else Path(prototxt).with_suffix(".caffemodel")
-    _keep_model(model, Path(prototxt), weights, *goal.beside)
+    measuring = Measuring.of(calibration, calibration_settings)
+    check_data(goal, measuring)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
-    module, given, wanted = _model_of(model, tracing)
-    return convert(
-        module,
-        [Path(prototxt), weights],
-        goal,
-        catalogue(),
-        version_name=dialect,
-        verify=verify,
-        inputs=given,
-        options=pass_options,
-        boundary=_boundary(input_shapes, wanted, inputs, outputs, rename, input_grids),
-    )
+    boundary = boundary_of(input_shapes, inputs, outputs, rename, input_grids)
+    given = Given.of(model, [Path(prototxt), weights, *goal.beside], tracing, boundary, measuring)
+    return given.convert([Path(prototxt), weights], goal, verify, pass_options, version_name=dialect)
 
 
 @full_collections_wait()
@@ -267,12 +249,9 @@ def save(
 
     The other parameters are for models that are traced; see ``load``.
     """
-    _keep_model(model, Path(path))
+    keep_model(model, Path(path))
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
-    if isinstance(model, (str, PathLike)):
-        module = load_model(model, tracing)
-    else:
-        module = _model_of(model, tracing)[0]
+    module = load_model(model, tracing) if isinstance(model, str | PathLike) else model_of(model, tracing)[0]
     module.save(path)
     return module
 
@@ -289,8 +268,8 @@ def check(
     """Everything in the model that would stop a conversion, grouped by op; empty when nothing would."""
     layout = "nhwc" if target == "tflite" else "source"
     goal = Goal(target, goal_version(target, version), layout)
-    boundary = _boundary(input_shapes, None, inputs, outputs, None)
-    return grouped(survey(_loaded(model), goal, catalogue(), boundary))
+    boundary = boundary_of(input_shapes, inputs, outputs)
+    return grouped(survey(loaded(model), goal, catalogue(), boundary))
 
 
 def violations(
@@ -305,8 +284,8 @@ def violations(
 
     Raises UnsupportedError where the model cannot be converted, as ``check`` tells.
     """
-    boundary = _boundary(input_shapes, None, inputs, outputs, None)
-    return beyond_limits(_loaded(model), Goal("caffe", goal_version("caffe", dialect)), catalogue(), boundary)
+    boundary = boundary_of(input_shapes, inputs, outputs)
+    return beyond_limits(loaded(model), Goal("caffe", goal_version("caffe", dialect)), catalogue(), boundary)
 
 
 def lint(prototxt: str | PathLike[str], dialect: str = "bvlc") -> list[Violation]:
@@ -326,15 +305,15 @@ def sufficient_opset(
     outputs: Sequence[str] | None = None,
 ) -> int | None:
     """The lowest opset > ``above`` from which on nothing in the model would stop a conversion to ONNX."""
-    boundary = _boundary(input_shapes, None, inputs, outputs, None)
-    return find_opset(_loaded(model), catalogue(), above, boundary)
+    boundary = boundary_of(input_shapes, inputs, outputs)
+    return find_opset(loaded(model), catalogue(), above, boundary)
 
 
 def quantization(model: Model) -> Quantization | None:
     """What the model says of quantization; None for a float model."""
     from .quantization.survey import quantization_of
 
-    return quantization_of(_loaded(model), catalogue())
+    return quantization_of(loaded(model), catalogue())
 
 
 def verify(
@@ -358,7 +337,7 @@ def verify(
     from .serialize.recognise import written_options, written_target
     from .verification.files import verify_file
 
-    module, boundary = _loaded(model), _boundary(input_shapes, None, input_nodes, outputs, rename)
+    module, boundary = loaded(model), boundary_of(input_shapes, input_nodes, outputs, rename)
     path = Path(path)
     target = written_target(path)
     options = written_options(path, target)
@@ -381,7 +360,7 @@ def calibrate(
     mean: Sequence[float] = (),
     std: Sequence[float] = (),
     layout: str = "nchw",
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> TracedModule:
     """The float ``model`` with scales for its tensors, measured on ``data``, which ``quantized`` writes.
 
@@ -391,11 +370,10 @@ def calibrate(
     average; without it the float model stays as it is. ``mean``, ``std`` and ``layout`` are for images.
     ``progress`` gets the number of samples done, and of all. Raises UsageError TM6032, TM6033.
     """
-    from .quantization.calibration.door import calibrated
+    from .quantization.calibration.calibrate import calibrate as calibrated
 
-    pixels = (tuple(mean), tuple(std), layout)
-    settings = (method, per_channel, tuple((rules or {}).items()), bias_correction)
-    return calibrated(_loaded(model), data, pixels, settings, catalogue(), progress)
+    settings = Settings(method, per_channel, rules or {}, bias_correction, mean, std, layout)
+    return calibrated(loaded(model), data, catalogue(), settings, progress)[0]
 
 
 def supported_ops(target: str, version: int | str | None = None) -> list[OpSupport]:
@@ -435,60 +413,3 @@ def register_symbolic(
         return function
 
     return registers if function is None else registers(function)
-
-
-def _boundary(
-    input_shapes: Mapping[str, Sequence[int]] | None,
-    dynamic_shapes: Mapping[str, Mapping[int, str]] | None,
-    inputs: Sequence[str] | None,
-    outputs: Sequence[str] | None,
-    rename: Mapping[str, str] | None,
-    input_grids: InputGrids | None = None,
-) -> Boundary:
-    for name, value in (("inputs", inputs), ("outputs", outputs)):
-        if value is not None and (isinstance(value, str) or not value):
-            raise UsageError("TM6014", f"{name} is {value!r}, and should be a list of names")
-    edges = (input_shapes or {}, dynamic_shapes or {}, inputs, outputs, rename or {})
-    return Boundary(*edges, input_grids or {})
-
-
-def _loaded(model: Model) -> TracedModule:
-    if isinstance(model, TracedModule):
-        return model
-    if isinstance(model, (str, PathLike)):
-        return load(model)
-    raise UsageError(
-        "TM6008",
-        f"cannot convert a {type(model).__name__}",
-        notes=[("help", "give a TracedModule, the path of a model file, or a PyTorch module")],
-    )
-
-
-def _model_of(
-    model: Model, tracing: Tracing
-) -> tuple[TracedModule, Sequence[np.ndarray] | None, Mapping[str, Mapping[int, str]] | None]:
-    """The model, inputs to verify with, and the sizes to leave open; what is PyTorch's is traced."""
-    if isinstance(model, (str, PathLike)) and not is_traced(model):
-        return load_model(model, tracing), None, None
-    if callable(model) and not isinstance(model, TracedModule):
-        return trace_object(model, tracing), None, None
-    if tracing.kwargs or tracing.freeze_control_flow:
-        raise UsageError("TM6016", "example_kwargs and freeze_control_flow are for models that are traced")
-    return _loaded(model), tracing.args or None, tracing.dynamic_shapes
-
-
-def _keep_model(model: Model, *outputs: Path) -> None:
-    """Refuses to write over the model that is read, and two outputs to one file."""
-    if len({os.path.realpath(path) for path in outputs}) < len(outputs):
-        names = ", ".join(map(str, outputs))
-        raise UsageError("TM6007", f"two outputs would be the same file: {names}")
-    if not isinstance(model, (str, PathLike)):
-        return
-    for path in outputs:
-        with contextlib.suppress(OSError):  # one of them does not exist
-            if path.samefile(model):
-                raise UsageError(
-                    "TM6013",
-                    f"{path} is the model itself, which the output would replace",
-                    notes=[("help", "give the output a name of its own")],
-                )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import UsageError
+from .quantization.calibration.settings import Measuring
 from .targets import Goal, Integers, Parameters, goal_version
 
 
@@ -37,14 +38,12 @@ def integers_asked(
     activations: str | None,
     io_type: str | None,
     allow_float: bool,
-    calibration: object = None,
 ) -> Integers | None:
     """What ``quantized`` asks for. Raises UsageError TM6002 for wrong options, or that do not go together."""
     if weights is not None:
         _check_weights(weights)
     if not quantized:
         given = {"activations": activations, "io_type": io_type, "allow_float": allow_float}
-        given["calibration"] = None if calibration is None else str(calibration)
         for name, value in given.items():
             if value:
                 raise UsageError("TM6002", f"{name} is {value!r}, and goes with quantized")
@@ -87,6 +86,16 @@ def goal_of_file(target: str, options: Mapping[str, Any]) -> Goal | None:
         goal_version(target, version), options.get("io_layout"), integers, keep_int64=keep_int64
     )
     return replace(goal, parameters=baked)
+
+
+def check_data(goal: Goal, measuring: Measuring) -> None:
+    """Raises UsageError TM6002 where data is given, and there is no use for it."""
+    if measuring.data is not None and goal.integers is None and goal.parameters is None:
+        raise UsageError(
+            "TM6002", "calibration goes with quantized, or with qparams, for which it finds scales"
+        )
+    if measuring.report_data is not None and goal.integers is None:
+        raise UsageError("TM6002", "report_data goes with quantized, whose layers are reported on")
 
 
 def _chosen(name: str, value: Any, choices: Sequence[str]) -> str:

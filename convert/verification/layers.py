@@ -79,7 +79,7 @@ def layers(
             continue
         assert isinstance(expr, CallFunction)
         given = [map_leaves(lambda leaf: None if leaf is None else whole[leaf], list(expr.args))]
-        is_float = any(node.name in tensors and not _on_grid(node, tensors).step for node in expr.outputs)
+        is_float = any(_is_float(node, tensors) for node in expr.outputs)
         is_whole = not is_float and any(node in in_integers for node in expr.inputs)
         round_to = _to_grid if target == "onnx" else _rounded if is_whole else _as_it_is
         given.append(_operands(expr, local, round_to))
@@ -93,6 +93,16 @@ def layers(
             if node.name in tensors and one.dtype.kind == "f":
                 local[node] = _in_file(node, tensors, one)
                 yield _layer(node, expr, tensors, one, other)
+
+
+def _is_float(node: Any, tensors: Mapping[str, Observed]) -> bool:
+    """Whether the file has a tensor in float, or the result of the activation that its operator has."""
+    while node.name not in tensors:
+        users = list(node.users)
+        if len(users) != 1 or not _is_clamp(users[0]):
+            return False
+        (node,) = users[0].outputs
+    return not _on_grid(node, tensors).step
 
 
 def _operands(expr: CallFunction, local: Mapping[Any, Any], round_to: Rounding) -> list[Any]:
@@ -161,7 +171,11 @@ def _layer(
 
 def _is_clamped(node: TensorNode) -> bool:
     users = [user for user in node.users if isinstance(user, CallFunction)]
-    return bool(users) and all(user.function in CLAMPS for user in users)
+    return bool(users) and all(map(_is_clamp, users))
+
+
+def _is_clamp(user: Any) -> bool:
+    return isinstance(user, CallFunction) and user.function in CLAMPS
 
 
 def _on_grid(node: Any, tensors: Mapping[str, Observed]) -> Observed:

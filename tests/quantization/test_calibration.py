@@ -15,7 +15,8 @@ from tests.cli.runner import run
 from tmconvert.errors import UsageError
 from tmconvert.ir import TensorNode
 from tmconvert.ir.types import TensorType
-from tmconvert.quantization.calibration.data import Pixels, Samples
+from tmconvert.quantization.calibration.data import Samples
+from tmconvert.quantization.calibration.settings import Settings
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 DIGITS = SAMPLES / "digits.tm"
@@ -144,7 +145,7 @@ TYPE = TensorType(np.dtype(np.float32), (1, 3, 4, 6))
 
 def samples(data: Any, *types: TensorType, **pixels: Any) -> list[list[np.ndarray]]:
     inputs = [(name, type_) for name, type_ in zip("xyz", types or (TYPE,), strict=False)]
-    return list(Samples(data, inputs, Pixels(**pixels)))
+    return list(Samples(data, inputs, Settings(**pixels)))
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from ...boundary import AS_IT_IS, open_boundary
+from ...boundary import AS_IT_IS, Boundary, open_boundary
 from ...errors import UsageError
-from ...ir import CallFunction, InternalGraph, QParams, TensorNode, TracedModule
+from ...ir import CallFunction, Input, InternalGraph, QParams, TensorNode, TensorType, TracedModule
 from ...ir.size_journal import SizeJournal
 from ...lower.unsupported import unsupported_error
 from ...passes.eliminate_dead_code import EliminateDeadCode
@@ -18,29 +19,15 @@ from ...passes.fuse_conv_bn import FuseConvBn
 from ...passes.manager import Pass, PassManager
 from ...symbolics.op import Op
 from .biases import correct_biases
+from .data import Samples
 from .execution import run
 from .module import as_module
 from .placement import FIXED, KindOf, kinds, observed_nodes, shared, unused, weights
 from .ranges import METHODS, Histogram
+from .settings import Progress, Settings
 
-KINDS = ("int8", "int16x8", "float")
 _TINY = float(np.finfo(np.float32).tiny)
 _ENDS = {"int8": (-128, 127), "int16": (-32768, 32767)}
-
-
-@dataclass(frozen=True)
-class Settings:
-    """``method`` is one of "minmax", "percentile", "mse" and "entropy".
-
-    ``per_channel`` gives weights a scale for each channel. ``rules`` are pairs of a pattern of module paths
-    or tensor names, as of fnmatch, and "int8", "int16x8" or "float"; the last that fits counts.
-    ``bias_correction`` moves biases by what rounding does on average; without it the model stays as it is.
-    """
-
-    method: str = "mse"
-    per_channel: bool = True
-    rules: tuple[tuple[str, str], ...] = ()
-    bias_correction: bool = True
 
 
 @dataclass
@@ -53,26 +40,28 @@ class _Calibration:
 
 def calibrate(
     module: TracedModule,
-    samples: Iterable[Sequence[np.ndarray]],
+    data: Any,
     catalogue: Mapping[str, Op],
     settings: Settings,
-    progress: Callable[[int], None] = lambda count: None,
-) -> TracedModule:
-    """A model of aten ops with the grids that ``samples`` give its tensors.
+    progress: Progress | None = None,
+    boundary: Boundary = AS_IT_IS,
+) -> tuple[TracedModule, Samples]:
+    """A model of aten ops with the grids that ``data`` gives its tensors, and the samples in that.
 
-    A sample has the arrays of the inputs, in order. ``progress`` gets the number of samples seen.
+    It is the model within ``boundary``, at the sizes of the example. ``data`` is that of ``Samples``.
     Raises UsageError TM6032 for settings that fit nothing, TM6033 for data that cannot be used.
     """
-    _check(settings)
-    work = _prepared(module, catalogue, settings)
-    count = 0
+    work = _prepared(module, boundary, catalogue, settings)
+    samples = Samples(data, inputs_of(work.graph), settings)
+    total, count = 0 if progress is None else len(samples), 0
 
     def counted() -> Iterable[Sequence[np.ndarray]]:
         nonlocal count
         for sample in samples:
             yield sample
             count += 1
-            progress(count)
+            if progress is not None:
+                progress(count, total)
 
     run(work.graph, catalogue, counted(), [node.name for node in work.nodes], _looking(work))
     if not count:
@@ -80,25 +69,22 @@ def calibrate(
     _annotate(work, settings, count)
     if settings.bias_correction:
         correct_biases(work.graph, catalogue, samples, count)
-    return as_module(work.graph, module)
+    return as_module(work.graph, module), samples
 
 
-def _check(settings: Settings) -> None:
-    if settings.method not in METHODS:
-        raise UsageError(
-            "TM6032", f"there is no method {settings.method!r}", notes=[("help", f"use {', '.join(METHODS)}")]
-        )
-    for pattern, kind in settings.rules:
-        if kind not in KINDS:
-            raise UsageError(
-                "TM6032",
-                f"the rule {pattern}={kind} asks for {kind!r}",
-                notes=[("help", f"use {', '.join(KINDS)}")],
-            )
+def inputs_of(graph: InternalGraph) -> list[tuple[str, TensorType]]:
+    """The inputs of a normalized graph, by the names of the arguments."""
+    return [
+        (node.expr.name, node.type)
+        for node in graph.inputs
+        if isinstance(node, TensorNode) and isinstance(node.expr, Input)
+    ]
 
 
-def _prepared(module: TracedModule, catalogue: Mapping[str, Op], settings: Settings) -> _Calibration:
-    opened = open_boundary(module, AS_IT_IS, catalogue)
+def _prepared(
+    module: TracedModule, boundary: Boundary, catalogue: Mapping[str, Op], settings: Settings
+) -> _Calibration:
+    opened = open_boundary(module, boundary, catalogue)
     with SizeJournal():
         normalized = opened.normalized(catalogue, opened.example())
         if normalized.unsupported:
@@ -115,9 +101,9 @@ def _prepared(module: TracedModule, catalogue: Mapping[str, Op], settings: Setti
         raise UsageError(
             "TM6032",
             "the model has been trained with fake quantization: it has scales already",
-            notes=[("help", "convert it with --quantized")],
+            notes=[("help", "convert it with --quantized, and leave the calibration out")],
         )
-    rules = [(pattern, "int16" if kind == "int16x8" else kind) for pattern, kind in settings.rules]
+    rules = [(pattern, "int16" if kind == "int16x8" else kind) for pattern, kind in settings.rules.items()]
     for pattern in unused(graph, rules):
         raise UsageError(
             "TM6032",

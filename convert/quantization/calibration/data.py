@@ -14,23 +14,12 @@ import numpy as np
 
 from ...errors import UsageError
 from ...ir.types import TensorType
+from .settings import Settings
 from .streams import PICKLED, Member, members, parts, whole
 
 IMAGES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".webp"})
 ARRAYS = frozenset({".npy", ".npz"})
 _UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
-
-
-@dataclass(frozen=True)
-class Pixels:
-    """How images become inputs: (value / 255 - mean) / std for each channel; the value if neither is given.
-
-    ``layout`` is that of the model's input, "nchw" or "nhwc".
-    """
-
-    mean: tuple[float, ...] = ()
-    std: tuple[float, ...] = ()
-    layout: str = "nchw"
 
 
 class Samples:
@@ -45,10 +34,10 @@ class Samples:
         self,
         data: str | PathLike[str] | Mapping[str, np.ndarray] | Sequence[Any],
         inputs: Sequence[tuple[str, TensorType]],
-        pixels: Pixels | None = None,
+        settings: Settings | None = None,
     ) -> None:
         self.inputs = inputs
-        self.pixels = pixels or Pixels()
+        self.settings = settings or Settings()
         self.data = Path(data) if isinstance(data, (str, PathLike)) else data
         if isinstance(self.data, Path) and not self.data.exists():
             raise _unfit(f"{self.data} is not there", "give a .npz file, or a folder of .npy files or images")
@@ -137,20 +126,20 @@ class Samples:
         (_, type_), *_ = self.inputs
         if len(type_.shape) != 4:
             raise _unfit(f"{path} is an image, and the model takes {type_}", "give .npy files")
-        is_last = self.pixels.layout == "nhwc"
+        is_last = self.settings.layout == "nhwc"
         channels = type_.shape[3 if is_last else 1]
         height, width = type_.shape[1:3] if is_last else type_.shape[2:4]
         with Image.open(path) as opened:
             image = opened.convert({1: "L", 3: "RGB", 4: "RGBA"}.get(channels, "RGB")).resize((width, height))
         array = np.asarray(image, np.float32).reshape(height, width, -1)
-        if self.pixels.mean or self.pixels.std:
+        if self.settings.mean or self.settings.std:
             mean, std = (np.array(each or fill, np.float32) for each, fill in self._scaling())
             array = (array / np.float32(255) - mean) / std
         array = array if is_last else array.transpose(2, 0, 1)
         return np.ascontiguousarray(array[None]).astype(type_.dtype)
 
-    def _scaling(self) -> list[tuple[tuple[float, ...], tuple[float, ...]]]:
-        return [(self.pixels.mean, (0.0,)), (self.pixels.std, (1.0,))]
+    def _scaling(self) -> list[tuple[Sequence[float], Sequence[float]]]:
+        return [(self.settings.mean, (0.0,)), (self.settings.std, (1.0,))]
 
     def _lot(self, array: Any, type_: TensorType, name: str) -> _Lot:
         """The samples in an array of one or, along the first axis, of many."""

@@ -34,15 +34,14 @@ def run(
     look: Look,
 ) -> None:
     """Calls ``look`` for each sample, inputs in the order of the graph, and each of ``names``."""
-    execute = _session(graph, catalogue, names) or _interpreter(graph, catalogue, names)
     inputs = [node.name for node in graph.inputs]
+    inner = [name for name in names if name not in inputs]
+    execute = (_session(graph, catalogue, inner) or _interpreter(graph, catalogue, inner)) if inner else dict
     for sample in samples:
         given = dict(zip(inputs, sample, strict=True))
-        for name, array in {
-            **execute(given),
-            **{name: given[name] for name in names if name in given},
-        }.items():
-            look(name, array)
+        seen = {**given, **execute(given)}
+        for name in names:
+            look(name, seen[name])
 
 
 Execute = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
@@ -64,8 +63,7 @@ def _session(graph: InternalGraph, catalogue: Mapping[str, Op], names: Sequence[
         with path.open("wb") as file:
             write(lowering.graph, [file])
         content, found = with_outputs(path, names)
-    inner = set(names) - {node.name for node in graph.inputs}
-    if not inner <= set(found):
+    if not set(names) <= set(found):
         return None
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 3, THREADS

@@ -1,0 +1,135 @@
+"""What the public functions are given, made ready: the model, its edges, data."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .boundary import Boundary
+from .conversion import Report, convert
+from .errors import UsageError
+from .frontends.detect import is_traced, load_model
+from .frontends.torch.door import trace_object
+from .frontends.torch.request import Tracing
+from .ir import TracedModule
+from .passes.manager import PassOptions
+from .quantization.calibration.settings import Measuring
+from .symbolics.registry import catalogue
+from .targets import Goal
+
+# a PyTorch module, too, where example inputs can be given
+Model = TracedModule | str | PathLike[str] | Any
+# type, scale and zero point of inputs, by name
+InputGrids = Mapping[str, tuple[str, float, int]]
+
+
+@dataclass(frozen=True)
+class Given:
+    """A model to convert: within ``boundary``, verified on ``inputs`` if there are some."""
+
+    module: TracedModule
+    inputs: Sequence[np.ndarray] | None
+    boundary: Boundary
+    measuring: Measuring
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        outputs: Sequence[Path],
+        tracing: Tracing,
+        boundary: Boundary,
+        measuring: Measuring,
+    ) -> Given:
+        """Loads or traces ``model``, which none of ``outputs`` may replace."""
+        keep_model(model, *outputs)
+        module, inputs, dynamic = model_of(model, tracing)
+        return cls(module, inputs, replace(boundary, dynamic_shapes=dynamic or {}), measuring)
+
+    def convert(
+        self, paths: Sequence[Path], goal: Goal, verify: bool, options: PassOptions | None, **others: Any
+    ) -> Report:
+        """Calibrates the model, if there is data for that, and converts it."""
+        module, boundary = self.module, self.boundary
+        if self.measuring.data is not None:
+            from .quantization.calibration.calibrate import calibrate
+
+            settings, progress = self.measuring.settings, self.measuring.progress
+            within = replace(boundary, rename={}, dynamic_shapes={})
+            boundary = Boundary(rename=boundary.rename, dynamic_shapes=boundary.dynamic_shapes)
+            module, _ = calibrate(module, self.measuring.data, catalogue(), settings, progress, within)
+        return convert(
+            module,
+            paths,
+            goal,
+            catalogue(),
+            verify=verify,
+            inputs=self.inputs,
+            options=options,
+            boundary=boundary,
+            **others,
+        )
+
+
+def boundary_of(
+    input_shapes: Mapping[str, Sequence[int]] | None,
+    inputs: Sequence[str] | None,
+    outputs: Sequence[str] | None,
+    rename: Mapping[str, str] | None = None,
+    input_grids: InputGrids | None = None,
+) -> Boundary:
+    """Raises UsageError TM6014 for lists of names that are none."""
+    for name, value in (("inputs", inputs), ("outputs", outputs)):
+        if value is not None and (isinstance(value, str) or not value):
+            raise UsageError("TM6014", f"{name} is {value!r}, and should be a list of names")
+    return Boundary(input_shapes or {}, {}, inputs, outputs, rename or {}, input_grids or {})
+
+
+def loaded(model: Model) -> TracedModule:
+    """The model, or that in the file of this name. Raises LoadError, UsageError TM6008."""
+    if isinstance(model, TracedModule):
+        return model
+    if isinstance(model, (str, PathLike)):
+        return load_model(model, Tracing())
+    raise UsageError(
+        "TM6008",
+        f"cannot convert a {type(model).__name__}",
+        notes=[("help", "give a TracedModule, the path of a model file, or a PyTorch module")],
+    )
+
+
+def model_of(
+    model: Model, tracing: Tracing
+) -> tuple[TracedModule, Sequence[np.ndarray] | None, Mapping[str, Mapping[int, str]] | None]:
+    """The model, inputs to verify with, and the sizes to leave open; what is PyTorch's is traced."""
+    if isinstance(model, (str, PathLike)) and not is_traced(model):
+        return load_model(model, tracing), None, None
+    if callable(model) and not isinstance(model, TracedModule):
+        return trace_object(model, tracing), None, None
+    if tracing.kwargs or tracing.freeze_control_flow:
+        raise UsageError("TM6016", "example_kwargs and freeze_control_flow are for models that are traced")
+    return loaded(model), tracing.args or None, tracing.dynamic_shapes
+
+
+def keep_model(model: Model, *outputs: Path) -> None:
+    """Refuses to write over the model that is read, and two outputs to one file."""
+    if len({os.path.realpath(path) for path in outputs}) < len(outputs):
+        names = ", ".join(map(str, outputs))
+        raise UsageError("TM6007", f"two outputs would be the same file: {names}")
+    if not isinstance(model, (str, PathLike)):
+        return
+    for path in outputs:
+        with contextlib.suppress(OSError):  # one of them does not exist
+            if path.samefile(model):
+                raise UsageError(
+                    "TM6013",
+                    f"{path} is the model itself, which the output would replace",
+                    notes=[("help", "give the output a name of its own")],
+                )

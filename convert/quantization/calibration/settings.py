@@ -1,0 +1,84 @@
+"""What can be chosen of a calibration, and what a conversion that begins with one is given."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from ...errors import UsageError
+from .ranges import METHODS
+
+KINDS = ("int8", "int16x8", "float")
+LAYOUTS = ("nchw", "nhwc")
+PIXELS = ("mean", "std", "layout")  # what is said of images
+# gets the number of samples done, and of all
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """``method`` is one of "minmax", "percentile", "mse" and "entropy".
+
+    ``per_channel`` gives weights a scale for each channel. ``rules`` are patterns of module paths or tensor
+    names, as of fnmatch, with "int8", "int16x8" or "float"; the last that fits counts. ``bias_correction``
+    moves biases by what rounding does on average; without it the model stays as it is. ``mean``, ``std`` and
+    ``layout`` ("nchw" or "nhwc", of the model's input) are for images: (value / 255 - mean) / std for each
+    channel; the value if neither is given.
+
+    Raises UsageError TM6032 for what there is not.
+    """
+
+    method: str = "mse"
+    per_channel: bool = True
+    rules: Mapping[str, str] = field(default_factory=dict)
+    bias_correction: bool = True
+    mean: Sequence[float] = ()
+    std: Sequence[float] = ()
+    layout: str = "nchw"
+
+    def __post_init__(self) -> None:
+        _one_of(f"there is no method {self.method!r}", self.method, METHODS)
+        _one_of(f"there is no layout {self.layout!r}", self.layout, LAYOUTS)
+        for pattern, kind in self.rules.items():
+            _one_of(f"the rule {pattern}={kind} asks for {kind!r}", kind, KINDS)
+        if not all(math.isfinite(each) and each > 0 for each in self.std):
+            raise UsageError("TM6032", f"std is {list(self.std)}, and what is divided by is above 0")
+        if not all(map(math.isfinite, self.mean)):
+            raise UsageError("TM6032", f"mean is {list(self.mean)}, and its numbers are finite")
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Settings:
+        """Raises UsageError TM6032 for names that are no settings."""
+        names = [each.name for each in fields(cls)]
+        for name in given:
+            _one_of(f"there is no setting {name!r} of a calibration", name, names)
+        return cls(**given)
+
+
+def _one_of(message: str, value: object, choices: Any) -> None:
+    if value not in choices:
+        raise UsageError("TM6032", message, notes=[("help", f"use {', '.join(choices)}")])
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """Data that a conversion is given: to calibrate its model with, and to report on; None for neither."""
+
+    data: Any = None
+    settings: Settings = field(default_factory=Settings)
+    report_data: Any = None
+    progress: Progress | None = None
+
+    @classmethod
+    def of(cls, data: Any, chosen: Mapping[str, Any] | None, report_data: Any = None) -> Measuring:
+        """``chosen`` are keywords of ``tmconvert.calibrate``. Raises UsageError TM6002, TM6032."""
+        given = dict(chosen or {})
+        progress = given.pop("progress", None)
+        settings = Settings.of(given)
+        for_nothing = [name for name in given if data is None and (report_data is None or name not in PIXELS)]
+        if for_nothing:
+            names = ", ".join(for_nothing)
+            raise UsageError("TM6002", f"{names} given without data: settings go with calibration")
+        return cls(data, settings, report_data, progress)

@@ -1,0 +1,129 @@
+"""``tmconvert calibrate``, and conversions that calibrate first: the same options, the same result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tmconvert
+from tests.cli.runner import run
+from tests.nets import corpus
+from tmconvert.errors import UsageError
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+DIGITS = SAMPLES / "digits.tm"
+SETTINGS: dict[tuple[str, ...], dict[str, Any]] = {
+    ("--method", "minmax"): {"method": "minmax"},
+    ("--per-tensor",): {"per_channel": False},
+    ("--no-bias-correction",): {"bias_correction": False},
+    ("--rule", "*=float", "--rule", "stem*=int8"): {"rules": {"*": "float", "stem*": "int8"}},
+}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "d.npz"
+    images = np.load(SAMPLES / "digits_test.npz")["images"][:6, None] / np.float32(16)
+    np.savez(path, x=images.astype(np.float32))
+    return path
+
+
+@pytest.mark.parametrize("options", SETTINGS, ids=" ".join)
+@pytest.mark.parametrize("target", ["onnx", "tflite"])
+def test_in_one_go_as_in_two_steps(target: str, options: tuple[str, ...], data: Path, tmp_path: Path) -> None:
+    one, two, api = (tmp_path / f"{name}.{target}" for name in ("one", "two", "api"))
+    assert run("calibrate", DIGITS, "-d", data, "-o", tmp_path / "q.tm", *options).status == 0
+    assert run(target, tmp_path / "q.tm", two, "--quantized").status == 0
+    outcome = run(target, DIGITS, one, "--quantized", "--calibration", data, *options)
+    assert outcome.status == 0, outcome.stderr
+    convert = {"onnx": tmconvert.to_onnx, "tflite": tmconvert.to_tflite}[target]
+    convert(DIGITS, api, quantized=True, calibration=data, calibration_settings=SETTINGS[options])
+    assert one.read_bytes() == api.read_bytes()
+    sources = [hashlib.sha256(path.read_bytes()).hexdigest().encode() for path in (DIGITS, tmp_path / "q.tm")]
+    assert one.read_bytes().replace(*sources) == two.read_bytes()
+
+
+@pytest.mark.parametrize("target", ["onnx", "tflite", "caffe"])
+def test_parameters_beside_a_float_model(target: str, data: Path, tmp_path: Path) -> None:
+    out, file = tmp_path / "m", tmp_path / "q.json"
+    outcome = run(target, DIGITS, out, "--qparams", file, "--calibration", data, "--no-bias-correction")
+    assert outcome.status == 0, outcome.stderr
+    assert "quantization parameters of " in outcome.stderr
+    assert {each["is_weight"] for each in json.loads(file.read_text()).values()} == {True, False}
+    assert run("params", "check", file, out).status == 0
+
+
+def test_images_are_scaled(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    pixels = np.load(SAMPLES / "digits_test.npz")["images"][0].astype(np.uint8) * 15
+    folder = tmp_path / "images"
+    folder.mkdir()
+    image.fromarray(pixels).save(folder / "a.png")
+    scaled = ("--mean", "0", "--std", "0.9375")
+    outcome = run(
+        *("onnx", DIGITS, tmp_path / "m.onnx", "--calibration", folder, *scaled),
+        *("--qparams", tmp_path / "q.json"),
+    )
+    assert outcome.status == 0, outcome.stderr
+    assert json.loads((tmp_path / "q.json").read_text())["x"]["scale"] == pytest.approx(1 / 255, rel=0.01)
+
+
+def test_a_shape_and_a_cut_are_calibrated_as_converted(data: Path, tmp_path: Path) -> None:
+    larger = tmp_path / "l.npz"
+    np.savez(larger, x=np.random.default_rng(0).random((3, 1, 16, 16), np.float32))
+    options = ("--input-shape", "x=1,1,16,16", "--outputs", "depthwise_out", "--rename", "x=image")
+    outcome = run(
+        *("tflite", DIGITS, tmp_path / "m.tflite", "--quantized", "--calibration", larger, *options, "--json")
+    )
+    assert outcome.status == 0, outcome.stderr
+    (given,), (made,) = outcome.json["inputs"], outcome.json["outputs"]
+    assert (given["name"], given["shape"]) == ("image", [1, 16, 16, 1])
+    assert made["name"] == "depthwise_out"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("tflite", "--calibration", "{data}"), "calibration goes with quantized, or with qparams"),
+        (("onnx", "--calibration", "{data}"), "calibration goes with quantized, or with qparams"),
+        (("onnx", "--quantized", "--method", "mse"), "method given without data"),
+        (("onnx", "--quantized", "--per-tensor", "--mean", "1"), "mean, per_channel given without data"),
+        (("onnx", "--quantized", "--calibration", "{data}", "--rule", "head"), "write PATTERN=int8, int16x8"),
+        (("onnx", "--quantized", "--calibration", "{data}", "--rule", "a=int4"), "the rule a=int4 asks for"),
+        (("onnx", "--quantized", "--calibration", "{data}", "--mean", "a"), "'a' are no numbers, as in"),
+        (
+            ("onnx", "--quantized", "--calibration", "{data}", "--std", "0"),
+            "std is [0.0], and what is divided",
+        ),
+        (("tflite", "--quantized", "--calibration", "{data}", "--method", "best"), "'best' is not one of"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_does_not_go_together(arguments: tuple[str, ...], text: str, data: Path, tmp_path: Path) -> None:
+    target, *options = (each.replace("{data}", str(data)) for each in arguments)
+    outcome = run(target, DIGITS, tmp_path / "m", *options)
+    assert outcome.status == 2
+    assert text in " ".join(outcome.stderr.split())
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_trained_model_is_not_measured(data: Path, tmp_path: Path) -> None:
+    model = corpus.model("qat_small_ema")
+    outcome = run("onnx", model, tmp_path / "m.onnx", "--quantized", "--calibration", data)
+    assert outcome.status == 2
+    assert "it has scales already" in outcome.stderr
+    assert "leave the calibration out" in outcome.stderr
+
+
+@pytest.mark.parametrize("name", ["metod", "data"])
+def test_a_setting_that_there_is_not(name: str, data: Path, tmp_path: Path) -> None:
+    settings = {name: "minmax"}
+    with pytest.raises(UsageError, match=f"there is no setting '{name}' of a calibration"):
+        tmconvert.to_onnx(
+            DIGITS, tmp_path / "m.onnx", quantized=True, calibration=data, calibration_settings=settings
+        )
