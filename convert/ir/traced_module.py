@@ -55,9 +55,9 @@ class TracedModule:
     frontend knows its meaning. ``vocabulary`` knows what the calls mean.
 
     The model itself also has ``source_file``, ``producer`` (the program that made it),
-    ``source_sha256`` (the digest of the file that it first came from, where ``source_file`` is
-    another one) and perhaps an ``example``. ``dynamic_shapes`` names the sizes of inputs at which it was
-    seen to do the same, by input and axis; None where every size is followed by the graph itself.
+    ``source_sha256`` (the digest of what it first came from, where that is not ``source_file``) and perhaps
+    an ``example``. ``dynamic_shapes`` names the sizes of inputs at which it was seen to do the same, by
+    input and axis; None where every size is followed by the graph itself.
     ``notes`` are what a report of a conversion should say of it.
     """
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterable
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,7 @@ from ..ir.dims import is_symbolic
 from ..source import Source
 from .atomic import atomic_output
 from .container_values import ValueEncoder, cannot_hold, encode_dtype, encode_qparams, is_own_type
-from .metadata import file_sha256
+from .metadata import source_sha256
 from .safetensors_writer import Safetensors
 from .stored_zip import StoredZip
 
@@ -106,6 +105,22 @@ class _Weights:
             self.qparams[name] = encode_qparams(array.qparams)  # type: ignore[attr-defined]
         return name
 
+    def sha256(self) -> str:
+        """The digest of the file of all tensors."""
+        digest = _Digest()
+        Safetensors(self.tensors).write(digest)
+        return digest.sha256.hexdigest()
+
+
+class _Digest:
+    """Takes what is written."""
+
+    def __init__(self) -> None:
+        self.sha256 = hashlib.sha256()
+
+    def write(self, piece: Any, /) -> None:
+        self.sha256.update(piece)
+
 
 class _ModuleEncoder:
     """Numbers modules so that each refers to earlier ones only; the model itself is the last."""
@@ -133,7 +148,7 @@ class _ModuleEncoder:
             "version": VERSION,
             "writer": f"tmconvert {__version__}",
             "vocabulary": module.vocabulary.identifier,
-            "source": {"producer": module.producer, "sha256": _source_sha256(module)},
+            "source": {"producer": module.producer, "sha256": source_sha256(module) or self.weights.sha256()},
             "dtypes": self.weights.dtypes,
             "qparams": self.weights.qparams,
             "modules": self.modules,
@@ -256,12 +271,3 @@ class _GraphEncoder:
 
 
 KINDS = {GetAttr: "getattr", Constant: "constant", CallMethod: "method", CallFunction: "function"}
-
-
-def _source_sha256(module: TracedModule) -> str | None:
-    """The digest of the file that the model first came from; None when it is not known."""
-    if module.source_sha256 or not module.source_file:
-        return module.source_sha256 or None
-    with suppress(OSError):
-        return file_sha256(Path(module.source_file))
-    return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from ..ir import TracedModule
@@ -25,8 +26,8 @@ def metadata(
     entries = {"tmconvert.source": module.producer or "unknown"}
     chosen = {name: value for name, value in options.items() if value}
     entries["tmconvert.options"] = json.dumps(chosen, sort_keys=True)
-    if module.source_file:
-        entries["tmconvert.source_sha256"] = file_sha256(Path(module.source_file))
+    if digest := source_sha256(module):
+        entries["tmconvert.source_sha256"] = digest
     if goal.target == "tflite":
         orders = {
             "inputs": [_order(nhwc) for nhwc in nhwc_inputs],
@@ -40,8 +41,16 @@ def _order(nhwc: bool) -> str:
     return "nhwc" if nhwc else "source"
 
 
-def file_sha256(path: Path) -> str:
-    """The digest of a file's content in hexadecimal. Raises OSError."""
+def source_sha256(module: TracedModule) -> str | None:
+    """The digest of what the model first came from, in hexadecimal; None when it is not known."""
+    if module.source_sha256 or not module.source_file:
+        return module.source_sha256 or None
+    with suppress(OSError):
+        return _file_sha256(Path(module.source_file))
+    return None
+
+
+def _file_sha256(path: Path) -> str:
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):

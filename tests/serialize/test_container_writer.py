@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import struct
@@ -33,7 +34,9 @@ from tmconvert.ir.inert import GlobalRef, Instance, Opaque
 from tmconvert.ir.ownership import assign_owners
 from tmconvert.ir.traced_module import Example
 from tmconvert.serialize import stored_zip
+from tmconvert.serialize.metadata import metadata
 from tmconvert.source import Source
+from tmconvert.targets import Goal
 
 F32 = np.dtype("float32")
 QUANTIZED = {"name": "QuantizedS8", "scale": 0.0125, "zero_point": None}
@@ -166,6 +169,15 @@ def test_graphs_of_every_kind_of_expression(tmp_path: Path) -> None:
     made.graphs["another"] = graph
     assign_owners(graph, made)
     assert list(again(made, tmp_path).graphs) == ["((M,T,),{})", "another"]
+
+
+def test_a_trace_is_known_by_the_digest_of_its_tensors(tmp_path: Path) -> None:
+    model().save(tmp_path / "model.tm")
+    with zipfile.ZipFile(tmp_path / "model.tm") as archive:
+        digest = hashlib.sha256(archive.read("weights.safetensors")).hexdigest()
+    read = tmconvert.load(tmp_path / "model.tm")
+    assert read.source_sha256 == digest
+    assert metadata(read, Goal("onnx", 17), (), (), {})["tmconvert.source_sha256"] == digest
 
 
 def test_examples_and_sources(tmp_path: Path) -> None:
