@@ -30,8 +30,8 @@ from .options import (
 )
 @click.option(
     "--activations",
-    type=click.Choice(["uint8", "int8"]),
-    help="The integers between the operators, with --quantized.  [default: uint8]",
+    type=click.Choice(["uint8", "int8", "uint16", "int16"]),
+    help="The integers between the operators, with --quantized; 16 bits from opset 21 on.  [default: uint8]",
 )
 @report_option
 @parameter_options

@@ -107,7 +107,8 @@ def to_onnx(
 
     ``quantized`` writes a model that was trained with fake quantization with pairs of QuantizeLinear and
     DequantizeLinear, which ONNX Runtime makes integers of (opset 10; 13 for a scale for each channel);
-    ``activations`` are "uint8" (the default, for which it has kernels everywhere) or "int8".
+    ``activations`` are "uint8" (the default, for which it has kernels everywhere), "int8",
+    or of opset 21 and later "uint16" or "int16".
     Weights go into the file, or with ``external_data``, and always above 2 GiB, into ``path`` + ".data".
     ``verify`` runs the file in ONNX Runtime, when installed, on ``example_inputs`` (random ones by
     default) and compares it with the source; a mismatch raises and leaves no file.

@@ -61,7 +61,7 @@ def onnx_goal(version: int, quantized: bool, activations: str | None) -> Goal:
         if activations is not None:
             raise UsageError("TM6002", f"activations is {activations!r}, and goes with quantized")
         return Goal("onnx", version)
-    kind = _chosen("activations", activations or "uint8", ("uint8", "int8"))
+    kind = _chosen("activations", activations or "uint8", ("uint8", "int8", "uint16", "int16"))
     return Goal("onnx", version, integers=Integers(kind, "float32"))
 
 

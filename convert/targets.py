@@ -22,7 +22,8 @@ TFLITE_RUNTIME = 23
 class Integers:
     """How a model is to be written in integers.
 
-    ``activations`` is "int8" or "int16" for TFLite, "uint8" or "int8" for ONNX; ``io_type`` that of inputs
+    ``activations`` is "int8" or "int16" for TFLite, "uint8", "int8", "uint16" or
+    "int16" for ONNX; ``io_type`` that of inputs
     and outputs: "int8", "uint8", "int16" or "float32". ``allow_float`` leaves quantized operators without an
     integer kernel in float.
     """

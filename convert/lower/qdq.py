@@ -16,6 +16,7 @@ import numpy as np
 from ..errors import Refusal
 from ..ir.fake_quant import quantize
 from ..ir.types import QParams
+from .onnx_integers import SINCE, activation_grid, dtype_of, lacking_type, limits, stored_type
 from .target_graph import Operator, TargetGraph, Value
 
 # Operators behind which rounding to the operand's grid changes nothing.
@@ -25,8 +26,7 @@ _MOVING = frozenset(
 _CLAMPS = frozenset({"Relu", "Clip"})
 # the operands that are weights and bias, and the axis of the weights' output channels
 _WEIGHTED = {"Conv": (1, 2, 0), "ConvTranspose": (1, 2, 1), "Gemm": (1, 2, 0)}
-SINCE, _CLIP_INPUTS_SINCE, _PER_CHANNEL_SINCE = 10, 11, 13
-_ENDS = {"int8": (-128, 127), "uint8": (0, 255)}
+_CLIP_INPUTS_SINCE, _PER_CHANNEL_SINCE = 11, 13
 _BIAS = (-(2**31), 2**31 - 1)
 
 
@@ -43,23 +43,16 @@ class QdqGraph:
 
 
 def with_qdq(graph: TargetGraph, activations: str = "uint8") -> QdqGraph:
-    """``graph``, which is left as it is, with the pairs, and activations as "int8" or "uint8".
+    """``graph``, which is left as it is, with pairs, and activations as "uint8", "int8", "uint16" or "int16".
 
-    On the same grid these are the same numbers. ONNX Runtime has kernels for uint8 on every processor; others
-    want int8. Raises Refusal for what the opset of ``graph`` cannot say.
+    On the same grid int8 and uint8 are the same numbers. ONNX Runtime has kernels for uint8 on every
+    processor; others want int8. What the source has in 16 bits stays in 16, of the sign asked for. Raises
+    Refusal for what the opset of ``graph`` cannot say.
     """
     assert isinstance(graph.version, int)
     if graph.version < SINCE:
         raise Refusal(f"ONNX has integers from opset {SINCE} on", f"use --opset {SINCE} or later")
     return _Pairs(graph, activations).run()
-
-
-def stored_type(qparams: QParams) -> str | None:
-    """The type of ONNX that holds the integers; None where there is none of eight bits."""
-    for name, (low, high) in _ENDS.items():
-        if low <= qparams.quant_min and qparams.quant_max <= high:
-            return name
-    return None
 
 
 class _Pairs:
@@ -68,7 +61,7 @@ class _Pairs:
         self.made = QdqGraph(replace(graph, operators=[]))
         self.names = {value.name for each in graph.nested() for value in _all(each)}
         self.rounded: dict[int, Value] = {}  # what takes the place of a value, by its id
-        self.constants: dict[tuple[int, QParams], Value] = {}
+        self.constants: dict[tuple[int, QParams, str], Value] = {}
         self.grids = _settled(graph)
 
     def run(self) -> QdqGraph:
@@ -91,17 +84,24 @@ class _Pairs:
         return self.source.version
 
     def _operands(self, operator: Operator) -> list[Value | None]:
-        inputs = [None if value is None else self._operand(value) for value in operator.inputs]
+        weight_at = 1 if operator.type in (*_WEIGHTED, "MatMul") else None
+        inputs = [
+            None if value is None else self._operand(value, is_weight=place == weight_at)
+            for place, value in enumerate(operator.inputs)
+        ]
         if operator.type in _WEIGHTED:
             self._round_bias(operator, inputs)
         return inputs
 
-    def _operand(self, value: Value) -> Value:
+    def _operand(self, value: Value, *, is_weight: bool) -> Value:
         if not value.is_constant:
             return self.rounded.get(id(value), value)
         if value.qparams is None or value.dtype != np.float32 or value.qparams.dtype == "int32":
             return value
-        return self._constant(value, value.qparams)
+        dtype = stored_type(value.qparams, self._opset, is_weight=is_weight)
+        if dtype is None:
+            raise lacking_type(value.name, value.qparams, self._opset)
+        return self._constant(value, value.qparams, dtype)
 
     def _round_bias(self, operator: Operator, inputs: list[Value | None]) -> None:
         """The bias as 32-bit integers, where input and weights are integers."""
@@ -118,10 +118,12 @@ class _Pairs:
             or grid.channel_axis not in (None, axis)
         ):
             return
-        scales = np.float64(self.grids[id(x)].scale[0]) * np.array(grid.scale)
+        scales = np.float64(self._in_file(x).scale[0]) * np.array(grid.scale)
+        if not np.all(np.abs(bias.data) < _BIAS[1] * scales):
+            return  # 32 bits do not reach as far
         scales = tuple(map(float, scales.astype(np.float32)))
         products = QParams("int32", scales, (0,) * len(scales), *_BIAS, None if len(scales) == 1 else 0)
-        inputs[bias_at] = self._constant(bias, products)
+        inputs[bias_at] = self._constant(bias, products, "int32")
 
     # ---- tensors
 
@@ -132,16 +134,10 @@ class _Pairs:
         return replace(value, name=self._free(f"{value.name}_unrounded"), qparams=None)
 
     def _round(self, value: Value, raw: Value | None = None, *, is_input: bool = False) -> None:
-        grid = self.grids.get(id(value))
-        if grid is None:
+        if id(value) not in self.grids:
             return
-        if stored_type(grid) is None or len(grid.scale) != 1:
-            raise Refusal(
-                f"{value.name} has parameters that no type of eight bits, for all channels, holds",
-                "write it as TFLite, which has int16, or leave it in float",
-            )
-        name, grid = self.activations, _in_type(grid, self.activations)
-        given = self._clipped(raw or value, grid, name)
+        grid = self._in_file(value)
+        name, given = grid.dtype, self._clipped(raw or value, grid)
         parameters = self._parameters(value.name, grid, name)
         whole = Value(self._free(f"{value.name}_quantized"), np.dtype(name), value.shape)
         self._append("QuantizeLinear", [given, *parameters], whole)
@@ -150,34 +146,32 @@ class _Pairs:
         self.rounded[id(value)] = result
         self.made.grids[value.name] = grid
 
-    def _clipped(self, value: Value, grid: QParams, name: str) -> Value:
+    def _in_file(self, value: Value) -> QParams:
+        return activation_grid(value.name, self.grids[id(value)], self.activations, self._opset)
+
+    def _clipped(self, value: Value, grid: QParams) -> Value:
         """``value`` within the range of a grid that does not use all of its type."""
-        low, high = _ENDS[name]
-        if grid.quant_min <= low + 1 and grid.quant_max >= high - 1:
+        ends = limits(grid)
+        if ends is None:
             return value
-        ends = [
-            np.float32((end - grid.zero_point[0]) * grid.scale[0]) for end in (grid.quant_min, grid.quant_max)
-        ]
         made = Value(self._free(f"{value.name}_clipped"), value.dtype, value.shape)
         if self._opset < _CLIP_INPUTS_SINCE:
-            self._append("Clip", [value], made, {"min": float(ends[0]), "max": float(ends[1])})
+            self._append("Clip", [value], made, {"min": ends[0], "max": ends[1]})
             return made
-        limits = [Value(self._free(f"{made.name}_limit"), value.dtype, (), np.array(end)) for end in ends]
-        self._append("Clip", [value, *limits], made)
+        numbers = [np.array(end, np.float32) for end in ends]
+        bounds = [Value(self._free(f"{made.name}_limit"), value.dtype, (), number) for number in numbers]
+        self._append("Clip", [value, *bounds], made)
         return made
 
-    def _constant(self, value: Value, grid: QParams) -> Value:
+    def _constant(self, value: Value, grid: QParams, dtype: str) -> Value:
         """A constant as integers behind a DequantizeLinear, made once."""
-        key = id(value), grid
+        key = id(value), grid, dtype
         if key in self.constants:
             return self.constants[key]
-        name = "int32" if grid.dtype == "int32" else stored_type(grid)
-        if name is None:
-            raise Refusal(f"{value.name} has parameters that no type of eight bits holds")
         assert value.data is not None
-        whole = _Stored(value.data, grid, name).array()
+        whole = _Stored(value.data, grid, dtype).array()
         stored = Value(self._free(f"{value.name}_quantized"), whole.dtype, value.shape, whole)
-        parameters = self._parameters(value.name, grid, name)
+        parameters = self._parameters(value.name, grid, dtype)
         taken = {each.name for each in self.constants.values()}
         result = replace(
             value,
@@ -199,7 +193,7 @@ class _Pairs:
             )
         shape = () if grid.channel_axis is None else (len(grid.scale),)
         scale = np.array(grid.scale, np.float32).reshape(shape)
-        zero = np.array(grid.zero_point, dtype).reshape(shape)
+        zero = np.array(grid.zero_point).astype(dtype_of(dtype)).reshape(shape)
         return [
             Value(self._free(f"{name}_scale"), scale.dtype, shape, scale),
             Value(self._free(f"{name}_zero_point"), zero.dtype, shape, zero),
@@ -234,22 +228,10 @@ class _Stored:
 
     def array(self) -> np.ndarray:
         if self.dtype != "int32":
-            return quantize(self.data, self.grid).astype(self.dtype)
+            return quantize(self.data, self.grid).astype(dtype_of(self.dtype))
         steps = self.data.astype(np.float64) / np.array(self.grid.scale)
         steps = np.trunc(steps + np.copysign(0.5, steps))
         return np.clip(steps, *_BIAS).astype(np.int32)
-
-
-def _in_type(grid: QParams, dtype: str) -> QParams:
-    """The same numbers, counted in "int8" or "uint8"."""
-    shift = _ENDS[dtype][0] - _ENDS[stored_type(grid) or dtype][0]
-    return replace(
-        grid,
-        dtype=dtype,
-        zero_point=tuple(zero + shift for zero in grid.zero_point),
-        quant_min=grid.quant_min + shift,
-        quant_max=grid.quant_max + shift,
-    )
 
 
 def _settled(graph: TargetGraph) -> dict[int, QParams]:

@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
+
+from ..ir.types import name_of
 from ..lower.target_graph import TargetGraph, Value
 from .protobuf_stream import write_array
 
@@ -38,6 +41,23 @@ def weights_path(model: Path) -> Path:
     return Path(f"{model}.data")
 
 
+_HALVES = frozenset({"int4", "uint4"})
+
+
+def _length(data: np.ndarray) -> int:
+    """The bytes that ``in_bytes`` makes, without making them."""
+    return (data.size + 1) // 2 if name_of(data.dtype) in _HALVES else data.nbytes
+
+
+def in_bytes(data: np.ndarray) -> np.ndarray:
+    """Elements as a file has them: of four bits two in a byte, the first in its lower half."""
+    if name_of(data.dtype) not in _HALVES:
+        return data
+    halves = data.reshape(-1).view(np.uint8) & 0x0F
+    halves = np.append(halves, np.zeros(halves.size % 2, np.uint8))
+    return np.asarray(halves[::2] | halves[1::2] << 4)
+
+
 class ExternalLayout:
     """Where each of ``values`` lies in the file ``name``."""
 
@@ -49,7 +69,7 @@ class ExternalLayout:
         for value in values:
             assert value.data is not None
             self._offsets[id(value)] = -(-end // _ALIGNMENT) * _ALIGNMENT
-            end = self._offsets[id(value)] + value.data.nbytes
+            end = self._offsets[id(value)] + _length(value.data)
 
     def has(self, value: Value) -> bool:
         return id(value) in self._offsets
@@ -60,7 +80,7 @@ class ExternalLayout:
         return {
             "location": self.name,
             "offset": str(self._offsets[id(value)]),
-            "length": str(value.data.nbytes),
+            "length": str(_length(value.data)),
         }
 
     def write(self, file: BinaryIO) -> None:
@@ -69,5 +89,6 @@ class ExternalLayout:
         for value in self._values:
             assert value.data is not None
             file.write(bytes(self._offsets[id(value)] - end))
-            write_array(file, value.data, value.data.dtype)
-            end = self._offsets[id(value)] + value.data.nbytes
+            packed = in_bytes(value.data)
+            write_array(file, packed, packed.dtype)
+            end = self._offsets[id(value)] + packed.nbytes

@@ -20,7 +20,7 @@ from .. import __version__
 from ..errors import InternalError, WriteError
 from ..ir.types import name_of
 from ..lower.target_graph import Attribute, Operator, TargetGraph, Value
-from .external_data import SMALL_CONSTANT, ExternalLayout, external_bytes, external_constants
+from .external_data import SMALL_CONSTANT, ExternalLayout, external_bytes, external_constants, in_bytes
 from .protobuf_stream import LARGEST_MESSAGE, StreamedMessage
 
 # By name, since ml_dtypes' types have no other handle that every NumPy understands.
@@ -41,6 +41,8 @@ _DATA_TYPES = {
     "uint16": TensorProto.UINT16,
     "uint32": TensorProto.UINT32,
     "uint64": TensorProto.UINT64,
+    "int4": TensorProto.INT4,
+    "uint4": TensorProto.UINT4,
     "bool": TensorProto.BOOL,
     "complex64": TensorProto.COMPLEX64,
     "complex128": TensorProto.COMPLEX128,
@@ -333,7 +335,8 @@ def _initializer(value: Value, layout: ExternalLayout | None) -> StreamedMessage
         message.append(_encoded(tensor))
     else:
         message.append(_encoded(tensor))
-        message.append_array(_TENSOR_RAW_DATA, data, data.dtype)
+        packed = in_bytes(data)
+        message.append_array(_TENSOR_RAW_DATA, packed, packed.dtype)
     return message
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import CallFunction, Constant, InternalGraph, TensorNode
-from ..ir.fake_quant import fake_quantize
+from ..ir.fake_quant import fake_quantize, round_half_away
 from ..ir.tree import map_leaves
-from ..lower.integers.grids import restored_weight
+from ..lower.integers.grids import restored_weight, weight_grid
 from ..lower.target_graph import Value
 from ..symbolics.layouts import NHWC_TO_NCHW
 from ..symbolics.op import Op
@@ -19,7 +19,7 @@ from .noise import Noise, noise_of
 from .observed import Observed
 
 # what the names of the other forms of a tensor end in, see lower/integers
-_QUANTIZED, _COMPUTED = "_quantized", "_computed"
+_QUANTIZED, _REQUANTIZED, _COMPUTED = "_quantized", "_requantized", "_computed"
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,10 @@ def layers(
         is_float = any(_is_float(node, tensors) for node in expr.outputs)
         is_whole = not is_float and any(node in in_integers for node in expr.inputs)
         round_to = _to_grid if target == "onnx" else _rounded if is_whole else _as_it_is
-        given.append(_operands(expr, local, round_to))
+        operands = _operands(expr, local, round_to)
+        if target == "onnx" or is_whole:
+            _round_bias(expr, operands, tensors, target)
+        given.append(operands)
         made = [catalogue[expr.function].evaluate(arguments, expr.kwargs) for arguments in given]
         far, near = (result if isinstance(result, list) else [result] for result in made)
         for node, one, other in zip(expr.outputs, near, far, strict=True):
@@ -146,6 +149,42 @@ def _rounded(node: TensorNode, value: np.ndarray, expr: CallFunction) -> np.ndar
         weight = Value(node.name, value.dtype, value.shape, value, qparams=node.qparams)
         return restored_weight(weight, WEIGHTS[expr.function])
     return _to_grid(node, value, expr)
+
+
+def _round_bias(
+    expr: CallFunction, operands: list[Any], tensors: Mapping[str, Observed], target: str
+) -> None:
+    """The bias among ``operands`` as whole numbers of products of input and weights, as the file has it."""
+    if expr.function not in WEIGHTS or len(expr.args) < 3 or expr.args[2] is None:
+        return
+    x, weight, bias = expr.args[:3]
+    step = _operand_step(x, expr.outputs[0], tensors, target)
+    if not isinstance(bias.expr, Constant) or not isinstance(weight.expr, Constant) or not step:
+        return
+    scales = _weight_scales(weight, WEIGHTS[expr.function], target)
+    if len(scales) in (1, operands[2].size):
+        products = np.array(scales) * step
+        operands[2] = (round_half_away(operands[2] / products) * products).astype(np.float32)
+
+
+def _operand_step(x: Any, result: Any, tensors: Mapping[str, Observed], target: str) -> float:
+    """The step of the form of ``x`` that a kernel takes: in TFLite one of as many steps as the result."""
+    forms = [
+        tensors[x.name + ending] for ending in (_QUANTIZED, _REQUANTIZED, "") if x.name + ending in tensors
+    ]
+    if target != "onnx" and result.name in tensors:
+        wanted = _on_grid(result, tensors).levels
+        forms = [form for form in forms if form.levels == wanted]
+    return forms[0].step if forms else 0.0
+
+
+def _weight_scales(weight: TensorNode, axis: int, target: str) -> tuple[float, ...]:
+    """Those of constant weights in the file; none where a bias does not go with them."""
+    if target == "onnx":
+        grid = weight.qparams
+        return () if grid is None or any(grid.zero_point) else grid.scale
+    data = np.asarray(weight.expr.value)  # type: ignore[union-attr]
+    return weight_grid(Value(weight.name, data.dtype, data.shape, data, qparams=weight.qparams), axis).scale
 
 
 CLAMPS = frozenset({"aten::relu", "aten::relu6", "aten::hardtanh", "aten::clamp"})

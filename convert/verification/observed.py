@@ -13,7 +13,7 @@ import numpy as np
 
 from ..ir.fake_quant import quantize
 from ..ir.types import QParams
-from .runtimes import THREADS, silent_stderr
+from .runtimes import THREADS, refusals, silent_stderr
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,11 @@ class Observed:
     low: float = -math.inf
     high: float = math.inf
 
+    @property
+    def levels(self) -> int:
+        """How many steps the range has; 0 for what is on no grid."""
+        return round((self.high - self.low) / self.step) if self.step else 0
+
 
 def observed(path: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, Observed]:
     """Tensors by name, in LiteRT's own kernels: a delegate would keep what is between its operators.
@@ -36,7 +41,7 @@ def observed(path: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, Observed
     """
     from ai_edge_litert import interpreter as litert
 
-    with silent_stderr():
+    with refusals("LiteRT"), silent_stderr():
         interpreter = litert.Interpreter(
             model_path=os.fspath(path),
             num_threads=THREADS,

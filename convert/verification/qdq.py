@@ -22,7 +22,7 @@ from .integers import check_layers, inputs_for
 from .observed import Observed
 from .reference import Reference
 from .report import Verification, verify_written
-from .runtimes import THREADS, runtime_for
+from .runtimes import THREADS, refusals, runtime_for
 
 
 def verify_qdq(
@@ -63,11 +63,12 @@ def observed(
     content, asked = with_outputs(path, [*names, *rounded])
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 3, THREADS
-    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    known = {each.name for each in session.get_inputs()}
-    fed = {name: array for name, array in inputs.items() if name in known}
+    with refusals("ONNX Runtime"):
+        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        known = {each.name for each in session.get_inputs()}
+        arrays = session.run(asked, {name: array for name, array in inputs.items() if name in known})
     found = {}
-    for name, array in zip(asked, session.run(asked, fed), strict=True):
+    for name, array in zip(asked, arrays, strict=True):
         name = rounded.get(name, name)
         found[name] = _observed(np.asarray(array), grids.get(name))
     return found

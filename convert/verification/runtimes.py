@@ -29,12 +29,20 @@ TOO_NEW = ("is under development and support for this is limited", "Unsupported 
 NOT_REGISTERED = ("is not a registered function/op", "Encountered unresolved custom op")
 
 
-# What ONNX Runtime says of element types that the standard has and it has not.
-NO_KERNEL = "Could not find an implementation for"
-NO_KERNEL_HELP = (
-    "it computes this operator in float32, not in float64: convert the model in float32 "
-    "(of PyTorch: module.float()), or write the file without verification"
-)
+# What ONNX Runtime says of sound files that it cannot run, and the way out.
+HELPS = {
+    # element types that the standard has and it has not
+    "Could not find an implementation for": (
+        "it computes this operator in float32, not in float64: convert the model in float32 "
+        "(of PyTorch: module.float()), or write the file without verification"
+    ),
+    # its optimizer makes int8 uint8, but for the attribute with the type, from opset 21 on:
+    # https://github.com/microsoft/onnxruntime/issues/25526
+    "output_dtype INT8 does not match y_zero_point type UINT8": (
+        "it fails to bring int8 to uint8, which it computes with on this processor: use --activations uint8, "
+        "or --opset 20, or write the file without verification"
+    ),
+}
 
 
 class RuntimeTooOld(VerificationError):
@@ -107,7 +115,7 @@ class OnnxRuntime:
         # Packing weights, a copy of them, pays in later runs only; mapped ones stay mapped without.
         options.add_session_config_entry("session.disable_prepacking", "1")
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # it waits on the processor
-        with _refusals(self.name):
+        with refusals(self.name):
             session = onnxruntime.InferenceSession(
                 os.fspath(paths[0]), options, providers=["CPUExecutionProvider"]
             )
@@ -136,7 +144,7 @@ class LiteRtRuntime:
         *,
         shapes: Sequence[Sequence[int]] | None = None,
     ) -> list[np.ndarray]:
-        with _refusals(self.name), silent_stderr():
+        with refusals(self.name), silent_stderr():
             interpreter = self._interpreter(paths[0])
             input_at, output_at = _tflite_positions(interpreter, list(inputs), list(outputs))
             for name, array in inputs.items():
@@ -200,7 +208,7 @@ class OpenCvRuntime:
 
         from ..serialize.caffe_reader import caffe_tops
 
-        with _refusals(self.name), silent_stderr():
+        with refusals(self.name), silent_stderr():
             tops = caffe_tops(paths[0])
             net = cv2.dnn.readNetFromCaffe(*map(os.fspath, paths))
             for name, array in inputs.items():
@@ -233,7 +241,7 @@ class NumpyCaffeRuntime:
         from ..caffe.interpreter import run_net
         from ..serialize.caffe_reader import dialects_of, read_net
 
-        with _refusals(self.name):
+        with refusals(self.name):
             dialects = dialects_of(paths[0])
             net = read_net(paths[0], paths[1], (dialects or ["bvlc"])[0])
             return run_net(net, inputs, outputs)
@@ -332,7 +340,7 @@ def _with_low_rank(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
 
 
 @contextlib.contextmanager
-def _refusals(name: str) -> Iterator[None]:
+def refusals(name: str) -> Iterator[None]:
     """Turns whatever a runtime raises into a VerificationError."""
     try:
         yield
@@ -345,7 +353,7 @@ def _refusals(name: str) -> Iterator[None]:
         if any(phrase in str(error) for phrase in NOT_REGISTERED):
             unknown = f"{name} does not know an operator of the file: {first}"
             raise UnknownOperator("TM4002", unknown) from error
-        notes = [("help", NO_KERNEL_HELP)] if NO_KERNEL in first else []
+        notes = [("help", help) for phrase, help in HELPS.items() if phrase in first]
         raise VerificationError("TM4002", f"{name} refused the file: {first}", notes=notes) from error
 
 

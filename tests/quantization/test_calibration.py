@@ -110,13 +110,6 @@ def test_layers_in_int16_beside_int8(pattern: str, io_type: str, images: np.ndar
     assert not any("in float stay" in note for note in report.notes)
 
 
-def test_int16_in_onnx_is_refused(images: np.ndarray, tmp_path: Path) -> None:
-    made = tmconvert.calibrate(DIGITS, {"x": images[:1]}, rules={"classifier": "int16x8"})
-    with pytest.raises(UsageError, match="no type of eight bits") as raised:
-        tmconvert.to_onnx(made, tmp_path / "m.onnx", quantized=True)
-    assert "write it as TFLite" in str(raised.value)
-
-
 # ---- the command
 
 

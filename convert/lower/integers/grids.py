@@ -22,13 +22,16 @@ def activation_grid(qparams: QParams, kind: str) -> QParams | None:
     """The grid of an activation in int8 or int16; None for parameters of single channels, or of more bits.
 
     Types of eight bits and less keep scale and steps; unsigned ones of eight bits are moved by 128. In int16
-    it is symmetric: the source's, or as fine as the range allows. What the source has in int16 stays in it.
+    it is symmetric: the source's, or as fine as the range allows. What the source has in 16 bits stays in
+    int16.
     """
     if len(qparams.scale) != 1:
         return None
-    if qparams.dtype == "int16" and qparams.zero_point == (0,):
-        return qparams
-    if kind == "int16":
+    low, high = _ends(qparams)
+    wide = high - low > 255
+    if wide and qparams.zero_point == (0,) and low >= -32768 and high <= 32767:
+        return replace(qparams, dtype="int16")
+    if kind == "int16" or (wide and high - low <= 65535):
         ends = [(end - qparams.zero_point[0]) * qparams.scale[0] for end in _ends(qparams)]
         return _symmetric(max(map(abs, ends)), 32767, "int16")
     if qparams.quant_max > 127:

@@ -2,7 +2,7 @@
 
 Runs with MegEngine 1.13 (Python 3.8), not with tmconvert:
 
-    python make_quantized.py FOLDER
+    python make_quantized.py FOLDER [NAME...]
 
 Each NAME.tm has a NAME.npz beside it: in0 and out0, and float0, what a quantization-aware model
 computes with its fake quantization off.
@@ -16,6 +16,7 @@ import megengine as mge
 import megengine.functional as F
 import megengine.module as M
 import numpy as np
+from megengine.core.tensor.dtype import QuantDtypeMeta
 from megengine.module.qat import QATModule
 from megengine.quantization import QConfig, quantize, quantize_qat
 from megengine.quantization.fake_quant import LSQ, FakeQuantize
@@ -150,6 +151,31 @@ class WithOwn(M.Module):
         return self.conv(self.own(self.quant(x)))
 
 
+class Deep(M.Module):
+    def __init__(self):
+        super().__init__()
+        self.quant, self.dequant = M.QuantStub(), M.DequantStub()
+        self.conv = M.ConvBnRelu2d(3, 8, 3, padding=1, stride=2)
+        self.each, self.add = M.ConvRelu2d(8, 8, 3, groups=8, padding=1), M.Elemwise("ADD")
+        self.cat, self.mixed, self.fc = M.Concat(), M.Conv2d(16, 6, 1), M.Linear(6, 5)
+
+    def forward(self, x):
+        x = self.conv(self.quant(x))
+        y = self.each(x)
+        x = self.mixed(self.cat([self.add(x, y), F.max_pool2d(y, 3, 1, 1)], 1))
+        return self.dequant(self.fc(F.flatten(F.avg_pool2d(x, 4), 1)))
+
+
+def of_bits(weight, act, act_mode=QuantMode.SYMMERTIC, weight_mode=QuantMode.SYMMERTIC):
+    observers = (
+        partial(MinMaxObserver, dtype=dtype, mode=mode)
+        for dtype, mode in ((weight, weight_mode), (act, act_mode))
+    )
+    return config(*observers, weight, act)
+
+
+SIXTEEN = QuantDtypeMeta("qint16", None, "int16", -(2**15), 2**15 - 1, False)
+UNSIGNED_SIXTEEN = QuantDtypeMeta("quint16", None, "uint16", 0, 2**16 - 1, True)
 HISTOGRAM = partial(HistogramObserver, mode=ASYMMETRIC, dtype="quint8", bins=128)
 AVERAGE = partial(ExponentialMovingAverageObserver, dtype="qint8")
 EXTREMES = partial(MinMaxObserver, mode=ASYMMETRIC, dtype="quint8")
@@ -164,6 +190,14 @@ MODELS = {
     "qat_turned": (Turned, config(WEIGHT, EXTREMES, act_dtype="quint8"), ""),
     "qat_angles": (Angles, config(WEIGHT, EXTREMES, act_dtype="quint8"), ""),
     "qat_own": (WithOwn, config(WEIGHT, AVERAGE), ""),
+    # other bits: types of the user's own, and those that MegEngine has no kernels for
+    "bits/act_16": (Chain, of_bits("qint8_narrow", SIXTEEN), ""),
+    "bits/act_u16": (Chain, of_bits("qint8_narrow", UNSIGNED_SIXTEEN, ASYMMETRIC), ""),
+    "bits/weight_16": (Chain, of_bits(SIXTEEN, SIXTEEN), ""),
+    "bits/weight_4": (Chain, of_bits("qint4", "qint8"), ""),
+    "bits/weight_u4": (Chain, of_bits("quint4", "quint8", ASYMMETRIC, ASYMMETRIC), ""),
+    "bits/all_4": (Chain, of_bits("qint4", "quint4", ASYMMETRIC), ""),
+    "bits/weight_1": (Deep, of_bits("qint1", "qint8"), ""),
 }
 
 
@@ -238,5 +272,5 @@ def make(folder, name):
 
 if __name__ == "__main__":
     mge.config.async_level = 0
-    for model in MODELS:
+    for model in sys.argv[2:] or MODELS:
         make(Path(sys.argv[1]), model)
