@@ -18,7 +18,7 @@ from ..symbolics.registry import catalogue
 from ..targets import Goal, Parameters, goal_version
 from .formats import DEFAULT, format_called
 from .parameter_checks import Finding, differences, findings_of, with_model
-from .parameter_file import counted, encoded, read_parameters
+from .parameter_file import counted, encoded, placed_in, read_parameters
 from .records import Record, records_of
 
 _SOURCES = (b"\x80", b"PK\x03\x04")  # pickles, and the archives of containers and of PyTorch
@@ -37,16 +37,7 @@ def convert_parameters(
     records = read_parameters(path, given)[0]
     if model is not None:
         records = with_model(records, written_tensors(model))
-    placed = format.placed(records)
-    names = {record.name for record in placed}
-    left = [record for record in records if record.name not in names]
-    if left and not partial:
-        more = f" (and {len(left) - 1} more)" if len(left) > 1 else ""
-        raise UsageError(
-            "TM6041",
-            f"{format.title}: this format has no place for the {left[0].role} {left[0].name!r}{more}",
-            notes=[("help", "--partial leaves out what has no place, and says how much that is")],
-        )
+    placed, left = placed_in(format, records, partial)
     data = encoded(placed, format)
     with atomic_output(out) as file:
         file.write(data)

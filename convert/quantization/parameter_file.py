@@ -62,14 +62,30 @@ def parameters_of(records: Sequence[Record], target: str, asked: Parameters) -> 
         )
     if asked.bakes_weights and format.leaves_out_baked:
         records = [record for record in records if record.role == ACTIVATION]
-    placed = format.placed(records)
-    written = {record.name for record in placed}
-    left = [record for record in records if record.name not in written]
+    placed, left = placed_in(format, records, asked.partial)
     note = f"quantization parameters of {counted(placed)} in {asked.path} ({format.title})"
     if left:
         names = ", ".join(record.name for record in left)
-        note += f"; the format has no place for {counted(left)}" + (f": {names}" if len(left) <= 3 else "")
+        note += f"; left out: {counted(left)}" + (f": {names}" if len(left) <= 3 else "")
     return encoded(placed, format), [note]
+
+
+def placed_in(format: Format, records: Sequence[Record], partial: bool) -> tuple[list[Record], list[Record]]:
+    """The records that ``format`` has a place for, and those that are left out, if that is wanted.
+
+    Raises UsageError TM6041 where there are such, and ``partial`` was not asked for.
+    """
+    placed = format.placed(records)
+    kept = {record.name for record in placed}
+    left = [record for record in records if record.name not in kept]
+    if left and not partial:
+        more = f" (and {len(left) - 1} more)" if len(left) > 1 else ""
+        raise UsageError(
+            "TM6041",
+            f"{format.title}: this format has no place for the {left[0].role} {left[0].name!r}{more}",
+            notes=[("help", "--partial leaves out what has no place, and says how much that is")],
+        )
+    return placed, left
 
 
 def counted(records: Sequence[Record]) -> str:
