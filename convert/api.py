@@ -17,7 +17,7 @@ from .frontends.detect import load_model
 from .frontends.torch.door import trace_object
 from .frontends.torch.request import Tracing
 from .given import Given, InputGrids, Model, boundary_of, keep_model, loaded, model_of
-from .goals import check_data, goal_of_file, integers_asked, onnx_goal, tflite_goal, with_parameters
+from .goals import goal_of_file, integers_asked, onnx_goal, tflite_goal, with_parameters
 from .ir import TracedModule
 from .lower.unsupported import UnsupportedGroup, grouped
 from .passes.manager import PassOptions
@@ -128,12 +128,9 @@ def to_onnx(
     goal = onnx_goal(version, quantized, activations)
     goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights, partial)
     measuring = Measuring.of(calibration, calibration_settings, report_data)
-    check_data(goal, measuring)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     boundary = boundary_of(input_shapes, inputs, outputs, rename, input_grids)
-    given = Given.of(
-        model, [Path(path), weights_path(Path(path)), *goal.beside], tracing, boundary, measuring
-    )
+    given = Given.of(model, [Path(path), weights_path(Path(path))], goal, tracing, boundary, measuring)
     return given.convert(
         [Path(path)], goal, verify, pass_options, version_name=goal.version, external_data=external_data
     )
@@ -174,10 +171,10 @@ def to_tflite(
 ) -> Report:
     """Converts to a TFLite file.
 
-    ``runtime`` is the oldest that is to run the file, "2.0" to "2.23" (the default), as TensorFlow counts;
-    what takes an operator that it has not is refused. ``io_layout`` "nhwc" (the default) stores rank-4 inputs
-    and outputs of a model with spatial ops channels-last, "source" as the source has them, a dict such as
-    ``{"x": "source", "*": "nhwc"}`` single ones. ``weights`` "float16" or "int8" stores large weights so;
+    ``runtime`` is the oldest that is to run the file, "2.0" to "2.23" (the default), as TensorFlow counts.
+    ``io_layout`` "nhwc" (the default) stores rank-4 inputs and outputs of a model with spatial ops
+    channels-last, "source" as the source has them, a dict such as ``{"x": "source", "*": "nhwc"}`` single
+    ones. ``weights`` "float16" or "int8" stores large weights so;
     with int8 layers also round what they take (docs/tflite.md). ``keep_int64`` makes no int32 of int64.
     ``quantized`` writes integers (docs/quantization.md): ``activations`` "int8" or "int16", inputs and
     outputs of ``io_type``: that, "uint8" or "float32"; ``allow_float`` leaves operators without such kernels.
@@ -187,10 +184,9 @@ def to_tflite(
     goal = tflite_goal(goal_version("tflite", runtime), io_layout, integers, keep_int64=keep_int64)
     goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights, partial, weights=weights)
     measuring = Measuring.of(calibration, calibration_settings, report_data)
-    check_data(goal, measuring)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     boundary = boundary_of(input_shapes, inputs, outputs, rename, input_grids)
-    given = Given.of(model, [Path(path), *goal.beside], tracing, boundary, measuring)
+    given = Given.of(model, [Path(path)], goal, tracing, boundary, measuring)
     return given.convert(
         [Path(path)], goal, verify, pass_options, weights=weights, version_name=f"2.{goal.version}"
     )
@@ -232,10 +228,9 @@ def to_caffe(
     goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights, partial)
     weights = Path(caffemodel) if caffemodel is not None else Path(prototxt).with_suffix(".caffemodel")
     measuring = Measuring.of(calibration, calibration_settings)
-    check_data(goal, measuring)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     boundary = boundary_of(input_shapes, inputs, outputs, rename, input_grids)
-    given = Given.of(model, [Path(prototxt), weights, *goal.beside], tracing, boundary, measuring)
+    given = Given.of(model, [Path(prototxt), weights], goal, tracing, boundary, measuring)
     return given.convert([Path(prototxt), weights], goal, verify, pass_options, version_name=dialect)
 
 

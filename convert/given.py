@@ -18,6 +18,7 @@ from .errors import UsageError
 from .frontends.detect import is_traced, load_model
 from .frontends.torch.door import trace_object
 from .frontends.torch.request import Tracing
+from .goals import check_data
 from .ir import TracedModule
 from .passes.manager import PassOptions
 from .quantization.calibration.settings import Measuring
@@ -44,12 +45,17 @@ class Given:
         cls,
         model: Model,
         outputs: Sequence[Path],
+        goal: Goal,
         tracing: Tracing,
         boundary: Boundary,
         measuring: Measuring,
     ) -> Given:
-        """Loads or traces ``model``, which none of ``outputs`` may replace."""
-        keep_model(model, *outputs)
+        """Loads or traces ``model``, which nothing that is written may replace.
+
+        Raises UsageError TM6002 for data that ``goal`` has no use for.
+        """
+        check_data(goal, measuring)
+        keep_model(model, *outputs, *goal.beside)
         module, inputs, dynamic = model_of(model, tracing)
         return cls(module, inputs, replace(boundary, dynamic_shapes=dynamic or {}), measuring)
 
