@@ -61,7 +61,7 @@ class _Pairs:
         self.made = QdqGraph(replace(graph, operators=[]))
         self.names = {value.name for each in graph.nested() for value in _all(each)}
         self.rounded: dict[int, Value] = {}  # what takes the place of a value, by its id
-        self.constants: dict[tuple[int, QParams, str], Value] = {}
+        self.constants: dict[tuple[int, QParams | None, str], Value] = {}
         self.grids = _settled(graph)
 
     def run(self) -> QdqGraph:
@@ -97,11 +97,24 @@ class _Pairs:
         if not value.is_constant:
             return self.rounded.get(id(value), value)
         if value.qparams is None or value.dtype != np.float32 or value.qparams.dtype == "int32":
-            return value
+            return self._plain(value)
         dtype = stored_type(value.qparams, self._opset, is_weight=is_weight)
         if dtype is None:
             raise lacking_type(value.name, value.qparams, self._opset)
         return self._constant(value, value.qparams, dtype)
+
+    def _plain(self, value: Value) -> Value:
+        """A constant in float, which others may take as integers."""
+        key = id(value), None, value.dtype.name
+        if key not in self.constants:
+            name = self._unused(value.name)
+            self.constants[key] = value if name == value.name else replace(value, name=name)
+        return self.constants[key]
+
+    def _unused(self, name: str) -> str:
+        """A name for a constant, of which other forms may have taken its own."""
+        taken = {each.name for each in self.constants.values()}
+        return self._free(f"{name}_again") if name in taken else name
 
     def _round_bias(self, operator: Operator, inputs: list[Value | None]) -> None:
         """The bias as 32-bit integers, where input and weights are integers."""
@@ -172,12 +185,7 @@ class _Pairs:
         whole = _Stored(value.data, grid, dtype).array()
         stored = Value(self._free(f"{value.name}_quantized"), whole.dtype, value.shape, whole)
         parameters = self._parameters(value.name, grid, dtype)
-        taken = {each.name for each in self.constants.values()}
-        result = replace(
-            value,
-            stored=None,
-            name=self._free(f"{value.name}_again") if value.name in taken else value.name,
-        )
+        result = replace(value, stored=None, name=self._unused(value.name))
         attributes = {} if grid.channel_axis is None else {"axis": grid.channel_axis}
         self._append("DequantizeLinear", [stored, *parameters], result, attributes)
         self.constants[key] = result

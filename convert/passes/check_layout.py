@@ -23,7 +23,8 @@ def check_layout(graph: InternalGraph, catalogue: Mapping[str, Op]) -> None:
 
 
 def _check_call(expr: CallFunction, catalogue: Mapping[str, Op]) -> None:
-    kind = rule_of(expr, catalogue).kind
+    rule = rule_of(expr, catalogue)
+    kind = rule.kind
     given = [_layout(node) for node in expr.inputs if is_image(node)]
     made = [_layout(node) for node in expr.outputs if is_image(node)]
     if kind == "relayout":
@@ -39,7 +40,7 @@ def _check_call(expr: CallFunction, catalogue: Mapping[str, Op]) -> None:
             _fail(expr, "its first operand and its result must be channels-last, weights must not")
     elif len({*given, *made}) > 1:
         _fail(expr, f"its operands {given} and results {made} are in different orders")
-    elif kind == "any" and "nhwc" in made and any(_is_misaligned(node) for node in expr.inputs):
+    elif kind == "any" and "nhwc" in made and not rule.axes and any(map(_is_misaligned, expr.inputs)):
         _fail(expr, "an operand of lower rank is not aligned with the others")
     elif kind == "source" and "nhwc" in given + made:
         _fail(expr, "it works in the order of the source only")

@@ -112,6 +112,20 @@ class Turned(M.Module):
         return self.dequant(self.grouped(self.chosen(self.side(x), x)))
 
 
+class Again(M.Module):
+    """One layer on integers and on a sum that no observer sees; channels by a list, a window of all rows."""
+
+    def __init__(self):
+        super().__init__()
+        self.quant, self.dequant = M.QuantStub(), M.DequantStub()
+        self.conv, self.mixed = M.ConvBnRelu2d(3, 4, 3, padding=1), M.Conv2d(4, 4, 1)
+
+    def forward(self, x):
+        x = self.conv(self.quant(x))[:, [2, 0, 1, 3]]
+        x = self.mixed(x + self.mixed(x))
+        return self.dequant(self.mixed(F.avg_pool2d(x, x.shape[2])))
+
+
 class Angles(M.Module):
     def __init__(self):
         super().__init__()
@@ -188,6 +202,7 @@ MODELS = {
     "qat_lsq": (Chain, config(WEIGHT, EXTREMES, act_dtype="quint8"), "lsq"),
     "qat_by_channel": (Chain, config(partial(ByChannel, "qint8"), EXTREMES, "qint8", "quint8"), ""),
     "qat_turned": (Turned, config(WEIGHT, EXTREMES, act_dtype="quint8"), ""),
+    "qat_again": (Again, config(WEIGHT, EXTREMES, act_dtype="quint8"), ""),
     "qat_angles": (Angles, config(WEIGHT, EXTREMES, act_dtype="quint8"), ""),
     "qat_own": (WithOwn, config(WEIGHT, AVERAGE), ""),
     # other bits: types of the user's own, and those that MegEngine has no kernels for

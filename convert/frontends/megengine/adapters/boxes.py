@@ -26,7 +26,7 @@ def roi_pooling(
     g: Emitter, inp: Any, rois: Any, output_shape: Any, mode: str = "max", scale: float = 1.0
 ) -> Any:
     """The largest element, or the mean, of each part of a box, zero where there is none."""
-    boxes, size = cast(g, rois, g.type(inp).dtype), per_axis(output_shape, 2)
+    boxes, size = cast(g, rois, g.type(inp).dtype), per_axis(g, output_shape, 2)
     if mode.lower() == "max":
         return g.call("torchvision::roi_pool", inp, boxes, size, scale)
     if mode.lower() != "average":

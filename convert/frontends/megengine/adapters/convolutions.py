@@ -50,7 +50,7 @@ def convolved(
     axes, groups = rank(g, inp) - 2, static_int(g, groups, "a number of groups")
     bias = None if bias is None else reshaped(g, bias, [-1])
     weight = _without_groups_axis(g, weight, axes, groups)
-    windows = (per_axis(value, axes) for value in (stride, padding, dilation))
+    windows = (per_axis(g, value, axes) for value in (stride, padding, dilation))
     return g.call(f"aten::conv{axes}d", inp, weight, bias, *windows, groups)
 
 
@@ -109,10 +109,10 @@ def transposed(
     axes, groups = rank(g, inp) - 2, static_int(g, groups, "a number of groups")
     weight = _without_groups_axis(g, weight, axes, groups)
     bias = None if bias is None else reshaped(g, bias, [-1])
-    behind = per_axis(output_padding, axes)
+    behind = per_axis(g, output_padding, axes)
     if axes == 2 and not behind[0]:  # MegEngine looks at the height alone to see whether there is any
         behind = [0, 0]
-    steps, around, spread = (per_axis(value, axes) for value in (stride, padding, dilation))
+    steps, around, spread = (per_axis(g, value, axes) for value in (stride, padding, dilation))
     name = f"aten::conv_transpose{axes}d"
     return g.call(name, inp, weight, bias, steps, around, behind, groups, spread)
 
@@ -165,7 +165,7 @@ def deformable_conv2d(
     weight = _without_groups_axis(g, weight, 2, groups)
     dtype = g.type(inp).dtype
     moves = [cast(g, value, dtype) for value in (offset, mask)]
-    windows = [per_axis(value, 2) for value in (stride, padding, dilation)]
+    windows = [per_axis(g, value, 2) for value in (stride, padding, dilation)]
 
     def call(value: Any) -> Any:
         vector = None if value is None else reshaped(g, value, [-1])
@@ -210,7 +210,7 @@ def local_conv2d(
 
 def columns_of(g: Emitter, inp: Any, kernel: list[int], stride: Any, padding: Any, dilation: Any) -> Any:
     """The windows of ``inp`` as [N, C kH kW, places]."""
-    spread, around, steps = (per_axis(value, 2) for value in (dilation, padding, stride))
+    spread, around, steps = (per_axis(g, value, 2) for value in (dilation, padding, stride))
     return g.call("aten::im2col", inp, kernel, spread, around, steps)
 
 

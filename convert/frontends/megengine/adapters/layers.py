@@ -29,7 +29,7 @@ def convolved(g: Emitter, module: TracedModule, inp: Any, weight: Any, bias: Any
     """A convolution with this weight and bias in place of its own."""
     attributes, axes = module.attributes, rank(g, inp) - 2
     convolutions.cross_correlation(attributes.get("conv_mode", "cross_correlation"))
-    padding = per_axis(attributes["padding"], axes)
+    padding = per_axis(g, attributes["padding"], axes)
     mode = str(attributes.get("padding_mode", "zeros"))
     if mode != "zeros" and any(padding):
         inp = nn.pad(g, inp, ((0, 0), (0, 0), *((amount, amount) for amount in padding)), mode)

@@ -176,7 +176,7 @@ def roi_align(
     """
     if mode.lower() not in ("average", "max"):
         raise Refusal(f"the pooling mode {mode!r} is not supported", "use 'average' or 'max'")
-    (rows, columns), samples = per_axis(output_shape, 2), per_axis(sample_points, 2)
+    (rows, columns), samples = per_axis(g, output_shape, 2), per_axis(g, sample_points, 2)
     count = g.type(rois).shape[0]
     boxes = Term(g, rois) * spatial_scale - (0.5 if aligned else 0.0)
     places = []

@@ -38,12 +38,12 @@ __all__ = [
 ]
 
 
-def per_axis(value: Any, axes: int) -> list[int]:
-    """MegEngine's parameters of windows: an int for all axes, or one for each."""
+def per_axis(g: Emitter, value: Any, axes: int) -> list[int]:
+    """MegEngine's parameters of windows: an int for all axes, or one for each; also sizes of tensors."""
     items = list(value) if isinstance(value, (list, tuple)) else [value] * axes
     if len(items) != axes:
         raise Refusal(f"{value!r} is neither a number nor {axes} of them")
-    return [int(item) for item in items]
+    return [int(item) for item in static_ints(g, items, "a window")]
 
 
 def promoted(g: Emitter, *values: Any, to_float: bool = False) -> list[Any]:

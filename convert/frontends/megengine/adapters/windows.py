@@ -25,8 +25,8 @@ def _windows(
 
     MegEngine takes a padding as large as the window and more: the input is padded with ``fill`` then.
     """
-    kernel, amounts = per_axis(kernel_size, 2), per_axis(padding, 2)
-    steps = kernel if stride is None else per_axis(stride, 2)
+    kernel, amounts = per_axis(g, kernel_size, 2), per_axis(g, padding, 2)
+    steps = kernel if stride is None else per_axis(g, stride, 2)
     if all(amount < size for amount, size in zip(amounts, kernel, strict=True)):
         return inp, kernel, steps, amounts
     if fill is None:
@@ -95,18 +95,19 @@ def sliding_window(
 ) -> Any:
     """(N, C, H, W) -> (N, C, H', W', kH, kW)."""
     batch, channels, *extents = g.type(inp).shape
-    kernel = per_axis(kernel_size, 2)
+    kernel = per_axis(g, kernel_size, 2)
     columns = columns_of(g, inp, kernel, stride, padding, dilation)
-    outputs = _counts(extents, kernel, padding, stride, dilation)
+    windows = (per_axis(g, value, 2) for value in (padding, stride, dilation))
+    outputs = _counts(extents, kernel, *windows)
     columns = reshaped(g, columns, [batch, channels, *kernel, *outputs])
     return g.call("aten::permute", columns, [0, 1, 4, 5, 2, 3])
 
 
-def _counts(extents: Any, kernel: list[int], padding: Any, stride: Any, dilation: Any) -> list[int]:
-    windows = (extents, kernel, *(per_axis(value, 2) for value in (padding, stride, dilation)))
+def _counts(extents: Any, *windows: list[int]) -> list[int]:
+    """How many windows fit, of kernel, padding, stride and dilation."""
     return [
         (extent + 2 * amount - spread * (size - 1) - 1) // step + 1
-        for extent, size, amount, step, spread in zip(*windows, strict=True)
+        for extent, size, amount, step, spread in zip(extents, *windows, strict=True)
     ]
 
 
@@ -128,8 +129,9 @@ def sliding_window_transpose(
     batch, channels, height, width, *kernel = g.type(inp).shape
     columns = g.call("aten::permute", inp, [0, 1, 4, 5, 2, 3])
     columns = reshaped(g, columns, [batch, channels * math.prod(kernel), height * width])
-    output, around, steps, spread = (per_axis(value, 2) for value in (output_size, padding, stride, dilation))
-    return g.call("aten::col2im", columns, output, per_axis(kernel_size, 2), spread, around, steps)
+    sizes = (output_size, padding, stride, dilation)
+    output, around, steps, spread = (per_axis(g, value, 2) for value in sizes)
+    return g.call("aten::col2im", columns, output, per_axis(g, kernel_size, 2), spread, around, steps)
 
 
 @FUNCTIONS.add("pixel_shuffle", "layerPixelShuffle_traceable")
