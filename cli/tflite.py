@@ -36,6 +36,11 @@ from .options import (
 @click.option(
     "--allow-float", is_flag=True, help="Leave quantized operators without an integer kernel in float."
 )
+@click.option(
+    "--wide-weights",
+    is_flag=True,
+    help="Leave weights of -128 as they are: for x86, or Arm with dot products.",
+)
 @report_option
 @parameter_options
 @calibration_options
@@ -63,6 +68,7 @@ def command(
     activations: str | None,
     io_type: str | None,
     allow_float: bool,
+    wide_weights: bool,
     qparams: str | None,
     qparams_format: str | None,
     partial: bool,
@@ -96,6 +102,7 @@ def command(
             activations=activations,
             io_type=io_type,
             allow_float=allow_float,
+            wide_weights=wide_weights,
             qparams=qparams,
             qparams_format=qparams_format,
             partial=partial,

@@ -149,6 +149,7 @@ def to_tflite(
     activations: str | None = None,
     io_type: str | None = None,
     allow_float: bool = False,
+    wide_weights: bool = False,
     calibration: Any = None,
     calibration_settings: Mapping[str, Any] | None = None,
     report_data: Any = None,
@@ -174,13 +175,13 @@ def to_tflite(
     ``runtime`` is the oldest that is to run the file, "2.0" to "2.23" (the default), as TensorFlow counts.
     ``io_layout`` "nhwc" (the default) stores rank-4 inputs and outputs of a model with spatial ops
     channels-last, "source" as the source has them, a dict such as ``{"x": "source", "*": "nhwc"}`` single
-    ones. ``weights`` "float16" or "int8" stores large weights so;
-    with int8 layers also round what they take (docs/tflite.md). ``keep_int64`` makes no int32 of int64.
-    ``quantized`` writes integers (docs/quantization.md): ``activations`` "int8" or "int16", inputs and
-    outputs of ``io_type``: that, "uint8" or "float32"; ``allow_float`` leaves operators without such kernels.
-    The rest is as in ``to_onnx``; open sizes are the example's.
+    ones. ``weights`` "float16" or "int8" stores large weights so; with int8 layers also round what they take
+    (docs/tflite.md). ``keep_int64`` makes no int32 of int64. ``quantized`` writes integers
+    (docs/quantization.md): ``activations`` "int8" or "int16", inputs and outputs of ``io_type``: that,
+    "uint8" or "float32"; ``allow_float`` leaves operators without such kernels, ``wide_weights`` weights of
+    -128. The rest is as in ``to_onnx``; open sizes are the example's.
     """
-    integers = integers_asked(quantized, weights, activations, io_type, allow_float)
+    integers = integers_asked(quantized, weights, activations, io_type, allow_float, wide_weights)
     goal = tflite_goal(goal_version("tflite", runtime), io_layout, integers, keep_int64=keep_int64)
     goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights, partial, weights=weights)
     measuring = Measuring.of(calibration, calibration_settings, report_data)

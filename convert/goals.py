@@ -38,12 +38,14 @@ def integers_asked(
     activations: str | None,
     io_type: str | None,
     allow_float: bool,
+    wide_weights: bool,
 ) -> Integers | None:
     """What ``quantized`` asks for. Raises UsageError TM6002 for wrong options, or that do not go together."""
     if weights is not None:
         _check_weights(weights)
     if not quantized:
-        given = {"activations": activations, "io_type": io_type, "allow_float": allow_float}
+        given: dict[str, object] = {"activations": activations, "io_type": io_type}
+        given |= {"allow_float": allow_float, "wide_weights": wide_weights}
         for name, value in given.items():
             if value:
                 raise UsageError("TM6002", f"{name} is {value!r}, and goes with quantized")
@@ -52,7 +54,7 @@ def integers_asked(
         raise UsageError("TM6002", "weights of fewer bits are part of quantized: leave weights out")
     kind = _chosen("activations", activations or "int8", ("int8", "int16"))
     edges = (kind, "uint8", "float32") if kind == "int8" else (kind, "float32")
-    return Integers(kind, _chosen("io_type", io_type or kind, edges), allow_float)
+    return Integers(kind, _chosen("io_type", io_type or kind, edges), allow_float, wide_weights)
 
 
 def onnx_goal(version: int, quantized: bool, activations: str | None) -> Goal:
@@ -80,7 +82,8 @@ def goal_of_file(target: str, options: Mapping[str, Any]) -> Goal | None:
     activations, io_type = (asked.get(name) for name in ("activations", "io_type"))
     if target == "onnx":
         return onnx_goal(goal_version(target, version), True, activations)
-    integers = integers_asked(bool(asked), weights, activations, io_type, bool(asked.get("allow_float")))
+    switches = (bool(asked.get(name)) for name in ("allow_float", "wide_weights"))
+    integers = integers_asked(bool(asked), weights, activations, io_type, *switches)
     keep_int64 = bool(options.get("keep_int64"))
     goal = tflite_goal(
         goal_version(target, version), options.get("io_layout"), integers, keep_int64=keep_int64

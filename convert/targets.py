@@ -25,12 +25,18 @@ class Integers:
     ``activations`` is "int8" or "int16" for TFLite, "uint8", "int8", "uint16" or
     "int16" for ONNX; ``io_type`` that of inputs
     and outputs: "int8", "uint8", "int16" or "float32". ``allow_float`` leaves quantized operators without an
-    integer kernel in float.
+    integer kernel in float. ``wide_weights`` leaves weights of -128, which TFLite does not allow.
     """
 
     activations: str = "int8"
     io_type: str = "int8"
     allow_float: bool = False
+    wide_weights: bool = False
+
+    @property
+    def narrows_weights(self) -> bool:
+        """Whether weights of -128 might be too large for kernels: those that sum products in 16 bits."""
+        return self.activations == "int8" and not self.wide_weights
 
 
 @dataclass(frozen=True)

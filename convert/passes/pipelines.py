@@ -20,6 +20,7 @@ from .manager import Pass
 from .merge_equal import MergeEqual
 from .merge_reductions import MergeReductions
 from .move_views import MoveViews
+from .narrow_weights import NarrowWeights
 from .route_channels import RouteChannels
 from .settle_quantization import SettleQuantization
 from .sink_views import SinkViews
@@ -45,7 +46,9 @@ def pipeline(goal: Goal, catalogue: Mapping[str, Op]) -> list[Pass]:
         plan += [SinkViews(catalogue), *views, scales]  # views that met are one now
         plan += [RouteChannels(catalogue), DropIdentities()]
         layout = AssignLayout(catalogue, goal.io_layout, dict(goal.io_layouts))
-        return [*shared, *plan, *clean, layout, EliminateDeadCode()]
+        asked = goal.integers
+        narrow: list[Pass] = [NarrowWeights()] if asked is not None and asked.narrows_weights else []
+        return [*shared, *plan, *clean, layout, EliminateDeadCode(), *narrow]
     if goal.target == "caffe":
         # fused, a chain of views comes apart again into the fewest steps
         steps: list[Pass] = [FuseViews(catalogue), Decompose(catalogue, goal.target, goal.version)]

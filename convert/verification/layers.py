@@ -13,6 +13,7 @@ from ..ir.fake_quant import fake_quantize, round_half_away
 from ..ir.tree import map_leaves
 from ..lower.integers.grids import restored_weight, weight_grid
 from ..lower.target_graph import Value
+from ..passes.narrow_weights import WEIGHTS
 from ..symbolics.layouts import NHWC_TO_NCHW
 from ..symbolics.op import Op
 from .noise import Noise, noise_of
@@ -188,11 +189,6 @@ def _weight_scales(weight: TensorNode, axis: int, target: str) -> tuple[float, .
 
 
 CLAMPS = frozenset({"aten::relu", "aten::relu6", "aten::hardtanh", "aten::clamp"})
-# calls with weights, and the axis of their output channels
-WEIGHTS = {
-    **dict.fromkeys(("aten::conv1d", "aten::conv2d", "aten::linear"), 0),
-    "aten::conv_transpose2d": 1,
-}
 
 
 def _layer(

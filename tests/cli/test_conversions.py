@@ -113,6 +113,7 @@ def test_options_reach_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch
             "--io-type",
             "float32",
             "--allow-float",
+            "--wide-weights",
             "--keep-int64",
             "--dump-after",
             "a, b",
@@ -125,11 +126,8 @@ def test_options_reach_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert outcome.status == 0
     passes = seen.pop("pass_options")
     assert (passes.dump_after, passes.dump_folder, passes.stop_after) == (("a", "b"), "d", "c")
-    assert [seen.pop(name) for name in ("activations", "io_type", "allow_float")] == [
-        "int16",
-        "float32",
-        True,
-    ]
+    taken = [seen.pop(name) for name in ("activations", "io_type", "allow_float", "wide_weights")]
+    assert taken == ["int16", "float32", True, True]
     assert seen == {
         "source": "m.tm",
         "path": "o.tflite",

@@ -17,6 +17,7 @@ import tmconvert
 from tests.torch.harness import run_onnx
 
 IMAGES = (3, 8, 8)
+LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 
 
 class Eager(nn.Module):
@@ -102,6 +103,8 @@ class IntegerFile:
         self.interpreter.allocate_tensors()
         self.operators = Counter(each["op_name"] for each in self.interpreter._get_ops_details())
         self.types = {np.dtype(each["dtype"]).name for each in self.interpreter.get_tensor_details()}
+        layers = [each for each in self.interpreter._get_ops_details() if each["op_name"] in LAYERS]
+        self.least = min(int(self.interpreter.get_tensor(each["inputs"][1]).min()) for each in layers)
         self.step = float(self.interpreter.get_output_details()[0]["quantization"][0])
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
@@ -115,16 +118,18 @@ class IntegerFile:
         return (result - made["quantization"][1]) * np.float32(self.step)
 
 
-def check(net: Any, *, truth: Any = None, count: int = 100, most_off: float = 0.001) -> IntegerFile:
+def check(
+    net: Any, *, truth: Any = None, count: int = 100, most_off: float = 0.001, **options: Any
+) -> IntegerFile:
     """The interpreter, clean float ONNX, Q/DQ ONNX and integer TFLite of a model in evaluation.
 
     Files in integers are within one step of the output for 99.9 % of its elements, or but for ``most_off``
-    in TFLite.
+    in TFLite, which ``options`` are for.
     """
     x = images(count)
     traced = tmconvert.trace(net, x[:1])
     want = outputs(truth or net, x)
-    file = IntegerFile(traced)
+    file = IntegerFile(traced, **options)
     made = np.concatenate([np.asarray(traced(image.numpy())) for image in x.split(1)])
     assert_within_a_step(made, want, file.step)
     made = np.concatenate([file(image.numpy()) for image in x.split(1)])

@@ -67,42 +67,21 @@ def constant_grid(data: np.ndarray, kind: str) -> QParams:
 
 
 def weight_grid(value: Value, axis: int | None) -> QParams:
-    """int8 with zero point 0: the source's scales if they are of that kind, else the finest.
-
-    In [-127, 127]; a channel may have -128 once.
+    """int8 with zero point 0: the source's scales if they are of that kind, else the finest in [-127, 127].
 
     ``axis`` has the channels, None asks for one scale. A weight that the source has on another kind of grid
     is brought to it first (``weight_steps``).
     """
     given = value.qparams
     if given is not None and given.channel_axis in (None, axis) and _is_symmetric(given):
-        low = given.quant_min if _is_lowest_rare(value, given, axis) else max(given.quant_min, -127)
-        return QParams("int8", given.scale, given.zero_point, low, given.quant_max, given.channel_axis)
+        ends = given.quant_min, given.quant_max
+        return QParams("int8", given.scale, given.zero_point, *ends, given.channel_axis)
     data = _known(value)
     others = tuple(each for each in range(data.ndim) if each != axis)
     largest = np.max(np.abs(data), axis=others if axis is not None else None, initial=0).reshape(-1)
     scale = np.maximum(np.where(largest > 0, largest / np.float32(127), np.float32(1)), _TINY)
     scales = tuple(map(float, scale.astype(np.float32)))
     return QParams("int8", scales, (0,) * len(scales), -127, 127, axis)
-
-
-def _is_lowest_rare(value: Value, given: QParams, axis: int | None) -> bool:
-    """Whether each channel has -128 once at most.
-
-    Kernels for older processors sum two products in 16 bits, which overflows where both are (-128)**2.
-    """
-    assert value.data is not None
-    lowest = quantize(value.data, given) <= -128
-    others = tuple(each for each in range(lowest.ndim) if each != axis)
-    return bool(np.all(np.count_nonzero(lowest, axis=others) <= 1))
-
-
-def clipped(value: Value, grid: QParams) -> int:
-    """How many weights are -128 in the source, and -127 on ``grid``."""
-    given = value.qparams
-    if given is None or value.data is None or given.scale != grid.scale or grid.quant_min != -127:
-        return 0
-    return int(np.count_nonzero(quantize(value.data, given) < -127))
 
 
 def _is_symmetric(qparams: QParams) -> bool:

@@ -14,12 +14,12 @@ import numpy as np
 
 from ...ir.fake_quant import quantize
 from ...ir.types import QParams
+from ...passes.narrow_weights import clipped_weights
 from ..target_graph import Attribute, Operator, TargetGraph, Value
 from .averages import averages_in_products
 from .grids import (
     activation_grid,
     brought,
-    clipped,
     constant_grid,
     is_derived,
     operands,
@@ -55,7 +55,7 @@ class _Integers:
         self.plain: dict[int, Value] = {}  # what is in float, or no number
         self.constants: dict[tuple[int, QParams], Value] = {}
         self.names: set[str] = set()
-        self.one: Value | None = None  # shared by all that multiply by it
+        self.ones: dict[int, Value] = {}  # shared by all that multiply by one, by its steps
 
     def run(self) -> IntegerGraph:
         self.names |= {value.name for value in self.source.inputs}
@@ -348,18 +348,26 @@ class _Integers:
         """On another grid: times one, rounded once. XNNPACK's QUANTIZE of int8 rounds the ratio, too."""
         made = Value(name, np.dtype(grid.dtype), value.shape, None, quantization(grid))
         if value.dtype == made.dtype == np.int8:
-            self._append("MUL", [value, self._one()], [made], name)
+            assert value.quantization is not None
+            ratio = float(value.quantization.scale[0]) / grid.scale[0]
+            self._append("MUL", [value, self._one(ratio)], [made], name)
         else:
             self._append("QUANTIZE", [value], [made], name)
         self.made.requantized += 1
         return made
 
-    def _one(self) -> Value:
-        if self.one is None:
-            grid = QParams("int8", (1.0,), (0,), -128, 127)
-            step = np.array(1, np.int8)
-            self.one = Value(self._free("one"), step.dtype, (), step, quantization(grid))
-        return self.one
+    def _one(self, ratio: float) -> Value:
+        """One, for a product whose steps become ``ratio`` times as many.
+
+        LiteRT's own kernel rounds a product with a number from 0.5 to 1, then halves that so many times, and
+        rounds again: one in small steps makes the first rounding small.
+        """
+        count = 1 if ratio >= 0.5 else 64
+        if count not in self.ones:
+            grid = QParams("int8", (1 / count,), (0,), -128, 127)
+            steps = np.array(count, np.int8)
+            self.ones[count] = Value(self._free("one"), steps.dtype, (), steps, quantization(grid))
+        return self.ones[count]
 
     def _clamped(self, value: Value, grid: QParams, name: str) -> Value:
         """``value``, kept within a grid that does not use all of its type."""
@@ -392,7 +400,8 @@ class _Integers:
     def _weight(self, value: Value, grid: QParams) -> Value:
         key = id(value), grid
         if key not in self.constants:
-            self.made.clipped += clipped(value, grid)
+            if value.qparams is not None and value.data is not None:
+                self.made.clipped += clipped_weights(value.data, value.qparams)
             self.constants[key] = self._stored(value, weight_steps(value, grid), grid)
         return self.constants[key]
 

@@ -45,7 +45,10 @@ class IntegerGraph:
         if self.requantized:
             told.append(f"{self.requantized} tensors are brought to another scale")
         if self.clipped:
-            told.append(f"{self.clipped} weights of -128 are -127, which kernels of all processors take")
+            told.append(
+                f"{self.clipped} weights of -128 are -127, which kernels of all processors take: "
+                "wide_weights leaves them"
+            )
         if self.derived:
             told.append(f"scales measured on the weights themselves: {_listed(self.derived)}")
         for is_source, why in (
