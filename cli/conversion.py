@@ -39,12 +39,13 @@ def run_conversion(
     dynamic: tuple[str, ...],
     calibration: str | None,
     layers: str | None = None,
+    report_data: str | None = None,
     **others: Any,
 ) -> None:
     """Runs ``convert`` and prints what came of it.
 
-    ``layers`` is the file of a report; ``others`` are settings of a calibration and options of
-    ``boundary.py``.
+    ``layers`` is the file of a report on ``report_data``; ``others`` are settings of a calibration, and
+    options of ``boundary.py``.
     """
     settings = chosen(others)
     edges = boundary_arguments(**others)
@@ -53,8 +54,8 @@ def run_conversion(
     with logging_to_stderr(verbose), _heard(model, calibration, verbose) as counted:
         if counted is not None:
             settings["progress"] = counted
-        if calibration is not None:
-            edges["calibration"] = calibration
+        data = {"calibration": calibration, "report_data": report_data}
+        edges |= {name: given for name, given in data.items() if given is not None}
         if settings:
             edges["calibration_settings"] = settings
         report = convert(pass_options=options, **edges)

@@ -14,7 +14,7 @@ from .options import (
     model_argument,
     opset_option,
     parameter_options,
-    report_option,
+    report_options,
 )
 
 
@@ -33,7 +33,7 @@ from .options import (
     type=click.Choice(["uint8", "int8", "uint16", "int16"]),
     help="The integers between the operators, with --quantized; 16 bits from opset 21 on.  [default: uint8]",
 )
-@report_option
+@report_options
 @parameter_options
 @calibration_options
 @conversion_options
@@ -57,7 +57,7 @@ def command(
     appears; a file that computes something else is not written.
     """
 
-    check_report(shared["layers"], quantized=quantized, verify=not no_verify)
+    check_report(shared["layers"], shared["report_data"], quantized=quantized, verify=not no_verify)
 
     def convert(**options: Any) -> Any:
         from .. import api

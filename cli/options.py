@@ -65,12 +65,21 @@ _PARAMETER_OPTIONS = (
         "--fake-quant-weights", is_flag=True, help="Round quantized weights to the numbers of their grids."
     ),
 )
-report_option = click.option(
-    "--report",
-    "layers",
-    type=click.Path(),
-    metavar="FILE",
-    help="Write what each layer costs in integers to FILE.html, .json or .txt, with --quantized.",
+_REPORT_OPTIONS = (
+    click.option(
+        "--report",
+        "layers",
+        type=click.Path(),
+        metavar="FILE",
+        help="Write what each layer costs in integers to FILE.html, .json or .txt, with --quantized.",
+    ),
+    click.option(
+        "--report-data",
+        type=click.Path(),
+        metavar="DATA",
+        help="Inputs to measure that on, as for --calibration.  [default: the first samples of that, "
+        "else random inputs]",
+    ),
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
 
@@ -148,10 +157,12 @@ _CONVERSION_OPTIONS = (
 )
 
 
-def check_report(layers: str | None, *, quantized: bool, verify: bool) -> None:
+def check_report(layers: str | None, report_data: str | None, *, quantized: bool, verify: bool) -> None:
     """Raises UsageError before a long conversion, for a report that there could not be."""
-    if layers is None:
+    if layers is None and report_data is None:
         return
+    if layers is None:
+        raise click.UsageError("--report-data goes with --report")
     if not (quantized and verify):
         raise click.UsageError("--report goes with --quantized, and needs the verification")
     from ..quantization.report.report_file import check_suffix
@@ -162,6 +173,11 @@ def check_report(layers: str | None, *, quantized: bool, verify: bool) -> None:
 def conversion_options(command: Command) -> Command:
     """Adds the options that every conversion has, below those of its own."""
     return with_options(_CONVERSION_OPTIONS, command)
+
+
+def report_options(command: Command) -> Command:
+    """Adds the options for a report on each layer of a file in integers."""
+    return with_options(_REPORT_OPTIONS, command)
 
 
 def parameter_options(command: Command) -> Command:

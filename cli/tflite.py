@@ -14,7 +14,7 @@ from .options import (
     conversion_options,
     model_argument,
     parameter_options,
-    report_option,
+    report_options,
     runtime_option,
 )
 
@@ -41,7 +41,7 @@ from .options import (
     is_flag=True,
     help="Leave weights of -128 as they are: for x86, or Arm with dot products.",
 )
-@report_option
+@report_options
 @parameter_options
 @calibration_options
 @click.option(
@@ -86,7 +86,7 @@ def command(
     file that computes something else is not written.
     """
 
-    check_report(shared["layers"], quantized=quantized, verify=not no_verify)
+    check_report(shared["layers"], shared["report_data"], quantized=quantized, verify=not no_verify)
 
     def convert(**options: Any) -> Any:
         from .. import api

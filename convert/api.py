@@ -374,7 +374,7 @@ def calibrate(
     from .quantization.calibration.calibrate import calibrate as calibrated
 
     settings = Settings(method, per_channel, rules or {}, bias_correction, mean, std, layout)
-    return calibrated(loaded(model), data, catalogue(), settings, progress)[0]
+    return calibrated(loaded(model), data, catalogue(), settings, progress)
 
 
 def supported_ops(target: str, version: int | str | None = None) -> list[OpSupport]:

@@ -32,6 +32,7 @@ from .passes.decompose import Undecomposed
 from .passes.manager import PassManager, PassOptions
 from .passes.normalize import Normalized
 from .passes.pipelines import pipeline
+from .quantization.calibration.settings import Measuring
 from .serialize.atomic import StagedOutput, commit_together, staged_outputs
 from .serialize.metadata import metadata
 from .serialize.writers import check_written, limits_broken, paths_of, write
@@ -40,8 +41,8 @@ from .targets import TITLES, Goal, newest_opset
 
 if TYPE_CHECKING:
     from .caffe.violation import Violation
-    from .verification.reference import Reference
     from .verification.report import Verification
+    from .verification.truth import Truth
 
 MAX_ATTEMPTS = 100
 
@@ -89,8 +90,7 @@ class Report:
         check_suffix(path)
         if self.verification is None or not self.verification.noise:
             raise UsageError("TM6002", f"there is nothing for {path}: no file in integers was verified")
-        title, runtime = self.paths[0].name, self.verification.runtime
-        text = report_text(path.suffix.lower(), title, runtime, self.verification.noise)
+        text = report_text(path.suffix.lower(), self.paths[0].name, self.verification)
         with staged_outputs(path) as outputs:
             outputs[0].file.write(text.encode())
             outputs[0].finish()
@@ -330,10 +330,12 @@ def convert(
     external_data: bool = False,
     weights: str | None = None,
     boundary: Boundary = AS_IT_IS,
+    measuring: Measuring | None = None,
 ) -> Report:
     """Writes ``module`` for ``goal`` to ``paths`` (two for Caffe), verified, whole or not at all.
 
     ONNX weights go into a file of their own with ``external_data``, or when one file cannot hold them.
+    ``measuring`` has data to measure the layers of files in integers on.
     """
     converted = lowered(module, goal, catalogue, options, boundary)
     report = Report(
@@ -372,8 +374,8 @@ def convert(
         staged = [output.path for output in outputs]
         report.notes += check_written(graph, staged)
         if verify:
-            references = _truths(converted, catalogue, module, goal, boundary)
-            report.verification = form.verify(staged, references, inputs, report.notes)
+            truth = _truth(converted, catalogue, module, goal, boundary, inputs, report.notes, measuring)
+            report.verification = form.verify(staged, truth)
         commit_together([*outputs, *parameter_files])
     return report
 
@@ -408,22 +410,35 @@ def verify_form(
     """
     converted, notes = lowered(module, goal, catalogue, None, boundary), list[str]()
     form = form_of(converted.graph, converted.lowered, goal, weights, notes, catalogue)
-    references = _truths(converted, catalogue, module, goal, boundary)
-    verified = form.verify([path], references, inputs, notes)
+    truth = _truth(converted, catalogue, module, goal, boundary, inputs, notes)
+    verified = form.verify([path], truth)
     if verified is None:
         raise VerificationError("TM4005", f"there is nothing to compare with: {notes[-1]}")
     return verified
 
 
-def _truths(
-    converted: Converted, catalogue: Mapping[str, Op], module: TracedModule, goal: Goal, boundary: Boundary
-) -> list[Reference]:
+def _truth(
+    converted: Converted,
+    catalogue: Mapping[str, Op],
+    module: TracedModule,
+    goal: Goal,
+    boundary: Boundary,
+    inputs: Sequence[np.ndarray] | None,
+    notes: list[str],
+    measuring: Measuring | None = None,
+) -> Truth:
     """What the file is compared with; the source framework's own example is for the first sizes."""
     from .verification.reference import Reference
+    from .verification.truth import Truth
 
     example = None if boundary.is_cut or goal.bakes_weights else module.example
     layouts = (converted.nhwc_inputs, converted.nhwc_outputs)
-    return [
+    references = [
         Reference(graph, catalogue, *layouts, None if number else example)
         for number, graph in enumerate(converted.references)
     ]
+    if measuring is None or goal.integers is None or not measuring.has_data:
+        return Truth(references, inputs, notes)
+    from .quantization.calibration.data import report_samples
+
+    return Truth(references, inputs, notes, *report_samples(measuring, converted.references[0]))

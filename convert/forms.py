@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from .errors import Refusal, UsageError
 from .ir import InternalGraph
 from .lower.target_graph import TargetGraph
@@ -24,8 +22,8 @@ if TYPE_CHECKING:
     from .lower.integers.integer_model import IntegerGraph
     from .lower.qdq import QdqGraph
     from .symbolics.op import Op
-    from .verification.reference import Reference
     from .verification.report import Verification
+    from .verification.truth import Truth
 
 
 class Form:
@@ -34,20 +32,16 @@ class Form:
     def __init__(self, plain: TargetGraph) -> None:
         self.plain = self.graph = plain
 
-    def verify(
-        self,
-        paths: Sequence[Path],
-        references: Sequence[Reference],
-        inputs: Sequence[np.ndarray] | None,
-        notes: list[str],
-    ) -> Verification | None:
+    def verify(self, paths: Sequence[Path], truth: Truth) -> Verification | None:
         """The comparison of the files at ``paths`` with the source; None, with a note, where there is none.
 
         Raises VerificationError.
         """
         from .verification.report import verify_written
 
-        return verify_written(self.plain.target, paths, self.graph, references, inputs, notes)
+        return verify_written(
+            self.plain.target, paths, self.graph, truth.references, truth.inputs, truth.notes
+        )
 
 
 class StoredWeights(Form):
@@ -57,16 +51,10 @@ class StoredWeights(Form):
         super().__init__(plain)
         self.compressed, self.graph = compressed, compressed.graph
 
-    def verify(
-        self,
-        paths: Sequence[Path],
-        references: Sequence[Reference],
-        inputs: Sequence[np.ndarray] | None,
-        notes: list[str],
-    ) -> Verification | None:
+    def verify(self, paths: Sequence[Path], truth: Truth) -> Verification | None:
         from .verification.weights import verify_compressed
 
-        return verify_compressed(paths[0], self.plain, self.compressed, references, inputs, notes)
+        return verify_compressed(paths[0], self.plain, self.compressed, truth)
 
 
 class InIntegers(Form):
@@ -76,16 +64,10 @@ class InIntegers(Form):
         super().__init__(plain)
         self.made, self.lowered, self.graph = made, lowered, made.graph
 
-    def verify(
-        self,
-        paths: Sequence[Path],
-        references: Sequence[Reference],
-        inputs: Sequence[np.ndarray] | None,
-        notes: list[str],
-    ) -> Verification | None:
+    def verify(self, paths: Sequence[Path], truth: Truth) -> Verification | None:
         from .verification.integers import verify_integers
 
-        return verify_integers(paths[0], self.plain, self.made, self.lowered, references, inputs, notes)
+        return verify_integers(paths[0], self.plain, self.made, self.lowered, truth)
 
 
 class WithPairs(Form):
@@ -95,16 +77,10 @@ class WithPairs(Form):
         super().__init__(plain)
         self.made, self.lowered, self.graph = made, lowered, made.graph
 
-    def verify(
-        self,
-        paths: Sequence[Path],
-        references: Sequence[Reference],
-        inputs: Sequence[np.ndarray] | None,
-        notes: list[str],
-    ) -> Verification | None:
+    def verify(self, paths: Sequence[Path], truth: Truth) -> Verification | None:
         from .verification.qdq import verify_qdq
 
-        return verify_qdq(paths[0], self.plain, self.made, self.lowered, references, inputs, notes)
+        return verify_qdq(paths[0], self.plain, self.made, self.lowered, truth)
 
 
 def form_of(

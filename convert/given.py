@@ -70,7 +70,7 @@ class Given:
             settings, progress = self.measuring.settings, self.measuring.progress
             within = replace(boundary, rename={}, dynamic_shapes={})
             boundary = Boundary(rename=boundary.rename, dynamic_shapes=boundary.dynamic_shapes)
-            module, _ = calibrate(module, self.measuring.data, catalogue(), settings, progress, within)
+            module = calibrate(module, self.measuring.data, catalogue(), settings, progress, within)
         return convert(
             module,
             paths,
@@ -80,6 +80,7 @@ class Given:
             inputs=self.inputs,
             options=options,
             boundary=boundary,
+            measuring=self.measuring,
             **others,
         )
 

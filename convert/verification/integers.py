@@ -11,127 +11,30 @@ What integers cost in all is measured and told: the ratio of signal to noise at 
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from ..errors import VerificationError
-from ..ir import InternalGraph, TensorNode
+from ..ir import InternalGraph
 from ..lower.integers.integer_model import IntegerGraph
 from ..lower.target_graph import Quantization, TargetGraph, Value
 from ..serialize.tflite_reader import tflite_tensors
-from ..serialize.writers import write
-from ..symbolics.op import Op
-from .compare import Comparison, example_inputs
-from .layers import Layer, layers
-from .noise import Noise
-from .observed import Observed, observed
-from .reference import Reference
-from .report import Verification, verify_written
-from .runtimes import runtime_for
-
-_STEPS = 2.0
-_FLOAT = 1e-4  # of the largest element, where a layer is in float
+from .layerwise import verify_layers
+from .observed import observed
+from .report import Verification
+from .truth import Truth
 
 
 def verify_integers(
-    path: Path,
-    plain: TargetGraph,
-    made: IntegerGraph,
-    lowered: InternalGraph,
-    references: Sequence[Reference],
-    inputs: Sequence[np.ndarray] | None,
-    notes: list[str],
+    path: Path, plain: TargetGraph, made: IntegerGraph, lowered: InternalGraph, truth: Truth
 ) -> Verification | None:
     """The comparison of the file at ``path`` with what it was made of; None, with a note, as without.
 
     Raises VerificationError TM4001 for any of the three steps.
     """
     check_tensors(path, made)
-    with tempfile.TemporaryDirectory() as folder:
-        float_path = Path(folder, "float.tflite")
-        with float_path.open("wb") as file:
-            write(plain, [file])
-        verified = verify_written("tflite", [float_path], plain, references, inputs, notes)
-    if verified is None or runtime_for("tflite", path) is None:
-        return None
-    given = inputs_for(references[0], lowered, inputs)
-    stored = dict(zip(plain.input_names, references[0].stored_inputs(given), strict=True))
-    found, noise = check_layers(
-        lowered, references[0].catalogue, observed(path, stored), given, plain, notes, target="tflite"
-    )
-    return Verification(verified.runtime, tuple(found), tuple(noise))
-
-
-def inputs_for(
-    reference: Reference, lowered: InternalGraph, inputs: Sequence[np.ndarray] | None
-) -> list[np.ndarray]:
-    """Those given, or of the source's example; else random ones over the ranges that the model has."""
-    if inputs is None and reference.example is None:
-        return _within_range(lowered)
-    return list(reference.case(inputs)[0])
-
-
-def check_layers(
-    lowered: InternalGraph,
-    catalogue: Mapping[str, Op],
-    tensors: Mapping[str, Observed],
-    given: list[np.ndarray],
-    plain: TargetGraph,
-    notes: list[str],
-    *,
-    target: str,
-) -> tuple[list[Comparison], list[Noise]]:
-    """Comparison and noise of each layer of the file. Raises VerificationError TM4001 for one that is off."""
-    found: list[Comparison] = []
-    noise: list[Noise] = []
-    names = {value.name: name for value, name in zip(plain.outputs, plain.output_names, strict=True)}
-    for layer in layers(lowered, catalogue, tensors, given, target):
-        comparison = compared(layer, names.get(layer.name, layer.name))
-        if not comparison.ok:
-            about = f"{layer.name} is not what {layer.function} gives for its operands in the file"
-            raise VerificationError("TM4001", f"{about}: {_distance(layer)}")
-        found.append(comparison)
-        noise.append(layer.noise)
-        if layer.name in names:
-            ratio = layer.noise.whole
-            notes.append(f"signal to noise at {names[layer.name]}: {ratio:.1f} dB, against the float model")
-    return found, noise
-
-
-def _within_range(graph: InternalGraph) -> list[np.ndarray]:
-    """Random inputs, uniform over the range of the integers where an input has one."""
-    types = [node.type for node in graph.inputs if isinstance(node, TensorNode)]
-    arrays, random = example_inputs(types), np.random.default_rng(0)
-    for number, node in enumerate(graph.inputs):
-        qparams = node.qparams if isinstance(node, TensorNode) else None
-        if qparams is not None and len(qparams.scale) == 1:
-            zero, scale = qparams.zero_point[0], qparams.scale[0]
-            low, high = ((end - zero) * scale for end in (qparams.quant_min, qparams.quant_max))
-            arrays[number] = random.uniform(low, high, types[number].shape).astype(types[number].dtype)
-    return arrays
-
-
-def compared(layer: Layer, name: str) -> Comparison:
-    """A layer as a share of the range of its integers; of its largest element in float."""
-    shapes = (layer.actual.shape, layer.local.shape)
-    if layer.actual.shape != layer.local.shape:
-        return Comparison(name, float("inf"), 0.0, *shapes)
-    off = float(np.max(layer.steps_off(), initial=0))
-    if not layer.step:
-        largest = float(np.max(np.abs(layer.local), initial=0)) or 1.0
-        return Comparison(name, off / largest, _FLOAT, *shapes)
-    allowed = _STEPS + layer.slack / layer.step
-    return Comparison(name, off / 255, allowed / 255, *shapes)
-
-
-def _distance(layer: Layer) -> str:
-    if layer.actual.shape != layer.local.shape:
-        return f"its shape is {list(layer.actual.shape)}, not {list(layer.local.shape)}"
-    off = float(np.max(layer.steps_off(), initial=0))
-    return f"an element is {off:.1f} steps off" if layer.step else f"an element is {off:.1e} off"
+    return verify_layers(path, plain, lowered, truth, lambda stored: observed(path, stored))
 
 
 def check_tensors(path: Path, made: IntegerGraph) -> None:

@@ -16,7 +16,7 @@ from ..lower.target_graph import Value
 from ..passes.narrow_weights import WEIGHTS
 from ..symbolics.layouts import NHWC_TO_NCHW
 from ..symbolics.op import Op
-from .noise import Noise, noise_of
+from .noise import Energies, energies_of
 from .observed import Observed
 
 # what the names of the other forms of a tensor end in, see lower/integers
@@ -40,7 +40,7 @@ class Layer:
     whole: np.ndarray
     step: float
     slack: float
-    noise: Noise
+    energies: Energies
 
     def steps_off(self) -> np.ndarray:
         """How many steps each element lies from ``local``; how far, without steps.
@@ -200,8 +200,8 @@ def _layer(
     cut = np.clip(near, *ends)
     # what a clamp behind it takes anyway is no loss
     one, other = (cut, np.clip(far, *ends)) if _is_clamped(node) else (near, far)
-    noise = noise_of(node.name, expr.function, actual, one, other, found.step, ends)
-    return Layer(node.name, expr.function, actual, cut, far, found.step, slack, noise)
+    energies = energies_of(node.name, expr.function, actual, one, other, found.step, ends)
+    return Layer(node.name, expr.function, actual, cut, far, found.step, slack, energies)
 
 
 def _is_clamped(node: TensorNode) -> bool:

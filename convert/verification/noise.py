@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,19 +26,66 @@ class Noise:
     step: float
 
 
-def signal_to_noise(signal: np.ndarray, actual: np.ndarray) -> float:
-    """10 log10 of the energy of a signal over that of the noise in ``actual``, in dB; of finite elements."""
+@dataclass(frozen=True)
+class Energies:
+    """What is added up over samples: of a layer beside itself in float (``near``), and beside the float model
+    (``whole``), the energies of signal and noise; elements ``beyond`` the ``ends`` of the integers, of
+    ``size``; the ``low`` and ``high`` that were reached. ``step`` is 0 in float.
+    """
+
+    name: str
+    function: str
+    step: float
+    ends: tuple[float, float]
+    near: tuple[float, float]
+    whole: tuple[float, float]
+    beyond: int
+    size: int
+    low: float
+    high: float
+
+    def __add__(self, other: Energies | None) -> Energies:
+        if other is None:
+            return self
+        return replace(
+            self,
+            near=(self.near[0] + other.near[0], self.near[1] + other.near[1]),
+            whole=(self.whole[0] + other.whole[0], self.whole[1] + other.whole[1]),
+            beyond=self.beyond + other.beyond,
+            size=self.size + other.size,
+            low=min(self.low, other.low),
+            high=max(self.high, other.high),
+        )
+
+    def noise(self) -> Noise:
+        span = self.ends[1] - self.ends[0]
+        return Noise(
+            self.name,
+            self.function.removeprefix("aten::"),
+            decibels(*self.near),
+            decibels(*self.whole),
+            self.beyond / self.size if self.size else 0.0,
+            min((self.high - self.low) / span, 1.0) if _is_range(self.step, self.ends) else 1.0,
+            self.step,
+        )
+
+
+def energies(signal: np.ndarray, actual: np.ndarray) -> tuple[float, float]:
+    """Of a signal, and of the noise in ``actual``; of finite elements."""
     signal, actual = (np.asarray(array, np.float64) for array in (signal, actual))
     is_finite = np.isfinite(signal) & np.isfinite(actual)
     signal, actual = np.where(is_finite, signal, 0), np.where(is_finite, actual, 0)
-    noise = float(np.sum((signal - actual) ** 2))
-    energy = float(np.sum(signal**2))
+    return float(np.sum(signal**2)), float(np.sum((signal - actual) ** 2))
+
+
+def decibels(signal: float, noise: float) -> float:
+    """10 log10 of the energy of a signal over that of the noise."""
     if noise == 0:
         return float("inf")
-    return 10 * float(np.log10(energy / noise)) if energy else float("-inf")
+    return 10 * float(np.log10(signal / noise)) if signal else float("-inf")
 
 
-def noise_of(
+def energies_of(
     name: str,
     function: str,
     actual: np.ndarray,
@@ -46,18 +93,23 @@ def noise_of(
     whole: np.ndarray,
     step: float,
     ends: tuple[float, float],
-) -> Noise:
+) -> Energies:
     """``near`` is what the float layer gives for the file's operands, before it is cut off at ``ends``."""
     low, high = ends
-    is_finite = step > 0 and np.isfinite(high - low) and high > low
-    beyond = (near < low - step / 2) | (near > high + step / 2) if is_finite else np.zeros(1, bool)
-    reached = float(np.max(actual, initial=0) - np.min(actual, initial=0))
-    return Noise(
+    beyond = (near < low - step / 2) | (near > high + step / 2) if _is_range(step, ends) else np.zeros(1)
+    return Energies(
         name,
-        function.removeprefix("aten::"),
-        signal_to_noise(near, actual),
-        signal_to_noise(whole, actual),
-        float(np.mean(beyond)) if beyond.size else 0.0,
-        min(reached / (high - low), 1.0) if is_finite else 1.0,
+        function,
         step,
+        ends,
+        energies(near, actual),
+        energies(whole, actual),
+        int(np.sum(beyond)),
+        near.size,
+        float(np.min(actual, initial=0)),
+        float(np.max(actual, initial=0)),
     )
+
+
+def _is_range(step: float, ends: tuple[float, float]) -> bool:
+    return step > 0 and bool(np.isfinite(ends[1] - ends[0])) and ends[1] > ends[0]

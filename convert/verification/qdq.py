@@ -6,7 +6,6 @@ the one that belongs there, and each tensor is what its operands give, in ONNX R
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,40 +16,23 @@ from ..ir import InternalGraph, QParams
 from ..lower.qdq import QdqGraph
 from ..lower.target_graph import TargetGraph
 from ..serialize.onnx_reader import onnx_constants, onnx_results, with_outputs
-from ..serialize.writers import write
-from .integers import check_layers, inputs_for
+from .layerwise import verify_layers
 from .observed import Observed
-from .reference import Reference
-from .report import Verification, verify_written
-from .runtimes import THREADS, refusals, runtime_for
+from .report import Verification
+from .runtimes import THREADS, refusals
+from .truth import Truth
 
 
 def verify_qdq(
-    path: Path,
-    plain: TargetGraph,
-    made: QdqGraph,
-    lowered: InternalGraph,
-    references: Sequence[Reference],
-    inputs: Sequence[np.ndarray] | None,
-    notes: list[str],
+    path: Path, plain: TargetGraph, made: QdqGraph, lowered: InternalGraph, truth: Truth
 ) -> Verification | None:
     """The comparison of the file at ``path`` with what it was made of; None, with a note, as without.
 
     Raises VerificationError TM4001 for any of the three steps.
     """
     check_tensors(path, made)
-    with tempfile.TemporaryDirectory() as folder:
-        float_path = Path(folder, "float.onnx")
-        with float_path.open("wb") as file:
-            write(plain, [file])
-        verified = verify_written("onnx", [float_path], plain, references, inputs, notes)
-    if verified is None or runtime_for("onnx", path) is None:
-        return None
-    given = inputs_for(references[0], lowered, inputs)
     names = [node.name for expr in lowered.exprs() for node in expr.outputs]
-    tensors = observed(path, dict(zip(plain.input_names, given, strict=True)), names, made.grids)
-    found, noise = check_layers(lowered, references[0].catalogue, tensors, given, plain, notes, target="onnx")
-    return Verification(verified.runtime, tuple(found), tuple(noise))
+    return verify_layers(path, plain, lowered, truth, lambda given: observed(path, given, names, made.grids))
 
 
 def observed(

@@ -27,12 +27,13 @@ PACKAGES = {"onnx": "onnxruntime", "tflite": "ai-edge-litert", "caffe": "opencv-
 class Verification:
     """A comparison that passed: the runtime that ran the file, and each output's error.
 
-    For a file in integers ``noise`` has what each of its layers costs.
+    For a file in integers ``noise`` has what each of its layers costs, measured on what ``inputs`` says.
     """
 
     runtime: str
     comparisons: tuple[Comparison, ...]
     noise: tuple[Noise, ...] = ()
+    inputs: str = ""
 
     @property
     def max_error(self) -> float:

@@ -28,27 +28,23 @@ from ..lower.target_graph import TargetGraph, Value
 from ..serialize.tflite_reader import tflite_constants
 from ..serialize.writers import write
 from .compare import Comparison, check, compare
-from .reference import Reference
 from .report import Verification, verify_written
 from .runtimes import Runtime, runtime_for
+from .truth import Truth
 
 # The largest of several deviations that rounding to other places causes is hardly ever a fourth of one more.
 _MARGIN = 4
 
 
 def verify_compressed(
-    path: Path,
-    plain: TargetGraph,
-    compressed: Compressed,
-    references: Sequence[Reference],
-    inputs: Sequence[np.ndarray] | None,
-    notes: list[str],
+    path: Path, plain: TargetGraph, compressed: Compressed, truth: Truth
 ) -> Verification | None:
     """The comparison of the file at ``path`` with what it was made of; None, with a note, as without.
 
     Raises VerificationError for any of the three steps.
     """
     check_weights(path, compressed.stored)
+    references, inputs, notes = truth.references, truth.inputs, truth.notes
     with tempfile.TemporaryDirectory() as folder:
         float_path = _written(plain, folder, "plain")
         verified = verify_written("tflite", [float_path], plain, references, inputs, notes)

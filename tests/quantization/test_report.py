@@ -16,7 +16,7 @@ import tmconvert
 from tests.cli.runner import run
 from tmconvert.quantization.report.page import page
 from tmconvert.quantization.report.report_file import as_json, table
-from tmconvert.verification.noise import Noise, noise_of
+from tmconvert.verification.noise import Noise, energies_of
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -54,10 +54,52 @@ def test_each_form_has_every_layer(target: str, calibrated: Path, tmp_path: Path
     assert layers[-1]["local_db"] > layers[-1]["accumulated_db"]
 
 
+DATA = ("--quantized", "--calibration", "{data}")
+MEASURED = {
+    DATA: "the first 4 samples of {data}",
+    (*DATA, "--report-data", "{more}"): "the samples of {more}",
+    ("--quantized", "--report-data", "{more}"): "the samples of {more}",
+    ("--quantized",): "random inputs",
+}
+
+
+@pytest.mark.parametrize("options", MEASURED, ids=" ".join)
+@pytest.mark.parametrize("target", ["onnx", "tflite"])
+def test_the_report_says_what_was_measured(
+    target: str, options: tuple[str, ...], calibrated: Path, tmp_path: Path
+) -> None:
+    images = np.load(SAMPLES / "digits_test.npz")["images"][:7, None] / np.float32(16)
+    files = {"data": tmp_path / "d.npz", "more": tmp_path / "more.npz"}
+    for path in files.values():
+        np.savez(path, x=images.astype(np.float32))
+    source = SAMPLES / "digits.tm" if "--calibration" in options else calibrated
+    given = [option.format(**files) for option in options]
+    report = tmp_path / "r.json"
+    outcome = run(target, source, tmp_path / "m", *given, "--report", report)
+    assert outcome.status == 0, outcome.stderr
+    document = json.loads(report.read_text())
+    assert document["inputs"] == MEASURED[options].format(**files)
+    assert document["runtime"].startswith(("ONNX Runtime", "LiteRT"))
+    assert f"against the float model, on {document['inputs']}" in outcome.stderr
+
+
+def test_more_samples_are_added_up(calibrated: Path, tmp_path: Path) -> None:
+    images = np.load(SAMPLES / "digits_test.npz")["images"][:3, None] / np.float32(16)
+    images = images.astype(np.float32)
+    found = [
+        tmconvert.to_tflite(calibrated, tmp_path / "m", quantized=True, report_data={"x": part})
+        for part in (images[:1], images[1:], images)
+    ]
+    one, two, three = (report.verification.noise[-1] for report in found if report.verification)
+    assert one.whole != two.whole
+    assert min(one.whole, two.whole) < three.whole < max(one.whole, two.whole)
+    assert three.used == max(one.used, two.used)
+
+
 def test_the_noise_of_a_layer() -> None:
     near = np.array([-2.0, 0.0, 1.0, 4.0], np.float32)
     actual = np.array([-1.0, 0.0, 1.0, 3.0], np.float32)
-    noise = noise_of("y", "aten::relu", actual, near, near * 2, 0.5, (-1.0, 3.0))
+    noise = energies_of("y", "aten::relu", actual, near, near * 2, 0.5, (-1.0, 3.0)).noise()
     assert noise.local == pytest.approx(10 * np.log10(21 / 2))
     assert noise.whole == pytest.approx(10 * np.log10(84 / 35))
     assert (noise.clipped, noise.used, noise.function) == (0.5, 1.0, "relu")
@@ -90,7 +132,7 @@ class _Tags(HTMLParser):
 
 
 def test_the_page_is_whole_and_needs_nothing_else() -> None:
-    text = page("m.tflite", "LiteRT 2", LAYERS)
+    text = page("m.tflite", "3 layers, measured in LiteRT 2 on <b>", LAYERS)
     tags = _Tags()
     tags.feed(text)
     assert not tags.open
@@ -107,7 +149,7 @@ def test_a_browser_shows_the_page(tmp_path: Path) -> None:
     if browser is None:
         pytest.skip("no Chromium here")
     path = tmp_path / "r.html"
-    path.write_text(page("m.tflite", "LiteRT 2", LAYERS))
+    path.write_text(page("m.tflite", "3 layers, measured in LiteRT 2 on <b>", LAYERS))
     flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     shot = ["--window-size=1200,1000", f"--screenshot={tmp_path / 'r.png'}"]
     done = subprocess.run(
@@ -128,6 +170,8 @@ def test_a_browser_shows_the_page(tmp_path: Path) -> None:
     [
         (["--report", "r.html"], "--report goes with --quantized"),
         (["--quantized", "--no-verify", "--report", "r.html"], "needs the verification"),
+        (["--quantized", "--report-data", "d.npz"], "--report-data goes with --report"),
+        (["--quantized", "--report", "r.txt", "--report-data", "no.npz"], "no.npz is not there"),
         (["--quantized", "--report", "r.pdf"], "the report r.pdf has no known form"),
     ],
 )

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...boundary import AS_IT_IS, Boundary, open_boundary
 from ...errors import UsageError
-from ...ir import CallFunction, Input, InternalGraph, QParams, TensorNode, TensorType, TracedModule
+from ...ir import CallFunction, InternalGraph, QParams, TensorNode, TracedModule
 from ...ir.size_journal import SizeJournal
 from ...lower.unsupported import unsupported_error
 from ...passes.eliminate_dead_code import EliminateDeadCode
@@ -19,7 +19,7 @@ from ...passes.fuse_conv_bn import FuseConvBn
 from ...passes.manager import Pass, PassManager
 from ...symbolics.op import Op
 from .biases import correct_biases
-from .data import Samples
+from .data import Samples, inputs_of
 from .execution import run
 from .module import as_module
 from .placement import FIXED, KindOf, kinds, observed_nodes, shared, unused, weights
@@ -45,8 +45,8 @@ def calibrate(
     settings: Settings,
     progress: Progress | None = None,
     boundary: Boundary = AS_IT_IS,
-) -> tuple[TracedModule, Samples]:
-    """A model of aten ops with the grids that ``data`` gives its tensors, and the samples in that.
+) -> TracedModule:
+    """A model of aten ops with the grids that ``data`` gives its tensors.
 
     It is the model within ``boundary``, at the sizes of the example. ``data`` is that of ``Samples``.
     Raises UsageError TM6032 for settings that fit nothing, TM6033 for data that cannot be used.
@@ -69,16 +69,7 @@ def calibrate(
     _annotate(work, settings, count)
     if settings.bias_correction:
         correct_biases(work.graph, catalogue, samples, count)
-    return as_module(work.graph, module), samples
-
-
-def inputs_of(graph: InternalGraph) -> list[tuple[str, TensorType]]:
-    """The inputs of a normalized graph, by the names of the arguments."""
-    return [
-        (node.expr.name, node.type)
-        for node in graph.inputs
-        if isinstance(node, TensorNode) and isinstance(node.expr, Input)
-    ]
+    return as_module(work.graph, module)
 
 
 def _prepared(

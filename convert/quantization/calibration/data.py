@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,38 @@ from typing import Any
 import numpy as np
 
 from ...errors import UsageError
+from ...ir import Input, InternalGraph, TensorNode
 from ...ir.types import TensorType
-from .settings import Settings
+from .settings import Measuring, Settings
 from .streams import PICKLED, Member, members, parts, whole
 
 IMAGES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".webp"})
+REPORTED = 4  # samples of a calibration that a report is made of
 ARRAYS = frozenset({".npy", ".npz"})
 _UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
+
+
+def inputs_of(graph: InternalGraph) -> list[tuple[str, TensorType]]:
+    """The inputs of a normalized graph, by the names of the arguments."""
+    return [
+        (node.expr.name, node.type)
+        for node in graph.inputs
+        if isinstance(node, TensorNode) and isinstance(node.expr, Input)
+    ]
+
+
+def report_samples(measuring: Measuring, graph: InternalGraph) -> tuple[Iterable[list[np.ndarray]], str]:
+    """What to measure layers on, as inputs of a normalized graph, and what that is in words.
+
+    All that was given for the report, or the first samples of a calibration.
+    """
+    given = measuring.data if measuring.report_data is None else measuring.report_data
+    samples = Samples(given, inputs_of(graph), measuring.settings)
+    name = str(given) if isinstance(given, (str, PathLike)) else "the data given"
+    if measuring.report_data is not None:
+        return samples, f"the samples of {name}"
+    first = list(islice(samples, REPORTED))
+    return first, f"the first {len(first)} samples of {name}" if len(first) > 1 else f"a sample of {name}"
 
 
 class Samples:

@@ -71,6 +71,10 @@ class Measuring:
     report_data: Any = None
     progress: Progress | None = None
 
+    @property
+    def has_data(self) -> bool:
+        return self.data is not None or self.report_data is not None
+
     @classmethod
     def of(cls, data: Any, chosen: Mapping[str, Any] | None, report_data: Any = None) -> Measuring:
         """``chosen`` are keywords of ``tmconvert.calibrate``. Raises UsageError TM6002, TM6032."""

@@ -27,11 +27,11 @@ _HEIGHT, _LEFT, _FOOT = 240, 44, 14
 _MOST = 60.0  # dB at the top of the chart: layers without noise end there
 
 
-def page(title: str, runtime: str, layers: tuple[Noise, ...]) -> str:
-    """HTML: the ratios of signal to noise as a chart, clipping and range use as another, all in a table."""
+def page(title: str, measured: str, layers: tuple[Noise, ...]) -> str:
+    """HTML: how it was ``measured``; ratios of signal to noise, clipping and range use as charts; a table."""
     name = escape(title)
     worst = min(layers, key=lambda layer: layer.local, default=None)
-    summary = f"{len(layers)} layers, measured in {escape(runtime)}."
+    summary = escape(measured)
     if worst is not None:
         summary += f" The most noise is added by {escape(worst.name)}: {_db(worst.local)} dB."
     return (

@@ -12,6 +12,7 @@ from .page import page
 
 if TYPE_CHECKING:
     from ...verification.noise import Noise
+    from ...verification.report import Verification
 
 SUFFIXES = (".html", ".json", ".txt")
 
@@ -23,11 +24,14 @@ def check_suffix(path: Path) -> None:
         raise UsageError("TM6002", f"the report {path} has no known form", notes=help)
 
 
-def report_text(suffix: str, title: str, runtime: str, layers: tuple[Noise, ...]) -> str:
-    """The whole file."""
+def report_text(suffix: str, title: str, verification: Verification) -> str:
+    """The whole file: where and on what layers were measured, and each layer."""
+    runtime, inputs, layers = verification.runtime, verification.inputs, verification.noise
     if suffix == ".json":
-        return json.dumps({"model": title, "runtime": runtime, "layers": as_json(layers)}, indent=2) + "\n"
-    return page(title, runtime, layers) if suffix == ".html" else table(layers)
+        about = {"model": title, "runtime": runtime, "inputs": inputs}
+        return json.dumps({**about, "layers": as_json(layers)}, indent=2) + "\n"
+    measured = f"{len(layers)} layers, measured in {runtime} on {inputs}."
+    return page(title, measured, layers) if suffix == ".html" else f"{title}: {measured}\n\n{table(layers)}"
 
 
 def as_json(layers: tuple[Noise, ...]) -> list[dict[str, Any]]:

@@ -1,0 +1,117 @@
+"""A file in integers, beside its float twin, and layer by layer."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import VerificationError
+from ..ir import InternalGraph, TensorNode
+from ..lower.target_graph import TargetGraph
+from ..serialize.writers import write
+from .compare import Comparison, example_inputs
+from .layers import Layer, layers
+from .noise import Energies
+from .observed import Observed
+from .report import Verification, verify_written
+from .runtimes import runtime_for
+from .truth import Truth
+
+_STEPS = 2.0
+_FLOAT = 1e-4  # of the largest element, where a layer is in float
+# what the file has in its tensors, from its inputs by name
+Look = Callable[[Mapping[str, np.ndarray]], Mapping[str, Observed]]
+
+
+def verify_layers(
+    path: Path, plain: TargetGraph, lowered: InternalGraph, truth: Truth, look: Look
+) -> Verification | None:
+    """The comparison of the file at ``path`` with ``plain``, its float twin, and of each of its layers.
+
+    ``look`` runs the file; ``lowered`` is the graph that was lowered to ``plain``. None, with a note, where
+    there is no runtime. Raises VerificationError TM4001.
+    """
+    target = plain.target
+    with tempfile.TemporaryDirectory() as folder:
+        float_path = Path(folder, "float")
+        with float_path.open("wb") as file:
+            write(plain, [file])
+        verified = verify_written(target, [float_path], plain, truth.references, truth.inputs, truth.notes)
+    if verified is None or runtime_for(target, path) is None:
+        return None
+    samples, about = _samples(truth, lowered)
+    reference, names = truth.references[0], _output_names(plain)
+    worst: dict[str, Comparison] = {}
+    noise: dict[str, Energies] = {}
+    for given in samples:
+        tensors = look(dict(zip(plain.input_names, reference.stored_inputs(given), strict=True)))
+        for layer in layers(lowered, reference.catalogue, tensors, list(given), target):
+            found = _checked(layer, names.get(layer.name, layer.name))
+            worst[layer.name] = max(found, worst.get(layer.name, found), key=lambda each: each.max_error)
+            noise[layer.name] = layer.energies + noise.get(layer.name)
+    told = tuple(each.noise() for each in noise.values())
+    for each in told:
+        if each.name in names:
+            where = f"signal to noise at {names[each.name]}"
+            truth.notes.append(f"{where}: {each.whole:.1f} dB, against the float model, on {about}")
+    return Verification(verified.runtime, tuple(worst.values()), told, about)
+
+
+def _output_names(plain: TargetGraph) -> dict[str, str]:
+    return {value.name: name for value, name in zip(plain.outputs, plain.output_names, strict=True)}
+
+
+def _samples(truth: Truth, lowered: InternalGraph) -> tuple[Iterable[Sequence[np.ndarray]], str]:
+    """What layers are measured on, in the order of the inputs, and what it is in words."""
+    if truth.samples is not None:
+        return truth.samples, truth.about
+    reference = truth.references[0]
+    if truth.inputs is not None:
+        return [reference.case(truth.inputs)[0]], "the inputs given"
+    if reference.example is not None:
+        return [reference.case(None)[0]], "the model's example"
+    return [_within_range(lowered)], "random inputs"
+
+
+def _checked(layer: Layer, name: str) -> Comparison:
+    comparison = compared(layer, name)
+    if not comparison.ok:
+        about = f"{layer.name} is not what {layer.function} gives for its operands in the file"
+        raise VerificationError("TM4001", f"{about}: {_distance(layer)}")
+    return comparison
+
+
+def _within_range(graph: InternalGraph) -> list[np.ndarray]:
+    """Random inputs, uniform over the range of the integers where an input has one."""
+    types = [node.type for node in graph.inputs if isinstance(node, TensorNode)]
+    arrays, random = example_inputs(types), np.random.default_rng(0)
+    for number, node in enumerate(graph.inputs):
+        qparams = node.qparams if isinstance(node, TensorNode) else None
+        if qparams is not None and len(qparams.scale) == 1:
+            zero, scale = qparams.zero_point[0], qparams.scale[0]
+            low, high = ((end - zero) * scale for end in (qparams.quant_min, qparams.quant_max))
+            arrays[number] = random.uniform(low, high, types[number].shape).astype(types[number].dtype)
+    return arrays
+
+
+def compared(layer: Layer, name: str) -> Comparison:
+    """A layer as a share of the range of its integers; of its largest element in float."""
+    shapes = (layer.actual.shape, layer.local.shape)
+    if layer.actual.shape != layer.local.shape:
+        return Comparison(name, float("inf"), 0.0, *shapes)
+    off = float(np.max(layer.steps_off(), initial=0))
+    if not layer.step:
+        largest = float(np.max(np.abs(layer.local), initial=0)) or 1.0
+        return Comparison(name, off / largest, _FLOAT, *shapes)
+    allowed = _STEPS + layer.slack / layer.step
+    return Comparison(name, off / 255, allowed / 255, *shapes)
+
+
+def _distance(layer: Layer) -> str:
+    if layer.actual.shape != layer.local.shape:
+        return f"its shape is {list(layer.actual.shape)}, not {list(layer.local.shape)}"
+    off = float(np.max(layer.steps_off(), initial=0))
+    return f"an element is {off:.1f} steps off" if layer.step else f"an element is {off:.1e} off"
