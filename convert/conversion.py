@@ -334,17 +334,12 @@ def convert(
 ) -> Report:
     """Writes ``module`` for ``goal`` to ``paths`` (two for Caffe), verified, whole or not at all.
 
-    ONNX weights go into a file of their own with ``external_data``, or when one file cannot hold them.
-    ``measuring`` has data to measure the layers of files in integers on.
+    ONNX weights go into a file of their own with ``external_data``, or when one file cannot hold them. The
+    layers of files in integers are measured on the data of ``measuring``.
     """
     converted = lowered(module, goal, catalogue, options, boundary)
-    report = Report(
-        goal.target,
-        version_name,
-        tuple(paths),
-        notes=[*module.notes, *converted.notes],
-        seconds=converted.manager.seconds,
-    )
+    notes, seconds = [*module.notes, *converted.notes], converted.manager.seconds
+    report = Report(goal.target, version_name, tuple(paths), notes=notes, seconds=seconds)
     if converted.manager.stopped:
         report.stopped = True
         return report
@@ -355,8 +350,7 @@ def convert(
         "weights": weights,
         **boundary.to_json(),
     }
-    edges = converted.nhwc_inputs, converted.nhwc_outputs
-    converted.graph.metadata = metadata(module, goal, *edges, asked)
+    converted.graph.metadata = metadata(module, goal, converted.nhwc_inputs, converted.nhwc_outputs, asked)
     form = form_of(converted.graph, converted.lowered, goal, weights, report.notes, catalogue)
     graph = form.graph
     report.inputs = _described(graph.input_names, graph.inputs)
