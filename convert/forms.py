@@ -137,7 +137,7 @@ def _in_integers(
     source = tabulated(plain, lowered, catalogue) if asked.activations == "int8" else plain
     made = in_integers(source, activations=asked.activations, io_type=asked.io_type)
     if not made.integers:
-        raise _without_scales()
+        _check_grids(plain, made)
     if not asked.allow_float and (lacking := _without_kernel(made, lowered)):
         raise unsupported_error(lacking, "tflite")
     notes += made.notes()
@@ -156,6 +156,24 @@ def _with_pairs(plain: TargetGraph, lowered: InternalGraph, asked: Integers, not
         raise _without_scales()
     notes += made.notes()
     return WithPairs(plain, made, lowered)
+
+
+def _check_grids(plain: TargetGraph, made: IntegerGraph) -> None:
+    """Raises UsageError TM6030 where nothing can be in integers; a model of only stubs may be written."""
+    results = [value for operator in plain.all_operators() for value in operator.outputs]
+    names = [value.name for value in (*plain.inputs, *results) if value.qparams is not None]
+    if not names:
+        raise _without_scales()
+    if made.islands:
+        some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        raise UsageError(
+            "TM6030",
+            f"nothing can be in integers: there are scales for {some}, and no operator has them for all that "
+            "it takes and gives",
+            notes=[
+                ("help", "quantize its inputs, too; of inputs of the model --input-type, --input-scale tell")
+            ],
+        )
 
 
 def _without_scales() -> UsageError:

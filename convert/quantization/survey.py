@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import TmconvertError
-from ..ir import TensorNode, TracedModule
+from ..ir import CallFunction, TensorNode, TracedModule
 from ..passes.eliminate_dead_code import EliminateDeadCode
 from ..passes.normalize import normalize
 from ..passes.settle_quantization import SettleQuantization
 from ..symbolics.op import Op
 
-# packages of the classes that say it, most telling first
-KINDS = {"megengine.module.quantized.": "fixed-point", "megengine.module.qat.": "quantization-aware"}
+FIXED, AWARE, PAIRS, CALIBRATED = "fixed-point", "quantization-aware", "quantized", "calibrated"
+# what names of classes have in them that say it, of MegEngine and PyTorch, the most telling first; float
+# models of PyTorch, too, may add by torch.ao.nn.quantized.FloatFunctional
+_CLASSES = {
+    "megengine.module.quantized.": FIXED,
+    ".qat.": AWARE,
+    ".fake_quantize.": AWARE,
+    ".quantized.": FIXED,
+}
+_NEUTRAL = ".functional_modules."
+# names of functions, of models without such classes
+_CALLS = {"fake_quantize": AWARE, "quantize_per_": PAIRS, "ops.quantized.": FIXED}
 
 
 @dataclass(frozen=True)
 class Quantization:
-    """``kind`` is "fixed-point" or "quantization-aware"; ``tensors`` counts tensors by their integer type.
+    """``kind`` is "fixed-point", "quantization-aware", "quantized" (by pairs of calls) or "calibrated".
 
-    A model that cannot be said in catalogued ops is counted as far as that goes.
+    ``tensors`` counts tensors by their integer type. A model that cannot be said in catalogued ops is counted
+    as far as that goes.
     """
 
     kind: str
@@ -48,7 +59,20 @@ def quantization_of(module: TracedModule, catalogue: Mapping[str, Op]) -> Quanti
 
 def _kind(module: TracedModule) -> str | None:
     modules = [each for _, each in module.modules()]
-    for package, kind in KINDS.items():
-        if any(each.class_name.startswith(package) for each in modules):
-            return kind
-    return "quantization-aware" if any(each.attributes.get("is_qat") is True for each in modules) else None
+    names = [each.class_name for each in modules if each.class_name.startswith(("megengine.", "torch."))]
+    names = [name for name in names if _NEUTRAL not in name]
+    if found := _first(_CLASSES, names):
+        return found
+    if any(each.attributes.get("is_qat") is True for each in modules):
+        return AWARE
+    graph = module.flatten().graph
+    assert graph is not None
+    exprs = graph.exprs()
+    if found := _first(_CALLS, [expr.function for expr in exprs if isinstance(expr, CallFunction)]):
+        return found
+    nodes = [*graph.inputs, *(node for expr in exprs for node in expr.outputs)]
+    return CALIBRATED if any(getattr(node, "qparams", None) is not None for node in nodes) else None
+
+
+def _first(kinds: Mapping[str, str], names: Sequence[str]) -> str | None:
+    return next((kind for part, kind in kinds.items() if any(part in name for name in names)), None)

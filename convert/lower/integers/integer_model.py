@@ -41,7 +41,7 @@ class IntegerGraph:
     def notes(self) -> list[str]:
         """What a report tells."""
         counts = [f"{count} operators in {kind}" for kind, count in sorted(self.integers.items())]
-        told = [", ".join(reversed(counts))]
+        told = [", ".join(reversed(counts)) or "no operator computes: the model only rounds"]
         if self.requantized:
             told.append(f"{self.requantized} tensors are brought to another scale")
         if self.clipped:

@@ -148,7 +148,9 @@ class Samples:
         try:
             from PIL import Image
         except ImportError as error:
-            raise _unfit("images are read by Pillow, which is not installed", "pip install pillow") from error
+            raise _unfit(
+                "images are read by Pillow, which is not installed", "pip install 'tmconvert[images]'"
+            ) from error
         (_, type_), *_ = self.inputs
         if len(type_.shape) != 4:
             raise _unfit(f"{path} is an image, and the model takes {type_}", "give .npy files")
