@@ -134,7 +134,7 @@ def _in_integers(
 
     asked = goal.integers
     assert asked is not None
-    source = tabulated(plain, lowered, catalogue) if asked.activations == "int8" else plain
+    source = tabulated(plain, lowered, catalogue, asked.activations)
     made = in_integers(source, activations=asked.activations, io_type=asked.io_type)
     if not made.integers:
         _check_grids(plain, made)
@@ -193,5 +193,7 @@ def _without_kernel(made: IntegerGraph, lowered: InternalGraph) -> list[Unsuppor
         if expr is not None:
             reason = f"TFLite has no kernel for {island.operator.type} in {made.activations}"
             help = "--allow-float leaves it in float, between DEQUANTIZE and QUANTIZE"
+            if made.activations == "int16":
+                help += "; --activations int8 has more kernels"
             found.setdefault(id(expr), Unsupported(expr, reason, help))
     return list(found.values())

@@ -16,7 +16,8 @@ from ..lower.target_graph import Value
 from ..passes.narrow_weights import WEIGHTS
 from ..symbolics.layouts import NHWC_TO_NCHW
 from ..symbolics.op import Op
-from .noise import Energies, energies_of
+from .kernels import SLACK
+from .noise import LARGEST, Energies, energies_of
 from .observed import Observed
 
 # what the names of the other forms of a tensor end in, see lower/integers
@@ -28,9 +29,9 @@ class Layer:
     """A tensor of the file: what is in it, and what the call that makes it gives in float.
 
     ``local`` is computed from the operands that the file itself has, within the range of its integers,
-    ``whole`` from those of the float model. ``step`` is that of its integers, 0 in float; ``slack`` how far a
-    rounding within the layer, on a grid of the runtime's, may move it. All arrays are in the order of the
-    source.
+    ``whole`` from those of the float model. ``step`` is that of its integers, 0 in float; ``slack`` how far
+    the kernel, or a rounding within the layer on a grid of the runtime's, may move it, all elements or each.
+    All arrays are in the order of the source.
     """
 
     name: str
@@ -39,20 +40,22 @@ class Layer:
     local: np.ndarray
     whole: np.ndarray
     step: float
-    slack: float
+    slack: Any
     energies: Energies
 
     def steps_off(self) -> np.ndarray:
         """How many steps each element lies from ``local``; how far, without steps.
 
-        Where that is no number, integers cannot say so: they are what they are.
+        Where that is no number, integers cannot say so: they are what they are. LiteRT's kernels of float32
+        give the largest number for infinity.
         """
-        with np.errstate(invalid="ignore"):
-            off = np.abs(self.actual.astype(np.float64) - self.local)
-        no_number = np.isnan(self.local)
+        actual, local = (
+            np.clip(each.astype(np.float64), -LARGEST, LARGEST) for each in (self.actual, self.local)
+        )
+        no_number = np.isnan(local)
         if not self.step:
-            no_number &= np.isnan(self.actual)
-        off = np.where(no_number | (self.actual == self.local), 0, off)
+            no_number &= np.isnan(actual)
+        off = np.where(no_number, 0, np.abs(actual - local))
         return off / self.step if self.step else off
 
 
@@ -96,7 +99,9 @@ def layers(
                 in_integers.add(node)
             if node.name in tensors and one.dtype.kind == "f":
                 local[node] = _in_file(node, tensors, one)
-                yield _layer(node, expr, tensors, one, other)
+                is_kernel = is_whole and target == "tflite"
+                slack = _slack(expr, operands, one, node, tensors) if is_kernel else 0.0
+                yield _layer(node, expr, tensors, one, other, slack)
 
 
 def _is_float(node: Any, tensors: Mapping[str, Observed]) -> bool:
@@ -169,13 +174,13 @@ def _round_bias(
 
 
 def _operand_step(x: Any, result: Any, tensors: Mapping[str, Observed], target: str) -> float:
-    """The step of the form of ``x`` that a kernel takes: in TFLite one of as many steps as the result."""
+    """The step of the form of ``x`` that a kernel takes: in TFLite one of the result's type."""
     forms = [
         tensors[x.name + ending] for ending in (_QUANTIZED, _REQUANTIZED, "") if x.name + ending in tensors
     ]
     if target != "onnx" and result.name in tensors:
-        wanted = _on_grid(result, tensors).levels
-        forms = [form for form in forms if form.levels == wanted]
+        wanted = _on_grid(result, tensors).kind
+        forms = [form for form in forms if form.kind == wanted]
     return forms[0].step if forms else 0.0
 
 
@@ -188,14 +193,29 @@ def _weight_scales(weight: TensorNode, axis: int, target: str) -> tuple[float, .
     return weight_grid(Value(weight.name, data.dtype, data.shape, data, qparams=weight.qparams), axis).scale
 
 
+def _slack(
+    expr: CallFunction, operands: list[Any], result: np.ndarray, node: Any, tensors: Mapping[str, Observed]
+) -> Any:
+    """How far the kernel of a layer is off, beyond rounding."""
+    found = SLACK.get((expr.function, _on_grid(node, tensors).kind))
+    if found is None:
+        return 0.0
+    return found(expr, operands, result, _operand_step(expr.args[0], node, tensors, "tflite"))
+
+
 CLAMPS = frozenset({"aten::relu", "aten::relu6", "aten::hardtanh", "aten::clamp"})
 
 
 def _layer(
-    node: TensorNode, expr: CallFunction, tensors: Mapping[str, Observed], near: np.ndarray, far: np.ndarray
+    node: TensorNode,
+    expr: CallFunction,
+    tensors: Mapping[str, Observed],
+    near: np.ndarray,
+    far: np.ndarray,
+    slack: Any,
 ) -> Layer:
     found, inner = _on_grid(node, tensors), tensors.get(node.name + _COMPUTED)
-    slack = 0.0 if inner is None else inner.step / 2
+    slack = slack + (0.0 if inner is None else inner.step / 2)
     ends, actual = _range(node, found), _in_order(found.array, node)
     cut = np.clip(near, *ends)
     # what a clamp behind it takes anyway is no loss

@@ -14,7 +14,7 @@ from ..lower.target_graph import TargetGraph
 from ..serialize.writers import write
 from .compare import Comparison, example_inputs
 from .layers import Layer, layers
-from .noise import Energies
+from .noise import LARGEST, Energies
 from .observed import Observed
 from .report import Verification, verify_written
 from .runtimes import runtime_for
@@ -102,12 +102,21 @@ def compared(layer: Layer, name: str) -> Comparison:
     shapes = (layer.actual.shape, layer.local.shape)
     if layer.actual.shape != layer.local.shape:
         return Comparison(name, float("inf"), 0.0, *shapes)
-    off = float(np.max(layer.steps_off(), initial=0))
     if not layer.step:
-        largest = float(np.max(np.abs(layer.local), initial=0)) or 1.0
+        off, sizes = float(np.max(layer.steps_off(), initial=0)), np.abs(layer.local)
+        largest = float(np.max(sizes[sizes < LARGEST], initial=0)) or 1.0
         return Comparison(name, off / largest, _FLOAT, *shapes)
-    allowed = _STEPS + layer.slack / layer.step
-    return Comparison(name, off / 255, allowed / 255, *shapes)
+    return Comparison(name, *_worst(layer), *shapes)
+
+
+def _worst(layer: Layer) -> tuple[float, float]:
+    """How far the element is off that is furthest beyond what it may be, and how far that is."""
+    off = layer.steps_off().reshape(-1)
+    if not off.size:
+        return 0.0, _STEPS / 255
+    allowed = np.broadcast_to(_STEPS + layer.slack / layer.step, layer.actual.shape).reshape(-1)
+    worst = np.argmax(off - allowed)
+    return float(off[worst]) / 255, float(allowed[worst]) / 255
 
 
 def _distance(layer: Layer) -> str:

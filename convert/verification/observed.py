@@ -29,9 +29,9 @@ class Observed:
     high: float = math.inf
 
     @property
-    def levels(self) -> int:
-        """How many steps the range has; 0 for what is on no grid."""
-        return round((self.high - self.low) / self.step) if self.step else 0
+    def kind(self) -> str:
+        """The type of its integers in TFLite; empty for what is on no grid."""
+        return "" if not self.step else "int8" if self.high - self.low < 256 * self.step else "int16"
 
 
 def observed(path: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, Observed]:

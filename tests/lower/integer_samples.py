@@ -219,8 +219,8 @@ SAMPLES = [
     ),
     Sample(
         "RESIZE_BILINEAR",
-        [X, ints(3, 4)],
-        [(1, 3, 4, 3)],
+        [X, ints(10, 14)],
+        [(1, 10, 14, 3)],
         {"align_corners": False, "half_pixel_centers": False},
     ),
     Sample(

@@ -12,20 +12,21 @@ from tmconvert.ir.types import QParams
 from tmconvert.lower.integers.grids import activation_grid
 from tmconvert.lower.integers.integer_graph import in_integers
 from tmconvert.lower.integers.integer_model import IntegerGraph
-from tmconvert.lower.integers.kernels import FIXED, KERNELS, TABLE
+from tmconvert.lower.integers.kernels import FIXED, KERNELS, TABLES
 from tmconvert.lower.target_graph import TargetGraph
 from tmconvert.serialize.writers import write
 
 litert = pytest.importorskip("ai_edge_litert.interpreter")
 MODES = [litert.OpResolverType.AUTO, litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES]
-ROWS = sorted((type, kind) for type in KERNELS if type != TABLE for kind in KERNELS[type].types)
+ROWS = sorted((type, kind) for type in KERNELS if type not in TABLES for kind in KERNELS[type].types)
 # A kernel rounds once, twice where its arithmetic is of integers; a QUANTIZE behind it once more.
 STEPS = 2.0
-# In int16 functions are read from tables of 513 entries, and places between two pixels have ten bits.
+# In int16 functions are read from tables of 513 entries; two products stand for a resizing.
 ROUGH = {
-    **dict.fromkeys([("TANH", "int16"), ("SOFTMAX", "int16"), ("LOGISTIC", "int16")], 4.0),
-    ("EXP", "int16"): 48.0,
-    ("RESIZE_BILINEAR", "int16"): 160.0,
+    ("TANH", "int16"): 4.0,
+    ("LOGISTIC", "int16"): 2.0,
+    ("SOFTMAX", "int16"): 2 * 11 + 3.0,
+    ("RESIZE_BILINEAR", "int16"): 3.5,
 }
 
 
@@ -100,7 +101,7 @@ def given_grid(sample: Sample, graph: TargetGraph, kind: str) -> QParams | None:
 
 
 def test_each_row_has_samples() -> None:
-    assert {sample.type for sample in SAMPLES} == set(KERNELS) - {TABLE}
+    assert {sample.type for sample in SAMPLES} == set(KERNELS) - set(TABLES)
 
 
 @pytest.mark.parametrize(("type", "kind"), ROWS)
@@ -111,6 +112,9 @@ def test_kernel(type: str, kind: str, tmp_path: Path) -> None:
             continue
         made = check(sample, kind, tmp_path / "m.tflite", own_grid=True)
         types = [operator.type for operator in made.graph.operators]
+        if "BATCH_MATMUL" in types and type == "RESIZE_BILINEAR":
+            assert kind == "int16"  # see test_integer_resizes
+            continue
         assert type in types and not made.islands
         assert (
             types == [type] or relation in ("same", "fixed") or (relation == "compared" and kind == "int16")

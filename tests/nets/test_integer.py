@@ -66,14 +66,17 @@ def test_small_models(name: str, tmp_path: Path) -> None:
 
 
 def test_what_has_no_integer_kernel_is_named(tmp_path: Path) -> None:
-    path = quantized_corpus.MADE / "qat_angles.tm"
+    path, options = quantized_corpus.MADE / "qat_angles.tm", {"quantized": True, "activations": "int16"}
     with pytest.raises(UnsupportedError) as caught:
-        tmconvert.to_tflite(path, tmp_path / "m.tflite", quantized=True)
+        tmconvert.to_tflite(path, tmp_path / "m.tflite", **options)
     text = str(caught.value)
-    assert text.startswith("error[TM2003]: TFLite has no kernel for ATAN2 in int8\n")
+    assert text.startswith("error[TM2003]: TFLite has no kernel for ATAN2 in int16\n")
     assert f"--> {path}:%" in text and "= aten::atan2(%over_out, %under_out)" in text
     assert "help: --allow-float leaves it in float, between DEQUANTIZE and QUANTIZE" in text
+    assert "; --activations int8 has more kernels" in text
     assert not list(tmp_path.iterdir())
+    report = tmconvert.to_tflite(path, tmp_path / "m.tflite", allow_float=True, **options)
+    assert report.verified and any("without a kernel for int16" in note for note in report.notes)
 
 
 def edges(path: Path) -> list[str]:

@@ -12,7 +12,7 @@ from ...ir.types import QParams
 from ..target_graph import Operator, Quantization, TargetGraph, Value
 from .kernels import FIXED, KERNELS, WITHIN, Kernel
 
-_RANGES = {"int8": (-128, 127), "int16": (-32768, 32767)}
+RANGES = {"int8": (-128, 127), "int16": (-32768, 32767)}
 _PARTS = 128  # of a step of int8, in int16: 255 of them reach no further than its ends
 _SHIFT = 128  # from uint8 to int8
 _TINY = float(np.finfo(np.float32).tiny)
@@ -41,7 +41,7 @@ def activation_grid(qparams: QParams, kind: str) -> QParams | None:
             quant_min=qparams.quant_min - _SHIFT,
             quant_max=qparams.quant_max - _SHIFT,
         )
-    lowest, highest = _RANGES["int8"]
+    lowest, highest = RANGES["int8"]
     if qparams.quant_min < lowest or qparams.quant_max > highest:
         return None
     return QParams("int8", qparams.scale, qparams.zero_point, qparams.quant_min, qparams.quant_max)
@@ -52,15 +52,15 @@ def brought(grid: QParams, kind: str) -> QParams:
     if grid.dtype == kind:
         return grid
     if kind == "int16":
-        return QParams(kind, (float(np.float32(grid.scale[0] / _PARTS)),), (0,), *_RANGES[kind])
-    return _symmetric(grid.scale[0] * _RANGES["int16"][1], _RANGES[kind][1], kind)
+        return QParams(kind, (float(np.float32(grid.scale[0] / _PARTS)),), (0,), *RANGES[kind])
+    return _symmetric(grid.scale[0] * RANGES["int16"][1], RANGES[kind][1], kind)
 
 
 def constant_grid(data: np.ndarray, kind: str) -> QParams:
     """The finest grid that holds 0 and all elements of a constant; the ends are on it."""
     low, high = min(float(np.min(data, initial=0)), 0.0), max(float(np.max(data, initial=0)), 0.0)
     if kind == "int16" or low == 0 == high or _is_one_number(data):
-        return _symmetric(max(-low, high), _RANGES[kind][1], kind)
+        return _symmetric(max(-low, high), RANGES[kind][1], kind)
     scale = float(np.float32(max((high - low) / 255, _TINY)))
     zero_point = int(np.clip(round(-128 - low / scale), -128, 127))
     return QParams("int8", (scale,), (zero_point,), -128, 127)
@@ -150,7 +150,7 @@ def _forward(operator: Operator, grids: dict[int, QParams], positive: set[int]) 
     fixed = None if grid is None else FIXED[grid.dtype].get(operator.type)
     if grid is not None and fixed is not None:
         kind = grid.dtype
-        grid = QParams(kind, (fixed[0],), (fixed[1],), *_RANGES[kind])
+        grid = QParams(kind, (fixed[0],), (fixed[1],), *RANGES[kind])
     elif operator.type in WITHIN and grid is not None:
         grid = _finer(grid) if id(operator.inputs[0]) in positive else grid
     elif kernel.relation != "same":
@@ -202,7 +202,7 @@ _KEEP_SIGN = {"MAX_POOL_2D", "AVERAGE_POOL_2D", "MEAN", "RESHAPE", "TRANSPOSE", 
 
 def _finer(grid: QParams) -> QParams:
     """With all steps for what is not below 0."""
-    highest, steps = grid.quant_max - grid.zero_point[0], _RANGES[grid.dtype]
+    highest, steps = grid.quant_max - grid.zero_point[0], RANGES[grid.dtype]
     if grid.dtype != "int8" or highest >= 255:
         return grid
     scale = float(np.float32(grid.scale[0] * highest / 255))
@@ -211,7 +211,7 @@ def _finer(grid: QParams) -> QParams:
 
 def _symmetric(largest: float, steps: int, kind: str) -> QParams:
     scale = float(np.float32(max(largest / steps, _TINY))) if largest > 0 else 0.5
-    return QParams(kind, (scale,), (0,), *_RANGES[kind])
+    return QParams(kind, (scale,), (0,), *RANGES[kind])
 
 
 def _is_one_number(data: np.ndarray) -> bool:

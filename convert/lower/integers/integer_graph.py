@@ -18,6 +18,7 @@ from ...passes.narrow_weights import clipped_weights
 from ..target_graph import Attribute, Operator, TargetGraph, Value
 from .averages import averages_in_products
 from .grids import (
+    RANGES,
     activation_grid,
     brought,
     constant_grid,
@@ -29,10 +30,12 @@ from .grids import (
     weight_steps,
 )
 from .integer_model import IntegerGraph, Island
-from .kernels import FIXED, KERNELS, TABLE, WEIGHTED, Kernel
+from .kernels import FIXED, KERNELS, TABLES, WEIGHTED, Kernel
+from .resizes import resizes_in_products
 
 FLOAT, INT32, INT64 = np.dtype(np.float32), np.dtype(np.int32), np.dtype(np.int64)
 _WIDE = {"int8": (-127, 127), "int16": (-32767, 32767)}  # grids that reach this far need no clamp
+_FAR = 100  # a product of that many steps may wrap around, kernels.py
 _PER_CHANNEL = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"})
 
 
@@ -46,7 +49,7 @@ def in_integers(graph: TargetGraph, *, activations: str = "int8", io_type: str =
 
 class _Integers:
     def __init__(self, graph: TargetGraph, kind: str, io_type: str) -> None:
-        graph = averages_in_products(graph)
+        graph = resizes_in_products(averages_in_products(graph), kind)
         self.source, self.kind, self.io_type = graph, kind, io_type
         self.grids = settled(graph, kind)
         self._forget_idle()
@@ -132,7 +135,7 @@ class _Integers:
         elif kernel.relation == "weights":
             self.made.integers[self._kind(operator, kernel)] += 1
             self._weighted(operator)
-        elif operator.type == TABLE:
+        elif operator.type in TABLES:
             self.made.integers[self._kind(operator, kernel)] += 1
             self._looked_up(operator)
         elif operator.type == "RESHAPE" and _keeps_shape(operator):
@@ -191,26 +194,41 @@ class _Integers:
         self.whole[id(result), grid] = self._requantized(given, grid, result.name)
 
     def _looked_up(self, operator: Operator) -> None:
-        """The steps of the operand, counted from 0, are places in the table."""
-        (x, table), result = operator.inputs, operator.outputs[0]
-        assert x is not None and table is not None
-        given, grid = self._on_grid(x, self.grids[id(x)]), self.grids[id(result)]
-        counted, place = (
-            Value(self._free(f"{result.name}_{ending}"), INT32, x.shape) for ending in ("steps", "places")
-        )
-        low = np.array(128, INT32)
-        first = Value(self._free(f"{result.name}_first"), INT32, (), low)
-        self._append("CAST", [given], [counted], counted.name)
-        options: dict[str, Attribute] = {"in_data_type": self.kind.upper(), "out_data_type": "INT32"}
-        self.made.graph.operators[-1].attributes.update(options)
-        self._append("ADD", [counted, first], [place], place.name)
-        made = Value(result.name, np.dtype(self.kind), result.shape, None, quantization(grid))
+        """The steps of the operands, counted from 0, are places in the table, of two row by row."""
+        *operands, table = operator.inputs
+        result = operator.outputs[0]
+        assert table is not None
+        grid = self.grids[id(result)]
+        places = [self._as_place(value, result.name) for value in operands if value is not None]
+        place = places[0]
+        if len(places) == 2:
+            row = self._counted("MUL", places[0], np.array(256, INT32), f"{result.name}_row")
+            place = Value(self._free(f"{result.name}_places"), INT32, result.shape)
+            self._append("ADD", [row, places[1]], [place], place.name)
+        made = Value(result.name, np.dtype(grid.dtype), result.shape, None, quantization(grid))
         entries = self._constant(table, grid)
         gather: dict[str, Attribute] = {"axis": 0}
         self.made.graph.operators.append(
             replace(operator, type="GATHER", inputs=[entries, place], outputs=[made], attributes=gather)
         )
         self.whole[id(result), grid] = made
+
+    def _as_place(self, value: Value, name: str) -> Value:
+        """The steps of a tensor, the lowest of its type being 0."""
+        given = self._on_grid(value, self.grids[id(value)])
+        kind = given.dtype.name
+        counted = Value(self._free(f"{name}_steps"), INT32, value.shape)
+        self._append("CAST", [given], [counted], counted.name)
+        options: dict[str, Attribute] = {"in_data_type": kind.upper(), "out_data_type": "INT32"}
+        self.made.graph.operators[-1].attributes.update(options)
+        return self._counted("ADD", counted, np.array(-RANGES[kind][0], INT32), f"{name}_places")
+
+    def _counted(self, type: str, value: Value, number: np.ndarray, name: str) -> Value:
+        """A whole number and a constant."""
+        constant = Value(self._free(f"{name}_number"), INT32, (), number)
+        made = Value(self._free(name), INT32, value.shape)
+        self._append(type, [value, constant], [made], made.name)
+        return made
 
     def _on_grids(self, operator: Operator, kernel: Kernel) -> None:
         places = kernel.operands(len(operator.inputs))
@@ -345,11 +363,14 @@ class _Integers:
         self.plain[id(value)] = made
 
     def _requantized(self, value: Value, grid: QParams, name: str) -> Value:
-        """On another grid: times one, rounded once. XNNPACK's QUANTIZE of int8 rounds the ratio, too."""
+        """On another grid: times one, rounded once. XNNPACK's QUANTIZE of int8 rounds the ratio, too.
+
+        Where nearly all is beyond the range, the product would wrap around.
+        """
         made = Value(name, np.dtype(grid.dtype), value.shape, None, quantization(grid))
-        if value.dtype == made.dtype == np.int8:
-            assert value.quantization is not None
-            ratio = float(value.quantization.scale[0]) / grid.scale[0]
+        assert value.quantization is not None
+        ratio = float(value.quantization.scale[0]) / grid.scale[0]
+        if value.dtype == made.dtype == np.int8 and ratio < _FAR:
             self._append("MUL", [value, self._one(ratio)], [made], name)
         else:
             self._append("QUANTIZE", [value], [made], name)

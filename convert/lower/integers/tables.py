@@ -1,7 +1,8 @@
-"""Functions of one number for which TFLite has no integer kernel: a table of what each step gives.
+"""Functions of one or two numbers for which TFLite has no integer kernel: a table of what each step gives.
 
 The table is made by the reference kernels, of what the source says, however many operators of TFLite that
-would take. It is exact, so it also stands for kernels whose results are on a coarse grid of their own.
+would take. It is exact, so it also stands for kernels whose results are on a coarse grid of their own. For
+an operand in int8 it has 256 entries, in int16 65536; for two in int8 as many.
 """
 
 from __future__ import annotations
@@ -18,18 +19,20 @@ from ...ir.types import QParams
 from ...passes.layout_plan import rule_of
 from ...symbolics.op import Op
 from ..target_graph import Operator, TargetGraph, Value
-from .grids import settled
-from .kernels import FIXED, KERNELS, TABLE
+from .grids import RANGES, settled
+from .kernels import FIXED, KERNELS, TABLE, TABLE_OF_TWO, TABLES
 
 _MOST = 200  # calls that one table stands for
 
 
-def tabulated(graph: TargetGraph, lowered: InternalGraph, catalogue: Mapping[str, Op]) -> TargetGraph:
+def tabulated(
+    graph: TargetGraph, lowered: InternalGraph, catalogue: Mapping[str, Op], kind: str
+) -> TargetGraph:
     """``graph``, which is left as it is, with a TABLE of (operand, float32 results) for such functions.
 
-    ``lowered`` is what it was made of. Activations are int8.
+    ``lowered`` is what it was made of. Activations are ``kind``, "int8" or "int16".
     """
-    grids = settled(graph, "int8")
+    grids = settled(graph, kind)
     nodes = {node.name: node for expr in lowered.exprs() for node in expr.outputs}
     values = {value.name: value for value in graph.inputs}
     values |= {value.name: value for operator in graph.operators for value in operator.outputs}
@@ -41,11 +44,11 @@ def tabulated(graph: TargetGraph, lowered: InternalGraph, catalogue: Mapping[str
         if isinstance(node, TensorNode) and _is_wanted(operator, grids):
             table = _table(operator, node, _Function(known, catalogue, node), grids)
         operators.append(table or operator)
-    if not any(operator.type == TABLE for operator in operators):
+    if not any(operator.type in TABLES for operator in operators):
         return graph
     made = replace(graph, operators=_used(operators, graph.outputs))
-    again = settled(made, "int8")
-    lost = [each for each in made.operators if each.type == TABLE and not _has_grid(each, grids, again)]
+    again = settled(made, kind)
+    lost = [each for each in made.operators if each.type in TABLES and not _has_grid(each, grids, again)]
     return graph if lost else made
 
 
@@ -54,22 +57,23 @@ def _is_wanted(operator: Operator, grids: Mapping[int, QParams]) -> bool:
     result, kernel = operator.outputs[0], KERNELS.get(operator.type)
     if result.qparams is None or result.qparams.inferred or id(result) not in grids:
         return False
-    if operator.type in FIXED["int8"] and operator.type in ("LOGISTIC", "TANH"):
-        return FIXED["int8"][operator.type][0] > grids[id(result)].scale[0] / 2
-    if kernel is None or "int8" not in kernel.types:
+    kind = grids[id(result)].dtype
+    if kind == "int8" and operator.type in ("LOGISTIC", "TANH"):
+        return FIXED[kind][operator.type][0] > grids[id(result)].scale[0] / 2
+    if kernel is None or kind not in kernel.types:
         return True
     numbers = [operator.inputs[i] for i in kernel.operands(len(operator.inputs))]
     return any(value is not None and not value.is_constant and id(value) not in grids for value in numbers)
 
 
 class _Function:
-    """What a node is of one other that is on a grid, if calls that go element by element lead there."""
+    """What a node is of one or two others on grids, if calls that go element by element lead there."""
 
     def __init__(self, known: Mapping[str, Value], catalogue: Mapping[str, Op], result: TensorNode) -> None:
         self.known, self.catalogue, self.result = known, catalogue, result
         self.calls: list[CallFunction] = []
         self.operands: list[TensorNode] = []
-        self.is_one = self._follow(result) and len(self.operands) == 1
+        self.is_found = self._follow(result) and 1 <= len(self.operands) <= 2
 
     def _follow(self, node: Any) -> bool:
         """Whether ``node`` is a function of operands, each element of theirs alone; its calls in order.
@@ -78,9 +82,9 @@ class _Function:
         """
         if isinstance(node.expr, Constant):
             return bool(np.size(node.expr.value) == 1)
-        if node.type.shape != self.result.type.shape:
-            return False
         value = self.known.get(node.name) if node is not self.result else None
+        if not _fits_into(node.type.shape, self.result.type.shape):
+            return False
         if value is not None and value.qparams is not None and not value.qparams.inferred:
             self._end_at(node)
             return True
@@ -107,8 +111,8 @@ class _Function:
         self.calls.append(expr)
         return True
 
-    def __call__(self, numbers: np.ndarray) -> np.ndarray:
-        made: dict[Any, Any] = {self.operands[0]: numbers}
+    def __call__(self, *numbers: np.ndarray) -> np.ndarray:
+        made: dict[Any, Any] = dict(zip(self.operands, numbers, strict=True))
 
         def operand(leaf: Any) -> Any:
             if leaf is None:
@@ -124,18 +128,39 @@ class _Function:
 def _table(
     operator: Operator, node: TensorNode, function: _Function, grids: Mapping[int, QParams]
 ) -> Operator | None:
-    if not function.is_one:
+    if not function.is_found:
         return None
-    x, result = function.known[function.operands[0].name], operator.outputs[0]
-    if x.dtype != np.float32 or result.dtype != np.float32 or x.shape != result.shape:
+    operands, result = [function.known[node.name] for node in function.operands], operator.outputs[0]
+    if any(value.dtype != np.float32 for value in (*operands, result)):
         return None
-    grid = grids[id(x)]
-    steps = np.arange(-128, 128, dtype=np.float32) - np.float32(grid.zero_point[0])
-    made = function(steps * np.float32(grid.scale[0])).astype(np.float32).reshape(-1)
-    if made.size != len(steps):
+    if not all(_fits_into(value.shape, result.shape) for value in operands):
         return None
-    table = Value(f"{result.name}_table", result.dtype, made.shape, np.nan_to_num(made))
-    return replace(operator, type=TABLE, inputs=[x, table], attributes={})
+    if np.broadcast_shapes(*(value.shape for value in operands)) != result.shape:
+        return None
+    steps = [grids[id(value)] for value in operands]
+    if len(operands) == 2 and any(grid.dtype != "int8" for grid in (*steps, grids[id(result)])):
+        return None
+    numbers = [_numbers(grid) for grid in steps]
+    if len(operands) == 2:
+        numbers[0] = numbers[0][:, None]
+    made = np.asarray(function(*numbers), np.float32)
+    made = np.nan_to_num(np.broadcast_to(made, np.broadcast_shapes(*(each.shape for each in numbers))))
+    table = Value(f"{result.name}_table", result.dtype, (made.size,), made.reshape(-1))
+    kind = TABLE if len(operands) == 1 else TABLE_OF_TWO
+    return replace(operator, type=kind, inputs=[*operands, table], attributes={})
+
+
+def _fits_into(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether a tensor of one shape may be repeated to be of the other."""
+    pairs = zip(reversed(shape), reversed(other), strict=False)
+    return len(shape) <= len(other) and all(extent in (1, wanted) for extent, wanted in pairs)
+
+
+def _numbers(grid: QParams) -> np.ndarray:
+    """What each integer stands for."""
+    low, high = RANGES[grid.dtype]
+    steps = np.arange(low, high + 1, dtype=np.float32) - np.float32(grid.zero_point[0])
+    return np.asarray(steps * np.float32(grid.scale[0]))
 
 
 def _used(operators: Sequence[Operator], outputs: Sequence[Value]) -> list[Operator]:
@@ -149,6 +174,5 @@ def _used(operators: Sequence[Operator], outputs: Sequence[Value]) -> list[Opera
 
 
 def _has_grid(table: Operator, before: Mapping[int, QParams], after: Mapping[int, QParams]) -> bool:
-    """Whether the operand of a table is still on the grid that the table was made for."""
-    x = table.inputs[0]
-    return before[id(x)] == after.get(id(x))
+    """Whether the operands of a table are still on the grids that the table was made for."""
+    return all(before[id(x)] == after.get(id(x)) for x in table.inputs[:-1])

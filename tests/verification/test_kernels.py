@@ -1,0 +1,123 @@
+"""What kernels are off beyond rounding: LiteRT's are within it, over all integers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tmconvert
+from tests.lower.integer_samples import Sample
+from tests.lower.test_integer_kernels import MODES, run
+from tests.passes.graphs import Net
+from tmconvert.ir.types import QParams
+from tmconvert.lower.integers.grids import RANGES
+from tmconvert.lower.integers.integer_graph import in_integers
+from tmconvert.lower.integers.kernels import FIXED
+from tmconvert.symbolics.registry import catalogue
+from tmconvert.verification.kernels import SLACK
+from tmconvert.verification.layers import Layer
+from tmconvert.verification.layerwise import compared
+from tmconvert.verification.noise import LARGEST, energies_of
+
+STEP = 2.0**-15
+
+
+def on(kind: str, scale: float, zero: int = 0) -> QParams:
+    return QParams(kind, (float(np.float32(scale)),), (zero,), *RANGES[kind])
+
+
+def beyond(
+    type: str, function: str, steps: np.ndarray, scale: float, path: Path, **options: Any
+) -> np.ndarray:
+    """How far a kernel with a grid of its own is beyond what it may be, in its steps, for int16 ``steps``."""
+    graph = Sample(type, [steps.shape], [steps.shape], {"beta": 1.0} if type == "SOFTMAX" else {}).graph()
+    graph.inputs[0].qparams = on("int16", scale)
+    graph.outputs[0].qparams = on("int16", *FIXED["int16"][type])
+    made = in_integers(graph, activations="int16", io_type="int16")
+    found = next(iter(run(made.graph, {"x0": steps}, MODES[1], path).values())) * STEP
+    net = Net()
+    x = net.input(*steps.shape)
+    expr = net(function, x, **options).expr
+    numbers = steps.astype(np.float64) * scale
+    exact = np.asarray(catalogue()[function].evaluate([numbers], options))
+    assert type == "TANH" or abs(exact).max() <= 1
+    off = np.abs(found - np.clip(exact, -1, 32767 * STEP))
+    return (off - SLACK[function, "int16"](expr, [numbers], exact, scale)) / STEP  # type: ignore[arg-type]
+
+
+ALL = np.arange(-32768, 32768).astype(np.int16)
+
+
+@pytest.mark.parametrize("scale", [2.0**-12, 2.0**-11, 2.0**-13, 3e-4, 1e-5, 0.01])
+@pytest.mark.parametrize(("type", "function"), [("TANH", "aten::tanh"), ("LOGISTIC", "aten::sigmoid")])
+def test_curves(type: str, function: str, scale: float, tmp_path: Path) -> None:
+    assert beyond(type, function, ALL, scale, tmp_path / "m.tflite").max() <= 2
+
+
+@pytest.mark.parametrize("count", [2, 10, 300, 2000])
+@pytest.mark.parametrize("top", [0.5, 4.0, 8.0, 30.0])
+def test_softmax(count: int, top: float, tmp_path: Path) -> None:
+    """Of many numbers far below the largest each is taken for a little too much."""
+    random = np.random.default_rng(count)
+    low = random.integers(-32768, 32767, (8, count)).astype(np.int16)
+    peaks = random.integers(-32768, -20000, (8, count)).astype(np.int16)
+    peaks[:, 0] = 32767
+    off = [
+        beyond("SOFTMAX", "aten::softmax", steps, top / 32768, tmp_path / "m.tflite", dim=-1).max()
+        for steps in (low, peaks)
+    ]
+    assert max(off) <= 2
+    if count >= 300 and top >= 8:
+        assert off[1] >= -0.1 * 2 * count  # not much to spare
+
+
+@pytest.mark.parametrize("ratio", [0.01, 0.9, 64.0, 300.0, 1e4])
+def test_any_scale_to_any_other(ratio: float, tmp_path: Path) -> None:
+    """The product with one wraps around where it lies 128 times beyond the range."""
+    graph = Sample("RESHAPE", [(256,), np.array([256], np.int32)], [(256,)], {"new_shape": [256]}).graph()
+    graph.inputs[0].qparams, graph.outputs[0].qparams = on("int8", 1.0, 5), on("int8", 1 / ratio, -3)
+    made = in_integers(graph)
+    steps = np.arange(-128, 128).astype(np.int8)
+    exact = np.clip((steps - 5.0) * ratio - 3, -128, 127)
+    for mode in MODES:
+        found = next(iter(run(made.graph, {"x0": steps}, mode, tmp_path / "m.tflite").values()))
+        assert np.abs(found - exact).max() <= 0.76
+    assert [operator.type for operator in made.graph.operators] == ["QUANTIZE" if ratio > 100 else "MUL"]
+
+
+def layer(actual: np.ndarray, local: np.ndarray, step: float, slack: Any) -> Layer:
+    energies = energies_of("y", "aten::div", actual, local, local, step, (-np.inf, np.inf))
+    return Layer("y", "aten::div", actual, local, local, step, slack, energies)
+
+
+def test_infinity_is_the_largest_number_to_litert() -> None:
+    actual, local = np.float32([LARGEST, -LARGEST, 1.0, np.nan]), np.float32([np.inf, -np.inf, 1.0, np.nan])
+    made = layer(actual, local, 0.0, 0.0)
+    assert compared(made, "y").ok and made.energies.noise().local == np.inf
+    assert not compared(layer(actual, np.float32([np.inf, -np.inf, 1.01, np.nan]), 0.0, 0.0), "y").ok
+    assert not compared(layer(actual, np.float32([np.inf, np.inf, 1.0, np.nan]), 0.0, 0.0), "y").ok
+
+
+def test_slack_is_that_of_each_element() -> None:
+    actual, local = np.float32([0.0, 5.0]), np.float32([0.0, 0.0])
+    assert compared(layer(actual, local, 1.0, np.array([0.0, 3.0])), "y").ok
+    assert not compared(layer(actual, local, 1.0, np.array([3.0, 0.0])), "y").ok
+    assert not compared(layer(actual, local, 1.0, 2.5), "y").ok
+
+
+def test_resized_pixels_pass(tmp_path: Path) -> None:
+    """From 33 to 65 with the pixels' centres: what LiteRT's own kernel counts is some pixels off."""
+    torch = pytest.importorskip("torch")
+
+    class Resize(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def forward(self, x: Any) -> Any:
+            return torch.nn.functional.interpolate(x * 1.5, size=(65, 20), mode="bilinear")
+
+    x = np.random.default_rng(0).standard_normal((1, 2, 33, 7)).astype(np.float32)
+    made = tmconvert.calibrate(tmconvert.trace(Resize(), torch.from_numpy(x)), [x])
+    for kind in ("int8", "int16"):
+        report = tmconvert.to_tflite(made, tmp_path / "m.tflite", quantized=True, activations=kind)
+        assert report.verified
