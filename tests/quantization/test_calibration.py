@@ -216,14 +216,24 @@ BAD_DATA = {
     ),
     "names.npz": (
         lambda p: np.savez(p, a=np.zeros(1), b=np.zeros(1)),
-        "the data has a, b, and the model takes x",
+        "names.npz has a, b, and the model takes x",
     ),
     "type.npy": (lambda p: np.save(p, np.zeros((1, 1, 8, 8), "c8")), "is of complex64, and the model takes"),
-    "nan.npy": (lambda p: np.save(p, np.full((1, 1, 8, 8), np.nan, "f4")), "it has NaN or infinity"),
+    "nan.npy": (
+        lambda p: np.save(p, np.full((1, 1, 8, 8), np.nan, "f4")),
+        "x has NaN or infinity in sample 1 of",
+    ),
     "pickle.npy": (save_pickle, "it holds Python objects, which are never unpickled"),
     "pickle.npz": (lambda p: np.savez(p, x=np.array([{}], object)), "which are never unpickled"),
     "short.npz": (save_truncated, "short.npz cannot be read: "),
     "text.npy": (lambda p: p.write_text("no array"), "text.npy cannot be read: "),
+    "nothing.npz": (lambda p: np.savez(p), "nothing.npz has no arrays, and the model takes x"),
+    "empty.npz": (lambda p: p.write_bytes(b""), "empty.npz cannot be read: File is not a zip file"),
+    "channels.npz": (
+        lambda p: np.savez(p, x=np.zeros((2, 8, 8, 1), "f4")),
+        "the channels are last here, and first in the model: transpose(0, 3, 1, 2) brings them there",
+    ),
+    "notes.txt": (lambda p: p.write_text("hello"), "notes.txt is no .npz or .npy file and no image"),
     "none.npy": (
         lambda p: np.save(p, np.zeros((0, 1, 8, 8), "f4")),
         "shape [0, 1, 8, 8], and the model takes",
@@ -241,6 +251,107 @@ def test_data_that_cannot_be_used(name: str, tmp_path: Path) -> None:
     assert outcome.stderr.count("error[") == 1
     assert text in " ".join(outcome.stderr.split())
     assert not (tmp_path / "q.tm").exists()
+
+
+BAD_IMAGES = {
+    "short.png": (lambda image, p: p.write_bytes(made(image, p, "RGB")[:500]), "short.png cannot be read: "),
+    "empty.png": (lambda image, p: p.write_bytes(b""), "it is no image, or a damaged one"),
+    "deep.png": (lambda image, p: made(image, p, "I;16"), "the pixels of"),
+}
+
+
+def made(image: Any, path: Path, mode: str) -> bytes:
+    (image.effect_noise((64, 64), 50).convert(mode) if mode == "RGB" else image.new(mode, (9, 9))).save(path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("name", BAD_IMAGES)
+def test_images_that_cannot_be_used(name: str, tmp_path: Path) -> None:
+    make, text = BAD_IMAGES[name]
+    make(pytest.importorskip("PIL.Image"), tmp_path / name)
+    with pytest.raises(UsageError, match="TM6033") as raised:
+        samples(tmp_path)
+    assert text in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "text"),
+    [
+        ((1, 3, 4, 6), {"mean": (0.5, 0.5)}, "mean has 2 numbers, and x in"),
+        ((1, 3, 4, 6), {"layout": "nhwc"}, "has 6 channels in nhwc"),
+        ((1, 5, 4, 6), {}, "has 5 channels in nchw"),
+        ((2, 3, 4, 6), {}, "the model takes 2 at a time: give as many, or make the model for one"),
+        ((1, 30), {}, "is an image, and the model takes x f32[1,30]"),
+    ],
+)
+def test_images_for_another_input(
+    shape: tuple[int, ...], options: dict[str, Any], text: str, tmp_path: Path
+) -> None:
+    made(pytest.importorskip("PIL.Image"), tmp_path / "a.png", "RGB")
+    with pytest.raises(UsageError, match="TM6033") as raised:
+        samples(tmp_path, TensorType(np.dtype(np.float32), shape), **options)
+    assert text in str(raised.value)
+
+
+def test_folders_in_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "cat").mkdir()
+    np.save(tmp_path / "cat" / "0.npy", np.zeros((3, 4, 6), np.float32))
+    np.save(tmp_path / "1.NPY", np.ones((3, 4, 6), np.float32))
+    (tmp_path / "1.NPY.npy").rename(tmp_path / "1.NPY")
+    assert [sample[0].max() for sample in samples(tmp_path)] == [1, 0]
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_arrays_of_uint8_are_pixels(layout: str) -> None:
+    shape = (2, 3, 4, 6) if layout == "nchw" else (2, 4, 6, 3)
+    pixels = np.full(shape, 51, np.uint8)
+    type_ = TensorType(np.dtype(np.float32), (1, *shape[1:]))
+    assert samples({"x": pixels}, type_)[0][0].max() == 51
+    found = samples({"x": pixels}, type_, layout=layout, mean=(0.2, 0.1, 0), std=(2,))
+    first = found[1][0][0, :, 0, 0] if layout == "nchw" else found[1][0][0, 0, 0]
+    np.testing.assert_allclose(first, [0, 0.05, 0.1], atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+def test_mean_and_std_are_not_passed_over(dtype: str) -> None:
+    data = {"x": np.zeros((1, 3, 4, 6), dtype)}
+    with pytest.raises(
+        UsageError, match="mean and std are for images, or arrays of uint8, as inputs in float"
+    ):
+        samples(data, TensorType(np.dtype(dtype), (1, 3, 4, 6)), mean=(0.5,))
+
+
+def test_what_is_left_over_of_a_batch(tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", x=np.zeros((7, 3, 4, 6), np.float32))
+    assert len(samples(tmp_path / "d.npz", TensorType(np.dtype(np.float32), (4, 3, 4, 6)))) == 1
+
+
+def test_several_inputs(tmp_path: Path) -> None:
+    types = TYPE, TensorType(np.dtype(np.int64), (1, 2))
+    images, numbers = np.zeros((2, 3, 4, 6), np.float32), np.zeros((2, 2), np.int32)
+    np.savez(tmp_path / "d.npz", in0=images, in1=numbers)
+    assert len(samples(tmp_path / "d.npz", *types)) == 2
+    for data, text in (
+        ({"x": images}, "a sample has x, and the model takes x f32[1,3,4,6], y i64[1,2]"),
+        ({"x": images, "y": numbers[:1]}, "the data has different numbers of samples: 2 of x, 1 of y"),
+        ([images[:1]], "and the model takes x f32[1,3,4,6], y i64[1,2]"),
+        (iter([]), "the data can be gone through only once"),
+    ):
+        with pytest.raises(UsageError, match="TM6033") as raised:
+            samples(data, *types)
+        assert text in str(raised.value)
+
+
+def test_a_sample_on_which_the_model_cannot_run(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    layers = torch.nn.Sequential(torch.nn.Embedding(10, 4), torch.nn.Linear(4, 2)).eval()
+    model = tmconvert.trace(layers, torch.zeros(1, 3, dtype=torch.int64))
+    good = np.zeros((1, 3), np.int64)
+    with pytest.raises(UsageError, match="TM6033") as raised:
+        tmconvert.calibrate(model, [good, good + 10])
+    assert "the model cannot be run on sample 2: indices element out of data bounds, idx=10" in str(
+        raised.value
+    )
 
 
 @pytest.mark.parametrize(
@@ -270,5 +381,5 @@ def test_a_calibration_goes_with_quantized(tmp_path: Path) -> None:
 
 
 def test_a_sample_has_an_array_for_each_input() -> None:
-    with pytest.raises(UsageError, match="a sample has 2 arrays, the model 1 inputs"):
+    with pytest.raises(UsageError, match="a sample has 2 arrays, and the model takes x f32"):
         samples([[np.zeros((1, 3, 4, 6)), np.zeros(1)]])

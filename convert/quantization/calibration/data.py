@@ -13,16 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import UsageError
 from ...ir import Input, InternalGraph, TensorNode
 from ...ir.types import TensorType
+from .images import IMAGES, image, scaled
 from .settings import Measuring, Settings
 from .streams import PICKLED, Member, members, parts, whole
+from .unfit import unfit
 
-IMAGES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".webp"})
 REPORTED = 4  # samples of a calibration that a report is made of
 ARRAYS = frozenset({".npy", ".npz"})
+FORMS = "give a .npz file, or a folder of .npy or .npz files or of images"
 _UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
+_LAST_TO_FIRST = (0, 3, 1, 2)
 
 
 def inputs_of(graph: InternalGraph) -> list[tuple[str, TensorType]]:
@@ -52,8 +54,9 @@ class Samples:
     """The samples of ``data``, each the arrays of ``inputs`` (name, type) in order.
 
     ``data`` is a path, or a mapping from names to arrays, or a sequence of samples. Arrays are of one sample,
-    of one without the batch of 1, or of many along the first axis. It can be gone through several times.
-    Raises UsageError TM6033 for what does not fit, with the name of the file.
+    of one without the batch of 1, or of many along the first axis; those of uint8 are scaled as images are.
+    It can be gone through several times. Raises UsageError TM6033 for what does not fit, with the name of
+    the file.
     """
 
     def __init__(
@@ -66,18 +69,27 @@ class Samples:
         self.settings = settings or Settings()
         self.data = Path(data) if isinstance(data, (str, PathLike)) else data
         if isinstance(self.data, Path) and not self.data.exists():
-            raise _unfit(f"{self.data} is not there", "give a .npz file, or a folder of .npy files or images")
+            raise unfit(f"{self.data} is not there", FORMS)
+        if hasattr(data, "__next__"):
+            raise unfit(
+                "the data can be gone through only once, and is needed twice", "give a list of samples"
+            )
 
     def __len__(self) -> int:
         """How many samples there are, as far as that is told without reading them all: files count as one."""
         if isinstance(self.data, Mapping) or (isinstance(self.data, Path) and self.data.is_file()):
-            array, (_, type_) = self._arrays(self.data)[0], self.inputs[0]
-            return self._lot(array, type_, "").count
+            array, (name, type_) = self._arrays(self.data)[0], self.inputs[0]
+            return self._lot(array, type_, name).count
         return sum(1 for _ in self._sources())
 
     def __iter__(self) -> Iterator[list[np.ndarray]]:
+        is_empty = True
         for source in self._sources():
-            yield from self._samples(source)
+            for sample in self._samples(source):
+                is_empty = False
+                yield sample
+        if is_empty:
+            raise unfit("there are no samples in the data", "")
 
     def _sources(self) -> Iterator[Any]:
         """Files, or mappings of arrays."""
@@ -89,118 +101,132 @@ class Samples:
             yield from self.data
 
     def _files(self, folder: Path) -> list[Path]:
-        found = sorted(path for path in folder.iterdir() if path.suffix.lower() in IMAGES | ARRAYS)
+        """Of the folder and those in it."""
+        found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in IMAGES | ARRAYS)
         if not found:
-            raise _unfit(f"{folder} has no .npy, .npz or image file", "")
+            raise unfit(f"{folder} has no .npy, .npz or image file", FORMS)
         return found
 
     def _samples(self, source: Any) -> Iterator[list[np.ndarray]]:
-        where = self._where(source)
+        where = str(source) if isinstance(source, Path) else "the data"
         arrays = self._arrays(source)
+        names = [name for name, _ in self.inputs]
         lots = [
             self._lot(array, type_, f"{name} in {where}")
             for array, (name, type_) in zip(arrays, self.inputs, strict=True)
         ]
-        counts = {lot.count for lot in lots}
-        if len(counts) > 1:
-            numbers = " and ".join(map(str, sorted(counts)))
-            raise _unfit(f"{where} has {numbers} samples of different inputs", "")
+        if len({lot.count for lot in lots}) > 1:
+            numbers = ", ".join(f"{lot.count} of {name}" for name, lot in zip(names, lots, strict=True))
+            raise unfit(f"{where} has different numbers of samples: {numbers}", "a sample has all inputs")
+        if self.settings.scales and not any(lot.is_scaled for lot in lots):
+            has = ", ".join(f"{lot.array.dtype} for {lot.type}" for lot in lots)
+            raise unfit(
+                f"mean and std are for images, or arrays of uint8, as inputs in float, and {where} has {has}",
+                "leave them out: the numbers are taken as they are",
+            )
         try:
-            yield from (list(sample) for sample in zip(*(lot.samples() for lot in lots), strict=True))
+            for number, sample in enumerate(zip(*(lot.samples() for lot in lots), strict=True), 1):
+                yield [self._checked(*each, where, number) for each in zip(sample, lots, names, strict=True)]
         except _UNREADABLE as error:
-            raise _unfit(f"{where} cannot be read: {error}", "") from error
+            raise unfit(f"{where} cannot be read: {error}", "") from error
 
-    @staticmethod
-    def _where(source: Any) -> str:
-        return str(source) if isinstance(source, Path) else "the data"
+    def _checked(self, array: np.ndarray, lot: _Lot, name: str, where: str, number: int) -> np.ndarray:
+        """In the type of the input."""
+        if lot.is_scaled:
+            array = scaled(array, self.settings, f"{name} in {where}")
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise unfit(f"{name} has NaN or infinity in sample {number} of {where}", "")
+        return np.ascontiguousarray(array, lot.type.dtype)
 
     def _arrays(self, source: Any) -> list[Any]:
         """The arrays of a source in the order of the inputs."""
+        where = str(source) if isinstance(source, Path) else "a sample"
         if isinstance(source, Path):
             source = self._read(source)
+        takes = ", ".join(f"{name} {type_}" for name, type_ in self.inputs)
         if not isinstance(source, Mapping):
             source = list(source) if isinstance(source, (list, tuple)) else [source]
             if len(source) != len(self.inputs):
-                raise _unfit(f"a sample has {len(source)} arrays, the model {len(self.inputs)} inputs", "")
+                has = "1 array" if len(source) == 1 else f"{len(source)} arrays"
+                raise unfit(f"{where} has {has}, and the model takes {takes}", _named(self.inputs))
             return [np.asarray(array) for array in source]
         names = [name for name, _ in self.inputs]
-        if set(names) <= set(source):
-            return [source[name] for name in names]
+        for keys in (names, [f"in{index}" for index in range(len(names))]):
+            if set(keys) <= set(source):
+                return [source[name] for name in keys]
         if len(names) == 1 == len(source):
             return list(source.values())
-        raise _unfit(
-            f"the data has {', '.join(map(str, source))}, and the model takes {', '.join(names)}",
-            "name the arrays as the inputs",
-        )
+        has = ", ".join(map(str, source)) or "no arrays"
+        raise unfit(f"{where} has {has}, and the model takes {takes}", _named(self.inputs))
 
     def _read(self, path: Path) -> Any:
         if path.suffix.lower() in IMAGES:
-            return self._image(path)
+            return image(path, self.inputs, self.settings.layout)
+        if path.suffix.lower() not in ARRAYS:
+            raise unfit(f"{path} is no .npz or .npy file and no image", FORMS)
         try:
-            if path.suffix == ".npz":
+            if path.suffix.lower() == ".npz":
                 return members(path)
             return np.lib.format.open_memmap(path, mode="r")
         except _UNREADABLE as error:
             reason = PICKLED if "Python objects" in str(error) else error
-            raise _unfit(f"{path} cannot be read: {reason}", "") from error
-
-    def _image(self, path: Path) -> np.ndarray:
-        try:
-            from PIL import Image
-        except ImportError as error:
-            raise _unfit(
-                "images are read by Pillow, which is not installed", "pip install 'tmconvert[images]'"
-            ) from error
-        (_, type_), *_ = self.inputs
-        if len(type_.shape) != 4:
-            raise _unfit(f"{path} is an image, and the model takes {type_}", "give .npy files")
-        is_last = self.settings.layout == "nhwc"
-        channels = type_.shape[3 if is_last else 1]
-        height, width = type_.shape[1:3] if is_last else type_.shape[2:4]
-        with Image.open(path) as opened:
-            image = opened.convert({1: "L", 3: "RGB", 4: "RGBA"}.get(channels, "RGB")).resize((width, height))
-        array = np.asarray(image, np.float32).reshape(height, width, -1)
-        if self.settings.mean or self.settings.std:
-            mean, std = (np.array(each or fill, np.float32) for each, fill in self._scaling())
-            array = (array / np.float32(255) - mean) / std
-        array = array if is_last else array.transpose(2, 0, 1)
-        return np.ascontiguousarray(array[None]).astype(type_.dtype)
-
-    def _scaling(self) -> list[tuple[Sequence[float], Sequence[float]]]:
-        return [(self.settings.mean, (0.0,)), (self.settings.std, (1.0,))]
+            raise unfit(f"{path} cannot be read: {reason}", "") from error
 
     def _lot(self, array: Any, type_: TensorType, name: str) -> _Lot:
         """The samples in an array of one or, along the first axis, of many."""
         array = array if isinstance(array, Member) else np.asarray(array)
-        if array.dtype.kind != type_.dtype.kind and not (
-            array.dtype.kind in "iu" and type_.dtype.kind == "f"
+        if array.dtype.kind != type_.dtype.kind and (
+            array.dtype.kind not in "iu" or type_.dtype.kind not in "iuf"
         ):
-            raise _unfit(f"{name} is of {array.dtype}, and the model takes {type_}", "")
+            raise unfit(f"{name} is of {array.dtype}, and the model takes {type_}", "")
         wanted = type_.shape
         if array.shape == wanted or (wanted[:1] == (1,) and array.shape == wanted[1:]):
-            return _Lot(array, type_, 1)
+            return _Lot(array, type_, None)
         if array.shape[1:] != wanted[1:] or len(array.shape) != len(wanted) or array.shape[0] < wanted[0]:
-            raise _unfit(
+            raise unfit(
                 f"{name} has the shape {list(array.shape)}, and the model takes {type_}",
-                "give arrays of that shape, or many along the first axis",
+                _fitting(array, wanted),
             )
         return _Lot(array, type_, array.shape[0] // wanted[0])
 
 
 @dataclass(frozen=True)
 class _Lot:
-    """``count`` samples of one input."""
+    """Samples of one input: ``number`` along the first axis, or the array is one."""
 
     array: np.ndarray | Member
     type: TensorType
-    count: int
+    number: int | None
+
+    @property
+    def count(self) -> int:
+        return 1 if self.number is None else self.number
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether they are pixels, as those of images."""
+        is_float = self.type.dtype.kind == "f"
+        return self.array.dtype == np.uint8 and is_float and len(self.type.shape) == 4
 
     def samples(self) -> Iterator[np.ndarray]:
-        """Each in the model's type and shape."""
-        some = [whole(self.array)] if self.count == 1 else parts(self.array, self.type.shape[0])
+        """Each in the model's shape."""
+        some = [whole(self.array)] if self.number is None else parts(self.array, self.type.shape[0])
         for sample in some:
-            yield np.ascontiguousarray(sample, self.type.dtype).reshape(self.type.shape)
+            yield sample.reshape(self.type.shape)
 
 
-def _unfit(message: str, help: str) -> UsageError:
-    return UsageError("TM6033", message, notes=[("help", help)] if help else [])
+def _fitting(array: np.ndarray | Member, wanted: Sequence[int]) -> str:
+    """What to do about a shape."""
+    order = [array.shape[axis] for axis in _LAST_TO_FIRST] if len(array.shape) == 4 else []
+    if order[1:] == list(wanted[1:]):
+        return (
+            f"the channels are last here, and first in the model: transpose{_LAST_TO_FIRST} brings them there"
+        )
+    if list(array.shape[1:]) == list(wanted[1:]) and array.shape[0]:
+        return f"the model takes {wanted[0]} at a time: give as many, or make the model for one"
+    return "give arrays of that shape, or many along the first axis"
+
+
+def _named(inputs: Sequence[tuple[str, TensorType]]) -> str:
+    names = ", ".join(f"{name}=..." for name, _ in inputs)
+    return f"give .npz files that numpy.savez(file, {names}) writes"

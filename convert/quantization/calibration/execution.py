@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import UsageError
 from ...ir import Expr, InternalGraph
 from ...ir.interpreter import Interpreter
 from ...ir.tree import leaves
@@ -37,9 +38,13 @@ def run(
     inputs = [node.name for node in graph.inputs]
     inner = [name for name in names if name not in inputs]
     execute = (_session(graph, catalogue, inner) or _interpreter(graph, catalogue, inner)) if inner else dict
-    for sample in samples:
+    for number, sample in enumerate(samples, 1):
         given = dict(zip(inputs, sample, strict=True))
-        seen = {**given, **execute(given)}
+        try:
+            seen = {**given, **execute(given)}
+        except Exception as error:  # each runtime has its own for what it cannot compute
+            reason = str(error).strip().partition("Status Message: ")[2] or str(error) or type(error).__name__
+            raise UsageError("TM6033", f"the model cannot be run on sample {number}: {reason}") from error
         for name in names:
             look(name, seen[name])
 
@@ -66,7 +71,7 @@ def _session(graph: InternalGraph, catalogue: Mapping[str, Op], names: Sequence[
     if not set(names) <= set(found):
         return None
     options = onnxruntime.SessionOptions()
-    options.log_severity_level, options.intra_op_num_threads = 3, THREADS
+    options.log_severity_level, options.intra_op_num_threads = 4, THREADS
     session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     known = {each.name for each in session.get_inputs()}
 

@@ -24,8 +24,8 @@ class Settings:
     ``per_channel`` gives weights a scale for each channel. ``rules`` are patterns of module paths or tensor
     names, as of fnmatch, with "int8", "int16x8" or "float"; the last that fits counts. ``bias_correction``
     moves biases by what rounding does on average; without it the model stays as it is. ``mean``, ``std`` and
-    ``layout`` ("nchw" or "nhwc", of the model's input) are for images: (value / 255 - mean) / std for each
-    channel; the value if neither is given.
+    ``layout`` ("nchw" or "nhwc", of the model's input) are for images and arrays of uint8: (value / 255 -
+    mean) / std for each channel; the value if neither is given.
 
     Raises UsageError TM6032 for what there is not.
     """
@@ -47,6 +47,11 @@ class Settings:
             raise UsageError("TM6032", f"std is {list(self.std)}, and what is divided by is above 0")
         if not all(map(math.isfinite, self.mean)):
             raise UsageError("TM6032", f"mean is {list(self.mean)}, and its numbers are finite")
+
+    @property
+    def scales(self) -> bool:
+        """Whether pixels are scaled."""
+        return len(self.mean) + len(self.std) > 0
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Settings:
