@@ -9,7 +9,7 @@ import click
 from .calibration import chosen, settings_options
 from .messages import counting, logging_to_stderr
 from .options import json_option, model_argument
-from .rendering import write, write_json
+from .rendering import write, write_json, write_message
 from .wording import counted, quantity
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def command(
     with logging_to_stderr(False), counting(f"calibrating {model}") as progress:
         made = api.calibrate(model, data, progress=progress, **options)
         made.save(output)
+    write_message(*made.notes)
     tensors, weights = _quantized(made)
     if as_json:
         about = {

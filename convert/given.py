@@ -65,11 +65,13 @@ class Given:
         """Calibrates the model, if there is data for that, and converts it."""
         module, boundary = self.module, self.boundary
         if self.measuring.data is not None:
+            if boundary.dynamic_shapes:
+                raise UsageError("TM6014", "a calibrated model has fixed sizes: leave the dynamic ones out")
             from .quantization.calibration.calibrate import calibrate
 
             settings, progress = self.measuring.settings, self.measuring.progress
             within = replace(boundary, rename={}, dynamic_shapes={})
-            boundary = Boundary(rename=boundary.rename, dynamic_shapes=boundary.dynamic_shapes)
+            boundary = Boundary(rename=boundary.rename)
             module = calibrate(module, self.measuring.data, catalogue(), settings, progress, within)
         return convert(
             module,

@@ -83,11 +83,42 @@ def test_a_shape_and_a_cut_are_calibrated_as_converted(data: Path, tmp_path: Pat
     assert made["name"] == "depthwise_out"
 
 
+def test_a_grid_that_is_given_stays(data: Path, tmp_path: Path) -> None:
+    grid = ("--input-type", "quint8", "--input-scale", "0.125", "--input-zero-point", "7")
+    file = tmp_path / "q.json"
+    outcome = run("onnx", DIGITS, tmp_path / "m.onnx", "--calibration", data, "--qparams", file, *grid)
+    assert outcome.status == 0, outcome.stderr
+    found = json.loads(file.read_text())["x"]
+    assert (found["dtype"], found["scale"], found["zero_point"]) == ("uint8", 0.125, 7)
+
+
+def test_what_there_is_to_tell(tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", x=np.zeros((2, 1, 8, 8), np.float32))
+    outcome = run("calibrate", DIGITS, "-d", tmp_path / "d.npz", "-o", tmp_path / "q.tm")
+    assert outcome.stderr == "x is 0 in all samples: no range can be measured\n"
+    outcome = run("onnx", tmp_path / "q.tm", tmp_path / "m.onnx", "--quantized")
+    assert "x is 0 in all samples" in outcome.stderr
+
+
+def test_open_sizes_are_the_examples(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    layers = torch.nn.Sequential(torch.nn.Linear(4, 2)).eval()
+    model = tmconvert.trace(layers, torch.zeros(3, 4), dynamic_shapes={"input": {0: "batch"}})
+    made = tmconvert.calibrate(model, np.ones((6, 4), np.float32))
+    assert made.notes[-1].startswith("calibrated for the sizes of the example, batch=3")
+    report = tmconvert.to_onnx(made, tmp_path / "m.onnx", quantized=True)
+    assert report.inputs[0]["shape"] == [3, 4] and made.notes[-1] in report.notes
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
         (("tflite", "--calibration", "{data}"), "calibration goes with quantized, or with qparams"),
         (("onnx", "--calibration", "{data}"), "calibration goes with quantized, or with qparams"),
+        (
+            ("onnx", "--quantized", "--calibration", "{data}", "--dynamic", "x:0=batch"),
+            "a calibrated model has fixed sizes",
+        ),
         (("onnx", "--quantized", "--method", "mse"), "method given without data"),
         (("onnx", "--quantized", "--per-tensor", "--mean", "1"), "mean, per_channel given without data"),
         (("onnx", "--quantized", "--calibration", "{data}", "--rule", "head"), "write PATTERN=int8, int16x8"),

@@ -36,6 +36,7 @@ class _Calibration:
     kind_of: KindOf
     nodes: list[TensorNode]
     seen: dict[str, Histogram] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
 
 def calibrate(
@@ -69,7 +70,9 @@ def calibrate(
     _annotate(work, settings, count)
     if settings.bias_correction:
         correct_biases(work.graph, catalogue, samples, count)
-    return as_module(work.graph, module)
+    made = as_module(work.graph, module)
+    made.notes += work.notes
+    return made
 
 
 def _prepared(
@@ -102,7 +105,13 @@ def _prepared(
             notes=[("help", "`tmconvert inspect MODEL` lists the modules")],
         )
     kind_of = kinds(rules)
-    return _Calibration(graph, kind_of, observed_nodes(graph, kind_of))
+    work = _Calibration(graph, kind_of, observed_nodes(graph, kind_of))
+    if opened.symbols:
+        sizes = ", ".join(f"{name}={size}" for name, size in opened.example().items())
+        work.notes.append(
+            f"calibrated for the sizes of the example, {sizes}: a calibrated model has no others"
+        )
+    return work
 
 
 def _looking(work: _Calibration) -> Callable[[str, np.ndarray], None]:
@@ -122,6 +131,10 @@ def _annotate(work: _Calibration, settings: Settings, count: int) -> None:
     for operand, result in shared(work.graph, work.nodes):
         ranges[operand] = ranges[result]
     for node, (low, high) in ranges.items():
+        if node.qparams is not None:  # an input's, which was given
+            continue
+        if low == high and node in work.graph.inputs:
+            work.notes.append(f"{node.name} is 0 in all samples: no range can be measured")
         expr = node.expr
         assert expr is not None
         kind = work.kind_of(expr)

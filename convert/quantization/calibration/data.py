@@ -53,21 +53,23 @@ def report_samples(measuring: Measuring, graph: InternalGraph) -> tuple[Iterable
 class Samples:
     """The samples of ``data``, each the arrays of ``inputs`` (name, type) in order.
 
-    ``data`` is a path, or a mapping from names to arrays, or a sequence of samples. Arrays are of one sample,
-    of one without the batch of 1, or of many along the first axis; those of uint8 are scaled as images are.
-    It can be gone through several times. Raises UsageError TM6033 for what does not fit, with the name of
-    the file.
+    ``data`` is a path, or a mapping from names to arrays, an array for a model of one input, or a sequence of
+    samples. Arrays are of one sample, of one without the batch of 1, or of many along the first axis; those
+    of uint8 are scaled as images are. It can be gone through several times. Raises UsageError TM6033 for what
+    does not fit, with the name of the file.
     """
 
     def __init__(
         self,
-        data: str | PathLike[str] | Mapping[str, np.ndarray] | Sequence[Any],
+        data: str | PathLike[str] | Mapping[str, np.ndarray] | np.ndarray | Sequence[Any],
         inputs: Sequence[tuple[str, TensorType]],
         settings: Settings | None = None,
     ) -> None:
         self.inputs = inputs
         self.settings = settings or Settings()
-        self.data = Path(data) if isinstance(data, (str, PathLike)) else data
+        self.data: Any = Path(data) if isinstance(data, (str, PathLike)) else data
+        if isinstance(data, np.ndarray) and inputs and data.ndim == len(inputs[0][1].shape):
+            self.data = {inputs[0][0]: data}  # many along the first axis, not one in each row
         if isinstance(self.data, Path) and not self.data.exists():
             raise unfit(f"{self.data} is not there", FORMS)
         if hasattr(data, "__next__"):
