@@ -86,7 +86,7 @@ def layers(
         is_float = any(_is_float(node, tensors) for node in expr.outputs)
         is_whole = not is_float and any(node in in_integers for node in expr.inputs)
         round_to = _to_grid if target == "onnx" else _rounded if is_whole else _as_it_is
-        operands = _operands(expr, local, round_to)
+        operands = _operands(expr, local, round_to, "" if target == "onnx" else _kind(expr, tensors), tensors)
         if target == "onnx" or is_whole:
             _round_bias(expr, operands, tensors, target)
         given.append(operands)
@@ -104,23 +104,53 @@ def layers(
                 yield _layer(node, expr, tensors, one, other, slack)
 
 
-def _is_float(node: Any, tensors: Mapping[str, Observed]) -> bool:
-    """Whether the file has a tensor in float, or the result of the activation that its operator has."""
+def _result(node: Any, tensors: Mapping[str, Observed]) -> Observed | None:
+    """What the file has of a tensor, or of the activation that its operator has, if it has one."""
     while node.name not in tensors:
         users = list(node.users)
         if len(users) != 1 or not _is_clamp(users[0]):
-            return False
+            return None
         (node,) = users[0].outputs
-    return not _on_grid(node, tensors).step
+    return _on_grid(node, tensors)
 
 
-def _operands(expr: CallFunction, local: Mapping[Any, Any], round_to: Rounding) -> list[Any]:
-    """The operands of a call in the file: rounded weights where it computes with integers."""
+def _is_float(node: Any, tensors: Mapping[str, Observed]) -> bool:
+    found = _result(node, tensors)
+    return found is not None and not found.step
+
+
+def _kind(expr: CallFunction, tensors: Mapping[str, Observed]) -> str:
+    """The type that the kernel of a call computes in, which is that of its result; empty for others."""
+    found = _result(expr.outputs[0], tensors)
+    return "" if found is None else found.kind
+
+
+def _forms(node: Any, tensors: Mapping[str, Observed]) -> list[Observed]:
+    """What the file has of a tensor, on several grids where its users are in several types."""
+    names = [node.name + ending for ending in (_QUANTIZED, _REQUANTIZED, "")]
+    return [tensors[name] for name in names if name in tensors]
+
+
+def _operands(
+    expr: CallFunction,
+    local: Mapping[Any, Any],
+    round_to: Rounding,
+    kind: str,
+    tensors: Mapping[str, Observed],
+) -> list[Any]:
+    """The operands of a call in the file: in the form of ``kind`` of those that the file has several of;
+    rounded weights where it computes with integers.
+    """
 
     def operand(leaf: Any) -> Any:
         if leaf is None:
             return None
-        return round_to(leaf, local[leaf], expr) if isinstance(leaf.expr, Constant) else local[leaf]
+        if isinstance(leaf.expr, Constant):
+            return round_to(leaf, local[leaf], expr)
+        forms = [form for form in _forms(leaf, tensors) if kind and form.kind == kind]
+        if forms and forms[0].array.size == local[leaf].size:
+            return _in_order(forms[0].array, leaf).reshape(local[leaf].shape)
+        return local[leaf]
 
     made = map_leaves(operand, list(expr.args))
     assert isinstance(made, list)
@@ -175,12 +205,9 @@ def _round_bias(
 
 def _operand_step(x: Any, result: Any, tensors: Mapping[str, Observed], target: str) -> float:
     """The step of the form of ``x`` that a kernel takes: in TFLite one of the result's type."""
-    forms = [
-        tensors[x.name + ending] for ending in (_QUANTIZED, _REQUANTIZED, "") if x.name + ending in tensors
-    ]
-    if target != "onnx" and result.name in tensors:
-        wanted = _on_grid(result, tensors).kind
-        forms = [form for form in forms if form.kind == wanted]
+    forms, wanted = _forms(x, tensors), _result(result, tensors)
+    if target != "onnx" and wanted is not None:
+        forms = [form for form in forms if form.kind == wanted.kind]
     return forms[0].step if forms else 0.0
 
 
