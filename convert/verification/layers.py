@@ -126,8 +126,8 @@ def _kind(expr: CallFunction, tensors: Mapping[str, Observed]) -> str:
 
 
 def _forms(node: Any, tensors: Mapping[str, Observed]) -> list[Observed]:
-    """What the file has of a tensor, on several grids where its users are in several types."""
-    names = [node.name + ending for ending in (_QUANTIZED, _REQUANTIZED, "")]
+    """What the file has of a tensor: as it is made, then on other grids, which some of its users take."""
+    names = [node.name + ending for ending in ("", _QUANTIZED, _REQUANTIZED, f"{_REQUANTIZED}_1")]
     return [tensors[name] for name in names if name in tensors]
 
 
