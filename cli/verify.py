@@ -41,6 +41,12 @@ if TYPE_CHECKING:
     metavar="FILE.npz",
     help="Arrays named as the inputs of MODEL, or in0, in1, ...  [default: random]",
 )
+@click.option(
+    "--calibration",
+    type=click.Path(),
+    metavar="DATA",
+    help="That of the conversion, if it began with a calibration.",
+)
 @input_shape_option
 @click.option("--input-nodes", metavar="NAME,...", help="Where OUT begins: --inputs of its conversion.")
 @outputs_option
@@ -51,6 +57,7 @@ def command(
     model: str,
     out: str,
     inputs: str | None,
+    calibration: str | None,
     input_nodes: str | None,
     as_json: bool,
     examples: tuple[str, ...],
@@ -71,7 +78,7 @@ def command(
     with logging_to_stderr(False), progress(f"verifying {out}"):
         module = api.load(model, **tracing)
         arrays = None if inputs is None else read_inputs(inputs, begin or _input_names(module))
-        verification = api.verify(module, out, arrays, input_nodes=begin, **edges)
+        verification = api.verify(module, out, arrays, calibration=calibration, input_nodes=begin, **edges)
     if as_json:
         write_json({"model": model, "file": out, "ok": True, **verification.to_json()})
     else:

@@ -16,7 +16,7 @@ from .conversion import sufficient_opset as find_opset
 from .frontends.detect import load_model
 from .frontends.torch.door import trace_object
 from .frontends.torch.request import Tracing
-from .given import Given, InputGrids, Model, boundary_of, keep_model, loaded, model_of
+from .given import Given, InputGrids, Model, boundary_of, calibrated_as, keep_model, loaded, model_of
 from .goals import goal_of_file, integers_asked, onnx_goal, tflite_goal, with_parameters
 from .ir import TracedModule
 from .lower.unsupported import UnsupportedGroup, grouped
@@ -322,6 +322,7 @@ def verify(
     path: str | PathLike[str],
     inputs: Sequence[np.ndarray] | None = None,
     *,
+    calibration: Any = None,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
     input_nodes: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
@@ -332,8 +333,9 @@ def verify(
     ``inputs`` are in the source's order, random by default. A file that was cut, or has other names or
     shapes than the model, needs what it was converted with; ``input_nodes`` is then what ``inputs`` is to
     ``to_onnx``. A file in integers, or with weights of fewer bits, is held beside ``model`` converted again,
-    as the file says that it was. Raises VerificationError TM4001 with the error of the worst output, TM4002
-    when the runtime refuses the file, TM4003 when it is not installed.
+    as the file says that it was; where that began with a calibration, on the same data. Raises
+    VerificationError TM4001 with the error of the worst output, TM4002 when the runtime refuses the file,
+    TM4003 when it is not installed.
     """
     from .serialize.recognise import written_options, written_target
     from .verification.files import verify_file
@@ -343,6 +345,7 @@ def verify(
     target = written_target(path)
     options = written_options(path, target)
     goal = goal_of_file(target, options)
+    module = calibrated_as(module, options.get("calibration"), calibration)
     if goal is None:
         return verify_file(module, path, inputs, catalogue(), boundary)
     if boundary == AS_IT_IS:
@@ -373,7 +376,15 @@ def calibrate(
     """
     from .quantization.calibration.calibrate import calibrate as calibrated
 
-    settings = Settings(method, per_channel, rules or {}, bias_correction, mean, std, layout)
+    settings = Settings(
+        method=method,
+        per_channel=per_channel,
+        rules=rules or {},
+        bias_correction=bias_correction,
+        mean=mean,
+        std=std,
+        layout=layout,
+    )
     return calibrated(loaded(model), data, catalogue(), settings, progress)
 
 

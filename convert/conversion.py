@@ -331,11 +331,13 @@ def convert(
     weights: str | None = None,
     boundary: Boundary = AS_IT_IS,
     measuring: Measuring | None = None,
+    calibration: Mapping[str, object] | None = None,
 ) -> Report:
     """Writes ``module`` for ``goal`` to ``paths`` (two for Caffe), verified, whole or not at all.
 
     ONNX weights go into a file of their own with ``external_data``, or when one file cannot hold them. The
-    layers of files in integers are measured on the data of ``measuring``.
+    layers of files in integers are measured on the data of ``measuring``. ``calibration`` is what the file
+    says of that.
     """
     converted = lowered(module, goal, catalogue, options, boundary)
     notes, seconds = [*module.notes, *converted.notes], converted.manager.seconds
@@ -348,6 +350,7 @@ def convert(
         **goal.asked(),
         "external_data": external_data,
         "weights": weights,
+        "calibration": calibration,
         **boundary.to_json(),
     }
     converted.graph.metadata = metadata(module, goal, converted.nhwc_inputs, converted.nhwc_outputs, asked)

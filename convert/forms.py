@@ -180,7 +180,7 @@ def _without_scales() -> UsageError:
     return UsageError(
         "TM6030",
         "the model says nothing of quantization: there are no scales to write integers with",
-        notes=[("help", "measure them on data, with --calibration DATA")],
+        notes=[("help", "measure them on data: --calibration DATA, or `tmconvert calibrate`")],
     )
 
 

@@ -21,7 +21,7 @@ from .frontends.torch.request import Tracing
 from .goals import check_data
 from .ir import TracedModule
 from .passes.manager import PassOptions
-from .quantization.calibration.settings import Measuring
+from .quantization.calibration.settings import Measuring, Settings
 from .symbolics.registry import catalogue
 from .targets import Goal
 
@@ -70,8 +70,8 @@ class Given:
             from .quantization.calibration.calibrate import calibrate
 
             settings, progress = self.measuring.settings, self.measuring.progress
-            within = replace(boundary, rename={}, dynamic_shapes={})
-            boundary = Boundary(rename=boundary.rename)
+            within, boundary = replace(boundary, rename={}), Boundary(rename=boundary.rename)
+            others["calibration"] = {"settings": settings.to_json(), "boundary": within.to_json()}
             module = calibrate(module, self.measuring.data, catalogue(), settings, progress, within)
         return convert(
             module,
@@ -85,6 +85,29 @@ class Given:
             measuring=self.measuring,
             **others,
         )
+
+
+def calibrated_as(module: TracedModule, told: Any, data: Any) -> TracedModule:
+    """A model calibrated on ``data`` as a file has ``told`` of itself; one with scales as it is.
+
+    Raises UsageError TM6030 where there is no data to do so, TM6002 for data that nothing is told to do with.
+    """
+    from .quantization.survey import quantization_of
+
+    if not isinstance(told, Mapping) or quantization_of(module, catalogue()) is not None:
+        if data is not None:
+            raise UsageError("TM6002", "the file was not calibrated when it was made: leave calibration out")
+        return module
+    if data is None:
+        raise UsageError(
+            "TM6030",
+            "the scales of the file were measured on data, and the model has none",
+            notes=[("help", "give that data with --calibration, or the model of `tmconvert calibrate`")],
+        )
+    from .quantization.calibration.calibrate import calibrate
+
+    within = Boundary.from_json(told.get("boundary") or {})
+    return calibrate(module, data, catalogue(), Settings.of(told.get("settings") or {}), boundary=within)
 
 
 def boundary_of(

@@ -38,7 +38,7 @@ def staged_parameters(
         raise UsageError(
             "TM6040",
             "the model says nothing of quantization: there are no parameters to write",
-            notes=[("help", "give a model that was trained with fake quantization, or leave the option out")],
+            notes=[("help", "measure scales on data, with --calibration DATA, or leave the option out")],
         )
     if asked.path is None:
         yield ()

@@ -42,7 +42,28 @@ def test_in_one_go_as_in_two_steps(target: str, options: tuple[str, ...], data: 
     assert outcome.status == 0, outcome.stderr
     convert = {"onnx": tmconvert.to_onnx, "tflite": tmconvert.to_tflite}[target]
     convert(DIGITS, api, quantized=True, calibration=data, calibration_settings=SETTINGS[options])
-    assert one.read_bytes() == two.read_bytes() == api.read_bytes()
+    assert one.read_bytes() == api.read_bytes()
+    # which compares each tensor, its scales and its integers
+    for path in (one, two):
+        assert run("verify", tmp_path / "q.tm", path).status == 0
+    assert run("verify", DIGITS, one, "--calibration", data).status == 0
+
+
+def test_verification_needs_the_data_or_the_scales(data: Path, tmp_path: Path) -> None:
+    file, cut = tmp_path / "m.tflite", ("--outputs", "depthwise_out", "--rename", "x=image")
+    assert run("tflite", DIGITS, file, "--quantized", "--calibration", data, *cut).status == 0
+    outcome = run("verify", DIGITS, file)
+    assert outcome.status == 2
+    assert outcome.stderr.startswith("error[TM6030]: the scales of the file were measured on data")
+    assert run("verify", DIGITS, file, "--calibration", data).status == 0
+    other = tmp_path / "other.npz"
+    np.savez(other, x=np.full((2, 1, 8, 8), 0.25, np.float32))
+    outcome = run("verify", DIGITS, file, "--calibration", other)
+    assert outcome.status == 1 and outcome.stderr.startswith("error[TM4001]")
+    plain = tmp_path / "p.onnx"
+    assert run("onnx", DIGITS, plain).status == 0
+    outcome = run("verify", DIGITS, plain, "--calibration", data)
+    assert outcome.status == 2 and "the file was not calibrated when it was made" in outcome.stderr
 
 
 @pytest.mark.parametrize("target", ["onnx", "tflite", "caffe"])
@@ -146,6 +167,25 @@ def test_a_trained_model_is_not_measured(data: Path, tmp_path: Path) -> None:
     assert outcome.status == 2
     assert "it has scales already" in outcome.stderr
     assert "leave the calibration out" in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"rules": ["head.*"]}, "the setting rules is ['head.*'], and no Mapping"),
+        ({"per_channel": "no"}, "the setting per_channel is 'no', and no bool"),
+        ({"mean": "half"}, "mean is 'half', and should be a list of numbers"),
+        ({"std": 0.5}, "std is 0.5, and should be a list of numbers"),
+        ("minmax", "the settings of a calibration are by name, not 'minmax'"),
+    ],
+    ids=str,
+)
+def test_settings_of_another_kind(settings: Any, text: str, data: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="TM6032") as raised:
+        tmconvert.to_onnx(
+            DIGITS, tmp_path / "m", quantized=True, calibration=data, calibration_settings=settings
+        )
+    assert text in str(raised.value)
 
 
 @pytest.mark.parametrize("name", ["metod", "data"])

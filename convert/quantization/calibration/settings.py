@@ -13,6 +13,13 @@ from .ranges import METHODS
 KINDS = ("int8", "int16x8", "float")
 LAYOUTS = ("nchw", "nhwc")
 PIXELS = ("mean", "std", "layout")  # what is said of images
+# of fields, by their annotations
+_KINDS: dict[str, type] = {
+    "str": str,
+    "bool": bool,
+    "Mapping[str, str]": Mapping,
+    "Sequence[float]": Sequence,
+}
 # gets the number of samples done, and of all
 Progress = Callable[[int, int], None]
 
@@ -39,6 +46,11 @@ class Settings:
     layout: str = "nchw"
 
     def __post_init__(self) -> None:
+        self._take_numbers()
+        for each in fields(self):
+            value, wanted = getattr(self, each.name), _KINDS[str(each.type)]
+            if not isinstance(value, wanted):
+                raise UsageError("TM6032", f"the setting {each.name} is {value!r}, and no {wanted.__name__}")
         _one_of(f"there is no method {self.method!r}", self.method, METHODS)
         _one_of(f"there is no layout {self.layout!r}", self.layout, LAYOUTS)
         for pattern, kind in self.rules.items():
@@ -48,6 +60,21 @@ class Settings:
         if not all(map(math.isfinite, self.mean)):
             raise UsageError("TM6032", f"mean is {list(self.mean)}, and its numbers are finite")
 
+    def _take_numbers(self) -> None:
+        for name in ("mean", "std"):
+            given = getattr(self, name)
+            try:
+                object.__setattr__(self, name, tuple(map(float, given)))
+            except (TypeError, ValueError):
+                raise UsageError("TM6032", f"{name} is {given!r}, and should be a list of numbers") from None
+
+    def to_json(self) -> dict[str, Any]:
+        """What differs from the defaults."""
+        plain = Settings()
+        names = [each.name for each in fields(self)]
+        chosen = {name: getattr(self, name) for name in names if getattr(self, name) != getattr(plain, name)}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in chosen.items()}
+
     @property
     def scales(self) -> bool:
         """Whether pixels are scaled."""
@@ -55,7 +82,9 @@ class Settings:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Settings:
-        """Raises UsageError TM6032 for names that are no settings."""
+        """Raises UsageError TM6032 for names that are no settings, and for what these cannot be."""
+        if not isinstance(given, Mapping):
+            raise UsageError("TM6032", f"the settings of a calibration are by name, not {given!r}")
         names = [each.name for each in fields(cls)]
         for name in given:
             _one_of(f"there is no setting {name!r} of a calibration", name, names)
@@ -83,8 +112,8 @@ class Measuring:
     @classmethod
     def of(cls, data: Any, chosen: Mapping[str, Any] | None, report_data: Any = None) -> Measuring:
         """``chosen`` are keywords of ``tmconvert.calibrate``. Raises UsageError TM6002, TM6032."""
-        given = dict(chosen or {})
-        progress = given.pop("progress", None)
+        given = {} if chosen is None else dict(chosen) if isinstance(chosen, Mapping) else chosen
+        progress = given.pop("progress", None) if isinstance(given, dict) else None
         settings = Settings.of(given)
         for_nothing = [name for name in given if data is None and (report_data is None or name not in PIXELS)]
         if for_nothing:
