@@ -8,6 +8,7 @@ from ..symbolics.op import Op
 from ..targets import Goal
 from .align_ranks import AlignRanks
 from .assign_layout import AssignLayout
+from .choose_steps import ChooseSteps
 from .decompose import Decompose
 from .drop_identities import DropIdentities
 from .eliminate_dead_code import EliminateDeadCode
@@ -29,6 +30,7 @@ from .sink_views import SinkViews
 def pipeline(goal: Goal, catalogue: Mapping[str, Op]) -> list[Pass]:
     """Fresh passes for one conversion."""
     shared: list[Pass] = [
+        ChooseSteps(takes_steps=goal.target == "tflite" and goal.integers is not None),
         EliminateDeadCode(),
         SettleQuantization(dissolves=not goal.keeps_grids),
         FoldConstants(catalogue),

@@ -60,7 +60,7 @@ def _merge(graph: InternalGraph, expr: CallFunction, dissolves: bool) -> bool:
 
 def _is_alone(graph: InternalGraph, operand: TensorNode, qparams: QParams) -> bool:
     """Whether all that use a tensor take it with these parameters."""
-    if graph.is_output(operand):
+    if graph.is_output(operand) or _has_another(operand):
         return False
     return all(
         isinstance(user, CallFunction)
@@ -69,6 +69,15 @@ def _is_alone(graph: InternalGraph, operand: TensorNode, qparams: QParams) -> bo
         and user.output.qparams == qparams
         for user in operand.users
     )
+
+
+def _has_another(node: TensorNode) -> bool:
+    """Whether a tensor has the elements of one with parameters, which it keeps."""
+    while isinstance(node.expr, CallFunction) and node.expr.function in KEEPING:
+        node = node.expr.args[0]
+        if node.qparams is not None:
+            return True
+    return False
 
 
 def _keep(expr: Expr) -> bool:

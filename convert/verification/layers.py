@@ -224,7 +224,8 @@ def _slack(
     expr: CallFunction, operands: list[Any], result: np.ndarray, node: Any, tensors: Mapping[str, Observed]
 ) -> Any:
     """How far the kernel of a layer is off, beyond rounding."""
-    found = SLACK.get((expr.function, _on_grid(node, tensors).kind))
+    computed = tensors.get(node.name + _COMPUTED) or _on_grid(node, tensors)
+    found = SLACK.get((expr.function, computed.kind))
     if found is None:
         return 0.0
     return found(expr, operands, result, _operand_step(expr.args[0], node, tensors, "tflite"))

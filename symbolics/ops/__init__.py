@@ -148,6 +148,7 @@ MODULES = {
     "relayout": "tm::relayout",
     "quantize": "tm::quantize",
     "requantize": "tm::requantize",
+    "in_steps": "tm::in_steps",
 }
 
 

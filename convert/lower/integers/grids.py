@@ -56,6 +56,18 @@ def brought(grid: QParams, kind: str) -> QParams:
     return _symmetric(grid.scale[0] * RANGES["int16"][1], RANGES[kind][1], kind)
 
 
+def fixed_grid(type: str, kind: str) -> QParams:
+    """The grid of the results of a "fixed" kernel."""
+    scale, zero_point = FIXED[kind][type]
+    return QParams(kind, (scale,), (zero_point,), *RANGES[kind])
+
+
+def steps_of(grid: QParams) -> range:
+    """The steps that a table has entries for: those of the grid, in int8 all."""
+    low, high = RANGES["int8"] if grid.dtype == "int8" else _ends(grid)
+    return range(low, high + 1)
+
+
 def constant_grid(data: np.ndarray, kind: str) -> QParams:
     """The finest grid that holds 0 and all elements of a constant; the ends are on it."""
     low, high = min(float(np.min(data, initial=0)), 0.0), max(float(np.max(data, initial=0)), 0.0)
@@ -147,10 +159,8 @@ def _forward(operator: Operator, grids: dict[int, QParams], positive: set[int]) 
         return
     results = [operator.outputs[i] for i in kernel.outputs(len(operator.outputs))]
     grid = next((grids[id(value)] for value in operands(operator, kernel) if id(value) in grids), None)
-    fixed = None if grid is None else FIXED[grid.dtype].get(operator.type)
-    if grid is not None and fixed is not None:
-        kind = grid.dtype
-        grid = QParams(kind, (fixed[0],), (fixed[1],), *RANGES[kind])
+    if grid is not None and operator.type in FIXED[grid.dtype]:
+        grid = fixed_grid(operator.type, grid.dtype)
     elif operator.type in WITHIN and grid is not None:
         grid = _finer(grid) if id(operator.inputs[0]) in positive else grid
     elif kernel.relation != "same":

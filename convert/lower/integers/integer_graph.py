@@ -18,21 +18,23 @@ from ...passes.narrow_weights import clipped_weights
 from ..target_graph import Attribute, Operator, TargetGraph, Value
 from .averages import averages_in_products
 from .grids import (
-    RANGES,
     activation_grid,
     brought,
     constant_grid,
+    fixed_grid,
     is_derived,
     operands,
     quantization,
     settled,
+    steps_of,
     weight_grid,
     weight_steps,
 )
 from .integer_model import IntegerGraph, Island
-from .kernels import FIXED, KERNELS, TABLES, WEIGHTED, Kernel
+from .kernels import KERNELS, TABLES, WEIGHTED, Kernel
 from .resizes import resizes_in_products
 
+_COARSEST = 4096.0  # steps of the result that one of an operand is at most: from 2**14 on sums in int16 abort
 FLOAT, INT32, INT64 = np.dtype(np.float32), np.dtype(np.int32), np.dtype(np.int64)
 _WIDE = {"int8": (-127, 127), "int16": (-32767, 32767)}  # grids that reach this far need no clamp
 _FAR = 100  # a product of that many steps may wrap around, kernels.py
@@ -145,10 +147,14 @@ class _Integers:
             self._on_grids(operator, kernel)
 
     def _kind(self, operator: Operator, kernel: Kernel) -> str:
-        """The type that the kernel computes in: its result's, or of a comparison the operands'."""
+        """The type that the kernel computes in: the widest of its tensors', for products with weights and
+        what is looked up its result's, of a comparison its operands'.
+        """
         values = [operator.outputs[i] for i in kernel.outputs(len(operator.outputs))]
         if kernel.relation == "compared":
-            values = [value for value in operands(operator, kernel) if not value.is_constant]
+            values = []
+        if kernel.relation in ("compared", "free", "fixed") and operator.type not in TABLES:
+            values += [value for value in operands(operator, kernel) if not value.is_constant]
         grids = [self.grids[id(value)].dtype for value in values if id(value) in self.grids]
         return max(grids, key=("int8", "int16").index, default=self.kind)
 
@@ -158,7 +164,7 @@ class _Integers:
         numbers = [value for value in values if value is not None]
         if self._kind(operator, kernel) not in kernel.types or any(value.dtype != FLOAT for value in numbers):
             return False
-        if all(value.is_constant for value in numbers):
+        if all(value is None or value.is_constant for value in operator.inputs):
             return False
         if operator.type in WEIGHTED:
             place = WEIGHTED[operator.type]
@@ -191,7 +197,8 @@ class _Integers:
         value, result = operator.inputs[0], operator.outputs[0]
         assert value is not None
         given, grid = self._on_grid(value, self.grids[id(value)]), self.grids[id(result)]
-        self.whole[id(result), grid] = self._requantized(given, grid, result.name)
+        made = self._requantized(given, grid, result.name)
+        self.whole[id(result), grid] = self._clamped(made, grid, result.name)
 
     def _looked_up(self, operator: Operator) -> None:
         """The steps of the operands, counted from 0, are places in the table, of two row by row."""
@@ -214,14 +221,18 @@ class _Integers:
         self.whole[id(result), grid] = made
 
     def _as_place(self, value: Value, name: str) -> Value:
-        """The steps of a tensor, the lowest of its type being 0."""
-        given = self._on_grid(value, self.grids[id(value)])
+        """The steps of a tensor, the lowest that a table knows being 0."""
+        grid = self.grids[id(value)]
+        given = self._on_grid(value, grid)
         kind = given.dtype.name
         counted = Value(self._free(f"{name}_steps"), INT32, value.shape)
         self._append("CAST", [given], [counted], counted.name)
         options: dict[str, Attribute] = {"in_data_type": kind.upper(), "out_data_type": "INT32"}
         self.made.graph.operators[-1].attributes.update(options)
-        return self._counted("ADD", counted, np.array(-RANGES[kind][0], INT32), f"{name}_places")
+        first = steps_of(grid).start
+        if not first:
+            return counted
+        return self._counted("ADD", counted, np.array(-first, INT32), f"{name}_places")
 
     def _counted(self, type: str, value: Value, number: np.ndarray, name: str) -> Value:
         """A whole number and a constant."""
@@ -240,11 +251,15 @@ class _Integers:
         grid = self._common_grid(operator, kernel, places)
         for i in places:
             value = operator.inputs[i]
-            if value is not None:
-                inputs[i] = self._on_grid(value, grid or self._own_grid(value, kind))
+            if value is None:
+                continue
+            own = grid or self._own_grid(value, kind)
+            result = self.grids.get(id(results[0])) if grid is None and results else None
+            if result is not None and (_is_zero(value) or own.scale[0] > _COARSEST * result.scale[0]):
+                own = brought(result, kind)
+            inputs[i] = self._on_grid(value, own)
         if kernel.relation == "fixed":
-            scale, zero_point = FIXED[kind][operator.type]
-            grid = replace(self.grids[id(results[0])], scale=(scale,), zero_point=(zero_point,))
+            grid = fixed_grid(operator.type, kind)
         self._compute(operator, inputs, [] if kernel.relation == "compared" else results, grid)
 
     def _common_grid(self, operator: Operator, kernel: Kernel, places: Sequence[int]) -> QParams | None:
@@ -289,24 +304,23 @@ class _Integers:
     ) -> None:
         """Appends the operator; its results on the grid that the kernel gives them, then on their own."""
         outputs, after = [], []
+        kind = self._kind(operator, KERNELS[operator.type])
         for value in operator.outputs:
             if not any(value is result for result in results):
                 self._keep(value, value)
                 outputs.append(value)
                 continue
             grid = self.grids[id(value)]
-            given = fixed or grid
+            given = fixed or brought(grid, kind)
             made = Value(value.name, np.dtype(given.dtype), value.shape, None, quantization(given))
             outputs.append(made)
             after.append((value, made, grid))
         self.made.graph.operators.append(replace(operator, inputs=list(inputs), outputs=outputs))
         for value, made, grid in after:
-            if fixed is not None and not _is_equal(fixed, grid):
+            if not _is_equal(fixed or brought(grid, kind), grid):
                 made.name = self._free(f"{value.name}_computed")
                 made = self._requantized(made, grid, value.name)
-            elif fixed is None:
-                made = self._clamped(made, grid, value.name)
-            self.whole[id(value), grid] = made
+            self.whole[id(value), grid] = self._clamped(made, grid, value.name)
 
     # ---- tensors in one form and the other
 

@@ -2,7 +2,7 @@
 
 The table is made by the reference kernels, of what the source says, however many operators of TFLite that
 would take. It is exact, so it also stands for kernels whose results are on a coarse grid of their own. For
-an operand in int8 it has 256 entries, in int16 65536; for two in int8 as many.
+an operand in int8 it has 256 entries, in int16 as many as its grid has steps; for two in int8 65536.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...ir.types import QParams
 from ...passes.layout_plan import rule_of
 from ...symbolics.op import Op
 from ..target_graph import Operator, TargetGraph, Value
-from .grids import RANGES, settled
+from .grids import settled, steps_of
 from .kernels import FIXED, KERNELS, TABLE, TABLE_OF_TWO, TABLES
 
 _MOST = 200  # calls that one table stands for
@@ -57,12 +57,13 @@ def _is_wanted(operator: Operator, grids: Mapping[int, QParams]) -> bool:
     result, kernel = operator.outputs[0], KERNELS.get(operator.type)
     if result.qparams is None or result.qparams.inferred or id(result) not in grids:
         return False
-    kind = grids[id(result)].dtype
+    numbers = [] if kernel is None else [operator.inputs[i] for i in kernel.operands(len(operator.inputs))]
+    kinds = [grids[id(value)].dtype for value in (result, *numbers) if id(value) in grids]
+    kind = max(kinds, key=("int8", "int16").index)
     if kind == "int8" and operator.type in ("LOGISTIC", "TANH"):
         return FIXED[kind][operator.type][0] > grids[id(result)].scale[0] / 2
     if kernel is None or kind not in kernel.types:
         return True
-    numbers = [operator.inputs[i] for i in kernel.operands(len(operator.inputs))]
     return any(value is not None and not value.is_constant and id(value) not in grids for value in numbers)
 
 
@@ -158,8 +159,7 @@ def _fits_into(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
 
 def _numbers(grid: QParams) -> np.ndarray:
     """What each integer stands for."""
-    low, high = RANGES[grid.dtype]
-    steps = np.arange(low, high + 1, dtype=np.float32) - np.float32(grid.zero_point[0])
+    steps = np.array(steps_of(grid), np.float32) - np.float32(grid.zero_point[0])
     return np.asarray(steps * np.float32(grid.scale[0]))
 
 

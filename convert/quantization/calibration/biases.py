@@ -19,6 +19,7 @@ from ...ir.fake_quant import fake_quantize
 from ...passes.settle_quantization import KEEPING
 from ...symbolics.op import Op
 from .execution import run
+from .expansion import EXPANSION
 from .placement import WEIGHTED
 
 
@@ -68,7 +69,7 @@ def correct_biases(
 
 def _layers(graph: InternalGraph) -> Iterable[_Layer]:
     for expr in graph.exprs():
-        if not isinstance(expr, CallFunction) or expr.function not in WEIGHTED:
+        if not isinstance(expr, CallFunction) or expr.function not in WEIGHTED or expr.made_by == EXPANSION:
             continue
         x, weight = expr.args[:2]
         if not isinstance(x, TensorNode) or not isinstance(weight, TensorNode) or weight.qparams is None:

@@ -10,9 +10,10 @@ import numpy as np
 
 from ...boundary import AS_IT_IS, Boundary, open_boundary
 from ...errors import UsageError
-from ...ir import CallFunction, InternalGraph, QParams, TensorNode, TracedModule
+from ...ir import CallFunction, Expr, InternalGraph, QParams, TensorNode, TracedModule
 from ...ir.size_journal import SizeJournal
 from ...lower.unsupported import unsupported_error
+from ...passes.choose_steps import ChooseSteps
 from ...passes.eliminate_dead_code import EliminateDeadCode
 from ...passes.fold_constants import FoldConstants
 from ...passes.fuse_conv_bn import FuseConvBn
@@ -21,13 +22,15 @@ from ...symbolics.op import Op
 from .biases import correct_biases
 from .data import Samples, inputs_of
 from .execution import run
+from .expansion import expand, measured_name
 from .module import as_module
 from .placement import FIXED, KindOf, kinds, observed_nodes, shared, unused, weights
-from .ranges import METHODS, Histogram
+from .ranges import METHODS, Histogram, Method, below, min_max
 from .settings import Progress, Settings
 
+_MARGIN = {"int16": 2.0, "places": 1.5}  # of ranges around what was seen
 _TINY = float(np.finfo(np.float32).tiny)
-_ENDS = {"int8": (-128, 127), "int16": (-32768, 32767)}
+_ENDS = {"int8": (-128, 127), "narrow": (-128, 127), "int16": (-32768, 32767), "places": (-2048, 2047)}
 
 
 @dataclass
@@ -64,13 +67,16 @@ def calibrate(
             if progress is not None:
                 progress(count, total)
 
-    run(work.graph, catalogue, counted(), [node.name for node in work.nodes], _looking(work))
+    measured = work.graph.copy()
+    PassManager([ChooseSteps(takes_steps=True), EliminateDeadCode()], catalogue).run(measured)
+    names = list(dict.fromkeys(map(measured_name, work.nodes)))
+    run(measured, catalogue, counted(), names, _looking(work))
     if not count:
         raise UsageError("TM6033", "there are no samples in the data")
     _annotate(work, settings, count)
     if settings.bias_correction:
         correct_biases(work.graph, catalogue, samples, count)
-    made = as_module(work.graph, module)
+    made = as_module(work.graph, module, catalogue)
     made.notes += work.notes
     return made
 
@@ -104,7 +110,7 @@ def _prepared(
             f"the rule {pattern} fits no module and no tensor",
             notes=[("help", "`tmconvert inspect MODEL` lists the modules")],
         )
-    kind_of = kinds(rules)
+    kind_of = expand(graph, catalogue, kinds(rules))
     work = _Calibration(graph, kind_of, observed_nodes(graph, kind_of))
     if opened.symbols:
         sizes = ", ".join(f"{name}={size}" for name, size in opened.example().items())
@@ -127,7 +133,7 @@ def _looking(work: _Calibration) -> Callable[[str, np.ndarray], None]:
 def _annotate(work: _Calibration, settings: Settings, count: int) -> None:
     source = f"{settings.method} of {count} samples"
     method = METHODS[settings.method]
-    ranges = {node: method(work.seen[node.name]) for node in work.nodes}
+    ranges = {node: _range(work.seen[measured_name(node)], node.expr, work, method) for node in work.nodes}
     for operand, result in shared(work.graph, work.nodes):
         ranges[operand] = ranges[result]
     for node, (low, high) in ranges.items():
@@ -147,16 +153,24 @@ def _annotate(work: _Calibration, settings: Settings, count: int) -> None:
         constant.output.qparams = weight_qparams(value, axis if settings.per_channel else None)
 
 
+def _range(seen: Histogram, expr: Expr | None, work: _Calibration, method: Method) -> tuple[float, float]:
+    """In int16 there are steps enough for more than was seen; masks hide what is below it."""
+    assert expr is not None
+    margin = _MARGIN.get(work.kind_of(expr))
+    low, high = method(seen) if margin is None else (margin * end for end in min_max(seen))
+    return (below(low, high) if seen.hides else low), high
+
+
 def _grid(low: float, high: float, kind: str, source: str) -> QParams:
-    """The steps between the ends, 0 one of them. int16 is symmetric."""
+    """The steps between the ends, 0 one of them. int16 is symmetric; places of a table may be from 0 on."""
     low, high = min(low, 0.0), max(high, 0.0)
-    first, last = _ENDS[kind]
-    if kind == "int16":
-        scale = float(np.float32(max(-low, high, _TINY) / last)) if high > low else 1.0
-        return QParams(kind, (scale,), (0,), first, last, symmetric=True, source=source)
+    first, last = (0, 4095) if kind == "places" and low == 0 else _ENDS[kind]
+    if kind in ("int16", "places"):
+        scale = float(np.float32(max(-low, high, _TINY) / last)) if high > low else 1 / last
+        return QParams("int16", (scale,), (0,), first, last, symmetric=True, source=source)
     scale = float(np.float32(max((high - low) / (last - first), _TINY))) if high > low else 1.0
     zero_point = int(np.clip(round(first - low / scale), first, last))
-    return QParams(kind, (scale,), (zero_point,), first, last, source=source)
+    return QParams("int8", (scale,), (zero_point,), first, last, source=source)
 
 
 def _fixed(fixed: tuple[float, int], source: str) -> QParams:

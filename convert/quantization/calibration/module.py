@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,23 +21,24 @@ from ...ir import (
 )
 from ...ir.fake_quant import with_qparams
 from ...ir.tree import map_leaves
+from ...symbolics.op import Attribute, Op
 
 
-def as_module(graph: InternalGraph, source: TracedModule) -> TracedModule:
+def as_module(graph: InternalGraph, source: TracedModule, catalogue: Mapping[str, Op]) -> TracedModule:
     """A module whose calls are those of ``graph``, with its grids; ``source`` says where it came from."""
     made = TracedModule(source.name, source.class_name, vocabulary=VOCABULARY)
     made.source_file, made.producer = source.source_file, source.producer
     made.source_sha256, made.notes = source.source_sha256, list(source.notes)
     made.dynamic_shapes = {}
-    made.graphs[""] = _Copy(graph, made).flat
+    made.graphs[""] = _Copy(graph, made, catalogue).flat
     return made
 
 
 class _Copy:
     """A graph with the module as its first input; its constants are tensors of the module."""
 
-    def __init__(self, graph: InternalGraph, owner: TracedModule) -> None:
-        self.flat, self.owner = InternalGraph(graph.name), owner
+    def __init__(self, graph: InternalGraph, owner: TracedModule, catalogue: Mapping[str, Op]) -> None:
+        self.flat, self.owner, self.catalogue = InternalGraph(graph.name), owner, catalogue
         self.top = ModuleNode(self.flat.free_name("self"), owner.class_name, owner=owner)
         self.flat.add_input(self.top, "self")
         self.mapped: dict[Any, Any] = {None: None}
@@ -62,6 +64,13 @@ class _Copy:
             self.flat.insert(GetAttr(self.top, name, result=result, source=expr.source))
             return
         assert isinstance(expr, CallFunction)
-        args = tuple(map_leaves(self._mapped, argument) for argument in expr.args)
-        made = CallFunction(expr.function, args, dict(expr.kwargs), result=result, source=expr.source)
-        self.flat.insert(made)
+        args = [map_leaves(self._mapped, argument) for argument in expr.args]
+        arguments = self.catalogue[expr.function].by_name(args, expr.kwargs)
+        first = []  # tensors in front; those behind an attribute go by name
+        for argument in self.catalogue[expr.function].args:
+            if isinstance(argument, Attribute):
+                break
+            first.append(arguments.pop(argument.name))
+        self.flat.insert(
+            CallFunction(expr.function, tuple(first), arguments, result=result, source=expr.source)
+        )

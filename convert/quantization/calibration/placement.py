@@ -81,9 +81,12 @@ def _is_observed(graph: InternalGraph, expr: CallFunction, node: object) -> bool
         return False
     if expr.function in KEEPING and expr.function not in _AVERAGES:
         return False
-    users = node.users
-    is_clamped = bool(users) and all(_is_clamp(user) for user in users) and not graph.is_output(node)
-    return not is_clamped
+    return not is_clamped(graph, node)
+
+
+def is_clamped(graph: InternalGraph, node: TensorNode) -> bool:
+    """Whether nothing but clamps use a tensor."""
+    return bool(node.users) and all(map(_is_clamp, node.users)) and not graph.is_output(node)
 
 
 def _is_clamp(user: Expr) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 
 BINS = 2048
 _STEPS = 255  # between the ends of a grid of eight bits
+_HIDDEN = -1e9  # what masks put in the place of scores that softmax is not to see lies below this
 
 
 class Histogram:
@@ -18,9 +19,13 @@ class Histogram:
         self.width = 0.0  # of a bin
         self.first = 0  # number of the first bin: bin i is [i, i + 1) * width
         self.counts = np.zeros(BINS, np.int64)
+        self.hides = False  # whether something was hidden, which is no part of the range
 
     def add(self, array: np.ndarray) -> None:
-        """Raises ValueError for NaN and infinities."""
+        """Raises ValueError for NaN and infinities, but for -inf that hides."""
+        hidden = array <= _HIDDEN
+        if hidden.any():
+            self.hides, array = True, array[~hidden]
         if not array.size:
             return
         low, high = float(np.min(array)), float(np.max(array))
@@ -50,6 +55,11 @@ class Histogram:
 
     def centres(self) -> np.ndarray:
         return (np.arange(BINS) + self.first + 0.5) * self.width
+
+
+def below(low: float, high: float) -> float:
+    """A number that counts for nothing in the softmax of others between ``low`` and ``high``."""
+    return low - (high - low) - 16 if high > low else -256
 
 
 Method = Callable[[Histogram], tuple[float, float]]

@@ -7,6 +7,7 @@ from .common import Sample, X
 EIGHT = {"quant_min": -128, "quant_max": 127}
 SAMPLES: dict[str, list[Sample]] = {
     "tm::requantize": [Sample([X]), Sample([normal(1, 4)])],
+    "tm::in_steps": [Sample([X, X])],
     "tm::quantize": [
         Sample([X], {"scale": [0.02], "zero_point": [3], **EIGHT}, ("onnx", "tflite")),
         Sample(

@@ -1,0 +1,41 @@
+"""tm::in_steps, the result of a call, and the same computed in steps that all have grids.
+
+Calibration writes it where an operator has no integer kernel in TFLite: ``steps`` are integer operators
+throughout, with the grids of what is in between. ``choose_steps`` takes one of the two; what is kept of a
+model is both.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..layouts import ANY
+from ..op import ANY_DTYPE, Op, Tensor
+from ..results import same_as
+
+in_steps = Op(
+    "tm::in_steps",
+    args=[Tensor("whole", ANY_DTYPE), Tensor("steps", ANY_DTYPE)],
+    result=same_as("whole"),
+    layout=ANY,
+)
+
+
+@in_steps.reference
+def in_steps_ref(whole: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    return whole
+
+
+@in_steps.onnx(since=7)
+def in_steps_onnx(g, whole, steps):
+    return g.identity(whole)
+
+
+@in_steps.tflite()
+def in_steps_tflite(g, whole, steps):
+    return g.identity(whole)
+
+
+@in_steps.caffe()
+def in_steps_caffe(g, whole, steps):
+    return g.identity(whole)
