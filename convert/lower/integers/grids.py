@@ -15,6 +15,8 @@ from .kernels import FIXED, KERNELS, WITHIN, Kernel
 RANGES = {"int8": (-128, 127), "int16": (-32768, 32767)}
 _PARTS = 128  # of a step of int8, in int16: 255 of them reach no further than its ends
 _SHIFT = 128  # from uint8 to int8
+# steps of a sum that one of a summand is at most: from 2**14 on the kernel of int16 aborts
+_COARSEST = 4096.0
 _TINY = float(np.finfo(np.float32).tiny)
 
 
@@ -66,6 +68,16 @@ def steps_of(grid: QParams) -> range:
     """The steps that a table has entries for: those of the grid, in int8 all."""
     low, high = RANGES["int8"] if grid.dtype == "int8" else _ends(grid)
     return range(low, high + 1)
+
+
+def summand_grid(value: Value, grid: QParams, result: QParams) -> QParams:
+    """The grid of a summand: its own, or that of the sum, where that is finer by far."""
+    is_coarse = is_zero(value) or grid.scale[0] > _COARSEST * result.scale[0]
+    return brought(result, grid.dtype) if is_coarse else grid
+
+
+def is_zero(value: Value) -> bool:
+    return value.data is not None and not value.data.any()
 
 
 def constant_grid(data: np.ndarray, kind: str) -> QParams:

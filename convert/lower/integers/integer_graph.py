@@ -23,10 +23,12 @@ from .grids import (
     constant_grid,
     fixed_grid,
     is_derived,
+    is_zero,
     operands,
     quantization,
     settled,
     steps_of,
+    summand_grid,
     weight_grid,
     weight_steps,
 )
@@ -34,7 +36,7 @@ from .integer_model import IntegerGraph, Island
 from .kernels import KERNELS, TABLES, WEIGHTED, Kernel
 from .resizes import resizes_in_products
 
-_COARSEST = 4096.0  # steps of the result that one of an operand is at most: from 2**14 on sums in int16 abort
+_SUMS = frozenset({"ADD", "SUB"})
 FLOAT, INT32, INT64 = np.dtype(np.float32), np.dtype(np.int32), np.dtype(np.int64)
 _WIDE = {"int8": (-127, 127), "int16": (-32767, 32767)}  # grids that reach this far need no clamp
 _FAR = 100  # a product of that many steps may wrap around, kernels.py
@@ -254,9 +256,8 @@ class _Integers:
             if value is None:
                 continue
             own = grid or self._own_grid(value, kind)
-            result = self.grids.get(id(results[0])) if grid is None and results else None
-            if result is not None and (_is_zero(value) or own.scale[0] > _COARSEST * result.scale[0]):
-                own = brought(result, kind)
+            if operator.type in _SUMS:
+                own = summand_grid(value, own, self.grids[id(results[0])])
             inputs[i] = self._on_grid(value, own)
         if kernel.relation == "fixed":
             grid = fixed_grid(operator.type, kind)
@@ -269,7 +270,7 @@ class _Integers:
         """
         numbers = [operator.inputs[i] for i in places]
         if kernel.relation == "compared" and self._kind(operator, kernel) == "int16":
-            wide = [value for value in numbers if value is not None and not _is_zero(value)]
+            wide = [value for value in numbers if value is not None and not is_zero(value)]
             grids = [self._own_grid(value, "int16") for value in wide]
             return max(grids, key=lambda grid: grid.scale)
         if kernel.relation != "same":
@@ -487,10 +488,6 @@ _LIMITS = {"int8": (-(2**31), 2**31 - 1), "int16": (-(2**39), 2**39 - 1)}
 def _keeps_shape(operator: Operator) -> bool:
     x = operator.inputs[0]
     return x is not None and x.shape == operator.outputs[0].shape
-
-
-def _is_zero(value: Value) -> bool:
-    return value.data is not None and not value.data.any()
 
 
 def _is_equal(one: QParams, other: QParams) -> bool:
