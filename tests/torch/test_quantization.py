@@ -18,7 +18,6 @@ from torch.ao.quantization.quantize_fx import (
 
 import tmconvert
 from tests.torch.quantized_models import Eager, IntegerFile, Plain, check, images, outputs, trained
-from tmconvert.errors import UnsupportedError
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:torch.ao.quantization is deprecated:DeprecationWarning"),
@@ -234,13 +233,60 @@ def test_layers_of_quantized_tensors():
     assert np.mean(off > 1e-6) < 0.02 and off.max() < 0.02  # a step of hardswish, through the sigmoid
 
 
-def test_dynamic_quantization_is_refused():
-    net = torch.ao.quantization.quantize_dynamic(nn.Sequential(nn.Linear(4, 4)).eval(), {nn.Linear})
-    traced = tmconvert.trace(net, torch.randn(1, 4))
-    with pytest.raises(UnsupportedError) as error:
-        tmconvert.to_onnx(traced, "unwritten.onnx")
-    assert "finds scales in the data as it runs" in str(error.value)
-    assert "static quantization" in str(error.value)
+def test_slopes_whose_grid_has_no_one():
+    """Torch multiplies what is positive by the largest of its steps."""
+
+    def through(x, weight):
+        q = torch.quantize_per_tensor(x, 0.05, 100, torch.quint8)
+        slopes = torch.quantize_per_tensor(weight, 0.002, 0, torch.quint8)
+        return torch.ops.quantized.prelu(q, slopes, 0.03, 90).dequantize()
+
+    x, weight = torch.randn(4, 6, 5), torch.rand(6) * 0.5
+    made = np.asarray(tmconvert.trace(Called(through, weight), x)(x.numpy()))
+    off = np.abs(made - through(x, weight).numpy())
+    assert np.mean(off > 1e-6) < 0.1 and off.max() < 0.031  # halfway between two steps
+
+
+def test_normalization_by_keyword():
+    def through(x):
+        q = torch.quantize_per_tensor(x, 0.05, 100, torch.quint8)
+        settings = {"weight": None, "bias": None, "eps": 1e-5, "output_scale": 0.04, "output_zero_point": 99}
+        return torch.ops.quantized.layer_norm(q, [5], **settings).dequantize()
+
+    x = torch.randn(4, 6, 5)
+    made = np.asarray(tmconvert.trace(Called(through), x)(x.numpy()))
+    assert np.mean(np.abs(made - through(x).numpy()) > 1e-6) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("table", "dtype"),
+    [
+        (nn.Embedding(9, 8), torch.quint8),
+        (nn.EmbeddingBag(9, 8, mode="sum"), torch.quint8),
+        (nn.EmbeddingBag(9, 8, mode="sum"), torch.quint4x2),
+    ],
+)
+def test_tables(table, dtype):
+    import torch.ao.nn.quantized as quantized
+
+    rows = torch.ao.quantization.PerChannelMinMaxObserver(
+        dtype=dtype, qscheme=torch.per_channel_affine_float_qparams, ch_axis=0
+    )
+    indices = torch.randint(0, 9, (2, 3))
+    table.qconfig = quantization.QConfig(quantization.default_observer, lambda: copy.deepcopy(rows))
+    made = getattr(quantized, type(table).__name__).from_float(table)
+    traced = tmconvert.trace(made, indices)
+    # of four bits torch has the scales in 16
+    np.testing.assert_allclose(np.asarray(traced(indices.numpy())), made(indices).numpy(), atol=2e-3)
+
+
+def test_second_results_serve_a_gradient():
+    def masked(x):
+        x, _ = torch.ops.aten.fake_quantize_per_tensor_affine_cachemask(x, 0.125, 3, -128, 127)
+        scales, zeros = torch.full((6,), 0.25), torch.zeros(6, dtype=torch.int32)
+        return torch.ops.aten.fake_quantize_per_channel_affine_cachemask(x, scales, zeros, 1, -8, 7)[0]
+
+    bits(masked)
 
 
 # ---- pairs of exported programs

@@ -1,4 +1,4 @@
-"""Fake quantization, and the pairs of quantize and dequantize that exported programs have in its place."""
+"""Fake quantization, and tensors of torch that hold integers."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 
 from ....errors import Refusal
-from ....ir import CallFunction, QParams
+from ....ir import QParams
 from ....ir.emitter import Emitter
 from ....ir.fake_quant import fake_quantize_to_even, quantize_to_even
 from ...recorded_grids import integers_of_range
 from ...table import Table
 from ..grids import INTEGERS, float32
-from .values import axis_of, cast, dtype_called, is_tensor, reshaped
+from .values import axis_of, cast, is_tensor, reshaped
 
 ATEN = Table()
+OBSERVING = "run module.apply(torch.ao.quantization.disable_observer) before it is exported"
 DYNAMIC = "give it scales of its own: convert the model with static quantization, or for training"
 
 
@@ -50,10 +51,17 @@ def _numbers(g: Emitter, value: Any) -> np.ndarray:
     return np.asarray(known).reshape(-1).astype(np.float64)
 
 
+def is_known(g: Emitter, *values: Any) -> bool:
+    """Whether these are numbers and constants."""
+    return all(not is_tensor(value) or g.known(value) is not None for value in values)
+
+
 @ATEN.add("fake_quantize_per_tensor_affine")
 def fake_quantize_per_tensor_affine(
     g: Emitter, input: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int
 ) -> Any:
+    if not is_known(g, scale, zero_point):
+        return _in_reals(g, input, scale, zero_point, None, quant_min, quant_max)
     return g.quantized(input, grid(g, scale, zero_point, quant_min, quant_max), fake_quantize_to_even)
 
 
@@ -62,17 +70,20 @@ def fake_quantize_per_channel_affine(
     g: Emitter, input: Any, scale: Any, zero_point: Any, axis: int, quant_min: int, quant_max: int
 ) -> Any:
     axis = axis_of(g, input, axis)
-    zeros = _numbers(g, zero_point)
-    if (zeros == np.rint(zeros)).all():
+    if is_known(g, scale, zero_point) and (_numbers(g, zero_point) % 1 == 0).all():
         parameters = grid(g, scale, zero_point, quant_min, quant_max, axis)
         return g.quantized(input, parameters, fake_quantize_to_even)
     return _in_reals(g, input, scale, zero_point, axis, quant_min, quant_max)
 
 
-def _in_reals(g: Emitter, x: Any, scale: Any, zero_point: Any, axis: int, low: int, high: int) -> Any:
-    """With zero points between integers, as tables of embeddings have them: no parameters say that."""
+def _in_reals(g: Emitter, x: Any, scale: Any, zero_point: Any, axis: int | None, low: int, high: int) -> Any:
+    """With scales that are computed, or zero points between integers, as tables of embeddings have them.
+
+    No parameters say that.
+    """
     shape = [-1 if each == axis else 1 for each in range(len(g.type(x).shape))]
-    scale, zero_point = (reshaped(g, cast(g, each, np.float32), shape) for each in (scale, zero_point))
+    tensors = (each if is_tensor(each) else g.constant(np.float32(each)) for each in (scale, zero_point))
+    scale, zero_point = (reshaped(g, cast(g, each, np.float32), shape) for each in tensors)
     steps = g.call("aten::add", g.call("aten::div", x, scale), zero_point)
     steps = g.call("aten::clamp", g.call("aten::round", steps), float(low), float(high))
     return g.call("aten::mul", g.call("aten::sub", steps, zero_point), scale)
@@ -107,6 +118,63 @@ def _fake_quantize_learnable_per_channel_affine(
     return fake_quantize_per_channel_affine(g, input, scale, whole, axis, quant_min, quant_max)
 
 
+def _with_mask(name: str, of: str) -> None:
+    """The same with a second result, which serves a gradient."""
+
+    @ATEN.add(name)
+    def adapter(g: Emitter, *args: Any, **kwargs: Any) -> Any:
+        return ATEN[of](g, *args, **kwargs), None
+
+
+for _kind in ("tensor", "channel"):
+    _name = f"fake_quantize_per_{_kind}_affine"
+    _with_mask(f"{_name}_cachemask", _name)
+
+
+@ATEN.add("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams")
+def _fake_quantize_per_tensor_affine_cachemask_tensor_qparams(
+    g: Emitter,
+    input: Any,
+    scale: Any,
+    zero_point: Any,
+    fake_quant_enabled: Any,
+    quant_min: int,
+    quant_max: int,
+) -> Any:
+    if not _numbers(g, fake_quant_enabled).any():
+        return input, None
+    return fake_quantize_per_tensor_affine(g, input, scale, zero_point, quant_min, quant_max), None
+
+
+@ATEN.add("fused_moving_avg_obs_fake_quant")
+def fused_moving_avg_obs_fake_quant(
+    g: Emitter,
+    input: Any,
+    observer_on: Any,
+    fake_quant_on: Any,
+    running_min: Any,
+    running_max: Any,
+    scale: Any,
+    zero_point: Any,
+    averaging_const: float,
+    quant_min: int,
+    quant_max: int,
+    ch_axis: int,
+    per_row_fake_quant: bool = False,
+    symmetric_quant: bool = False,
+) -> Any:
+    if not is_known(g, observer_on, fake_quant_on) or _numbers(g, observer_on).any():
+        raise Refusal("an observer changes the scales as the model runs", OBSERVING)
+    if not _numbers(g, fake_quant_on).any():
+        return input
+    if per_row_fake_quant:
+        return fake_quantize_per_channel_affine(g, input, scale, zero_point, ch_axis, quant_min, quant_max)
+    return fake_quantize_per_tensor_affine(g, input, scale, zero_point, quant_min, quant_max)
+
+
+_with_mask("_fused_moving_avg_obs_fq_helper", "fused_moving_avg_obs_fake_quant")
+
+
 # ---- quantized tensors of torch: values on their grids
 
 
@@ -130,129 +198,17 @@ def dequantize(g: Emitter, input: Any) -> Any:
     return input
 
 
-@ATEN.add("int_repr")
-def int_repr(g: Emitter, input: Any) -> Any:
-    if input.qparams is None:
-        raise Refusal("it is asked for the integers of a tensor that has none")
-    return _integers(g, input, input.qparams, np.dtype("uint8" if input.qparams.quant_max > 127 else "int8"))
-
-
-# ---- pairs of exported programs
-
-
-def _integers(g: Emitter, x: Any, parameters: QParams, dtype: np.dtype) -> Any:
-    return g.call("tm::quantize", x, dtype=dtype.name, **_said(parameters))
-
-
-def _said(parameters: QParams) -> dict[str, Any]:
-    """The attributes of tm::quantize."""
-    return {
-        "scale": list(parameters.scale),
-        "zero_point": list(parameters.zero_point),
-        "quant_min": parameters.quant_min,
-        "quant_max": parameters.quant_max,
-        "axis": -1 if parameters.channel_axis is None else parameters.channel_axis,
-    }
-
-
-def _quantized_to(g: Emitter, value: Any, parameters: QParams) -> Any:
-    """The tensor that was quantized with these parameters to make ``value``; None for another value."""
-    maker = getattr(value, "expr", None)
-    if not isinstance(maker, CallFunction) or maker.function != "tm::quantize":
-        return None
-    said = {name: maker.kwargs[name] for name in _said(parameters)}
-    return maker.args[0] if said == _said(parameters) else None
-
-
-def _real(g: Emitter, value: Any, parameters: QParams, dtype: Any) -> Any:
-    """The numbers that integers stand for."""
-    given = _quantized_to(g, value, parameters)
-    if given is None:
-        shape = [1] * len(g.type(value).shape)
-        if parameters.channel_axis is not None:
-            shape[parameters.channel_axis] = -1
-        scale = g.constant(np.array(parameters.scale, np.float32).reshape(shape))
-        given = cast(g, value, np.float32)
-        if any(parameters.zero_point):
-            zero = g.constant(np.array(parameters.zero_point, np.float32).reshape(shape))
-            given = g.call("aten::sub", given, zero)
-        given = g.call("aten::mul", given, scale)
-    result = g.quantized(given, parameters, _as_it_is)
-    return result if dtype is None else cast(g, result, dtype_called(dtype))
-
-
-def _as_it_is(array: np.ndarray, qparams: QParams) -> np.ndarray:
-    return array
-
-
-@ATEN.add("quantized_decomposed::quantize_per_tensor")
-def decomposed_quantize_per_tensor(
-    g: Emitter, input: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int, dtype: Any
-) -> Any:
-    parameters = grid(g, scale, zero_point, quant_min, quant_max)
-    return _integers(g, input, parameters, dtype_called(dtype))
-
-
-@ATEN.add("quantized_decomposed::dequantize_per_tensor")
-def decomposed_dequantize_per_tensor(
-    g: Emitter,
-    input: Any,
-    scale: Any,
-    zero_point: Any,
-    quant_min: int,
-    quant_max: int,
-    dtype: Any,
-    *,
-    out_dtype: Any = None,
-) -> Any:
-    return _real(g, input, grid(g, scale, zero_point, quant_min, quant_max), out_dtype)
-
-
-@ATEN.add("quantized_decomposed::quantize_per_channel")
-def decomposed_quantize_per_channel(
-    g: Emitter,
-    input: Any,
-    scales: Any,
-    zero_points: Any,
-    axis: int,
-    quant_min: int,
-    quant_max: int,
-    dtype: Any,
-) -> Any:
-    parameters = grid(g, scales, zero_points, quant_min, quant_max, axis_of(g, input, axis))
-    return _integers(g, input, parameters, dtype_called(dtype))
-
-
-@ATEN.add("quantized_decomposed::dequantize_per_channel")
-def decomposed_dequantize_per_channel(
-    g: Emitter,
-    input: Any,
-    scales: Any,
-    zero_points: Any,
-    axis: int,
-    quant_min: int,
-    quant_max: int,
-    dtype: Any,
-    *,
-    out_dtype: Any = None,
-) -> Any:
-    zeros = 0 if zero_points is None else zero_points
-    parameters = grid(g, scales, zeros, quant_min, quant_max, axis_of(g, input, axis))
-    return _real(g, input, parameters, out_dtype)
-
-
-def _dynamic(name: str) -> None:
+def _refused(name: str, reason: str, hint: str) -> None:
     @ATEN.add(name)
     def adapter(g: Emitter, *args: Any, **kwargs: Any) -> Any:
-        raise Refusal("it finds scales in the data as it runs, which no file can say", DYNAMIC)
+        raise Refusal(reason, hint)
 
 
-_DYNAMIC = """fused_moving_avg_obs_fake_quant quantize_per_tensor_dynamic choose_qparams_optimized
-    quantized_decomposed::choose_qparams quantized_decomposed::choose_qparams_symmetric
-    quantized_decomposed::choose_qparams_per_token
-    quantized_decomposed::_choose_qparams_per_token_asymmetric_impl
-    quantized::linear_dynamic quantized::linear_relu_dynamic quantized::linear_dynamic_fp16
-    quantized::conv1d_dynamic quantized::conv2d_dynamic quantized::conv3d_dynamic
-    quantized_lstm quantized_gru quantized_lstm_cell quantized_gru_cell"""
-for _name in _DYNAMIC.split():
-    _dynamic(_name)
+for _name in ("quantize_per_tensor_dynamic", "choose_qparams_optimized", "_choose_qparams_per_tensor"):
+    _refused(_name, "it finds scales in the data as it runs, which no file can say", DYNAMIC)
+for _name in ("quantized_lstm", "quantized_gru"):
+    _refused(
+        _name,
+        "a recurrent layer of dynamic quantization rounds in each step to what the data says",
+        "convert the layer in float, with --weights int8; or quantize it for torch.ao.nn.quantizable.LSTM",
+    )

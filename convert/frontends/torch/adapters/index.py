@@ -50,6 +50,16 @@ ctc_loss _ctc_loss
 torchvision::roi_align torchvision::ps_roi_align torchvision::roi_pool torchvision::ps_roi_pool
 torchvision::deform_conv2d
 """,
+    "dynamic_quant": """
+quantized::conv1d_dynamic quantized::conv2d_dynamic quantized::conv3d_dynamic
+quantized::conv_transpose1d_dynamic quantized::conv_transpose2d_dynamic quantized::conv_transpose3d_dynamic
+quantized::linear_dynamic quantized::linear_relu_dynamic quantized::linear_dynamic_fp16
+quantized::linear_relu_dynamic_fp16 quantized_decomposed::choose_qparams
+quantized_decomposed::choose_qparams_symmetric quantized_decomposed::choose_qparams_per_token
+quantized_decomposed::choose_qparams_per_token_asymmetric
+quantized_decomposed::_choose_qparams_per_token_asymmetric_impl quantized_decomposed::quantize_per_token
+quantized_decomposed::dequantize_per_token
+""",
     "factors": """
 linalg_det det linalg_slogdet slogdet logdet linalg_lu_factor_ex linalg_lu_factor lu_unpack linalg_lu
 linalg_lu_solve lu_solve linalg_solve_ex linalg_solve linalg_inv inverse linalg_inv_ex linalg_tensorsolve
@@ -59,15 +69,11 @@ linalg_ldl_factor linalg_ldl_solve
 """,
     "fake_quant": """
 fake_quantize_per_tensor_affine fake_quantize_per_channel_affine _fake_quantize_learnable_per_tensor_affine
-_fake_quantize_learnable_per_channel_affine quantize_per_tensor quantize_per_channel dequantize int_repr
-quantized_decomposed::quantize_per_tensor quantized_decomposed::dequantize_per_tensor
-quantized_decomposed::quantize_per_channel quantized_decomposed::dequantize_per_channel
-fused_moving_avg_obs_fake_quant quantize_per_tensor_dynamic choose_qparams_optimized
-quantized_decomposed::choose_qparams quantized_decomposed::choose_qparams_symmetric
-quantized_decomposed::choose_qparams_per_token quantized_decomposed::_choose_qparams_per_token_asymmetric_impl
-quantized::linear_dynamic quantized::linear_relu_dynamic quantized::linear_dynamic_fp16
-quantized::conv1d_dynamic quantized::conv2d_dynamic quantized::conv3d_dynamic quantized_lstm quantized_gru
-quantized_lstm_cell quantized_gru_cell
+_fake_quantize_learnable_per_channel_affine fake_quantize_per_tensor_affine_cachemask
+fake_quantize_per_channel_affine_cachemask _fake_quantize_per_tensor_affine_cachemask_tensor_qparams
+fused_moving_avg_obs_fake_quant _fused_moving_avg_obs_fq_helper quantize_per_tensor quantize_per_channel
+dequantize quantize_per_tensor_dynamic choose_qparams_optimized _choose_qparams_per_tensor quantized_lstm
+quantized_gru
 """,
     "fourier": """
 fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft fft_fftn fft_ifftn fft_rfftn fft_irfftn fft_hfftn
@@ -146,10 +152,15 @@ quantized::conv2d_add_relu quantized::linear_leaky_relu quantized::linear_tanh q
 quantized::add_relu quantized::mul quantized::mul_relu quantized::add_scalar quantized::add_scalar_relu
 quantized::mul_scalar quantized::mul_scalar_relu quantized::cat quantized::cat_relu quantized::matmul
 quantized::hardswish quantized::sigmoid quantized::relu6 quantized::leaky_relu quantized::elu quantized::celu
-quantized::prelu quantized::softmax quantized::clamp quantized::dropout quantized::batch_norm
-quantized::batch_norm_relu quantized::batch_norm1d quantized::batch_norm1d_relu quantized::batch_norm2d
-quantized::batch_norm2d_relu quantized::batch_norm3d quantized::batch_norm3d_relu quantized::layer_norm
-quantized::group_norm quantized::instance_norm
+quantized::prelu quantized::softmax quantized::clamp quantized::dropout quantized::threshold
+quantized::embedding_byte quantized::embedding_bag_byte quantized::embedding_4bit
+quantized::embedding_bag_4bit quantized::batch_norm quantized::batch_norm_relu quantized::batch_norm1d
+quantized::batch_norm1d_relu quantized::batch_norm2d quantized::batch_norm2d_relu quantized::batch_norm3d
+quantized::batch_norm3d_relu quantized::layer_norm quantized::group_norm quantized::instance_norm
+""",
+    "quantized_pairs": """
+int_repr quantized_decomposed::quantize_per_tensor quantized_decomposed::dequantize_per_tensor
+quantized_decomposed::quantize_per_channel quantized_decomposed::dequantize_per_channel
 """,
     "randomness": """
 rand randn randint randperm normal bernoulli multinomial poisson binomial rand_like randn_like randint_like

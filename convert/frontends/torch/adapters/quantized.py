@@ -13,8 +13,9 @@ import numpy as np
 
 from ....errors import Refusal
 from ....ir.emitter import Emitter
+from ....ir.fake_quant import quantize_to_even
 from ...table import Table
-from . import activations, convolutions, normalization
+from . import activations, convolutions, lookup, normalization
 from .values import reshaped
 
 ATEN = Table("quantized::")
@@ -63,7 +64,7 @@ def _conv_add(g: Emitter, x: Any, accumulated: Any, packed: dict[str, Any], *gri
     return g.call("aten::add", _convolution(g, x, packed), accumulated)
 
 
-for _name, _layer in {
+LAYERS: dict[str, Formula] = {
     "conv1d": _of_rows(_convolution),
     "conv2d": _convolution,
     "conv3d": _convolution,
@@ -71,8 +72,8 @@ for _name, _layer in {
     "conv_transpose2d": _transposed,
     "conv_transpose3d": _transposed,
     "linear": _linear,
-    "conv2d_add": _conv_add,
-}.items():
+}
+for _name, _layer in {**LAYERS, "conv2d_add": _conv_add}.items():
     _declare(_name, _layer)
 
 
@@ -145,7 +146,14 @@ def celu(g: Emitter, x: Any, scale: Any, zero_point: Any, alpha: float = 1.0) ->
 
 @ATEN.add("prelu")
 def prelu(g: Emitter, x: Any, weight: Any, *grid: Any, **named: Any) -> Any:
-    return activations.prelu(g, x, weight)
+    """What is positive is multiplied by the 1 of the slopes' grid, which may end below it."""
+    if weight.qparams is None:
+        return activations.prelu(g, x, weight)
+    one = float(quantize_to_even(np.ones(()), weight.qparams))
+    if abs(one - 1) < 1e-6:
+        return activations.prelu(g, x, weight)
+    slopes = g.call("aten::div", weight, g.constant(np.float32(one)))
+    return g.call("aten::mul", activations.prelu(g, x, slopes), g.constant(np.float32(one)))
 
 
 @ATEN.add("softmax")
@@ -165,6 +173,50 @@ def dropout(g: Emitter, x: Any, scale: Any, zero_point: Any, p: Any = 0.5, train
     return x
 
 
+@ATEN.add("threshold")
+def threshold(g: Emitter, x: Any, threshold: Any, value: Any) -> Any:
+    return g.call("aten::threshold", x, threshold, value)
+
+
+# ---- tables
+
+
+def _table(name: str) -> None:
+    @ATEN.add(f"embedding_{name}")
+    def embedding(g: Emitter, packed: dict[str, Any], indices: Any, pruned_weights: bool = False) -> Any:
+        return lookup.embedding(g, packed["weight"], indices)
+
+    @ATEN.add(f"embedding_bag_{name}")
+    def embedding_bag(
+        g: Emitter,
+        packed: dict[str, Any],
+        indices: Any,
+        offsets: Any = None,
+        scale_grad_by_freq: bool = False,
+        mode: int = 0,
+        pruned_weights: bool = False,
+        per_sample_weights: Any = None,
+        compressed_indices_mapping: Any = None,
+        include_last_offset: bool = False,
+    ) -> Any:
+        """Sums, whatever ``mode`` says."""
+        if compressed_indices_mapping is not None:
+            raise Refusal("rows of the table were pruned", "quantize the table as a whole")
+        return lookup.functional_embedding_bag(
+            g,
+            indices,
+            packed["weight"],
+            offsets,
+            mode="sum",
+            per_sample_weights=per_sample_weights,
+            include_last_offset=include_last_offset,
+        )
+
+
+for _name in ("byte", "4bit"):
+    _table(_name)
+
+
 # ---- normalization
 
 
@@ -179,15 +231,26 @@ for _name in ("batch_norm", "batch_norm1d", "batch_norm2d", "batch_norm3d"):
 
 
 @ATEN.add("layer_norm")
-def layer_norm(g: Emitter, x: Any, shape: Any, weight: Any, bias: Any, eps: float, *grid: Any) -> Any:
-    return normalization.layer_norm(g, x, shape, weight, bias, eps)
+def layer_norm(
+    g: Emitter,
+    x: Any,
+    normalized_shape: Any,
+    weight: Any,
+    bias: Any,
+    eps: float,
+    *grid: Any,
+    **named: Any,
+) -> Any:
+    return normalization.layer_norm(g, x, normalized_shape, weight, bias, eps)
 
 
 @ATEN.add("group_norm")
-def group_norm(g: Emitter, x: Any, groups: int, weight: Any, bias: Any, eps: float, *grid: Any) -> Any:
-    return normalization.group_norm(g, x, groups, weight, bias, eps)
+def group_norm(
+    g: Emitter, x: Any, num_groups: int, weight: Any, bias: Any, eps: float, *grid: Any, **named: Any
+) -> Any:
+    return normalization.group_norm(g, x, num_groups, weight, bias, eps)
 
 
 @ATEN.add("instance_norm")
-def instance_norm(g: Emitter, x: Any, weight: Any, bias: Any, eps: float, *grid: Any) -> Any:
+def instance_norm(g: Emitter, x: Any, weight: Any, bias: Any, eps: float, *grid: Any, **named: Any) -> Any:
     return normalization.instance_norm(g, x, weight, bias, None, None, True, 0.0, eps)

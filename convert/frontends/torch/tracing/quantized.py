@@ -47,10 +47,17 @@ class PackedWeights:
         self._parts: dict[int, tuple[Any, dict[str, Any]]] = {}
 
     def parts(self, packed: Any) -> dict[str, Any]:
-        """``weight`` and ``bias``, and of convolutions what they are called with."""
+        """``weight`` and ``bias``, and of convolutions what they are called with.
+
+        Of other objects, such as a recurrent layer's, which keep their tensors to themselves, nothing.
+        """
+        if not hasattr(packed, "unpack"):
+            return {}
         if id(packed) not in self._parts:
-            weight, bias = packed.unpack()
+            held = packed.unpack()
+            weight, bias = (held, None) if isinstance(held, torch.Tensor) else held  # one is a table's
             said: dict[str, Any] = {"weight": weight, "bias": None if bias is None else bias.detach()}
+            said["engine"] = torch.backends.quantized.engine
             for name in _CALLED_WITH:
                 if hasattr(packed, name):
                     value = getattr(packed, name)()

@@ -1,0 +1,126 @@
+"""Pairs of quantize and dequantize, which exported programs have in place of layers in integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....errors import Refusal
+from ....ir import CallFunction, QParams
+from ....ir.emitter import Emitter
+from ...table import Table
+from . import dynamic_quant
+from .fake_quant import grid, is_known
+from .values import axis_of, cast, dtype_called
+
+ATEN = Table()
+
+
+def _integers(g: Emitter, x: Any, parameters: QParams, dtype: np.dtype) -> Any:
+    return g.call("tm::quantize", x, dtype=dtype.name, **_said(parameters))
+
+
+@ATEN.add("int_repr")
+def int_repr(g: Emitter, input: Any) -> Any:
+    if input.qparams is None:
+        raise Refusal("it is asked for the integers of a tensor that has none")
+    return _integers(g, input, input.qparams, np.dtype("uint8" if input.qparams.quant_max > 127 else "int8"))
+
+
+def _said(parameters: QParams) -> dict[str, Any]:
+    """The attributes of tm::quantize."""
+    return {
+        "scale": list(parameters.scale),
+        "zero_point": list(parameters.zero_point),
+        "quant_min": parameters.quant_min,
+        "quant_max": parameters.quant_max,
+        "axis": -1 if parameters.channel_axis is None else parameters.channel_axis,
+    }
+
+
+def _quantized_to(g: Emitter, value: Any, parameters: QParams) -> Any:
+    """The tensor that was quantized with these parameters to make ``value``; None for another value."""
+    maker = getattr(value, "expr", None)
+    if not isinstance(maker, CallFunction) or maker.function != "tm::quantize":
+        return None
+    said = {name: maker.kwargs[name] for name in _said(parameters)}
+    return maker.args[0] if said == _said(parameters) else None
+
+
+def _real(g: Emitter, value: Any, parameters: QParams, dtype: Any) -> Any:
+    """The numbers that integers stand for."""
+    given = _quantized_to(g, value, parameters)
+    if given is None:
+        shape = [1] * len(g.type(value).shape)
+        if parameters.channel_axis is not None:
+            shape[parameters.channel_axis] = -1
+        numbers = (parameters.scale, parameters.zero_point)
+        scale, zero = (g.constant(np.array(each, np.float32).reshape(shape)) for each in numbers)
+        given = dynamic_quant.numbers(g, value, scale, zero if any(parameters.zero_point) else None)
+    result = g.quantized(given, parameters, _as_it_is)
+    return result if dtype is None else cast(g, result, dtype_called(dtype))
+
+
+def _as_it_is(array: np.ndarray, qparams: QParams) -> np.ndarray:
+    return array
+
+
+@ATEN.add("quantized_decomposed::quantize_per_tensor")
+def decomposed_quantize_per_tensor(
+    g: Emitter, input: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int, dtype: Any
+) -> Any:
+    if not is_known(g, scale, zero_point):
+        return dynamic_quant.steps(g, input, scale, zero_point, quant_min, quant_max, dtype)
+    parameters = grid(g, scale, zero_point, quant_min, quant_max)
+    return _integers(g, input, parameters, dtype_called(dtype))
+
+
+@ATEN.add("quantized_decomposed::dequantize_per_tensor")
+def decomposed_dequantize_per_tensor(
+    g: Emitter,
+    input: Any,
+    scale: Any,
+    zero_point: Any,
+    quant_min: int,
+    quant_max: int,
+    dtype: Any,
+    *,
+    out_dtype: Any = None,
+) -> Any:
+    if not is_known(g, scale, zero_point):
+        return dynamic_quant.numbers(g, input, scale, zero_point, out_dtype)
+    return _real(g, input, grid(g, scale, zero_point, quant_min, quant_max), out_dtype)
+
+
+@ATEN.add("quantized_decomposed::quantize_per_channel")
+def decomposed_quantize_per_channel(
+    g: Emitter,
+    input: Any,
+    scales: Any,
+    zero_points: Any,
+    axis: int,
+    quant_min: int,
+    quant_max: int,
+    dtype: Any,
+) -> Any:
+    parameters = grid(g, scales, zero_points, quant_min, quant_max, axis_of(g, input, axis))
+    return _integers(g, input, parameters, dtype_called(dtype))
+
+
+@ATEN.add("quantized_decomposed::dequantize_per_channel")
+def decomposed_dequantize_per_channel(
+    g: Emitter,
+    input: Any,
+    scales: Any,
+    zero_points: Any,
+    axis: int,
+    quant_min: int,
+    quant_max: int,
+    dtype: Any,
+    *,
+    out_dtype: Any = None,
+) -> Any:
+    zeros = 0 if zero_points is None else zero_points
+    parameters = grid(g, scales, zeros, quant_min, quant_max, axis_of(g, input, axis))
+    return _real(g, input, parameters, out_dtype)
