@@ -73,6 +73,10 @@ class Given:
             within, boundary = replace(boundary, rename={}), Boundary(rename=boundary.rename)
             others["calibration"] = {"settings": settings.to_json(), "boundary": within.to_json()}
             module = calibrate(module, self.measuring.data, catalogue(), settings, progress, within)
+        elif goal.integers is not None or goal.parameters is not None:
+            from .quantization.survey import check_converted
+
+            check_converted(module)
         return convert(
             module,
             paths,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..errors import TmconvertError
+from ..errors import TmconvertError, UsageError
 from ..ir import CallFunction, TensorNode, TracedModule
 from ..passes.eliminate_dead_code import EliminateDeadCode
 from ..passes.normalize import normalize
@@ -22,6 +22,7 @@ _CLASSES = {
     ".fake_quantize.": AWARE,
     ".quantized.": FIXED,
 }
+_PYTORCH = ("torch.", "torchao.")
 _NEUTRAL = ".functional_modules."
 # names of functions, of models without such classes
 _CALLS = {"fake_quantize": AWARE, "quantize_per_": PAIRS, "ops.quantized.": FIXED}
@@ -57,9 +58,20 @@ def quantization_of(module: TracedModule, catalogue: Mapping[str, Op]) -> Quanti
     return Quantization(kind, dict(sorted(tensors.items(), key=lambda item: (-item[1], item[0]))))
 
 
+def check_converted(module: TracedModule) -> None:
+    """Raises UsageError TM6030 for a model of PyTorch that was prepared, and whose observers only watch."""
+    names = [each.class_name for _, each in module.modules()]
+    if any(".observer." in name for name in names if name.startswith(_PYTORCH)) and _kind(module) is None:
+        raise UsageError(
+            "TM6030",
+            "the model has observers, and no scales were made of what they saw",
+            notes=[("help", "convert it in PyTorch first: convert(model), convert_fx or convert_pt2e")],
+        )
+
+
 def _kind(module: TracedModule) -> str | None:
     modules = [each for _, each in module.modules()]
-    names = [each.class_name for each in modules if each.class_name.startswith(("megengine.", "torch."))]
+    names = [each.class_name for each in modules if each.class_name.startswith(("megengine.", *_PYTORCH))]
     names = [name for name in names if _NEUTRAL not in name]
     if found := _first(_CLASSES, names):
         return found

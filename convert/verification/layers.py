@@ -86,7 +86,8 @@ def layers(
         is_float = any(_is_float(node, tensors) for node in expr.outputs)
         is_whole = not is_float and any(node in in_integers for node in expr.inputs)
         round_to = _to_grid if target == "onnx" else _rounded if is_whole else _as_it_is
-        operands = _operands(expr, local, round_to, "" if target == "onnx" else _kind(expr, tensors), tensors)
+        kind = None if target == "onnx" else _kind(expr, tensors)
+        operands = _operands(expr, local, round_to, kind, tensors)
         if target == "onnx" or is_whole:
             _round_bias(expr, operands, tensors, target)
         given.append(operands)
@@ -119,10 +120,13 @@ def _is_float(node: Any, tensors: Mapping[str, Observed]) -> bool:
     return found is not None and not found.step
 
 
-def _kind(expr: CallFunction, tensors: Mapping[str, Observed]) -> str:
-    """The type that the kernel of a call computes in, which is that of its result; empty for others."""
+def _kind(expr: CallFunction, tensors: Mapping[str, Observed]) -> str | None:
+    """The integers that the kernel of a call computes in, which are those of its result; "" for floats.
+
+    None for what is not in the file.
+    """
     found = _result(expr.outputs[0], tensors)
-    return "" if found is None else found.kind
+    return None if found is None else found.kind
 
 
 def _forms(node: Any, tensors: Mapping[str, Observed]) -> list[Observed]:
@@ -135,7 +139,7 @@ def _operands(
     expr: CallFunction,
     local: Mapping[Any, Any],
     round_to: Rounding,
-    kind: str,
+    kind: str | None,
     tensors: Mapping[str, Observed],
 ) -> list[Any]:
     """The operands of a call in the file: in the form of ``kind`` of those that the file has several of;
@@ -147,7 +151,7 @@ def _operands(
             return None
         if isinstance(leaf.expr, Constant):
             return round_to(leaf, local[leaf], expr)
-        forms = [form for form in _forms(leaf, tensors) if kind and form.kind == kind]
+        forms = [form for form in _forms(leaf, tensors) if kind is not None and form.kind == kind]
         if forms and forms[0].array.size == local[leaf].size:
             return _in_order(forms[0].array, leaf).reshape(local[leaf].shape)
         return local[leaf]

@@ -18,6 +18,7 @@ from torch.ao.quantization.quantize_fx import (
 
 import tmconvert
 from tests.torch.quantized_models import Eager, IntegerFile, Plain, check, images, outputs, trained
+from tmconvert.errors import UsageError
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:torch.ao.quantization is deprecated:DeprecationWarning"),
@@ -129,7 +130,23 @@ def test_after_training():
     traced = tmconvert.trace(net, images(1))  # observers let pass what they are given
     np.testing.assert_allclose(np.asarray(traced(images(1).numpy())), outputs(net, images(1)), atol=1e-6)
     net.load_state_dict(observed)
+    with pytest.raises(UsageError, match="has observers, and no scales were made of what they saw") as error:
+        tmconvert.to_onnx(traced, "unwritten.onnx", quantized=True)
+    assert "convert_fx" in str(error.value)
     check(convert_fx(net))
+
+
+def test_an_input_in_float_and_in_integers(tmp_path):
+    """Of one that the source rounds for some of its users only, the others get what they got."""
+
+    def both(x):
+        whole = torch.fake_quantize_per_tensor_affine(x, 0.02, 3, -128, 127)
+        made = torch.fake_quantize_per_tensor_affine(whole * whole, 0.03, -128, -128, 127)
+        return made, x.mean((1, 2, 3))
+
+    traced = tmconvert.trace(both, images(1))
+    report = tmconvert.to_tflite(traced, tmp_path / "m", quantized=True, io_type="float32")
+    assert report.verified
 
 
 # ---- calls
