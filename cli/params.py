@@ -25,8 +25,8 @@ from_option = click.option(
 def command() -> None:
     """Show, convert and check files of quantization parameters.
 
-    Formats: mgeconvert, aimet, aimet-1.0, tensorrt, tensorrt-ranges, tensorrt-json, onnxruntime, ncnn, mnn,
-    ppq, ascend, ascend-caffe, tpu-mlir. docs/quantization-parameters.md says what each can carry.
+    Formats: mgeconvert, aimet, aimet-1.0, aimet-2.0, tensorrt, tensorrt-ranges, tensorrt-json, onnxruntime,
+    ncnn, mnn, ppq, ascend, ascend-caffe, tpu-mlir. docs/quantization-parameters.md says what each can carry.
     """
 
 

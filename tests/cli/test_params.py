@@ -37,7 +37,7 @@ def test_show(folder: Path) -> None:
 
 
 DIRECT = (
-    *("aimet", "aimet-1.0", "tensorrt", "tensorrt-ranges", "tensorrt-json", "onnxruntime"),
+    *("aimet", "aimet-1.0", "aimet-2.0", "tensorrt", "tensorrt-ranges", "tensorrt-json", "onnxruntime"),
     *("ncnn", "mnn", "ppq", "ascend", "tpu-mlir"),
 )
 

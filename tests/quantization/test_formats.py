@@ -176,6 +176,25 @@ def test_encodings_count_from_zero() -> None:
     assert (item["offset"], item["min"], item["max"]) == (-128, -64.0, 63.5)
 
 
+def test_encodings_in_the_words_of_onnx() -> None:
+    text = json.loads(encoded([STEM, PLAIN, KERNEL], format_called("aimet-2.0")))
+    assert text["version"] == "2.0.0"
+    stem, plain, kernel = text["encodings"]
+    assert stem == {
+        "name": "stem out",
+        "output_dtype": "uint8",
+        "y_scale": STEM.scales[0],
+        "y_zero_point": 116,
+    }
+    assert (plain["output_dtype"], plain["y_zero_point"]) == ("uint8", 128)
+    assert kernel == {
+        "axis": KERNEL.axis,
+        "name": KERNEL.name,
+        "output_dtype": "int8",
+        "y_scale": list(KERNEL.scales),
+    }
+
+
 # ---- what they cannot say
 
 SIXTEEN = record("wide", ACTIVATION, (0.5,), dtype="int16", quant_min=-32768, quant_max=32767)
@@ -189,6 +208,8 @@ REFUSED = [
         replace(PLAIN, scales=(0.5, 0.25), zero_points=(0, 0)),
         "it has 2 scales, one for each channel",
     ),
+    ("aimet-2.0", replace(KERNEL, axis=None), "the axis of its channels is not said"),
+    ("aimet-2.0", replace(PLAIN, quant_min=0, dtype="uint7"), "it has 7 bits"),
     ("aimet-1.0", replace(PLAIN, quant_max=100), "its integers are -128 to 100, not all of 8 bits"),
     ("ppq", SIXTEEN, "it has 16 bits, and 8 are the most"),
     ("onnxruntime", replace(KERNEL, axis=None), "the axis of its channels is not said"),
@@ -237,6 +258,38 @@ def test_minimal_encodings_of_other_exporters(tmp_path: Path) -> None:
     path.write_text(json.dumps({"activation_encodings": encodings, "param_encodings": {}}))
     (found,), format = read_parameters(path)
     assert format.name == "aimet" and found.scales == ((4.1 - -1.0) / 255,) and found.zero_points == (50,)
+
+
+def test_genuine_encodings_have_offsets_with_a_point(tmp_path: Path) -> None:
+    path = tmp_path / "q.json"
+    entry = {"bw": 8, "dtype": "INT", "enc_type": "PER_TENSOR", "is_sym": False, "name": "x"}
+    activations = [{**entry, "offset": [-119.0], "scale": [0.5]}]
+    path.write_text(json.dumps({"activation_encodings": activations, "param_encodings": []}))
+    assert read_parameters(path)[0][0].zero_points == (119,)
+    activations[0]["offset"] = [-119.5]
+    path.write_text(json.dumps({"activation_encodings": activations, "param_encodings": []}))
+    with pytest.raises(UsageError, match="is no whole number"):
+        read_parameters(path)
+
+
+@pytest.mark.parametrize(
+    ("entry", "text"),
+    [
+        ({"y_scale": 0.5}, "has no 'output_dtype'"),
+        ({"output_dtype": "float8e4m3fn", "y_scale": 0.5}, "is of float8e4m3fn: it is not quantized"),
+        ({"output_dtype": "int4", "y_scale": [0.5], "block_size": 32}, "is quantized by blocks"),
+        ({"output_dtype": "int4", "per_block_int_scale": [1]}, "is quantized by blocks"),
+        ({"output_dtype": "int8", "y_scale": [[0.5]]}, "is no number"),
+        ({"output_dtype": "int8", "y_scale": [0.5, 1.0], "y_zero_point": [0, 0, 0]}, "2 scales and 3 zero"),
+    ],
+    ids=str,
+)
+def test_encodings_of_other_kinds(entry: dict[str, object], text: str, tmp_path: Path) -> None:
+    path = tmp_path / "q.json"
+    path.write_text(json.dumps({"version": "2.0.0", "encodings": [{"name": "w", **entry}]}))
+    with pytest.raises(UsageError, match="TM6042") as raised:
+        read_parameters(path)
+    assert text in str(raised.value)
 
 
 def test_a_genuine_cache_drops_leading_zeros(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...errors import UsageError
 from .aimet import AIMET_061, AIMET_100
+from .aimet_qdq import AIMET_200
 from .ascend import ASCEND, ASCEND_CAFFE
 from .format import Format
 from .mgeconvert import MGECONVERT
@@ -20,6 +21,7 @@ FORMATS = {
         MGECONVERT,
         AIMET_061,
         AIMET_100,
+        AIMET_200,
         TENSORRT_CACHE,
         TENSORRT_RANGES,
         TENSORRT_JSON,

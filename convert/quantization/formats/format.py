@@ -87,6 +87,11 @@ def one_activation_scale(record: Record) -> str:
     return one_scale(record) if record.role == ACTIVATION else ""
 
 
+def numbered_axis(record: Record) -> str:
+    is_said = len(record.scales) == 1 or record.axis is not None
+    return "" if is_said else "the axis of its channels is not said"
+
+
 def symmetric_bytes(record: Record) -> str:
     """-128 (or -127) to 127 steps around 0, in whatever integers these are counted."""
     if reason := eight_bits(record):

@@ -94,9 +94,11 @@ def as_number(value: Any, place: str) -> float:
 
 
 def as_integer(value: Any, place: str, low: int, high: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+    """A whole number, also one with a point, as AIMET's -128.0."""
+    is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    if isinstance(value, bool) or not is_whole or not low <= value <= high:
         raise Unreadable(f"{place} is no whole number from {low} to {high}")
-    return value
+    return int(value)
 
 
 def scalar_or_list(values: tuple[Any, ...]) -> Any:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..records import ACTIVATION, UNKNOWN, WEIGHT, Record
-from .format import Format, Unreadable, eight_bits, one_activation_scale, symmetric_weight
+from .format import Format, Unreadable, eight_bits, numbered_axis, one_activation_scale, symmetric_weight
 from .json_text import Fields, parsed, written
 
 
@@ -54,12 +54,6 @@ def read(text: str) -> list[Record]:
         else:
             found.append(Record(name, WEIGHT, "int8", scales, zeros, -128, 127, axis, symmetric=True))
     return found
-
-
-def numbered_axis(record: Record) -> str:
-    return (
-        "" if len(record.scales) == 1 or record.axis is not None else "the axis of its channels is not said"
-    )
 
 
 def told_apart(record: Record) -> str:
