@@ -32,11 +32,17 @@ _BIAS = (-(2**31), 2**31 - 1)
 
 @dataclass
 class QdqGraph:
-    """``graph`` with the pairs; ``grids`` has that of each rounded tensor, by the name that it keeps."""
+    """``graph`` with the pairs; ``grids`` has that of each rounded tensor, by the name that it keeps.
+
+    ``stored`` has the DequantizeLinear of each constant, the constant and its grid, ``rounded`` that of each
+    other tensor, and the tensor.
+    """
 
     graph: TargetGraph
     grids: dict[str, QParams] = field(default_factory=dict)
     weights: int = 0
+    stored: list[tuple[Operator, Value, QParams]] = field(default_factory=list)
+    rounded: list[tuple[Operator, Value]] = field(default_factory=list)
 
     def notes(self) -> list[str]:
         return [f"{len(self.grids)} tensors and {self.weights} weights are quantized"]
@@ -155,7 +161,8 @@ class _Pairs:
         whole = Value(self._free(f"{value.name}_quantized"), np.dtype(name), value.shape)
         self._append("QuantizeLinear", [given, *parameters], whole)
         result = replace(value, name=self._free(f"{value.name}_dequantized") if is_input else value.name)
-        self._append("DequantizeLinear", [whole, *parameters], result)
+        pair = self._append("DequantizeLinear", [whole, *parameters], result)
+        self.made.rounded.append((pair, value))
         self.rounded[id(value)] = result
         self.made.grids[value.name] = grid
 
@@ -187,7 +194,8 @@ class _Pairs:
         parameters = self._parameters(value.name, grid, dtype)
         result = replace(value, stored=None, name=self._unused(value.name))
         attributes = {} if grid.channel_axis is None else {"axis": grid.channel_axis}
-        self._append("DequantizeLinear", [stored, *parameters], result, attributes)
+        pair = self._append("DequantizeLinear", [stored, *parameters], result, attributes)
+        self.made.stored.append((pair, value, grid))
         self.constants[key] = result
         self.made.weights += grid.dtype != "int32"
         return result
@@ -213,9 +221,11 @@ class _Pairs:
         inputs: Sequence[Value],
         output: Value,
         attributes: Mapping[str, int | float] | None = None,
-    ) -> None:
+    ) -> Operator:
         name = f"/{output.name}/{type}"
-        self.made.graph.operators.append(Operator(type, list(inputs), [output], dict(attributes or {}), name))
+        made = Operator(type, list(inputs), [output], dict(attributes or {}), name)
+        self.made.graph.operators.append(made)
+        return made
 
     def _free(self, base: str) -> str:
         name, number = base, 0

@@ -13,9 +13,11 @@ import numpy as np
 
 from ..errors import VerificationError
 from ..ir import InternalGraph, QParams
+from ..lower.onnx_integers import activation_grid
 from ..lower.qdq import QdqGraph
 from ..lower.target_graph import TargetGraph
 from ..serialize.onnx_reader import onnx_constants, onnx_results, with_outputs
+from .constants import Kept, check_constants, check_grid
 from .layerwise import verify_layers
 from .observed import Observed
 from .report import Verification
@@ -31,6 +33,7 @@ def verify_qdq(
     Raises VerificationError TM4001 for any of the three steps.
     """
     check_tensors(path, made)
+    _check_source(plain, made)
     names = [node.name for expr in lowered.exprs() for node in expr.outputs]
     return verify_layers(path, plain, lowered, truth, lambda given: observed(path, given, names, made.grids))
 
@@ -84,3 +87,21 @@ def check_tensors(path: Path, made: QdqGraph) -> None:
             if found is None or found.dtype != operand.dtype or not np.array_equal(found, operand.data):
                 message = f"the constant {operand.name} of the file is not that of its source"
                 raise VerificationError("TM4001", message)
+
+
+def _check_source(plain: TargetGraph, made: QdqGraph) -> None:
+    """Raises VerificationError TM4001 where constants, or grids that it names, are not the source's."""
+    kept = []
+    for pair, value, grid in made.stored:
+        steps, scale, zero = (operand.data for operand in pair.inputs if operand is not None)
+        assert steps is not None and scale is not None and zero is not None
+        kept.append(Kept(value.name, steps, scale, zero, value, grid))
+    check_constants(kept)
+    for pair, value in made.rounded:
+        assert isinstance(plain.version, int)
+        _, scale, zero = (operand.data if operand else None for operand in pair.inputs)
+        assert scale is not None and zero is not None
+        check_grid(value.name, scale, zero, made.grids[value.name])
+        if value.qparams is not None and not value.qparams.inferred:
+            grid = activation_grid(value.name, value.qparams, zero.dtype.name, plain.version)
+            check_grid(value.name, scale, zero, grid)

@@ -415,9 +415,10 @@ class _Integers:
         return value
 
     def _limited(self, type: str, value: Value, grid: QParams, limit: int, name: str) -> Value:
-        bound = Value(
-            self._free(f"{name}_limit"), value.dtype, (), np.array(limit, value.dtype), value.quantization
-        )
+        steps = np.array(limit, value.dtype)
+        bound = Value(self._free(f"{name}_limit"), value.dtype, (), steps, value.quantization)
+        number = np.array((limit - grid.zero_point[0]) * grid.scale[0], FLOAT)
+        self.made.stored.append((bound, Value(bound.name, FLOAT, (), number), grid))
         made = Value(name, value.dtype, value.shape, None, value.quantization)
         value.name = self._free(f"{name}_unlimited")
         self._append(type, [value, bound], [made], name)
@@ -463,7 +464,7 @@ class _Integers:
         taken = {each.name for each in self.constants.values()}
         name = self._free(f"{value.name}_again") if value.name in taken else value.name
         made = Value(name, steps.dtype, value.shape, steps, quantization(grid))
-        self.made.stored.append((made, value))
+        self.made.stored.append((made, value, grid))
         return made
 
     # ---- names and operators

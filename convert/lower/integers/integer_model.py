@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ...ir.types import QParams
 from ..target_graph import Operator, TargetGraph, Value
 
 
@@ -26,13 +27,13 @@ class IntegerGraph:
 
     ``requantized`` counts the tensors that are brought to another grid, ``derived`` are weights whose
     scales the source does not say, ``integers`` counts the operators on integers by their type. ``stored``
-    has each constant in integers beside the float one.
+    has each constant in integers beside the float one, and its grid.
     """
 
     graph: TargetGraph
     activations: str
     integers: Counter[str] = field(default_factory=Counter)
-    stored: list[tuple[Value, Value]] = field(default_factory=list)
+    stored: list[tuple[Value, Value, QParams]] = field(default_factory=list)
     islands: list[Island] = field(default_factory=list)
     requantized: int = 0
     derived: list[str] = field(default_factory=list)
