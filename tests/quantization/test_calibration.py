@@ -383,3 +383,23 @@ def test_a_calibration_goes_with_quantized(tmp_path: Path) -> None:
 def test_a_sample_has_an_array_for_each_input() -> None:
     with pytest.raises(UsageError, match="a sample has 2 arrays, and the model takes x f32"):
         samples([[np.zeros((1, 3, 4, 6)), np.zeros(1)]])
+
+
+@pytest.mark.parametrize("target", ["onnx", "tflite"])
+def test_whole_numbers_become_integers_of_a_grid(target: str, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+
+    class Bytes(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = torch.nn.Conv2d(3, 4, 3)
+
+        def forward(self, x: Any) -> Any:
+            return self.conv(x.float() / 255)
+
+    pixels = np.random.default_rng(0).integers(0, 255, (3, 3, 6, 6), np.uint8)
+    model = tmconvert.trace(Bytes().eval(), torch.from_numpy(pixels[:1]))
+    convert = {"onnx": tmconvert.to_onnx, "tflite": tmconvert.to_tflite}[target]
+    report = convert(model, tmp_path / "m", quantized=True, calibration=pixels)
+    assert report.verified and report.inputs[0]["dtype"] == "uint8"
+    assert not any("in float" in note for note in report.notes)

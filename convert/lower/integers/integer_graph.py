@@ -190,7 +190,8 @@ class _Integers:
         numbers = [*operator.inputs, *operator.outputs]
         floats = [value for value in numbers if value is not None and value.dtype == FLOAT]
         computed = [value for value in floats if not value.is_constant]
-        if computed and operator.type != "QUANTIZE":
+        # whole numbers of the source have no grid: what makes numbers of them only converts
+        if any(value in operator.inputs for value in computed) and operator.type != "QUANTIZE":
             lacking = any(id(value) not in self.grids for value in computed)
             self.made.islands.append(Island(operator, lacking))
 
