@@ -64,5 +64,5 @@ def _is_near(kept: Kept) -> bool:
     for each in known:
         off = each - restored
         beyond = ((off > 0) & (kept.steps >= grid.quant_max)) | ((off < 0) & (kept.steps <= grid.quant_min))
-        found |= beyond | (np.abs(off) <= 0.5 * scale * (1 + 1e-5) + 1e-6 * np.abs(each))
+        found |= beyond | (np.abs(off) <= 0.5 * scale * (1 + 1e-5) + 2.0**-23 * np.abs(each))
     return bool(found.all())

@@ -74,9 +74,9 @@ def _check_source(plain: TargetGraph, made: IntegerGraph) -> None:
     check_constants(kept)
     found = {value.name: value for value in _values(made.graph)}
     for value in _values(plain):
-        if value.qparams is None or value.qparams.inferred or value.dtype != np.float32 or value.is_constant:
-            continue
-        own = activation_grid(value.qparams, made.activations)
+        own = made.grids.get(value.name)
+        if value.qparams is not None and not value.qparams.inferred and not value.is_constant:
+            own = activation_grid(value.qparams, made.activations)
         for name in (value.name, f"{value.name}_quantized"):
             given = found[name].quantization if name in found else None
             if given is None or own is None or found[name].dtype.name not in (own.dtype, "uint8"):

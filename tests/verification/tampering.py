@@ -81,6 +81,13 @@ def _changed(array: np.ndarray, at: int, number: Any) -> np.ndarray:
 
 def wrong_numbers(data: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     """The sign of the smallest number but 0, of the largest, and one number one more."""
+    data = np.asarray(data)
+    if data.dtype.kind == "V":  # of four bits
+        given = data.astype(np.int8)
+        for what, array in wrong_numbers(given):
+            if not np.array_equal(array.astype(data.dtype).astype(np.int8), given):  # 8 is -8
+                yield what, array.astype(data.dtype)
+        return
     flat = data.reshape(-1)
     sizes = np.abs(flat.astype(np.int64))
     if sizes.any() and data.dtype.kind == "i":
@@ -116,7 +123,8 @@ def of_onnx(model: onnx.ModelProto) -> Iterator[Tampering]:
                     (f"{at} twice", _changed(old, at, old.reshape(-1)[at] * 2)) for at in {0, old.size - 1}
                 ]
             elif role == "zero point":
-                changes = [("one more", _changed(old, 0, old.reshape(-1)[0] + 1))]
+                other = _changed(old.astype(np.int64), 0, int(old.reshape(-1)[0]) + 1)
+                changes = [("one more", other)]
             else:
                 changes = list(wrong_numbers(old))
             for what, new in changes:

@@ -58,6 +58,8 @@ class _Integers:
         self.grids = settled(graph, kind)
         self._forget_idle()
         self.made = IntegerGraph(replace(graph, inputs=[], outputs=[], operators=[]), kind)
+        named = [*graph.inputs, *(value for each in graph.operators for value in each.outputs)]
+        self.made.grids = {value.name: self.grids[id(value)] for value in named if id(value) in self.grids}
         self.whole: dict[tuple[int, QParams], Value] = {}  # integers of a source value, by grid
         self.plain: dict[int, Value] = {}  # what is in float, or no number
         self.constants: dict[tuple[int, QParams], Value] = {}
@@ -403,7 +405,9 @@ class _Integers:
         if count not in self.ones:
             grid = QParams("int8", (1 / count,), (0,), -128, 127)
             steps = np.array(count, np.int8)
-            self.ones[count] = Value(self._free("one"), steps.dtype, (), steps, quantization(grid))
+            name = self._free("one")
+            self.ones[count] = Value(name, steps.dtype, (), steps, quantization(grid))
+            self.made.stored.append((self.ones[count], Value(name, FLOAT, (), np.array(1, FLOAT)), grid))
         return self.ones[count]
 
     def _clamped(self, value: Value, grid: QParams, name: str) -> Value:
