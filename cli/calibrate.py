@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .boundary import boundary_arguments
 from .calibration import chosen, settings_options
 from .messages import counting, logging_to_stderr
-from .options import json_option, model_argument
+from .options import input_shape_option, json_option, model_argument, tracing_options
 from .rendering import write, write_json, write_message
+from .tracing import tracing_arguments
 from .wording import counted, quantity
 
 if TYPE_CHECKING:
@@ -29,21 +31,24 @@ if TYPE_CHECKING:
     "-o", "--output", required=True, metavar="OUT.tm", type=click.Path(), help="The model with its scales."
 )
 @settings_options
+@input_shape_option
+@tracing_options
 @json_option
 def command(
     model: str,
     data: str,
     output: str,
+    input_shapes: tuple[str, ...],
     as_json: bool,
-    **settings: Any,
+    **others: Any,
 ) -> None:
     """Measure the scales of the float MODEL on data, for conversions with --quantized."""
+    options = chosen(others)
+    edges = {**boundary_arguments(input_shapes), **tracing_arguments(**others)}
     from .. import api
 
-    options = chosen(settings)
     with logging_to_stderr(False), counting(f"calibrating {model}") as progress:
-        made = api.calibrate(model, data, progress=progress, **options)
-        made.save(output)
+        made = api.calibrate(model, data, output=output, progress=progress, **options, **edges)
     write_message(*made.notes)
     tensors, weights = _quantized(made)
     if as_json:

@@ -165,9 +165,9 @@ def check_report(layers: str | None, report_data: str | None, *, quantized: bool
         raise click.UsageError("--report-data goes with --report")
     if not (quantized and verify):
         raise click.UsageError("--report goes with --quantized, and needs the verification")
-    from ..quantization.report.report_file import check_suffix
+    from ..quantization.report.report_file import check_report_file
 
-    check_suffix(Path(layers))
+    check_report_file(Path(layers))
 
 
 def conversion_options(command: Command) -> Command:

@@ -16,12 +16,13 @@ from .conversion import sufficient_opset as find_opset
 from .frontends.detect import load_model
 from .frontends.torch.door import trace_object
 from .frontends.torch.request import Tracing
-from .given import Given, InputGrids, Model, boundary_of, calibrated_as, keep_model, loaded, model_of
+from .given import Given, InputGrids, Model, boundary_of, calibrated_as, keep_model, loaded, traced
 from .goals import goal_of_file, integers_asked, onnx_goal, tflite_goal, with_parameters
 from .ir import TracedModule
 from .lower.unsupported import UnsupportedGroup, grouped
 from .passes.manager import PassOptions
 from .quantization.calibration.settings import Measuring, Progress, Settings
+from .serialize.atomic import check_writable
 from .serialize.external_data import weights_path
 from .symbolics.registry import catalogue, register
 from .symbolics.registry import temporary_symbolics as temporary_symbolics
@@ -252,7 +253,7 @@ def save(
     """
     keep_model(model, Path(path))
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
-    module = load_model(model, tracing) if isinstance(model, str | PathLike) else model_of(model, tracing)[0]
+    module = traced(model, tracing)
     module.save(path)
     return module
 
@@ -365,6 +366,12 @@ def calibrate(
     std: Sequence[float] = (),
     layout: str = "nchw",
     progress: Progress | None = None,
+    output: str | PathLike[str] | None = None,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
+    example_inputs: Sequence[Any] | None = None,
+    example_kwargs: Mapping[str, Any] | None = None,
+    freeze_control_flow: bool = False,
+    allow_code: bool = False,
 ) -> TracedModule:
     """The float ``model`` with scales for its tensors, measured on ``data``, which ``quantized`` writes.
 
@@ -372,7 +379,8 @@ def calibrate(
     of samples. ``method`` is "minmax", "percentile", "mse" or "entropy". ``rules`` say "int8", "int16x8" or
     "float" by patterns of module paths. ``bias_correction`` has biases make up for what rounding moves on
     average; without it the float model stays as it is. ``mean``, ``std`` and ``layout`` are for images.
-    ``progress`` gets the number of samples done, and of all. Raises UsageError TM6032, TM6033.
+    ``progress`` gets the number of samples done, and of all. ``output`` is a file for the model; the others
+    are as in ``to_onnx``. Raises UsageError TM6032, TM6033, and what ``load`` raises.
     """
     from .quantization.calibration.calibrate import calibrate as calibrated
 
@@ -385,7 +393,15 @@ def calibrate(
         std=std,
         layout=layout,
     )
-    return calibrated(loaded(model), data, catalogue(), settings, progress)
+    if output is not None:
+        keep_model(model, Path(output))
+        check_writable(output)
+    tracing = Tracing.of(example_inputs, example_kwargs, None, freeze_control_flow, allow_code)
+    within = boundary_of(input_shapes, None, None)
+    made = calibrated(traced(model, tracing), data, catalogue(), settings, progress, within)
+    if output is not None:
+        made.save(output)
+    return made
 
 
 def supported_ops(target: str, version: int | str | None = None) -> list[OpSupport]:

@@ -22,6 +22,7 @@ from .goals import check_data
 from .ir import TracedModule
 from .passes.manager import PassOptions
 from .quantization.calibration.settings import Measuring, Settings
+from .serialize.atomic import check_writable
 from .symbolics.registry import catalogue
 from .targets import Goal
 
@@ -56,6 +57,8 @@ class Given:
         """
         check_data(goal, measuring)
         keep_model(model, *outputs, *goal.beside)
+        if measuring.data is not None:
+            check_writable(*outputs, *goal.beside)
         module, inputs, dynamic = model_of(model, tracing)
         return cls(module, inputs, replace(boundary, dynamic_shapes=dynamic or {}), measuring)
 
@@ -139,6 +142,13 @@ def loaded(model: Model) -> TracedModule:
         f"cannot convert a {type(model).__name__}",
         notes=[("help", "give a TracedModule, the path of a model file, or a PyTorch module")],
     )
+
+
+def traced(model: Model, tracing: Tracing) -> TracedModule:
+    """The model; ``tracing`` is refused with those that have a graph: UsageError TM6016."""
+    if isinstance(model, (str, PathLike)):
+        return load_model(model, tracing)
+    return model_of(model, tracing)[0]
 
 
 def model_of(

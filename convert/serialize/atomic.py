@@ -72,6 +72,14 @@ def reserve(file: BinaryIO, size: int) -> None:
             raise write_error(raw.target, error) from error
 
 
+def check_writable(*targets: str | os.PathLike[str]) -> None:
+    """Finds out before long work whether these can be written. Raises: WriteError TM5001."""
+    for target in targets:
+        output = StagedOutput(target)
+        output.file.close()
+        output.discard()
+
+
 class StagedOutput:
     """A file under a temporary name, on its way to ``target``.
 

@@ -92,6 +92,39 @@ def test_the_commands_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert outcome.status == 0, outcome.stderr
 
 
+def test_a_module_of_pytorch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    code = "import torch\ndef make():\n    return torch.nn.Conv2d(3, 4, 3).eval()\n"
+    (tmp_path / "some_net.py").write_text(code)
+    np.savez(tmp_path / "d.npz", input=np.ones((2, 3, 8, 8), np.float32))
+    monkeypatch.chdir(tmp_path)
+    outcome = run(
+        *("calibrate", "some_net:make", "-d", "d.npz", "-o", "q.tm", "--input", "float32[1,3,8,8]"),
+    )
+    assert outcome.status == 0, outcome.stderr
+    assert run("tflite", "q.tm", "q.tflite", "--quantized").status == 0
+    images = np.ones((2, 3, 8, 8), np.float32)
+    made = tmconvert.calibrate(torch.nn.Conv2d(3, 4, 3), images, example_inputs=[images[:1]])
+    assert made.graph is not None and made.graph.inputs[1].qparams is not None  # type: ignore[union-attr]
+    outcome = run("calibrate", DIGITS, "-d", "d.npz", "-o", "q2.tm", "--input", "float32[1,1,8,8]")
+    assert outcome.status == 2 and "TM6016" in outcome.stderr
+
+
+def test_what_cannot_be_written_ends_it_at_once(data: Path, tmp_path: Path) -> None:
+    missing, model = tmp_path / "no", tmp_path / "m.tm"
+    model.write_bytes(DIGITS.read_bytes())
+    for arguments, code in (
+        (("calibrate", model, "-d", data, "-o", model), "TM6013"),
+        (("calibrate", model, "-d", data, "-o", missing / "q.tm"), "TM5001"),
+        (("onnx", model, missing / "q.onnx", "--quantized", "--calibration", data), "TM5001"),
+        (("onnx", model, tmp_path / "o", "--quantized", "--report", missing / "r.html"), "TM5001"),
+    ):
+        outcome = run(*arguments)
+        assert outcome.stderr.startswith(f"error[{code}]"), outcome.stderr
+    assert sorted(tmp_path.iterdir()) == [model]
+    assert model.read_bytes() == DIGITS.read_bytes()
+
+
 def test_images_are_scaled(tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image")
     pixels = np.load(SAMPLES / "digits_test.npz")["images"][0].astype(np.uint8) * 15

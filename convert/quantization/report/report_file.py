@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UsageError
+from ...serialize.atomic import check_writable
 from .page import page
 
 if TYPE_CHECKING:
@@ -22,6 +23,12 @@ def check_suffix(path: Path) -> None:
     if path.suffix.lower() not in SUFFIXES:
         help = [("help", f"end it in {', '.join(SUFFIXES)}")]
         raise UsageError("TM6002", f"the report {path} has no known form", notes=help)
+
+
+def check_report_file(path: Path) -> None:
+    """Raises UsageError TM6002 for another suffix, WriteError TM5001 where it cannot be written."""
+    check_suffix(path)
+    check_writable(path)
 
 
 def report_text(suffix: str, title: str, verification: Verification) -> str:
