@@ -183,9 +183,8 @@ class _Integers(Parts):
         self.made.graph.operators.append(replace(operator, inputs=inputs))
         for value in operator.outputs:
             self._keep(value, value)
-        numbers = [*operator.inputs, *operator.outputs]
-        floats = [value for value in numbers if value is not None and value.dtype == FLOAT]
-        computed = [value for value in floats if not value.is_constant]
+        numbers = [value for value in (*operator.inputs, *operator.outputs) if value is not None]
+        computed = [value for value in numbers if value.dtype == FLOAT and not value.is_constant]
         # whole numbers of the source have no grid: what makes numbers of them only converts
         if any(value in operator.inputs for value in computed) and operator.type != "QUANTIZE":
             lacking = any(id(value) not in self.grids for value in computed)
