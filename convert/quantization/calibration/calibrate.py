@@ -22,7 +22,7 @@ from ...symbolics.op import Op
 from .biases import correct_biases
 from .data import Samples, inputs_of
 from .execution import run
-from .expansion import expand, measured_name
+from .expansion import expand, function_of, measured_name
 from .module import as_module
 from .placement import FIXED, KindOf, kinds, observed_nodes, shared, unused, weights
 from .ranges import METHODS, Histogram, Method, below, min_max
@@ -146,7 +146,7 @@ def _annotate(work: _Calibration, settings: Settings, count: int) -> None:
         kind = work.kind_of(expr)
         if kind == "float":  # an input that others use in integers
             kind = "int8"
-        fixed = FIXED.get(expr.function) if isinstance(expr, CallFunction) and kind == "int8" else None
+        fixed = FIXED.get(function_of(expr)) if kind == "int8" else None
         node.qparams = _fixed(fixed, source) if fixed else _grid(low, high, kind, source)
     for constant, axis in weights(work.graph, work.kind_of):
         value = np.asarray(constant.value)

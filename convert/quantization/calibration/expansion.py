@@ -84,6 +84,13 @@ def measured_name(node: TensorNode) -> str:
     return node.name
 
 
+def function_of(expr: Expr) -> str:
+    """What a call computes, be it in steps."""
+    if isinstance(expr, CallFunction) and expr.function == IN_STEPS:
+        return function_of(expr.args[0].expr)
+    return expr.function if isinstance(expr, CallFunction) else ""
+
+
 class _Kinds:
     """What the results of calls are to be in: the user's rules, and what the steps need.
 

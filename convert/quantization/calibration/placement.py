@@ -111,11 +111,15 @@ def shared(graph: InternalGraph, nodes: list[TensorNode]) -> Iterator[tuple[Tens
 
 
 def weights(graph: InternalGraph, kind_of: KindOf) -> Iterator[tuple[Constant, int | None]]:
-    """Constant weights of calls that are to be in integers; the axis of their channels, if one has them."""
+    """Constant weights of calls that are to be in integers; the axis of their channels, if one has them.
+
+    What others use, too, as a recurrent layer beside its steps, has no grid.
+    """
     for expr in graph.exprs():
         if not isinstance(expr, CallFunction) or expr.function not in WEIGHTED or kind_of(expr) == "float":
             continue
         weight = expr.args[1]
-        if isinstance(weight, TensorNode) and isinstance(weight.expr, Constant):
+        is_shared = any(getattr(user, "function", "") not in WEIGHTED for user in weight.users)
+        if isinstance(weight, TensorNode) and isinstance(weight.expr, Constant) and not is_shared:
             axis = WEIGHTED[expr.function]
             yield weight.expr, None if axis and expr.kwargs["groups"] > 1 else axis
