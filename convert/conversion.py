@@ -354,7 +354,8 @@ def convert(
         **boundary.to_json(),
     }
     converted.graph.metadata = metadata(module, goal, converted.nhwc_inputs, converted.nhwc_outputs, asked)
-    form = form_of(converted.graph, converted.lowered, goal, weights, report.notes, catalogue)
+    source = converted.references[0]
+    form = form_of(converted.graph, converted.lowered, source, goal, weights, report.notes, catalogue)
     graph = form.graph
     report.inputs = _described(graph.input_names, graph.inputs)
     report.outputs = _described(graph.output_names, graph.outputs)
@@ -406,7 +407,8 @@ def verify_form(
     Raises VerificationError as the form's ``verify``; TM4005 where there is nothing to compare with.
     """
     converted, notes = lowered(module, goal, catalogue, None, boundary), list[str]()
-    form = form_of(converted.graph, converted.lowered, goal, weights, notes, catalogue)
+    source = converted.references[0]
+    form = form_of(converted.graph, converted.lowered, source, goal, weights, notes, catalogue)
     truth = _truth(converted, catalogue, module, goal, boundary, inputs, notes)
     verified = form.verify([path], truth)
     if verified is None:

@@ -14,7 +14,7 @@ from .ir import InternalGraph
 from .lower.target_graph import TargetGraph
 from .lower.tflite_runtimes import runtime_refusal
 from .lower.tflite_versions import model_versions
-from .lower.unsupported import Unsupported, unsupported_error
+from .lower.unsupported import unsupported_error
 from .targets import Goal, Integers
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ class WithPairs(Form):
 def form_of(
     plain: TargetGraph,
     lowered: InternalGraph,
+    source: InternalGraph,
     goal: Goal,
     weights: str | None,
     notes: list[str],
@@ -93,13 +94,14 @@ def form_of(
 ) -> Form:
     """The form that was asked for, with what there is to tell of it in ``notes``.
 
+    ``lowered`` is the graph that ``plain`` was made of, ``source`` the one that the passes began with.
     Raises UsageError TM6002 where the runtime cannot read it, UnsupportedError TM2003 for a quantized
     operator that has no integer kernel.
     """
     if goal.integers is not None and goal.target == "onnx":
         return _with_pairs(plain, lowered, goal.integers, notes)
     if goal.integers is not None:
-        form: Form = _in_integers(plain, lowered, goal, notes, catalogue)
+        form: Form = _in_integers(plain, lowered, source, goal, notes, catalogue)
     elif weights is not None:
         form = _with_stored_weights(plain, weights, notes)
     else:
@@ -125,20 +127,22 @@ def _with_stored_weights(plain: TargetGraph, weights: str, notes: list[str]) -> 
 def _in_integers(
     plain: TargetGraph,
     lowered: InternalGraph,
+    source: InternalGraph,
     goal: Goal,
     notes: list[str],
     catalogue: Mapping[str, Op],
 ) -> Form:
     from .lower.integers.integer_graph import in_integers
+    from .lower.integers.islands import without_form
     from .lower.integers.tables import tabulated
 
     asked = goal.integers
     assert asked is not None
-    source = tabulated(plain, lowered, catalogue, asked.activations)
-    made = in_integers(source, activations=asked.activations, io_type=asked.io_type)
+    graph = tabulated(plain, lowered, catalogue, asked.activations)
+    made = in_integers(graph, activations=asked.activations, io_type=asked.io_type)
     if not made.integers:
         _check_grids(plain, made)
-    if not asked.allow_float and (lacking := _without_kernel(made, lowered)):
+    if not asked.allow_float and (lacking := without_form(made, source)):
         raise unsupported_error(lacking, "tflite")
     notes += made.notes()
     return InIntegers(plain, made, lowered)
@@ -182,18 +186,3 @@ def _without_scales() -> UsageError:
         "the model says nothing of quantization: there are no scales to write integers with",
         notes=[("help", "measure them on data: --calibration DATA, or `tmconvert calibrate`")],
     )
-
-
-def _without_kernel(made: IntegerGraph, lowered: InternalGraph) -> list[Unsupported]:
-    """The calls that would stay in float though the source gives all of their tensors scales."""
-    makers = {node.name: expr for expr in lowered.exprs() for node in expr.outputs}
-    found: dict[int, Unsupported] = {}
-    for island in made.islands:
-        expr = None if island.is_source else makers.get(island.operator.outputs[0].name)
-        if expr is not None:
-            reason = f"TFLite has no kernel for {island.operator.type} in {made.activations}"
-            help = "--allow-float leaves it in float, between DEQUANTIZE and QUANTIZE"
-            if made.activations == "int16":
-                help += "; --activations int8 has more kernels"
-            found.setdefault(id(expr), Unsupported(expr, reason, help))
-    return list(found.values())

@@ -86,20 +86,21 @@ def _check_source(plain: TargetGraph, made: IntegerGraph) -> None:
 
 
 def _values(graph: TargetGraph) -> list[Value]:
-    """All tensors of a graph and of those inside, once."""
-    found: dict[int, Value] = {}
-    for each in graph.nested():
+    """All tensors of a graph and of those inside, once for each graph that has them."""
+    found: dict[tuple[int, int], Value] = {}
+    for number, each in enumerate(graph.nested()):
         operators = (value for operator in each.operators for value in [*operator.inputs, *operator.outputs])
         for value in [*each.inputs, *operators, *each.outputs]:
             if value is not None:
-                found.setdefault(id(value), value)
+                found.setdefault((number, id(value)), value)
     return list(found.values())
 
 
 def _is_kept(found: Value, value: Value) -> bool:
     """Whether ``found`` has the type and the scales that belong to it, and the integers on them."""
     expected, given = value.quantization, found.quantization
-    if found.dtype != value.dtype or (found.data is None) != (value.data is None):
+    is_known = value.data is not None and value.data.size > 0  # nothing is stored of what has no elements
+    if found.dtype != value.dtype or (found.data is not None) != is_known:
         return False
     if expected is None or given is None:
         return expected is given
@@ -107,4 +108,4 @@ def _is_kept(found: Value, value: Value) -> bool:
         return False
     if not np.array_equal(zero_points(given), zero_points(expected)):
         return False
-    return value.data is None or (found.data is not None and np.array_equal(found.data, value.data))
+    return found.data is None or (value.data is not None and np.array_equal(found.data, value.data))

@@ -175,11 +175,16 @@ def _forward(operator: Operator, grids: dict[int, QParams], positive: set[int]) 
         grid = fixed_grid(operator.type, grid.dtype)
     elif operator.type in WITHIN and grid is not None:
         grid = _finer(grid) if id(operator.inputs[0]) in positive else grid
-    elif kernel.relation != "same":
+    elif kernel.relation != "same" or not _are_known(operator, kernel, grids):
         return
     if grid is not None:
         for value in results:
             grids.setdefault(id(value), grid)
+
+
+def _are_known(operator: Operator, kernel: Kernel, grids: dict[int, QParams]) -> bool:
+    """Whether no operand may lie beyond the grids of the others."""
+    return all(value.is_constant or id(value) in grids for value in operands(operator, kernel))
 
 
 def _backward(operator: Operator, grids: dict[int, QParams]) -> None:

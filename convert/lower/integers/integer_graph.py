@@ -187,7 +187,7 @@ class _Integers(Parts):
         computed = [value for value in numbers if value.dtype == FLOAT and not value.is_constant]
         # whole numbers of the source have no grid: what makes numbers of them only converts
         if any(value in operator.inputs for value in computed) and operator.type != "QUANTIZE":
-            lacking = any(id(value) not in self.grids for value in computed)
+            lacking = tuple(value for value in computed if id(value) not in self.grids)
             self.made.islands.append(Island(operator, lacking))
 
     def _renamed(self, operator: Operator) -> None:

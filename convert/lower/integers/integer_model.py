@@ -12,13 +12,13 @@ from ..target_graph import Operator, TargetGraph, Value
 
 @dataclass(frozen=True)
 class Island:
-    """An operator that stays in float.
+    """An operator that stays in float, and those of its tensors that are on no grid.
 
-    ``is_source`` says that the source gives its tensors no parameters; else there is no integer kernel.
+    Where there are none of these, there is no integer kernel.
     """
 
     operator: Operator
-    is_source: bool
+    lacking: tuple[Value, ...]
 
 
 @dataclass
@@ -54,11 +54,11 @@ class IntegerGraph:
             )
         if self.derived:
             told.append(f"scales measured on the weights themselves: {_listed(self.derived)}")
-        for is_source, why in (
+        for is_lacking, why in (
             (True, "for which the model has no scales"),
             (False, f"without a kernel for {self.activations}"),
         ):
-            islands = [island for island in self.islands if island.is_source == is_source]
+            islands = [island for island in self.islands if bool(island.lacking) == is_lacking]
             names = [island.operator.outputs[0].name for island in islands]
             if names:
                 told.append(f"in float stay operators {why}: {_listed(names)}")

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...boundary import AS_IT_IS, Boundary, open_boundary
 from ...errors import UsageError
-from ...ir import CallFunction, Expr, InternalGraph, QParams, TensorNode, TracedModule
+from ...ir import Expr, InternalGraph, QParams, TensorNode, TracedModule
 from ...ir.size_journal import SizeJournal
 from ...lower.unsupported import unsupported_error
 from ...passes.choose_steps import ChooseSteps

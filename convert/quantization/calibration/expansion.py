@@ -24,6 +24,8 @@ from .placement import Kind, KindOf, is_clamped
 from .recipes import RECIPES
 
 EXPANSION = "expansion"  # made the steps, which are no other function than the whole
+# what divides by differences, over and over, keeps no digits of sixteen bits
+_ELIMINATIONS = ("aten::linalg_lu", "aten::linalg_inv", "aten::linalg_det", "aten::linalg_slogdet")
 _ENTRIES = 4096  # of a table within steps
 _DEEPEST = 16  # steps of steps
 
@@ -146,7 +148,7 @@ class Steps:
         if say is None and (looked_up := self._looked_up(call)) is not None:
             return [looked_up]
         say = say or op.decomposition
-        if say is None or self.depth > _DEEPEST:
+        if say is None or self.depth > _DEEPEST or call.function.startswith(_ELIMINATIONS):
             raise _NoSteps
         self.depth += 1
         made = say(self, **op.by_name(call.args, call.kwargs))

@@ -1,0 +1,65 @@
+"""Which operators that stay in float the source means to be in integers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ...ir import CallFunction, Expr, InternalGraph
+from ..target_graph import Value
+from ..unsupported import Unsupported
+from .integer_model import IntegerGraph, Island
+
+IN_STEPS = "tm::in_steps"
+
+
+def without_form(made: IntegerGraph, source: InternalGraph) -> list[Unsupported]:
+    """The calls of ``source`` that stay in float though it gives all of their tensors scales.
+
+    Operators that hand on tensors without a grid belong together. If one of these tensors is the source's,
+    that computes without scales there; what a call is made of in TFLite is none of its tensors.
+    """
+    makers: dict[str, Expr | None] = {node.name: node.expr for node in source.inputs}
+    makers |= {node.name: expr for expr in source.exprs() for node in expr.outputs}
+    found: dict[int, Unsupported] = {}
+    for group in _groups(made.islands):
+        if any(value.name in makers for island in group for value in island.lacking):
+            continue
+        results = [value.name for island in group for value in island.operator.outputs]
+        for name in [name for name in results if name in makers] or [_named_after(results[-1], makers)]:
+            expr = makers.get(name)
+            name = name if expr is None else expr.outputs[0].name
+            if isinstance(expr, CallFunction) and expr.function == IN_STEPS:
+                expr = expr.args[0].expr
+            if expr is not None:
+                found.setdefault(id(expr), Unsupported(expr, *_reason(group, made.activations, name)))
+    return list(found.values())
+
+
+def _named_after(name: str, makers: Mapping[str, object]) -> str:
+    """The tensor of the source that one inside of what makes it is named after; nothing without one."""
+    return max((each for each in makers if name.startswith(f"{each}_")), key=len, default="")
+
+
+def _groups(islands: Sequence[Island]) -> list[list[Island]]:
+    """Those that a tensor without a grid connects."""
+    groups: list[tuple[list[Island], list[Value]]] = []
+    for island in islands:
+        mine, others = ([island], list(island.lacking)), []
+        for group in groups:
+            if any(value is other for value in mine[1] for other in group[1]):
+                mine = (group[0] + mine[0], group[1] + mine[1])
+            else:
+                others.append(group)
+        groups = [*others, mine]
+    return [group for group, _ in groups]
+
+
+def _reason(group: Sequence[Island], activations: str, name: str) -> tuple[str, str]:
+    types = dict.fromkeys(island.operator.type for island in group)
+    reason = f"TFLite has no kernel for {', '.join(types)} in {activations}"
+    if len(group) > 1:
+        reason = f"TFLite has no integer form of it: it is made of {', '.join(types)} in float"
+    help = "--allow-float leaves it in float, between DEQUANTIZE and QUANTIZE"
+    if activations == "int16":
+        help += "; --activations int8 has more kernels"
+    return reason, f"{help}; so does a calibration with --rule '{name}=float'"
