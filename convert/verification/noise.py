@@ -27,6 +27,18 @@ class Noise:
     used: float
     step: float
 
+    def to_json(self) -> dict[str, object]:
+        """Ratios that are infinite, of layers without noise or signal, are null."""
+        return {
+            "name": self.name,
+            "op": self.function,
+            "local_db": self.local if np.isfinite(self.local) else None,
+            "accumulated_db": self.whole if np.isfinite(self.whole) else None,
+            "clipped": self.clipped,
+            "range_used": self.used,
+            "step": self.step or None,
+        }
+
 
 @dataclass(frozen=True)
 class Energies:

@@ -41,7 +41,7 @@ class Verification:
         return max((comparison.max_error for comparison in self.comparisons), default=0.0)
 
     def to_json(self) -> dict[str, object]:
-        return {
+        found: dict[str, object] = {
             "runtime": self.runtime,
             "max_error": self.max_error,
             "outputs": [
@@ -49,6 +49,8 @@ class Verification:
                 for each in self.comparisons
             ],
         }
+        layers = {"inputs": self.inputs, "layers": [each.to_json() for each in self.noise]}
+        return found | (layers if self.noise else {})
 
 
 def verify_written(

@@ -15,7 +15,7 @@ import pytest
 import tmconvert
 from tests.cli.runner import run
 from tmconvert.quantization.report.page import page
-from tmconvert.quantization.report.report_file import as_json, table
+from tmconvert.quantization.report.report_file import table
 from tmconvert.verification.noise import Noise, energies_of
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -40,10 +40,13 @@ def test_each_form_has_every_layer(target: str, calibrated: Path, tmp_path: Path
     found = {}
     for suffix in ("html", "json", "txt"):
         report = tmp_path / f"r.{suffix}"
-        outcome = run(target, calibrated, tmp_path / f"m.{target}", "--quantized", "--report", report)
+        outcome = run(
+            target, calibrated, tmp_path / f"m.{target}", "--quantized", "--report", report, "--json"
+        )
         assert outcome.status == 0, outcome.stderr
         found[suffix] = report.read_text()
     layers = json.loads(found["json"])["layers"]
+    assert outcome.json["verification"]["layers"] == layers
     assert {"linear", "conv2d", "relu"} <= {layer["op"] for layer in layers}
     for layer in layers:
         assert layer["name"] in found["txt"]
@@ -110,7 +113,7 @@ def test_text_and_numbers() -> None:
     assert first.split() == ["layer", "op", "local", "dB", "accumulated", "dB", "clipped", "range", "used"]
     assert others[0].split() == ["conv_out", "conv2d", "41.5", "40.2", "0.000%", "93.0%"]
     assert others[2].split()[-2:] == ["float", "float"]
-    assert as_json(LAYERS)[1]["local_db"] is None
+    assert LAYERS[1].to_json()["local_db"] is None
 
 
 class _Tags(HTMLParser):

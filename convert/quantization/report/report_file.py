@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...errors import UsageError
 from ...serialize.atomic import check_writable
@@ -36,25 +35,9 @@ def report_text(suffix: str, title: str, verification: Verification) -> str:
     runtime, inputs, layers = verification.runtime, verification.inputs, verification.noise
     if suffix == ".json":
         about = {"model": title, "runtime": runtime, "inputs": inputs}
-        return json.dumps({**about, "layers": as_json(layers)}, indent=2) + "\n"
+        return json.dumps({**about, "layers": [layer.to_json() for layer in layers]}, indent=2) + "\n"
     measured = f"{len(layers)} layers, measured in {runtime} on {inputs}."
     return page(title, measured, layers) if suffix == ".html" else f"{title}: {measured}\n\n{table(layers)}"
-
-
-def as_json(layers: tuple[Noise, ...]) -> list[dict[str, Any]]:
-    """Ratios that are infinite, of layers without noise or signal, are null."""
-    return [
-        {
-            "name": layer.name,
-            "op": layer.function,
-            "local_db": layer.local if math.isfinite(layer.local) else None,
-            "accumulated_db": layer.whole if math.isfinite(layer.whole) else None,
-            "clipped": layer.clipped,
-            "range_used": layer.used,
-            "step": layer.step or None,
-        }
-        for layer in layers
-    ]
 
 
 def table(layers: tuple[Noise, ...]) -> str:
