@@ -18,22 +18,22 @@ from pathlib import Path
 
 import numpy as np
 
-SAMPLES, TESTS = 32, 32
+SAMPLES, TESTS = 32, 64
 
 
-def make(name: str, folder: Path) -> None:
+def make(name: str, folder: Path, split: str) -> None:
     """The float model and its data in ``folder``."""
     import torch
-    from calibration_models import images, prepared
+    from calibration_models import SPLITS, data, prepared
 
     import tmconvert
 
-    model = prepared(name)
+    model = prepared(name, SPLITS[split])
     torch.save(model, folder / "model.pt")
-    data, test = images(name, SAMPLES, 0), images(name, TESTS, 1)
-    np.savez(folder / "data.npz", x=data)
+    measured, test = data(name, SPLITS[split], SAMPLES, TESTS)
+    np.savez(folder / "data.npz", x=measured)
     np.savez(folder / "test.npz", x=test)
-    traced = tmconvert.trace(model, torch.from_numpy(data[:1]))
+    traced = tmconvert.trace(model, torch.from_numpy(measured[:1]))
     traced.save(folder / "model.tm")
     tmconvert.to_onnx(traced, folder / "float.onnx", verify=False)
 
@@ -148,7 +148,7 @@ def as_child(arguments: list[str]) -> None:
     kind, folder, *rest = arguments
     path = Path(folder)
     if kind == "make":
-        make(rest[0], path)
+        make(rest[0], path, rest[1])
     elif kind == "ours":
         ours(path, dict(option.split("=") for option in rest))
     elif kind == "memory":
@@ -175,7 +175,7 @@ def row(name: str, tool: str, folder: Path, files: list[str], measured: tuple[fl
 
 
 def compare(name: str, folder: Path, settings: list[str], others: argparse.Namespace) -> None:
-    failed = child("make", str(folder), name)[2]
+    failed = child("make", str(folder), name, others.split)[2]
     if failed:
         raise SystemExit(failed)
     for setting in settings:
@@ -192,8 +192,8 @@ def compare(name: str, folder: Path, settings: list[str], others: argparse.Names
         row(name, "TinyNN", folder, ["theirs.tflite"], measured)
 
 
-def memory(name: str, folder: Path) -> None:
-    child("make", str(folder), name)
+def memory(name: str, folder: Path, split: str) -> None:
+    child("make", str(folder), name, split)
     data = np.load(folder / "data.npz")["x"]
     np.savez(folder / "one.npz", x=data[:1])
     np.savez(folder / "many.npz", x=np.concatenate([data] * 16)[:500])
@@ -208,6 +208,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("models", nargs="*", default=["digits", "resnet18", "mobilenet_v2"])
     parser.add_argument("--tinynn", nargs=2)
+    parser.add_argument("--split", choices=["choice", "report"], default="report")
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--only-ours", action="store_true")
     parser.add_argument("--settings", nargs="*", default=["method=minmax", "method=mse"])
@@ -219,7 +220,7 @@ def main() -> None:
     for name in given.models:
         with tempfile.TemporaryDirectory() as folder:
             if given.memory:
-                memory(name, Path(folder))
+                memory(name, Path(folder), given.split)
             else:
                 compare(name, Path(folder), given.settings, given)
 

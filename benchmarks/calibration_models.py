@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -129,11 +130,28 @@ def mobilenet_v2() -> nn.Module:
 MODELS = {"digits": digits, "resnet18": resnet18, "mobilenet_v2": mobilenet_v2}
 
 
+@dataclass(frozen=True)
+class Split:
+    """Seeds of the weights and of three sets of inputs: for the statistics of the batch norms, for the
+    calibration, and for the comparison; ``digits`` has the first image of the latter two.
+    """
+
+    weights: int
+    statistics: int
+    calibration: int
+    test: int
+    digits: tuple[int, int]
+
+
+# what is reported had no part in any choice
+SPLITS = {"choice": Split(1, 2, 3, 4, (100, 150)), "report": Split(11, 12, 13, 14, (275, 325))}
+
+
 def images(name: str, size: int, seed: int) -> np.ndarray:
-    """``size`` inputs: digits, or smooth coloured noise with an edge across each."""
+    """``size`` inputs: held-out digits, from number ``seed`` on, or smooth coloured noise with an edge."""
     if name == "digits":
-        found = np.load(DIGITS / "digits_test.npz")["images"]
-        return (found[50 * seed :][:size, None] / np.float32(16)).astype(np.float32)
+        found = np.load(DIGITS / "digits_held_out.npz")["images"]
+        return (found[seed:][:size, None] / np.float32(16)).astype(np.float32)
     random = np.random.default_rng(seed)
     made = np.zeros((size, 3, 224, 224), np.float32)
     for cells in (7, 28, 112):
@@ -142,9 +160,15 @@ def images(name: str, size: int, seed: int) -> np.ndarray:
     return (made + slope * np.linspace(-2, 2, 224) > 0) * np.float32(0.8) + np.float32(0.2) * made
 
 
-def prepared(name: str) -> nn.Module:
+def data(name: str, split: Split, samples: int, tests: int) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs for the calibration and for the comparison."""
+    seeds = split.digits if name == "digits" else (split.calibration, split.test)
+    return images(name, samples, seeds[0]), images(name, tests, seeds[1])
+
+
+def prepared(name: str, split: Split) -> nn.Module:
     """The model with the statistics of its data where its weights are random."""
-    torch.manual_seed(0)
+    torch.manual_seed(split.weights)
     model = MODELS[name]()
     if name != "digits":
         for module in model.modules():
@@ -153,5 +177,5 @@ def prepared(name: str) -> nn.Module:
                 nn.init.uniform_(module.weight, 0.5, 1.5)
                 nn.init.normal_(module.bias, 0, 0.3)
         with torch.no_grad():
-            model.train()(torch.from_numpy(images(name, 32, 0)))
+            model.train()(torch.from_numpy(images(name, 32, split.statistics)))
     return model.eval()

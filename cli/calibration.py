@@ -57,7 +57,12 @@ _SETTINGS = (
     click.option(
         "--no-bias-correction",
         is_flag=True,
-        help="Leave the biases as they are: the float model stays exactly MODEL.",
+        help="Leave the biases as they are: the float model stays the function of MODEL.",
+    ),
+    click.option(
+        "--no-equalization",
+        is_flag=True,
+        help="Leave the channels between layers as they are, rather than scaled to use one grid alike.",
     ),
     click.option("--mean", callback=_numbers, metavar="M,M,M", help="Of images: (pixel / 255 - mean) / std."),
     click.option("--std", callback=_numbers, metavar="S,S,S", help="Of images."),
@@ -68,7 +73,11 @@ _SETTINGS = (
     ),
 )
 _NAMES = ("method", "rules", "mean", "std", "layout")
-_SWITCHED_OFF = {"per_tensor": "per_channel", "no_bias_correction": "bias_correction"}
+_SWITCHED_OFF = {
+    "per_tensor": "per_channel",
+    "no_bias_correction": "bias_correction",
+    "no_equalization": "equalization",
+}
 
 
 def settings_options(command: Command) -> Command:

@@ -362,6 +362,7 @@ def calibrate(
     per_channel: bool = True,
     rules: Mapping[str, str] | None = None,
     bias_correction: bool = True,
+    equalization: bool = True,
     mean: Sequence[float] = (),
     std: Sequence[float] = (),
     layout: str = "nchw",
@@ -378,9 +379,10 @@ def calibrate(
     ``data`` is a path (.npz, or a folder of .npy, .npz or images), a dict of arrays by input, or a sequence
     of samples. ``method`` is "minmax", "percentile", "mse" or "entropy". ``rules`` say "int8", "int16x8" or
     "float" by patterns of module paths. ``bias_correction`` has biases make up for what rounding moves on
-    average; without it the float model stays as it is. ``mean``, ``std`` and ``layout`` are for images.
-    ``progress`` gets the number of samples done, and of all. ``output`` is a file for the model; the others
-    are as in ``to_onnx``. Raises UsageError TM6032, TM6033, and what ``load`` raises.
+    average; without it the float model stays as it is. ``equalization`` scales channels between layers, so
+    that they use one grid alike. ``mean``, ``std`` and ``layout`` are for images. ``progress`` gets the
+    number of samples done, and of all. ``output`` is a file for the model; the others are as in ``to_onnx``.
+    Raises UsageError TM6032, TM6033, and what ``load`` raises.
     """
     from .quantization.calibration.calibrate import calibrate as calibrated
 
@@ -389,6 +391,7 @@ def calibrate(
         per_channel=per_channel,
         rules=rules or {},
         bias_correction=bias_correction,
+        equalization=equalization,
         mean=mean,
         std=std,
         layout=layout,

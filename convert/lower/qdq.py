@@ -16,6 +16,7 @@ import numpy as np
 from ..errors import Refusal
 from ..ir.fake_quant import quantize
 from ..ir.types import QParams
+from .idle_bounds import without_idle_bounds
 from .onnx_integers import SINCE, activation_grid, dtype_of, lacking_type, limits, stored_type
 from .target_graph import Operator, TargetGraph, Value
 
@@ -58,7 +59,7 @@ def with_qdq(graph: TargetGraph, activations: str = "uint8") -> QdqGraph:
     assert isinstance(graph.version, int)
     if graph.version < SINCE:
         raise Refusal(f"ONNX has integers from opset {SINCE} on", f"use --opset {SINCE} or later")
-    return _Pairs(graph, activations).run()
+    return _Pairs(without_idle_bounds(graph), activations).run()
 
 
 class _Pairs:

@@ -262,7 +262,11 @@ def _is_clamped(node: TensorNode) -> bool:
 
 
 def _is_clamp(user: Any) -> bool:
-    return isinstance(user, CallFunction) and user.function in CLAMPS
+    """Whether what is in front may have it as part of its own operator, or its grid."""
+    if not isinstance(user, CallFunction):
+        return False
+    is_bound = user.function == "aten::minimum" and isinstance(user.args[1].expr, Constant)
+    return is_bound or user.function in CLAMPS
 
 
 def _on_grid(node: Any, tensors: Mapping[str, Observed]) -> Observed:

@@ -20,6 +20,7 @@ SETTINGS: dict[tuple[str, ...], dict[str, Any]] = {
     ("--method", "minmax"): {"method": "minmax"},
     ("--per-tensor",): {"per_channel": False},
     ("--no-bias-correction",): {"bias_correction": False},
+    ("--no-equalization",): {"equalization": False},
     ("--rule", "*=float", "--rule", "stem*=int8"): {"rules": {"*": "float", "stem*": "int8"}},
 }
 

@@ -96,7 +96,8 @@ def test_more_samples_are_added_up(calibrated: Path, tmp_path: Path) -> None:
     one, two, three = (report.verification.noise[-1] for report in found if report.verification)
     assert one.whole != two.whole
     assert min(one.whole, two.whole) < three.whole < max(one.whole, two.whole)
-    assert three.used == max(one.used, two.used)
+    # the lowest may be in one part, and the highest in the other
+    assert max(one.used, two.used) <= three.used <= one.used + two.used
 
 
 def test_the_noise_of_a_layer() -> None:

@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...ir.types import QParams
+from ..idle_bounds import without_idle_bounds
 from ..target_graph import Attribute, Operator, TargetGraph, Value
 from .averages import averages_in_products
 from .grids import (
@@ -50,7 +51,7 @@ def in_integers(graph: TargetGraph, *, activations: str = "int8", io_type: str =
 
 class _Integers(Parts):
     def __init__(self, graph: TargetGraph, kind: str, io_type: str) -> None:
-        graph = resizes_in_products(averages_in_products(graph), kind)
+        graph = resizes_in_products(averages_in_products(without_idle_bounds(graph)), kind)
         self.source, self.kind, self.io_type = graph, kind, io_type
         self.grids = settled(graph, kind)
         self._forget_idle()

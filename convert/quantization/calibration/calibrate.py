@@ -21,10 +21,11 @@ from ...passes.manager import Pass, PassManager
 from ...symbolics.op import Op
 from .biases import correct_biases
 from .data import Samples, inputs_of
+from .equalization import equalize
 from .execution import run
 from .expansion import expand, function_of, measured_name
 from .module import as_module
-from .placement import FIXED, KindOf, kinds, observed_nodes, shared, unused, weights
+from .placement import FIXED, KindOf, kinds, observed_nodes, shared, unused, upper_bounds, weights
 from .ranges import METHODS, Histogram, Method, below, min_max
 from .settings import Progress, Settings
 
@@ -67,6 +68,10 @@ def calibrate(
             if progress is not None:
                 progress(count, total)
 
+    if settings.equalization:
+        equalize(work.graph, catalogue, samples, work.nodes, is_per_channel=settings.per_channel)
+    work.kind_of = expand(work.graph, catalogue, work.kind_of)
+    work.nodes = observed_nodes(work.graph, work.kind_of)
     measured = work.graph.copy()
     PassManager([ChooseSteps(takes_steps=True), EliminateDeadCode()], catalogue).run(measured)
     names = list(dict.fromkeys(map(measured_name, work.nodes)))
@@ -110,7 +115,7 @@ def _prepared(
             f"the rule {pattern} fits no module and no tensor",
             notes=[("help", "`tmconvert inspect MODEL` lists the modules")],
         )
-    kind_of = expand(graph, catalogue, kinds(rules))
+    kind_of = kinds(rules)
     work = _Calibration(graph, kind_of, observed_nodes(graph, kind_of))
     if opened.symbols:
         sizes = ", ".join(f"{name}={size}" for name, size in opened.example().items())
@@ -121,9 +126,11 @@ def _prepared(
 
 
 def _looking(work: _Calibration) -> Callable[[str, np.ndarray], None]:
+    given = {node.name for node in work.graph.inputs}  # pixels, most often, which have ends
+
     def look(name: str, array: np.ndarray) -> None:
         try:
-            work.seen.setdefault(name, Histogram()).add(array)
+            work.seen.setdefault(name, Histogram(has_tails=name not in given)).add(array)
         except ValueError as error:
             raise UsageError("TM6033", f"{name} cannot be measured on this data: {error}") from error
 
@@ -154,11 +161,16 @@ def _annotate(work: _Calibration, settings: Settings, count: int) -> None:
 
 
 def _range(seen: Histogram, expr: Expr | None, work: _Calibration, method: Method) -> tuple[float, float]:
-    """In int16 there are steps enough for more than was seen; masks hide what is below it."""
+    """In int16 there are steps enough for more than was seen; masks hide what is below it.
+
+    It ends with the least bound of a minimum, which integers then have no use for.
+    """
     assert expr is not None
     margin = _MARGIN.get(work.kind_of(expr))
     low, high = method(seen) if margin is None else (margin * end for end in min_max(seen))
-    return (below(low, high) if seen.hides else low), high
+    low = below(low, high) if seen.hides else low
+    bounds = upper_bounds(expr) if isinstance(expr, CallFunction) else None
+    return low, high if bounds is None else min(high, float(bounds.min()))
 
 
 def _grid(low: float, high: float, kind: str, source: str) -> QParams:

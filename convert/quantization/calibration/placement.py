@@ -90,7 +90,15 @@ def is_clamped(graph: InternalGraph, node: TensorNode) -> bool:
 
 
 def _is_clamp(user: Expr) -> bool:
-    return isinstance(user, CallFunction) and user.function in _CLAMPS
+    return isinstance(user, CallFunction) and (user.function in _CLAMPS or upper_bounds(user) is not None)
+
+
+def upper_bounds(call: CallFunction) -> np.ndarray | None:
+    """Those of a minimum with constants."""
+    if call.function != "aten::minimum" or not isinstance(call.args[1], TensorNode):
+        return None
+    other = call.args[1].expr
+    return np.asarray(other.value) if isinstance(other, Constant) else None
 
 
 def _is_float(node: TensorNode) -> bool:

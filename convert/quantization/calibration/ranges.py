@@ -12,10 +12,15 @@ _HIDDEN = -1e9  # what masks put in the place of scores that softmax is not to s
 
 
 class Histogram:
-    """Counts of equal bins over a range that doubles when something lies beyond it."""
+    """Counts of equal bins over a range that doubles when something lies beyond it.
 
-    def __init__(self) -> None:
+    Without ``has_tails`` nothing is expected to come beyond what is seen.
+    """
+
+    def __init__(self, *, has_tails: bool = True) -> None:
+        self.has_tails = has_tails
         self.low, self.high = 0.0, 0.0  # ends of what was seen, 0 included
+        self.reached_low, self.reached_high = 0, 0  # how many arrays reach them
         self.width = 0.0  # of a bin
         self.first = 0  # number of the first bin: bin i is [i, i + 1) * width
         self.counts = np.zeros(BINS, np.int64)
@@ -31,6 +36,8 @@ class Histogram:
         low, high = float(np.min(array)), float(np.max(array))
         if not np.isfinite(low + high):
             raise ValueError("it has NaN or infinity")
+        self.reached_low = (self.reached_low if low >= self.low else 0) + (low <= self.low)
+        self.reached_high = (self.reached_high if high <= self.high else 0) + (high >= self.high)
         self.low, self.high = min(self.low, low), max(self.high, high)
         if self.high == self.low:
             return
@@ -88,13 +95,25 @@ def percentile(share: float = 99.99) -> Method:
 
 
 def least_squares(seen: Histogram) -> tuple[float, float]:
-    """The range with the least mean squared error of rounding to its grid and clipping to its ends."""
-    return _best(seen, _squared_error)
+    """The range with the least mean squared error of rounding to its grid and clipping to its ends.
+
+    Beyond the largest numbers that were seen others are expected to come, where there is not an end that
+    several arrays reach: that is a clamp's.
+    """
+    centres, counts = seen.centres(), seen.counts.astype(np.float64)
+    above = _clipped_off(centres, counts, seen.has_tails and seen.reached_high == 1)
+    below = _clipped_off(-centres[::-1], counts[::-1], seen.has_tails and seen.reached_low == 1)
+
+    def cost(low: float, high: float) -> float:
+        return _rounded_off(centres, counts, low, high) + above(high) + below(-low)
+
+    return _best(seen, cost, _WIDER)
 
 
 def entropy(seen: Histogram) -> tuple[float, float]:
     """The range whose grid keeps the distribution best: the least Kullback-Leibler divergence."""
-    return _best(seen, _divergence)
+    centres, counts = seen.centres(), seen.counts.astype(np.float64)
+    return _best(seen, lambda low, high: _divergence(centres, counts, low, high), _SHARES)
 
 
 METHODS: dict[str, Method] = {
@@ -105,27 +124,47 @@ METHODS: dict[str, Method] = {
 }
 
 _SHARES = np.linspace(0.2, 1.0, 81)
+_WIDER = np.linspace(0.2, 1.5, 131)
+_TAIL = 32  # numbers that tell how others beyond them are spread
 
 
-def _best(
-    seen: Histogram, cost: Callable[[np.ndarray, np.ndarray, float, float], float]
-) -> tuple[float, float]:
+def _best(seen: Histogram, cost: Callable[[float, float], float], shares: np.ndarray) -> tuple[float, float]:
     """Of ranges that are shares of the whole, the one of least cost; of equal ones the widest."""
     if not seen.counts.any():
         return min_max(seen)
-    centres, counts = seen.centres(), seen.counts.astype(np.float64)
-    costs = [cost(centres, counts, share * seen.low, share * seen.high) for share in _SHARES]
-    share = _SHARES[len(costs) - 1 - int(np.argmin(costs[::-1]))]
+    costs = [cost(share * seen.low, share * seen.high) for share in shares]
+    share = shares[len(costs) - 1 - int(np.argmin(costs[::-1]))]
     return share * seen.low, share * seen.high
 
 
-def _squared_error(centres: np.ndarray, counts: np.ndarray, low: float, high: float) -> float:
+def _rounded_off(centres: np.ndarray, counts: np.ndarray, low: float, high: float) -> float:
+    """The squared error of rounding, of all that lies between the ends."""
     step = (high - low) / _STEPS
-    clipped = np.clip(centres, low, high)
-    off = centres - clipped
-    rounding = np.where(off == 0, step * step / 12, 0.0)
-    rounding[np.abs(centres) < step / 2] = 0.0 if low == 0 or high == 0 else step * step / 12
-    return float(np.sum(counts * (off * off + rounding)))
+    rounding = np.where((low <= centres) & (centres <= high), step * step / 12, 0.0)
+    if low == 0 or high == 0:
+        rounding[np.abs(centres) < step / 2] = 0.0
+    return float(np.sum(counts * rounding))
+
+
+def _clipped_off(centres: np.ndarray, counts: np.ndarray, has_tail: bool) -> Callable[[float], float]:
+    """The squared error that clipping to an upper end is expected to make, of as many numbers as were seen.
+
+    Within the data it is counted. Of the last few numbers, with a mean m beyond u, it is that of an
+    exponential distribution, 2 m^2 exp((u - end) / m): the general form of a tail (Pickands 1975) whose
+    shape is not known.
+    """
+    last = np.cumsum(counts[::-1])[::-1]  # how many lie in a bin or above
+    first = int(np.searchsorted(-last, -_TAIL, "right")) - 1
+    start = centres[first] if first >= 0 else np.inf
+    beyond = np.where(centres > start, counts, 0.0)
+    mean = float(np.sum(beyond * (centres - start)) / max(last[first], 1)) if np.isfinite(start) else 0.0
+
+    def error(end: float) -> float:
+        if has_tail and end >= start > 0 and mean > 0:
+            return float(last[first] * 2 * mean * mean * np.exp((start - end) / mean))
+        return float(np.sum(counts * np.maximum(centres - end, 0.0) ** 2))
+
+    return error
 
 
 def _divergence(centres: np.ndarray, counts: np.ndarray, low: float, high: float) -> float:

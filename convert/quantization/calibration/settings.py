@@ -30,9 +30,10 @@ class Settings:
 
     ``per_channel`` gives weights a scale for each channel. ``rules`` are patterns of module paths or tensor
     names, as of fnmatch, with "int8", "int16x8" or "float"; the last that fits counts. ``bias_correction``
-    moves biases by what rounding does on average; without it the model stays as it is. ``mean``, ``std`` and
-    ``layout`` ("nchw" or "nhwc", of the model's input) are for images and arrays of uint8: (value / 255 -
-    mean) / std for each channel; the value if neither is given.
+    moves biases by what rounding does on average; without it the model stays as it is. ``equalization``
+    scales channels between layers, which is the same model in real numbers. ``mean``, ``std`` and ``layout``
+    ("nchw" or "nhwc", of the model's input) are for images and arrays of uint8: (value / 255 - mean) / std
+    for each channel; the value if neither is given.
 
     Raises UsageError TM6032 for what there is not.
     """
@@ -41,6 +42,7 @@ class Settings:
     per_channel: bool = True
     rules: Mapping[str, str] = field(default_factory=dict)
     bias_correction: bool = True
+    equalization: bool = True
     mean: Sequence[float] = ()
     std: Sequence[float] = ()
     layout: str = "nchw"
