@@ -169,7 +169,7 @@ def _range(seen: Histogram, expr: Expr | None, work: _Calibration, method: Metho
     margin = _MARGIN.get(work.kind_of(expr))
     low, high = method(seen) if margin is None else (margin * end for end in min_max(seen))
     low = below(low, high) if seen.hides else low
-    bounds = upper_bounds(expr) if isinstance(expr, CallFunction) else None
+    bounds = upper_bounds(expr)
     return low, high if bounds is None else min(high, float(bounds.min()))
 
 

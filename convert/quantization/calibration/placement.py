@@ -93,11 +93,12 @@ def _is_clamp(user: Expr) -> bool:
     return isinstance(user, CallFunction) and (user.function in _CLAMPS or upper_bounds(user) is not None)
 
 
-def upper_bounds(call: CallFunction) -> np.ndarray | None:
+def upper_bounds(expr: Expr) -> np.ndarray | None:
     """Those of a minimum with constants."""
-    if call.function != "aten::minimum" or not isinstance(call.args[1], TensorNode):
+    is_minimum = isinstance(expr, CallFunction) and expr.function == "aten::minimum"
+    if not is_minimum or not isinstance(expr.args[1], TensorNode):
         return None
-    other = call.args[1].expr
+    other = expr.args[1].expr
     return np.asarray(other.value) if isinstance(other, Constant) else None
 
 
