@@ -38,10 +38,10 @@ class NarrowWeights:
                 continue
             x, weight = expr.args[0], expr.args[1]
             grid = weight.qparams if isinstance(weight.expr, Constant) else None
-            if grid is None or grid.quant_min != _LOWEST or any(grid.zero_point) or _is_above(x.qparams):
+            if grid is None or grid.quant_min != _LOWEST or _is_above(x.qparams):
                 continue
             others = [axis for axis in range(len(weight.type.shape)) if axis != WEIGHTS[expr.function]]
-            lowest = quantize(np.asarray(weight.expr.value), grid) <= _LOWEST
+            lowest = _is_lowest(np.asarray(weight.expr.value), grid)
             most = 0 if _is_average(x) else 1  # which is one product with the average: integers/averages.py
             if np.any(np.count_nonzero(lowest, axis=tuple(others)) > most):
                 weight.qparams = replace(grid, quant_min=_LOWEST + 1)
@@ -53,7 +53,15 @@ def clipped_weights(data: np.ndarray, grid: QParams) -> int:
     """How many weights are -128 in the source, and -127 on the ``grid`` that the pass gave them."""
     if (grid.dtype, grid.quant_min) != ("int8", _LOWEST + 1):
         return 0
-    return int(np.count_nonzero(quantize(data, replace(grid, quant_min=_LOWEST)) <= _LOWEST))
+    return int(np.count_nonzero(_is_lowest(data, replace(grid, quant_min=_LOWEST))))
+
+
+def _is_lowest(data: np.ndarray, grid: QParams) -> np.ndarray:
+    """Which elements are -128; those of channels with a zero point are brought to other integers."""
+    columns = [1] * data.ndim
+    if grid.channel_axis is not None:
+        columns[grid.channel_axis] = -1
+    return (quantize(data, grid) <= _LOWEST) & (np.array(grid.zero_point) == 0).reshape(columns)
 
 
 def _is_above(grid: QParams | None) -> bool:

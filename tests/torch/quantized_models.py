@@ -107,6 +107,12 @@ class IntegerFile:
         self.least = min(int(self.interpreter.get_tensor(each["inputs"][1]).min()) for each in layers)
         self.step = float(self.interpreter.get_output_details()[0]["quantization"][0])
 
+    def weight_scales(self) -> np.ndarray:
+        """Those of the first layer."""
+        details = {each["index"]: each for each in self.interpreter.get_tensor_details()}
+        layers = [each for each in self.interpreter._get_ops_details() if each["op_name"] in LAYERS]
+        return np.asarray(details[layers[0]["inputs"][1]]["quantization_parameters"]["scales"])
+
     def __call__(self, x: np.ndarray) -> np.ndarray:
         given = self.interpreter.get_input_details()[0]
         made = self.interpreter.get_output_details()[0]

@@ -94,6 +94,26 @@ def test_weights_of_128():
     assert file.least == -128
 
 
+def test_weights_with_zero_points():
+    """Torch's fused fake quantization gives one to a channel whose weights have one sign."""
+
+    def product(x, weight, scale, zero_point):
+        x = torch.fake_quantize_per_tensor_affine(x, 0.03, 7, -128, 127)
+        weight = torch.fake_quantize_per_channel_affine(weight, scale, zero_point.int(), 0, -128, 127)
+        return torch.fake_quantize_per_tensor_affine(nn.functional.linear(x, weight), 0.05, 2, -128, 127)
+
+    x, weight = torch.randn(40, 6), torch.randn(3, 6) * 0.1
+    weight[1].abs_()
+    weight[2].clamp_(-0.1, 0.1)
+    scales, zeros = torch.tensor([0.004, 0.001, 0.002]), torch.tensor([0.0, -128.0, -60.0])
+    net = Called(product, weight, scales, zeros)
+    file = IntegerFile(tmconvert.trace(net, x))
+    found = file.weight_scales()
+    assert found[[0, 2]] == pytest.approx(scales[[0, 2]].numpy()) and found[1] > 0.0011
+    off = np.abs(file(x.numpy()) - net(x).detach().numpy()) / file.step
+    assert off[:, [0, 2]].max() < 1.01 and np.mean(off > 0.01) < 0.2
+
+
 def test_concatenation():
     """Its operands are brought to one scale, rounded once."""
     net = Eager(joined=True).prepared(QCONFIGS["uint8, per channel"])

@@ -94,7 +94,8 @@ def weight_grid(value: Value, axis: int | None) -> QParams:
     """int8 with zero point 0: the source's scales if they are of that kind, else the finest in [-127, 127].
 
     ``axis`` has the channels, None asks for one scale. A weight that the source has on another kind of grid
-    is brought to it first (``weight_steps``).
+    is brought to it first (``weight_steps``). Of one with zero points, channels without keep their scales, as
+    do those whose steps from 0 are 127 at most.
     """
     given = value.qparams
     if given is not None and given.channel_axis in (None, axis) and _is_symmetric(given):
@@ -104,8 +105,14 @@ def weight_grid(value: Value, axis: int | None) -> QParams:
     others = tuple(each for each in range(data.ndim) if each != axis)
     largest = np.max(np.abs(data), axis=others if axis is not None else None, initial=0).reshape(-1)
     scale = np.maximum(np.where(largest > 0, largest / np.float32(127), np.float32(1)), _TINY)
+    lowest = -127
+    if given is not None and given.channel_axis in (None, axis):
+        lowest = max(given.quant_min, -128) if given.is_signed else lowest
+        own = np.array(given.scale)
+        is_whole = np.array(given.zero_point) == 0 if given.quant_max <= 127 else False
+        scale = np.where(is_whole | (np.rint(largest / own) <= 127), own, scale)
     scales = tuple(map(float, scale.astype(np.float32)))
-    return QParams("int8", scales, (0,) * len(scales), -127, 127, axis)
+    return QParams("int8", scales, (0,) * len(scales), lowest, 127, axis)
 
 
 def _is_symmetric(qparams: QParams) -> bool:
