@@ -406,11 +406,13 @@ def verify_form(
 
     Raises VerificationError as the form's ``verify``; TM4005 where there is nothing to compare with.
     """
+    from .verification.files import model_files
+
     converted, notes = lowered(module, goal, catalogue, None, boundary), list[str]()
     source = converted.references[0]
     form = form_of(converted.graph, converted.lowered, source, goal, weights, notes, catalogue)
     truth = _truth(converted, catalogue, module, goal, boundary, inputs, notes)
-    verified = form.verify([path], truth)
+    verified = form.verify(model_files(path, goal.target), truth)
     if verified is None:
         raise VerificationError("TM4005", f"there is nothing to compare with: {notes[-1]}")
     return verified

@@ -44,6 +44,15 @@ class Form:
         )
 
 
+class Baked(Form):
+    """With weights that are rounded to their grids."""
+
+    def verify(self, paths: Sequence[Path], truth: Truth) -> Verification | None:
+        from .verification.baked import verify_baked
+
+        return verify_baked(paths, self.graph, truth)
+
+
 class StoredWeights(Form):
     """Large weights in fewer bits."""
 
@@ -105,7 +114,7 @@ def form_of(
     elif weights is not None:
         form = _with_stored_weights(plain, weights, notes)
     else:
-        return Form(plain)
+        return Baked(plain) if goal.bakes_weights else Form(plain)
     for type, version in model_versions(form.graph.all_operators()).items():
         refusal = runtime_refusal(type, version, goal.version)
         if refusal:

@@ -16,6 +16,7 @@ from ..errors import InternalError, WriteError
 from ..lower.target_graph import Attribute, Operator, TargetGraph, Value
 from ..targets import DIALECTS
 from .caffe_schema import Schema, schema
+from .metadata import OPTIONS
 from .protobuf_stream import LARGEST_MESSAGE, StreamedMessage
 
 # the same in every dialect
@@ -41,7 +42,7 @@ def write_caffe(graph: TargetGraph, prototxt: BinaryIO, caffemodel: BinaryIO) ->
     Layers: one "Input" for each graph input, then the operators, then what brings outputs under their
     names: a "Split" for an output that is an input or two outputs, a "Parameter" for a constant.
     Blobs: float32 whatever the constant's dtype, only in the caffemodel. Numbers and booleans equal
-    to the schema's default are left out.
+    to the schema's default are left out. The options of the conversion (``graph.metadata``) are a comment.
     Raises: InternalError TM9001 when the graph does not fit Caffe; WriteError TM5002 when the weights
     are above the 2 GiB that protobuf can hold. Either comes before the first byte is written.
     """
@@ -61,6 +62,8 @@ def write_caffe(graph: TargetGraph, prototxt: BinaryIO, caffemodel: BinaryIO) ->
             f"the weights take {weights.length / 2**30:.1f} GiB, and a caffemodel can hold 2 GiB",
             notes=[("help", "split the model, or convert it to another format")],
         )
+    if OPTIONS in graph.metadata:
+        prototxt.write(f"# {OPTIONS}: {graph.metadata[OPTIONS]}\n".encode())
     prototxt.write(text_format.MessageToString(net, as_utf8=True).encode())
     weights.write(caffemodel)
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from ..ir import TracedModule
 from ..targets import Goal
 
+OPTIONS = "tmconvert.options"
+
 
 def metadata(
     module: TracedModule,
@@ -21,11 +23,11 @@ def metadata(
 ) -> dict[str, str]:
     """Key -> text. ``tmconvert.layout`` lists the stored order of each input and output.
 
-    ``options`` are those of the conversion that shape the file, as ``tmconvert.options``.
+    ``options`` are those of the conversion that shape the file, as ``OPTIONS``.
     """
     entries = {"tmconvert.source": module.producer or "unknown"}
     chosen = {name: value for name, value in options.items() if value}
-    entries["tmconvert.options"] = json.dumps(chosen, sort_keys=True)
+    entries[OPTIONS] = json.dumps(chosen, sort_keys=True)
     if digest := source_sha256(module):
         entries["tmconvert.source_sha256"] = digest
     if goal.target == "tflite":

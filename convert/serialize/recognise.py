@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import LoadError
 from ..source import Source
+from .metadata import OPTIONS
 
 
 def written_target(path: Path) -> str:
@@ -46,4 +48,15 @@ def written_options(path: Path, target: str) -> Mapping[str, Any]:
         from .onnx_reader import onnx_options
 
         return onnx_options(path)
-    return {}
+    return _caffe_options(path)
+
+
+def _caffe_options(path: Path) -> Mapping[str, Any]:
+    """Those of the comment in the first line of a prototxt."""
+    with path.open("rb") as file:
+        name, _, text = file.readline().decode("utf-8", "replace").removeprefix("# ").partition(": ")
+    try:
+        found = json.loads(text) if name == OPTIONS else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -53,14 +53,14 @@ def verify_file(
     stored = dict(
         zip([node.name for node in normalized.graph.inputs], reference.stored_inputs(given), strict=True)
     )
-    paths = _files(path, target)
+    paths = model_files(path, target)
     shapes = [node.type.shape for node in normalized.graph.outputs if isinstance(node, TensorNode)]
     actual = runtime.run(paths, stored, names, shapes=shapes if target == "caffe" else None)
     comparisons = check(reference.source_outputs(actual), expected, names)
     return Verification(f"{runtime.name} {runtime.version}", tuple(comparisons))
 
 
-def _files(path: Path, target: str) -> list[Path]:
+def model_files(path: Path, target: str) -> list[Path]:
     """The files that make up the model. Raises LoadError TM1001 when a net has no weights beside it."""
     if target != "caffe":
         return [path]

@@ -1,0 +1,61 @@
+"""A float file with weights on their grids: each is there as it was made, which outputs may not show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import VerificationError
+from ..lower.target_graph import TargetGraph
+from ..targets import DIALECTS
+from .report import Verification, verify_written
+from .truth import Truth
+
+
+def verify_baked(paths: Sequence[Path], graph: TargetGraph, truth: Truth) -> Verification | None:
+    """The comparison of the files at ``paths``, written of ``graph``, with the source, weights on grids.
+
+    Raises VerificationError TM4001 where a constant or an output is another; None as ``verify_written``.
+    """
+    stored = _stored(paths, graph)
+    for name, array in _wanted(graph):
+        if not any(np.array_equal(each, array, equal_nan=True) for each in stored.get(name, [])):
+            message = f"the constant {name} of the file is not that of its source"
+            raise VerificationError("TM4001", message)
+    return verify_written(graph.target, paths, graph, truth.references, truth.inputs, truth.notes)
+
+
+def _stored(paths: Sequence[Path], graph: TargetGraph) -> dict[str, list[np.ndarray]]:
+    """The constants that files hold, by name; blobs of Caffe in the order of their layer."""
+    if graph.target == "onnx":
+        from ..serialize.onnx_reader import onnx_constants
+
+        return {name: [array] for name, array in onnx_constants(paths[0]).items()}
+    if graph.target == "tflite":
+        from ..serialize.tflite_reader import tflite_constants
+
+        found = tflite_constants(paths[0]).items()
+        return {name: [each.data for each in values if each.data is not None] for name, values in found}
+    from ..serialize.caffe_reader import read_net
+
+    assert isinstance(graph.version, int)
+    net = read_net(paths[0], paths[1], DIALECTS[graph.version])
+    blobs = (
+        (f"{layer.name}/{number}", blob) for layer in net.layers for number, blob in enumerate(layer.blobs)
+    )
+    return {name: [blob] for name, blob in blobs}
+
+
+def _wanted(graph: TargetGraph) -> Iterator[tuple[str, np.ndarray]]:
+    """The constants in float32, by the same names."""
+    if graph.target != "caffe":
+        for value in graph.constants():
+            if value.dtype == np.float32 and value.data is not None:
+                yield value.name, value.data
+        return
+    for operator in graph.operators:
+        blobs = [value.data for value in operator.inputs if value is not None and value.data is not None]
+        for number, blob in enumerate(blobs):
+            yield f"{operator.name}/{number}", blob
