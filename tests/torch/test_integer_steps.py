@@ -102,6 +102,15 @@ MODELS: dict[str, tuple[Callable[[], Net], Any, float]] = {
     "mish and softplus": (with_linear(lambda x: F.softplus(F.mish(x))), ROWS, 33),
     "hard": (with_conv(lambda x: F.hardswish(x) * F.hardsigmoid(x)), IMAGE, 33),
     "softmax of rows": (with_linear(lambda x: x.softmax(1)), ROWS, 40),
+    "blocks of pixels": (
+        lambda: Net(
+            lambda net, x: net.last(F.pixel_shuffle(net.first(F.pixel_unshuffle(x, 2)), 2)),
+            first=nn.Conv2d(32, 32, 1),
+            last=conv(),
+        ),
+        IMAGE,
+        32,
+    ),
     "normalize": (with_linear(lambda x: F.normalize(x, dim=-1)), ROWS, 33),
     "std and var": (with_linear(lambda x: x * x.std(-1, keepdim=True) + x.var(1, keepdim=True)), ROWS, 30),
     "division": (with_linear(lambda x: x / (x.sigmoid() + 0.3)), ROWS, 32),
@@ -183,6 +192,15 @@ def test_a_calibrated_model_has_no_float(name: str, tmp_path: Path) -> None:
     assert not census(path).in_float
     for mode in (WITH_XNNPACK, OWN_KERNELS):
         assert ratio(truth, in_litert(path, samples[:TESTS], mode)) > MODELS[name][2]
+
+
+@pytest.mark.parametrize("name", ["block", "division", "gelu", "group_norm", "lstm", "blocks of pixels"])
+def test_in_sixteen_bits_too(name: str, tmp_path: Path) -> None:
+    traced, samples, truth = prepared(name)
+    made, path = calibrated(traced, samples, rules={"*": "int16x8"}), tmp_path / "m.tflite"
+    assert tmconvert.to_tflite(made, path, quantized=True, io_layout="source").verified
+    assert not census(path).in_float
+    assert ratio(truth, in_litert(path, samples[:TESTS], OWN_KERNELS)) > 40
 
 
 def test_onnx_of_the_same_model_has_whole_operators(tmp_path: Path) -> None:

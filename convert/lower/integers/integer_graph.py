@@ -16,6 +16,7 @@ from ...ir.types import QParams
 from ..idle_bounds import without_idle_bounds
 from ..target_graph import Attribute, Operator, TargetGraph, Value
 from .averages import averages_in_products
+from .blocks import blocks_in_views
 from .grids import (
     activation_grid,
     brought,
@@ -51,7 +52,8 @@ def in_integers(graph: TargetGraph, *, activations: str = "int8", io_type: str =
 
 class _Integers(Parts):
     def __init__(self, graph: TargetGraph, kind: str, io_type: str) -> None:
-        graph = resizes_in_products(averages_in_products(without_idle_bounds(graph)), kind)
+        graph = averages_in_products(without_idle_bounds(graph))
+        graph = blocks_in_views(resizes_in_products(graph, kind), kind)
         self.source, self.kind, self.io_type = graph, kind, io_type
         self.grids = settled(graph, kind)
         self._forget_idle()
