@@ -9,7 +9,7 @@ import click
 from .boundary import boundary_arguments
 from .calibration import chosen, settings_options
 from .messages import counting, logging_to_stderr
-from .options import input_shape_option, json_option, model_argument, tracing_options
+from .options import dynamic_option, input_shape_option, json_option, model_argument, tracing_options
 from .rendering import write, write_json, write_message
 from .tracing import tracing_arguments
 from .wording import counted, quantity
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 )
 @settings_options
 @input_shape_option
+@dynamic_option
 @tracing_options
 @json_option
 def command(

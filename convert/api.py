@@ -16,7 +16,17 @@ from .conversion import sufficient_opset as find_opset
 from .frontends.detect import load_model
 from .frontends.torch.door import trace_object
 from .frontends.torch.request import Tracing
-from .given import Given, InputGrids, Model, boundary_of, calibrated_as, keep_model, loaded, traced
+from .given import (
+    Given,
+    InputGrids,
+    Model,
+    boundary_of,
+    calibrated_as,
+    graph_of,
+    keep_model,
+    loaded,
+    model_of,
+)
 from .goals import goal_of_file, integers_asked, onnx_goal, tflite_goal, with_parameters
 from .ir import TracedModule
 from .lower.unsupported import UnsupportedGroup, grouped
@@ -253,7 +263,7 @@ def save(
     """
     keep_model(model, Path(path))
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
-    module = traced(model, tracing)
+    module = load_model(model, tracing) if isinstance(model, str | PathLike) else model_of(model, tracing)[0]
     module.save(path)
     return module
 
@@ -369,6 +379,7 @@ def calibrate(
     progress: Progress | None = None,
     output: str | PathLike[str] | None = None,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
+    dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None,
     example_inputs: Sequence[Any] | None = None,
     example_kwargs: Mapping[str, Any] | None = None,
     freeze_control_flow: bool = False,
@@ -399,9 +410,9 @@ def calibrate(
     if output is not None:
         keep_model(model, Path(output))
         check_writable(output)
-    tracing = Tracing.of(example_inputs, example_kwargs, None, freeze_control_flow, allow_code)
-    within = boundary_of(input_shapes, None, None)
-    made = calibrated(traced(model, tracing), data, catalogue(), settings, progress, within)
+    tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
+    module, within = graph_of(model, tracing, boundary_of(input_shapes, None, None))
+    made = calibrated(module, data, catalogue(), settings, progress, within)
     if output is not None:
         made.save(output)
     return made

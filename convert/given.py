@@ -68,8 +68,6 @@ class Given:
         """Calibrates the model, if there is data for that, and converts it."""
         module, boundary = self.module, self.boundary
         if self.measuring.data is not None:
-            if boundary.dynamic_shapes:
-                raise UsageError("TM6014", "a calibrated model has fixed sizes: leave the dynamic ones out")
             from .quantization.calibration.calibrate import calibrate
 
             settings, progress = self.measuring.settings, self.measuring.progress
@@ -144,11 +142,15 @@ def loaded(model: Model) -> TracedModule:
     )
 
 
-def traced(model: Model, tracing: Tracing) -> TracedModule:
-    """The model; ``tracing`` is refused with those that have a graph: UsageError TM6016."""
-    if isinstance(model, (str, PathLike)):
-        return load_model(model, tracing)
-    return model_of(model, tracing)[0]
+def graph_of(model: Model, tracing: Tracing, boundary: Boundary) -> tuple[TracedModule, Boundary]:
+    """The model, and its edges with the sizes to leave open; inputs are for models that are traced.
+
+    Raises UsageError TM6016 for inputs of others.
+    """
+    module, inputs, dynamic = model_of(model, tracing)
+    if inputs is not None:
+        raise UsageError("TM6016", "the model has a graph already: example inputs are for tracing")
+    return module, replace(boundary, dynamic_shapes=dynamic or {})
 
 
 def model_of(

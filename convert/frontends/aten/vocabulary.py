@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ...errors import GraphError, Refusal
@@ -24,7 +25,7 @@ class AtenVocabulary(AdapterVocabulary):
 
     def apply(self, g: Emitter, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
-            made = g.call(self.name(expr), *args, **kwargs)
+            made = g.call(self.name(expr), *args, **_settled(self.name(expr), args, kwargs))
         except (GraphError, KeyError) as error:
             raise Refusal(f"{self.name(expr)}: {error}", self.help(self.name(expr))) from error
         results = list(made) if isinstance(made, (list, tuple)) else [made]
@@ -32,6 +33,15 @@ class AtenVocabulary(AdapterVocabulary):
             if isinstance(node, TensorNode) and node.qparams is not None:
                 results[i] = g.quantized(results[i], node.qparams)
         return results if isinstance(made, (list, tuple)) else results[0]
+
+
+def _settled(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """A number for the -1 in the shape of a reshape, which leaves a size open."""
+    shape = kwargs.get("shape")
+    if name != "aten::reshape" or not shape or -1 not in shape:
+        return kwargs
+    whole, known = math.prod(args[0].shape), math.prod(extent for extent in shape if extent != -1)
+    return {**kwargs, "shape": [whole // known if extent == -1 else extent for extent in shape]}
 
 
 VOCABULARY = AtenVocabulary()

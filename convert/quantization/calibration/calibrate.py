@@ -25,6 +25,7 @@ from .equalization import equalize
 from .execution import run
 from .expansion import expand, function_of, measured_name
 from .module import as_module
+from .open_sizes import OpenSizes, open_sizes
 from .placement import FIXED, KindOf, kinds, observed_nodes, shared, unused, upper_bounds, weights
 from .ranges import METHODS, Histogram, Method, below, min_max
 from .settings import Progress, Settings
@@ -39,6 +40,7 @@ class _Calibration:
     graph: InternalGraph
     kind_of: KindOf
     nodes: list[TensorNode]
+    open: OpenSizes
     seen: dict[str, Histogram] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -53,7 +55,8 @@ def calibrate(
 ) -> TracedModule:
     """A model of aten ops with the grids that ``data`` gives its tensors.
 
-    It is the model within ``boundary``, at the sizes of the example. ``data`` is that of ``Samples``.
+    It is the model within ``boundary``, measured at the sizes of the example; those from which nothing
+    follows stay open. ``data`` is that of ``Samples``.
     Raises UsageError TM6032 for settings that fit nothing, TM6033 for data that cannot be used.
     """
     work = _prepared(module, boundary, catalogue, settings)
@@ -82,6 +85,7 @@ def calibrate(
     if settings.bias_correction:
         correct_biases(work.graph, catalogue, samples, count)
     made = as_module(work.graph, module, catalogue)
+    work.open.leave(made)
     made.notes += work.notes
     return made
 
@@ -95,13 +99,7 @@ def _prepared(
         if normalized.unsupported:
             raise unsupported_error(normalized.unsupported, "tflite")
         graph = normalized.graph
-        passes: list[Pass] = [
-            EliminateDeadCode(),
-            FoldConstants(catalogue),
-            FuseConvBn(),
-            EliminateDeadCode(),
-        ]
-        PassManager(passes, catalogue).run(graph)
+        _simplify(graph, catalogue)
     if any(isinstance(node, TensorNode) and node.qparams for expr in graph.exprs() for node in expr.outputs):
         raise UsageError(
             "TM6032",
@@ -116,13 +114,18 @@ def _prepared(
             notes=[("help", "`tmconvert inspect MODEL` lists the modules")],
         )
     kind_of = kinds(rules)
-    work = _Calibration(graph, kind_of, observed_nodes(graph, kind_of))
-    if opened.symbols:
-        sizes = ", ".join(f"{name}={size}" for name, size in opened.example().items())
-        work.notes.append(
-            f"calibrated for the sizes of the example, {sizes}: a calibrated model has no others"
-        )
-    return work
+
+    def expanded(other: InternalGraph) -> None:
+        _simplify(other, catalogue)
+        expand(other, catalogue, kind_of)
+
+    sizes = open_sizes(opened, catalogue, expanded)
+    return _Calibration(graph, kind_of, observed_nodes(graph, kind_of), sizes)
+
+
+def _simplify(graph: InternalGraph, catalogue: Mapping[str, Op]) -> None:
+    passes: list[Pass] = [EliminateDeadCode(), FoldConstants(catalogue), FuseConvBn(), EliminateDeadCode()]
+    PassManager(passes, catalogue).run(graph)
 
 
 def _looking(work: _Calibration) -> Callable[[str, np.ndarray], None]:
