@@ -108,3 +108,44 @@ class Called(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.function(x)
+
+
+class Halves(torch.Tensor):
+    """A weight in steps of 0.5, which says itself what a linear layer does with it."""
+
+    steps: torch.Tensor
+
+    @staticmethod
+    def __new__(cls, steps: torch.Tensor) -> Halves:
+        made = torch.Tensor._make_wrapper_subclass(cls, steps.shape, dtype=torch.float32)
+        made.steps = steps
+        return made
+
+    def __tensor_flatten__(self):
+        return ["steps"], None
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        if function is nn.functional.linear:
+            x, weight, bias = args
+            whole = torch._int_mm(x.round().to(torch.int8), weight.steps.t())
+            return whole.to(torch.float32) * 0.5 + bias
+        if function is torch.Tensor.matmul:
+            return function(*args)
+        return super().__torch_function__(function, types, args, kwargs or {})
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        if function is torch.ops.aten.detach.default:
+            return Halves(args[0].steps)
+        raise NotImplementedError(function)
+
+
+def test_weights_that_are_made_of_tensors():
+    """As those of torchao are."""
+    layer = nn.Linear(16, 8).eval()
+    layer.weight = nn.Parameter(Halves(torch.randint(-9, 9, (8, 16), dtype=torch.int8)), requires_grad=False)
+    traced = check(nn.Sequential(layer), torch.randn(18, 16) * 3, **CLOSE)
+    assert traced.get("0.weight_steps").dtype == np.int8
+    with pytest.raises(UnsupportedError, match="cannot be followed"):
+        tmconvert.trace(lambda x: x.matmul(layer.weight), torch.randn(3, 8))

@@ -141,7 +141,7 @@ max_unpool3d fractional_max_pool2d fractional_max_pool3d fractional_max_pool2d_w
 fractional_max_pool3d_with_indices
 """,
     "products": """
-einsum _grouped_mm transformers::grouped_mm_fallback
+einsum _int_mm _grouped_mm transformers::grouped_mm_fallback
 """,
     "quantized": """
 quantized::conv1d quantized::conv1d_relu quantized::conv2d quantized::conv2d_relu quantized::conv3d

@@ -83,6 +83,12 @@ def _without_ones(g: Emitter, terms: list[str], tensors: list[Any]) -> tuple[lis
     return terms, tensors
 
 
+@ATEN.add("_int_mm")
+def _int_mm(g: Emitter, self: Any, mat2: Any) -> Any:
+    """A product of matrices of int8, summed in int32."""
+    return g.call("aten::matmul", *(cast(g, each, np.int32) for each in (self, mat2)))
+
+
 @ATEN.add("_grouped_mm", "transformers::grouped_mm_fallback")
 @FUNCTIONS.add("torch.nn.functional.grouped_mm")
 def grouped_mm(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ....errors import UnsupportedError
 from ....ir import QParams
 from ..grids import INTEGERS
 
@@ -73,6 +74,38 @@ class PackedWeights:
                 for name in ("weight", "bias"):
                     if parts[name] is not None:
                         yield name, parts[name]
+
+
+def made_of_tensors(cls: type) -> bool:
+    """Whether tensors of a class are made of others, as torchao's are; it says what calls do with these."""
+    return hasattr(cls, "__tensor_flatten__")
+
+
+def parts_of(name: str, tensor: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
+    """A tensor under its name, or those that it is made of under theirs."""
+    if not made_of_tensors(type(tensor)):
+        yield name, tensor
+        return
+    for part in tensor.__tensor_flatten__()[0]:  # type: ignore[attr-defined]
+        yield from parts_of(f"{name}_{part}", getattr(tensor, part))
+
+
+def called_of_class(
+    recorder: Recorder, cls: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """What such a class does in a call, recorded. Raises UnsupportedError TM2013 where it calls the same."""
+    if (cls, function) in recorder.running:
+        raise UnsupportedError(
+            "TM2013",
+            f"what {cls.__name__} does in {recorder._name(function).text} cannot be followed",
+            notes=[("help", "export the model first: torch.export.export(model, inputs)")],
+        )
+    recorder.running.append((cls, function))
+    try:
+        with recorder:
+            return cls.__torch_function__(function, types, args, kwargs)
+    finally:
+        recorder.running.pop()
 
 
 _CALLED_WITH = ("stride", "padding", "output_padding", "dilation", "groups")

@@ -18,7 +18,7 @@ from .bodies import Bodies
 from .borrowed import Borrowed
 from .places import user_place
 from .plain import plain_constant
-from .quantized import PackedWeights, dtype_of, qparams_of
+from .quantized import PackedWeights, called_of_class, dtype_of, made_of_tensors, qparams_of
 from .sizes import HOMES, TRACED, TracedInt, untraced
 from .tape import Record, Scope, Tape, Value
 from .view_writes import written_back
@@ -49,7 +49,7 @@ class Recorder(TorchFunctionMode):
         self._numbers: dict[tuple[Any, ...], Any] = {}
         self._names: dict[Any, Name] = {}
         self._bodies = Bodies(lambda function: knowledge.knows(self._name(function)))
-        self._running: list[Any] = []  # Python functions of torch whose bodies are being traced
+        self.running: list[Any] = []  # Python functions whose bodies are being traced
 
     # ---- calls
 
@@ -58,6 +58,9 @@ class Recorder(TorchFunctionMode):
     ) -> Any:
         if self.is_batched:
             return func(*args, **kwargs or {})
+        cls = next((each for each in types if made_of_tensors(each)), None)
+        if cls is not None and not self.is_busy:
+            return called_of_class(self, cls, func, types, args, kwargs or {})
         return self.called(func, args, kwargs or {})
 
     def called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -72,7 +75,7 @@ class Recorder(TorchFunctionMode):
             return self.record(name, function, args, kwargs)
         if knowledge.is_assertion(name):
             return self.run(function, *map_leaves(untraced, args), **kwargs)
-        if name.is_python and function not in self._running:
+        if name.is_python and function not in self.running:
             return self._traced_body(function, args, kwargs)
         if name.is_python and name.is_method:  # torch names it when it calls the method of C++ in turn
             function = getattr(torch._C.TensorBase, name.text)
@@ -80,12 +83,12 @@ class Recorder(TorchFunctionMode):
 
     def _traced_body(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs a Python function of torch, and records what it calls."""
-        self._running.append(function)
+        self.running.append(function)
         try:
             with self:
                 return self._bodies.of(function)(*args, **kwargs)
         finally:
-            self._running.pop()
+            self.running.pop()
 
     def traced_through(self, name: Name, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs a function that has no meaning of its own, and records what it is made of.

@@ -28,7 +28,7 @@ from .borrowed import said_to_be_exported, same_randomness
 from .boxes import boxes_at_once
 from .branches import calls_of_functions
 from .places import user_place
-from .quantized import PackedWeights, dtype_of, observers_at_rest, qparams_of
+from .quantized import PackedWeights, dtype_of, observers_at_rest, parts_of, qparams_of
 from .recorder import Recorder
 from .scripted import script_calls
 from .sizes import sizes_of_builtins
@@ -285,7 +285,7 @@ def _tensors(packed: PackedWeights, module: Any) -> Iterator[tuple[str, torch.Te
     for store in (module._parameters, module._buffers, module.__dict__):
         for name, tensor in store.items():
             if isinstance(tensor, torch.Tensor):
-                yield name, tensor
+                yield from parts_of(name, tensor)
     yield from packed.tensors(module)
 
 
