@@ -355,7 +355,7 @@ def convert(
     }
     converted.graph.metadata = metadata(module, goal, converted.nhwc_inputs, converted.nhwc_outputs, asked)
     source = converted.references[0]
-    form = form_of(converted.graph, converted.lowered, source, goal, weights, report.notes, catalogue)
+    form = form_of(converted.graph, converted.lowered, source, goal, weights, report.notes, catalogue, module)
     graph = form.graph
     report.inputs = _described(graph.input_names, graph.inputs)
     report.outputs = _described(graph.output_names, graph.outputs)
@@ -410,7 +410,7 @@ def verify_form(
 
     converted, notes = lowered(module, goal, catalogue, None, boundary), list[str]()
     source = converted.references[0]
-    form = form_of(converted.graph, converted.lowered, source, goal, weights, notes, catalogue)
+    form = form_of(converted.graph, converted.lowered, source, goal, weights, notes, catalogue, module)
     truth = _truth(converted, catalogue, module, goal, boundary, inputs, notes)
     verified = form.verify(model_files(path, goal.target), truth)
     if verified is None:

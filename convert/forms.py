@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import Refusal, UsageError
-from .ir import InternalGraph
+from .ir import InternalGraph, TracedModule
 from .lower.target_graph import TargetGraph
 from .lower.tflite_runtimes import runtime_refusal
 from .lower.tflite_versions import model_versions
@@ -100,8 +100,9 @@ def form_of(
     weights: str | None,
     notes: list[str],
     catalogue: Mapping[str, Op],
+    module: TracedModule,
 ) -> Form:
-    """The form that was asked for, with what there is to tell of it in ``notes``.
+    """The form of ``module`` that was asked for, with what there is to tell of it in ``notes``.
 
     ``lowered`` is the graph that ``plain`` was made of, ``source`` the one that the passes began with.
     Raises UsageError TM6002 where the runtime cannot read it, UnsupportedError TM2003 for a quantized
@@ -110,7 +111,7 @@ def form_of(
     if goal.integers is not None and goal.target == "onnx":
         return _with_pairs(plain, lowered, goal.integers, notes)
     if goal.integers is not None:
-        form: Form = _in_integers(plain, lowered, source, goal, notes, catalogue)
+        form: Form = _in_integers(plain, lowered, source, goal, notes, catalogue, module)
     elif weights is not None:
         form = _with_stored_weights(plain, weights, notes)
     else:
@@ -140,6 +141,7 @@ def _in_integers(
     goal: Goal,
     notes: list[str],
     catalogue: Mapping[str, Op],
+    module: TracedModule,
 ) -> Form:
     from .lower.integers.integer_graph import in_integers
     from .lower.integers.islands import without_form
@@ -147,8 +149,9 @@ def _in_integers(
 
     asked = goal.integers
     assert asked is not None
-    graph = tabulated(plain, lowered, catalogue, asked.activations)
-    made = in_integers(graph, activations=asked.activations, io_type=asked.io_type)
+    infers = module.vocabulary is None or not module.vocabulary.names_all_grids
+    graph = tabulated(plain, lowered, catalogue, asked.activations, infers=infers)
+    made = in_integers(graph, activations=asked.activations, io_type=asked.io_type, infers=infers)
     if not made.integers:
         _check_grids(plain, made)
     if not asked.allow_float and (lacking := without_form(made, source)):

@@ -27,6 +27,7 @@ class AdapterVocabulary:
 
     identifier = ""
     framework = ""
+    names_all_grids = False
 
     def find(self, expr: Expr, args: tuple[Any, ...]) -> tuple[str, Adapter | None]:
         """The source's name of a call with these arguments, and its adapter if there is one."""

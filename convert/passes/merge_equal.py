@@ -14,7 +14,10 @@ _SMALL = 64
 
 
 class MergeEqual:
-    """Of equal calls of equal operands the first one stays. Small constants are compared by their values."""
+    """Of equal calls of equal operands, on one grid, the first one stays.
+
+    Small constants are compared by their values.
+    """
 
     name = "merge_equal"
 
@@ -46,10 +49,9 @@ def _key(expr: Expr, constants: dict[Any, Any]) -> Any:
         return value.dtype.str, value.shape, value.tobytes()
     if not isinstance(expr, CallFunction) or any(True for _ in bodies(expr)):
         return None
-    if any(node.qparams is not None for node in expr.outputs if isinstance(node, TensorNode)):
-        return None
+    grids = tuple(node.qparams for node in expr.outputs if isinstance(node, TensorNode))
     operands = map_leaves(lambda leaf: leaf if leaf is None else id(constants.get(leaf, leaf)), expr.args)
-    return expr.function, repr(operands), repr(expr.kwargs)
+    return expr.function, repr(operands), repr(expr.kwargs), grids
 
 
 def _type(node: Any) -> TensorType:

@@ -106,13 +106,13 @@ def layers(
 
 
 def _result(node: Any, tensors: Mapping[str, Observed]) -> Observed | None:
-    """What the file has of a tensor, or of the activation that its operator has, if it has one."""
+    """What a kernel makes of a tensor, or of the activation that its operator has, if it has one."""
     while node.name not in tensors:
         users = list(node.users)
         if len(users) != 1 or not _is_clamp(users[0]):
             return None
         (node,) = users[0].outputs
-    return _on_grid(node, tensors)
+    return tensors.get(node.name + _COMPUTED) or _on_grid(node, tensors)
 
 
 def _is_float(node: Any, tensors: Mapping[str, Observed]) -> bool:
@@ -232,7 +232,8 @@ def _slack(
     found = SLACK.get((expr.function, computed.kind))
     if found is None:
         return 0.0
-    return found(expr, operands, result, _operand_step(expr.args[0], node, tensors, "tflite"))
+    step = _operand_step(expr.args[0], node, tensors, "tflite") or computed.step
+    return found(expr, operands, result, step)
 
 
 CLAMPS = frozenset({"aten::relu", "aten::relu6", "aten::hardtanh", "aten::clamp"})

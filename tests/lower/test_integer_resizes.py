@@ -10,7 +10,7 @@ import pytest
 from tests.lower.integer_samples import Sample, ints
 from tests.lower.test_integer_kernels import MODES, run
 from tmconvert.ir.types import QParams
-from tmconvert.lower.integers import integer_graph
+from tmconvert.lower.integers import prepared
 from tmconvert.lower.integers.grids import RANGES
 from tmconvert.lower.integers.integer_graph import in_integers
 from tmconvert.lower.integers.resizes import is_exact, kernel_matrix, rounded_matrix
@@ -57,7 +57,7 @@ def test_the_kernel_is_known(
     kind: str, align_corners: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To half a step, however far from where it should be."""
-    monkeypatch.setattr(integer_graph, "resizes_in_products", lambda graph, kind: graph)
+    monkeypatch.setattr(prepared, "resizes_in_products", lambda graph, *_: graph)
     for extent, outputs in SIZES:
         x, found, types = resized(kind, (extent, 2, outputs, 2), align_corners, tmp_path / "m.tflite")
         assert types == ["RESIZE_BILINEAR"]

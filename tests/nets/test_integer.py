@@ -60,6 +60,7 @@ def test_small_models(name: str, tmp_path: Path) -> None:
     path = quantized_corpus.MADE / f"{name}.tm"
     row = quantized_corpus.measured(name, path, tmp_path)
     assert row.is_near or name in quantized_corpus.EXPLAINED
+    assert not row.in_float
     assert f"\n| {name} | " in TABLE
     assert tmconvert.to_tflite(path, tmp_path / "m.tflite", quantized=True, allow_float=True).verified
     assert tmconvert.to_onnx(path, tmp_path / "m.onnx", quantized=True).verified

@@ -16,6 +16,7 @@ IDENTIFIER = "aten"
 class AtenVocabulary(AdapterVocabulary):
     identifier = IDENTIFIER
     framework = "the program that made it"
+    names_all_grids = True
 
     def find(self, expr: Expr, args: tuple[Any, ...]) -> tuple[str, Adapter | None]:
         return self.name(expr), None

@@ -13,11 +13,11 @@ BLOCKS = ("SPACE_TO_DEPTH", "DEPTH_TO_SPACE")
 _ORDER = np.array([0, 2, 1, 3], np.int32)
 
 
-def blocks_in_views(graph: TargetGraph, kind: str) -> TargetGraph:
+def blocks_in_views(graph: TargetGraph, kind: str, infers: bool = True) -> TargetGraph:
     """``graph``, which is left as it is, without these operators where they would work on int16."""
     if not any(operator.type in BLOCKS for operator in graph.operators):
         return graph
-    grids, operators = settled(graph, kind), []
+    grids, operators = settled(graph, kind, infers=infers), []
     for operator in graph.operators:
         grid = grids.get(id(operator.outputs[0]))
         if operator.type in BLOCKS and grid is not None and grid.dtype == "int16":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -10,14 +11,15 @@ import numpy as np
 from ...ir.fake_quant import fake_quantize, quantize
 from ...ir.types import QParams
 from ..target_graph import Operator, Quantization, TargetGraph, Value
-from .kernels import FIXED, KERNELS, WITHIN, Kernel
+from .kernels import FIXED, KERNELS, MOVING, WITHIN, Kernel
+from .unrounded import ends_of, fine, leaving, spanning, unrounded
 
 RANGES = {"int8": (-128, 127), "int16": (-32768, 32767)}
-_PARTS = 128  # of a step of int8, in int16: 255 of them reach no further than its ends
 _SHIFT = 128  # from uint8 to int8
 # steps of a sum that one of a summand is at most: from 2**14 on the kernel of int16 aborts
 _COARSEST = 4096.0
 _TINY = float(np.finfo(np.float32).tiny)
+_LOWEST = float(np.finfo(np.float32).min)
 
 
 def activation_grid(qparams: QParams, kind: str) -> QParams | None:
@@ -54,7 +56,9 @@ def brought(grid: QParams, kind: str) -> QParams:
     if grid.dtype == kind:
         return grid
     if kind == "int16":
-        return QParams(kind, (float(np.float32(grid.scale[0] / _PARTS)),), (0,), *RANGES[kind])
+        return fine(grid)
+    if grid.inferred and (spanned := spanning(*ends_of(grid), kind)) is not None:
+        return spanned
     return _symmetric(grid.scale[0] * RANGES["int16"][1], RANGES[kind][1], kind)
 
 
@@ -152,35 +156,68 @@ def quantization(grid: QParams) -> Quantization:
     )
 
 
-def settled(graph: TargetGraph, kind: str) -> dict[int, QParams]:
+def settled(graph: TargetGraph, kind: str, *, infers: bool = True) -> dict[int, QParams]:
     """The grid of each input and result that has one, by id: the source's, and what kernels make of these.
 
-    A kernel with one grid for operand and result hands it on, in either direction; a clamp to its operand.
+    A kernel that only moves elements hands its grid on, in either direction; a clamp to its operand. With
+    ``infers`` other results get one over the range that they can have (unrounded.py).
     """
     grids: dict[int, QParams] = {}
     for value in _values(graph):
         given = value.qparams
-        grid = None if given is None or given.inferred else activation_grid(given, kind)
+        is_said = given is not None and (not given.inferred or (infers and given.dtype == "int16"))
+        grid = activation_grid(given, kind) if given is not None and is_said else None
         if value.dtype == np.float32 and grid is not None:
             grids[id(value)] = grid
-    positive = _positive(graph)
+    positive, alone = _positive(graph), _used_once(graph)
+    leaves = leaving(graph) if infers else set[int]()
+    for operator in reversed(graph.operators):
+        if all(
+            id(value) in alone for value in operator.inputs if value is not None and not value.is_constant
+        ):
+            _backward(operator, grids)
     for _ in range(2):
         for operator in graph.operators:
-            _forward(operator, grids, positive)
+            made = None
+            if infers and operator.type in KERNELS and not _keeps(operator, grids):
+                made = unrounded(operator, grids, kind, id(operator.outputs[0]) in leaves, positive)
+            _forward(operator, grids, positive, made)
         for operator in reversed(graph.operators):
             _backward(operator, grids)
     return grids
 
 
-def _forward(operator: Operator, grids: dict[int, QParams], positive: set[int]) -> None:
+def _keeps(operator: Operator, grids: dict[int, QParams]) -> bool:
+    """Whether results are on the grid of the operands, all of them."""
+    if operator.type in MOVING:
+        return True
+    kernel = KERNELS[operator.type]
+    if kernel.relation != "same" or operator.type in WITHIN:
+        return False
+    values = operands(operator, kernel)
+    found = [grids.get(id(value)) for value in values if not value.is_constant]
+    if not found or found[0] is None or any(grid != found[0] for grid in found):
+        return False
+    constants = [value.data for value in values if value.data is not None]
+    # what is padded with the lowest number is for maxima: the grid's own is as good
+    is_padded = operator.type == "PADV2" and all(np.max(data) <= _LOWEST for data in constants)
+    return is_padded or all(np.array_equal(fake_quantize(data, found[0]), data) for data in constants)
+
+
+def _forward(operator: Operator, grids: dict[int, QParams], positive: set[int], made: QParams | None) -> None:
+    """``made`` is the grid of a result that is not on the operands'."""
     kernel = KERNELS.get(operator.type)
     if kernel is None:
         return
     results = [operator.outputs[i] for i in kernel.outputs(len(operator.outputs))]
+    if made is not None:
+        for value in results:
+            grids.setdefault(id(value), made)
+        return
     grid = next((grids[id(value)] for value in operands(operator, kernel) if id(value) in grids), None)
     if grid is not None and operator.type in FIXED[grid.dtype]:
         grid = fixed_grid(operator.type, grid.dtype)
-    elif operator.type in WITHIN and grid is not None:
+    elif operator.type in ("RELU", *WITHIN) and grid is not None:
         grid = _finer(grid) if id(operator.inputs[0]) in positive else grid
     elif kernel.relation != "same" or not _are_known(operator, kernel, grids):
         return
@@ -196,7 +233,8 @@ def _are_known(operator: Operator, kernel: Kernel, grids: dict[int, QParams]) ->
 
 def _backward(operator: Operator, grids: dict[int, QParams]) -> None:
     kernel = KERNELS.get(operator.type)
-    if kernel is None or not (kernel.relation == "same" or operator.type in _CLAMPS):
+    is_kept = operator.type in _CLAMPS or operator.type not in WITHIN
+    if kernel is None or not is_kept or not (kernel.relation == "same" or operator.type in _CLAMPS):
         return
     grid = grids.get(id(operator.outputs[0]))
     if grid is not None:
@@ -212,6 +250,13 @@ def operands(operator: Operator, kernel: Kernel) -> list[Value]:
     """The operands of an operator that are on a grid, constants among them."""
     found = [operator.inputs[i] for i in kernel.operands(len(operator.inputs))]
     return [value for value in found if value is not None]
+
+
+def _used_once(graph: TargetGraph) -> set[int]:
+    """The ids of values that one operator takes, once, and nothing else."""
+    values = [value for operator in graph.operators for value in operator.inputs if value is not None]
+    counts = Counter(id(value) for value in [*values, *graph.outputs])
+    return {key for key, count in counts.items() if count == 1}
 
 
 def _values(graph: TargetGraph) -> Iterable[Value]:

@@ -13,10 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...ir.types import QParams
-from ..idle_bounds import without_idle_bounds
 from ..target_graph import Attribute, Operator, TargetGraph, Value
-from .averages import averages_in_products
-from .blocks import blocks_in_views
 from .grids import (
     activation_grid,
     brought,
@@ -32,9 +29,9 @@ from .grids import (
     weight_grid,
 )
 from .integer_model import IntegerGraph, Island
-from .kernels import KERNELS, TABLES, WEIGHTED, Kernel
+from .kernels import KERNELS, TABLES, WEIGHTED, WITHIN, Kernel
 from .parts import FLOAT, INT32, Parts
-from .resizes import resizes_in_products
+from .prepared import prepared
 
 _SUMS = frozenset({"ADD", "SUB"})
 _WIDE = {"int8": (-127, 127), "int16": (-32767, 32767)}  # grids that reach this far need no clamp
@@ -42,20 +39,22 @@ _FAR = 100  # a product of that many steps may wrap around, kernels.py
 _PER_CHANNEL = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"})
 
 
-def in_integers(graph: TargetGraph, *, activations: str = "int8", io_type: str = "int8") -> IntegerGraph:
+def in_integers(
+    graph: TargetGraph, *, activations: str = "int8", io_type: str = "int8", infers: bool = True
+) -> IntegerGraph:
     """``graph``, which is left as it is, with int8 weights and activations of the type ``activations``.
 
-    ``io_type`` is that of its inputs and outputs: "int8", "uint8", "int16" or "float32".
+    ``io_type`` is that of its inputs and outputs: "int8", "uint8", "int16" or "float32". Without ``infers``
+    only what the source gives a grid, or a kernel, is in integers.
     """
-    return _Integers(graph, activations, io_type).run()
+    return _Integers(graph, activations, io_type, infers).run()
 
 
 class _Integers(Parts):
-    def __init__(self, graph: TargetGraph, kind: str, io_type: str) -> None:
-        graph = averages_in_products(without_idle_bounds(graph))
-        graph = blocks_in_views(resizes_in_products(graph, kind), kind)
+    def __init__(self, graph: TargetGraph, kind: str, io_type: str, infers: bool) -> None:
+        graph = prepared(graph, kind, infers)
         self.source, self.kind, self.io_type = graph, kind, io_type
-        self.grids = settled(graph, kind)
+        self.grids = settled(graph, kind, infers=infers)
         self._forget_idle()
         super().__init__(IntegerGraph(replace(graph, inputs=[], outputs=[], operators=[]), kind))
         named = [*graph.inputs, *(value for each in graph.operators for value in each.outputs)]
@@ -80,7 +79,7 @@ class _Integers(Parts):
         wanted = {id(value) for value in self.source.outputs}
         for operator in reversed(self.source.operators):
             for value in operator.outputs:
-                is_own = value.qparams is not None and not value.qparams.inferred
+                is_own = (value.qparams is not None and not value.qparams.inferred) or operator.type in TABLES
                 if not is_own and id(value) not in wanted:
                     self.grids.pop(id(value), None)
             kernel = KERNELS.get(operator.type)
@@ -107,6 +106,8 @@ class _Integers(Parts):
         grid = self.grids.get(id(value))
         if grid is None or (self.io_type == "float32" and (id(value), grid) not in self.whole):
             return self._float(value)
+        if grid.inferred and self.io_type != "float32":
+            grid = brought(grid, self.kind)
         result = self._on_grid(value, grid)
         if self._edge_type(grid) == grid.dtype:
             return result
@@ -150,14 +151,19 @@ class _Integers(Parts):
     def _kind(self, operator: Operator, kernel: Kernel) -> str:
         """The type that the kernel computes in: the widest of its tensors', for products with weights and
         what is looked up its result's, of a comparison its operands'.
+
+        What the source does not round is not rounded to eight bits in front of a product, either.
         """
         values = [operator.outputs[i] for i in kernel.outputs(len(operator.outputs))]
         if kernel.relation == "compared":
             values = []
         if kernel.relation in ("compared", "free", "fixed") and operator.type not in TABLES:
             values += [value for value in operands(operator, kernel) if not value.is_constant]
-        grids = [self.grids[id(value)].dtype for value in values if id(value) in self.grids]
-        return max(grids, key=("int8", "int16").index, default=self.kind)
+        kinds = [self.grids[id(value)].dtype for value in values if id(value) in self.grids]
+        if kernel.relation == "weights":
+            given = [self.grids.get(id(value)) for value in operands(operator, kernel)]
+            kinds += [grid.dtype for grid in given if grid is not None and grid.inferred]
+        return max(kinds, key=("int8", "int16").index, default=self.kind)
 
     def _is_whole(self, operator: Operator, kernel: Kernel) -> bool:
         """Whether the kernel can do this call in integers."""
@@ -265,11 +271,16 @@ class _Integers(Parts):
             wide = [value for value in numbers if value is not None and not is_zero(value)]
             grids = [self._own_grid(value, "int16") for value in wide]
             return max(grids, key=lambda grid: grid.scale)
+        result = None if kernel.relation == "compared" else self.grids[id(operator.outputs[0])]
+        if result is not None and operator.type in WITHIN and result.inferred:
+            return result
         if kernel.relation != "same":
             return None
         computed = [value for value in numbers if value is not None and not value.is_constant]
         if len(computed) == 1 and len(numbers) == 1:
-            return self.grids[id(computed[0])]
+            grid, kind = self.grids[id(computed[0])], self.grids[id(operator.outputs[0])].dtype
+            is_wider = (kind, grid.dtype) == ("int16", "int8")
+            return grid if grid.dtype in kernel.types and not is_wider else brought(grid, kind)
         return self.grids[id(operator.outputs[0])]
 
     def _weighted(self, operator: Operator) -> None:
@@ -277,7 +288,7 @@ class _Integers(Parts):
         inputs = list(operator.inputs)
         x, weight = inputs[place.x], inputs[place.weight]
         assert x is not None and weight is not None and weight.data is not None
-        grid = self._own_grid(x, self.grids[id(operator.outputs[0])].dtype)
+        grid = self._own_grid(x, self._kind(operator, KERNELS[operator.type]))
         inputs[place.x] = self._on_grid(x, grid)
         scales = weight_grid(weight, place.axis if operator.type in _PER_CHANNEL else None)
         if is_derived(weight, scales) and weight.name not in self.made.derived:
@@ -386,7 +397,7 @@ class _Integers(Parts):
 
     def _clamped(self, value: Value, grid: QParams, name: str) -> Value:
         """``value``, kept within a grid that does not use all of its type."""
-        low, high = _WIDE[grid.dtype]
+        low, high = (grid.quant_min, grid.quant_max) if grid.inferred else _WIDE[grid.dtype]
         if grid.quant_min > low:
             value = self._limited("MAXIMUM", value, grid, grid.quant_min, name)
         if grid.quant_max < high:

@@ -112,4 +112,13 @@ FIXED = {
 }
 
 # Results lie within the range of the operand: its grid holds them, where the source names none.
-WITHIN = frozenset({"MEAN", "RELU", "RELU6"})
+WITHIN = frozenset({"MEAN", "RELU6", "AVERAGE_POOL_2D", "RESIZE_BILINEAR"})
+# They are elements of the first operand, or 0: on its grid.
+MOVING = frozenset(
+    {
+        *("RESHAPE", "TRANSPOSE", "PAD", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "UNPACK", "RELU"),
+        *("GATHER", "GATHER_ND", "TILE", "REVERSE_V2", "BROADCAST_TO", "MIRROR_PAD", "EXPAND_DIMS"),
+        *("RESIZE_NEAREST_NEIGHBOR", "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND", "REDUCE_MAX", "REDUCE_MIN"),
+        *("MAX_POOL_2D", "SQUEEZE", "DEPTH_TO_SPACE", "SPACE_TO_DEPTH", "REVERSE_SEQUENCE", "TOPK_V2"),
+    }
+)

@@ -51,11 +51,11 @@ def rounded_matrix(extent: int, outputs: int, align_corners: bool) -> np.ndarray
     return np.rint(linear_matrix(extent, outputs, align_corners) * _STEPS) / _STEPS
 
 
-def resizes_in_products(graph: TargetGraph, kind: str) -> TargetGraph:
+def resizes_in_products(graph: TargetGraph, kind: str, infers: bool = True) -> TargetGraph:
     """``graph``, which is left as it is, with products for what the kernel has not exact in int16."""
     if not any(operator.type == "RESIZE_BILINEAR" for operator in graph.operators):
         return graph
-    grids, operators = settled(graph, kind), []
+    grids, operators = settled(graph, kind, infers=infers), []
     for operator in graph.operators:
         grid = grids.get(id(operator.outputs[0]))
         wanted = operator.type == "RESIZE_BILINEAR" and grid is not None and grid.dtype == "int16"
@@ -114,7 +114,8 @@ def _products(resize: Operator, given: QParams, grid: QParams) -> list[Operator]
         flat = reshaped(value, Value(f"{name}_flat", value.dtype, (many, extent, left)))
         data = linear_matrix(extent, outputs, align_corners).astype(np.float32)[None]
         matrix = Value(f"{name}_matrix", data.dtype, data.shape, data)
-        own = given if side == "rows" and width != columns else grid
+        own = given if side == "rows" and width != columns and given.dtype == grid.dtype else grid
+        own = replace(own, inferred=grid.inferred, quant_min=-_STEPS - 1, quant_max=_STEPS)
         made = Value(name, value.dtype, (many, outputs, left), qparams=own)
         value = append("BATCH_MATMUL", [matrix, flat], made, {"adj_x": False, "adj_y": False})
     reshaped(value, result)

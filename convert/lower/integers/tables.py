@@ -21,18 +21,37 @@ from ...symbolics.op import Op
 from ..target_graph import Operator, TargetGraph, Value
 from .grids import settled, steps_of
 from .kernels import FIXED, KERNELS, TABLE, TABLE_OF_TWO, TABLES
+from .prepared import prepared
 
 _MOST = 200  # calls that one table stands for
+_ROUNDS = 5
 
 
 def tabulated(
-    graph: TargetGraph, lowered: InternalGraph, catalogue: Mapping[str, Op], kind: str
+    graph: TargetGraph,
+    lowered: InternalGraph,
+    catalogue: Mapping[str, Op],
+    kind: str,
+    *,
+    infers: bool = True,
 ) -> TargetGraph:
     """``graph``, which is left as it is, with a TABLE of (operand, float32 results) for such functions.
 
-    ``lowered`` is what it was made of. Activations are ``kind``, "int8" or "int16".
+    ``lowered`` is what it was made of. Activations are ``kind``, "int8" or "int16"; ``infers`` is that of
+    ``in_integers``.
     """
-    grids = settled(graph, kind)
+    made = prepared(graph, kind, infers)
+    for _ in range(_ROUNDS):  # what a table gives may be what another takes
+        before, made = made, _once(made, lowered, catalogue, kind, infers)
+        if made is before:
+            break
+    return made
+
+
+def _once(
+    graph: TargetGraph, lowered: InternalGraph, catalogue: Mapping[str, Op], kind: str, infers: bool
+) -> TargetGraph:
+    grids, users = settled(graph, kind, infers=infers), _users(graph)
     nodes = {node.name: node for expr in lowered.exprs() for node in expr.outputs}
     values = {value.name: value for value in graph.inputs}
     values |= {value.name: value for operator in graph.operators for value in operator.outputs}
@@ -41,13 +60,17 @@ def tabulated(
     for operator in graph.operators:
         node = nodes.get(operator.outputs[0].name)
         table = None
-        if isinstance(node, TensorNode) and _is_wanted(operator, grids):
-            table = _table(operator, node, _Function(known, catalogue, node), grids)
+        if not isinstance(node, TensorNode) or operator.type in TABLES:
+            pass
+        elif _is_wanted(operator, grids) or (infers and _is_lacking(operator, grids, users)):
+            functions = (_Function(known, catalogue, node, most) for most in (2, 1))
+            tables = (_table(operator, node, function, grids) for function in functions)
+            table = next((each for each in tables if each is not None), None)
         operators.append(table or operator)
-    if not any(operator.type in TABLES for operator in operators):
+    if operators == graph.operators:
         return graph
     made = replace(graph, operators=_used(operators, graph.outputs))
-    again = settled(made, kind)
+    again = settled(made, kind, infers=infers)
     lost = [each for each in made.operators if each.type in TABLES and not _has_grid(each, grids, again)]
     return graph if lost else made
 
@@ -64,22 +87,54 @@ def _is_wanted(operator: Operator, grids: Mapping[int, QParams]) -> bool:
         return FIXED[kind][operator.type][0] > grids[id(result)].scale[0] / 2
     if kernel is None or kind not in kernel.types:
         return True
-    return any(value is not None and not value.is_constant and id(value) not in grids for value in numbers)
+    computed = [value for value in numbers if value is not None and not value.is_constant]
+    if any(id(value) not in grids for value in computed):
+        return True
+    return kernel.relation in ("free", "fixed") and any(grids[id(value)].inferred for value in computed)
+
+
+def _is_lacking(
+    operator: Operator, grids: Mapping[int, QParams], users: Mapping[int, list[Operator]]
+) -> bool:
+    """Whether the source does not round the result, no kernel gives it in int16, and operators want it."""
+    result, kernel = operator.outputs[0], KERNELS.get(operator.type)
+    if result.qparams is not None and not result.qparams.inferred:
+        return False
+    if not all(user.type in KERNELS for user in users.get(id(result), [])):
+        return False
+    if kernel is not None and "int16" in kernel.types and operator.type not in _ROUGH:
+        return id(result) not in grids and kernel.relation == "free"
+    return kernel is None or kernel.relation in ("free", "fixed")
+
+
+# kernels that look numbers in int16 up in tables of 513
+_ROUGH = frozenset({"LOGISTIC", "TANH"})
+
+
+def _users(graph: TargetGraph) -> dict[int, list[Operator]]:
+    found: dict[int, list[Operator]] = {}
+    for operator in graph.operators:
+        for value in operator.inputs:
+            if value is not None:
+                found.setdefault(id(value), []).append(operator)
+    return found
 
 
 class _Function:
-    """What a node is of one or two others on grids, if calls that go element by element lead there."""
+    """What a node is of ``most`` others on grids, or less, if calls that go element by element lead there."""
 
-    def __init__(self, known: Mapping[str, Value], catalogue: Mapping[str, Op], result: TensorNode) -> None:
-        self.known, self.catalogue, self.result = known, catalogue, result
+    def __init__(
+        self, known: Mapping[str, Value], catalogue: Mapping[str, Op], result: TensorNode, most: int
+    ) -> None:
+        self.known, self.catalogue, self.result, self.most = known, catalogue, result, most
         self.calls: list[CallFunction] = []
         self.operands: list[TensorNode] = []
-        self.is_found = self._follow(result) and 1 <= len(self.operands) <= 2
+        self.is_found = self._follow(result) and 1 <= len(self.operands) <= most
 
     def _follow(self, node: Any) -> bool:
         """Whether ``node`` is a function of operands, each element of theirs alone; its calls in order.
 
-        What has no parameters of its own is followed further, if that leads anywhere.
+        What has no parameters of its own is followed further, if that leads to no more than are asked for.
         """
         if isinstance(node.expr, Constant):
             return bool(np.size(node.expr.value) == 1)
@@ -90,7 +145,7 @@ class _Function:
             self._end_at(node)
             return True
         kept = list(self.calls), list(self.operands)
-        if self._follow_call(node.expr):
+        if self._follow_call(node.expr) and (value is None or len(self.operands) <= self.most):
             return True
         self.calls, self.operands = kept
         if value is not None:
@@ -139,16 +194,29 @@ def _table(
     if np.broadcast_shapes(*(value.shape for value in operands)) != result.shape:
         return None
     steps = [grids[id(value)] for value in operands]
-    if len(operands) == 2 and any(grid.dtype != "int8" for grid in (*steps, grids[id(result)])):
+    given = grids.get(id(result))
+    if len(operands) == 2 and (given is None or any(grid.dtype != "int8" for grid in (*steps, given))):
         return None
     numbers = [_numbers(grid) for grid in steps]
     if len(operands) == 2:
         numbers[0] = numbers[0][:, None]
     made = np.asarray(function(*numbers), np.float32)
     made = np.nan_to_num(np.broadcast_to(made, np.broadcast_shapes(*(each.shape for each in numbers))))
+    if steps[0].inferred and steps[0].dtype == "int16" and _is_steep(made, given):
+        return None
     table = Value(f"{result.name}_table", result.dtype, (made.size,), made.reshape(-1))
     kind = TABLE if len(operands) == 1 else TABLE_OF_TWO
     return replace(operator, type=kind, inputs=[*operands, table], attributes={})
+
+
+def _is_steep(made: np.ndarray, grid: QParams | None) -> bool:
+    """Whether the result moves by more than half a step of eight bits from one step of the operand on.
+
+    The operand is not exact then: its last step is rounded.
+    """
+    with np.errstate(all="ignore"):
+        step = float(np.ptp(made)) / 255 if grid is None or grid.dtype == "int16" else grid.scale[0]
+        return not bool(np.max(np.abs(np.diff(made)), initial=0) <= step / 2)
 
 
 def _fits_into(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:

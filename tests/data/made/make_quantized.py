@@ -126,6 +126,55 @@ class Again(M.Module):
         return self.dequant(self.mixed(F.avg_pool2d(x, x.shape[2])))
 
 
+class Between(M.Module):
+    """Between two layers what no observer sees: averages, resizes, functions, sums, a gate."""
+
+    def __init__(self):
+        super().__init__()
+        self.quant, self.dequant = M.QuantStub(), M.DequantStub()
+        self.conv, self.side = M.ConvBnRelu2d(3, 4, 3, padding=1), M.Conv2d(4, 4, 1)
+        self.gate, self.last = M.Conv2d(4, 4, 1), M.ConvRelu2d(16, 5, 1)
+
+    def forward(self, x):
+        x = self.conv(self.quant(x))
+        pooled = F.avg_pool2d(x, 3, 1, 1)
+        resized = F.vision.interpolate(F.adaptive_avg_pool2d(x, 2), scale_factor=4, mode="bilinear")
+        gated = F.clip(x, 0.1, 2.0) * F.sigmoid(self.gate(F.mean(x, axis=[2, 3], keepdims=True)))
+        added = F.hswish(self.side(x)) + 0.5 * x
+        return self.dequant(self.last(F.concat([pooled, resized, gated, added], axis=1)))
+
+
+class Sums(M.Module):
+    """Operators of three steps, of which the last alone is observed."""
+
+    def __init__(self):
+        super().__init__()
+        self.quant, self.dequant = M.QuantStub(), M.DequantStub()
+        self.one, self.other = M.Conv2d(3, 4, 3), M.ConvRelu2d(3, 4, 3)
+        self.curve, self.bend = M.Elemwise("FUSE_ADD_SIGMOID"), M.Elemwise("FUSE_ADD_H_SWISH")
+        self.turn, self.both = M.Elemwise("FUSE_ADD_TANH"), M.Elemwise("FUSE_MUL_ADD3")
+
+    def forward(self, x):
+        x = self.quant(x)
+        a, b = self.one(x), self.other(x)
+        return self.dequant(self.both(self.curve(a, b), self.bend(a, b), self.turn(a, b)))
+
+
+class Attention(M.Module):
+    """Queries, keys and values of six places."""
+
+    def __init__(self):
+        super().__init__()
+        self.quant, self.dequant = M.QuantStub(), M.DequantStub()
+        self.conv = M.ConvBn2d(3, 8, 3, stride=3)
+        self.query, self.key, self.value, self.out = (M.Linear(8, 8) for _ in range(4))
+
+    def forward(self, x):
+        x = F.transpose(F.flatten(self.conv(self.quant(x)), 2), (0, 2, 1))
+        chances = F.softmax(F.matmul(self.query(x), self.key(x), transpose_b=True) / 2.8, axis=-1)
+        return self.dequant(self.out(F.matmul(chances, self.value(x))))
+
+
 class Angles(M.Module):
     def __init__(self):
         super().__init__()
@@ -203,6 +252,9 @@ MODELS = {
     "qat_by_channel": (Chain, config(partial(ByChannel, "qint8"), EXTREMES, "qint8", "quint8"), ""),
     "qat_turned": (Turned, config(WEIGHT, EXTREMES, act_dtype="quint8"), ""),
     "qat_again": (Again, config(WEIGHT, EXTREMES, act_dtype="quint8"), ""),
+    "qat_attention": (Attention, config(WEIGHT, AVERAGE), ""),
+    "qat_between": (Between, config(WEIGHT, EXTREMES, act_dtype="quint8"), ""),
+    "qat_sums": (Sums, config(WEIGHT, AVERAGE), ""),
     "qat_angles": (Angles, config(WEIGHT, EXTREMES, act_dtype="quint8"), ""),
     "qat_own": (WithOwn, config(WEIGHT, AVERAGE), ""),
     # other bits: types of the user's own, and those that MegEngine has no kernels for
