@@ -101,7 +101,7 @@ class Builder:
     ) -> Value:
         """A constant. Python numbers take the dtype of the current result unless ``dtype`` says else.
 
-        With ``shape``, of as many elements, it has that one, and is not copied for it.
+        With ``shape``, of as many elements, it has that one, and is not copied to have fewer axes.
 
         Views of one array with equal strides become one constant, but for different ``qparams``. A view
         of all of a constant that has some has them, too; say those of a copy.
@@ -110,7 +110,7 @@ class Builder:
             dtype = self.result_types[0].dtype
         array = np.asarray(value, dtype)
         extents = array.shape if shape is None else tuple(shape)
-        if array.flags.c_contiguous:
+        if array.flags.c_contiguous or array.ndim < len(extents):
             array = array.reshape(extents)
         if array.shape == extents:
             if qparams is None:

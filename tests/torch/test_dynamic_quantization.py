@@ -149,3 +149,8 @@ def test_weights_that_are_made_of_tensors():
     assert traced.get("0.weight_steps").dtype == np.int8
     with pytest.raises(UnsupportedError, match="cannot be followed"):
         tmconvert.trace(lambda x: x.matmul(layer.weight), torch.randn(3, 8))
+
+
+def test_products_of_integers():
+    weight = torch.randint(-9, 9, (32, 16), dtype=torch.int8)
+    check(lambda x: torch._int_mm(x.to(torch.int8), weight.t()), torch.randn(18, 16) * 9, tflite=True)
