@@ -48,7 +48,7 @@ def command(
     edges = {**boundary_arguments(input_shapes), **tracing_arguments(**others)}
     from .. import api
 
-    with logging_to_stderr(False), counting(f"calibrating {model}") as progress:
+    with logging_to_stderr(False), counting(f"calibrating {model}", f"settling {model}") as progress:
         made = api.calibrate(model, data, output=output, progress=progress, **options, **edges)
     write_message(*made.notes)
     tensors, weights = _quantized(made)

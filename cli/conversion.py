@@ -79,7 +79,7 @@ def _heard(model: str, calibration: str | None, verbose: bool) -> Iterator[Calla
         with progress(f"converting {model}", enabled=not verbose):
             yield None
         return
-    with counting(f"calibrating {model}") as counted:
+    with counting(f"calibrating {model}", f"converting {model}") as counted:
         yield counted
 
 

@@ -52,8 +52,8 @@ def progress(what: str, *, enabled: bool = True) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def counting(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Tells how many of how many are done, on a terminal only; None elsewhere."""
+def counting(what: str, then: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Tells how many of how many are done, and then what goes on, on a terminal only; None elsewhere."""
     if not is_terminal(sys.stderr):
         yield None
         return
@@ -65,4 +65,10 @@ def counting(what: str) -> Iterator[Callable[[int, int], None] | None]:
         *columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True, redirect_stdout=False
     ) as bar:
         task = bar.add_task(sanitized(what), total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+        def tell(done: int, total: int) -> None:
+            bar.update(
+                task, description=sanitized(what if done < total else then), completed=done, total=total
+            )
+
+        yield tell

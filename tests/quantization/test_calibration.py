@@ -360,6 +360,11 @@ def test_a_sample_on_which_the_model_cannot_run(tmp_path: Path) -> None:
         ({"method": "median"}, "there is no method 'median'"),
         ({"rules": {"classifier": "int4"}}, "the rule classifier=int4 asks for 'int4'"),
         ({"rules": {"haed.*": "float"}}, "the rule haed.* fits no module and no tensor"),
+        ({"rules": {"clasifier": "float"}}, "near it: classifier"),
+        (
+            {"rules": {"*": "float"}},
+            "nothing of the model can be measured: the rules leave all of it in float",
+        ),
     ],
 )
 def test_settings_that_fit_nothing(options: dict[str, Any], text: str, images: np.ndarray) -> None:

@@ -151,7 +151,7 @@ def test_the_page_is_whole_and_needs_nothing_else() -> None:
 def test_a_browser_shows_the_page(tmp_path: Path) -> None:
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
-        pytest.skip("no Chromium here")
+        pytest.skip(f"no Chromium is installed: none of {', '.join(BROWSERS)}")
     path = tmp_path / "r.html"
     path.write_text(page("m.tflite", "3 layers, measured in LiteRT 2 on <b>", LAYERS))
     flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,7 +27,7 @@ from .execution import run
 from .expansion import expand, function_of, measured_name
 from .module import as_module
 from .open_sizes import OpenSizes, open_sizes
-from .placement import FIXED, KindOf, kinds, observed_nodes, shared, unused, upper_bounds, weights
+from .placement import FIXED, KindOf, called, kinds, observed_nodes, shared, unused, upper_bounds, weights
 from .ranges import METHODS, Histogram, Method, below, min_max
 from .settings import Progress, Settings
 
@@ -111,9 +112,12 @@ def _prepared(
         raise UsageError(
             "TM6032",
             f"the rule {pattern} fits no module and no tensor",
-            notes=[("help", "`tmconvert inspect MODEL` lists the modules")],
+            notes=[("help", _near(pattern, graph) or "`tmconvert inspect MODEL` lists the modules")],
         )
     kind_of = kinds(rules)
+    if not observed_nodes(graph, kind_of):
+        why = "the rules leave all of it in float" if rules else "it computes nothing in float32"
+        raise UsageError("TM6032", f"nothing of the model can be measured: {why}")
 
     def expanded(other: InternalGraph) -> None:
         _simplify(other, catalogue)
@@ -121,6 +125,13 @@ def _prepared(
 
     sizes = open_sizes(opened, catalogue, expanded)
     return _Calibration(graph, kind_of, observed_nodes(graph, kind_of), sizes)
+
+
+def _near(pattern: str, graph: InternalGraph) -> str:
+    """What a pattern that fits nothing may mean."""
+    names = dict.fromkeys(name for expr in graph.exprs() for name in called(expr))
+    near = difflib.get_close_matches(pattern, names, 3)
+    return f"near it: {', '.join(near)}" if near else ""
 
 
 def _simplify(graph: InternalGraph, catalogue: Mapping[str, Op]) -> None:

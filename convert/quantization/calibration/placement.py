@@ -38,11 +38,17 @@ def kinds(rules: list[tuple[str, Kind]], default: Kind = "int8") -> KindOf:
     """What the last rule says whose pattern fits a module that the call is in, or its result's name."""
 
     def kind(expr: Expr) -> Kind:
-        names = [*_modules(expr), *(node.name for node in expr.outputs)]
+        names = list(called(expr))
         found = [kind for pattern, kind in rules if any(fnmatchcase(name, pattern) for name in names)]
         return found[-1] if found else default
 
     return kind
+
+
+def called(expr: Expr) -> Iterator[str]:
+    """The names by which a rule may mean a call: modules that it is in, and its results."""
+    yield from _modules(expr)
+    yield from (node.name for node in expr.outputs)
 
 
 def _modules(expr: Expr) -> Iterator[str]:
