@@ -60,19 +60,23 @@ class Boundary:
 
     @staticmethod
     def from_json(chosen: Mapping[str, Any]) -> Boundary:
-        """What ``to_json`` gave; other names are passed over."""
-        dynamic = {
-            name: {int(axis): size for axis, size in axes.items()}
-            for name, axes in chosen.get("dynamic_shapes", {}).items()
-        }
-        return Boundary(
-            chosen.get("input_shapes", {}),
-            dynamic,
-            chosen.get("inputs"),
-            chosen.get("outputs"),
-            chosen.get("rename", {}),
-            {name: tuple(grid) for name, grid in chosen.get("input_grids", {}).items()},
-        )
+        """What ``to_json`` gave; other names are passed over. Raises UsageError TM6002 for what it is not."""
+        try:
+            dynamic = {
+                name: {int(axis): str(size) for axis, size in axes.items()}
+                for name, axes in chosen.get("dynamic_shapes", {}).items()
+            }
+            return Boundary(
+                {name: tuple(shape) for name, shape in chosen.get("input_shapes", {}).items()},
+                dynamic,
+                list(map(str, chosen.get("inputs") or ())) or None,
+                list(map(str, chosen.get("outputs") or ())) or None,
+                {old: str(new) for old, new in chosen.get("rename", {}).items()},
+                {name: tuple(grid) for name, grid in chosen.get("input_grids", {}).items()},
+            )
+        except (AttributeError, TypeError, ValueError) as error:
+            message = "what the file tells of its conversion cannot be read: it is damaged"
+            raise UsageError("TM6002", message) from error
 
 
 AS_IT_IS = Boundary()

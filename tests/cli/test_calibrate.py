@@ -93,6 +93,22 @@ def test_the_commands_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert outcome.status == 0, outcome.stderr
 
 
+@pytest.mark.parametrize(
+    "told",
+    [{"settings": 5}, {"settings": {"rules": 7}}, {"boundary": 5}, {"boundary": {"inputs": 7}}, [1]],
+    ids=str,
+)
+def test_what_a_damaged_file_tells(told: Any, data: Path, tmp_path: Path) -> None:
+    onnx, path = pytest.importorskip("onnx"), tmp_path / "m.onnx"
+    tmconvert.to_onnx(DIGITS, path, quantized=True, calibration=data)
+    model = onnx.load(path)
+    (options,) = [each for each in model.metadata_props if each.key == "tmconvert.options"]
+    options.value = json.dumps({**json.loads(options.value), "calibration": told})
+    onnx.save(model, path)
+    outcome = run("verify", DIGITS, path, "--calibration", data)
+    assert outcome.status == 2 and outcome.stderr.startswith("error[TM60")
+
+
 def test_a_module_of_pytorch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     code = "import torch\ndef make():\n    return torch.nn.Conv2d(3, 4, 3).eval()\n"
