@@ -89,7 +89,7 @@ def layers(
         kind = None if target == "onnx" else _kind(expr, tensors)
         operands = _operands(expr, local, round_to, kind, tensors)
         if target == "onnx" or is_whole:
-            _round_bias(expr, operands, tensors, target)
+            _round_bias(expr, operands, local, tensors, target)
         given.append(operands)
         made = [catalogue[expr.function].evaluate(arguments, expr.kwargs) for arguments in given]
         far, near = (result if isinstance(result, list) else [result] for result in made)
@@ -149,7 +149,7 @@ def _operands(
     def operand(leaf: Any) -> Any:
         if leaf is None:
             return None
-        if isinstance(leaf.expr, Constant):
+        if _is_constant(leaf):
             return round_to(leaf, local[leaf], expr)
         forms = [form for form in _forms(leaf, tensors) if kind is not None and form.kind == kind]
         if forms and forms[0].array.size == local[leaf].size:
@@ -191,17 +191,28 @@ def _rounded(node: TensorNode, value: np.ndarray, expr: CallFunction) -> np.ndar
     return _to_grid(node, value, expr)
 
 
+def _is_constant(node: Any) -> bool:
+    """Whether a tensor is a constant, or computed of constants alone, which a file has as one."""
+    if isinstance(node.expr, CallFunction):
+        return bool(node.expr.inputs) and all(map(_is_constant, node.expr.inputs))
+    return isinstance(node.expr, Constant)
+
+
 def _round_bias(
-    expr: CallFunction, operands: list[Any], tensors: Mapping[str, Observed], target: str
+    expr: CallFunction,
+    operands: list[Any],
+    local: Mapping[Any, Any],
+    tensors: Mapping[str, Observed],
+    target: str,
 ) -> None:
     """The bias among ``operands`` as whole numbers of products of input and weights, as the file has it."""
     if expr.function not in WEIGHTS or len(expr.args) < 3 or expr.args[2] is None:
         return
     x, weight, bias = expr.args[:3]
     step = _operand_step(x, expr.outputs[0], tensors, target)
-    if not isinstance(bias.expr, Constant) or not isinstance(weight.expr, Constant) or not step:
+    if not _is_constant(bias) or not _is_constant(weight) or not step:
         return
-    scales = _weight_scales(weight, WEIGHTS[expr.function], target)
+    scales = _weight_scales(weight, np.asarray(local[weight]), WEIGHTS[expr.function], target)
     if len(scales) in (1, operands[2].size):
         products = np.array(scales) * step
         operands[2] = (round_half_away(operands[2] / products) * products).astype(np.float32)
@@ -215,12 +226,11 @@ def _operand_step(x: Any, result: Any, tensors: Mapping[str, Observed], target: 
     return forms[0].step if forms else 0.0
 
 
-def _weight_scales(weight: TensorNode, axis: int, target: str) -> tuple[float, ...]:
+def _weight_scales(weight: TensorNode, data: np.ndarray, axis: int, target: str) -> tuple[float, ...]:
     """Those of constant weights in the file; none where a bias does not go with them."""
     if target == "onnx":
         grid = weight.qparams
         return () if grid is None or any(grid.zero_point) else grid.scale
-    data = np.asarray(weight.expr.value)  # type: ignore[union-attr]
     return weight_grid(Value(weight.name, data.dtype, data.shape, data, qparams=weight.qparams), axis).scale
 
 

@@ -46,3 +46,17 @@ def test_each_operator_gets_its_form(wide: tuple[str, ...], traced: TracedModule
     made = tmconvert.calibrate(traced, INPUTS, rules=dict.fromkeys(wide, "int16x8"))
     assert tmconvert.to_tflite(made, tmp_path / "m.tflite", quantized=True).verified
     assert tmconvert.to_onnx(made, tmp_path / "m.onnx", quantized=True, opset=21).verified
+
+
+def test_weights_that_are_turned_for_a_flattened_image(tmp_path: Path) -> None:
+    """The graph computes them of a constant; in int16 it shows whether they are rounded as in the file."""
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 16, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(16 * 36, 40)
+    )
+    made = tmconvert.calibrate(tmconvert.trace(net.eval(), torch.from_numpy(INPUTS[0])), INPUTS)
+    for kind in ("int8", "int16"):
+        assert tmconvert.to_tflite(made, tmp_path / "m.tflite", quantized=True, activations=kind).verified
+    assert tmconvert.to_onnx(
+        made, tmp_path / "m.onnx", quantized=True, opset=21, activations="int16"
+    ).verified
