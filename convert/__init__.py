@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from .api import (
+        calibrate,
         load,
         register_symbolic,
         supported_ops,
