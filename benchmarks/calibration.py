@@ -41,7 +41,7 @@ def make(name: str, folder: Path, split: str) -> None:
 def ours(folder: Path, options: dict) -> None:
     import tmconvert
 
-    options["bias_correction"] = options.get("bias_correction", "1") == "1"
+    options = {name: value == "1" if value in "01" else value for name, value in options.items()}
     made = tmconvert.calibrate(folder / "model.tm", folder / "data.npz", **options)
     tmconvert.to_tflite(made, folder / "ours.tflite", quantized=True, io_type="float32", verify=False)
     tmconvert.to_onnx(made, folder / "ours.onnx", quantized=True, verify=False)

@@ -78,6 +78,13 @@ def test_saved_and_written_as_tflite(images: np.ndarray, tmp_path: Path) -> None
     assert report.parameters == made.parameter_count()
 
 
+def test_averages_with_a_grid_of_their_own_are_rounded_once(images: np.ndarray, tmp_path: Path) -> None:
+    made = tmconvert.calibrate(DIGITS, {"x": images[:8]})
+    report = tmconvert.to_tflite(made, tmp_path / "m.tflite", quantized=True)
+    assert report.verified
+    assert not any("brought to another scale" in note for note in report.notes)
+
+
 def test_without_bias_correction_the_float_model_is_exact(
     images: np.ndarray, float_outputs: np.ndarray, tmp_path: Path
 ) -> None:

@@ -1,4 +1,8 @@
-"""An average over all places and the product with a matrix behind it, as one product.
+"""Averages as products, where these are nearer to the source.
+
+An average of windows whose result has a grid of its own is a product of each channel with equal weights,
+which rounds once; the kernel of averages has one grid, and another product would bring it to the other. An
+average over all places and the product with a matrix behind it are one product.
 
 The source does not round the average, which in eight bits would cost more than all else. W mean(x) is
 [W W ... W] / places times x, whose integers are those of W: exact, for weights of moderate size.
@@ -6,12 +10,14 @@ The source does not round the average, which in eight bits would cost more than 
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
 from ...ir.types import QParams
 from ..target_graph import Operator, TargetGraph, Value
+from .grids import settled
 
 _MOST = 1 << 18  # elements of the longer matrix
 
@@ -31,6 +37,39 @@ def averages_in_products(graph: TargetGraph) -> TargetGraph:
         return graph
     operators = [new for operator in graph.operators for new in replaced.get(id(operator), [operator])]
     return replace(graph, operators=operators)
+
+
+def windows_in_products(graph: TargetGraph, kind: str, infers: bool) -> TargetGraph:
+    """``graph``, which is left as it is, with products for averages of windows that change the grid."""
+    if not any(operator.type == "AVERAGE_POOL_2D" for operator in graph.operators):
+        return graph
+    grids = settled(graph, kind, infers=infers)
+    operators = []
+    for operator in graph.operators:
+        given, own = grids.get(id(operator.inputs[0])), grids.get(id(operator.outputs[0]))
+        changes = given is not None and own is not None and given.dtype == own.dtype and given != own
+        is_full = operator.attributes.get("padding") == "VALID"
+        if operator.type == "AVERAGE_POOL_2D" and changes and is_full:
+            operator = _depthwise(operator)
+        operators.append(operator)
+    return replace(graph, operators=operators)
+
+
+def _depthwise(average: Operator) -> Operator:
+    """The same with a filter of equal weights for each channel."""
+    attributes, x = dict(average.attributes), average.inputs[0]
+    assert x is not None
+    window = [attributes.pop("filter_height"), attributes.pop("filter_width")]
+    data = np.full((1, *window, x.shape[3]), 1 / math.prod(window), np.float32)  # type: ignore[arg-type]
+    scales = (float(np.float32(data.flat[0] / np.float32(127))),) * x.shape[3]
+    qparams = QParams(
+        "int8_narrow", scales, (0,) * x.shape[3], -127, 127, 3, symmetric=True, source="average"
+    )
+    weight = Value(f"{average.outputs[0].name}_equal", data.dtype, data.shape, data, qparams=qparams)
+    none = np.zeros(x.shape[3], np.float32)
+    bias = Value(f"{average.outputs[0].name}_none", none.dtype, none.shape, none)
+    attributes |= {"depth_multiplier": 1, "dilation_w_factor": 1, "dilation_h_factor": 1}
+    return replace(average, type="DEPTHWISE_CONV_2D", inputs=[x, weight, bias], attributes=attributes)
 
 
 def _chain(product: Operator, makers: dict[int, Operator], uses: dict[int, int]) -> list[Operator] | None:
