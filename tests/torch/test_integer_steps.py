@@ -92,6 +92,7 @@ def conv() -> nn.Conv2d:
 # name: (model, data, least ratio of signal to noise)
 MODELS: dict[str, tuple[Callable[[], Net], Any, float]] = {
     "layer_norm": (lambda: Net(lambda net, x: net.norm(x), norm=nn.LayerNorm(16)), ROWS, 31),
+    "norm of a norm": (lambda: Net(lambda net, x: F.layer_norm(F.layer_norm(x, [16]), [16])), ROWS, 31),
     "rms_norm": (lambda: Net(lambda net, x: net.norm(x), norm=nn.RMSNorm(16)), ROWS, 31),
     "group_norm": (with_conv(nn.GroupNorm(4, 8)), IMAGE, 31),
     "instance_norm": (with_conv(nn.InstanceNorm2d(8, affine=True)), IMAGE, 31),

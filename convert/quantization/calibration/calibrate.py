@@ -11,7 +11,7 @@ import numpy as np
 
 from ...boundary import AS_IT_IS, Boundary, open_boundary
 from ...errors import UsageError
-from ...ir import Expr, InternalGraph, QParams, TensorNode, TracedModule
+from ...ir import CallFunction, Expr, InternalGraph, QParams, TensorNode, TracedModule
 from ...ir.size_journal import SizeJournal
 from ...lower.unsupported import unsupported_error
 from ...passes.choose_steps import ChooseSteps
@@ -19,6 +19,7 @@ from ...passes.eliminate_dead_code import EliminateDeadCode
 from ...passes.fold_constants import FoldConstants
 from ...passes.fuse_conv_bn import FuseConvBn
 from ...passes.manager import Pass, PassManager
+from ...passes.settle_quantization import KEEPING
 from ...symbolics.op import Op
 from .biases import correct_biases
 from .data import Samples, inputs_of
@@ -32,6 +33,7 @@ from .ranges import METHODS, Histogram, Method, below, min_max
 from .settings import Progress, Settings
 
 _MARGIN = {"int16": 2.0, "places": 1.5}  # of ranges around what was seen
+_LEAST = 2.0**-8  # of the range of numbers, that of a mean
 _TINY = float(np.finfo(np.float32).tiny)
 _ENDS = {"int8": (-128, 127), "narrow": (-128, 127), "int16": (-32768, 32767), "places": (-2048, 2047)}
 
@@ -157,6 +159,8 @@ def _annotate(work: _Calibration, settings: Settings, count: int) -> None:
     ranges = {node: _range(work.seen[measured_name(node)], node.expr, work, method) for node in work.nodes}
     for operand, result in shared(work.graph, work.nodes):
         ranges[operand] = ranges[result]
+    for node in ranges:
+        ranges[node] = _wide_enough(node, ranges)
     for node, (low, high) in ranges.items():
         if node.qparams is not None:  # an input's, which was given
             continue
@@ -185,6 +189,22 @@ def _range(seen: Histogram, expr: Expr | None, work: _Calibration, method: Metho
     low = below(low, high) if seen.hides else low
     bounds = upper_bounds(expr)
     return low, high if bounds is None else min(high, float(bounds.min()))
+
+
+def _wide_enough(node: TensorNode, ranges: Mapping[TensorNode, tuple[float, float]]) -> tuple[float, float]:
+    """The range of a mean that is none but for rounding, as of what was normalized: that of rounded numbers.
+
+    Kernels wrap around where a result lies too far beyond its grid.
+    """
+    low, high = ranges[node]
+    expr = node.expr
+    if not isinstance(expr, CallFunction) or expr.function != "aten::mean":
+        return low, high
+    operand = expr.args[0]
+    while operand not in ranges and function_of(operand.expr) in KEEPING:
+        operand = operand.expr.args[0]
+    least = _LEAST * max(map(abs, ranges.get(operand, (0.0,))))
+    return (low, high) if high - low > least else (min(low, -least), max(high, least))
 
 
 def _grid(low: float, high: float, kind: str, source: str) -> QParams:
