@@ -438,6 +438,10 @@ def _truth(
         Reference(graph, catalogue, *layouts, None if number else example)
         for number, graph in enumerate(converted.references)
     ]
+    if goal.integers is not None:
+        from .verification.source import beside_source
+
+        notes += beside_source(module)
     if measuring is None or goal.integers is None or not measuring.has_data:
         return Truth(references, inputs, notes)
     from .quantization.calibration.data import report_samples

@@ -169,6 +169,16 @@ def test_an_input_in_float_and_in_integers(tmp_path):
     assert report.verified
 
 
+def test_what_the_source_computed_is_looked_at(tmp_path):
+    traced = tmconvert.trace(Eager().prepared(QCONFIGS["int8, per channel"]), images(1))
+    told = "the source's framework computed something else"
+    report = tmconvert.to_onnx(traced, tmp_path / "m", quantized=True)
+    assert not any(told in note for note in report.notes)
+    traced.example = traced.example._replace(outputs=(-traced.example.outputs[0],))
+    report = tmconvert.to_onnx(traced, tmp_path / "m", quantized=True)
+    assert any(told in note for note in report.notes)
+
+
 # ---- calls
 
 
