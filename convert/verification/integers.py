@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import VerificationError
 from ..ir import InternalGraph
-from ..lower.integers.grids import activation_grid
+from ..lower.integers.grids import activation_grid, brought
 from ..lower.integers.integer_model import IntegerGraph
 from ..lower.target_graph import TargetGraph, Value
 from ..serialize.tflite_reader import tflite_tensors
@@ -81,8 +81,9 @@ def _check_source(plain: TargetGraph, made: IntegerGraph) -> None:
             given = found[name].quantization if name in found else None
             if given is None or own is None or found[name].dtype.name not in (own.dtype, "uint8"):
                 continue
-            shift = 128 if found[name].dtype == np.uint8 else 0
-            check_grid(name, given.scale, zero_points(given) - shift, own)
+            is_edge = found[name].dtype == np.uint8  # of the model, in integers of eight bits
+            shift, grid = (128, brought(own, "int8")) if is_edge else (0, own)
+            check_grid(name, given.scale, zero_points(given) - shift, grid)
 
 
 def _values(graph: TargetGraph) -> list[Value]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from tests.lower.test_integer_kernels import grid
 from tmconvert.ir.types import QParams
 from tmconvert.lower.integers.grids import settled
+from tmconvert.lower.integers.integer_graph import in_integers
 from tmconvert.lower.integers.unrounded import ends_of, fine, spanning
 from tmconvert.lower.target_graph import Operator, TargetGraph, Value
+from tmconvert.serialize.writers import write
+from tmconvert.verification import integers
 
 FLOAT = np.dtype(np.float32)
 SYMMETRIC = QParams("int8", (0.5,), (0,), -128, 127)
@@ -101,3 +106,16 @@ def test_what_leaves_the_model_is_in_eight_bits() -> None:
     grids = settled(made, "int8")
     assert grids[id(made.outputs[0])].dtype == "int8"
     assert ends_of(grids[id(made.outputs[0])]) == pytest.approx((-1.0, 3.0), abs=0.03)
+
+
+def test_an_output_that_is_used_inside_is_in_eight_bits_and_verified(tmp_path: Path) -> None:
+    for io_type in ("int8", "uint8"):
+        plain = graph("MAXIMUM", value(ONE), value(OTHER, name="w"))
+        plain.outputs.append(plain.operators[0].outputs[0])
+        plain.input_names, plain.output_names = ["x", "w"], ["z", "y"]
+        made = in_integers(plain, io_type=io_type)
+        assert [each.dtype.name for each in made.graph.outputs] == [io_type] * 2
+        with (tmp_path / "m.tflite").open("wb") as file:
+            write(made.graph, [file])
+        integers.check_tensors(tmp_path / "m.tflite", made)
+        integers._check_source(plain, made)
