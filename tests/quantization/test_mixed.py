@@ -60,3 +60,15 @@ def test_weights_that_are_turned_for_a_flattened_image(tmp_path: Path) -> None:
     assert tmconvert.to_onnx(
         made, tmp_path / "m.onnx", quantized=True, opset=21, activations="int16"
     ).verified
+
+
+def test_a_mean_of_what_has_none(tmp_path: Path) -> None:
+    """What is left of it in float32 is rounding, of which no kernel has steps."""
+
+    class Twice(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def forward(self, x: Any) -> Any:
+            x = torch.nn.functional.layer_norm(x, (8,))
+            return torch.nn.functional.layer_norm(x * 1.0, (8,))
+
+    made = tmconvert.calibrate(tmconvert.trace(Twice(), torch.from_numpy(INPUTS[0])), INPUTS)
+    assert tmconvert.to_tflite(made, tmp_path / "m.tflite", quantized=True).verified
