@@ -110,7 +110,7 @@ class Builder:
             dtype = self.result_types[0].dtype
         array = np.asarray(value, dtype)
         extents = array.shape if shape is None else tuple(shape)
-        if array.flags.c_contiguous or array.ndim < len(extents):
+        if array.flags.c_contiguous or array.ndim <= len(extents):
             array = array.reshape(extents)
         if array.shape == extents:
             if qparams is None:

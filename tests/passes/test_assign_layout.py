@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from tests.passes.graphs import Net, apply
 from tmconvert.errors import GraphError
 from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
+from tmconvert.lower.builder import BUILDERS
 from tmconvert.lower.lower import lower
+from tmconvert.lower.target_graph import TargetGraph
 from tmconvert.passes.align_ranks import AlignRanks
 from tmconvert.passes.assign_layout import AssignLayout, absorbs_flatten
 from tmconvert.passes.check_layout import check_layout
@@ -329,3 +331,12 @@ def test_an_operand_of_lower_rank_is_found() -> None:
     with pytest.raises(GraphError, match="an operand of lower rank"):
         check_layout(graph, catalogue())
     assert np.prod(x.shape) == 70
+
+
+@pytest.mark.parametrize("shape", [(6, 4), (3, 8), (24,), (2, 3, 4), (1, 24)])
+def test_constants_in_another_order_have_the_shape_asked_for(shape: tuple[int, ...]) -> None:
+    builder = BUILDERS["tflite"](TargetGraph("tflite", 20, "net"))
+    array = np.arange(24, dtype=np.float32).reshape(4, 6)
+    value = builder.const(array.T, shape=shape)
+    assert value.shape == value.elements().reshape(shape).shape == value.data.shape
+    assert np.array_equal(value.data, array.T.reshape(shape))
