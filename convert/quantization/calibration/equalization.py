@@ -78,7 +78,8 @@ class _Seen:
         self.low = np.minimum(self.low, array.min(axis=others, initial=0))
         self.high = np.maximum(self.high, array.max(axis=others, initial=0))
         self.sums = self.sums + array.sum(axis=others, dtype=np.float64)
-        self.squares = self.squares + np.square(array, dtype=np.float64).sum(axis=others)
+        axes = list(range(array.ndim))
+        self.squares = self.squares + np.einsum(array, axes, array, axes, [self.axis], dtype=np.float64)
         self.count += array.size // max(array.shape[self.axis], 1)
 
     @property

@@ -47,6 +47,7 @@ def run(
             raise UsageError("TM6033", f"the model cannot be run on sample {number}: {reason}") from error
         for name in names:
             look(name, seen[name])
+        del seen  # the next run makes as much again
 
 
 Execute = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
@@ -72,6 +73,7 @@ def _session(graph: InternalGraph, catalogue: Mapping[str, Op], names: Sequence[
         return None
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 4, THREADS
+    options.enable_cpu_mem_arena = False  # it keeps what runs have had
     session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     known = {each.name for each in session.get_inputs()}
 

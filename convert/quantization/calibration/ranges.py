@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 BINS = 2048
+_PIECE = 1 << 16  # elements counted at a time: they stay in the processor's cache
 _STEPS = 255  # between the ends of a grid of eight bits
 _HIDDEN = -1e9  # what masks put in the place of scores that softmax is not to see lies below this
 
@@ -46,8 +47,10 @@ class Histogram:
             self.first = -BINS // 2
         while not self._holds(self.low, self.high):
             self._double()
-        bins = np.floor(array.reshape(-1).astype(np.float64) / self.width).astype(np.int64) - self.first
-        self.counts += np.bincount(np.clip(bins, 0, BINS - 1), minlength=BINS)
+        flat = array.reshape(-1)
+        for start in range(0, flat.size, _PIECE):
+            bins = np.floor(flat[start : start + _PIECE].astype(np.float64) / self.width).astype(np.int64)
+            self.counts += np.bincount(np.clip(bins - self.first, 0, BINS - 1), minlength=BINS)
 
     def _holds(self, low: float, high: float) -> bool:
         return self.first * self.width <= low and high < (self.first + BINS) * self.width
