@@ -66,8 +66,8 @@ class IntegerForms:
         if lowering.unsupported:
             return None
         fuse_activations(lowering.graph, keeps_grids=True)
-        made = tabulated(lowering.graph, graph, self.catalogue, "int8")
-        if in_integers(made).islands:
+        made = tabulated(lowering.graph, graph, self.catalogue, "int8", infers=False)
+        if in_integers(made, infers=False).islands:
             return None
         tables = [each.inputs[-1] for each in made.operators if each.type in TABLES]
         return max((table.shape[0] for table in tables if table is not None), default=0)

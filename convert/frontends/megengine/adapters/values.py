@@ -43,7 +43,7 @@ def per_axis(g: Emitter, value: Any, axes: int) -> list[int]:
     items = list(value) if isinstance(value, (list, tuple)) else [value] * axes
     if len(items) != axes:
         raise Refusal(f"{value!r} is neither a number nor {axes} of them")
-    return [int(item) for item in static_ints(g, items, "a window")]
+    return [int(item) for item in static_ints(g, items, "a number of a window")]
 
 
 def promoted(g: Emitter, *values: Any, to_float: bool = False) -> list[Any]:
