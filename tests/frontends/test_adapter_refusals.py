@@ -91,7 +91,11 @@ REFUSED: list[tuple[str, Call, str]] = [
     ("nn.conv2d", call(X, numbers(4, 3, 3, 3), conv_mode="convolution"), "conv_mode 'convolution'"),
     ("nn.conv2d", call(X, numbers(4, 3, 3, 3), stride=(1, 2, 3)), "is neither a number nor 2 of them"),
     ("nn.conv2d", call(X, numbers(4, 3, 3, 3), stride=0), "conv2d"),
-    ("nn.conv2d", call(X, numbers(4, 3, 3, 3), stride="a"), "a number of a window must be an integer, not 'a'"),
+    (
+        "nn.conv2d",
+        call(X, numbers(4, 3, 3, 3), stride="a"),
+        "a number of a window must be an integer, not 'a'",
+    ),
     ("nn.conv2d", call(X, numbers(4, 3, 3, 3), padding=-1), "must be positive"),
     ("nn.conv2d", call(X, numbers(4, 3, 1, 1), stride=-6), "must be positive"),
     ("nn.conv2d", call(X, numbers(4, 3, 3, 3), bias=numbers(1, 3, 1, 1)), "conv2d"),
