@@ -10,9 +10,9 @@ with --keep those of the others are not made again.
 
 "TRANSPOSE" and "RESHAPE" are those between two operators: neither on an input nor on an output of the model.
 "CPU s" is the processor time of a process that converts (ours from a container, nothing verified), "MiB" the
-peak of its resident set, without the bytes of the weights. "ms" is the processor time of a run in LiteRT in
-one thread: the median of many, where the files of a network take turns in one process. "error" is the largest
-difference from PyTorch over the largest absolute output.
+peak of its resident set, without the bytes of the weights: medians of three, by turns. "ms" is the processor
+time of a run in LiteRT in one thread: the median of many, where the files of a network take turns in one
+process. "error" is the largest difference from PyTorch over the largest absolute output.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from typing import Any
 TOOLS = ("tmconvert", "tinynn", "onnx2tf", "litert")
 OURS = "tmconvert"
 ROUNDS, SECONDS = 15, 2.0
+CONVERSIONS = 3
 
 
 # --- conversions: each in a process of its own
@@ -256,12 +257,11 @@ def _network_row(name: str, folder: Path, pythons: dict[str, str], keeps: bool) 
         known = _step(sys.executable, "source", name, folder=folder)
         if "failure" in known:
             return name, {OURS: known}
-    for tool, python in pythons.items():
-        if tool == OURS or tool not in known:
-            made = _step(python, "convert", tool, name, folder=folder)
-            if "memory" in made:
-                made["memory"] = max(made["memory"] - known["weights"], 0)
-            known[tool] = made
+    asked = {tool: python for tool, python in pythons.items() if tool == OURS or tool not in known}
+    for tool, made in conversions(name, folder, asked).items():
+        if "memory" in made:
+            made["memory"] = max(made["memory"] - known["weights"], 0)
+        known[tool] = made
     known_path.write_text(json.dumps(known))
     # what is loaded last has the better place in memory: up to 3 %
     measured, again = (
@@ -271,6 +271,22 @@ def _network_row(name: str, folder: Path, pythons: dict[str, str], keeps: bool) 
         if "ms" in measured.get(tool, {}) and "ms" in again.get(tool, {}):
             measured[tool]["ms"] = (measured[tool]["ms"] + again[tool]["ms"]) / 2
     return name, {tool: {**known.get(tool, {}), **measured.get(tool, {})} for tool in pythons}
+
+
+def conversions(name: str, folder: Path, pythons: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """Medians for each tool. They take turns: what ran before decides much of a time."""
+    made: dict[str, list[dict[str, Any]]] = {tool: [] for tool in pythons}
+    for _ in range(CONVERSIONS):
+        for tool, python in pythons.items():
+            made[tool].append(_step(python, "convert", tool, name, folder=folder))
+    return {tool: _middle(each) for tool, each in made.items()}
+
+
+def _middle(made: list[dict[str, Any]]) -> dict[str, Any]:
+    failures = [each for each in made if "failure" in each]
+    if failures:
+        return failures[0]
+    return {key: sorted(each[key] for each in made)[len(made) // 2] for key in ("seconds", "memory")}
 
 
 def _step(python: str, *words: str, folder: Path) -> dict[str, Any]:
