@@ -47,9 +47,6 @@ runtime_option = click.option(
 dialect_option = click.option(
     "--dialect", type=click.Choice(DIALECTS), help=f"Whose Caffe it is.  [default: {DIALECTS[0]}]"
 )
-partial_option = click.option(
-    "--partial", is_flag=True, help="Leave out tensors that the format of parameters has no place for."
-)
 _PARAMETER_OPTIONS = (
     click.option(
         "--qparams", type=click.Path(), metavar="FILE", help="Write the quantization parameters to FILE, too."
@@ -60,7 +57,6 @@ _PARAMETER_OPTIONS = (
         help="The format of FILE: mgeconvert (the default), aimet, tensorrt, ncnn, onnxruntime, ...; "
         "docs/quantization-parameters.md has all.",
     ),
-    partial_option,
     click.option(
         "--fake-quant-weights", is_flag=True, help="Round quantized weights to the numbers of their grids."
     ),

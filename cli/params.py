@@ -9,7 +9,7 @@ import click
 
 from ..targets import TARGETS
 from .messages import logging_to_stderr
-from .options import json_option, partial_option
+from .options import json_option
 from .rendering import write, write_json, write_table
 from .wording import counted
 
@@ -83,7 +83,7 @@ def _several(texts: list[str], axis: int | None) -> str:
     help="The written model (.onnx, .tflite, .prototxt), for what FILE does not say: which tensors are "
     "weights, their channels, the layers.",
 )
-@partial_option
+@click.option("--partial", is_flag=True, help="Leave out tensors that the format has no place for.")
 def convert(file: str, out: str, to: str, given: str | None, model: str | None, partial: bool) -> None:
     """Write FILE in another format to OUT.
 

@@ -100,7 +100,6 @@ def to_onnx(
     report_data: Any = None,
     qparams: str | PathLike[str] | None = None,
     qparams_format: str | None = None,
-    partial: bool = False,
     fake_quant_weights: bool = False,
     verify: bool = True,
     example_inputs: Sequence[np.ndarray] | None = None,
@@ -128,16 +127,15 @@ def to_onnx(
     ``dynamic_shapes`` names sizes that the file is to leave open, ``{"x": {0: "batch"}}``; the report's
     notes say which of them had to be fixed, and where. ``inputs`` and ``outputs`` are names of nodes
     between which the model is cut; ``rename`` gives written inputs and outputs other names.
-    ``qparams`` is a file for quantization parameters in ``qparams_format`` (docs/quantization-parameters.md),
-    which leaves out what the format has no place for with ``partial``; ``fake_quant_weights`` rounds weights
-    to their grids. ``input_grids`` are for inputs without a stub.
+    ``qparams`` is a file for quantization parameters in ``qparams_format`` (docs/quantization-parameters.md);
+    ``fake_quant_weights`` rounds weights to their grids. ``input_grids`` are for inputs without a stub.
     ``calibration`` is data of ``calibrate`` for a float model, ``calibration_settings`` are its keywords;
     ``report_data`` is data to measure layers on, in the place of the first samples of ``calibration``.
     Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
     """
     version = goal_version("onnx", DEFAULT_OPSET if opset is None else opset)
     goal = onnx_goal(version, quantized, activations)
-    goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights, partial)
+    goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights)
     measuring = Measuring.of(calibration, calibration_settings, report_data)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     boundary = boundary_of(input_shapes, inputs, outputs, rename, input_grids)
@@ -166,7 +164,6 @@ def to_tflite(
     report_data: Any = None,
     qparams: str | PathLike[str] | None = None,
     qparams_format: str | None = None,
-    partial: bool = False,
     fake_quant_weights: bool = False,
     verify: bool = True,
     example_inputs: Sequence[np.ndarray] | None = None,
@@ -194,7 +191,7 @@ def to_tflite(
     """
     integers = integers_asked(quantized, weights, activations, io_type, allow_float, wide_weights)
     goal = tflite_goal(goal_version("tflite", runtime), io_layout, integers, keep_int64=keep_int64)
-    goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights, partial, weights=weights)
+    goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights, weights=weights)
     measuring = Measuring.of(calibration, calibration_settings, report_data)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     boundary = boundary_of(input_shapes, inputs, outputs, rename, input_grids)
@@ -215,7 +212,6 @@ def to_caffe(
     calibration_settings: Mapping[str, Any] | None = None,
     qparams: str | PathLike[str] | None = None,
     qparams_format: str | None = None,
-    partial: bool = False,
     fake_quant_weights: bool = False,
     verify: bool = True,
     example_inputs: Sequence[np.ndarray] | None = None,
@@ -237,7 +233,7 @@ def to_caffe(
     """
     dialect = dialect or "bvlc"
     goal = Goal("caffe", goal_version("caffe", dialect))
-    goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights, partial)
+    goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights)
     weights = Path(caffemodel) if caffemodel is not None else Path(prototxt).with_suffix(".caffemodel")
     measuring = Measuring.of(calibration, calibration_settings)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)

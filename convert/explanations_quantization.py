@@ -45,7 +45,7 @@ QUANTIZATION = {
         "changed without a word.",
         "tmconvert onnx asymmetric.tm out.onnx --qparams q.cache --qparams-format tensorrt",
         "Take a format that can, by the table in docs/quantization-parameters.md. What a format has "
-        "no place for at all is left out with --partial.",
+        "no place for at all is left out by `tmconvert params convert --partial`.",
     ),
     "TM6042": Explanation(
         "a file of quantization parameters cannot be read",

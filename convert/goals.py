@@ -119,14 +119,12 @@ def with_parameters(
     qparams: str | PathLike[str] | None,
     qparams_format: str | None,
     fake_quant_weights: bool,
-    partial: bool,
     *,
     weights: str | None = None,
 ) -> Goal:
     """``goal`` with what is asked of parameters beside a plain float model. Raises UsageError TM6002."""
-    if qparams is None and (qparams_format is not None or partial):
-        option = f"qparams_format is {qparams_format!r}" if qparams_format is not None else "partial is given"
-        raise UsageError("TM6002", f"{option}, and goes with qparams")
+    if qparams is None and qparams_format is not None:
+        raise UsageError("TM6002", f"qparams_format is {qparams_format!r}, and goes with qparams")
     if qparams is None and not fake_quant_weights:
         return goal
     from .quantization.formats import DEFAULT, format_called
@@ -138,4 +136,4 @@ def with_parameters(
         other = f"weights={weights!r}" if weights is not None else "quantized"
         raise UsageError("TM6002", f"{option} goes with a plain float model: leave {other} out")
     path = None if qparams is None else Path(qparams)
-    return replace(goal, parameters=Parameters(path, qparams_format or DEFAULT, fake_quant_weights, partial))
+    return replace(goal, parameters=Parameters(path, qparams_format or DEFAULT, fake_quant_weights))

@@ -43,14 +43,13 @@ class Integers:
 class Parameters:
     """What becomes of the source's quantization beside a float model.
 
-    ``path`` is a file for the parameters in the format called ``format``, ``partial`` leaves out what that
-    has no place for; ``bakes_weights`` rounds the weights to their grids.
+    ``path`` is a file for the parameters in the format called ``format``; ``bakes_weights`` rounds the
+    weights to their grids.
     """
 
     path: Path | None
     format: str
     bakes_weights: bool = False
-    partial: bool = False
 
 
 @dataclass(frozen=True)

@@ -62,11 +62,11 @@ def parameters_of(records: Sequence[Record], target: str, asked: Parameters) -> 
         )
     if asked.bakes_weights and format.leaves_out_baked:
         records = [record for record in records if record.role == ACTIVATION]
-    placed, left = placed_in(format, records, asked.partial)
+    placed, left = placed_in(format, records, partial=True)
     note = f"quantization parameters of {counted(placed)} in {asked.path} ({format.title})"
     if left:
         names = ", ".join(record.name for record in left)
-        note += f"; left out: {counted(left)}" + (f": {names}" if len(left) <= 3 else "")
+        note += f"; the format has no place for {counted(left)}" + (f": {names}" if len(left) <= 3 else "")
     return encoded(placed, format), [note]
 
 

@@ -135,7 +135,6 @@ def test_options_reach_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch
         "calibration": "d",
         "qparams": "q.json",
         "qparams_format": "aimet",
-        "partial": False,
         "fake_quant_weights": True,
         "io_layout": "source",
         "runtime": "2.12",

@@ -24,7 +24,7 @@ def written(name: str, target: str, folder: Path, format: str) -> tuple[Path, Pa
     path, parameters, plain = (folder / each for each in (f"m{corpus.SUFFIXES[target]}", "q", "q.json"))
     convert = getattr(tmconvert, f"to_{target}")
     convert(corpus.model(name), path, qparams=plain)
-    convert(corpus.model(name), path, qparams=parameters, qparams_format=format, partial=True)
+    convert(corpus.model(name), path, qparams=parameters, qparams_format=format)
     return path, parameters, read_parameters(plain)[0]
 
 
@@ -125,8 +125,7 @@ def test_a_layer_that_takes_floats_has_no_record(tmp_path: Path) -> None:
         tmp_path / "m.onnx",
         qparams=tmp_path / "q",
         qparams_format="ascend",
-        partial=True,
     )
     (note,) = [note for note in report.notes if "quantization parameters" in note]
-    assert "11 activations and 11 weights" in note and "left out: 12 activations, 1 weight" in note
+    assert "11 activations and 11 weights" in note and "no place for 12 activations, 1 weight" in note
     assert '"/fc_out/Gemm"' not in (tmp_path / "q").read_text()
