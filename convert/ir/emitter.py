@@ -21,6 +21,7 @@ from .expr import CallFunction, Constant, Expr
 from .fake_quant import Rounding, fake_quantize, with_qparams
 from .graph import InternalGraph
 from .node import TensorNode
+from .scaled import Array, Scaled
 from .size_journal import SizeJournal
 from .tree import leaves, map_leaves
 from .types import QParams, TensorType
@@ -233,19 +234,20 @@ class GraphEmitter:
         assert isinstance(node, TensorNode)
         return node
 
-    def parameter(self, array: np.ndarray, name: str) -> TensorNode:
+    def parameter(self, array: Array, name: str) -> TensorNode:
         """Of an array, and of equal arrays of one name, there is one constant."""
         node = self._parameters.get(id(array)) or self._parameters.get(name)
-        if node is None or not _is_same(self.known(node), array):
+        if node is None or not isinstance(node.expr, Constant) or not _is_same(node.expr.stored, array):
             node = self._named_constant(array, name)
         self._parameters[id(array)] = self._parameters[name] = node
         return node
 
-    def _named_constant(self, array: np.ndarray, name: str) -> TensorNode:
+    def _named_constant(self, array: Array, name: str) -> TensorNode:
         return self._constant(array, re.sub(r"\W", "_", name, flags=re.ASCII), name)
 
-    def _constant(self, array: np.ndarray, base: str, name: str | None) -> TensorNode:
-        qparams, array = getattr(array, "qparams", None), np.asarray(array)
+    def _constant(self, array: Array, base: str, name: str | None) -> TensorNode:
+        qparams = getattr(array, "qparams", None)
+        array = array if isinstance(array, Scaled) else np.asarray(array)
         node = TensorNode(self.graph.free_name(base), array.shape, array.dtype, qparams=qparams)
         self._insert(Constant(array, name, result=node, source=self.source, made_by=self.made_by))
         return node
@@ -302,10 +304,14 @@ def _computed(definition: OpDefinition, arrays: list[Any], attributes: dict[str,
     return result if isinstance(result, np.ndarray) and not trial.settled else None
 
 
-def _is_same(known: np.ndarray | None, array: np.ndarray) -> bool:
-    if known is None or (known.dtype, known.shape) != (array.dtype, array.shape):
+def _is_same(known: Array, array: Array) -> bool:
+    if known is array:
+        return True
+    if isinstance(known, Scaled) or isinstance(array, Scaled):
         return False
-    return known is array or np.shares_memory(known, array) or np.array_equal(known, array)
+    if (known.dtype, known.shape) != (array.dtype, array.shape):
+        return False
+    return np.shares_memory(known, array) or np.array_equal(known, array)
 
 
 def _check_fit(qparams: QParams, shape: tuple[int, ...]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..source import Source
 from .node import Node, TensorNode
+from .scaled import computed
 from .tree import Tree, leaves, map_leaves
 
 if TYPE_CHECKING:
@@ -19,10 +20,22 @@ class Expr:
 
     ``args`` and ``kwargs`` are trees with Nodes and constants at the leaves; ``result`` is the tree
     of output nodes. ``source`` is the user's place, ``made_by`` the pass that made the expression.
-    Links to nodes change only through InternalGraph, which keeps ``Node.uses`` right.
+    Links to nodes change only through InternalGraph, which keeps ``Node.uses`` right; trees do not change,
+    others take their place.
     """
 
-    __slots__ = ("args", "graph", "id", "kwargs", "made_by", "next", "previous", "result", "source")
+    __slots__ = (
+        "_walked",
+        "args",
+        "graph",
+        "id",
+        "kwargs",
+        "made_by",
+        "next",
+        "previous",
+        "result",
+        "source",
+    )
 
     def __init__(
         self,
@@ -43,20 +56,23 @@ class Expr:
         self.graph: InternalGraph | None = None
         self.previous: Expr | None = None
         self.next: Expr | None = None
+        self._walked: tuple[Tree, Tree, tuple[Node, ...]] = (None, None, ())
         for node in self.outputs:
             node.expr = self
 
     @property
-    def inputs(self) -> list[Node]:
+    def inputs(self) -> tuple[Node, ...]:
         """The nodes among the arguments, in order, with repetitions."""
-        return [leaf for leaf in leaves((self.args, self.kwargs)) if isinstance(leaf, Node)]
+        args, kwargs, nodes = self._walked
+        if args is not self.args or kwargs is not self.kwargs:
+            nodes = _nodes((self.args, self.kwargs))
+            self._walked = (self.args, self.kwargs, nodes)
+        return nodes
 
     @property
-    def outputs(self) -> list[Node]:
+    def outputs(self) -> tuple[Node, ...]:
         """The output nodes, in order."""
-        if isinstance(self.result, Node):
-            return [self.result]
-        return [leaf for leaf in leaves(self.result) if isinstance(leaf, Node)]
+        return _nodes(self.result)
 
     @property
     def output(self) -> TensorNode:
@@ -93,6 +109,12 @@ class Expr:
         return format_expr(self)
 
 
+def _nodes(tree: Tree) -> tuple[Node, ...]:
+    if isinstance(tree, Node):
+        return (tree,)
+    return tuple([leaf for leaf in leaves(tree) if isinstance(leaf, Node)])
+
+
 class Input(Expr):
     """A formal input of the graph. Not part of ``InternalGraph.exprs()``."""
 
@@ -110,16 +132,26 @@ class Input(Expr):
 class Constant(Expr):
     """A captured value: an ``np.ndarray``, or a TracedModule.
 
-    ``name`` is where the value came from in the source (``layer1.0.conv.weight``), if anywhere.
+    ``name`` is where the value came from in the source (``layer1.0.conv.weight``), if anywhere. ``stored`` is
+    the value, or a product that is not computed yet (``Scaled``).
     """
 
-    __slots__ = ("name", "value")
-    _own_slots = ("name", "value")
+    __slots__ = ("name", "stored")
+    _own_slots = ("name", "stored")
 
     def __init__(self, value: Any, name: str | None = None, **common: Any) -> None:
         super().__init__(**common)
-        self.value = value
+        self.stored = value
         self.name = name
+
+    @property
+    def value(self) -> Any:
+        """The array, or the module."""
+        return computed(self.stored)
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        self.stored = value
 
     def interpret(self, values: Mapping[Node, Any], evaluate: Evaluate) -> Any:
         return self.value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import GraphError
@@ -252,7 +252,7 @@ class InternalGraph:
         if node.name:
             self._names[node.name] = node
 
-    def _check_names(self, nodes: list[Node]) -> None:
+    def _check_names(self, nodes: Sequence[Node]) -> None:
         """Raises GraphError, before anything has changed, where a name is in use."""
         names = [node.name for node in nodes if node.name]
         for place, name in enumerate(names):

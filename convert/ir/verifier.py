@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 import numpy as np
@@ -26,6 +26,7 @@ from .emitter import OpDefinition
 from .expr import CallFunction, Constant, Expr
 from .graph import InternalGraph
 from .node import Node, TensorNode
+from .scaled import Scaled
 from .text import expr_to_text
 from .tree import leaves, map_leaves
 
@@ -35,7 +36,7 @@ _NAME = re.compile(r"[A-Za-z_0-9.]+")
 class Checked:
     """An expression that was found right, and what that was found of: its rule need not run again."""
 
-    __slots__ = ("_args", "_kwargs", "_result", "_types", "_value", "bodies", "inputs", "outputs", "uses")
+    __slots__ = ("_args", "_kwargs", "_result", "_stored", "_types", "bodies", "inputs", "outputs", "uses")
 
     def __init__(self, expr: Expr) -> None:
         self.inputs = expr.inputs
@@ -43,7 +44,7 @@ class Checked:
         self.uses = Counter(self.inputs)
         self.bodies = bodies(expr)
         self._args, self._kwargs, self._result = expr.args, expr.kwargs, expr.result
-        self._value = getattr(expr, "value", None)
+        self._stored = getattr(expr, "stored", None)
         self._types = [(node, node.shape, node.dtype, node.qparams) for node in _tensors(self.outputs)]
 
     def holds(self, expr: Expr) -> bool:
@@ -58,7 +59,7 @@ class Checked:
             expr.args is self._args
             and expr.kwargs is self._kwargs
             and expr.result is self._result
-            and getattr(expr, "value", None) is self._value
+            and getattr(expr, "stored", None) is self._stored
             and not self.bodies
         )
 
@@ -131,7 +132,7 @@ def _check_ends(graph: InternalGraph, defined: Mapping[Node, bool], uses: int) -
 
 
 def _check_expr(
-    expr: Expr, inputs: list[Node], outputs: list[Node], catalogue: Mapping[str, OpDefinition]
+    expr: Expr, inputs: Sequence[Node], outputs: Sequence[Node], catalogue: Mapping[str, OpDefinition]
 ) -> None:
     if isinstance(expr, Constant):
         _check_constant(expr, outputs)
@@ -145,21 +146,21 @@ def _check_expr(
         _fail("TM3018", expr, "the expression has neither a source nor the name of a pass")
 
 
-def _check_constant(expr: Constant, outputs: list[Node]) -> None:
-    value = expr.value
+def _check_constant(expr: Constant, outputs: Sequence[Node]) -> None:
+    stored = expr.stored
     node = outputs[0] if len(outputs) == 1 else None
     if (
-        not isinstance(value, np.ndarray)
+        not isinstance(stored, (np.ndarray, Scaled))
         or not isinstance(node, TensorNode)
-        or value.shape != node.shape
-        or value.dtype != node.dtype
+        or stored.shape != node.shape
+        or stored.dtype != node.dtype
     ):
         names = ", ".join(f"%{node.name}" for node in outputs)
         _fail("TM3016", expr, f"the constant {names} does not match its declared type")
 
 
 def _check_call(
-    expr: CallFunction, inputs: list[Node], outputs: list[Node], catalogue: Mapping[str, OpDefinition]
+    expr: CallFunction, inputs: Sequence[Node], outputs: Sequence[Node], catalogue: Mapping[str, OpDefinition]
 ) -> None:
     op = catalogue.get(expr.function)
     if op is None:
@@ -200,7 +201,7 @@ def _check_quantization(expr: Expr, node: Node) -> None:
         _fail("TM3017", expr, problem)
 
 
-def _tensors(nodes: list[Node]) -> list[TensorNode]:
+def _tensors(nodes: Sequence[Node]) -> list[TensorNode]:
     return [node for node in nodes if isinstance(node, TensorNode)]
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import Refusal
 from ..ir import InternalGraph
 from ..ir.dims import Dim, broadcast_shapes, is_symbolic
+from ..ir.scaled import Array, Scaled, computed, memory_of, viewed
 from ..ir.types import QParams, TensorType, name_of
 from ..source import Source
 from ..symbolics.ops.to import ONNX_TYPES
@@ -106,22 +107,27 @@ class Builder:
         Views of one array with equal strides become one constant, but for different ``qparams``. A view
         of all of a constant that has some has them, too; say those of a copy.
         """
-        if dtype is None and not isinstance(value, (np.ndarray, np.generic)):
-            dtype = self.result_types[0].dtype
-        array = np.asarray(value, dtype)
+        array = self._elements(value, dtype, is_quantized=qparams is not None)
         extents = array.shape if shape is None else tuple(shape)
         if array.flags.c_contiguous or array.ndim <= len(extents):
-            array = array.reshape(extents)
-        if array.shape == extents:
+            array = viewed(array, lambda each: each.reshape(extents))
+        if array.shape == extents and isinstance(array, np.ndarray):
             if qparams is None:
                 qparams = self._inherited(array)
             else:
                 self._quantized[_start(array)] = array, qparams
-        key = (*_identity(array), extents, qparams)
+        key = _identity(array), extents, qparams
         if key not in self._constants:
             name = self.free_name(name or f"{self.name}_const")
             self._constants[key] = Value(name, array.dtype, extents, array, qparams=qparams)
         return self._constants[key]
+
+    def _elements(self, value: Any, dtype: Any, is_quantized: bool) -> Array:
+        if isinstance(value, Scaled) and dtype is None and not is_quantized:
+            return value
+        if dtype is None and not isinstance(value, (np.ndarray, np.generic, Scaled)):
+            dtype = self.result_types[0].dtype
+        return np.asarray(computed(value), dtype)
 
     def _inherited(self, array: np.ndarray) -> QParams | None:
         """The parameters of the constant whose memory ``array`` is another view of."""
@@ -454,7 +460,7 @@ def _start(array: np.ndarray) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def _identity(array: np.ndarray) -> Any:
-    if array.nbytes <= 64:
+def _identity(array: Array) -> Any:
+    if isinstance(array, np.ndarray) and array.nbytes <= 64:
         return array.tobytes(), array.dtype.str, array.shape
-    return _start(array), array.dtype.str, array.shape, array.strides
+    return memory_of(array)

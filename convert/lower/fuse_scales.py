@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from .fuse_activations import use_counts
@@ -43,10 +45,10 @@ def _per_channel(operator: Operator | None, type: str) -> tuple[Value, Value] | 
     if operator is None or operator.type != type:
         return None
     for x, constant in (operator.inputs, operator.inputs[::-1]):
-        if x is None or constant is None or constant.data is None or x.is_constant:
+        if x is None or constant is None or not constant.is_constant or x.is_constant:
             continue
         is_image = len(x.shape) == 4 and x.dtype == np.float32
-        if is_image and constant.shape and constant.data.size == constant.shape[-1] == x.shape[3]:
+        if is_image and constant.shape and math.prod(constant.shape) == constant.shape[-1] == x.shape[3]:
             return x, constant
     return None
 

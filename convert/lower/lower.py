@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from ..errors import InternalError, Refusal, TmconvertError
 from ..ir import CallFunction, Constant, InternalGraph, QParams, TensorNode, TensorType
 from ..ir.dims import Dim, is_symbolic
+from ..ir.scaled import viewed
 from ..ir.size_journal import current_journal
 from ..ir.tree import leaves, map_leaves
 from ..symbolics.layouts import NCHW_TO_NHWC, remap
@@ -118,9 +117,9 @@ class _Lowerer:
                         self.builder.free_name(node.name)
 
     def _constant(self, expr: Constant) -> None:
-        array = np.asarray(expr.value)
+        array = expr.stored
         if expr.output.layout == "nhwc":
-            array = array.transpose(NCHW_TO_NHWC)
+            array = viewed(array, lambda each: each.transpose(NCHW_TO_NHWC))
         self.values[expr.output] = self.builder.const(
             array, name=expr.name or expr.output.name, qparams=stored_qparams(expr.output)
         )

@@ -15,6 +15,7 @@ from typing import Any, Union
 import numpy as np
 
 from ..errors import InternalError
+from ..ir.scaled import Array, computed
 from ..ir.types import QParams, name_of
 from ..source import Source
 
@@ -38,16 +39,16 @@ class Value:
     """One tensor of the written file: computed, an input, or (with ``stored``) a constant.
 
     ``stored`` has the elements, in the order of the file, in ``shape`` or in more axes. It may be a
-    non-contiguous view (a transposed weight, say), of which a writer makes a few rows contiguous at a time,
-    so that memory does not grow with the model. ``qparams`` is what the source says of the tensor's
-    quantization, in the memory order of the file; ``quantization`` is what the file says, and then the
-    elements are integers.
+    non-contiguous view (a transposed weight, say) or a product that is not computed yet, of which a writer
+    makes a few rows at a time, so that memory does not grow with the model. ``qparams`` is what the source
+    says of the tensor's quantization, in the memory order of the file; ``quantization`` is what the file
+    says, and then the elements are integers.
     """
 
     name: str
     dtype: np.dtype
     shape: tuple[Any, ...]
-    stored: np.ndarray | None = None
+    stored: Array | None = None
     quantization: Quantization | None = None
     qparams: QParams | None = None
 
@@ -56,13 +57,19 @@ class Value:
         return self.stored is not None
 
     @property
-    def data(self) -> np.ndarray | None:
-        """The elements in ``shape``: a copy where that is no view of ``stored``."""
-        if self.stored is None or self.stored.shape == self.shape:
-            return self.stored
-        return self.stored.reshape(self.shape)
+    def nbytes(self) -> int:
+        """The bytes of a constant; 0 of what is computed."""
+        return 0 if self.stored is None else self.stored.nbytes
 
-    def elements(self) -> np.ndarray:
+    @property
+    def data(self) -> np.ndarray | None:
+        """The elements in ``shape``: a copy where that is no view of ``stored``. A product is computed."""
+        if self.stored is None:
+            return None
+        array = computed(self.stored)
+        return array if array.shape == self.shape else array.reshape(self.shape)
+
+    def elements(self) -> Array:
         """``stored``, of a constant. Raises InternalError TM9001 where it is not what is declared."""
         stored = self.stored
         assert stored is not None

@@ -140,7 +140,7 @@ class AssignLayout:
             if isinstance(node.expr, Constant):
                 twin = TensorNode(graph.free_name(f"{node.name}_{order}"), node.shape, node.dtype)
                 constant = Constant(
-                    node.expr.value, node.expr.name, result=twin, source=node.expr.source, made_by=self.name
+                    node.expr.stored, node.expr.name, result=twin, source=node.expr.source, made_by=self.name
                 )
                 graph.insert(constant, before=before)
             else:

@@ -10,6 +10,7 @@ import numpy as np
 from ..ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
 from ..ir.dims import is_symbolic
 from ..ir.emitter import GraphEmitter
+from ..ir.scaled import Array, scaled
 from ..ir.tree import leaves
 from ..symbolics.op import Op
 from ..symbolics.ops.view import KEPT, groups_of
@@ -306,21 +307,18 @@ def _along(constant: np.ndarray, shape: Sequence[int], axis: int) -> np.ndarray 
 
 def _changed(g: GraphEmitter, value: np.ndarray, like: TensorNode) -> TensorNode:
     """A constant called as ``like`` is, of its type."""
-    assert isinstance(like.expr, Constant)
-    return g.parameter(value.astype(like.type.dtype, copy=False), like.expr.name or like.name)
+    return _called(g, value.astype(like.type.dtype, copy=False), like)
 
 
 def _scaled(g: GraphEmitter, constant: TensorNode, factor: Any) -> TensorNode:
-    """The constant times a factor, as if in float64; of a large one there is no copy in that."""
-    array = _array(constant)
-    scaled = np.empty_like(array)
-    with np.errstate(over="ignore"):
-        narrow = np.asarray(factor).astype(array.dtype)
-    if np.array_equal(narrow, factor):  # then a product is rounded once in either type
-        np.multiply(array, narrow, out=scaled)
-    else:
-        np.multiply(array, factor, out=scaled, dtype=np.float64, casting="same_kind")
-    return _changed(g, scaled, constant)
+    """The constant times a factor, as if in float64."""
+    assert isinstance(constant.expr, Constant)
+    return _called(g, scaled(constant.expr.stored, factor), constant)
+
+
+def _called(g: GraphEmitter, value: Array, like: TensorNode) -> TensorNode:
+    assert isinstance(like.expr, Constant)
+    return g.parameter(value, like.expr.name or like.name)
 
 
 def _has_constants(layer: Any) -> bool:

@@ -12,6 +12,7 @@ import re
 import numpy as np
 
 from ..ir import CallFunction, Constant, InternalGraph, Node, TensorNode
+from ..ir.scaled import Array, scaled
 from ..symbolics.ops.batch_norm import affine
 
 TRANSPOSED = ("aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d")
@@ -44,7 +45,7 @@ class FuseConvBn:
         new_weight = weight
         if weight.qparams is None:
             groups = producer.kwargs["groups"] if producer.function in TRANSPOSED else None
-            data = _scaled(weight.expr.value, scale, groups)
+            data = _scaled(weight.expr.stored, scale, groups)
             new_weight = self._constant(graph, norm, data, weight.expr.name)
         constants = [new_weight, self._constant(graph, norm, new_bias, _bias_name(weight, bias))]
         old = norm.output
@@ -65,7 +66,7 @@ class FuseConvBn:
         graph.rename(node, old.name)
 
     def _constant(
-        self, graph: InternalGraph, norm: CallFunction, value: np.ndarray, name: str | None
+        self, graph: InternalGraph, norm: CallFunction, value: Array, name: str | None
     ) -> TensorNode:
         base = re.sub(r"\W", "_", name or f"{norm.output.name}_const", flags=re.ASCII)
         node = TensorNode(graph.free_name(base), value.shape, value.dtype)
@@ -79,7 +80,7 @@ def _log(message: str) -> None:
     logging.getLogger(__name__).debug(message)
 
 
-def _scaled(weight: np.ndarray, scale: np.ndarray, groups: int | None) -> np.ndarray:
+def _scaled(weight: Array, scale: np.ndarray, groups: int | None) -> Array:
     """The weight that does the work of a scale for each channel, too.
 
     The channels of the result are the first axis of a weight [O, ...]; transposed convolutions have
@@ -89,10 +90,7 @@ def _scaled(weight: np.ndarray, scale: np.ndarray, groups: int | None) -> np.nda
     if groups is not None:
         column = scale.reshape(groups, -1, *[1] * (weight.ndim - 2))
         column = column.repeat(weight.shape[0] // groups, axis=0)
-    new_weight = np.empty_like(weight, subok=False)
-    with np.errstate(all="ignore"):  # a channel that overflows here did so before
-        np.multiply(weight, column, out=new_weight, dtype=np.float64, casting="unsafe")  # in small pieces
-    return new_weight
+    return scaled(weight, column)
 
 
 # ---- what is between

@@ -43,9 +43,9 @@ class MergeEqual:
 def _key(expr: Expr, constants: dict[Any, Any]) -> Any:
     """What equal expressions have in common; None for what is not compared."""
     if isinstance(expr, Constant):
-        value = expr.value
-        if expr.output.qparams is not None or value.size > _SMALL:
+        if expr.output.qparams is not None or expr.output.type.size > _SMALL:
             return None
+        value = expr.value
         return value.dtype.str, value.shape, value.tobytes()
     if not isinstance(expr, CallFunction) or any(True for _ in bodies(expr)):
         return None

@@ -85,12 +85,10 @@ class MoveViews:
         if key not in made:
             made[key] = g.call("tm::view", x, **attributes)
         matrices = split.features(weight.expr.value)
-        product = g.call(
-            "aten::matmul", made[key], g.constant(np.ascontiguousarray(matrices.swapaxes(-1, -2)))
-        )
+        product = g.call("aten::matmul", made[key], g.constant(matrices.swapaxes(-1, -2)))
         if bias is not None:
             row = split.features(bias.expr.value[:, None]).swapaxes(-1, -2)
-            product = g.call("aten::add", product, g.constant(np.ascontiguousarray(row)))
+            product = g.call("aten::add", product, g.constant(row))
         graph.substitute(expr.output, product)
         return True
 

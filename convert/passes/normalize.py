@@ -185,7 +185,7 @@ class _Normalizer:
     def _rename(self, expr: Expr, last: Expr | None) -> None:
         """Gives the results the source's names, unless they are values that were there before."""
         graph = self.result.graph
-        made = set()
+        made: set[Node] = set()
         current = graph.last
         while current is not None and current is not last:
             made.update(current.outputs)

@@ -54,7 +54,7 @@ def write_caffe(graph: TargetGraph, prototxt: BinaryIO, caffemodel: BinaryIO) ->
     net.layer.extend(_input_layers(graph, dialect))
     net.layer.extend(_layer(operator, dialect) for operator in operators)
 
-    without_blobs: list[list[np.ndarray]] = [[] for _ in graph.inputs]
+    without_blobs: list[list[Value]] = [[] for _ in graph.inputs]
     weights = _weights(net, without_blobs + [_blobs(operator) for operator in operators], dialect)
     if weights.length > LARGEST_MESSAGE:
         raise WriteError(
@@ -159,20 +159,20 @@ def _scalars(field: FieldDescriptor, value: Any, cpp_type: int) -> list[Any]:
     return scalars
 
 
-def _blobs(operator: Operator) -> list[np.ndarray]:
-    return [value.data for value in operator.inputs if value is not None and value.data is not None]
+def _blobs(operator: Operator) -> list[Value]:
+    return [value for value in operator.inputs if value is not None and value.is_constant]
 
 
-def _weights(net: Any, blobs: list[list[np.ndarray]], dialect: Schema) -> StreamedMessage:
+def _weights(net: Any, blobs: list[list[Value]], dialect: Schema) -> StreamedMessage:
     """The whole net with ``blobs``, one list for each layer."""
     message = StreamedMessage()
     message.append(_encoded(dialect.NetParameter(name=net.name)))
-    for layer, arrays in zip(net.layer, blobs, strict=True):
-        message.append_message(_NET_LAYER, _layer_with_blobs(layer, arrays, dialect))
+    for layer, values in zip(net.layer, blobs, strict=True):
+        message.append_message(_NET_LAYER, _layer_with_blobs(layer, values, dialect))
     return message
 
 
-def _layer_with_blobs(layer: Any, arrays: list[np.ndarray], dialect: Schema) -> StreamedMessage:
+def _layer_with_blobs(layer: Any, values: list[Value], dialect: Schema) -> StreamedMessage:
     # Fields are written in the order of their numbers, as protobuf does: the blobs lie in the middle.
     head = dialect.LayerParameter(name=layer.name, type=layer.type, bottom=layer.bottom, top=layer.top)
     tail = dialect.LayerParameter()
@@ -182,10 +182,10 @@ def _layer_with_blobs(layer: Any, arrays: list[np.ndarray], dialect: Schema) -> 
 
     message = StreamedMessage()
     message.append(_encoded(head))
-    for array in arrays:
+    for value in values:
         blob = StreamedMessage()
-        blob.append_array(_BLOB_DATA, array, _FLOAT32)
-        blob.append(_encoded(dialect.BlobProto(shape={"dim": array.shape})))
+        blob.append_array(_BLOB_DATA, value.elements(), _FLOAT32)
+        blob.append(_encoded(dialect.BlobProto(shape={"dim": value.shape})))
         message.append_message(_LAYER_BLOBS, blob)
     message.append(_encoded(tail))
     return message

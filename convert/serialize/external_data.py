@@ -13,9 +13,10 @@ from typing import BinaryIO
 
 import numpy as np
 
+from ..ir.scaled import Array, computed
 from ..ir.types import name_of
 from ..lower.target_graph import TargetGraph, Value
-from .protobuf_stream import write_array
+from .element_writer import ElementWriter
 
 # Bytes. Smaller constants stay in the model: the shape inference needs the values of shapes and axes.
 SMALL_CONSTANT = 1 << 10
@@ -27,13 +28,11 @@ _ALIGNMENT = 4096
 
 def external_constants(graph: TargetGraph) -> list[Value]:
     """The constants that go into a file of their own, if there is one."""
-    return [
-        value for value in graph.constants() if value.data is not None and value.data.nbytes > SMALL_CONSTANT
-    ]
+    return [value for value in graph.constants() if value.nbytes > SMALL_CONSTANT]
 
 
 def external_bytes(graph: TargetGraph) -> int:
-    return sum(value.data.nbytes for value in external_constants(graph) if value.data is not None)
+    return sum(value.nbytes for value in external_constants(graph))
 
 
 def weights_path(model: Path) -> Path:
@@ -44,16 +43,16 @@ def weights_path(model: Path) -> Path:
 _HALVES = frozenset({"int4", "uint4"})
 
 
-def _length(data: np.ndarray) -> int:
+def _length(data: Array) -> int:
     """The bytes that ``in_bytes`` makes, without making them."""
     return (data.size + 1) // 2 if name_of(data.dtype) in _HALVES else data.nbytes
 
 
-def in_bytes(data: np.ndarray) -> np.ndarray:
+def in_bytes(data: Array) -> Array:
     """Elements as a file has them: of four bits two in a byte, the first in its lower half."""
     if name_of(data.dtype) not in _HALVES:
         return data
-    halves = data.reshape(-1).view(np.uint8) & 0x0F
+    halves = computed(data).reshape(-1).view(np.uint8) & 0x0F
     halves = np.append(halves, np.zeros(halves.size % 2, np.uint8))
     return np.asarray(halves[::2] | halves[1::2] << 4)
 
@@ -67,28 +66,25 @@ class ExternalLayout:
         self._offsets: dict[int, int] = {}
         end = 0
         for value in values:
-            assert value.data is not None
             self._offsets[id(value)] = -(-end // _ALIGNMENT) * _ALIGNMENT
-            end = self._offsets[id(value)] + _length(value.data)
+            end = self._offsets[id(value)] + _length(value.elements())
 
     def has(self, value: Value) -> bool:
         return id(value) in self._offsets
 
     def place(self, value: Value) -> dict[str, str]:
         """The entries of the tensor's ``external_data``."""
-        assert value.data is not None
         return {
             "location": self.name,
             "offset": str(self._offsets[id(value)]),
-            "length": str(_length(value.data)),
+            "length": str(_length(value.elements())),
         }
 
     def write(self, file: BinaryIO) -> None:
         """Write the values, one at a time, with zeros in between."""
-        end = 0
+        end, elements = 0, ElementWriter(file)
         for value in self._values:
-            assert value.data is not None
             file.write(bytes(self._offsets[id(value)] - end))
-            packed = in_bytes(value.data)
-            write_array(file, packed, packed.dtype)
+            packed = in_bytes(value.elements())
+            elements.write(packed)
             end = self._offsets[id(value)] + packed.nbytes

@@ -101,7 +101,7 @@ def _without_weights(graph: TargetGraph) -> ModelProto:
     slim = {
         id(value): Value(value.name, value.dtype, value.shape)
         for value in graph.constants()
-        if value.data is not None and value.data.nbytes > SMALL_CONSTANT
+        if value.nbytes > SMALL_CONSTANT
     }
     slimmed = _with_others(graph, slim)
     slimmed.inputs = [*graph.inputs, *slim.values()]
@@ -324,9 +324,8 @@ def _tensor(data: np.ndarray) -> TensorProto:
 
 
 def _initializer(value: Value, layout: ExternalLayout | None) -> StreamedMessage:
-    data = value.elements().reshape(value.shape)
-    data_type = _data_type(data.dtype, value.name)
-    tensor = TensorProto(dims=data.shape, data_type=data_type, name=value.name)
+    data_type = _data_type(value.dtype, value.name)
+    tensor = TensorProto(dims=value.shape, data_type=data_type, name=value.name)
     message = StreamedMessage()
     if layout is not None and layout.has(value):
         tensor.data_location = TensorProto.EXTERNAL
@@ -335,7 +334,7 @@ def _initializer(value: Value, layout: ExternalLayout | None) -> StreamedMessage
         message.append(_encoded(tensor))
     else:
         message.append(_encoded(tensor))
-        packed = in_bytes(data)
+        packed = in_bytes(value.elements())
         message.append_array(_TENSOR_RAW_DATA, packed, packed.dtype)
     return message
 

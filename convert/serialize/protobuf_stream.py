@@ -11,13 +11,13 @@ from typing import BinaryIO
 
 import numpy as np
 
-from .stored_zip import Sink
+from ..ir.scaled import Array
+from .element_writer import ElementWriter
 
 # Readers count bytes in a signed 32-bit integer.
 LARGEST_MESSAGE = 2**31 - 1
 
 _LENGTH_DELIMITED = 2
-_CHUNK_ELEMENTS = 1 << 18
 
 
 class StreamedMessage:
@@ -29,14 +29,14 @@ class StreamedMessage:
 
     def __init__(self) -> None:
         self.length = 0
-        self._parts: list[bytes | tuple[np.ndarray, np.dtype]] = []
+        self._parts: list[bytes | tuple[Array, np.dtype]] = []
 
     def append(self, encoded: bytes) -> None:
         """Add fields that are encoded already."""
         self._parts.append(encoded)
         self.length += len(encoded)
 
-    def append_array(self, field: int, data: np.ndarray, dtype: np.dtype) -> None:
+    def append_array(self, field: int, data: Array, dtype: np.dtype) -> None:
         """Add the elements of ``data`` in C order, as ``dtype``, as one bytes or packed field."""
         length = data.size * dtype.itemsize
         self.append(_header(field, length))
@@ -51,11 +51,12 @@ class StreamedMessage:
 
     def write(self, file: BinaryIO) -> None:
         """Write the message's fields, ``length`` bytes in all."""
+        elements = ElementWriter(file)
         for part in self._parts:
             if isinstance(part, bytes):
                 file.write(part)
             else:
-                write_array(file, *part)
+                elements.write(*part)
 
 
 def _varint(number: int) -> bytes:
@@ -69,27 +70,3 @@ def _varint(number: int) -> bytes:
 
 def _header(field: int, length: int) -> bytes:
     return _varint(field << 3 | _LENGTH_DELIMITED) + _varint(length)
-
-
-def write_array(file: Sink, data: np.ndarray, dtype: np.dtype) -> None:
-    """Writes the elements in C order, as little-endian ``dtype``; a large array is not copied."""
-    if data.dtype.kind in "biufc":  # ml_dtypes know no other order than the machine's
-        dtype = dtype.newbyteorder("<")
-    if data.size <= _CHUNK_ELEMENTS or (data.dtype == dtype and data.flags.c_contiguous):
-        file.write(_bytes_of(np.asarray(data, dtype, order="C")))
-        return
-    chunks = np.nditer(  # type: ignore[call-overload]  # NumPy's stubs spell "contig" as "config"
-        data,
-        flags=["external_loop", "buffered"],
-        op_flags=[["readonly", "contig"]],
-        op_dtypes=[dtype],
-        casting="same_kind",
-        order="C",
-        buffersize=_CHUNK_ELEMENTS,
-    )
-    for chunk in chunks:
-        file.write(_bytes_of(chunk))
-
-
-def _bytes_of(data: np.ndarray) -> memoryview:
-    return data.reshape(-1).view(np.uint8).data

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..container_format import ALIGNMENT, STORED_AS
-from .protobuf_stream import write_array
+from .element_writer import ElementWriter
 from .stored_zip import Sink
 
 _LENGTH = struct.Struct("<Q")
@@ -38,8 +38,9 @@ class Safetensors:
     def write(self, file: Sink) -> None:
         """Writes all ``size`` bytes."""
         file.write(self._head)
+        elements = ElementWriter(file)
         for _, array in self._ordered:
-            write_array(file, array, array.dtype)
+            elements.write(array)
 
 
 def _item_size(array: np.ndarray) -> int:

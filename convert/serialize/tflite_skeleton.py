@@ -16,14 +16,16 @@ their number, in two fields of 64 bits (TFLite's Buffer has them). Such bytes fo
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from ..errors import WriteError
+from ..ir.scaled import Array
 from .atomic import reserve
+from .element_writer import ElementWriter
 
 # Flatbuffers' verifier wants less than this.
 _SIZE_LIMIT = 2**31 - 1
@@ -32,9 +34,6 @@ _ALIGNMENT = 16
 _LENGTH = struct.Struct("<I")
 _DISTANCE = struct.Struct("<i")
 _PLACE = struct.Struct("<Q")
-
-# So much is made contiguous at a time: it stays in the processor's cache.
-_ROWS_BYTES = 1 << 20
 
 # Slot, kind ("int8", "bool", ..., or "offset" for a string, vector or table), value.
 Field = tuple[int, str, float]
@@ -56,7 +55,7 @@ _KINDS = {
 class _Bytes(NamedTuple):
     """What follows the skeleton, and the hole for its place, as a distance from the skeleton's end."""
 
-    data: np.ndarray
+    data: Array
     hole: int
     is_far: bool
 
@@ -143,13 +142,13 @@ class Skeleton:
             self._put(shape.vtable)
         return place
 
-    def table_of_bytes(self, slot: int, data: np.ndarray) -> int:
+    def table_of_bytes(self, slot: int, data: Array) -> int:
         """A table whose one field is a vector of ``data``'s bytes, laid out behind the skeleton."""
         place = self.table((slot, "uint32", 0))
         self._behind.append(_Bytes(data, place - 4, is_far=False))
         return place
 
-    def table_of_place(self, place: int, size: int, data: np.ndarray) -> int:
+    def table_of_place(self, place: int, size: int, data: Array) -> int:
         """A table with the place of ``data`` in the file in one slot, and the number of bytes in another."""
         fields = ((place, "uint64", 0), (size, "uint64", data.nbytes))
         made = self.table(*fields)
@@ -198,11 +197,10 @@ class Skeleton:
         last = order[-1] if order else None
         reserve(file, len(skeleton) if last is None else starts[-1] + last.head + last.data.nbytes)
         file.write(skeleton)
-        end = len(skeleton)
+        end, elements = len(skeleton), ElementWriter(file)
         for each, start in zip(order, starts, strict=True):
             file.write(bytes(start - end) + (b"" if each.is_far else _LENGTH.pack(each.data.nbytes)))
-            for rows in _contiguous_rows(each.data):
-                file.write(rows)
+            elements.write(each.data)
             end = start + each.head + each.data.nbytes
 
     def _layout(self, end: int, order: Sequence[_Bytes]) -> list[int]:
@@ -219,13 +217,3 @@ class Skeleton:
                     notes=[("help", "split the model")],
                 )
         return starts
-
-
-def _contiguous_rows(data: np.ndarray) -> Iterator[memoryview]:
-    """The bytes of ``data``, copied a few rows at a time where they are not as they are to be written."""
-    little_endian = data.dtype.newbyteorder("<")
-    count = 1
-    if data.ndim and not (data.flags.c_contiguous and data.dtype == little_endian):
-        count = -(-data.nbytes // _ROWS_BYTES)
-    for rows in np.array_split(data, min(count, len(data))) if count > 1 else [data]:
-        yield np.ascontiguousarray(rows, little_endian).reshape(-1).view(np.uint8).data

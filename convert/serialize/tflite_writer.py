@@ -15,6 +15,7 @@ import numpy as np
 from .. import __version__
 from ..errors import InternalError
 from ..ir.dims import Dim, example, is_symbolic
+from ..ir.scaled import Array, computed, memory_of
 from ..ir.types import name_of
 from ..lower.target_graph import Attribute, Operator, TargetGraph, Value
 from ..lower.tflite_runtimes import minimum_runtime
@@ -81,10 +82,10 @@ class _Buffers:
     """The file's buffers: number 0 is the empty one, and equal contents share one."""
 
     def __init__(self) -> None:
-        self._contents: list[np.ndarray] = []
+        self._contents: list[Array] = []
         self._indices: dict[Hashable, int] = {}
 
-    def index(self, data: np.ndarray) -> int:
+    def index(self, data: Array) -> int:
         key = self._key(data)
         if key not in self._indices:
             self._contents.append(data)
@@ -105,11 +106,11 @@ class _Buffers:
             ]
         )
 
-    def _key(self, data: np.ndarray) -> Hashable:
+    def _key(self, data: Array) -> Hashable:
         if data.nbytes <= _DIGEST_LIMIT:
-            return hashlib.sha256(data.tobytes()).digest()
+            return hashlib.sha256(computed(data).tobytes()).digest()
         # Two views of the same memory; reading large ones to compare them would cost a pass over the file.
-        return data.__array_interface__["data"][0], data.shape, data.strides, data.dtype
+        return memory_of(data)
 
 
 def _known(operators: Iterable[Operator]) -> Iterable[Operator]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...ir.data_sizes import data_symbols
 from ...ir.dims import Dim, is_symbolic
+from ...ir.scaled import viewed
 from .orders import in_steps, merged
 
 if TYPE_CHECKING:
@@ -30,10 +31,10 @@ def factors_transposed(
     g: Builder, x: Value, factors: Sequence[int], order: Sequence[int], shape: Sequence[int]
 ) -> Value:
     """``x``, as a tensor of ``factors``, with its axes in ``order``, as a tensor of ``shape``."""
-    if x.data is not None:
-        moved = x.data.reshape(factors).transpose(order)
+    if x.stored is not None:
+        permuted = viewed(x.stored, lambda each: each.reshape(factors).transpose(order))
         name = f"{x.name}_{''.join(map(str, order))}"
-        return g.const(moved, name=name, qparams=_moved(x, factors, order, shape), shape=shape)
+        return g.const(permuted, name=name, qparams=_moved(x, factors, order, shape), shape=shape)
     extents, short = merged(factors, order)
     if len(short) < 2:
         return reshaped(g, x, shape)
@@ -45,8 +46,8 @@ def factors_transposed(
         x = g.op("TRANSPOSE", x, g.ints(order), shape=[factors[axis] for axis in order])
         return reshaped(g, x, shape)
     for sizes, places in in_steps(extents, short, MOST_AXES):
-        moved = [sizes[axis] for axis in places]
-        x = g.op("TRANSPOSE", reshaped(g, x, sizes), g.ints(places), shape=moved)
+        extents = tuple(sizes[axis] for axis in places)
+        x = g.op("TRANSPOSE", reshaped(g, x, sizes), g.ints(places), shape=extents)
     return reshaped(g, x, shape)
 
 

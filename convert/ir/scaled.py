@@ -1,0 +1,120 @@
+"""A large constant times factors: computed when it is read, a few rows at a time when it is written.
+
+Weights take in the scales around them. Of each a copy would be made, as large as the model, to be read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+# Bytes. Of smaller arrays the product is made at once.
+_SMALL = 1 << 16
+
+
+class Scaled:
+    """``array`` times ``factors``, each of its shape (as broadcast views), rounded once to its dtype.
+
+    It has an array's ``shape``, ``dtype``, ``size``, ``nbytes``, ``flags`` and ``ndim``.
+    """
+
+    __slots__ = ("_computed", "array", "factors")
+
+    def __init__(self, array: np.ndarray, factors: tuple[np.ndarray, ...]) -> None:
+        self.array = array
+        self.factors = factors
+        self._computed: np.ndarray | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.array.dtype
+
+    @property
+    def flags(self) -> Any:
+        return self.array.flags
+
+    @property
+    def ndim(self) -> int:
+        return self.array.ndim
+
+    @property
+    def size(self) -> int:
+        return self.array.size
+
+    @property
+    def nbytes(self) -> int:
+        return self.array.nbytes
+
+    def viewed(self, view: Callable[[np.ndarray], np.ndarray]) -> Array:
+        """What ``view`` makes of the product, say its axes permuted, or a few rows of it."""
+        if self._computed is None:
+            array, *factors = map(view, (self.array, *self.factors))
+            # a factor that had to be copied would be as large as the array
+            if all(map(np.may_share_memory, factors, self.factors)):
+                return Scaled(array, tuple(factors))
+        return view(self.computed())
+
+    def computed(self) -> np.ndarray:
+        """The product, contiguous; it is remembered."""
+        if self._computed is None:
+            made = np.empty(self.shape, self.dtype)
+            self.compute(made)
+            self._computed = made
+        return self._computed
+
+    def compute(self, out: np.ndarray) -> None:
+        """Writes the product to ``out``, contiguous, of the same shape and dtype."""
+        array, (first, *others) = self.array, self.factors
+        if others:
+            array = array * first.astype(np.float64)
+            for factor in others[:-1]:
+                array *= factor
+            first = others[-1]
+        elif not array.flags.c_contiguous:
+            out[...] = array
+            array = out
+        precise = {} if first.dtype == array.dtype else {"dtype": np.float64}
+        with np.errstate(all="ignore"):  # a channel that overflows here did so before
+            np.multiply(array, first, out=out, casting="unsafe", **precise)  # cast in small pieces
+
+
+Array = np.ndarray | Scaled
+
+
+def scaled(array: Array, factor: Any) -> Array:
+    """``array`` times what broadcasts to its shape, as if in float64."""
+    broadcast = np.broadcast_to(_narrow(np.asarray(factor), array.dtype), array.shape)
+    if isinstance(array, Scaled):
+        return Scaled(array.array, (*array.factors, broadcast))
+    made = Scaled(array, (broadcast,))
+    return made.computed() if array.nbytes <= _SMALL else made
+
+
+def viewed(array: Array, view: Callable[[np.ndarray], np.ndarray]) -> Array:
+    """What ``view`` makes of an array or a product."""
+    return array.viewed(view) if isinstance(array, Scaled) else view(array)
+
+
+def memory_of(array: Array) -> Hashable:
+    """Equal for two views of the same memory that have the same elements."""
+    if isinstance(array, Scaled):
+        return tuple(map(memory_of, (array.array, *array.factors)))
+    return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
+
+
+def computed(array: Array) -> np.ndarray:
+    """An array as it is, a product computed."""
+    return array.computed() if isinstance(array, Scaled) else array
+
+
+def _narrow(factor: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The factor in ``dtype`` where that has all its digits: then the product is rounded once there, too."""
+    with np.errstate(all="ignore"):
+        narrow = factor.astype(dtype)
+    return narrow if np.array_equal(narrow, factor) else factor.astype(np.float64)
