@@ -29,8 +29,9 @@ def bodies(expr: Expr) -> list[InternalGraph]:
 def nested(graph: InternalGraph) -> Iterator[InternalGraph]:
     """``graph``, and the graphs inside of its calls at any depth, the innermost first."""
     for expr in graph.exprs():
-        for body in bodies(expr):
-            yield from nested(body)
+        for value in expr.kwargs.values():
+            if isinstance(value, InternalGraph):
+                yield from nested(value)
     yield graph
 
 

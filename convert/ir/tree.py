@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from operator import attrgetter
 from typing import Any
 
 Tree = Any  # tuple | list | dict | slice of Trees, or a leaf
 
 
-class _Branches(dict[type, Callable[[Any], Iterable[Any]] | None]):
+class _Branches(dict[type, Callable[[Any], Collection[Any]] | None]):
     """The parts of a tree by its type, None of a leaf. Trees are walked for whatever happens to a graph: a
     look-up is fastest."""
 
-    def __missing__(self, kind: type) -> Callable[[Any], Iterable[Any]] | None:
+    def __missing__(self, kind: type) -> Callable[[Any], Collection[Any]] | None:
         if issubclass(kind, dict):
-            parts: Callable[[Any], Iterable[Any]] | None = dict.values
+            parts: Callable[[Any], Collection[Any]] | None = dict.values
         elif issubclass(kind, slice):
             parts = attrgetter("start", "stop", "step")
         else:
-            parts = iter if issubclass(kind, (tuple, list)) else None
+            parts = _itself if issubclass(kind, (tuple, list)) else None
         self[kind] = parts
         return parts
 
 
+def _itself(tree: Any) -> Any:
+    return tree
+
+
 _parts = _Branches()
+_PLAIN = frozenset({int, float, bool, str, type(None)})  # most parts are lists of numbers
 
 
 def leaves(tree: Tree) -> list[Any]:
@@ -34,7 +39,10 @@ def leaves(tree: Tree) -> list[Any]:
     return found
 
 
-def _gather(trees: Iterable[Tree], found: list[Any]) -> None:
+def _gather(trees: Collection[Tree], found: list[Any]) -> None:
+    if _PLAIN.issuperset(map(type, trees)):
+        found.extend(trees)
+        return
     for tree in trees:
         parts = _parts[type(tree)]
         if parts is None:
@@ -45,16 +53,19 @@ def _gather(trees: Iterable[Tree], found: list[Any]) -> None:
 
 def map_leaves(function: Callable[[Any], Any], tree: Tree) -> Tree:
     """A tree of the same structure, each leaf replaced by ``function(leaf)``."""
-    if _parts[type(tree)] is None:
+    parts = _parts[type(tree)]
+    if parts is None:
         return function(tree)
+    made = [
+        function(part) if _parts[type(part)] is None else map_leaves(function, part) for part in parts(tree)
+    ]
     if isinstance(tree, tuple):
-        children = [map_leaves(function, child) for child in tree]
-        return tuple.__new__(type(tree), children) if hasattr(tree, "_fields") else tuple(children)
+        return tuple.__new__(type(tree), made) if hasattr(tree, "_fields") else tuple(made)
     if isinstance(tree, list):
-        return [map_leaves(function, child) for child in tree]
+        return made
     if isinstance(tree, dict):
-        return {key: map_leaves(function, child) for key, child in tree.items()}
-    return slice(*(map_leaves(function, part) for part in (tree.start, tree.stop, tree.step)))
+        return dict(zip(tree, made, strict=True))
+    return slice(*made)
 
 
 def replaced(tree: Tree, old: Any, new: Any) -> Tree:

@@ -13,7 +13,6 @@ TM3018  an expression has a source location, or names the pass that made it
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
@@ -41,7 +40,7 @@ class Checked:
     def __init__(self, expr: Expr) -> None:
         self.inputs = expr.inputs
         self.outputs = expr.outputs
-        self.uses = Counter(self.inputs)
+        self.uses = _counted(self.inputs)
         self.bodies = bodies(expr)
         self._args, self._kwargs, self._result = expr.args, expr.kwargs, expr.result
         self._stored = getattr(expr, "stored", None)
@@ -113,17 +112,18 @@ def _check_ends(graph: InternalGraph, defined: Mapping[Node, bool], uses: int) -
     """Names are unique, results defined, and nothing is recorded as used that is not."""
     names: set[str] = set()
     for node in defined:
-        if node.name in names or not _NAME.fullmatch(node.name):
-            raise GraphError("TM3013", f"the name {node.name!r} is taken or not valid")
-        names.add(node.name)
-    returned = Counter(graph.outputs)
+        name = node.name
+        if name in names or not ((name.isascii() and name.isidentifier()) or _NAME.fullmatch(name)):
+            raise GraphError("TM3013", f"the name {name!r} is taken or not valid")
+        names.add(name)
+    returned = _counted(graph.outputs)
     for node in returned:
         if node not in defined:
             raise GraphError("TM3011", f"the result %{node.name} is not defined in the graph")
     for node in defined:
         if node not in returned and not graph.is_output(node):
             continue
-        if graph.use_count(node) != sum(node.uses.values()) + returned[node]:
+        if graph.use_count(node) != sum(node.uses.values()) + returned.get(node, 0):
             raise GraphError("TM3012", f"%{node.name} is returned other than the graph has recorded")
     if sum(len(node.uses) for node in defined) != uses:
         for node in defined:
@@ -199,6 +199,13 @@ def _check_quantization(expr: Expr, node: Node) -> None:
     problem = qparams.problem(getattr(node, "shape", None) or (), f"%{node.name}")
     if problem:
         _fail("TM3017", expr, problem)
+
+
+def _counted(nodes: Sequence[Node]) -> dict[Node, int]:
+    counts: dict[Node, int] = {}
+    for node in nodes:
+        counts[node] = counts.get(node, 0) + 1
+    return counts
 
 
 def _tensors(nodes: Sequence[Node]) -> list[TensorNode]:
