@@ -96,11 +96,11 @@ def command(
 
 
 def _lines(groups: list[UnsupportedGroup], target: str) -> Iterator[Line]:
-    calls = sum(group.count for group in groups)
+    calls = sum(group.calls for group in groups)
     yield f"{counted(len(groups), 'op')} in {counted(calls, 'call')} cannot be converted to {target}"
     for group in groups:
         yield ""
-        yield [(group.op, "bold red"), (f"  ({counted(group.count, 'call')})", "")]
+        yield [(group.op, "bold red"), (f"  ({counted(group.calls, 'call')})", "")]
         yield _field("reason", group.reason)
         yield _field("in", ", ".join(scope or "the top module" for scope in group.scopes))
         if group.first.source is not None:

@@ -393,15 +393,17 @@ def calibrate(
     """
     from .quantization.calibration.calibrate import calibrate as calibrated
 
-    settings = Settings(
-        method=method,
-        per_channel=per_channel,
-        rules=rules or {},
-        bias_correction=bias_correction,
-        equalization=equalization,
-        mean=mean,
-        std=std,
-        layout=layout,
+    settings = Settings.of(
+        {
+            "method": method,
+            "per_channel": per_channel,
+            "rules": rules or {},
+            "bias_correction": bias_correction,
+            "equalization": equalization,
+            "mean": mean,
+            "std": std,
+            "layout": layout,
+        }
     )
     if output is not None:
         keep_model(model, Path(output))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from .edge_names import name_edges
 from .errors import UsageError
@@ -19,10 +19,10 @@ from .quantization.baked import bake_weights
 from .quantization.input_grids import give_grids
 
 MAX_EXTENT = 1 << 31
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True)
-class Boundary:
+class Boundary(NamedTuple):
     """Wishes about a model's edges; inputs go by the names of the arguments.
 
     ``input_shapes`` are other shapes than those of the file, ``dynamic_shapes`` names of sizes by input
@@ -31,12 +31,12 @@ class Boundary:
     inputs of which the model itself says nothing, ``*`` those of all others.
     """
 
-    input_shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    dynamic_shapes: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    input_shapes: Mapping[str, Sequence[int]] = _NONE
+    dynamic_shapes: Mapping[str, Mapping[int, str]] = _NONE
     inputs: Sequence[str] | None = None
     outputs: Sequence[str] | None = None
-    rename: Mapping[str, str] = field(default_factory=dict)
-    input_grids: Mapping[str, tuple[str, float, int]] = field(default_factory=dict)
+    rename: Mapping[str, str] = _NONE
+    input_grids: Mapping[str, tuple[str, float, int]] = _NONE
 
     @property
     def is_cut(self) -> bool:
@@ -82,8 +82,7 @@ class Boundary:
 AS_IT_IS = Boundary()
 
 
-@dataclass(frozen=True)
-class Opened:
+class Opened(NamedTuple):
     """A flat model within its boundary, ready to be normalized at any sizes.
 
     ``shapes`` are those of the inputs, with Dims; ``remarks`` what became of sizes that were to be dynamic.
@@ -93,7 +92,7 @@ class Opened:
     flat: TracedModule
     shapes: Mapping[str, tuple[Size, ...]]
     rename: Mapping[str, str]
-    remarks: Mapping[str, str] = field(default_factory=dict)
+    remarks: Mapping[str, str] = _NONE
     context: str = ""
     bakes_weights: bool = False
 
@@ -118,7 +117,7 @@ class Opened:
     def settled(self, journal: SizeJournal) -> Opened:
         """The model with what an attempt has found out about its sizes."""
         shapes = {name: substituted(shape, journal.settled) for name, shape in self.shapes.items()}
-        return replace(self, shapes=shapes, remarks={**self.remarks, **journal.reasons})
+        return self._replace(shapes=shapes, remarks={**self.remarks, **journal.reasons})
 
     def example(self) -> dict[str, int]:
         """The sizes of the example, by symbol."""

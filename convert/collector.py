@@ -7,6 +7,7 @@ import gc
 from collections.abc import Iterator
 
 NEVER = 2**31 - 1  # collections of the middle generation before a full one
+MANY = 20_000  # young objects: graphs are large, and make little garbage
 
 
 @contextlib.contextmanager
@@ -26,7 +27,7 @@ def no_collections() -> Iterator[None]:
 
 @contextlib.contextmanager
 def full_collections_wait() -> Iterator[None]:
-    """Collections of all that there is wait until it is done; younger objects are collected as ever.
+    """Collections of all that there is wait until it is done; young objects are collected less often.
 
     With PyTorch and torchvision loaded a full collection takes 0.2 s, most of a small conversion, which makes
     enough objects to start one. What has piled up until then is counted on, so the next one comes soon after.
@@ -35,7 +36,7 @@ def full_collections_wait() -> Iterator[None]:
     if old == NEVER:  # another thread's conversion has seen to it
         yield
         return
-    gc.set_threshold(young, middle, NEVER)
+    gc.set_threshold(young and max(young, MANY), middle, NEVER)
     try:
         yield
     finally:

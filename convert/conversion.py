@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -215,7 +215,7 @@ def lowered(
 
     Where symbolic sizes turn out to be bound or needed as numbers, all starts again with these.
     """
-    opened = replace(open_boundary(module, boundary, catalogue), bakes_weights=goal.bakes_weights)
+    opened = open_boundary(module, boundary, catalogue)._replace(bakes_weights=goal.bakes_weights)
     if opened.symbols and goal.target == "caffe":
         raise UsageError("TM6014", f"dynamic sizes are not available for {TITLES[goal.target]} yet")
     for _ in range(MAX_ATTEMPTS):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,8 +31,7 @@ Model = TracedModule | str | PathLike[str] | Any
 InputGrids = Mapping[str, tuple[str, float, int]]
 
 
-@dataclass(frozen=True)
-class Given:
+class Given(NamedTuple):
     """A model to convert: within ``boundary``, verified on ``inputs`` if there are some."""
 
     module: TracedModule
@@ -60,7 +58,7 @@ class Given:
         if measuring.data is not None:
             check_writable(*outputs, *goal.beside)
         module, inputs, dynamic = model_of(model, tracing)
-        return cls(module, inputs, replace(boundary, dynamic_shapes=dynamic or {}), measuring)
+        return cls(module, inputs, boundary._replace(dynamic_shapes=dynamic or {}), measuring)
 
     def convert(
         self, paths: Sequence[Path], goal: Goal, verify: bool, options: PassOptions | None, **others: Any
@@ -71,7 +69,7 @@ class Given:
             from .quantization.calibration.calibrate import calibrate
 
             settings, progress = self.measuring.settings, self.measuring.progress
-            within, boundary = replace(boundary, rename={}), Boundary(rename=boundary.rename)
+            within, boundary = boundary._replace(rename={}), Boundary(rename=boundary.rename)
             others["calibration"] = {"settings": settings.to_json(), "boundary": within.to_json()}
             module = calibrate(module, self.measuring.data, catalogue(), settings, progress, within)
         elif goal.integers is not None or goal.parameters is not None:
@@ -150,7 +148,7 @@ def graph_of(model: Model, tracing: Tracing, boundary: Boundary) -> tuple[Traced
     module, inputs, dynamic = model_of(model, tracing)
     if inputs is not None:
         raise UsageError("TM6016", "the model has a graph already: example inputs are for tracing")
-    return module, replace(boundary, dynamic_shapes=dynamic or {})
+    return module, boundary._replace(dynamic_shapes=dynamic or {})
 
 
 def model_of(

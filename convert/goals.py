@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -88,7 +87,7 @@ def goal_of_file(target: str, options: Mapping[str, Any]) -> Goal | None:
     goal = tflite_goal(
         goal_version(target, version), options.get("io_layout"), integers, keep_int64=keep_int64
     )
-    return replace(goal, parameters=baked)
+    return goal._replace(parameters=baked)
 
 
 def check_data(goal: Goal, measuring: Measuring) -> None:
@@ -136,4 +135,4 @@ def with_parameters(
         other = f"weights={weights!r}" if weights is not None else "quantized"
         raise UsageError("TM6002", f"{option} goes with a plain float model: leave {other} out")
     path = None if qparams is None else Path(qparams)
-    return replace(goal, parameters=Parameters(path, qparams_format or DEFAULT, fake_quant_weights))
+    return goal._replace(parameters=Parameters(path, qparams_format or DEFAULT, fake_quant_weights))

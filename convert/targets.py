@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from .errors import UsageError
 from .symbolics.dialects import DIALECTS
@@ -18,14 +18,13 @@ DEFAULT_OPSET = 17
 TFLITE_RUNTIME = 23
 
 
-@dataclass(frozen=True)
-class Integers:
+class Integers(NamedTuple):
     """How a model is to be written in integers.
 
-    ``activations`` is "int8" or "int16" for TFLite, "uint8", "int8", "uint16" or
-    "int16" for ONNX; ``io_type`` that of inputs
-    and outputs: "int8", "uint8", "int16" or "float32". ``allow_float`` leaves quantized operators without an
-    integer kernel in float. ``wide_weights`` leaves weights of -128, which TFLite does not allow.
+    ``activations`` is "int8" or "int16" for TFLite, "uint8", "int8", "uint16" or "int16" for ONNX;
+    ``io_type`` that of inputs and outputs: "int8", "uint8", "int16" or "float32". ``allow_float`` leaves
+    quantized operators without an integer kernel in float. ``wide_weights`` leaves weights of -128, which
+    TFLite does not allow.
     """
 
     activations: str = "int8"
@@ -39,8 +38,7 @@ class Integers:
         return self.activations == "int8" and not self.wide_weights
 
 
-@dataclass(frozen=True)
-class Parameters:
+class Parameters(NamedTuple):
     """What becomes of the source's quantization beside a float model.
 
     ``path`` is a file for the parameters in the format called ``format``; ``bakes_weights`` rounds the
@@ -52,8 +50,7 @@ class Parameters:
     bakes_weights: bool = False
 
 
-@dataclass(frozen=True)
-class Goal:
+class Goal(NamedTuple):
     """What a model is converted to: a target, its version, and the order of its inputs and outputs.
 
     ``version`` is the ONNX opset, the minor number N of the TFLite runtime 2.N, or the number of
@@ -95,7 +92,7 @@ class Goal:
         return {
             "io_layout": named,
             "keep_int64": self.keep_int64,
-            "integers": None if self.integers is None else asdict(self.integers),
+            "integers": None if self.integers is None else self.integers._asdict(),
             "fake_quant_weights": self.bakes_weights,
         }
 

@@ -153,7 +153,8 @@ def test_caffe_as_such_imports_nothing_of_ours() -> None:
 
 def test_symbolics_import_the_ir_errors_and_source_only() -> None:
     allowed = ("tmconvert.symbolics", "tmconvert.ir", "tmconvert.errors", "tmconvert.source")
-    for_types = ("tmconvert.lower.builder", "tmconvert.lower.target_graph")
+    lower = ("builder", "onnx_builder", "tflite_builder", "target_graph")
+    for_types = tuple(f"tmconvert.lower.{name}" for name in lower)
     assert not offending(
         [
             item

@@ -186,9 +186,9 @@ class GraphEmitter:
         base = f"{self.name}_{op.rpartition('::')[2]}"
         nodes = [TensorNode(self.graph.free_name(base), type_.shape, type_.dtype) for type_ in results]
         result = nodes[0] if len(nodes) == 1 else nodes
-        self._insert(
-            CallFunction(op, tensors, bound, result=result, source=self.source, made_by=self.made_by)
-        )
+        call = CallFunction(op, tensors, bound, result=result, source=self.source, made_by=self.made_by)
+        call.inferred = call.args, call.kwargs
+        self._insert(call)
         if op == SIZES or self._sizes:
             self._note_sizes(definition, tensors, bound, nodes)
         return result

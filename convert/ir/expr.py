@@ -190,11 +190,12 @@ class CallFunction(Expr):
     ``function`` is the qualified name in the source's words (``megengine.functional.nn.relu``), or
     an op of the catalogue (``aten::relu``). For the latter ``args`` holds the tensor arguments in
     the order of the signature (None for one left out) and ``kwargs`` all its attributes. ``label``
-    is the short form that MegEngine prints (``nn.relu``).
+    is the short form that MegEngine prints (``nn.relu``). ``inferred`` are the args and kwargs that the types
+    of the results were computed from, where that is known.
     """
 
-    __slots__ = ("function", "label")
-    _own_slots = ("function", "label")
+    __slots__ = ("function", "inferred", "label")
+    _own_slots = ("function", "inferred", "label")
 
     def __init__(
         self,
@@ -207,4 +208,5 @@ class CallFunction(Expr):
     ) -> None:
         super().__init__(args, kwargs, **common)
         self.function = function
+        self.inferred: tuple[Tree, Tree] | None = None
         self.label = label or function

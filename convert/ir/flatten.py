@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import UnsupportedError
@@ -37,18 +36,25 @@ def flatten_module(module: TracedModule) -> TracedModule:
     return flat
 
 
-@dataclass(eq=False, slots=True)
 class _Call:
     """One call that is being inlined: its module, and what its nodes have become."""
 
-    graph: InternalGraph
-    owner: TracedModule
-    scope: str = ""
-    prefix: str = ""
-    caller: _Call | None = None
-    depth: int = 0
-    mapped: dict[Node, Node] = field(default_factory=dict)
-    names: dict[Node, str] = field(default_factory=dict)
+    def __init__(
+        self,
+        graph: InternalGraph,
+        owner: TracedModule,
+        scope: str = "",
+        prefix: str = "",
+        caller: _Call | None = None,
+    ) -> None:
+        self.graph = graph
+        self.owner = owner
+        self.scope = scope
+        self.prefix = prefix
+        self.caller = caller
+        self.depth: int = 0 if caller is None else caller.depth + 1
+        self.mapped: dict[Node, Node] = {}
+        self.names: dict[Node, str] = {}
 
     def map(self, tree: Any) -> Any:
         return map_leaves(lambda leaf: self.mapped[leaf] if isinstance(leaf, Node) else leaf, tree)
@@ -120,7 +126,7 @@ class _Flattener:
             )
         path = self.paths.get(caller.mapped[expr.args[0]], "")
         prefix = _identifier(caller.prefix, expr.args[0].name)
-        call = _Call(graph, callee, path, prefix, caller, caller.depth + 1)
+        call = _Call(graph, callee, path, prefix, caller)
         call.mapped = {
             formal: caller.mapped[actual] for formal, actual in zip(graph.inputs, expr.inputs, strict=True)
         }

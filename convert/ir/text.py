@@ -12,7 +12,6 @@ Constants of up to 16 elements print their values, larger ones a digest of their
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -83,6 +82,8 @@ def describe(expr: Expr) -> str:
 
 def digest(array: np.ndarray) -> str:
     """16 hexadecimal digits that identify type, shape and bytes of an array."""
+    import hashlib
+
     state = hashlib.blake2b(f"{array.dtype.str}{array.shape}".encode(), digest_size=8)
     state.update(np.ascontiguousarray(array).data)
     return state.hexdigest()

@@ -32,12 +32,28 @@ def name_of(dtype: np.dtype) -> str:
     return dtype.name
 
 
-@dataclass(frozen=True, slots=True)
 class TensorType:
-    """Element type and shape of a tensor; extents are non-negative integers, or Dims (``dims.py``)."""
+    """Element type and shape of a tensor; extents are non-negative integers, or Dims (``dims.py``).
 
-    dtype: np.dtype
-    shape: tuple[Any, ...]
+    A value, and no tuple: it is a leaf of trees. Every rule of every op makes some.
+    """
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, dtype: np.dtype, shape: tuple[Any, ...]) -> None:
+        self.dtype = dtype
+        self.shape = shape
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TensorType):
+            return NotImplemented
+        return self.shape == other.shape and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash((self.dtype, self.shape))
+
+    def __repr__(self) -> str:
+        return f"TensorType({self.dtype!r}, {self.shape!r})"
 
     @property
     def rank(self) -> int:

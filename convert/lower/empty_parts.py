@@ -17,8 +17,8 @@ from ..ir.data_sizes import data_symbols
 from ..ir.dim_signs import signs
 
 if TYPE_CHECKING:
-    from .builder import TfliteBuilder
     from .target_graph import Value
+    from .tflite_builder import TfliteBuilder
 
 _ALL, _FIRST, _LAST = slice(None), slice(0, 1), slice(-1, None)
 # operator: how many of its inputs must not be empty, along which axes (of the result, too), what fills them

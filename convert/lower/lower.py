@@ -16,7 +16,7 @@ from ..symbolics.layouts import NCHW_TO_NHWC, remap
 from ..symbolics.op import Op
 from ..symbolics.ops.view import stored
 from ..targets import TITLES
-from .builder import BUILDERS, Builder
+from .builder import Builder, builder_class
 from .target_graph import TargetGraph, Value
 from .unsupported import Unsupported
 
@@ -40,7 +40,7 @@ class _Lowerer:
         self.catalogue = catalogue
         self.version = version
         self.lowering = Lowering(TargetGraph(target, version, graph.name))
-        self.builder = BUILDERS[target](self.lowering.graph)
+        self.builder = builder_class(target)(self.lowering.graph)
         self.builder.lowered = self.body
         self.values: dict[TensorNode, Value] = {}
 

@@ -15,7 +15,8 @@ from ..ir.tree import leaves, map_leaves
 from .target_graph import Value
 
 if TYPE_CHECKING:
-    from .builder import OnnxBuilder, TfliteBuilder
+    from .onnx_builder import OnnxBuilder
+    from .tflite_builder import TfliteBuilder
 
 # ONNX's operators by their names in TFLite, whose division rounds down
 TFLITE = {

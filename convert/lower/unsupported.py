@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..errors import UnsupportedError
@@ -33,14 +32,13 @@ class Unsupported(NamedTuple):
         return self.expr.source.scope if self.expr.source is not None else ""
 
 
-@dataclass(frozen=True)
-class UnsupportedGroup:
-    """All expressions that one op and one reason stop."""
+class UnsupportedGroup(NamedTuple):
+    """All expressions, ``calls`` of them, that one op and one reason stop."""
 
     op: str
     reason: str
     help: str
-    count: int
+    calls: int
     scopes: tuple[str, ...]
     first: Expr
 
@@ -48,7 +46,7 @@ class UnsupportedGroup:
         source = self.first.source
         return {
             "op": self.op,
-            "count": self.count,
+            "count": self.calls,
             "reason": self.reason,
             "help": self.help or None,
             "module_paths": list(self.scopes),
@@ -89,8 +87,8 @@ def unsupported_error(
         notes.append(
             ("help", f"opset {sufficient_opset} and later can express {what}: use --opset {sufficient_opset}")
         )
-    if first.count > 1:
-        notes.append(("also", f"{first.count - 1} more of {first.op} in {_paths(first.scopes)}"))
+    if first.calls > 1:
+        notes.append(("also", f"{first.calls - 1} more of {first.op} in {_paths(first.scopes)}"))
     notes += [
         ("also", f"{group.op} ({group.count} in {_paths(group.scopes)}): {group.reason}") for group in others
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from ..conversion import lowered
@@ -81,5 +80,5 @@ def expected_records(module: TracedModule, target: str) -> list[Record]:
     """What a conversion of ``module`` would write beside the model."""
     version = goal_version(target, None)
     goal = tflite_goal(version, None) if target == "tflite" else Goal(target, version)
-    goal = replace(goal, parameters=Parameters(Path("parameters"), DEFAULT))
+    goal = goal._replace(parameters=Parameters(Path("parameters"), DEFAULT))
     return records_of(lowered(module, goal, catalogue()).graph)

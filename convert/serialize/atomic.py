@@ -12,7 +12,7 @@ import contextlib
 import errno
 import io
 import os
-import shutil
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -111,7 +111,7 @@ class StagedOutput:
             os.fsync(self.file.fileno())
             self.file.close()
             if self._final.exists():
-                shutil.copymode(self._final, self.path)
+                self.path.chmod(stat.S_IMODE(self._final.stat().st_mode))
         except OSError as error:
             raise write_error(self.target, error) from error
 
@@ -140,6 +140,8 @@ class StagedOutput:
         try:
             kept.hardlink_to(self._final)
         except OSError:  # a file system without hard links
+            import shutil
+
             shutil.copy2(self._final, kept)
         return kept
 
@@ -223,6 +225,8 @@ def _folder_beside(target: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
+        import shutil
+
         shutil.rmtree(folder, ignore_errors=True)
 
 

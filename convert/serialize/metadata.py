@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -53,6 +52,8 @@ def source_sha256(module: TracedModule) -> str | None:
 
 
 def _file_sha256(path: Path) -> str:
+    import hashlib
+
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):

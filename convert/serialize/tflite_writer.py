@@ -6,7 +6,6 @@ use does not grow with them. The same graph gives the same bytes. Slots and code
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Hashable, Iterable, Mapping
 from typing import BinaryIO, TypeGuard
 
@@ -46,7 +45,7 @@ _MOST_WITHIN = (2 << 30) - (64 << 20)
 _SMALL = 1 << 10
 
 # Up to this size, equal constants are found by their contents.
-_DIGEST_LIMIT = 64 * 1024
+_COMPARED = 64 * 1024
 
 
 def write_tflite(graph: TargetGraph, file: BinaryIO) -> None:
@@ -107,10 +106,28 @@ class _Buffers:
         )
 
     def _key(self, data: Array) -> Hashable:
-        if data.nbytes <= _DIGEST_LIMIT:
-            return hashlib.sha256(computed(data).tobytes()).digest()
+        if data.nbytes <= _COMPARED:
+            return _Contents(computed(data))
         # Two views of the same memory; reading large ones to compare them would cost a pass over the file.
         return memory_of(data)
+
+
+class _Contents:
+    """The bytes of an array as a key, which keeps no copy of them."""
+
+    __slots__ = ("_data", "_hash")
+
+    def __init__(self, data: np.ndarray) -> None:
+        self._data = data
+        self._hash = hash(data.tobytes())
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Contents) or self._hash != other._hash:
+            return False
+        return self._data is other._data or self._data.tobytes() == other._data.tobytes()
 
 
 def _known(operators: Iterable[Operator]) -> Iterable[Operator]:

@@ -11,7 +11,7 @@ from ...ir.dims import is_symbolic
 
 if TYPE_CHECKING:
     from ...ir.emitter import Emitter
-    from ...lower.builder import OnnxBuilder
+    from ...lower.onnx_builder import OnnxBuilder
     from ...lower.target_graph import Value
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from ...lower.builder import OnnxBuilder
+    from ...lower.onnx_builder import OnnxBuilder
     from ...lower.target_graph import Value
 
 

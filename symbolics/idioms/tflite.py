@@ -15,8 +15,9 @@ from .orders import in_steps, merged
 
 if TYPE_CHECKING:
     from ...ir import QParams
-    from ...lower.builder import Builder, TfliteBuilder
+    from ...lower.builder import Builder
     from ...lower.target_graph import Value
+    from ...lower.tflite_builder import TfliteBuilder
 
 MOST_AXES = 6  # of TRANSPOSE in XNNPACK
 MOST_PARTS = 4  # of SPLIT in XNNPACK

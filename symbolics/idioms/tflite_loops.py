@@ -22,8 +22,8 @@ from ...ir.types import TensorType
 from . import tflite
 
 if TYPE_CHECKING:
-    from ...lower.builder import TfliteBuilder
     from ...lower.target_graph import Value
+    from ...lower.tflite_builder import TfliteBuilder
 
 
 # steps

@@ -12,8 +12,8 @@ from ...ir.dims import Dim
 from . import tflite
 
 if TYPE_CHECKING:
-    from ...lower.builder import TfliteBuilder
     from ...lower.target_graph import Value
+    from ...lower.tflite_builder import TfliteBuilder
 
 INT32 = np.dtype(np.int32)
 # reduction: what joins the elements for one place, and these to the one that is there

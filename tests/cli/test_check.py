@@ -42,9 +42,9 @@ def test_all_ops_at_once() -> None:
     assert len(groups) >= 2
     outcome = run("check", "op_trig_compare.tm", "--target", "caffe", "--dialect", "ascend")
     assert (outcome.status, outcome.stderr) == (1, "")
-    assert outcome.stdout.startswith(f"{len(groups)} ops in {sum(group.count for group in groups)} calls ")
+    assert outcome.stdout.startswith(f"{len(groups)} ops in {sum(group.calls for group in groups)} calls ")
     for group in groups:
-        calls = "1 call" if group.count == 1 else f"{group.count} calls"
+        calls = "1 call" if group.calls == 1 else f"{group.calls} calls"
         assert f"\n{group.op}  ({calls})\n  reason: {group.reason}\n" in outcome.stdout
         assert ", ".join(scope or "the top module" for scope in group.scopes) in outcome.stdout
         assert f"\n  help:   {group.help}" in outcome.stdout or not group.help

@@ -145,7 +145,7 @@ TYPE = TensorType(np.dtype(np.float32), (1, 3, 4, 6))
 
 def samples(data: Any, *types: TensorType, **pixels: Any) -> list[list[np.ndarray]]:
     inputs = [(name, type_) for name, type_ in zip("xyz", types or (TYPE,), strict=False)]
-    return list(Samples(data, inputs, Settings(**pixels)))
+    return list(Samples(data, inputs, Settings.of(pixels)))
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])

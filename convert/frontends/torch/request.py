@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True)
-class Tracing:
+class Tracing(NamedTuple):
     """How a model is run.
 
     ``args`` and ``kwargs`` are the example inputs, tensors or arrays; without any, those that come with the
@@ -17,7 +16,7 @@ class Tracing:
     """
 
     args: tuple[Any, ...] = ()
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    kwargs: Mapping[str, Any] = MappingProxyType({})
     dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None
     freeze_control_flow: bool = False
     allow_code: bool = False

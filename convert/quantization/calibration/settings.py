@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from ...errors import UsageError
 from .ranges import METHODS
 
 KINDS = ("int8", "int16x8", "float")
 LAYOUTS = ("nchw", "nhwc")
+_NUMBERS = ("mean", "std")
 PIXELS = ("mean", "std", "layout")  # what is said of images
-# of fields, by their annotations
-_KINDS: dict[str, type] = {
-    "str": str,
-    "bool": bool,
-    "Mapping[str, str]": Mapping,
-    "Sequence[float]": Sequence,
+_TYPES: dict[str, type] = {
+    "method": str,
+    "per_channel": bool,
+    "rules": Mapping,
+    "bias_correction": bool,
+    "equalization": bool,
+    "mean": Sequence,
+    "std": Sequence,
+    "layout": str,
 }
 # gets the number of samples done, and of all
 Progress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """``method`` is one of "minmax", "percentile", "mse" and "entropy".
 
     ``per_channel`` gives weights a scale for each channel. ``rules`` are patterns of module paths or tensor
@@ -34,25 +37,33 @@ class Settings:
     scales channels between layers, which is the same model in real numbers. ``mean``, ``std`` and ``layout``
     ("nchw" or "nhwc", of the model's input) are for images and arrays of uint8: (value / 255 - mean) / std
     for each channel; the value if neither is given.
-
-    Raises UsageError TM6032 for what there is not.
     """
 
     method: str = "mse"
     per_channel: bool = True
-    rules: Mapping[str, str] = field(default_factory=dict)
+    rules: Mapping[str, str] = MappingProxyType({})
     bias_correction: bool = True
     equalization: bool = True
     mean: Sequence[float] = ()
     std: Sequence[float] = ()
     layout: str = "nchw"
 
-    def __post_init__(self) -> None:
-        self._take_numbers()
-        for each in fields(self):
-            value, wanted = getattr(self, each.name), _KINDS[str(each.type)]
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Settings:
+        """Raises UsageError TM6032 for names that are no settings, and for what these cannot be."""
+        if not isinstance(given, Mapping):
+            raise UsageError("TM6032", f"the settings of a calibration are by name, not {given!r}")
+        for name in given:
+            _one_of(f"there is no setting {name!r} of a calibration", name, cls._fields)
+        made = cls(**{**given, **{name: _numbers(name, given[name]) for name in _NUMBERS if name in given}})
+        made._check()
+        return made
+
+    def _check(self) -> None:
+        for name, value in self._asdict().items():
+            wanted = _TYPES[name]
             if not isinstance(value, wanted):
-                raise UsageError("TM6032", f"the setting {each.name} is {value!r}, and no {wanted.__name__}")
+                raise UsageError("TM6032", f"the setting {name} is {value!r}, and no {wanted.__name__}")
         _one_of(f"there is no method {self.method!r}", self.method, METHODS)
         _one_of(f"there is no layout {self.layout!r}", self.layout, LAYOUTS)
         for pattern, kind in self.rules.items():
@@ -62,19 +73,10 @@ class Settings:
         if not all(map(math.isfinite, self.mean)):
             raise UsageError("TM6032", f"mean is {list(self.mean)}, and its numbers are finite")
 
-    def _take_numbers(self) -> None:
-        for name in ("mean", "std"):
-            given = getattr(self, name)
-            try:
-                object.__setattr__(self, name, tuple(map(float, given)))
-            except (TypeError, ValueError):
-                raise UsageError("TM6032", f"{name} is {given!r}, and should be a list of numbers") from None
-
     def to_json(self) -> dict[str, Any]:
         """What differs from the defaults."""
-        plain = Settings()
-        names = [each.name for each in fields(self)]
-        chosen = {name: getattr(self, name) for name in names if getattr(self, name) != getattr(plain, name)}
+        plain = self._field_defaults
+        chosen = {name: value for name, value in self._asdict().items() if value != plain[name]}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in chosen.items()}
 
     @property
@@ -82,15 +84,12 @@ class Settings:
         """Whether pixels are scaled."""
         return len(self.mean) + len(self.std) > 0
 
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Settings:
-        """Raises UsageError TM6032 for names that are no settings, and for what these cannot be."""
-        if not isinstance(given, Mapping):
-            raise UsageError("TM6032", f"the settings of a calibration are by name, not {given!r}")
-        names = [each.name for each in fields(cls)]
-        for name in given:
-            _one_of(f"there is no setting {name!r} of a calibration", name, names)
-        return cls(**given)
+
+def _numbers(name: str, given: Any) -> tuple[float, ...]:
+    try:
+        return tuple(map(float, given))
+    except (TypeError, ValueError):
+        raise UsageError("TM6032", f"{name} is {given!r}, and should be a list of numbers") from None
 
 
 def _one_of(message: str, value: object, choices: Any) -> None:
@@ -98,12 +97,11 @@ def _one_of(message: str, value: object, choices: Any) -> None:
         raise UsageError("TM6032", message, notes=[("help", f"use {', '.join(choices)}")])
 
 
-@dataclass(frozen=True)
-class Measuring:
+class Measuring(NamedTuple):
     """Data that a conversion is given: to calibrate its model with, and to report on; None for neither."""
 
     data: Any = None
-    settings: Settings = field(default_factory=Settings)
+    settings: Settings = Settings()
     report_data: Any = None
     progress: Progress | None = None
 

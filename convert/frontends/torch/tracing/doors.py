@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import warnings
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -57,7 +56,7 @@ def _trace_exported(exported: Exported, tracing: Tracing) -> TracedModule:
     if not args and not kwargs:
         raise inputs_needed()
     if tracing.dynamic_shapes is None:
-        tracing = replace(tracing, dynamic_shapes=_named_sizes(exported, args, kwargs))
+        tracing = tracing._replace(dynamic_shapes=_named_sizes(exported, args, kwargs))
     return _trace_of_user(exported.program, args, kwargs, tracing)
 
 

@@ -1,0 +1,86 @@
+"""The builder of Caffe layers: what the dialect has, and nets that every runtime can be asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .builder import Builder
+from .target_graph import Operator, Value
+
+if TYPE_CHECKING:
+    from ..caffe.dialects import Dialect
+
+
+class CaffeBuilder(Builder):
+    def op(self, type: str, *inputs: Value | None, **options: Any) -> Any:
+        if "::" in type:
+            self.refuse(f"Caffe's format has its own layers only, not {type}")
+        from ..caffe.dialects import bvlc
+
+        dialect = self._dialect()
+        if type in bvlc.LAYERS and type not in dialect.layers:
+            self.refuse(f"{dialect.title} has no {type} layer", "convert to another dialect, such as bvlc")
+        if type == "Power" and options.get("power", 1.0) == 1.0 and self._is_power(inputs[0]):
+            # OpenCV 4.14 fuses 3 (x ^ 2) to (3 x) ^ 2; a Split in between keeps them apart
+            inputs = (super().op("Split", inputs[0]), *inputs[1:])
+        return super().op(type, *inputs, **options)
+
+    def has(self, layer: str, parameter: str = "") -> bool:
+        """Whether the dialect has this layer, with this parameter; where there is another way."""
+        return self._dialect().has(layer, parameter)
+
+    def allows(self, layer: str, quantity: str, number: float) -> bool:
+        """Whether it takes this number in such a layer; ``quantity`` is one of its rules'."""
+        return self._dialect().allows(layer, quantity, number)
+
+    def _dialect(self) -> Dialect:
+        from ..caffe.dialects import DIALECTS  # which other targets do without
+
+        assert isinstance(self.graph.version, int)
+        return DIALECTS[tuple(DIALECTS)[self.graph.version]]
+
+    def accept(self, operators: Sequence[Operator]) -> None:
+        values = [value for operator in operators for value in (*operator.inputs, *operator.outputs)]
+        if any(0 in value.shape for value in values if value is not None):
+            self.refuse("a Caffe blob cannot be empty")
+
+    def _is_power(self, value: Value | None) -> bool:
+        """Whether a Power layer with an exponent computes ``value``."""
+        for operator in reversed(self.graph.operators):
+            if any(output is value for output in operator.outputs):
+                return operator.type == "Power" and operator.attributes.get("power", 1.0) != 1.0
+        return False
+
+    def identity(self, value: Value) -> Value:
+        if value.is_constant:
+            return self.op("Parameter", value, shape=value.shape, **{"shape.dim": list(value.shape)})
+        return self.op("Power", value, power=1.0, scale=1.0, shift=0.0)
+
+    def finish(self) -> None:
+        """Makes the net one that every runtime can be asked for its outputs, and names the layers.
+
+        Each layer is called by its first top: users and runtimes look results up by either. OpenCV
+        finds only first tops by name and keeps only these from being overwritten, so an output that
+        is a later top is copied; and it fails on an input that nothing reads.
+        """
+        outputs = self.graph.outputs
+        later = {id(value) for operator in self.graph.operators for value in operator.outputs[1:]}
+        for i, value in enumerate(outputs):
+            if id(value) in later:
+                outputs[i] = self._first_top(value)
+        for operator in self.graph.operators:
+            operator.name = operator.outputs[0].name
+        read = {id(value) for operator in self.graph.operators for value in operator.inputs}
+        for value in self.graph.inputs:
+            if id(value) not in read:
+                name = self.free_name(f"{value.name}_silence")
+                self.graph.operators.append(Operator("Silence", [value], [], {}, name))
+
+    def _first_top(self, value: Value) -> Value:
+        """A copy of ``value`` that takes its name."""
+        name = value.name
+        value.name = self.free_name(f"{name}_part")
+        copy = self.op("Split", value)
+        self.rename(copy, name)
+        return copy

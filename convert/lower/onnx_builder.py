@@ -1,0 +1,88 @@
+"""The builder of ONNX operators: element types by operator, and sizes that are computed as the file runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import Refusal
+from ..ir.dims import is_symbolic
+from ..ir.types import name_of
+from ..symbolics.ops.to import ONNX_TYPES
+from .builder import Builder
+from .onnx_casts import cast_plan
+from .size_operators import SizeOperators, plain_attributes
+from .target_graph import TargetGraph, Value
+from .whole_numbers import in_whole_numbers
+
+
+class OnnxBuilder(Builder):
+    def __init__(self, graph: TargetGraph) -> None:
+        super().__init__(graph)
+        self.sizes = SizeOperators(self)
+
+    def inside(self, graph: TargetGraph) -> Builder:
+        twin = super().inside(graph)
+        assert isinstance(twin, OnnxBuilder)
+        twin.sizes = self.sizes.inside(twin)
+        return twin
+
+    def operator(
+        self, type: str, inputs: Sequence[Value | None], attributes: dict[str, Any], results: int
+    ) -> list[Value]:
+        """Appends an operator as it is, whose author answers for types and shapes."""
+        made = super().op(
+            type, *inputs, shapes=[()] * results, dtype=self.result_types[0].dtype, **attributes
+        )
+        return list(made)
+
+    def ints(self, values: Sequence[int] | np.ndarray | int) -> Value:
+        """As any builder's; Dims among the values are computed as the file runs."""
+        return self.sizes.vector(values) if is_symbolic(values) else super().ints(values)
+
+    def op(self, type: str, *inputs: Value | None, **options: Any) -> Any:
+        """As ``Builder.op``; element types that the operator does not take are cast, there and back.
+
+        The types of the outputs follow from the operator's schema, where it says them.
+        """
+        assert isinstance(self.graph.version, int)
+        inputs = tuple(self.sizes.resolved(type, inputs))
+        options = plain_attributes(type, options, self.graph.version)
+        dtypes = tuple(None if value is None else name_of(value.dtype) for value in inputs)
+        try:
+            plan = cast_plan(type, dtypes, self.graph.version)
+        except Refusal:
+            other_way = in_whole_numbers(self, type, inputs, options)
+            if other_way is None:
+                raise
+            return other_way()
+        if plan is None:
+            return super().op(type, *inputs, **options)
+        cast = [
+            value if value is None or dtype is None else self.cast(value, dtype)
+            for value, dtype in zip(inputs, plan.inputs, strict=True)
+        ]
+        made = super().op(type, *cast, **options)
+        values = made if isinstance(made, list) else [made]
+        for i, value in enumerate(values):
+            output = plan.output(i)
+            if output is not None:
+                value.dtype = np.dtype(output.computed)
+                values[i] = self.cast(value, output.wanted)
+        return values if isinstance(made, list) else values[0]
+
+    def cast(self, value: Value, dtype: str) -> Value:
+        """``value`` as ``dtype``, which holds all that it can be."""
+        if name_of(value.dtype) == dtype:
+            return value
+        if value.data is not None:
+            return self.const(value.data.astype(dtype), name=self.free_name(f"{value.name}_{dtype}"))
+        return super().op("Cast", value, to=ONNX_TYPES[dtype], dtype=dtype, shape=value.shape)
+
+    def identity(self, value: Value) -> Value:
+        return self.op("Identity", value)
+
+    def define(self, value: Value) -> None:
+        self.sizes.define(value)
