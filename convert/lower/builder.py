@@ -16,6 +16,7 @@ from ..ir.dims import Dim, broadcast_shapes
 from ..ir.scaled import Array, Scaled, computed, memory_of, viewed
 from ..ir.types import QParams, TensorType
 from ..source import Source
+from .names import Names
 from .target_graph import Operator, TargetGraph, Value
 
 if TYPE_CHECKING:
@@ -37,11 +38,10 @@ class Builder:
         self.source: Source | None = None
         self.name = ""
         self.result_types: list[TensorType] = []
-        self._names: set[str] = set()
-        self._suffixes: dict[str, int] = {}
+        self.names = Names()
         self._constants: dict[Any, Value] = {}
         self._quantized: dict[int, tuple[np.ndarray, QParams]] = {}  # constants, by where their memory starts
-        self._operator_names: dict[str, int] = {}  # with the last suffix given to each
+        self._operator_names = Names()
         self.lowered: Callable[..., TargetGraph] | None = None  # lowers a graph inside of a call
 
     def inside(self, graph: TargetGraph) -> Builder:
@@ -76,7 +76,7 @@ class Builder:
             extents = list(shapes)
         own = type.rpartition("::")[2]
         outputs = [
-            Value(self.free_name(f"{self.name}_{own.lower()}"), element, tuple(map(_size, extent)))
+            Value(self.names.free(f"{self.name}_{own.lower()}"), element, tuple(map(_size, extent)))
             for extent in extents
         ]
         kept = {key: value for key, value in attributes.items() if value is not None}
@@ -111,7 +111,7 @@ class Builder:
                 self._quantized[_start(array)] = array, qparams
         key = _identity(array), extents, qparams
         if key not in self._constants:
-            name = self.free_name(name or f"{self.name}_const")
+            name = self.names.free(name or f"{self.name}_const")
             self._constants[key] = Value(name, array.dtype, extents, array, qparams=qparams)
         return self._constants[key]
 
@@ -156,7 +156,7 @@ class Builder:
 
     def formal(self, dtype: np.dtype, shape: Sequence[int]) -> Value:
         """An input of a graph inside."""
-        return Value(self.free_name(f"{self.name}_input"), dtype, tuple(shape))
+        return Value(self.names.free(f"{self.name}_input"), dtype, tuple(shape))
 
     def refuse(self, reason: str, help: str = "") -> NoReturn:
         """Ends the symbolic: the target cannot express this call."""
@@ -167,17 +167,9 @@ class Builder:
     def begin(self, name: str, source: Source | None, types: list[TensorType]) -> None:
         self.name, self.source, self.result_types = name, source, types
 
-    def free_name(self, base: str) -> str:
-        name = base
-        while name in self._names:
-            self._suffixes[base] = self._suffixes.get(base, 0) + 1
-            name = f"{base}_{self._suffixes[base]}"
-        self._names.add(name)
-        return name
-
     def rename(self, value: Value, name: str) -> None:
-        """Gives ``value`` exactly ``name``, which ``free_name`` has reserved."""
-        self._names.discard(value.name)
+        """Gives ``value`` exactly ``name``, which is reserved for it."""
+        self.names.give_back(value.name)
         value.name = name
 
     def identity(self, value: Value) -> Value:
@@ -195,13 +187,7 @@ class Builder:
 
     def _operator_name(self, type: str) -> str:
         scope = self.source.scope.replace(".", "/") if self.source and self.source.scope else ""
-        base = f"/{scope}/{self.name}/{type}" if scope else f"/{self.name}/{type}"
-        name = base
-        while name in self._operator_names:
-            self._operator_names[base] += 1
-            name = f"{base}_{self._operator_names[base]}"
-        self._operator_names[name] = 0
-        return name
+        return self._operator_names.free(f"/{scope}/{self.name}/{type}" if scope else f"/{self.name}/{type}")
 
     def _broadcast(self, values: Sequence[Value]) -> tuple[Any, ...]:
         try:

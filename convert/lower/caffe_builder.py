@@ -74,13 +74,13 @@ class CaffeBuilder(Builder):
         read = {id(value) for operator in self.graph.operators for value in operator.inputs}
         for value in self.graph.inputs:
             if id(value) not in read:
-                name = self.free_name(f"{value.name}_silence")
+                name = self.names.free(f"{value.name}_silence")
                 self.graph.operators.append(Operator("Silence", [value], [], {}, name))
 
     def _first_top(self, value: Value) -> Value:
         """A copy of ``value`` that takes its name."""
         name = value.name
-        value.name = self.free_name(f"{name}_part")
+        value.name = self.names.free(f"{name}_part")
         copy = self.op("Split", value)
         self.rename(copy, name)
         return copy

@@ -109,12 +109,12 @@ class _Lowerer:
         """Inputs and results keep their names; what symbolics add must step aside."""
         names = {node.name for node in self.source_graph.inputs}
         for name in (*names, *(name for name in self.source_graph.output_names if name not in names)):
-            self.builder.free_name(name)
+            self.builder.names.free(name)
         for expr in self.source_graph.exprs():
             if not isinstance(expr, Constant):
                 for node in expr.outputs:
                     if node.name not in self.source_graph.output_names:
-                        self.builder.free_name(node.name)
+                        self.builder.names.free(node.name)
 
     def _constant(self, expr: Constant) -> None:
         array = expr.stored
@@ -219,12 +219,12 @@ class _Lowerer:
     def _copied(self, node: TensorNode, value: Value, wanted: str) -> Value:
         """A computed copy, called ``wanted`` where the graph has no other use for that name."""
         if value.is_constant and value.name in (node.name, wanted):
-            self.builder.rename(value, self.builder.free_name(f"{node.name}_value"))
+            self.builder.rename(value, self.builder.names.free(f"{node.name}_value"))
         self.builder.begin(f"{node.name}_output", None, [stored_type(node)])
         if wanted and (wanted != node.name or value.name != node.name):
             name = wanted
         else:
-            name = self.builder.free_name(f"{node.name}_output") if value.name == node.name else node.name
+            name = self.builder.names.free(f"{node.name}_output") if value.name == node.name else node.name
         try:
             value = self.builder.identity(value)
         except Refusal as refusal:
@@ -238,7 +238,7 @@ def _rename_all(graph: InternalGraph, builder: Builder) -> None:
     """Gives the nodes of a graph inside names that nothing around it has."""
     nodes = [*graph.inputs, *(node for expr in graph.exprs() for node in expr.outputs)]
     for node in nodes:
-        while (name := builder.free_name(node.name)) != node.name and graph.node_called(name) is not None:
+        while (name := builder.names.free(node.name)) != node.name and graph.node_called(name) is not None:
             pass
         graph.rename(node, name)
 

@@ -78,7 +78,7 @@ class OnnxBuilder(Builder):
         if name_of(value.dtype) == dtype:
             return value
         if value.data is not None:
-            return self.const(value.data.astype(dtype), name=self.free_name(f"{value.name}_{dtype}"))
+            return self.const(value.data.astype(dtype), name=self.names.free(f"{value.name}_{dtype}"))
         return super().op("Cast", value, to=ONNX_TYPES[dtype], dtype=dtype, shape=value.shape)
 
     def identity(self, value: Value) -> Value:

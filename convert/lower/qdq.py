@@ -17,6 +17,7 @@ from ..errors import Refusal
 from ..ir.fake_quant import quantize
 from ..ir.types import QParams
 from .idle_bounds import without_idle_bounds
+from .names import Names
 from .onnx_integers import SINCE, activation_grid, dtype_of, lacking_type, limits, stored_type
 from .target_graph import Operator, TargetGraph, Value
 
@@ -66,7 +67,8 @@ class _Pairs:
     def __init__(self, graph: TargetGraph, activations: str) -> None:
         self.source, self.activations = graph, activations
         self.made = QdqGraph(replace(graph, operators=[]))
-        self.names = {value.name for each in graph.nested() for value in _all(each)}
+        self.names = Names(value.name for each in graph.nested() for value in _all(each))
+        self.constant_names: set[str] = set()
         self.rounded: dict[int, Value] = {}  # what takes the place of a value, by its id
         self.constants: dict[tuple[int, QParams | None, str], Value] = {}
         self.grids = _settled(graph)
@@ -120,8 +122,9 @@ class _Pairs:
 
     def _unused(self, name: str) -> str:
         """A name for a constant, of which other forms may have taken its own."""
-        taken = {each.name for each in self.constants.values()}
-        return self._free(f"{name}_again") if name in taken else name
+        made = self.names.free(f"{name}_again") if name in self.constant_names else name
+        self.constant_names.add(made)
+        return made
 
     def _round_bias(self, operator: Operator, inputs: list[Value | None]) -> None:
         """The bias as 32-bit integers, where input and weights are integers."""
@@ -151,7 +154,7 @@ class _Pairs:
         """What the operator itself writes: another tensor where ``value`` is to be rounded."""
         if id(value) not in self.grids:
             return value
-        return replace(value, name=self._free(f"{value.name}_unrounded"), qparams=None)
+        return replace(value, name=self.names.free(f"{value.name}_unrounded"), qparams=None)
 
     def _round(self, value: Value, raw: Value | None = None, *, is_input: bool = False) -> None:
         if id(value) not in self.grids:
@@ -159,9 +162,9 @@ class _Pairs:
         grid = self._in_file(value)
         name, given = grid.dtype, self._clipped(raw or value, grid)
         parameters = self._parameters(value.name, grid, name)
-        whole = Value(self._free(f"{value.name}_quantized"), np.dtype(name), value.shape)
+        whole = Value(self.names.free(f"{value.name}_quantized"), np.dtype(name), value.shape)
         self._append("QuantizeLinear", [given, *parameters], whole)
-        result = replace(value, name=self._free(f"{value.name}_dequantized") if is_input else value.name)
+        result = replace(value, name=self.names.free(f"{value.name}_dequantized") if is_input else value.name)
         pair = self._append("DequantizeLinear", [whole, *parameters], result)
         self.made.rounded.append((pair, value))
         self.rounded[id(value)] = result
@@ -175,12 +178,12 @@ class _Pairs:
         ends = limits(grid)
         if ends is None:
             return value
-        made = Value(self._free(f"{value.name}_clipped"), value.dtype, value.shape)
+        made = Value(self.names.free(f"{value.name}_clipped"), value.dtype, value.shape)
         if self._opset < _CLIP_INPUTS_SINCE:
             self._append("Clip", [value], made, {"min": ends[0], "max": ends[1]})
             return made
         numbers = [np.array(end, np.float32) for end in ends]
-        bounds = [Value(self._free(f"{made.name}_limit"), value.dtype, (), number) for number in numbers]
+        bounds = [Value(self.names.free(f"{made.name}_limit"), value.dtype, (), number) for number in numbers]
         self._append("Clip", [value, *bounds], made)
         return made
 
@@ -191,7 +194,7 @@ class _Pairs:
             return self.constants[key]
         assert value.data is not None
         whole = _Stored(value.data, grid, dtype).array()
-        stored = Value(self._free(f"{value.name}_quantized"), whole.dtype, value.shape, whole)
+        stored = Value(self.names.free(f"{value.name}_quantized"), whole.dtype, value.shape, whole)
         parameters = self._parameters(value.name, grid, dtype)
         result = replace(value, stored=None, name=self._unused(value.name))
         attributes = {} if grid.channel_axis is None else {"axis": grid.channel_axis}
@@ -212,8 +215,8 @@ class _Pairs:
         scale = np.array(grid.scale, np.float32).reshape(shape)
         zero = np.array(grid.zero_point).astype(dtype_of(dtype)).reshape(shape)
         return [
-            Value(self._free(f"{name}_scale"), scale.dtype, shape, scale),
-            Value(self._free(f"{name}_zero_point"), zero.dtype, shape, zero),
+            Value(self.names.free(f"{name}_scale"), scale.dtype, shape, scale),
+            Value(self.names.free(f"{name}_zero_point"), zero.dtype, shape, zero),
         ]
 
     def _append(
@@ -227,14 +230,6 @@ class _Pairs:
         made = Operator(type, list(inputs), [output], dict(attributes or {}), name)
         self.made.graph.operators.append(made)
         return made
-
-    def _free(self, base: str) -> str:
-        name, number = base, 0
-        while name in self.names:
-            number += 1
-            name = f"{base}_{number}"
-        self.names.add(name)
-        return name
 
 
 @dataclass(frozen=True)

@@ -63,9 +63,9 @@ class _Integers(Parts):
         self.plain: dict[int, Value] = {}  # what is in float, or no number
 
     def run(self) -> IntegerGraph:
-        self.names |= {value.name for value in self.source.inputs}
+        self.names.take(value.name for value in self.source.inputs)
         for operator in self.source.operators:
-            self.names |= {value.name for value in operator.outputs}
+            self.names.take(value.name for value in operator.outputs)
         for value in self.source.inputs:
             self._input(value)
         for operator in self.source.operators:
@@ -111,7 +111,7 @@ class _Integers(Parts):
         result = self._on_grid(value, grid)
         if self._edge_type(grid) == grid.dtype:
             return result
-        name, result.name = result.name, self._free(f"{result.name}_{grid.dtype}")
+        name, result.name = result.name, self.names.free(f"{result.name}_{grid.dtype}")
         if self.io_type == "float32":
             final = Value(name, FLOAT, value.shape)
             self._append("DEQUANTIZE", [result], [final], name)
@@ -217,7 +217,7 @@ class _Integers(Parts):
         place = places[0]
         if len(places) == 2:
             row = self._counted("MUL", places[0], np.array(256, INT32), f"{result.name}_row")
-            place = Value(self._free(f"{result.name}_places"), INT32, result.shape)
+            place = Value(self.names.free(f"{result.name}_places"), INT32, result.shape)
             self._append("ADD", [row, places[1]], [place], place.name)
         made = Value(result.name, np.dtype(grid.dtype), result.shape, None, quantization(grid))
         entries = self._constant(table, grid)
@@ -232,7 +232,7 @@ class _Integers(Parts):
         grid = self.grids[id(value)]
         given = self._on_grid(value, grid)
         kind = given.dtype.name
-        counted = Value(self._free(f"{name}_steps"), INT32, value.shape)
+        counted = Value(self.names.free(f"{name}_steps"), INT32, value.shape)
         self._append("CAST", [given], [counted], counted.name)
         options: dict[str, Attribute] = {"in_data_type": kind.upper(), "out_data_type": "INT32"}
         self.made.graph.operators[-1].attributes.update(options)
@@ -322,7 +322,7 @@ class _Integers(Parts):
         self.made.graph.operators.append(replace(operator, inputs=list(inputs), outputs=outputs))
         for value, made, grid in after:
             if not _is_equal(fixed or brought(grid, kind), grid):
-                made.name = self._free(f"{value.name}_computed")
+                made.name = self.names.free(f"{value.name}_computed")
                 made = self._requantized(made, grid, value.name)
             self.whole[id(value), grid] = self._clamped(made, grid, value.name)
 
@@ -341,11 +341,11 @@ class _Integers(Parts):
                 return self.whole[id(value), own]
             # what int8 operators get of a tensor in int16 is what it is to them
             ending = "quantized" if (own.dtype, grid.dtype) == ("int16", "int8") else "requantized"
-            name = self._free(f"{value.name}_{ending}")
+            name = self.names.free(f"{value.name}_{ending}")
             made = self._requantized(self.whole[id(value), own], grid, name)
         else:
             made = Value(
-                self._free(f"{value.name}_quantized"),
+                self.names.free(f"{value.name}_quantized"),
                 np.dtype(grid.dtype),
                 value.shape,
                 None,
@@ -368,7 +368,7 @@ class _Integers(Parts):
         if value.is_constant or id(value) in self.plain:
             return self.plain.get(id(value), value)
         whole = self.whole[id(value), self.grids[id(value)]]
-        made = Value(self._free(f"{value.name}_dequantized"), FLOAT, value.shape)
+        made = Value(self.names.free(f"{value.name}_dequantized"), FLOAT, value.shape)
         self._append("DEQUANTIZE", [whole], [made], made.name)
         self.plain[id(value)] = made
         return made
@@ -406,11 +406,11 @@ class _Integers(Parts):
 
     def _limited(self, type: str, value: Value, grid: QParams, limit: int, name: str) -> Value:
         steps = np.array(limit, value.dtype)
-        bound = Value(self._free(f"{name}_limit"), value.dtype, (), steps, value.quantization)
+        bound = Value(self.names.free(f"{name}_limit"), value.dtype, (), steps, value.quantization)
         number = np.array((limit - grid.zero_point[0]) * grid.scale[0], FLOAT)
         self.made.stored.append((bound, Value(bound.name, FLOAT, (), number), grid))
         made = Value(name, value.dtype, value.shape, None, value.quantization)
-        value.name = self._free(f"{name}_unlimited")
+        value.name = self.names.free(f"{name}_unlimited")
         self._append(type, [value, bound], [made], name)
         return made
 

@@ -7,6 +7,7 @@ import numpy as np
 from ...ir.fake_quant import quantize
 from ...ir.types import QParams
 from ...passes.narrow_weights import clipped_weights
+from ..names import Names
 from ..target_graph import Operator, Value
 from .grids import quantization, weight_steps
 from .integer_model import IntegerGraph
@@ -20,7 +21,8 @@ class Parts:
 
     def __init__(self, made: IntegerGraph) -> None:
         self.made = made
-        self.names: set[str] = set()
+        self.names = Names()
+        self.constant_names: set[str] = set()
         self.constants: dict[tuple[int, QParams], Value] = {}
         self.ones: dict[int, Value] = {}  # shared by all that multiply by one, by its steps
 
@@ -59,8 +61,8 @@ class Parts:
         return self.constants[key]
 
     def _stored(self, value: Value, steps: np.ndarray, grid: QParams) -> Value:
-        taken = {each.name for each in self.constants.values()}
-        name = self._free(f"{value.name}_again") if value.name in taken else value.name
+        name = self.names.free(f"{value.name}_again") if value.name in self.constant_names else value.name
+        self.constant_names.add(name)
         made = Value(name, steps.dtype, value.shape, steps, quantization(grid))
         self.made.stored.append((made, value, grid))
         return made
@@ -72,14 +74,6 @@ class Parts:
     ) -> None:
         self.made.graph.operators.append(Operator(type, list(inputs), outputs, {}, f"/{name}/{type}"))
 
-    def _free(self, base: str) -> str:
-        name, number = base, 0
-        while name in self.names:
-            number += 1
-            name = f"{base}_{number}"
-        self.names.add(name)
-        return name
-
     def _one(self, ratio: float) -> Value:
         """One, for a product whose steps become ``ratio`` times as many.
 
@@ -90,14 +84,14 @@ class Parts:
         if count not in self.ones:
             grid = QParams("int8", (1 / count,), (0,), -128, 127)
             steps = np.array(count, np.int8)
-            name = self._free("one")
+            name = self.names.free("one")
             self.ones[count] = Value(name, steps.dtype, (), steps, quantization(grid))
             self.made.stored.append((self.ones[count], Value(name, FLOAT, (), np.array(1, FLOAT)), grid))
         return self.ones[count]
 
     def _counted(self, type: str, value: Value, number: np.ndarray, name: str) -> Value:
         """A whole number and a constant."""
-        constant = Value(self._free(f"{name}_number"), INT32, (), number)
-        made = Value(self._free(name), INT32, value.shape)
+        constant = Value(self.names.free(f"{name}_number"), INT32, (), number)
+        made = Value(self.names.free(name), INT32, value.shape)
         self._append(type, [value, constant], [made], made.name)
         return made
