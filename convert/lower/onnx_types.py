@@ -4,18 +4,20 @@ Made by tests/lower/make_onnx_types.py; do not edit.
 """
 
 ONNX = "1.23.2"
-ONNX_RUNTIME = "1.31.1"
+ONNX_RUNTIMES = ("1.17.3", "1.18.1", "1.20.1", "1.23.2", "1.31.1")
 
 TABLE = """
 Abs 6 T>T T=efdbhilB
 Acos 7 T>T T=efd/d
 Acosh 9 T>T T=efd/d
 Add 7 T,T>T T=efdil
-Add 14 T,T>T T=efdbhilB
+Add 14 T,T>T T=efdbhilB/bhB
 AffineGrid 20 T1,T2>T1 T1=efd T2=l
 And 7 T,T>T1 T=? T1=?
-ArgMax 1 T>int64 T=efdbhilB/h
-ArgMin 1 T>int64 T=efdbhilB/h
+ArgMax 1 T>int64 T=efdbhilB/dhl
+ArgMax 11 T>int64 T=efdbhilB/hl
+ArgMin 1 T>int64 T=efdbhilB/dbhlB
+ArgMin 11 T>int64 T=efdbhilB/bhlB
 Asin 7 T>T T=efd/d
 Asinh 9 T>T T=efd/d
 Atan 7 T>T T=efd/d
@@ -27,7 +29,6 @@ BatchNormalization 7 T,T,T,T,T>T,T,T,T,T T=efd
 BatchNormalization 14 T,T,T,U,U>T,U,U T=efd/d U=efd/d
 BatchNormalization 15 T,T1,T1,T2,T2>T,T2,T2 T=efd/d T1=efd/d T2=efd/d
 Bernoulli 15 T1>T2 T1=efd T2=efdbhilB?
-Bernoulli 22 T1>T2 T1=efd/fd T2=efdbhilB?
 BitCast 26 T1>T2 T1=efdbhilB? T2=efdbhilB?
 BitShift 11 T,T>T T=B
 BitShift 28 T,T>T T=bhilB
@@ -51,9 +52,9 @@ Compress 9 T,T1>T T=efdbhilB? T1=?
 Concat 4 T>T T=efdbhilB?
 ConstantOfShape 9 T1>T2 T1=l T2=efdbhilB?
 Conv 1 T,T,T>T T=efd/d
-ConvInteger 10 T1,T2,T1,T2>T3 T1=bB T2=bB T3=i
+ConvInteger 10 T1,T2,T1,T2>T3 T1=bB/b T2=bB/b T3=i
 ConvTranspose 1 T,T,T>T T=efd/d
-Cos 7 T>T T=efd
+Cos 7 T>T T=efd/d
 Cosh 9 T>T T=efd/d
 CumProd 26 T,T2>T T=efdil T2=il
 CumSum 11 T,T2>T T=fdil T2=il
@@ -62,14 +63,13 @@ DFT 17 T1,T2>T1 T1=efd T2=il
 DFT 20 T1,T2,int64>T1 T1=efd T2=il
 DeformConv 19 T,T,T,T,T>T T=efd
 DepthToSpace 1 T>T T=efdbhilB?/bhilB?
-DepthToSpace 11 T>T T=efdbhilB?/hil?
 DequantizeLinear 10 T,float32,T>float32 T=biB
 DequantizeLinear 19 T1,T2,T1>T2 T1=biB T2=ef
 DequantizeLinear 21 T1,T2,T1>T2 T1=bhiB T2=ef
 DequantizeLinear 23 T1,T2,T1>T3 T1=bhiB T2=ef T3=ef
 Det 11 T>T T=efd/d
 Div 7 T,T>T T=efdil
-Div 14 T,T>T T=efdbhilB
+Div 14 T,T>T T=efdbhilB/bhB
 Dropout 7 T>T,T T=efd
 Dropout 10 T>T,T1 T=efd T1=?
 Dropout 12 T,T1,T2>T,T2 T=efd T1=efd T2=?
@@ -77,7 +77,7 @@ DynamicQuantizeLinear 11 T1>T2,float32,T2 T1=f T2=B
 Einsum 12 T>T T=efdbhilB/bhB
 Elu 6 T>T T=efd/d
 Equal 7 T,T>T1 T=il? T1=?
-Equal 11 T,T>T1 T=efdbhilB? T1=?
+Equal 11 T,T>T1 T=efdbhilB?/bhB T1=?
 Erf 9 T>T T=efdbhilB/dbhilB
 Erf 13 T>T T=efd/d
 Exp 6 T>T T=efd
@@ -95,11 +95,10 @@ Gemm 7 T,T,T>T T=efd
 Gemm 9 T,T,T>T T=efdil/il
 GlobalAveragePool 1 T>T T=efd/d
 GlobalLpPool 2 T>T T=efd/d
-GlobalLpPool 22 T>T T=efd/fd
 GlobalMaxPool 1 T>T T=efd/d
 Greater 7 T,T>T1 T=efd T1=?
-Greater 9 T,T>T1 T=efdbhilB T1=?
-GreaterOrEqual 12 T,T>T1 T=efdbhilB T1=?
+Greater 9 T,T>T1 T=efdbhilB/bhB T1=?
+GreaterOrEqual 12 T,T>T1 T=efdbhilB/bhB T1=?
 GridSample 16 T1,T2>T1 T1=efdbhilB?/dbhilB? T2=efd/d
 HammingWindow 17 T1>T2 T1=il T2=efdbhilB
 HannWindow 17 T1>T2 T1=il T2=efdbhilB
@@ -108,7 +107,7 @@ HardSwish 14 T>T T=efd/d
 Hardmax 1 T>T T=efd/d
 Identity 1 T>T T=efdbhilB?
 Identity 14 V>V V=efdbhilB?
-ImageDecoder 20 T1>T2 T1=B/B T2=B
+ImageDecoder 20 T1>T2 T1=B T2=B
 InstanceNormalization 6 T,T,T>T T=efd/d
 IsInf 10 T1>T2 T1=fd T2=?
 IsInf 20 T1>T2 T1=efd T2=?
@@ -119,8 +118,8 @@ LayerNormalization 17 T,T,T>T,U,U T=efd U=f
 LeakyRelu 6 T>T T=efd/d
 LeakyRelu 16 T>T T=efd
 Less 7 T,T>T1 T=efd T1=?
-Less 9 T,T>T1 T=efdbhilB T1=?
-LessOrEqual 12 T,T>T1 T=efdbhilB T1=?
+Less 9 T,T>T1 T=efdbhilB/bhB T1=?
+LessOrEqual 12 T,T>T1 T=efdbhilB/bhB T1=?
 LinearAttention 27 T,T,T,S,T,T>T,S T=ef S=ef
 Log 6 T>T T=efd
 LogSoftmax 1 T>T T=efd
@@ -128,30 +127,28 @@ LpNormalization 1 T>T T=efd
 LpPool 2 T>T T=efd/d
 MatMul 1 T,T>T T=efd
 MatMul 9 T,T>T T=efdil
-MatMulInteger 10 T1,T2,T1,T2>T3 T1=bB T2=bB T3=i
+MatMulInteger 10 T1,T2,T1,T2>T3 T1=bB/b T2=bB T3=i
 Max 6 T>T T=efd/d
 Max 8 T>T T=efd
-Max 12 T>T T=efdbhilB/h
+Max 12 T>T T=efdbhilB/bhB
 MaxPool 1 T>T T=efd/d
 MaxPool 8 T>T,I T=efd I=l
 MaxPool 12 T>T,I T=efdbB I=l
 MaxRoiPool 1 T,T>T T=efd/d
-MaxRoiPool 22 T,T>T T=efd/fd
 MaxUnpool 9 T1,T2,T2>T1 T1=efd/d T2=l
 Mean 6 T>T T=efd/d
 MeanVarianceNormalization 9 T>T T=efd
 MelWeightMatrix 17 T1,T1,T1,T2,T2>T3 T1=il T2=efd/d T3=efdbhilB
 Min 6 T>T T=efd/d
 Min 8 T>T T=efd
-Min 12 T>T T=efdbhilB/h
+Min 12 T>T T=efdbhilB/bhB
 Mish 18 T>T T=efd
 Mish 22 T>T T=efd/d
 Mod 10 T,T>T T=efdbhilB
 Mul 7 T,T>T T=efdil
-Mul 14 T,T>T T=efdbhilB
+Mul 14 T,T>T T=efdbhilB/bhB
 Multinomial 7 T1>T2 T1=efd/d T2=il
-Multinomial 22 T1>T2 T1=efd/fd T2=il
-Neg 6 T>T T=efdbhil
+Neg 6 T>T T=efdbhil/h
 NegativeLogLikelihoodLoss 12 T,Tind,T>T T=efd Tind=il
 NonMaxSuppression 10 float32,float32,int64,float32,float32>int64
 NonZero 9 T>int64 T=efdbhilB?/dbh
@@ -182,17 +179,15 @@ QuantizeLinear 23 T1,T2,T3>T3 T1=efi/i T2=efi/i T3=bhB
 RMSNormalization 23 T,V>V T=efd V=efd
 RNN 7 T,T,T,T,T1,T>T,T T=efd/d T1=i
 RandomNormalLike 1 T1>T2 T1=efdbhilB?/bhilB? T2=efd
-RandomNormalLike 22 T1>T2 T1=efdbhilB?/fdbhilB? T2=efd
 RandomUniformLike 1 T1>T2 T1=efdbhilB?/bhilB? T2=efd
-RandomUniformLike 22 T1>T2 T1=efdbhilB?/fdbhilB? T2=efd
 Range 11 T,T,T>T T=fdhil
 Range 27 T,T,T>T T=efdhil
 Reciprocal 6 T>T T=efd
-ReduceL1 1 T>T T=efdil
+ReduceL1 1 T>T T=efdil/d
 ReduceL1 18 T,int64>T T=efdil
-ReduceL2 1 T>T T=efdil
+ReduceL2 1 T>T T=efdil/d
 ReduceL2 18 T,int64>T T=efdil
-ReduceLogSum 1 T>T T=efdil
+ReduceLogSum 1 T>T T=efdil/d
 ReduceLogSum 18 T,int64>T T=efdil
 ReduceLogSum 28 T,int64>T T=efd
 ReduceLogSumExp 1 T>T T=efdil
@@ -202,14 +197,14 @@ ReduceMax 1 T>T T=efdil
 ReduceMax 12 T>T T=efdbilB
 ReduceMax 18 T,int64>T T=efdbilB
 ReduceMax 20 T,int64>T T=efdbilB?
-ReduceMean 1 T>T T=efdil
-ReduceMean 18 T,int64>T T=efdil
+ReduceMean 1 T>T T=efdil/l
+ReduceMean 18 T,int64>T T=efdil/l
 ReduceMin 1 T>T T=efdil
 ReduceMin 12 T>T T=efdbilB
 ReduceMin 18 T,int64>T T=efdbilB
 ReduceMin 20 T,int64>T T=efdbilB?
-ReduceProd 1 T>T T=efdil
-ReduceProd 18 T,int64>T T=efdil
+ReduceProd 1 T>T T=efdil/d
+ReduceProd 18 T,int64>T T=efdil/d
 ReduceSum 1 T>T T=efdil
 ReduceSum 13 T,int64>T T=efdil
 ReduceSumSquare 1 T>T T=efdil
@@ -221,7 +216,6 @@ Resize 10 T,float32>T T=efdbhilB?/dhl?
 Resize 11 T1,T2,float32,int64>T1 T1=efdbhilB?/dhl? T2=efd
 ReverseSequence 10 T,int64>T T=efdbhilB?
 RoiAlign 10 T1,T1,T2>T1 T1=efd T2=l
-RoiAlign 22 T1,T1,T2>T1 T1=efd/fd T2=l/l
 RotaryEmbedding 23 T,T,T,M>T T=ef M=l
 Round 11 T>T T=efd
 STFT 17 T1,T2,T1,T2>T1 T1=efd T2=il
@@ -246,15 +240,16 @@ Softmax 1 T>T T=efd
 SoftmaxCrossEntropyLoss 12 T,Tind,T>T,T T=efd Tind=il
 Softplus 1 T>T T=efd/d
 Softsign 1 T>T T=efd/d
-SpaceToDepth 1 T>T T=efdbhilB?/hil?
+SpaceToDepth 1 T>T T=efdbhilB?/bhilB?
 Split 2 T>T T=efdbhilB?
 Split 13 T,int64>T T=efdbhilB?
-SplitToSequence 11 T,I>S T=efdbhilB?/bhB I=il
+SplitToSequence 11 T,I>S T=efdbhilB?/bhB? I=il
+SplitToSequence 24 T,I>S T=efdbhilB?/bhB I=il
 Sqrt 6 T>T T=efd
 Squeeze 1 T>T T=efdbhilB?
 Squeeze 13 T,int64>T T=efdbhilB?
 Sub 7 T,T>T T=efdil
-Sub 14 T,T>T T=efdbhilB
+Sub 14 T,T>T T=efdbhilB/bhB
 Sum 6 T>T T=efd
 SwiGLU 28 T,T>T T=efd
 Swish 24 T>T T=efd
@@ -266,14 +261,15 @@ ThresholdedRelu 10 T>T T=efd/d
 Tile 6 T,T1>T T=efdbhilB? T1=l
 TopK 1 T>T,I T=efd I=l
 TopK 10 T,int64>T,I T=efd I=l
-TopK 11 T,int64>T,I T=efdbhilB I=l
+TopK 11 T,int64>T,I T=efdbhilB/bhB I=l
+TopK 24 T,int64>T,I T=efdbhilB I=l
 Transpose 1 T>T T=efdbhilB?
-Trilu 14 T,int64>T T=efdbhilB?/bhB
+Trilu 14 T,int64>T T=efdbhilB?/bhiB?
 Unique 11 T>T,int64,int64,int64 T=efdbhilB?/hiB?
 Unsqueeze 1 T>T T=efdbhilB?
 Unsqueeze 13 T,int64>T T=efdbhilB?
 Upsample 7 T>T T=efdbhilB?
 Upsample 9 T,float32>T T=efdbhilB?/dhl?
-Where 9 B,T,T>T B=? T=efdbhilB?/h?
+Where 9 B,T,T>T B=? T=efdbhilB?/bh?
 Xor 7 T,T>T1 T=? T1=?
 """

@@ -1,10 +1,12 @@
 """Makes ``convert/lower/onnx_types.py``: the element types of ONNX's operators, and those that run.
 
-    python tests/lower/make_onnx_types.py        (--print: to stdout)
+    python tests/lower/make_onnx_types.py            (--print: to stdout)
+    PYTHON tests/lower/make_onnx_types.py --measure  (in a Python that has an older ONNX Runtime)
 
 What the standard allows is in ``onnx.defs``. What ONNX Runtime lacks on the CPU is measured: a model of
 one operator for each operator, version, type variable and element type, which it loads or says that
-it has no kernel for.
+it has no kernel for. A type has to run in every release that was measured and has the operator at all;
+what older ones lack is in ``onnx_runtimes/``, a file for each, since none of them installs beside another.
 """
 
 from __future__ import annotations
@@ -26,6 +28,9 @@ from tmconvert.lower.onnx_casts import DTYPE_LETTERS
 from tmconvert.targets import OLDEST_OPSET
 
 OUTPUT = Path(__file__).resolve().parents[2] / "convert/lower/onnx_types.py"
+RUNTIMES = Path(__file__).parent / "onnx_runtimes"
+
+Lacking = dict[tuple[str, int, str], str]  # letters, by operator, version and type variable
 
 _TYPES = {
     "float16": "tensor(float16)",
@@ -128,18 +133,60 @@ def model(schema: OpSchema, chosen: dict[str, str]) -> bytes:
     return helper.make_model(graph, opset_imports=imports, ir_version=ir_version).SerializeToString()
 
 
-def rows() -> Iterator[str]:
-    """The lines of the table; a version that changes nothing has none."""
+def measured() -> Lacking:
+    """What the installed release lacks; a version of an operator that it lacks for every type is left out."""
     newest = newest_runnable()
+    found: Lacking = {}
+    for name, versions in schemas():
+        for schema in versions:
+            _, types = signature(schema)
+            bound = {each.type_str for each in schema.inputs}
+            missing = {each: lacking(schema, each, types[each]) for each in types if each in bound}
+            has_none = any(set(types[each]) - {*missing[each], "e"} == set() for each in missing)
+            if schema.since_version <= newest and not has_none:  # float16 is cast to what it lacks
+                found |= {(name, schema.since_version, each): missing[each] for each in missing}
+    return found
+
+
+def saved(path: Path) -> Lacking:
+    """What ``save`` wrote."""
+    found: Lacking = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        name, since, text = line.split(" ")
+        each, _, letters = text.partition("=")
+        found[name, int(since), each] = letters
+    return found
+
+
+def save(found: Lacking, path: Path) -> None:
+    lines = [f"{name} {since} {each}={letters}\n" for (name, since, each), letters in found.items()]
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+def releases() -> dict[str, Lacking]:
+    """By version, the installed release and the saved ones."""
+    made = {path.stem: saved(path) for path in sorted(RUNTIMES.glob("*.txt"))}
+    return {**made, onnxruntime.__version__: measured()}
+
+
+def rows(known: dict[str, Lacking]) -> Iterator[str]:
+    """The lines of the table; a version that changes nothing has none."""
     for name, versions in schemas():
         last, missing = "", {}
         for schema in versions:
             sides, types = signature(schema)
-            if schema.since_version <= newest:
-                bound = {each.type_str for each in schema.inputs}
-                missing = {each: lacking(schema, each, types[each]) for each in types if each in bound}
+            keys = {each: (name, schema.since_version, each) for each in types}
+            if any(key in found for found in known.values() for key in keys.values()):
+                missing = {
+                    each: [
+                        letter
+                        for letter in types[each]
+                        if any(letter in found.get(key, "") for found in known.values())
+                    ]
+                    for each, key in keys.items()
+                }
             text = " ".join(
-                f"{each}={allowed}" + ("" if not missing.get(each) else f"/{missing[each]}")
+                f"{each}={allowed}" + ("" if not missing.get(each) else f"/{''.join(missing[each])}")
                 for each, allowed in types.items()
             )
             if (sides, text) != last:
@@ -149,12 +196,14 @@ def rows() -> Iterator[str]:
 
 def module() -> str:
     """The text of the generated module."""
-    table = "\n".join(rows())
+    known = releases()
+    table = "\n".join(rows(known))
+    runtimes = ", ".join(f'"{version}"' for version in known)
     return (
         '"""The element types of ONNX\'s operators by opset; see ``onnx_casts.py``.\n\n'
         "Made by tests/lower/make_onnx_types.py; do not edit.\n"
         '"""\n\n'
-        f'ONNX = "{onnx.__version__}"\nONNX_RUNTIME = "{onnxruntime.__version__}"\n\n'
+        f'ONNX = "{onnx.__version__}"\nONNX_RUNTIMES = ({runtimes})\n\n'
         f'TABLE = """\n{table}\n"""\n'
     )
 
@@ -162,5 +211,7 @@ def module() -> str:
 if __name__ == "__main__":
     if sys.argv[1:] == ["--print"]:
         sys.stdout.write(module())
+    elif sys.argv[1:] == ["--measure"]:
+        save(measured(), RUNTIMES / f"{onnxruntime.__version__}.txt")
     else:
         OUTPUT.write_text(module(), encoding="utf-8")

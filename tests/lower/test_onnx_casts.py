@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent.parent
 def test_the_table_is_current() -> None:
     """If this fails: python tests/lower/make_onnx_types.py"""
     installed = [importlib.metadata.version(name) for name in ("onnx", "onnxruntime")]
-    if installed != [onnx_types.ONNX, onnx_types.ONNX_RUNTIME]:
+    if installed != [onnx_types.ONNX, onnx_types.ONNX_RUNTIMES[-1]]:
         pytest.skip("the table was made with other versions of onnx and onnxruntime")
     script = [sys.executable, "tests/lower/make_onnx_types.py", "--print"]
     made = subprocess.run(script, cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -31,7 +31,8 @@ def test_the_table_is_current() -> None:
     [
         ("Add", 7, ["float32", "float32"], ["float32", "float32"]),
         ("Add", 13, ["int8", "int8"], ["int32", "int32"]),
-        ("Add", 14, ["int8", "int8"], ["int8", "int8"]),
+        ("Add", 14, ["int8", "int8"], ["int32", "int32"]),  # which ONNX Runtime 1.17 cannot add
+        ("Clip", 12, ["int8", "int8"], ["int8", "int8"]),
         ("Max", 8, ["int32", "int32", "int32"], ["float64"] * 3),
         ("Where", 9, ["bool", "int16", "int16"], ["bool", "int32", "int32"]),
         ("TopK", 10, ["int32", "int64"], ["float64", "int64"]),
