@@ -1,4 +1,4 @@
-"""Which opsets the installed ONNX Runtime runs: it is often older than the ``onnx`` package."""
+"""What the installed ONNX Runtime runs: it is often older than the ``onnx`` package."""
 
 from __future__ import annotations
 
@@ -6,6 +6,25 @@ import functools
 
 import onnx
 import onnxruntime
+import pytest
+
+# Releases before it have no kernel of Cos for float64 (Python 3.10 has none of the later ones), none of
+# DeformConv, and load the int8 models that later ones do not.
+FULL_RUNTIME = (1, 24)
+NEED_FULL_RUNTIME = (
+    "torchvision::deform_conv2d",
+    *(f"aten::special_{name}" for name in ("airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1")),
+)
+
+
+def is_full_runtime() -> bool:
+    return tuple(map(int, onnxruntime.__version__.split(".")[:2])) >= FULL_RUNTIME
+
+
+def skip_for_old_runtime(op_name: str) -> None:
+    """Skips the test of an op that the installed release cannot run, whatever the file is."""
+    if op_name in NEED_FULL_RUNTIME and not is_full_runtime():
+        pytest.skip(f"ONNX Runtime {onnxruntime.__version__} does not run {op_name}")
 
 
 @functools.cache

@@ -31,10 +31,11 @@ NOT_REGISTERED = ("is not a registered function/op", "Encountered unresolved cus
 
 # What ONNX Runtime says of sound files that it cannot run, and the way out.
 HELPS = {
-    # element types that the standard has and it has not
+    # element types that the standard has and it has not, or operators that newer releases have
     "Could not find an implementation for": (
-        "it computes this operator in float32, not in float64: convert the model in float32 "
-        "(of PyTorch: module.float()), or write the file without verification"
+        "this release lacks the operator, or computes it in float32 only: install a newer one, write an "
+        "older --opset, convert the model in float32 (of PyTorch: module.float()), or write the file "
+        "without verification"
     ),
     # its optimizer makes int8 uint8, but for the attribute with the type, from opset 21 on:
     # https://github.com/microsoft/onnxruntime/issues/25526

@@ -13,6 +13,8 @@ from ..op import NUMBERS, Attribute, Op, Tensors
 
 Array = np.ndarray
 
+MOST_BATCHES = 3  # axes in front of matrices; more are made one
+
 _FORM = re.compile(r"[a-zA-Z]*(,[a-zA-Z]*)*(->[a-zA-Z]*)?")
 
 
@@ -58,14 +60,13 @@ def einsum_ref(tensors: list[Array], equation: str) -> Array:
     return np.einsum(equation, *tensors).astype(tensors[0].dtype)
 
 
-@einsum.onnx(since=12)
-def einsum_onnx12(g, tensors, equation):
-    return g.op("Einsum", *tensors, equation=equation, shape=g.result_types[0].shape)
-
-
 @einsum.decompose
 def einsum_products(g, tensors, equation):
-    """Operands are multiplied from the left to the right, each pair as one batch of matrices."""
+    """Operands are multiplied from the left to the right, each pair as one batch of matrices.
+
+    In ONNX, too: ONNX Runtime's Einsum does the same, and is slower; its releases before 1.24 fail on sums
+    over one operand alone.
+    """
     terms, result = _terms(equation)
     x, letters = tensors[0], terms[0]
     for i in range(1, len(tensors)):
@@ -89,18 +90,24 @@ def _contracted(g: Any, x: Any, first: str, other: Any, second: str, needed: set
     rows = "".join(letter for letter in first if letter not in second)
     columns = "".join(letter for letter in second if letter not in first)
 
-    def matrices(value: Any, letters: str, groups: tuple[str, str, str]) -> Any:
-        ordered = _ordered(g, value, letters, "".join(groups))
-        shape = [math.prod(sizes[letter] for letter in group) for group in groups]
-        return g.call("aten::reshape", ordered, shape)
+    batches = tuple(batch) if len(batch) <= MOST_BATCHES else (batch,)
+    lines = (rows,) if batch else tuple(rows) or ("",)  # a product with one matrix takes rows as they are
+
+    def matrices(value: Any, letters: str, *groups: str) -> Any:
+        ordered = _ordered(g, value, letters, "".join([*batches, *groups]))
+        return _reshaped(
+            g, ordered, [math.prod(sizes[letter] for letter in group) for group in (*batches, *groups)]
+        )
 
     product = g.call(
-        "aten::matmul",
-        matrices(x, first, (batch, rows, inner)),
-        matrices(other, second, (batch, inner, columns)),
+        "aten::matmul", matrices(x, first, *lines, inner), matrices(other, second, inner, columns)
     )
     letters = batch + rows + columns
-    return g.call("aten::reshape", product, [sizes[letter] for letter in letters]), letters
+    return _reshaped(g, product, [sizes[letter] for letter in letters]), letters
+
+
+def _reshaped(g: Any, x: Any, shape: list[Any]) -> Any:
+    return x if list(g.type(x).shape) == shape else g.call("aten::reshape", x, shape)
 
 
 def _ordered(g: Any, x: Any, letters: str, order: str) -> Any:

@@ -13,6 +13,7 @@ import pytest
 import tmconvert
 from benchmarks import quantized_corpus
 from tests.nets import corpus, integers
+from tests.opsets import is_full_runtime
 from tmconvert.errors import Refusal, UsageError, VerificationError
 from tmconvert.ir.types import QParams
 from tmconvert.lower.onnx_integers import activation_grid, limits, stored_type
@@ -206,6 +207,7 @@ def test_some_layers_in_sixteen_bits(
         tmconvert.to_onnx(made, path, quantized=True)
 
 
+@pytest.mark.skipif(not is_full_runtime(), reason="older releases load it")
 def test_int8_that_onnxruntime_does_not_load(tmp_path: Path) -> None:
     """Its optimizer fails from opset 21 on, see HELPS in verification/runtimes.py."""
     source = BITS / "all_4.tm"
