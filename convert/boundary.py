@@ -10,7 +10,7 @@ from .edge_names import name_edges
 from .errors import UsageError
 from .ir import Input, TensorNode, TensorType, TracedModule
 from .ir.cut import cut_graph, unknown
-from .ir.dim_text import is_size_name
+from .ir.dim_text import RESERVED, is_size_name
 from .ir.dims import Dim, Size, Symbol, dim, substituted, symbols_of
 from .ir.emitter import OpDefinition
 from .ir.size_journal import SizeJournal
@@ -212,7 +212,8 @@ def _make_dynamic(
             if type(axis) is not int or not -len(shape) <= axis < len(shape):
                 raise UsageError("TM6014", f"the input {name!r} {shape} has no axis {axis}")
             if not isinstance(symbol, str) or not is_size_name(symbol):
-                raise UsageError("TM6014", f"{symbol!r} is no name for a size: use letters, digits and _")
+                other = f"such as {symbol}_size" if symbol in RESERVED else "of letters, digits and _"
+                raise UsageError("TM6014", f"{symbol!r} is no name for a size: use another, {other}")
             extent = shape[axis]
             if isinstance(extent, Dim):
                 raise UsageError("TM6014", f"axis {axis} of the input {name!r} has two names")
