@@ -70,18 +70,15 @@ class Scaled:
 
     def compute(self, out: np.ndarray) -> None:
         """Writes the product to ``out``, contiguous, of the same shape and dtype."""
-        array, (first, *others) = self.array, self.factors
-        if others:
-            array = array * first.astype(np.float64)
-            for factor in others[:-1]:
-                array *= factor
-            first = others[-1]
-        elif not array.flags.c_contiguous:
-            out[...] = array
-            array = out
-        precise = {} if first.dtype == array.dtype else {"dtype": np.float64}
+        array, (*others, last) = self.array, self.factors
         with np.errstate(all="ignore"):  # a channel that overflows here did so before
-            np.multiply(array, first, out=out, casting="unsafe", **precise)  # cast in small pieces
+            for factor in others:
+                array = np.multiply(array, factor, dtype=np.float64)
+            if not others and not array.flags.c_contiguous:  # in the order of the result it is faster
+                out[...] = array
+                array = out
+            precise = {} if last.dtype == array.dtype else {"dtype": np.float64}
+            np.multiply(array, last, out=out, casting="unsafe", **precise)  # cast in small pieces
 
 
 Array = np.ndarray | Scaled
