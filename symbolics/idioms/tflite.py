@@ -138,7 +138,8 @@ def padding_scheme(
     """ "VALID" or "SAME" where TFLite's scheme equals this symmetric padding, else None.
 
     SAME pads max((ceil(extent / stride) - 1) stride + (kernel - 1) dilation + 1 - extent, 0) in
-    all, the odd element behind.
+    all, the odd element behind. Where that maximum is of something below 0, XNNPACK computes garbage in
+    LiteRT before 2.2.
     """
     if not any(padding):
         return "VALID"
@@ -146,7 +147,7 @@ def padding_scheme(
         reach = (kernel[axis] - 1) * dilation[axis] + 1
         outputs = -(-extent[axis] // stride[axis])
         total = (outputs - 1) * stride[axis] + reach - extent[axis]
-        if isinstance(total, Dim) or max(total, 0) != 2 * amount:
+        if isinstance(total, Dim) or total != 2 * amount:
             return None
     return "SAME"
 
