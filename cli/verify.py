@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..array_files import UNREADABLE
 from ..errors import UsageError
 from .boundary import boundary_arguments, names
 from .conversion import verified
@@ -115,7 +114,7 @@ def _faults(path: str) -> Iterator[None]:
     """Turns what NumPy and zipfile raise for a missing or malformed file into a UsageError."""
     try:
         yield
-    except (OSError, ValueError, EOFError, SyntaxError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+    except UNREADABLE as error:
         reason = getattr(error, "strerror", None)
         if reason is None and "allow_pickle" in str(error):
             reason = "it holds Python objects, or is no .npz file; objects are never loaded"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import tracemalloc
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +216,11 @@ def save_truncated(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:3000])
 
 
+def save_member(path: Path, content: bytes) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x.npy", content)
+
+
 BAD_DATA = {
     "no.npz": (lambda path: None, "no.npz is not there"),
     "empty": (Path.mkdir, "has no .npy, .npz or image file"),
@@ -241,6 +248,18 @@ BAD_DATA = {
         "the channels are last here, and first in the model: transpose(0, 3, 1, 2) brings them there",
     ),
     "notes.txt": (lambda p: p.write_text("hello"), "notes.txt is no .npz or .npy file and no image"),
+    "header.npz": (
+        lambda p: save_member(p, np.lib.format.magic(1, 0) + b"\x76\0" + b"(" * 117 + b"\n"),
+        "header.npz cannot be read: ",
+    ),
+    "brackets.npy": (
+        lambda p: p.write_bytes(np.lib.format.magic(1, 0) + b"\x76\0" + b"{" * 117 + b"\n"),
+        "brackets.npy cannot be read: ",
+    ),
+    "many.npz": (
+        lambda p: np.savez_compressed(p, x=np.zeros((250_000, 1, 8, 8), np.uint8)),
+        "many.npz has 250000 samples in",
+    ),
     "none.npy": (
         lambda p: np.save(p, np.zeros((0, 1, 8, 8), "f4")),
         "shape [0, 1, 8, 8], and the model takes",
@@ -262,7 +281,7 @@ def test_data_that_cannot_be_used(name: str, tmp_path: Path) -> None:
 
 BAD_IMAGES = {
     "short.png": (lambda image, p: p.write_bytes(made(image, p, "RGB")[:500]), "short.png cannot be read: "),
-    "empty.png": (lambda image, p: p.write_bytes(b""), "it is no image, or a damaged one"),
+    "empty.png": (lambda image, p: p.write_bytes(b""), "PNG, JPEG, BMP, GIF, WEBP, TIFF and PPM are read"),
     "deep.png": (lambda image, p: made(image, p, "I;16"), "the pixels of"),
 }
 
@@ -279,6 +298,41 @@ def test_images_that_cannot_be_used(name: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="TM6033") as raised:
         samples(tmp_path)
     assert text in str(raised.value)
+
+
+POSTSCRIPT = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\nshowpage\n"
+GHOSTSCRIPT = '#!/bin/sh\necho 10.0\ntouch "$(dirname "$0")/started"\n'
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.jpg"])
+def test_postscript_under_another_name_starts_no_program(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("PIL")
+    tools, data = tmp_path / "tools", tmp_path / "data"
+    tools.mkdir()
+    data.mkdir()
+    (tools / "gs").write_text(GHOSTSCRIPT)
+    (tools / "gs").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    (data / name).write_bytes(POSTSCRIPT)
+    outcome = run("calibrate", DIGITS, "-d", data, "-o", tmp_path / "q.tm")
+    assert (outcome.status, (tools / "started").exists()) == (2, False)
+    assert "it is not an image of a format that is read" in outcome.stderr
+
+
+@pytest.mark.parametrize("format", ["PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM"])
+def test_images_of_each_format(format: str, tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    image.new("RGB", (6, 4), (90, 90, 90)).save(tmp_path / "a.png", format=format)
+    ((found,),) = samples(tmp_path)
+    assert abs(found - 90).max() <= 2
+
+
+@pytest.mark.parametrize("data", [None, 3])
+def test_what_is_no_data(data: Any) -> None:
+    with pytest.raises(UsageError, match=f"data must be a path, .* got {data}"):
+        tmconvert.calibrate(DIGITS, data)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -13,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...array_files import UNREADABLE
 from ...ir import Input, InternalGraph, TensorNode
 from ...ir.types import TensorType
 from .images import IMAGES, image, scaled
@@ -23,7 +22,10 @@ from .unfit import unfit
 REPORTED = 4  # samples of a calibration that a report is made of
 ARRAYS = frozenset({".npy", ".npz"})
 FORMS = "give a .npz file, or a folder of .npy or .npz files or of images"
-_UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
+# A few bytes of a compressed file may stand for any number of samples: beyond so many, each must be stored in
+# so many bytes at least.
+FREE_SAMPLES = 10_000
+BYTES_PER_SAMPLE = 16
 _LAST_TO_FIRST = (0, 3, 1, 2)
 
 
@@ -67,6 +69,8 @@ class Samples:
     ) -> None:
         self.inputs = inputs
         self.settings = settings or Settings()
+        if not isinstance(data, (str, PathLike, Mapping, np.ndarray, Iterable)):
+            raise unfit(f"data must be a path, arrays or a sequence of samples, got {data!r}", FORMS)
         self.data: Any = Path(data) if isinstance(data, (str, PathLike)) else data
         if isinstance(data, np.ndarray) and inputs and data.ndim == len(inputs[0][1].shape):
             self.data = {inputs[0][0]: data}  # many along the first axis, not one in each row
@@ -120,6 +124,8 @@ class Samples:
         if len({lot.count for lot in lots}) > 1:
             numbers = ", ".join(f"{lot.count} of {name}" for name, lot in zip(names, lots, strict=True))
             raise unfit(f"{where} has different numbers of samples: {numbers}", "a sample has all inputs")
+        if isinstance(source, Path):
+            _check_budget(source, lots[0].count if lots else 0)
         if self.settings.scales and not any(lot.is_scaled for lot in lots):
             has = ", ".join(f"{lot.array.dtype} for {lot.type}" for lot in lots)
             raise unfit(
@@ -129,7 +135,7 @@ class Samples:
         try:
             for number, sample in enumerate(zip(*(lot.samples() for lot in lots), strict=True), 1):
                 yield [self._checked(*each, where, number) for each in zip(sample, lots, names, strict=True)]
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             raise unfit(f"{where} cannot be read: {error}", "") from error
 
     def _checked(self, array: np.ndarray, lot: _Lot, name: str, where: str, number: int) -> np.ndarray:
@@ -170,7 +176,7 @@ class Samples:
             if path.suffix.lower() == ".npz":
                 return members(path)
             return np.lib.format.open_memmap(path, mode="r")
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             reason = PICKLED if "Python objects" in str(error) else error
             raise unfit(f"{path} cannot be read: {reason}", "") from error
 
@@ -215,6 +221,16 @@ class _Lot:
         some = [whole(self.array)] if self.number is None else parts(self.array, self.type.shape[0])
         for sample in some:
             yield sample.reshape(self.type.shape)
+
+
+def _check_budget(file: Path, count: int) -> None:
+    """Raises UsageError TM6033 where a file has more samples than its bytes can tell."""
+    size = file.stat().st_size
+    if count > FREE_SAMPLES + size // BYTES_PER_SAMPLE:
+        raise unfit(
+            f"{file} has {count} samples in {size} bytes: nearly all of them are the same",
+            f"give {FREE_SAMPLES} samples or fewer; some hundred are enough",
+        )
 
 
 def _fitting(array: np.ndarray | Member, wanted: Sequence[int]) -> str:

@@ -7,11 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
+from ...errors import UsageError
 from ...ir.types import TensorType
 from .settings import Settings
 from .unfit import unfit
 
 IMAGES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".webp"})
+# What Pillow may decode, whatever a file is called. It would start Ghostscript for PostScript, a program that
+# runs programs; the data of a stranger is a usual thing to calibrate on.
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # of Pillow, by channels
 
 
@@ -33,13 +37,19 @@ def image(path: Path, inputs: Sequence[tuple[str, TensorType]], layout: str) -> 
         help = f"give .npy files, or --layout {other} if the input is that"
         raise unfit(f"{path} is an image, and {takes} has {channels} channels in {layout}", help)
     try:
-        with Image.open(path) as opened:
+        with Image.open(path, formats=FORMATS) as opened:
             if opened.mode.startswith(("I", "F")):
                 raise unfit(f"the pixels of {path} have more than 8 bits", "give .npy files")
             read = opened.convert(_MODES[channels]).resize((width, height))
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        reason = "it is no image, or a damaged one" if "identify" in str(error) else error
-        raise unfit(f"{path} cannot be read: {reason}", "") from error
+    except UsageError:
+        raise
+    except Exception as error:  # decoders raise many kinds for a damaged file
+        if "identify" not in str(error):
+            reason = str(error) or type(error).__name__
+            raise unfit(f"{path} cannot be read: {reason}", "") from error
+        read_are = f"{', '.join(FORMATS[:-1])} and {FORMATS[-1]}"
+        reason = "it is not an image of a format that is read, or a damaged one"
+        raise unfit(f"{path} cannot be read: {reason}", f"{read_are} are read") from error
     array = np.asarray(read).reshape(height, width, channels)
     return np.ascontiguousarray((array if is_last else array.transpose(2, 0, 1))[None])
 
