@@ -99,3 +99,13 @@ def test_bfloat16_is_refused_by_name(name: str, tmp_path: Path) -> None:
     module, x = made(name, torch.bfloat16)
     with pytest.raises(UnsupportedError, match=r"bfloat16[\s\S]*module\.float\(\)"):
         tmconvert.to_onnx(module, tmp_path / "out.onnx", example_inputs=[x])
+
+
+@pytest.mark.parametrize("format", [torch.channels_last, torch.contiguous_format, torch.preserve_format])
+def test_memory_formats_compute_nothing(format: torch.memory_format) -> None:
+    x = torch.rand(1, 2, 3, 3)
+    check(lambda x: x.to(memory_format=format) * 2, x)
+    check(lambda x: x.to(torch.float32, memory_format=format) * 2, x)
+    check(lambda x: x.to("cpu", memory_format=format) * x.float(memory_format=format), x)
+    wide = torch.rand(1, 2, 3, 3, 3)
+    check(lambda x: x.to(memory_format=torch.channels_last_3d) * 2, wide)

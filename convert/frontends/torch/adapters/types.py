@@ -13,6 +13,8 @@ from .complex import Complex, of_real, part_type
 from .values import cast, dtype_called, is_tensor
 
 ATEN = Table()
+# memory formats and layouts, which say nothing of the elements
+FORMATS = frozenset({"contiguous_format", "preserve_format", "channels_last", "channels_last_3d", "strided"})
 
 
 def converted(g: Emitter, x: Any, dtype: np.dtype) -> Any:
@@ -36,7 +38,7 @@ def to(g: Emitter, input: Any, *args: Any, **kwargs: Any) -> Any:
     for value in (*args, *kwargs.values()):
         if is_tensor(value) or isinstance(value, Complex):
             return converted(g, input, _type_of(g, value))
-        if isinstance(value, GlobalRef) and not value.name.endswith(("_format", "strided")):
+        if isinstance(value, GlobalRef) and value.name not in FORMATS:
             return converted(g, input, dtype_called(value))
     return input
 
