@@ -8,13 +8,19 @@ gives each one a symbol of its own (``named``), which the verifier (``agree``) a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..errors import TmconvertError
 from .dims import Dim, Size, Symbol, example, of, sole_symbol, substituted, symbols_of
-from .expr import Expr
+from .expr import CallFunction, Expr
 from .graph import InternalGraph
 from .node import TensorNode
+from .size_journal import SizeJournal
+from .tree import map_leaves
 from .types import TensorType
+
+if TYPE_CHECKING:
+    from .emitter import OpDefinition
 
 STAND_IN = "?"
 
@@ -59,17 +65,51 @@ def agree(expected: list[TensorType], actual: list[TensorType]) -> bool:
     return expected == actual
 
 
-def taken_over(graph: InternalGraph, old: list[TensorType], new: list[TensorType]) -> None:
-    """Puts the sizes of ``new`` in the place of the symbols of data in ``old``, in all of ``graph``."""
-    if [each.rank for each in old] != [each.rank for each in new]:
-        return
-    symbols = ((sole_symbol(was), size) for was, size in _extents(old, new))
-    sizes = {symbol.name: size for symbol, size in symbols if symbol is not None and symbol.from_data}
-    for expr in graph.exprs() if sizes else ():
-        expr.kwargs = substituted(expr.kwargs, sizes)
-        for node in expr.outputs:
-            if isinstance(node, TensorNode) and node.shape is not None:
-                node.shape = substituted(node.shape, sizes)
+def taken_over(
+    graph: InternalGraph,
+    old: list[TensorType],
+    new: list[TensorType],
+    catalogue: Mapping[str, OpDefinition],
+) -> None:
+    """Puts the sizes of ``new`` in the place of the symbols of data in ``old``, in all of ``graph``.
+
+    A call may then no longer have a size of its own: a slice of what turned out to have 15 rows has a number.
+    """
+    next_ones: tuple[list[TensorType], list[TensorType]] | None = (old, new)
+    while next_ones is not None:
+        old, new = next_ones
+        if [each.rank for each in old] != [each.rank for each in new]:
+            return
+        symbols = ((sole_symbol(was), size) for was, size in _extents(old, new))
+        sizes = {symbol.name: size for symbol, size in symbols if symbol is not None and symbol.from_data}
+        if not sizes:
+            return
+        for expr in graph.exprs():
+            expr.kwargs = substituted(expr.kwargs, sizes)
+            for node in expr.outputs:
+                if isinstance(node, TensorNode) and node.shape is not None:
+                    node.shape = substituted(node.shape, sizes)
+        next_ones = next(_outdated(graph, catalogue), None)
+
+
+def _outdated(
+    graph: InternalGraph, catalogue: Mapping[str, OpDefinition]
+) -> Iterator[tuple[list[TensorType], list[TensorType]]]:
+    """The types of results with sizes of data that are known by now, and what they are."""
+    for expr in graph.exprs():
+        op = catalogue.get(expr.function) if isinstance(expr, CallFunction) else None
+        actual = [node.type for node in expr.outputs if isinstance(node, TensorNode)]
+        if op is None or not data_symbols([each.shape for each in actual]):
+            continue
+        given = map_leaves(lambda leaf: None if leaf is None else leaf.type, list(expr.args))
+        try:
+            with SizeJournal():  # what is compared here is nothing that the conversion relies on
+                expected = op.infer(given, expr.kwargs)
+        except TmconvertError:  # sizes that have to be equal, which only the data tells
+            continue
+        left = set(symbols_of([each.shape for each in expected]))
+        if STAND_IN not in left and left != set(symbols_of([each.shape for each in actual])):
+            yield actual, expected
 
 
 def bound(expr: Expr, arrays: Sequence[Any]) -> dict[str, int]:

@@ -80,7 +80,7 @@ class Decompose:
                 excerpt=repr(call),
             )
         was = [node.type for node in call.outputs if isinstance(node, TensorNode)]
-        taken_over(graph, was, [node.type for node in results])
+        taken_over(graph, was, [node.type for node in results], self.catalogue)
         for old, new in zip(call.outputs, results, strict=True):
             assert isinstance(old, TensorNode)
             if new.type != old.type:

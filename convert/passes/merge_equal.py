@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..ir import CallFunction, Constant, Expr, InternalGraph, TensorNode, TensorType
 from ..ir.bodies import bodies
 from ..ir.data_sizes import taken_over
+from ..ir.emitter import OpDefinition
 from ..ir.tree import map_leaves
 
 # elements of a constant that is compared with others by its values
@@ -20,6 +22,9 @@ class MergeEqual:
     """
 
     name = "merge_equal"
+
+    def __init__(self, catalogue: Mapping[str, OpDefinition]) -> None:
+        self.catalogue = catalogue
 
     def run(self, graph: InternalGraph) -> bool:
         known: dict[Any, Expr] = {}
@@ -35,7 +40,7 @@ class MergeEqual:
                 for node, twin in zip(expr.outputs, first.outputs, strict=True):
                     graph.replace_uses(node, twin)
                 graph.remove(expr)
-                taken_over(graph, was, types)
+                taken_over(graph, was, types, self.catalogue)
                 changed = True
         return changed
 

@@ -44,7 +44,7 @@ def pipeline(goal: Goal, catalogue: Mapping[str, Op]) -> list[Pass]:
         views: list[Pass] = [FuseViews(catalogue), DropIdentities(), EliminateDeadCode()]
         moved: list[Pass] = [MoveViews(catalogue), SinkViews(catalogue), EliminateDeadCode()]
         scales = FoldScales(catalogue)
-        plan: list[Pass] = [AlignRanks(catalogue), *views, MergeEqual(), scales, *moved, *views]
+        plan: list[Pass] = [AlignRanks(catalogue), *views, MergeEqual(catalogue), scales, *moved, *views]
         plan += [SinkViews(catalogue), *views, scales]  # views that met are one now
         plan += [RouteChannels(catalogue), DropIdentities()]
         layout = AssignLayout(catalogue, goal.io_layout, dict(goal.io_layouts))

@@ -194,10 +194,10 @@ def test_equal_calls_are_computed_once() -> None:
     halves = [net("aten::slice", x, 1, 0, 2) for _ in range(3)]
     twice = [net("aten::mul", half, net.emitter.constant(np.float32(2))) for half in halves[:2]]
     graph = net.give(net("aten::mul", *twice), halves[2], net("aten::slice", x, 1, 2, 4))
-    assert apply(MergeEqual(), graph)
+    assert apply(MergeEqual(catalogue()), graph)
     calls = [expr.function for expr in graph.exprs() if isinstance(expr, CallFunction)]
     assert sorted(calls) == ["aten::mul"] * 2 + ["aten::slice"] * 3  # outputs stay
-    assert not apply(MergeEqual(), graph)
+    assert not apply(MergeEqual(catalogue()), graph)
 
 
 def test_equal_searches_find_as_many() -> None:
@@ -207,7 +207,7 @@ def test_equal_searches_find_as_many() -> None:
     places = [net("aten::nonzero", mask) for mask in masks]
     assert len({str(each.type) for each in places}) == 2
     graph = net.give(*(net("aten::neg", each) for each in places))
-    assert apply(MergeEqual(), graph)  # which is verified
+    assert apply(MergeEqual(catalogue()), graph)  # which is verified
     assert functions(graph) == ["aten::gt", "aten::nonzero", "aten::neg", "aten::neg"]
     assert len({str(node.type) for node in graph.outputs}) == 1
 

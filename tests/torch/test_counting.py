@@ -138,3 +138,26 @@ NUMBERS_ONLY: dict[str, Callable[[torch.Tensor], Any]] = {
 @pytest.mark.parametrize("function", NUMBERS_ONLY.values(), ids=NUMBERS_ONLY)
 def test_sizes_of_tensors_that_nothing_else_uses(function: Callable[..., Any]) -> None:
     check(function, M, opsets=(11, 17), second=(M.roll(1) + 0.5,))
+
+
+@pytest.mark.parametrize("loss", [F.huber_loss, F.l1_loss, F.mse_loss])
+def test_two_counts_that_are_one(loss: Any) -> None:
+    """The sizes of both operands are the same symbol: nothing is left to compare."""
+    check(lambda x: loss(torch.unique(x), torch.unique(x).flip(0)), torch.tensor([1.0, 3.0, 2.0, 1.0]))
+
+
+def _scattered(x: torch.Tensor) -> torch.Tensor:
+    rows = torch.combinations(x)[0:3]
+    return rows.scatter(0, torch.zeros(1, 2, dtype=torch.long), 5.0)
+
+
+def _written(x: torch.Tensor) -> torch.Tensor:
+    rows = torch.combinations(x).clone()
+    rows[0:3] = 5.0
+    return rows
+
+
+@pytest.mark.parametrize("function", [_scattered, _written])
+def test_a_slice_of_a_count_that_turns_out_to_be_known(function: Any) -> None:
+    """The mask of ``combinations`` is a constant, which shows only when it is decomposed."""
+    check(function, torch.rand(6))

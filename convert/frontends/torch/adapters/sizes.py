@@ -100,13 +100,17 @@ SIGNS = {"eq": {0}, "ne": {-1, 1}, "lt": {-1}, "le": {-1, 0}, "gt": {1}, "ge": {
 def assume(g: Emitter, name: str, left: Any, right: Any, outcome: bool) -> Any:
     """A comparison that decided the module's way. Raises Refusal at sizes at which it goes another.
 
-    Where it is of sizes that depend on data, the way of the example is taken, and reported.
+    Where it is of sizes that depend on data, the way of the example is taken, and reported, unless they
+    differ by a number whatever the data.
     """
-    if data_symbols((left, right)) and not isinstance(left, Quotient) and not isinstance(right, Quotient):
-        signs = SIGNS[name] if outcome else {-1, 0, 1} - SIGNS[name]
-        current_journal().take(left - right, signs)
-        return ()
-    if isinstance(left, Quotient) or isinstance(right, Quotient):
+    is_quotient = isinstance(left, Quotient) or isinstance(right, Quotient)
+    if data_symbols((left, right)) and not is_quotient:
+        difference = left - right
+        if isinstance(difference, Dim):
+            signs = SIGNS[name] if outcome else {-1, 0, 1} - SIGNS[name]
+            current_journal().take(difference, signs)
+            return ()
+    if is_quotient:
         raise Refusal("a quotient of sizes decides what the module does", "keep this size fixed")
     if bool(getattr(operator, name)(left, right)) != outcome:
         raise Refusal(
