@@ -62,7 +62,8 @@ def run_conversion(
         if layers is not None and not report.stopped:
             report.write_layers(layers)
     if options.dump_after:
-        write_message(f"wrote the graphs to {options.dump_folder}")
+        where = options.dump_folder or options.beside(report.paths[0]).dump_folder
+        write_message(f"wrote the graphs to {where}")
     if time_passes:
         _write_times(report.seconds)
     write_message(*_remarks(report, verify))
@@ -89,7 +90,7 @@ def _pass_options(dump_after: str | None, dump_folder: str | None, stop_after: s
     from ..passes.manager import PassOptions
 
     names = tuple(name.strip() for name in (dump_after or "").split(",") if name.strip())
-    return PassOptions(names, dump_folder or ".", stop_after)
+    return PassOptions(names, dump_folder, stop_after)
 
 
 def _write_times(seconds: list[tuple[str, float]]) -> None:

@@ -144,11 +144,9 @@ _CONVERSION_OPTIONS = (
     click.option("--no-verify", is_flag=True, help="Do not run the written file to compare it with MODEL."),
     json_option,
     click.option("-v", "--verbose", is_flag=True, help="Say on stderr which fusions were refused, and why."),
-    click.option(
-        "--dump-after", metavar="NAME[,NAME]", help="Write the graph behind these passes, or 'all'."
-    ),
-    click.option("--dump-folder", metavar="DIR", help="Where --dump-after writes.  [default: .]"),
-    click.option("--stop-after", metavar="NAME", help="End behind this pass and write no model."),
+    click.option("--dump-after", metavar="NAME[,NAME]", help="Write the graph after these passes, or 'all'."),
+    click.option("--dump-folder", metavar="DIR", help="Where --dump-after writes.  [default: OUT.passes]"),
+    click.option("--stop-after", metavar="NAME", help="End after this pass and write no model."),
     click.option("--time-passes", is_flag=True, help="Print a table of the passes' times on stderr."),
 )
 

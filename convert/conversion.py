@@ -339,7 +339,7 @@ def convert(
     layers of files in integers are measured on the data of ``measuring``. ``calibration`` is what the file
     says of that.
     """
-    converted = lowered(module, goal, catalogue, options, boundary)
+    converted = lowered(module, goal, catalogue, (options or PassOptions()).beside(paths[0]), boundary)
     notes, seconds = [*module.notes, *converted.notes], converted.manager.seconds
     report = Report(goal.target, version_name, tuple(paths), notes=notes, seconds=seconds)
     if converted.manager.stopped:

@@ -32,12 +32,17 @@ class PassOptions(NamedTuple):
     """What to show of the passes.
 
     ``dump_after`` names passes (or "all") whose result is written to ``dump_folder`` as
-    ``03-fuse_conv_bn.ir``; ``stop_after`` ends the pipeline behind the pass of that name.
+    ``03-fuse_conv_bn.ir``; ``stop_after`` ends the pipeline after the pass of that name. Without a folder
+    a conversion takes ``OUTPUT.passes``.
     """
 
     dump_after: tuple[str, ...] = ()
-    dump_folder: str = "."
+    dump_folder: str | None = None
     stop_after: str | None = None
+
+    def beside(self, output: Path) -> PassOptions:
+        """The options with a folder for dumps: one beside ``output`` where none was given."""
+        return self if self.dump_folder else self._replace(dump_folder=f"{output}.passes")
 
 
 @dataclass
@@ -108,6 +113,7 @@ class PassManager:
             ) from error
 
     def _dump(self, graph: InternalGraph, step: Pass, number: int) -> None:
+        assert self.options.dump_folder is not None
         path = Path(self.options.dump_folder) / f"{number:02d}-{step.name}.ir"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

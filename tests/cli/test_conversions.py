@@ -170,6 +170,14 @@ def test_dump_after(folder: Path) -> None:
     assert dump.read_text().startswith("graph CBR(%x: f32[1,3,32,32]")
 
 
+def test_dumps_go_beside_the_output(folder: Path) -> None:
+    (folder / "out").mkdir()
+    outcome = run("onnx", CONV, "out/o.onnx", "--dump-after", "fuse_conv_bn")
+    assert outcome.stderr.startswith("wrote the graphs to out/o.onnx.passes\n")
+    assert names(folder) == ["out"]
+    assert names(folder / "out") == ["o.onnx", "o.onnx.passes"]
+
+
 def test_stop_after_writes_no_model(folder: Path) -> None:
     outcome = run("caffe", CONV, "o.prototxt", "--stop-after", "fold_constants")
     assert (outcome.status, outcome.stdout) == (0, "")
