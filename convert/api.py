@@ -15,7 +15,7 @@ from .conversion import Report, beyond_limits, survey, verify_form
 from .conversion import sufficient_opset as find_opset
 from .frontends.detect import load_model
 from .frontends.torch.door import trace_object
-from .frontends.torch.request import Tracing
+from .frontends.torch.request import DynamicShapes, Tracing
 from .given import (
     Given,
     InputGrids,
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
 def load(
     path: str | PathLike[str],
     *,
-    example_inputs: Sequence[Any] | None = None,
+    example_inputs: Any = None,
     example_kwargs: Mapping[str, Any] | None = None,
-    dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None,
+    dynamic_shapes: DynamicShapes | None = None,
     freeze_control_flow: bool = False,
     allow_code: bool = False,
     check: bool = True,
@@ -72,7 +72,7 @@ def load(
 def trace(
     module: Any,
     *example_inputs: Any,
-    dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None,
+    dynamic_shapes: DynamicShapes | None = None,
     freeze_control_flow: bool = False,
     **example_kwargs: Any,
 ) -> TracedModule:
@@ -83,7 +83,9 @@ def trace(
     the example's way with ``freeze_control_flow``, and the model's notes say where. Tracing changes nothing
     in the module. Raises UnsupportedError; LoadError TM1021 without torch; and what the module itself raises.
     """
-    return trace_object(module, Tracing(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow))
+    return trace_object(
+        module, Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, False)
+    )
 
 
 @full_collections_wait()
@@ -102,10 +104,10 @@ def to_onnx(
     qparams_format: str | None = None,
     fake_quant_weights: bool = False,
     verify: bool = True,
-    example_inputs: Sequence[np.ndarray] | None = None,
+    example_inputs: Any = None,
     example_kwargs: dict[str, Any] | None = None,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
-    dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None,
+    dynamic_shapes: DynamicShapes | None = None,
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
@@ -124,7 +126,8 @@ def to_onnx(
     ``verify`` runs the file in ONNX Runtime, when installed, on ``example_inputs`` (random ones by
     default) and compares it with the source; a mismatch raises and leaves no file.
     ``input_shapes`` are shapes of inputs, by name, other than those of the file: ``{"x": (1, 3, 256, 256)}``.
-    ``dynamic_shapes`` names sizes that the file is to leave open, ``{"x": {0: "batch"}}``; the report's
+    ``dynamic_shapes`` names sizes that the file is to leave open, ``{"x": {0: "batch"}}`` or as
+    ``torch.export`` has them: ``{"x": ["batch", None]}``, Dim objects; the report's
     notes say which of them had to be fixed, and where. ``inputs`` and ``outputs`` are names of nodes
     between which the model is cut; ``rename`` gives written inputs and outputs other names.
     ``qparams`` is a file for quantization parameters in ``qparams_format`` (docs/quantization-parameters.md);
@@ -166,10 +169,10 @@ def to_tflite(
     qparams_format: str | None = None,
     fake_quant_weights: bool = False,
     verify: bool = True,
-    example_inputs: Sequence[np.ndarray] | None = None,
+    example_inputs: Any = None,
     example_kwargs: dict[str, Any] | None = None,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
-    dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None,
+    dynamic_shapes: DynamicShapes | None = None,
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
@@ -214,10 +217,10 @@ def to_caffe(
     qparams_format: str | None = None,
     fake_quant_weights: bool = False,
     verify: bool = True,
-    example_inputs: Sequence[np.ndarray] | None = None,
+    example_inputs: Any = None,
     example_kwargs: dict[str, Any] | None = None,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
-    dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None,
+    dynamic_shapes: DynamicShapes | None = None,
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
@@ -247,9 +250,9 @@ def save(
     model: Model,
     path: str | PathLike[str],
     *,
-    example_inputs: Sequence[Any] | None = None,
+    example_inputs: Any = None,
     example_kwargs: Mapping[str, Any] | None = None,
-    dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None,
+    dynamic_shapes: DynamicShapes | None = None,
     freeze_control_flow: bool = False,
     allow_code: bool = False,
 ) -> TracedModule:
@@ -375,8 +378,8 @@ def calibrate(
     progress: Progress | None = None,
     output: str | PathLike[str] | None = None,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
-    dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None,
-    example_inputs: Sequence[Any] | None = None,
+    dynamic_shapes: DynamicShapes | None = None,
+    example_inputs: Any = None,
     example_kwargs: Mapping[str, Any] | None = None,
     freeze_control_flow: bool = False,
     allow_code: bool = False,

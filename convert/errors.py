@@ -40,7 +40,7 @@ class TmconvertError(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
-        self.source = source
+        self.source = source if source is not None and str(source) else None
         self.excerpt = excerpt
         self.notes = tuple(notes)
 

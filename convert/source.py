@@ -8,7 +8,9 @@ from typing import NamedTuple
 class Source(NamedTuple):
     """A place in the user's model.
 
-    ``file`` is the user's Python file, or the model file for formats that keep no Python lines.
+    ``file`` is the user's Python file, or the model file for formats that keep no Python lines. It is what
+    Python calls the code that is in no file (``<stdin>``), and empty where no line of the user's ran, as
+    for the modules of an ``nn.Sequential``: the module is all that is known then.
     ``line`` is the 1-based line there; for a model file it is the id of the expression, the
     ``%7`` that ``tmconvert inspect --graph`` prints. ``scope`` is the dotted module path
     (``layer1.0.conv``, empty at the top) and ``class_name`` the class of that module.
@@ -20,11 +22,8 @@ class Source(NamedTuple):
     class_name: str = ""
 
     def __str__(self) -> str:
-        text = self.file
-        if self.line is not None:
-            text += f":{self.line}" if self.file.endswith(".py") else f":%{self.line}"
-        if self.class_name:
-            text += f", in {self.class_name}"
-        if self.scope:
-            text += f" ({self.scope})" if self.class_name else f", in {self.scope}"
-        return text
+        is_python = self.file.endswith(".py") or self.file.startswith("<")
+        line = "" if self.line is None else f":{self.line}" if is_python else f":%{self.line}"
+        module = f"{self.class_name} ({self.scope})" if self.class_name and self.scope else ""
+        module = module or self.class_name or self.scope
+        return ", ".join(part for part in (self.file + line, module and f"in {module}") if part)

@@ -50,7 +50,7 @@ class UnsupportedGroup(NamedTuple):
             "reason": self.reason,
             "help": self.help or None,
             "module_paths": list(self.scopes),
-            "first": None if source is None else str(source),
+            "first": str(source or "") or None,
         }
 
 
@@ -90,7 +90,7 @@ def unsupported_error(
     if first.calls > 1:
         notes.append(("also", f"{first.calls - 1} more of {first.op} in {_paths(first.scopes)}"))
     notes += [
-        ("also", f"{group.op} ({group.count} in {_paths(group.scopes)}): {group.reason}") for group in others
+        ("also", f"{group.op} ({group.calls} in {_paths(group.scopes)}): {group.reason}") for group in others
     ]
     if context:
         notes.append(("note", context))

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
+
+from ...errors import UsageError
+from ...ir.dim_text import RESERVED, is_size_name
+
+# sizes to leave open, by input: see open_sizes
+DynamicShapes = Mapping[str, Mapping[Any, Any] | Sequence[Any] | None]
 
 
 class Tracing(NamedTuple):
@@ -24,15 +31,77 @@ class Tracing(NamedTuple):
     @classmethod
     def of(
         cls,
-        args: Sequence[Any] | None,
+        args: Any,
         kwargs: Mapping[str, Any] | None,
-        dynamic_shapes: Mapping[str, Mapping[int, str]] | None,
+        dynamic_shapes: DynamicShapes | None,
         freeze_control_flow: bool,
         allow_code: bool,
     ) -> Tracing:
-        """From what callers give, None for nothing."""
-        return cls(tuple(args or ()), kwargs or {}, dynamic_shapes, freeze_control_flow, allow_code)
+        """From what callers give, None for nothing; a single tensor or array is the only input.
+
+        Raises UsageError TM6008, TM6014.
+        """
+        if args is not None and not isinstance(args, (tuple, list)):
+            if not hasattr(args, "shape"):
+                raise _no_inputs("example_inputs", args, "(x, ...), a tuple of the arguments of forward")
+            args = (args,)
+        if kwargs is not None and not isinstance(kwargs, Mapping):
+            raise _no_inputs("example_kwargs", kwargs, "{'x': x}, a dict of arguments of forward by name")
+        sizes = None if dynamic_shapes is None else open_sizes(dynamic_shapes)
+        return cls(tuple(args or ()), kwargs or {}, sizes, freeze_control_flow, allow_code)
 
     @property
     def has_inputs(self) -> bool:
         return bool(self.args or self.kwargs)
+
+
+def open_sizes(dynamic_shapes: Any) -> dict[str, dict[int, str]]:
+    """Names of sizes by input and axis, of all that ``torch.export`` takes for that.
+
+    The axes of an input are a dict by axis, or a list with an entry for each axis. A size is a name, a
+    ``torch.export.Dim``, ``Dim.AUTO`` or ``Dim.DYNAMIC`` (which get a name), or None, a number or
+    ``Dim.STATIC`` for one that is not open. Raises UsageError TM6014.
+    """
+    if not isinstance(dynamic_shapes, Mapping):
+        raise _no_sizes("dynamic_shapes", dynamic_shapes, "a dict by input")
+    return {name: dict(_open_axes(name, axes)) for name, axes in dynamic_shapes.items() if axes is not None}
+
+
+def _open_axes(name: str, axes: Any) -> Iterator[tuple[int, str]]:
+    if not isinstance(axes, (Mapping, list, tuple)):
+        raise _no_sizes(f"dynamic_shapes[{name!r}]", axes, "a dict by axis, or a list")
+    for key, size in axes.items() if isinstance(axes, Mapping) else enumerate(axes):
+        axis = int(key) if isinstance(key, str) and re.fullmatch("-?[0-9]{1,9}", key) else key
+        if type(axis) is not int:
+            raise _no_sizes(f"an axis in dynamic_shapes[{name!r}]", key, "a number")
+        named = _size_name(size, f"{name}_{axis}".replace("-", "last_"))
+        if named is not None:
+            yield axis, named
+
+
+def _size_name(size: Any, automatic: str) -> str | None:
+    """What a size is to be called; None for one that is not open."""
+    if size is None or type(size) is int:
+        return None
+    hint = getattr(getattr(size, "type", None), "name", "")  # of Dim.AUTO, Dim.DYNAMIC, Dim.STATIC
+    if hint:
+        return None if hint == "STATIC" else re.sub(r"\W", "_", automatic)
+    name = getattr(size, "__name__", size)  # that of a Dim
+    if not isinstance(name, str) or not is_size_name(name):
+        other = f"such as {name}_size" if name in RESERVED else "of letters, digits and _"
+        raise UsageError("TM6014", f"{name!r} is no name for a size: use another, {other}")
+    return name
+
+
+def _no_sizes(what: str, given: Any, wanted: str) -> UsageError:
+    return UsageError(
+        "TM6014",
+        f"{what} must be {wanted}, got {type(given).__name__} ({given!r:.60})",
+        notes=[
+            ("help", 'write dynamic_shapes={"x": {0: "batch"}}, with the names of the arguments of forward')
+        ],
+    )
+
+
+def _no_inputs(what: str, given: Any, wanted: str) -> UsageError:
+    return UsageError("TM6008", f"{what} must be {wanted}, got {type(given).__name__} ({given!r:.60})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import linecache
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ import torch
 from ....errors import UnsupportedError
 from ..names import Name, aten_name
 from . import packed, quantized
-from .places import is_assertion, user_place
+from .places import is_assertion
 from .sizes import TracedFloat, TracedInt
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def _look(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict
     result = recorder.run(function, *args, **kwargs)
     if not any(recorder.value_of(operand).depends for operand in operands) or is_assertion():
         return result
-    place = user_place()
+    place = recorder.place()
     what = WHAT.get(
         getattr(function, "__name__", "").partition(".")[0], "a number or array of Python is made of it"
     )
@@ -61,6 +62,7 @@ def _look(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict
             "TM2011",
             f"the module looks into a tensor that depends on its input: {what}",
             source=place,
+            excerpt=linecache.getline(place.file, place.line or 0).strip(),
             notes=[("help", INSTEAD)],
         )
     shown = repr(result) if isinstance(result, (bool, int, float)) else type(result).__name__

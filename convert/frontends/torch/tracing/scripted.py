@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from ....errors import TmconvertError
-from ..names import Name
+from ....source import Source
+from ..names import Name, aten_name, name_of
 from .borrowed import said_to_be_exported
+from .places import STAND_INS
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -20,6 +25,10 @@ CALLED: tuple[Any, ...] = (
     torch._C.ScriptMethod,
     torch._C.ScriptFunction,
 )  # a ScriptModule's forward is a ScriptMethod
+
+# what TorchScript calls an op that reads a number
+_READS = {"local_scalar_dense": ("Bool", "Int", "Float", "item")}
+_LINE = re.compile(r'File "([^"]+)", line (\d+)')
 
 
 @contextmanager
@@ -36,10 +45,47 @@ def script_calls(recorder: Recorder) -> Iterator[None]:
             kind.__call__ = original
 
 
+def _line_in_script(frame: FrameType) -> Source:
+    """The line in the source of a script that its call, ``frame``, is at.
+
+    TorchScript runs without frames of Python: the op that is recorded tells which of the script's calls it
+    is, where there is one of that name only; else the script's first line stands for all.
+    """
+    script, lines = frame.f_locals["script"], frame.f_locals["lines"]
+    if not lines:
+        lines += _located(script.inlined_graph)
+    wanted = _op_within(frame)
+    own = {line for name, line in lines if name in _READS.get(wanted, (wanted,))}
+    return own.pop() if len(own) == 1 else lines[0][1] if lines else Source("")
+
+
+def _op_within(call: FrameType) -> str:
+    """The name of the op that is recorded in a call of a script."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame is not call:
+        func = frame.f_locals.get("func")
+        if frame.f_code.co_name == "__torch_dispatch__" and func is not None:
+            return aten_name(name_of(func).text, False).lstrip("_")
+        frame = frame.f_back
+    return ""
+
+
+def _located(block: Any) -> Iterator[tuple[str, Source]]:
+    """The calls of a script's graph whose lines are known: their ops, and these."""
+    for node in block.nodes():
+        lines = [match for match in _LINE.finditer(node.sourceRange()) if match[1].endswith(".py")]
+        own = [match for match in lines if not match[1].startswith("code/")] or lines
+        if own:
+            yield node.kind().rpartition("::")[2].lstrip("_"), Source(own[-1][1], int(own[-1][2]))
+        for inner in node.blocks():
+            yield from _located(inner)
+
+
 def _seen(recorder: Recorder, original: Callable[..., Any], thread: int) -> Callable[..., Any]:
     def call(script: Any, *args: Any, **kwargs: Any) -> Any:
         if recorder.is_busy or threading.get_ident() != thread:
             return original(script, *args, **kwargs)
+        lines: list[tuple[str, Source]] = []  # noqa: F841  for _line_in_script
         name = Name(f"torch.jit.{script.name}", False)
         try:
             with said_to_be_exported(False):  # else torch takes the Python function that was scripted
@@ -51,4 +97,5 @@ def _seen(recorder: Recorder, original: Callable[..., Any], thread: int) -> Call
                 raise recorder.failure from None
             raise
 
+    STAND_INS[call.__code__] = _line_in_script
     return call

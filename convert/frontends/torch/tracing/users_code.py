@@ -59,9 +59,10 @@ def _where(error: BaseException) -> dict[str, Any]:
     if isinstance(error, SyntaxError) and error.filename:
         file, line = error.filename, error.lineno
     else:
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if is_users(frame.filename)]
-        if frames:
-            file, line = frames[-1].filename, frames[-1].lineno
+        for frame, number in traceback.walk_tb(error.__traceback__):
+            code = frame.f_code
+            if is_users(code.co_filename, code.co_name, frame.f_globals):
+                file, line = code.co_filename, number
     if not file or line is None:
         return {}
     return {"source": Source(file, line), "excerpt": linecache.getline(file, line).strip()}
