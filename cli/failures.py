@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 
 import click
 
-from ..errors import InternalError, TmconvertError, UsageError, WriteError
+from .. import signals
+from ..errors import InternalError, LoadError, TmconvertError, UsageError, WriteError
 from .rendering import write_error, write_json, write_message
 
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 PIPE_CLOSED = 141  # 128 + SIGPIPE
 REPORT = "this is a defect of tmconvert: please report it, with the command and, if you can, the model"
 
@@ -32,9 +33,13 @@ def report_failure(error: BaseException, *, as_json: bool, with_traceback: bool)
         if isinstance(error, BrokenPipeError):
             _silence_stdout()
             return PIPE_CLOSED
-        if isinstance(error, (click.Abort, KeyboardInterrupt)):
-            write_message("interrupted")
-            return INTERRUPTED
+        number = signals.received
+        if number is None and isinstance(error, (click.Abort, KeyboardInterrupt)):
+            number = signal.SIGINT
+        if number is not None:  # whatever became of its exception
+            signals.remove_leftovers()
+            write_message(signals.message_of(number))
+            return signals.status_of(number)
         known = as_tmconvert_error(error)
         if isinstance(known, InternalError):
             known = _reportable(known, with_traceback)
@@ -58,6 +63,8 @@ def as_tmconvert_error(error: BaseException) -> TmconvertError:
         return error
     if isinstance(error, click.ClickException):
         return _usage_error(error)
+    if isinstance(error, SystemExit):
+        return LoadError("TM1023", f"code of the user's ends the process: SystemExit({error.code!r})")
     if isinstance(error, MemoryError):
         return TmconvertError(
             "TM5003",

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from ..signals import Ended, ending_by_signals
 from .failures import Carried, report_failure
 from .options import plugin_option
 
@@ -64,18 +65,19 @@ class CommandGroup(click.Group):
             return super().main(given, prog_name or self.name, complete_var, False, **extra)
         # Idle threads of NumPy's OpenBLAS spin for 2^26 cycles, a quarter of the time of a small job.
         os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
-        try:
-            status = super().main(given, prog_name or self.name, complete_var, False, **extra)
-        except (Exception, KeyboardInterrupt) as error:
-            status = report_failure(
-                error, as_json=_has(given, "--json"), with_traceback=_wants_traceback(given)
-            )
+        with ending_by_signals():
+            try:
+                status = super().main(given, prog_name or self.name, complete_var, False, **extra)
+            except (Exception, KeyboardInterrupt, Ended) as error:
+                status = report_failure(
+                    error, as_json=_has(given, "--json"), with_traceback=_wants_traceback(given)
+                )
         sys.exit(status or 0)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except (BrokenPipeError, EOFError) as error:  # click would end the process in its own way
+        except (BrokenPipeError, EOFError, SystemExit) as error:  # these would end the process in other ways
             raise Carried(error) from error
 
 

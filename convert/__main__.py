@@ -1,5 +1,15 @@
-"""``python -m tmconvert`` is the command ``tmconvert``."""
+"""``python -m tmconvert`` is the command ``tmconvert``: this is where both begin."""
 
-from .cli import main
+from .signals import ending_by_signals
 
-main()
+
+def main() -> None:
+    """Runs the command; signals are handled before all that it needs is imported."""
+    with ending_by_signals():
+        from .cli import main as command
+
+        command()
+
+
+if __name__ == "__main__":
+    main()

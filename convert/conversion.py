@@ -33,7 +33,7 @@ from .passes.manager import PassManager, PassOptions
 from .passes.normalize import Normalized
 from .passes.pipelines import pipeline
 from .quantization.calibration.settings import Measuring
-from .serialize.atomic import StagedOutput, commit_together, staged_outputs
+from .serialize.atomic import StagedOutput, commit_together, staged_outputs, temporary_folder, written
 from .serialize.metadata import metadata
 from .serialize.writers import check_written, limits_broken, paths_of, write
 from .symbolics.op import Op
@@ -143,12 +143,10 @@ def beyond_limits(
     module: TracedModule, goal: Goal, catalogue: Mapping[str, Op], boundary: Boundary = AS_IT_IS
 ) -> list[Violation]:
     """Where the net of a module that can be converted is beyond the limits of the Caffe dialect ``goal``."""
-    import tempfile
-
     graph = lowered(module, goal, catalogue, boundary=boundary).graph
-    with tempfile.TemporaryDirectory() as folder, Path(os.devnull).open("wb") as weights:
-        prototxt = Path(folder, "net.prototxt")
-        with prototxt.open("wb") as text:
+    with temporary_folder() as folder, Path(os.devnull).open("wb") as weights:
+        prototxt = folder / "net.prototxt"
+        with written(prototxt) as text:
             write(graph, [text, weights])
         return limits_broken(graph, prototxt)
 

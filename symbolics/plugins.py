@@ -31,7 +31,7 @@ def load_plugin(path: str | PathLike[str]) -> None:
     except SyntaxError as error:
         place = Source(str(file), error.lineno)
         raise _failed(f"the plugin {file} is no Python: {error.msg}", place) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         reason = f"{type(error).__name__}: {error}"
         raise _failed(f"the plugin {file} failed: {reason}", raised_at(error)) from error
 
@@ -51,7 +51,7 @@ def load_installed() -> None:
             loaded = entry.load()
             if callable(loaded):
                 loaded()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             package = entry.dist.name if entry.dist is not None else "an installed package"
             raise _failed(
                 f"{package} registers symbolics with {entry.value}, which failed: "

@@ -2,8 +2,8 @@
 
 A file is written beside its target under a temporary name, flushed to the disk, and then renamed.
 Until the rename an older file under the target's name stays as it is, whatever happens: an exception,
-a full disk, ``kill -9``. The temporary name keeps the suffix (``.out.3f2a91c0.onnx``), since runtimes
-look at it.
+a full disk, ``kill -9``. The temporary name keeps the suffix, since runtimes look at it:
+``.out.tmconvert-6019814a27c1d3f0.onnx``. ``leftovers.py`` removes what a process that was ended leaves.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ import contextlib
 import errno
 import io
 import os
+import shutil
 import stat
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..errors import WriteError
+from ..leftovers import Lock, hidden_name, register, remove_abandoned, unregister
 
 _HELP = {
     errno.EACCES: "choose a folder and a file that you may write to",
@@ -94,13 +97,28 @@ class StagedOutput:
         try:
             self._final = Path(os.path.realpath(self.target))
             _refuse_unwritable(self._final)
-            # 40 characters of the stem leave room below the 255 bytes that a name may have.
-            name = f".{self.target.stem[:40]}.{os.urandom(4).hex()}{self.target.suffix}"
-            self.path = self._final.with_name(name) if folder is None else folder / self._final.name
-            raw = _ReportingFile(self.path, self.target)
+            raw = self._opened(folder)
         except (OSError, ValueError) as error:
             raise write_error(self.target, error) from error
         self.file: BinaryIO = io.BufferedWriter(raw, buffer_size=1 << 20)
+
+    def _opened(self, folder: Path | None) -> _ReportingFile:
+        """The file at ``path``, locked: until that is so, another process may take it for abandoned."""
+        while True:
+            name = hidden_name(self.target.stem, self.target.suffix)
+            self.path = self._final.with_name(name) if folder is None else folder / self._final.name
+            register(self.path)
+            raw = _ReportingFile(self.path, self.target)
+            self._lock = Lock(self.path)
+            if not self._lock.is_lost:
+                return raw
+            raw.close()
+            self._let_go()
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the file when it has its final name."""
+        return self._final.parent
 
     def finish(self) -> None:
         """Bring every byte to the disk and close ``file``. Does nothing the second time."""
@@ -122,6 +140,7 @@ class StagedOutput:
             self.path.replace(self._final)
         except OSError as error:
             raise write_error(self.target, error) from error
+        self._let_go()
         _sync_folder(self._final.parent)
 
     def discard(self) -> None:
@@ -131,17 +150,21 @@ class StagedOutput:
             self.file.close()
         with contextlib.suppress(OSError):
             self.path.unlink()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self._lock.release()
+        unregister(self.path)
 
     def keep_older(self) -> Path | None:
         """A second name of the file that ``commit`` would replace, or None if there is none."""
         if not self._final.exists():
             return None
-        kept = self._final.with_name(f".{self._final.name[:40]}.{os.urandom(4).hex()}.older")
+        kept = self._final.with_name(hidden_name(self._final.name, ".older"))
+        register(kept)
         try:
             kept.hardlink_to(self._final)
         except OSError:  # a file system without hard links
-            import shutil
-
             shutil.copy2(self._final, kept)
         return kept
 
@@ -170,6 +193,8 @@ def commit_together(outputs: Sequence[StagedOutput]) -> None:
             for output in outputs:
                 older = _keep_older(output)
                 if older is not None:
+                    kept.callback(unregister, older)
+                    kept.callback(Lock(older).release)
                     kept.callback(older.unlink, missing_ok=True)
                 output.commit()
                 committed.append((output, older))
@@ -195,6 +220,8 @@ def staged_outputs(
         for target in targets:
             outputs.append(StagedOutput(target, folder))
             stack.callback(outputs[-1].discard)
+        for beside in sorted({output.folder for output in outputs}):
+            remove_abandoned(beside)
         yield tuple(outputs)
 
 
@@ -216,18 +243,54 @@ def atomic_output(target: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 @contextlib.contextmanager
 def _folder_beside(target: Path) -> Iterator[Path]:
     """A hidden folder that is gone, with all that is in it, at the end of the block."""
+    with hidden_folder(lambda: Path(os.path.realpath(target)).parent, target.stem, target) as folder:
+        yield folder
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder among the system's temporary ones, gone at the end of the block. Raises WriteError TM5001."""
+    where = Path(os.environ.get("TMPDIR") or "a temporary folder")
+    with hidden_folder(lambda: Path(tempfile.gettempdir()), "files", where) as folder:
+        yield folder
+
+
+@contextlib.contextmanager
+def hidden_folder(parent: Callable[[], Path], stem: str, told: Path) -> Iterator[Path]:
+    """A folder in what ``parent`` gives that is gone at the end of the block; errors name ``told``."""
     try:
-        final = Path(os.path.realpath(target))
-        folder = final.with_name(f".{target.stem[:40]}.{os.urandom(4).hex()}")
-        folder.mkdir()
+        folder, lock = _made_folder(parent(), stem)
     except (OSError, ValueError) as error:
-        raise write_error(target, error) from error
+        raise write_error(told, error) from error
     try:
         yield folder
     finally:
-        import shutil
-
         shutil.rmtree(folder, ignore_errors=True)
+        lock.release()
+        unregister(folder)
+
+
+def _made_folder(parent: Path, stem: str) -> tuple[Path, Lock]:
+    remove_abandoned(parent)
+    while True:
+        folder = parent / hidden_name(stem, "")
+        register(folder)
+        folder.mkdir(mode=0o700)
+        lock = Lock(folder)
+        if not lock.is_lost:
+            return folder, lock
+        lock.release()
+
+
+@contextlib.contextmanager
+def written(path: Path) -> Iterator[BinaryIO]:
+    """A file for use in this process, such as one in a ``temporary_folder``. Raises WriteError TM5001."""
+    try:
+        raw = _ReportingFile(path, path)
+    except (OSError, ValueError) as error:
+        raise write_error(path, error) from error
+    with io.BufferedWriter(raw, buffer_size=1 << 20) as file:
+        yield file
 
 
 def _refuse_unwritable(path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy as np
 from ..errors import VerificationError
 from ..ir import InternalGraph, TensorNode
 from ..lower.target_graph import TargetGraph
+from ..serialize.atomic import temporary_folder, written
 from ..serialize.writers import write
 from .compare import Comparison, example_inputs
 from .layers import Layer, layers
@@ -35,9 +35,9 @@ def verify_layers(
     there is no runtime. Raises VerificationError TM4001.
     """
     target = plain.target
-    with tempfile.TemporaryDirectory() as folder:
-        float_path = Path(folder, "float")
-        with float_path.open("wb") as file:
+    with temporary_folder() as folder:
+        float_path = folder / "float"
+        with written(float_path) as file:
             write(plain, [file])
         verified = verify_written(target, [float_path], plain, truth.references, truth.inputs, truth.notes)
     if verified is None or runtime_for(target, path) is None:

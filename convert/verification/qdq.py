@@ -20,6 +20,7 @@ from ..serialize.onnx_reader import onnx_constants, onnx_results, with_outputs
 from .constants import Kept, check_constants, check_grid
 from .layerwise import verify_layers
 from .observed import Observed
+from .onnx_runtime import onnx_runtime
 from .report import Verification
 from .runtimes import THREADS, refusals
 from .truth import Truth
@@ -42,7 +43,7 @@ def observed(
     path: Path, inputs: Mapping[str, np.ndarray], names: Sequence[str], grids: Mapping[str, QParams]
 ) -> dict[str, Observed]:
     """The tensors of ``names`` that the file has, and the inputs, as they are behind their pair."""
-    import onnxruntime
+    onnxruntime = onnx_runtime()
 
     rounded = {f"{name}_dequantized": name for name in inputs}
     content, asked = with_outputs(path, [*names, *rounded])

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import VerificationError
 from .mnn import MnnRuntime
+from .onnx_runtime import onnx_runtime
 
 # More threads than this change the order of sums from machine to machine.
 THREADS = 2
@@ -106,7 +107,7 @@ class OnnxRuntime:
         *,
         shapes: Sequence[Sequence[int]] | None = None,
     ) -> list[np.ndarray]:
-        import onnxruntime
+        onnxruntime = onnx_runtime()
 
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3

@@ -15,7 +15,6 @@ What the fewer bits cost, which depends on the model, is measured and told.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ import numpy as np
 from ..errors import VerificationError
 from ..lower.compress_weights import Compressed, restored, rows_of, step_of
 from ..lower.target_graph import TargetGraph, Value
+from ..serialize.atomic import temporary_folder, written
 from ..serialize.tflite_reader import tflite_constants
 from ..serialize.writers import write
 from .compare import Comparison, check, compare
@@ -45,7 +45,7 @@ def verify_compressed(
     """
     check_weights(path, compressed.stored)
     references, inputs, notes = truth.references, truth.inputs, truth.notes
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         float_path = _written(plain, folder, "plain")
         verified = verify_written("tflite", [float_path], plain, references, inputs, notes)
         runtime = runtime_for("tflite", path)
@@ -109,8 +109,8 @@ class _Files:
         return check(actual, exact, self.names, tolerances=allowed)
 
 
-def _written(graph: TargetGraph, folder: str, name: str) -> Path:
-    path = Path(folder, f"{name}.tflite")
-    with path.open("wb") as file:
+def _written(graph: TargetGraph, folder: Path, name: str) -> Path:
+    path = folder / f"{name}.tflite"
+    with written(path) as file:
         write(graph, [file])
     return path

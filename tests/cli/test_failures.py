@@ -123,34 +123,66 @@ def test_statuses(error: BaseException, status: int, said: str, monkeypatch: pyt
     assert outcome.stderr.startswith(said)
 
 
-INTERRUPTED = """
-import os, signal
-from tmconvert.cli import main
+ENDED = """
+import os, sys
+from tmconvert.__main__ import main
 import tmconvert.serialize.atomic as atomic
-import tmconvert.conversion as conversion
 # the signal comes when the whole file lies beside its target
-finish = atomic.StagedOutput.finish
-def interrupted(self):
+finish, number = atomic.StagedOutput.finish, int(sys.argv.pop(1))
+def ended(self):
     finish(self)
-    os.kill(os.getpid(), signal.SIGINT)
-atomic.StagedOutput.finish = interrupted
+    os.kill(os.getpid(), number)
+atomic.StagedOutput.finish = ended
 main()
 """
+IMPORTING = """
+import os, sys
+from pathlib import Path
+# the signal comes while a module is imported, which makes an ImportError of the exception
+number, folder = int(sys.argv.pop(1)), Path("modules")
+folder.mkdir()
+(folder / "onnx.py").write_text(f"import os\\ntry:\\n  os.kill({os.getpid()}, {number})\\n"
+    "except BaseException as error:\\n  raise ImportError('no') from error")
+sys.path.insert(0, str(folder))
+from tmconvert.__main__ import main
+main()
+"""
+SIGNALS = {signal.SIGINT: "interrupted"} | {
+    number: f"ended by {number.name}" for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+}
 
 
-def test_interrupt_leaves_nothing(folder: Path) -> None:
-    (folder / "o.onnx").write_text("older")
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, "onnx", str(CONV), "o.onnx"],
+def ended(script: str, number: int, *args: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", script, str(int(number)), *map(str, args)],
         capture_output=True,
         text=True,
-        env=environment(),
+        env=environment(**env),
         timeout=60,
         check=False,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "\ninterrupted\n")
-    assert [(path.name, path.read_text()) for path in folder.iterdir()] == [("o.onnx", "older")]
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("script", [ENDED, IMPORTING], ids=["writing", "importing"])
+def test_a_signal_leaves_nothing(script: str, number: signal.Signals, folder: Path) -> None:
+    (folder / "temporary").mkdir()
+    (folder / "o.onnx").write_text("older")
+    env = {"TMPDIR": str(folder / "temporary"), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = ended(script, number, "onnx", CONV, "o.onnx", **env)
+    assert (done.returncode, done.stdout) == (128 + number, "")
+    assert done.stderr.strip() == SIGNALS[number]
+    assert (folder / "o.onnx").read_text() == "older"
+    left = {path.name for path in folder.rglob("*")}
+    assert left - {"modules", "onnx.py"} == {"o.onnx", "temporary"}
+
+
+def test_an_ignored_hangup_stays_ignored(folder: Path) -> None:
+    """As under ``nohup``."""
+    ignoring = f"import signal\nsignal.signal({int(signal.SIGHUP)}, signal.SIG_IGN)\n{ENDED}"
+    done = ended(ignoring, signal.SIGHUP, "onnx", CONV, "o.onnx", "--no-verify")
+    assert (done.returncode, [path.name for path in folder.iterdir()]) == (0, ["o.onnx"])
 
 
 def test_a_closed_pipe_is_quiet() -> None:

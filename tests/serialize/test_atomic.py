@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tmconvert.errors import WriteError
+from tmconvert.leftovers import remove_abandoned
 from tmconvert.serialize.atomic import (
     StagedOutput,
     atomic_output,
@@ -20,6 +21,7 @@ from tmconvert.serialize.atomic import (
     commit_together,
     reserve,
     staged_outputs,
+    temporary_folder,
     write_error,
 )
 
@@ -252,3 +254,39 @@ def test_killed_in_mid_write(tmp_path: Path, older: bytes | None) -> None:
     assert (target.read_bytes() if target.exists() else None) == older
     (left,) = [path for path in tmp_path.iterdir() if path != target]
     assert left.stat().st_size >= 3_000_000  # it was in the middle of its work
+    with atomic_output(tmp_path / "other.onnx"):
+        pass
+    assert not left.exists()
+
+
+def test_what_a_living_process_writes_is_left_alone(tmp_path: Path) -> None:
+    arguments = [sys.executable, "-c", KILLED, str(tmp_path / "out.onnx")]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        before = names(tmp_path)
+        with staged_outputs(tmp_path / "model.onnx", tmp_path / "model.data", named=True):
+            remove_abandoned(tmp_path)
+            assert set(before) < set(names(tmp_path))
+        assert names(tmp_path) == before
+        process.kill()
+
+
+@pytest.mark.parametrize(
+    "name", [".out.6019814a.onnx", "out.tmconvert-6019814a27c1d3f0.onnx", ".a.tmconvert-6019814a.onnx"]
+)
+def test_files_of_others_are_not_taken_for_abandoned(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"a")
+    os.mkfifo(tmp_path / ".a.tmconvert-6019814a27c1d3f0")  # opening it for reading would wait
+    (tmp_path / ".b.tmconvert-6019814a27c1d3f0").symlink_to(tmp_path / name)
+    remove_abandoned(tmp_path)
+    assert {name, ".b.tmconvert-6019814a27c1d3f0"} <= set(names(tmp_path))
+
+
+def test_no_room_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Path, *args: object, **options: object) -> None:
+        raise OSError(errno.ENOSPC, "")
+
+    monkeypatch.setattr(Path, "mkdir", full)
+    with pytest.raises(WriteError, match="No space left on device"), temporary_folder():
+        pass

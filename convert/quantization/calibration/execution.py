@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +15,12 @@ from ...ir.tree import leaves
 from ...lower.lower import lower
 from ...passes.manager import PassManager
 from ...passes.pipelines import pipeline
+from ...serialize.atomic import temporary_folder, written
 from ...serialize.onnx_reader import with_outputs
 from ...serialize.writers import write
 from ...symbolics.op import Op
 from ...targets import Goal, newest_opset
+from ...verification.onnx_runtime import onnx_runtime
 from ...verification.runtimes import THREADS
 
 # gets the name of a tensor and what it is for one sample
@@ -57,16 +57,16 @@ def _session(graph: InternalGraph, catalogue: Mapping[str, Op], names: Sequence[
     """None where ONNX Runtime is not installed, or ONNX cannot say the graph."""
     if importlib.util.find_spec("onnxruntime") is None:
         return None
-    import onnxruntime
+    onnxruntime = onnx_runtime()
 
     goal, copy = Goal("onnx", min(newest_opset(), 21)), graph.copy()
     PassManager(pipeline(goal, catalogue), catalogue).run(copy)
     lowering = lower(copy, catalogue, goal.target, goal.version)
     if lowering.unsupported:
         return None
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "model.onnx")
-        with path.open("wb") as file:
+    with temporary_folder() as folder:
+        path = folder / "model.onnx"
+        with written(path) as file:
             write(lowering.graph, [file])
         content, found = with_outputs(path, names)
     if not set(names) <= set(found):

@@ -67,7 +67,7 @@ def frozen_by(symbol: Symbol, tape: Tape, rerun: Callable[[Symbol, int], Tape]) 
         except TmconvertError as error:
             failure = error.message
             continue
-        except Exception as error:  # the module's own, at a size that it does not take
+        except (Exception, SystemExit) as error:  # the module's own, at a size that it does not take
             failure = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
             continue
         return difference(tape, other)
@@ -83,7 +83,7 @@ def decided_by_data(tape: Tape, rerun: Callable[[Callable[[torch.Tensor], torch.
     for other in (_negated, _halved):
         try:
             second = rerun(other)
-        except Exception:  # data that the module does not take says nothing
+        except (Exception, SystemExit):  # data that the module does not take says nothing
             continue
         found = difference(tape, second, "on other data")
         if found:

@@ -91,7 +91,7 @@ def _trace_of_user(
         return _trace(module, args, kwargs, tracing)
     except TmconvertError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise_users_own(module, args, kwargs, error)
         raise
 

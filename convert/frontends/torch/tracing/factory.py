@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
+import os
 import random
 import sys
 from collections.abc import Iterator, Mapping
@@ -22,14 +24,20 @@ SEED = 0
 
 @contextmanager
 def importable_folder() -> Iterator[None]:
-    """Python finds modules in the current folder, too, as ``python -m`` does."""
-    folder = str(Path.cwd())
+    """Python finds modules in the current folder, too, as ``python -m`` does; it stays the current one."""
+    try:
+        folder = str(Path.cwd())
+    except FileNotFoundError:  # it was removed
+        yield
+        return
     sys.path.insert(0, folder)
     try:
         yield
     finally:
         if folder in sys.path:
             sys.path.remove(folder)
+        with contextlib.suppress(OSError):  # the user's code may have gone elsewhere, or removed it
+            os.chdir(folder)
 
 
 def made_by(name: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
@@ -102,9 +110,7 @@ def _check_parameters(found: Any, name: str) -> None:
 
 def _parts(made: Any, name: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """``module``, ``(module, inputs)`` or ``(module, args, kwargs)``, as three."""
-    module: Any = made
-    inputs: Any = ()
-    keywords: Mapping[str, Any] = {}
+    module, inputs, keywords = made, (), {}  # type: Any, Any, Any
     if isinstance(made, tuple) and 2 <= len(made) <= 3:
         module, inputs, *rest = made
         keywords = rest[0] if rest else {}
@@ -112,6 +118,12 @@ def _parts(made: Any, name: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
             inputs, keywords = (), {**inputs, **keywords}
         elif not isinstance(inputs, (tuple, list)):
             inputs = (inputs,)
+    if not isinstance(keywords, Mapping):
+        raise LoadError(
+            "TM1022",
+            f"{name} gives {type(keywords).__name__} as the third of (module, args, kwargs)",
+            notes=[("help", "return the module, (module, inputs) or (module, args, kwargs)")],
+        )
     is_program = type(module).__name__ == "ExportedProgram"
     if not isinstance(module, torch.nn.Module) and not is_program:
         raise LoadError(

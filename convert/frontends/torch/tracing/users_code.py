@@ -28,7 +28,10 @@ def users_code(what: str) -> Iterator[None]:
 
 
 def raise_users_own(
-    module: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], traced: Exception
+    module: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    traced: Exception | SystemExit,
 ) -> None:
     """Raises UnsupportedError TM2014 if the module fails untraced, too; tracing it raised ``traced``."""
     borrowed = Borrowed()
@@ -39,7 +42,7 @@ def raise_users_own(
                 borrowed.about_to_write(buffer)
         try:
             module(*args, **kwargs)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             where = _where(traced if shown(traced) == shown(error) else error)
             raise UnsupportedError(
                 "TM2014", f"the model fails with the example inputs: {shown(error)}", **where

@@ -1,0 +1,105 @@
+"""How a command ends that is told to: by Ctrl-C, SIGTERM, SIGHUP or SIGQUIT, leaving nothing behind.
+
+The first signal is raised as an exception, so that all that is under way is undone; then the hidden files
+that are left are removed. While a module is imported the process ends at once: what an extension module makes
+of an exception at its import ranges from an ImportError to a crash. So it does at a second signal.
+
+This module is imported first, and imports little.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import NoReturn
+
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK")  # as far as the system has them
+_IMPORTS = "<frozen importlib._bootstrap>"
+_STATUS = 128  # and the number of the signal, as shells have it
+
+
+class Ended(BaseException):
+    """A signal told the process to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+is_handled = False
+received: int | None = None
+"""The first signal that came. An exception raised since then may be what became of it."""
+
+
+def status_of(number: int) -> int:
+    return _STATUS + number
+
+
+def message_of(number: int) -> str:
+    return "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
+
+
+@contextlib.contextmanager
+def ending_by_signals() -> Iterator[None]:
+    """Handles the signals meanwhile that nobody else handles or ignores (as ``nohup`` does SIGHUP)."""
+    global received, is_handled
+    if is_handled:
+        yield
+        return
+    received, kept, is_handled = None, {}, True
+    if threading.current_thread() is threading.main_thread():
+        for name in _NAMES:
+            number = getattr(signal, name, None)
+            if number is None:
+                continue
+            before = signal.getsignal(number)
+            if before is signal.SIG_DFL or before is signal.default_int_handler:
+                kept[number] = signal.signal(number, _handler(os.getpid()))
+    try:
+        yield
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+        received, is_handled = None, False
+
+
+def remove_leftovers() -> None:
+    """Of this process; imports nothing, since there may be no more time."""
+    leftovers = sys.modules.get("tmconvert.leftovers")
+    if leftovers is not None:
+        leftovers.remove_all()
+
+
+def _handler(process: int) -> Callable[[int, FrameType | None], None]:
+    def handle(number: int, frame: FrameType | None) -> None:
+        global received
+        if os.getpid() != process:  # a fork of the user's, which none of this concerns
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+            return
+        if received is not None or _is_importing(frame):
+            _end_at_once(number)
+        received = number
+        raise KeyboardInterrupt if number == signal.SIGINT else Ended(number)
+
+    return handle
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename == _IMPORTS:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _end_at_once(number: int) -> NoReturn:
+    remove_leftovers()
+    with contextlib.suppress(OSError):
+        os.write(2, f"\n{message_of(number)}\n".encode())
+    os._exit(status_of(number))
