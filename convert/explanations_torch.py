@@ -83,6 +83,15 @@ TORCH = {
         "Give --input as the model takes them: in the order of the parameters of forward, or by name as "
         "--input mask='bool[1,16]'; whole numbers below a limit as 'int64[1,16]<1000'.",
     ),
+    "TM2015": Explanation(
+        "a PyTorch model takes or returns tensors in an object of an unknown class",
+        "Inputs and outputs may be nested in tuples, lists, dicts, named tuples, dataclasses, and in classes "
+        "that are registered with torch's pytree. Tensors in another object would be constants of the "
+        "example as inputs, and would be missing as outputs. Caches of transformers need no registration.",
+        "def forward(self, x): return torch.distributions.Normal(self.mean(x), 1.0)",
+        "Take and return the tensors themselves, or a dict or dataclass of them; or register the class with "
+        "torch.utils._pytree.register_pytree_node(Class, flatten, unflatten) before the model is traced.",
+    ),
     "TM6015": Explanation(
         "an example input cannot be understood",
         "--input takes a dtype with a shape, for random data; a file; or a number. A name before = makes it "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -11,29 +11,36 @@ import torch
 LEAVES = (torch.Tensor, str, bytes, int, float, complex, bool, type(None), torch.dtype, torch.device)
 
 
-def plain_structure(tree: Any) -> Any:
+def _leaf(value: Any) -> Any:
+    return None
+
+
+def plain_structure(tree: Any, content: Callable[[Any], Any] = _leaf) -> Any:
     """The tree with dataclasses and mappings as dicts, the former without fields that are None.
 
-    What torch's pytree knows to open is opened; anything else is a leaf.
+    What torch's pytree knows to open is opened; anything else is a leaf, but for what ``content`` gives the
+    content of.
     """
     if isinstance(tree, LEAVES):
         return tree
     if isinstance(tree, (tuple, list)):
         if isinstance(tree, torch.Size):
             return tuple(tree)
-        children = [plain_structure(child) for child in tree]
+        children = [plain_structure(child, content) for child in tree]
         if isinstance(tree, list):
             return children
         return tuple.__new__(type(tree), children) if hasattr(tree, "_fields") else tuple(children)
     if isinstance(tree, Mapping):
-        return {str(key): plain_structure(child) for key, child in tree.items()}
+        return {str(key): plain_structure(child, content) for key, child in tree.items()}
     if isinstance(tree, slice):
         return tree
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
         fields = {field.name: getattr(tree, field.name) for field in dataclasses.fields(tree)}
-        return {name: plain_structure(value) for name, value in fields.items() if value is not None}
+        return {name: plain_structure(value, content) for name, value in fields.items() if value is not None}
     opened = _opened(tree)
-    return tree if opened is None else plain_structure(opened)
+    if opened is None:
+        opened = content(tree)
+    return tree if opened is None else plain_structure(opened, content)
 
 
 def _opened(tree: Any) -> Any:

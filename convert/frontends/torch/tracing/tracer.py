@@ -27,6 +27,7 @@ from .batched import calls_of_vmap
 from .borrowed import said_to_be_exported, same_randomness
 from .boxes import boxes_at_once
 from .branches import calls_of_functions
+from .objects import cloned_object, is_cache, opener
 from .places import user_place
 from .quantized import PackedWeights, dtype_of, observers_at_rest, parts_of, qparams_of
 from .recorder import Recorder
@@ -132,7 +133,7 @@ class _Run:
             try:
                 with self._watched():
                     result = self.module(*args, **kwargs)
-                    result = plain_structure(result)
+                    result = plain_structure(result, opener("returns"))
                     self.top.result = map_leaves(recorder.value_of, result)
                 returned = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
                 for leaf in returned:
@@ -175,7 +176,7 @@ class _Run:
             return value
 
         self.top.parameters = _parameters(self.module, args, kwargs)
-        self.top.args, self.top.kwargs = map_leaves(bound, plain_structure((args, kwargs)))
+        self.top.args, self.top.kwargs = map_leaves(bound, plain_structure((args, kwargs), opener("takes")))
         self.inputs = tuple(arrays)
 
     def traced(self) -> TracedModule:
@@ -353,7 +354,7 @@ def named_tensors(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
             tensors[value] = leaf
         return value
 
-    scope.args, scope.kwargs = map_leaves(held, plain_structure((args, kwargs)))
+    scope.args, scope.kwargs = map_leaves(held, plain_structure((args, kwargs), opener("takes")))
     return {name: tensors[value] for name, value in scope.formal_inputs() if value in tensors}
 
 
@@ -369,6 +370,8 @@ def _cloned(tree: Any, others: Mapping[int, torch.Tensor]) -> Any:
         for field in dataclasses.fields(tree):
             object.__setattr__(clone, field.name, _cloned(getattr(tree, field.name), others))
         return clone
+    if type(tree) not in SUPPORTED_NODES and is_cache(tree):
+        return cloned_object(tree, lambda tensor: _cloned(tensor, others))
     return tree_map(lambda leaf: leaf if leaf is tree else _cloned(leaf, others), tree)
 
 

@@ -1,0 +1,114 @@
+"""Objects with tensors among the arguments and results of a model.
+
+What torch's pytree has no entry for is no container: its tensors would become constants, or vanish from the
+outputs. The key-value caches of transformers, which registers none, are opened here; other classes with
+tensors are refused by name.
+"""
+
+from __future__ import annotations
+
+import copy
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from ....errors import UnsupportedError
+
+# Tensors in caches that are settings: they are the same in every call.
+_SETTINGS = frozenset(("_sliding_window_tensor",))
+_NO_DATA = (type, types.ModuleType, types.FunctionType, types.MethodType, torch.nn.Module)
+_MOST_OBJECTS = 100_000
+INSTEAD = (
+    "use a tuple, list, dict, named tuple or dataclass, or register the class: "
+    "torch.utils._pytree.register_pytree_node(Class, flatten, unflatten)"
+)
+
+
+def is_cache(value: Any) -> bool:
+    """Whether it is a key-value cache of transformers, or one of its layers."""
+    return any(
+        base.__module__.partition(".")[0] == "transformers" and "Cache" in base.__name__
+        for base in type(value).__mro__
+    )
+
+
+def opener(what: str) -> Callable[[Any], Any]:
+    """What gives the content of leaves that a model ``what`` ("takes", "returns"): a cache's, or None.
+
+    It raises UnsupportedError TM2015 for other objects with tensors.
+    """
+
+    def opened(leaf: Any) -> Any:
+        if is_cache(leaf):
+            return _content(leaf)
+        if isinstance(leaf, Iterator) or next(_tensors(leaf), None) is not None:
+            name = f"{type(leaf).__module__}.{type(leaf).__qualname__}"
+            has = "an iterator" if isinstance(leaf, Iterator) else "tensors in an object"
+            raise UnsupportedError(
+                "TM2015", f"the model {what} {has} of the class {name}", notes=[("help", INSTEAD)]
+            )
+        return None
+
+    return opened
+
+
+def cloned_object(value: Any, clone: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """A deep copy of a cache in which tensors are ``clone`` of them."""
+    return copy.deepcopy(value, {id(tensor): clone(tensor) for tensor in _tensors(value)})
+
+
+def _content(cache: Any) -> Any:
+    """The tensors of a cache as a tree, named as its attributes; a list of layers stands for the whole."""
+    parts = {
+        name: _opened_within(value)
+        for name, value in vars(cache).items()
+        if name not in _SETTINGS and next(_tensors(value), None) is not None
+    }
+    return parts["layers"] if list(parts) == ["layers"] else parts
+
+
+def _opened_within(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _opened_within(child) for key, child in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_opened_within(child) for child in value]
+    if isinstance(value, torch.Tensor):
+        return value
+    return _content(value) if hasattr(value, "__dict__") else None
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    """The tensors that an object, or what it holds, has as attributes or elements."""
+    waiting, seen = [value], set[int]()
+    while waiting and len(seen) < _MOST_OBJECTS:
+        held = waiting.pop()
+        if isinstance(held, torch.Tensor):
+            yield held
+        if id(held) in seen or isinstance(held, (torch.Tensor, *_NO_DATA)):
+            continue
+        seen.add(id(held))
+        waiting += _held(held)
+
+
+def _held(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        held = [*value.values()]
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        held = [*value]
+    else:
+        held = []
+    slots = [name for base in type(value).__mro__ for name in _names(base.__dict__.get("__slots__", ()))]
+    missing = object()
+    found = (getattr(value, name, missing) for name in slots if name not in ("__dict__", "__weakref__"))
+    attributes = getattr(value, "__dict__", None)
+    return [
+        *held,
+        *(each for each in found if each is not missing),
+        *(attributes.values() if isinstance(attributes, dict) else ()),
+    ]
+
+
+def _names(slots: Any) -> tuple[str, ...]:
+    return (slots,) if isinstance(slots, str) else tuple(slots)
