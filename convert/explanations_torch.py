@@ -92,6 +92,15 @@ TORCH = {
         "Take and return the tensors themselves, or a dict or dataclass of them; or register the class with "
         "torch.utils._pytree.register_pytree_node(Class, flatten, unflatten) before the model is traced.",
     ),
+    "TM2016": Explanation(
+        "a gradient inside of a PyTorch model cannot be recorded",
+        "forward takes a gradient of something that depends on its inputs. torch.autograd.grad and "
+        "Tensor.backward are recorded, operator by operator; torch.func.grad, jvp and the like are not, and "
+        "neither are backward passes that compute with tensors that no recorded operator made.",
+        "def forward(self, x): return torch.func.grad(self.energy)(x)",
+        "Use torch.autograd.grad under torch.enable_grad(), write the derivative in closed form, or leave "
+        "the gradient to the program around the model.",
+    ),
     "TM6015": Explanation(
         "an example input cannot be understood",
         "--input takes a dtype with a shape, for random data; a file; or a number. A name before = makes it "

@@ -101,6 +101,14 @@ def _halved(tensor: torch.Tensor) -> torch.Tensor:
     return tensor / 2 if tensor.is_floating_point() else tensor
 
 
+def moved(tensor: torch.Tensor) -> torch.Tensor:
+    """Other data of the same signs, each element by another factor; integers in another order."""
+    if not tensor.is_floating_point():
+        return tensor.flip(list(range(tensor.dim())))
+    factors = torch.linspace(0.5, 0.9, max(tensor.numel(), 1))[: tensor.numel()]
+    return tensor * factors.reshape(tensor.shape).to(tensor.dtype)
+
+
 def difference(first: Tape, second: Tape, when: str = "at another size") -> str:
     """The first place where two runs did different things; empty where they did the same."""
     numbering: tuple[dict[Value, int], dict[Value, int]] = ({}, {})

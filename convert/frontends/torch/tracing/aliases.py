@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ....source import Source
 from .tape import Record, Value
 
 
@@ -74,12 +75,19 @@ class Aliases:
     """Knows the tensors that are alive.
 
     ``repeat`` makes the call of a View again, for another Value of its base; ``write_back`` makes the
-    Value of a view's base from that of the view: (view, Value of the base, Value of the view).
+    Value of a view's base from that of the view: (view, Value of the base, Value of the view). What ``keeps``
+    tensors finds those again that autograd made of them.
     """
 
     def __init__(
-        self, repeat: Callable[[View, Value], Value], write_back: Callable[[Tracked, Value, Value], Value]
+        self,
+        repeat: Callable[[View, Value], Value],
+        write_back: Callable[[Tracked, Value, Value], Value],
+        *,
+        keeps: bool = False,
     ) -> None:
+        self._keeps = keeps
+        self._kept: dict[int | None, list[torch.Tensor]] = {}  # by their memory
         self._repeat = repeat
         self._write_back = write_back
         self._by_id: dict[int, Tracked] = {}
@@ -90,6 +98,8 @@ class Aliases:
 
     def add(self, tensor: torch.Tensor, value: Value, view: View | None = None) -> Tracked:
         """Tracks a tensor that was not known."""
+        if self._keeps:
+            self._kept.setdefault(memory_of(tensor), []).append(tensor)
         tracked, key, by_id = Tracked(tensor, value, view), id(tensor), self._by_id
 
         def forget(reference: Any) -> None:
@@ -100,6 +110,20 @@ class Aliases:
         tracked.reference = weakref.ref(tensor, forget)
         by_id[key] = tracked
         return tracked
+
+    def with_same_elements(self, tensor: torch.Tensor, place: Source) -> Tracked | None:
+        """Tracks a tensor that has the elements of one that was kept, as autograd makes for its own use."""
+        memory = memory_of(tensor)
+        if memory is None:
+            return None
+        lies = (tensor.dtype, tensor.shape, tensor.stride(), tensor.storage_offset())
+        for kept in self._kept.get(memory, ()):
+            base = self.find(kept)
+            if base is not None and lies == (kept.dtype, kept.shape, kept.stride(), kept.storage_offset()):
+                viewed = self.read(base)
+                same = Record("detach", True, (viewed,), {}, viewed, place, torch.detach)
+                return self.add(tensor, viewed, View(base, same, viewed, 0))
+        return None
 
     def read(self, tracked: Tracked) -> Value:
         """The Value that the tensor stands for now."""

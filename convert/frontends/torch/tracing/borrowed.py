@@ -26,6 +26,8 @@ class Borrowed:
         self._containers: dict[int, Any] = {}  # by id; what they held is in _held
         self._held: dict[int, Any] = {}
         self._tensors: dict[int, tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = {}
+        self._parameters: list[Any] = []
+        self._gradients: list[tuple[Any, Any]] | None = None
         self.changed: dict[int, torch.Tensor] = {}
 
     def add_module(self, module: Any) -> None:
@@ -34,6 +36,7 @@ class Borrowed:
         That is followed through lists, dicts, sets and objects of the user's, such as a cache.
         """
         waiting: list[Any] = [each.__dict__ for each in module.modules()]
+        self._parameters = list(module.parameters())
         kinds: Any = tuple(_EMPTY)
         while waiting:
             value = waiting.pop()
@@ -58,8 +61,18 @@ class Borrowed:
         self._tensors[id(tensor)] = (tensor, own, own.clone())
         return True
 
+    def about_to_differentiate(self) -> None:
+        """Remembers the gradients of parameters, to which a backward pass may add."""
+        if self._gradients is None:
+            self._gradients = [(each, each.grad) for each in self._parameters]
+            for _, gradient in self._gradients:
+                if gradient is not None:
+                    self.about_to_write(gradient)
+
     def give_back(self) -> None:
         """Puts everything back."""
+        for parameter, gradient in self._gradients or ():
+            parameter.grad = gradient
         with torch.no_grad():
             for key, (tensor, own, data) in reversed(self._tensors.items()):  # one may lie in another
                 if not (tensor.is_set_to(own) and torch.equal(own, data)):

@@ -34,6 +34,11 @@ def is_constant(name: Name, arguments: Any) -> bool:
     )
 
 
+def autograd_follows(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call is one that autograd may have to differentiate."""
+    return any(getattr(leaf, "requires_grad", False) is True for leaf in leaves((args, kwargs)))
+
+
 def is_assertion(name: Name) -> bool:
     """Whether the function only checks something: it holds for the example, a file does not repeat it."""
     own = aten_name(name.text, name.is_method)

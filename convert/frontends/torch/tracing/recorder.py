@@ -31,15 +31,23 @@ class Recorder(TorchFunctionMode):
     """Writes a Tape. ``follow_sizes`` makes the sizes of tensors TracedInts; otherwise they are plain,
     but for those that depend on data."""
 
-    def __init__(self, top: Scope, *, follow_sizes: bool, freeze_control_flow: bool) -> None:
+    def __init__(
+        self,
+        top: Scope,
+        *,
+        follow_sizes: bool,
+        freeze_control_flow: bool,
+        follows_gradients: bool = False,
+    ) -> None:
         super().__init__()
         self.tape = Tape(top)
         self.scope = top
         self.follow_sizes = follow_sizes
         self.freeze_control_flow = freeze_control_flow
+        self.follows_gradients = follows_gradients  # what autograd follows is recorded as ATen ops
         self.borrowed = Borrowed()
         self.packed = PackedWeights()
-        self.aliases = Aliases(self._repeat, self._write_back)
+        self.aliases = Aliases(self._repeat, self._write_back, keeps=follows_gradients)
         self.written: dict[int, torch.Tensor] = {}  # of what was there before the run
         self.is_busy = False  # a recorded call runs: what it calls in turn is not of interest
         self.has_open_sizes = False  # whether the shape of a tensor depends on data
@@ -72,6 +80,8 @@ class Recorder(TorchFunctionMode):
         special = flow.special(name)
         if special is not None:
             return special(self, function, args, kwargs)
+        if self.follows_gradients and knowledge.autograd_follows(args, kwargs):
+            return self.traced_through(name, function, args, kwargs)
         if knowledge.knows(name):
             return self.record(name, function, args, kwargs)
         if knowledge.is_assertion(name):
@@ -244,6 +254,8 @@ class Recorder(TorchFunctionMode):
 
     def _tracked(self, tensor: torch.Tensor) -> Tracked:
         tracked = self.aliases.find(tensor)
+        if tracked is None and self.follows_gradients:
+            tracked = self.aliases.with_same_elements(tensor, user_place())
         if tracked is None:
             tracked = self.aliases.add(tensor, self.capture(tensor))
             self._join(tracked, tensor)

@@ -27,6 +27,7 @@ from .batched import calls_of_vmap
 from .borrowed import said_to_be_exported, same_randomness
 from .boxes import boxes_at_once
 from .branches import calls_of_functions
+from .gradients import GradientTaken, calls_of_autograd, is_close, refused
 from .objects import cloned_object, is_cache, opener
 from .places import user_place
 from .quantized import PackedWeights, dtype_of, observers_at_rest, parts_of, qparams_of
@@ -59,13 +60,20 @@ def trace_module(
                 for name, axis in symbol.places:
                     others[name] = agreement.resized(others[name], axis, sizes[symbol.name])
         replaced = {id(inputs[name]): tensor for name, tensor in others.items()}
-        own = _cloned((args, kwargs), replaced)
-        follow = bool(dynamic_shapes)
-        return _Run(module, *own, freeze_control_flow=freeze_control_flow, follow_sizes=follow)
+        kept: dict[str, Any] = {
+            "freeze_control_flow": freeze_control_flow,
+            "follow_sizes": bool(dynamic_shapes),
+        }
+        try:
+            return _Run(module, *_cloned((args, kwargs), replaced), **kept)
+        except GradientTaken:
+            return _Run(module, *_cloned((args, kwargs), replaced), **kept, follows_gradients=True)
 
     sizes = {symbol.name: agreement.least(symbol) for symbol in symbols}
     first = run(sizes)
     traced = first.traced()
+    if first.recorder.follows_gradients:
+        _check_gradients(traced, run(sizes, agreement.moved))
     if first.recorder.has_open_sizes:
         _check_decisions(traced, first, lambda change: run(sizes, change).tape, freeze_control_flow)
     reasons = {
@@ -82,6 +90,14 @@ def trace_module(
         f"{name} is fixed at {sizes[name]}: {reason}" for name, reason in reasons.items() if reason
     ]
     return traced
+
+
+def _check_gradients(traced: TracedModule, other: _Run) -> None:
+    """Refuses a trace that is not what the module does on other inputs: a gradient is not all recorded."""
+    made = [leaf for leaf in leaves(traced(*other.inputs)) if isinstance(leaf, np.ndarray)]
+    pairs = zip(made, other.outputs, strict=True)
+    if not all(a.shape == b.shape and is_close(a, b) for a, b in pairs):
+        raise refused("a gradient is taken of the inputs, whose backward pass is not all recorded")
 
 
 def _check_decisions(traced: TracedModule, run: _Run, rerun: Any, freeze_control_flow: bool) -> None:
@@ -112,12 +128,18 @@ class _Run:
         *,
         freeze_control_flow: bool,
         follow_sizes: bool,
+        follows_gradients: bool = False,
     ) -> None:
         self.module = module
         self.is_module = isinstance(module, torch.nn.Module)
         self.class_name = _class_name(module)
         self.top = Scope("", self.class_name)
-        self.recorder = Recorder(self.top, follow_sizes=follow_sizes, freeze_control_flow=freeze_control_flow)
+        self.recorder = Recorder(
+            self.top,
+            follow_sizes=follow_sizes,
+            freeze_control_flow=freeze_control_flow,
+            follows_gradients=follows_gradients,
+        )
         self.paths = _module_paths(module) if self.is_module else {}
         self.args, self.kwargs = args, kwargs
         self.inputs: tuple[np.ndarray, ...] = ()
@@ -148,7 +170,7 @@ class _Run:
         recorder = self.recorder
         with ExitStack() as stack:
             stack.enter_context(_module_calls(recorder, self.paths))
-            for watch in (script_calls, calls_of_functions, calls_of_vmap, boxes_at_once):
+            for watch in (script_calls, calls_of_functions, calls_of_vmap, boxes_at_once, calls_of_autograd):
                 stack.enter_context(watch(recorder))
             stack.enter_context(sizes_of_builtins(self.module))
             stack.enter_context(observers_at_rest(self.module))

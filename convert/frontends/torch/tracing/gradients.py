@@ -1,0 +1,106 @@
+"""Gradients that a module takes of its inputs while it runs: the backward pass is recorded, too.
+
+Autograd runs in C++, where no TorchFunctionMode sees it, so a gradient would be a constant of the example.
+When one is taken of what depends on the inputs, the run is made again: all that autograd follows is then
+recorded as ATen ops, on which backward passes are built, and so is the backward pass itself.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch.overrides import _pop_mode_temporarily
+
+from ....errors import UnsupportedError
+from ....ir.tree import leaves
+from ..names import Name
+from .places import user_place
+from .recorder import Inside, Recorder
+
+INSTEAD = (
+    "take it with torch.autograd.grad under torch.enable_grad(), write the derivative in closed form, or "
+    "leave the gradient to the program around the model"
+)
+# functions with which transforms of torch.func, and forward-mode differentiation, begin
+_TRANSFORMS = (
+    ("torch._functorch.eager_transforms", "grad_increment_nesting"),
+    ("torch._functorch.eager_transforms", "jvp_increment_nesting"),
+    ("torch.autograd.forward_ad", "enter_dual_level"),
+)
+
+
+class GradientTaken(Exception):
+    """The module takes a gradient of what depends on its inputs; the run has to record that."""
+
+
+def is_close(made: np.ndarray, wanted: np.ndarray) -> bool:
+    """Whether both are the same but for rounding."""
+    if made.dtype.kind != "f":
+        return np.array_equal(made, wanted)
+    with np.errstate(invalid="ignore"):
+        scale = float(np.max(np.abs(wanted), initial=0, where=np.isfinite(wanted)))
+        return np.allclose(made, wanted, rtol=1e-3, atol=1e-3 * scale, equal_nan=True)
+
+
+def refused(what: str) -> UnsupportedError:
+    return UnsupportedError("TM2016", what, source=user_place(), notes=[("help", INSTEAD)])
+
+
+@contextmanager
+def calls_of_autograd(recorder: Recorder) -> Iterator[None]:
+    """Lets the recorder know of backward passes, and refuses other ways to differentiate, in this thread."""
+    variable: Any = torch.autograd.Variable
+    original = variable._execution_engine
+    with ExitStack() as stack:
+        variable._execution_engine = _Engine(recorder, original)
+        stack.callback(setattr, variable, "_execution_engine", original)
+        for home, name in _TRANSFORMS:
+            module = sys.modules.get(home)
+            if module is not None:
+                begin = getattr(module, name)
+                setattr(module, name, _refusing(recorder, begin))
+                stack.callback(setattr, module, name, begin)
+        yield
+
+
+def _refusing(recorder: Recorder, begin: Callable[..., Any]) -> Callable[..., Any]:
+    thread = threading.get_ident()
+
+    def begins(*args: Any, **kwargs: Any) -> Any:
+        if recorder.is_busy or threading.get_ident() != thread:
+            return begin(*args, **kwargs)
+        raise refused("a gradient is taken by a transform of torch.func or in forward mode")
+
+    return begins
+
+
+class _Engine:
+    """Autograd's engine, whose backward passes are recorded."""
+
+    def __init__(self, recorder: Recorder, engine: Any) -> None:
+        self._recorder, self._engine = recorder, engine
+        self._thread = threading.get_ident()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def run_backward(self, outputs: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder, run = self._recorder, self._engine.run_backward
+        if recorder.is_busy or threading.get_ident() != self._thread:
+            return run(outputs, *args, **kwargs)
+        recorder.borrowed.about_to_differentiate()
+        tensors = [leaf for leaf in leaves((tuple(outputs), args)) if isinstance(leaf, torch.Tensor)]
+        if not any(recorder.value_of(tensor).depends for tensor in tensors):
+            return recorder.run(run, outputs, *args, **kwargs)
+        if not recorder.follows_gradients:
+            raise GradientTaken
+        if not torch._C._len_torch_function_stack():  # it is called within a function that is traced through
+            return run(outputs, *args, **kwargs)
+        with _pop_mode_temporarily(), Inside(recorder, Name("backward", False)):
+            return run(outputs, *args, **kwargs)

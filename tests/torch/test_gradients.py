@@ -1,0 +1,184 @@
+"""Gradients that a model takes of its inputs are part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+import tmconvert
+from tmconvert.errors import UnsupportedError
+
+from .harness import check
+
+
+class Forces(torch.nn.Module):
+    def __init__(self, activation: Callable[[torch.Tensor], torch.Tensor] = torch.tanh) -> None:
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(3, 8), torch.nn.Linear(8, 1)
+        self.activation = activation
+
+    def forward(self, x: torch.Tensor) -> Any:
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            energy = self.second(self.activation(self.first(x))).sum()
+            (gradient,) = torch.autograd.grad(energy, x)
+        return energy.detach(), -gradient
+
+
+ACTIVATIONS = [
+    torch.tanh,
+    F.silu,
+    F.gelu,
+    F.relu,
+    F.softplus,
+    F.elu,
+    torch.sigmoid,
+    lambda x: x**3 / (1 + x**2),
+]
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_forces_of_an_energy(activation: Any):
+    torch.manual_seed(0)
+    check(Forces(activation), torch.randn(5, 3), second=(torch.randn(5, 3),), tflite=activation is torch.tanh)
+
+
+def _backward(x: torch.Tensor) -> torch.Tensor:
+    with torch.enable_grad():
+        x = x.clone().requires_grad_()
+        (x.sin() * x).sum().backward()
+    return x.grad
+
+
+def _functional(x: torch.Tensor) -> torch.Tensor:
+    return torch.autograd.functional.jacobian(lambda x: x.sin().sum(0), x)
+
+
+def _twice(x: torch.Tensor) -> torch.Tensor:
+    with torch.enable_grad():
+        x = x.clone().requires_grad_()
+        (first,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
+        (second,) = torch.autograd.grad(first.sum(), x)
+    return second + first.detach()
+
+
+def _views(x: torch.Tensor) -> torch.Tensor:
+    with torch.enable_grad():
+        x = x.clone().requires_grad_()
+        y = x.t()[:2].reshape(-1)
+        z = torch.cat([y.exp(), (y * y)[1:]]).view(1, -1).squeeze(0)
+        (gradient,) = torch.autograd.grad(z.softmax(0)[2] + z.mean(), x)
+    return gradient
+
+
+def _distances(x: torch.Tensor) -> torch.Tensor:
+    with torch.enable_grad():
+        x = x.clone().requires_grad_()
+        difference = x[:, None] - x[None, :]
+        squares = (difference**2).sum(-1) + 1
+        (gradient,) = torch.autograd.grad((1 / squares.sqrt()).sum(), x)
+    return gradient
+
+
+def _normalized(x: torch.Tensor) -> torch.Tensor:
+    with torch.enable_grad():
+        x = x.clone().requires_grad_()
+        y = F.layer_norm(x, (5, 3))
+        (gradient,) = torch.autograd.grad((y * y.sigmoid()).sum(), x)
+    return gradient
+
+
+def _of_a_function(x: torch.Tensor) -> torch.Tensor:
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+            return 3 * ctx.saved_tensors[0] * gradient
+
+    with torch.enable_grad():
+        x = x.clone().requires_grad_()
+        (gradient,) = torch.autograd.grad(Square.apply(x).sum(), x)
+    return gradient
+
+
+def _cross_entropy(x: torch.Tensor) -> torch.Tensor:
+    with torch.enable_grad():
+        x = x.clone().requires_grad_()
+        loss = F.cross_entropy(x, torch.tensor([0, 2, 1, 0, 1]))
+        (gradient,) = torch.autograd.grad(loss, x)
+    return gradient
+
+
+@pytest.mark.parametrize(
+    "function",
+    [_backward, _functional, _twice, _views, _distances, _normalized, _of_a_function, _cross_entropy],
+)
+def test_gradients_are_recorded(function: Any):
+    torch.manual_seed(0)
+    check(function, torch.randn(5, 3), second=(torch.randn(5, 3),))
+
+
+class Learns(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.enable_grad():
+            (self.layer(x) ** 2).sum().backward()
+        gradient = self.layer.weight.grad
+        assert gradient is not None
+        return x @ gradient.t()
+
+
+@pytest.mark.parametrize("before", [None, torch.ones(2, 3)])
+def test_gradients_of_parameters_are_put_back(before: torch.Tensor | None):
+    model, x = Learns(), torch.randn(4, 3)
+    model.layer.weight.grad = before
+    traced = tmconvert.trace(model, x)
+    assert model.layer.weight.grad is before and (before is None or before.tolist() == [[1, 1, 1]] * 2)
+    other = torch.randn(4, 3)
+    expected = model(other).detach().numpy()
+    np.testing.assert_allclose(traced(other.numpy()), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_gradient_that_depends_on_no_input_is_a_constant():
+    weight = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        with torch.enable_grad():
+            (gradient,) = torch.autograd.grad((weight**2).sum(), weight)
+        return x * gradient
+
+    check(function, torch.randn(3, 2))
+
+
+def test_transforms_of_functions_are_refused():
+    for function in (
+        torch.func.grad(lambda x: (x**2).sum()),
+        torch.func.jacrev(lambda x: x**2),
+        lambda x: torch.func.jvp(lambda x: x**2, (x,), (x,))[1],
+    ):
+        with pytest.raises(UnsupportedError, match="a gradient is taken") as caught:
+            tmconvert.trace(lambda x, function=function: function(x) + 1, torch.randn(3))
+        assert caught.value.code == "TM2016"
+        assert caught.value.source is not None and caught.value.source.file == __file__
+
+
+def test_forward_mode_is_refused():
+    def function(x: torch.Tensor) -> torch.Tensor:
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(x, torch.ones_like(x))
+            return torch.autograd.forward_ad.unpack_dual(dual**2).tangent
+
+    with pytest.raises(UnsupportedError, match="forward mode"):
+        tmconvert.trace(function, torch.randn(3))
