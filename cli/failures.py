@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import signal
 import sys
@@ -83,13 +84,25 @@ def _reportable(error: InternalError, with_traceback: bool) -> InternalError:
 
 
 def _usage_error(error: click.ClickException) -> UsageError:
-    message = error.format_message().rstrip(".")
+    message = " ".join(_message(error).split()).rstrip(".")
     notes = []
     context = getattr(error, "ctx", None)
     if context is not None:
         usage = context.get_usage().removeprefix("Usage: ")
         notes = [("usage", " ".join(usage.split())), ("help", f"`{context.command_path} --help` says more")]
     return UsageError("TM6010", message[:1].lower() + message[1:], notes=notes)
+
+
+def _message(error: click.ClickException) -> str:
+    """What is wrong, with options that are near one that there is not."""
+    if not isinstance(error, click.NoSuchOption):
+        return error.format_message()
+    command = None if error.ctx is None else error.ctx.command
+    names = [name for parameter in getattr(command, "params", ()) for name in parameter.opts]
+    near = difflib.get_close_matches(error.option_name, names, n=2, cutoff=0.8)
+    return f"there is no option {error.option_name}" + (
+        f", did you mean {' or '.join(near)}?" if near else ""
+    )
 
 
 def _silence_stdout() -> None:

@@ -47,7 +47,7 @@ class CommandGroup(click.Group):
         name = args[0]
         if name in self.commands_table or name.startswith("-"):
             return super().resolve_command(ctx, args)
-        close = difflib.get_close_matches(name, self.commands_table, n=1)
+        close = difflib.get_close_matches(name.lower(), self.commands_table, n=1)
         hint = f", did you mean {close[0]!r}?" if close else ""
         raise click.UsageError(f"there is no command {name!r}{hint}", ctx)
 

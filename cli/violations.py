@@ -12,6 +12,17 @@ if TYPE_CHECKING:
     from ..caffe.violation import Violation
 
 
+MOST_LAYERS = 3  # that are named where one message is about several
+
+
+def _by_message(violations: Sequence[Violation]) -> list[list[Violation]]:
+    """Violations with one message, in a list for each message."""
+    groups: dict[str, list[Violation]] = {}
+    for violation in violations:
+        groups.setdefault(violation.message, []).append(violation)
+    return list(groups.values())
+
+
 def violation_lines(violations: Sequence[Violation], dialect: str) -> Iterator[Line]:
     """By rule: what to do, and each place."""
     rules = list(dict.fromkeys(violation.rule for violation in violations))
@@ -22,9 +33,13 @@ def violation_lines(violations: Sequence[Violation], dialect: str) -> Iterator[L
         yield ""
         doubt = "" if found[0].confirmed else "  (no document confirms it)"
         yield [(rule, "bold red"), (doubt, "")]
-        for violation in found:
-            layer = f"{violation.layer}: " if violation.layer else ""
-            line = f"line {violation.line}: " if violation.line else ""
-            yield f"  {line}{layer}{violation.message}"
+        for same in _by_message(found):
+            first, count = same[0], len(same)
+            layer = f"{first.layer}: " if first.layer else ""
+            line = f"line {first.line}: " if first.line else ""
+            others = [each.layer or f"line {each.line}" for each in same[1:]]
+            shown = ", ".join(others[:MOST_LAYERS]) + (", ..." if len(others) > MOST_LAYERS else "")
+            more = f"  (and {counted(count - 1, 'more place')}: {shown})" if count > 1 else ""
+            yield f"  {line}{layer}{first.message}{more}"
         if found[0].help:
             yield [("  help: ", "blue"), (found[0].help, "")]

@@ -20,7 +20,7 @@ from .borrowed import same_randomness
 from .exported_file import Exported, exported_object, read_exported, unreadable
 from .factory import importable_folder, made_by
 from .tracer import named_tensors, trace_module
-from .users_code import raise_users_own, shown
+from .users_code import check_arguments, raise_users_own, shown, signature_of
 
 
 def trace_object(model: Any, tracing: Tracing) -> TracedModule:
@@ -28,7 +28,7 @@ def trace_object(model: Any, tracing: Tracing) -> TracedModule:
     if isinstance(model, torch.export.ExportedProgram):
         return _trace_exported(exported_object(model), tracing)
     if not tracing.has_inputs and isinstance(model, torch.nn.Module):
-        raise inputs_needed()
+        raise inputs_needed(signature_of(model))
     return _trace(model, *_tensors(tracing), tracing)
 
 
@@ -79,7 +79,7 @@ def trace_factory(name: str, tracing: Tracing) -> TracedModule:
         if tracing.has_inputs:
             args, kwargs = _tensors(tracing)
         if not args and not kwargs:
-            raise inputs_needed()
+            raise inputs_needed(signature_of(module))
         return _trace_of_user(module, args, kwargs, tracing)
 
 
@@ -87,6 +87,7 @@ def _trace_of_user(
     module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tracing: Tracing
 ) -> TracedModule:
     """The trace of a model that is not the caller's code: what it raises becomes UnsupportedError TM2014."""
+    check_arguments(module, args, kwargs)
     try:
         return _trace(module, args, kwargs, tracing)
     except TmconvertError:

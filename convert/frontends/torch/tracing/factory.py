@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import importlib
 import inspect
 import os
@@ -17,6 +18,7 @@ import numpy as np
 import torch
 
 from ....errors import LoadError
+from ..door import no_module
 from .users_code import users_code
 
 SEED = 0
@@ -51,8 +53,13 @@ def made_by(name: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     found = _imported(module_name, name)
     for part in attribute.split("."):
         if not hasattr(found, part):
+            names = _public(found)
+            near = difflib.get_close_matches(part, names, n=3)
+            notes = [("help", f"did you mean {' or '.join(near)}?")] if near else []
             raise LoadError(
-                "TM1022", f"{module_name} has no {attribute}", notes=[("it has", ", ".join(_public(found)))]
+                "TM1022",
+                f"{module_name} has no {attribute}",
+                notes=[("it has", ", ".join(names) or "nothing"), *notes],
             )
         found = getattr(found, part)
     if inspect.isclass(found) or inspect.isroutine(found):
@@ -84,14 +91,7 @@ def _imported(module_name: str, name: str) -> Any:
     except LoadError as error:
         missing = error.__cause__
         if isinstance(missing, ModuleNotFoundError) and f"{module_name}.".startswith(f"{missing.name}."):
-            raise LoadError(
-                "TM1022",
-                f"there is no module {missing.name}",
-                notes=[
-                    ("looked in", f"{Path.cwd()}, and where this Python has its packages"),
-                    ("help", f"write {name} as `import {module_name}` would work in the current folder"),
-                ],
-            ) from missing
+            raise no_module(missing.name or module_name, name) from missing
         raise
 
 

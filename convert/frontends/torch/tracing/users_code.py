@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import linecache
+import sysconfig
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from ....errors import LoadError, TmconvertError, UnsupportedError
+from ....errors import LoadError, TmconvertError, UnsupportedError, UsageError
 from ....source import Source
 from .borrowed import Borrowed, same_randomness
 from .places import is_users
+
+_IMPORTING = str(Path(importlib.__file__).parent)
+# what others wrote: a line of the user's that calls it tells more
+_INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
 @contextmanager
@@ -51,6 +59,62 @@ def raise_users_own(
             borrowed.give_back()
 
 
+def check_arguments(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Raises UsageError TM6008 for example inputs that the model's ``forward`` cannot be called with."""
+    signature = _signature(module)
+    if signature is None:
+        return
+    try:
+        signature.bind(*args, **kwargs)
+        return
+    except TypeError as error:
+        reason = str(error)
+    try:
+        bound = set(signature.bind_partial(*args, **kwargs).arguments)
+    except TypeError:
+        bound = set(signature.parameters)  # there are too many
+    lacking = [
+        parameter.name
+        for parameter in signature.parameters.values()
+        if parameter.name not in bound
+        and parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+    add = " ".join(f"--input '{name}=float32[1,3]'" for name in lacking)
+    calls = ", ".join(f"{name!r}: {name}" for name in lacking)
+    help = f"add {add} (example_kwargs={{{calls}}}), with the types and shapes of your model" if add else ""
+    count = len(args) + len(kwargs)
+    raise UsageError(
+        "TM6008",
+        f"the example inputs do not fit the model: {reason}",
+        notes=[
+            ("it has", signature_of(module)),
+            ("given", f"{count} input{'s' * (count != 1)}"),
+            *([("help", help)] if help else []),
+        ],
+    )
+
+
+def signature_of(module: Any) -> str:
+    """``forward(x, mask=None)``; empty where that is not known."""
+    signature = _signature(module)
+    if signature is None:
+        return ""
+    parameters = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
+    plain = signature.replace(parameters=parameters, return_annotation=signature.empty)
+    name = "forward" if isinstance(module, torch.nn.Module) else getattr(module, "__name__", "the function")
+    return f"{name}{plain}"
+
+
+def _signature(module: Any) -> inspect.Signature | None:
+    if isinstance(module, torch.jit.ScriptModule):  # its signature is (*args, **kwargs), or one of C++
+        return None
+    try:
+        return inspect.signature(module.forward if isinstance(module, torch.nn.Module) else module)
+    except (TypeError, ValueError, AttributeError):
+        return None
+
+
 def shown(error: BaseException) -> str:
     """The exception as the last line of a traceback has it."""
     return "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
@@ -62,10 +126,15 @@ def _where(error: BaseException) -> dict[str, Any]:
     if isinstance(error, SyntaxError) and error.filename:
         file, line = error.filename, error.lineno
     else:
-        for frame, number in traceback.walk_tb(error.__traceback__):
-            code = frame.f_code
-            if is_users(code.co_filename, code.co_name, frame.f_globals):
-                file, line = code.co_filename, number
+        found = [
+            (frame.f_code.co_filename, number)
+            for frame, number in traceback.walk_tb(error.__traceback__)
+            if is_users(frame.f_code.co_filename, frame.f_code.co_name, frame.f_globals)
+            and not frame.f_code.co_filename.startswith(_IMPORTING)
+        ]
+        own = [place for place in found if not place[0].startswith(_INSTALLED)]
+        if found:
+            file, line = (own or found)[-1]
     if not file or line is None:
         return {}
     return {"source": Source(file, line), "excerpt": linecache.getline(file, line).strip()}
