@@ -15,6 +15,7 @@ def boundary_arguments(
     input_type: tuple[str, ...] = (),
     input_scale: tuple[str, ...] = (),
     input_zero_point: tuple[str, ...] = (),
+    accept_range: bool = False,
 ) -> dict[str, Any]:
     """Keyword arguments of the API; those of options that were not given are left out. Raises UsageError."""
     arguments = {
@@ -23,6 +24,7 @@ def boundary_arguments(
         "outputs": names(outputs, "--outputs"),
         "rename": dict(_pair(text, "--rename", "OLD=NEW") for text in rename),
         "input_grids": _grids(input_type, input_scale, input_zero_point),
+        "accept_range": accept_range,
     }
     return {name: value for name, value in arguments.items() if value}
 

@@ -19,6 +19,11 @@ dynamic_option = click.option(
     metavar="NAME:AXIS=SIZE",
     help="Leave a size of an input open, and call it SIZE: x:0=batch. May be repeated.",
 )
+accept_range_option = click.option(
+    "--accept-range",
+    is_flag=True,
+    help="Leave a size open also where the model does the same in a range only, which the file then states.",
+)
 _TRACING_OPTIONS = (
     click.option(
         "--input",
@@ -132,6 +137,7 @@ plugin_option = click.Option(
 _BOUNDARY_OPTIONS = (
     input_shape_option,
     dynamic_option,
+    accept_range_option,
     click.option("--inputs", metavar="NAME,...", help="Begin at these nodes of the graph, in this order."),
     outputs_option,
     rename_option,

@@ -112,6 +112,7 @@ def to_onnx(
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
     input_grids: InputGrids | None = None,
+    accept_range: bool = False,
     freeze_control_flow: bool = False,
     allow_code: bool = False,
     pass_options: PassOptions | None = None,
@@ -128,8 +129,10 @@ def to_onnx(
     ``input_shapes`` are shapes of inputs, by name, other than those of the file: ``{"x": (1, 3, 256, 256)}``.
     ``dynamic_shapes`` names sizes that the file is to leave open, ``{"x": {0: "batch"}}`` or as
     ``torch.export`` has them: ``{"x": ["batch", None]}``, Dim objects; the report's
-    notes say which of them had to be fixed, and where. ``inputs`` and ``outputs`` are names of nodes
-    between which the model is cut; ``rename`` gives written inputs and outputs other names.
+    notes say which of them had to be fixed, and where. A size at which the model does the same in a range
+    only raises TM2030 unless ``accept_range`` is true; the file and ``report.ranges`` then have the range.
+    ``inputs`` and ``outputs`` are names of nodes between which the model is cut; ``rename`` gives written
+    inputs and outputs other names.
     ``qparams`` is a file for quantization parameters in ``qparams_format`` (docs/quantization-parameters.md);
     ``fake_quant_weights`` rounds weights to their grids. ``input_grids`` are for inputs without a stub.
     ``calibration`` is data of ``calibrate`` for a float model, ``calibration_settings`` are its keywords;
@@ -141,7 +144,7 @@ def to_onnx(
     goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights)
     measuring = Measuring.of(calibration, calibration_settings, report_data)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
-    boundary = boundary_of(input_shapes, inputs, outputs, rename, input_grids)
+    boundary = boundary_of(input_shapes, inputs, outputs, rename, input_grids, accept_range)
     given = Given.of(model, [Path(path), weights_path(Path(path))], goal, tracing, boundary, measuring)
     return given.convert(
         [Path(path)], goal, verify, pass_options, version_name=goal.version, external_data=external_data
@@ -177,6 +180,7 @@ def to_tflite(
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
     input_grids: InputGrids | None = None,
+    accept_range: bool = False,
     freeze_control_flow: bool = False,
     allow_code: bool = False,
     pass_options: PassOptions | None = None,
@@ -197,7 +201,7 @@ def to_tflite(
     goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights, weights=weights)
     measuring = Measuring.of(calibration, calibration_settings, report_data)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
-    boundary = boundary_of(input_shapes, inputs, outputs, rename, input_grids)
+    boundary = boundary_of(input_shapes, inputs, outputs, rename, input_grids, accept_range)
     given = Given.of(model, [Path(path)], goal, tracing, boundary, measuring)
     return given.convert(
         [Path(path)], goal, verify, pass_options, weights=weights, version_name=f"2.{goal.version}"
@@ -225,6 +229,7 @@ def to_caffe(
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
     input_grids: InputGrids | None = None,
+    accept_range: bool = False,
     freeze_control_flow: bool = False,
     allow_code: bool = False,
     pass_options: PassOptions | None = None,
@@ -240,7 +245,7 @@ def to_caffe(
     weights = Path(caffemodel) if caffemodel is not None else Path(prototxt).with_suffix(".caffemodel")
     measuring = Measuring.of(calibration, calibration_settings)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
-    boundary = boundary_of(input_shapes, inputs, outputs, rename, input_grids)
+    boundary = boundary_of(input_shapes, inputs, outputs, rename, input_grids, accept_range)
     given = Given.of(model, [Path(prototxt), weights], goal, tracing, boundary, measuring)
     return given.convert([Path(prototxt), weights], goal, verify, pass_options, version_name=dialect)
 

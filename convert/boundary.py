@@ -13,7 +13,8 @@ from .ir.cut import cut_graph, unknown
 from .ir.dim_text import RESERVED, is_size_name
 from .ir.dims import Dim, Size, Symbol, dim, substituted, symbols_of
 from .ir.emitter import OpDefinition
-from .ir.size_journal import SizeJournal
+from .ir.open_sizes import check_sizes, not_open, open_axes, sizes_by_name
+from .ir.size_journal import Guard, SizeJournal
 from .passes.normalize import Normalized, normalize
 from .quantization.baked import bake_weights
 from .quantization.input_grids import give_grids
@@ -28,7 +29,8 @@ class Boundary(NamedTuple):
     ``input_shapes`` are other shapes than those of the file, ``dynamic_shapes`` names of sizes by input
     and axis. ``inputs`` and ``outputs`` are the nodes between which the model is cut, ``rename`` is from
     a written input's or output's name to another. ``input_grids`` are type, scale and zero point of quantized
-    inputs of which the model itself says nothing, ``*`` those of all others.
+    inputs of which the model itself says nothing, ``*`` those of all others. ``accept_range`` leaves sizes
+    open of which the model does the same in a range only.
     """
 
     input_shapes: Mapping[str, Sequence[int]] = _NONE
@@ -37,6 +39,7 @@ class Boundary(NamedTuple):
     outputs: Sequence[str] | None = None
     rename: Mapping[str, str] = _NONE
     input_grids: Mapping[str, tuple[str, float, int]] = _NONE
+    accept_range: bool = False
 
     @property
     def is_cut(self) -> bool:
@@ -55,6 +58,7 @@ class Boundary(NamedTuple):
             "outputs": list(self.outputs or ()),
             "rename": dict(self.rename),
             "input_grids": {name: list(grid) for name, grid in self.input_grids.items()},
+            "accept_range": self.accept_range,
         }
         return {name: value for name, value in chosen.items() if value}
 
@@ -73,6 +77,7 @@ class Boundary(NamedTuple):
                 list(map(str, chosen.get("outputs") or ())) or None,
                 {old: str(new) for old, new in chosen.get("rename", {}).items()},
                 {name: tuple(grid) for name, grid in chosen.get("input_grids", {}).items()},
+                bool(chosen.get("accept_range")),
             )
         except (AttributeError, TypeError, ValueError) as error:
             message = "what the file tells of its conversion cannot be read: it is damaged"
@@ -130,6 +135,10 @@ class Opened(NamedTuple):
             for number, (name, symbol) in enumerate(self.symbols.items(), start=1)
         }
 
+    def ones(self, guard: Guard) -> dict[str, int]:
+        """The sizes at which a guard of least sizes does not hold."""
+        return {name: self.symbols[name].unit for name in guard.difference.symbols}
+
 
 def open_boundary(module: TracedModule, boundary: Boundary, catalogue: Mapping[str, OpDefinition]) -> Opened:
     """Flattens and cuts ``module``. Raises UsageError TM6014 for wishes that do not fit it."""
@@ -158,7 +167,9 @@ def open_boundary(module: TracedModule, boundary: Boundary, catalogue: Mapping[s
     for name, shape in boundary.input_shapes.items():
         _check_input(name, nodes)
         shapes[name] = _checked_shape(name, shape)
-    _make_dynamic(shapes, _dynamic(module, boundary), nodes)
+    dynamic = _dynamic(module, boundary, nodes)
+    shapes = _with_named_sizes(module, boundary, shapes)
+    _make_dynamic(shapes, dynamic, nodes)
     return Opened(flat, shapes, boundary.rename, context=_context(boundary, nodes))
 
 
@@ -174,26 +185,47 @@ def _checked_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
     return sizes
 
 
-def _dynamic(module: TracedModule, boundary: Boundary) -> Mapping[str, Mapping[int, str]]:
-    """The sizes to leave open: those asked for, by default those with which the model was traced.
+def _dynamic(
+    module: TracedModule, boundary: Boundary, nodes: Mapping[str, TensorNode]
+) -> Mapping[str, Mapping[int, str]]:
+    """The sizes to leave open: those requested, by default those with which the model was traced.
 
     A PyTorch model has other sizes only where it was traced with them: Python may have looked at the others.
     """
     traced = module.dynamic_shapes
     if traced is None:
         return boundary.dynamic_shapes
-    for name in {*boundary.input_shapes, *boundary.dynamic_shapes}:
-        if name not in traced or not set(boundary.dynamic_shapes.get(name, {})) <= set(traced[name]):
-            raise UsageError(
-                "TM6014",
-                f"the sizes of {name} are fixed: the model was traced without leaving them open",
-                notes=[
-                    ("help", "trace it with dynamic_shapes (--dynamic), which checks that it works at others")
-                ],
-            )
+    for name, axes in boundary.dynamic_shapes.items():
+        recorded = (nodes[name].shape or ()) if name in nodes else ()
+        free, rank = open_axes(traced, name, len(recorded)), len(recorded)
+        for axis in axes:
+            if type(axis) is int and -rank <= axis < rank and axis % rank not in free:
+                raise not_open(name, axis % rank, recorded)
+    for name, shape in boundary.input_shapes.items():
+        check_sizes(traced, name, nodes[name].shape or (), tuple(shape))
+    numbers = sizes_by_name(traced, {name: tuple(shape) for name, shape in boundary.input_shapes.items()})
     if boundary.dynamic_shapes:
         return boundary.dynamic_shapes
-    return {name: axes for name, axes in traced.items() if name not in boundary.input_shapes}
+    return {
+        name: {axis: symbol for axis, symbol in axes.items() if symbol not in numbers}
+        for name, axes in traced.items()
+        if name not in boundary.input_shapes
+    }
+
+
+def _with_named_sizes(
+    module: TracedModule, boundary: Boundary, shapes: dict[str, tuple[Size, ...]]
+) -> dict[str, tuple[Size, ...]]:
+    """The shapes, with the sizes that ``input_shapes`` gives to symbols in the other inputs, too."""
+    traced = module.dynamic_shapes or {}
+    given = {name: shape for name, shape in boundary.input_shapes.items() if name in traced}
+    numbers = sizes_by_name(traced, given)
+    made = dict(shapes)
+    for name, shape in shapes.items():
+        if name not in boundary.input_shapes:
+            free = open_axes(traced, name, len(shape))
+            made[name] = tuple(numbers.get(free.get(axis, ""), size) for axis, size in enumerate(shape))
+    return made
 
 
 def _make_dynamic(

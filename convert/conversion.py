@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -16,11 +17,12 @@ import numpy as np
 from .boundary import AS_IT_IS, Boundary, Opened, open_boundary
 from .errors import InternalError, UsageError, VerificationError
 from .forms import form_of
-from .ir import InternalGraph, TensorNode, TensorType, TracedModule
-from .ir.data_sizes import anonymous, depends_on_data
-from .ir.dims import Dim, of, substituted
+from .ir import InternalGraph, TensorNode, TracedModule
+from .ir.data_sizes import depends_on_data
+from .ir.dims import Dim
 from .ir.expr import CallFunction
-from .ir.size_journal import SizeJournal, SizesSettled
+from .ir.size_journal import SizeJournal, SizesSettled, summarized
+from .ir.traced_module import Example
 from .lower.drop_reshapes import drop_reshapes
 from .lower.fuse_activations import fuse_activations
 from .lower.fuse_scales import fuse_scales
@@ -36,6 +38,7 @@ from .quantization.calibration.settings import Measuring
 from .serialize.atomic import StagedOutput, commit_together, staged_outputs, temporary_folder, written
 from .serialize.metadata import metadata
 from .serialize.writers import check_written, limits_broken, paths_of, write
+from .size_ranges import SizeChecks, Trial, checked_sizes
 from .symbolics.op import Op
 from .targets import TITLES, Goal, newest_opset
 
@@ -55,7 +58,7 @@ class Report:
     the target is installed or verification was switched off (``verified`` is then False).
     ``seconds`` are (pass, time) pairs; ``stopped`` says that ``stop_after`` ended before anything
     was written. ``inputs`` and ``outputs`` describe those of the file: name, dtype, and shape, in which a
-    dynamic size is a text.
+    dynamic size is a text. ``ranges`` says in which ranges of dynamic sizes the file is right: ``n <= 512``.
     """
 
     target: str
@@ -69,6 +72,7 @@ class Report:
     stopped: bool = False
     inputs: list[dict[str, Any]] = field(default_factory=list)
     outputs: list[dict[str, Any]] = field(default_factory=list)
+    ranges: list[str] = field(default_factory=list)
 
     @property
     def verified(self) -> bool:
@@ -108,6 +112,7 @@ class Report:
             "verified": self.verified,
             "max_error": self.max_error,
             "verification": None if self.verification is None else self.verification.to_json(),
+            "ranges": self.ranges,
             "notes": self.notes,
             "stopped": self.stopped,
         }
@@ -117,11 +122,14 @@ class Report:
 class Converted:
     """The lowered graph, beside normalized graphs of its source as the truth to compare with.
 
-    The first is for the sizes of the example, another for other sizes where some are dynamic. ``lowered``
-    is what the passes made of it.
+    The first is for the sizes of the example, others for other sizes where some are dynamic. ``lowered``
+    is what the passes made of it. ``truths`` are what the source framework computes at these sizes, where it
+    could be asked; ``ranges`` are the guards of the sizes in words.
     """
 
     references: list[InternalGraph]
+    truths: list[Example | None]
+    ranges: list[str]
     lowered: InternalGraph
     graph: TargetGraph
     nhwc_inputs: tuple[bool, ...]
@@ -216,38 +224,82 @@ def lowered(
     opened = open_boundary(module, boundary, catalogue)._replace(bakes_weights=goal.bakes_weights)
     if opened.symbols and goal.target == "caffe":
         raise UsageError("TM6014", f"dynamic sizes are not available for {TITLES[goal.target]} yet")
+    options = options or PassOptions()
     for _ in range(MAX_ATTEMPTS):
         with SizeJournal(opened.symbols) as journal:
             try:
-                converted = _attempt(opened, goal, catalogue, options or PassOptions(), journal)
+                converted = _attempt(opened, goal, catalogue, options, journal, module, boundary)
                 converted.notes += [*opened.remarks.values(), *journal.summary()]
                 return converted
             except SizesSettled:
                 pass
-            except (InternalError, TypeError, ValueError, IndexError) as error:
+            except (TypeError, ValueError, IndexError) as error:
                 if not opened.symbols:
                     raise
-                message = error.message if isinstance(error, InternalError) else error
-                _freeze_all(opened, journal, f"cannot take symbolic sizes ({message})")
+                raise InternalError(
+                    "TM9005",
+                    f"{journal.place or 'the conversion'} does not take symbolic sizes ({error})",
+                    source=journal.source,
+                    notes=[("help", "convert without --dynamic, and report this as a defect")],
+                ) from error
         opened = opened.settled(journal)
     raise InternalError("TM9004", f"the sizes {', '.join(opened.symbols)} do not settle")
 
 
 def _attempt(
-    opened: Opened, goal: Goal, catalogue: Mapping[str, Op], options: PassOptions, journal: SizeJournal
+    opened: Opened,
+    goal: Goal,
+    catalogue: Mapping[str, Op],
+    options: PassOptions,
+    journal: SizeJournal,
+    module: TracedModule,
+    boundary: Boundary,
 ) -> Converted:
     """A conversion. Raises SizesSettled where it came to nothing because of what ``journal`` has noted."""
     normalized = opened.normalized(catalogue)
-    references = [normalized.graph]
     if normalized.unsupported or _is_out_of_reach(normalized, goal):
         found = [*normalized.unsupported, *_without_symbolic(normalized, goal, catalogue)]
         raise unsupported_error(found, goal.target, context=opened.context)
+    first = Trial(opened.example(), normalized.graph.copy())
+    checks: SizeChecks | None = None
     if opened.symbols:
-        references = _references(opened, normalized, catalogue)
-        if not references:
-            _freeze_all(opened, journal, "gives other shapes than the model with plain sizes")
+        has_source = not boundary.is_cut and not goal.bakes_weights
+        checks = SizeChecks(opened, module, normalized, catalogue, has_source=has_source)
+        at_example = checks.example(journal)
+        if at_example is None:
             journal.check()
-    references[0] = references[0].copy()
+            raise InternalError("TM9004", f"the sizes {', '.join(opened.symbols)} do not settle")
+        first = at_example
+    source = first.graph.copy()
+    journal.in_passes = True
+    manager, graph, notes = _through_passes(normalized, source, goal, catalogue, options, opened)
+    journal.check()
+    nhwc_inputs, nhwc_outputs = _nhwc(normalized.graph.inputs), _nhwc(normalized.graph.outputs)
+    trials, guards = [Trial(first.sizes, source, first.truth)], journal.guards
+    if checks is not None:
+        trials, guards = checked_sizes(checks, trials, opened, journal, accept_range=boundary.accept_range)
+    return Converted(
+        [trial.graph for trial in trials],
+        [trial.truth for trial in trials],
+        summarized(guards),
+        normalized.graph,
+        graph,
+        nhwc_inputs,
+        nhwc_outputs,
+        manager,
+        notes,
+    )
+
+
+def _through_passes(
+    normalized: Normalized,
+    source: InternalGraph,
+    goal: Goal,
+    catalogue: Mapping[str, Op],
+    options: PassOptions,
+    opened: Opened,
+) -> tuple[PassManager, TargetGraph, list[str]]:
+    """What passes and lowering make of the normalized graph; ``source`` is it before, at plain sizes."""
     manager = PassManager(pipeline(goal, catalogue), catalogue, options)
     graph, unsupported = TargetGraph(goal.target, goal.version, opened.flat.name), []
     try:
@@ -258,7 +310,7 @@ def _attempt(
     except Undecomposed as found:
         unsupported = [found.unsupported]
     if unsupported:
-        opset = _sufficient(references[0], catalogue, goal.version) if goal.target == "onnx" else None
+        opset = _sufficient(source, catalogue, goal.version) if goal.target == "onnx" else None
         raise unsupported_error(unsupported, goal.target, opset, opened.context)
     notes = normalized.notes()
     if goal.target == "tflite" and not manager.stopped:
@@ -269,35 +321,7 @@ def _attempt(
             drop_reshapes(each)
         told = "" if goal.keep_int64 else narrow_integers(graph).note()
         notes += [told] * bool(told)
-    nhwc_inputs, nhwc_outputs = _nhwc(normalized.graph.inputs), _nhwc(normalized.graph.outputs)
-    return Converted(references, normalized.graph, graph, nhwc_inputs, nhwc_outputs, manager, notes)
-
-
-def _references(opened: Opened, symbolic: Normalized, catalogue: Mapping[str, Op]) -> list[InternalGraph]:
-    """The source at the sizes of the example, and at others; nothing where ``symbolic`` is not what it does.
-
-    Where the source has no meaning at other sizes, it is left at those of the example.
-    """
-    graphs: list[InternalGraph] = []
-    for sizes in (opened.example(), opened.other()):
-        plain = opened.normalized(catalogue, sizes)
-        if plain.unsupported and graphs:
-            continue
-        if plain.unsupported or _types(plain.graph, {}) != _types(symbolic.graph, sizes):
-            return []
-        graphs.append(plain.graph)
-    return graphs
-
-
-def _types(graph: InternalGraph, sizes: Mapping[str, int]) -> list[TensorType]:
-    types = [node.type for node in graph.outputs if isinstance(node, TensorNode)]
-    return anonymous([TensorType(type_.dtype, substituted(type_.shape, sizes)) for type_ in types])
-
-
-def _freeze_all(opened: Opened, journal: SizeJournal, reason: str) -> None:
-    journal.place = "the conversion"
-    for symbol in opened.symbols.values():
-        journal.freeze(of(symbol), reason)
+    return manager, graph, notes
 
 
 def _nhwc(nodes: Sequence[Any]) -> tuple[bool, ...]:
@@ -352,6 +376,9 @@ def convert(
         **boundary.to_json(),
     }
     converted.graph.metadata = metadata(module, goal, converted.nhwc_inputs, converted.nhwc_outputs, asked)
+    if converted.ranges:
+        converted.graph.metadata["tmconvert.size_ranges"] = json.dumps(converted.ranges)
+    report.ranges = converted.ranges
     source = converted.references[0]
     form = form_of(converted.graph, converted.lowered, source, goal, weights, report.notes, catalogue, module)
     graph = form.graph
@@ -433,8 +460,8 @@ def _truth(
     example = None if boundary.is_cut or goal.bakes_weights else module.example
     layouts = (converted.nhwc_inputs, converted.nhwc_outputs)
     references = [
-        Reference(graph, catalogue, *layouts, None if number else example)
-        for number, graph in enumerate(converted.references)
+        Reference(graph, catalogue, *layouts, truth if number else example)
+        for number, (graph, truth) in enumerate(zip(converted.references, converted.truths, strict=True))
     ]
     if goal.integers is not None:
         from .verification.source import beside_source

@@ -193,6 +193,16 @@ _MODEL = {
         "tmconvert caffe model.tm model.prototxt --dialect nnie",
         "`tmconvert check MODEL --target caffe --dialect NAME` lists all by rule, with what to do.",
     ),
+    "TM2030": Explanation(
+        "a size that was to stay open can do so in a range only",
+        "The model compares the size with a number, and does something else on the other side of it. A file "
+        "has one way only, so it would compute something wrong there. Where the model itself fails on the "
+        "other side, such as beyond a table of positions, this is no error.",
+        "x = x[:, :-1] if x.shape[1] > 512 else x",
+        "Accept the range with --accept-range (accept_range=True): the report and the file's metadata "
+        "(`tmconvert.size_ranges`) then state it, and whoever runs the file has to keep it. Or leave the "
+        "size out of --dynamic, or change the model so that it does the same at every size.",
+    ),
 }
 
 _GRAPH = {
@@ -386,6 +396,12 @@ _DEFECTS = {
         "It raised an exception, or returned values of another number, shape or dtype than the op has.",
         "relu_onnx6 failed: missing argument",
         "If the symbolic is your own, correct it. Otherwise: " + _REPORT,
+    ),
+    "TM9005": Explanation(
+        "a part of tmconvert does not take symbolic sizes",
+        "It computed with a size that --dynamic leaves open as if it were a number, and failed.",
+        "getitem_out (Tensor.__getitem__) does not take symbolic sizes",
+        "The model can be converted without --dynamic. " + _REPORT,
     ),
 }
 

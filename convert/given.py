@@ -119,12 +119,13 @@ def boundary_of(
     outputs: Sequence[str] | None,
     rename: Mapping[str, str] | None = None,
     input_grids: InputGrids | None = None,
+    accept_range: bool = False,
 ) -> Boundary:
     """Raises UsageError TM6014 for lists of names that are none."""
     for name, value in (("inputs", inputs), ("outputs", outputs)):
         if value is not None and (isinstance(value, str) or not value):
             raise UsageError("TM6014", f"{name} is {value!r}, and should be a list of names")
-    return Boundary(input_shapes or {}, {}, inputs, outputs, rename or {}, input_grids or {})
+    return Boundary(input_shapes or {}, {}, inputs, outputs, rename or {}, input_grids or {}, accept_range)
 
 
 def loaded(model: Model) -> TracedModule:

@@ -20,7 +20,7 @@ from ..ir import TensorNode
 from ..ir.data_sizes import data_symbols
 from ..ir.dims import Dim
 from ..ir.emitter import Emitter
-from ..symbolics.idioms.indices import let_through, places
+from ..symbolics.idioms.indices import counted_from_the_front, let_through, places
 from .values import cast, is_tensor, reshaped, static_int
 
 
@@ -348,21 +348,28 @@ def _chosen(g: Emitter, x: Any, picks: list[Any]) -> Any:
     if len(axes) > 1 or g.type(pick).rank != 1:
         return g.call("aten::index", x, picks)
     known, extent = g.known(pick), g.type(x).shape[axes[0]]
-    run = _run(known % extent) if known is not None and known.size else None
+    run = _run(known, extent) if known is not None and known.size else None
     if run is None:
-        return g.call("aten::index_select", x, axes[0], pick)
+        return g.call("aten::index_select", x, axes[0], counted_from_the_front(g, pick, extent))
     cut, is_backwards = run
     x = _cut(g, x, axes[0], cut)
     return g.call("aten::flip", x, axes[:1]) if is_backwards else x
 
 
-def _run(known: np.ndarray) -> tuple[tuple[int, int, int], bool] | None:
+def _run(known: np.ndarray, extent: Any) -> tuple[tuple[Any, Any, int], bool] | None:
     """The slice that takes the same elements, and whether in reverse order; None where there is none."""
+    if not isinstance(extent, Dim):
+        known = known % extent
+    behind = 0  # what a negative index is added to
+    if (known < 0).any():
+        if not (known < 0).all():
+            return None
+        behind = extent
     steps = {int(step) for step in np.diff(known)} or {1}
     if len(steps) > 1 or 0 in steps:
         return None
     step, low, high = steps.pop(), int(known.min()), int(known.max())
-    return (low, high + 1, abs(step)), step < 0
+    return (behind + low, behind + high + 1, abs(step)), step < 0
 
 
 # ---- writing

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from .dims import LEAST, Dim, Floor, Size, Symbol, exact_quotient, of
+from .tree import leaves
 
 MAX_PERIOD = 1 << 12  # values tried to prove a comparison of floors
 
@@ -131,3 +133,25 @@ def _period(value: Size) -> int | None:
                     return None
                 period = math.lcm(period, inner * atom.denominator)
     return period
+
+
+def thresholds(tree: Any) -> dict[str, int]:
+    """By symbol, the largest number that the sizes in the tree are compared with, a guess for bent ones."""
+    found: dict[str, int] = {}
+    for size in leaves(tree):
+        for symbol in size.symbols.values() if isinstance(size, Dim) else ():
+            constants = [abs(number) for number in _constants(size)]
+            found[symbol.name] = max(found.get(symbol.name, 0), *constants, 0)
+    return found
+
+
+def _constants(size: Size) -> Iterator[int]:
+    if isinstance(size, int):
+        yield size
+        return
+    for monomial, factor in size.terms:
+        if not monomial:
+            yield factor
+        for atom in monomial:
+            if isinstance(atom, Floor):
+                yield from _constants(atom.numerator)

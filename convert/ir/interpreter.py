@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedError, UsageError
-from .expr import CallMethod, Expr
+from .expr import CallMethod, Expr, Input
 from .graph import InternalGraph
-from .node import Node
+from .node import Node, TensorNode
+from .open_sizes import check_sizes, sizes_by_name
 from .traced_module import Evaluate, TracedModule
 from .tree import map_leaves
 
@@ -98,8 +99,22 @@ def run_module(module: TracedModule, inputs: Sequence[np.ndarray]) -> Any:
         raise UsageError(
             "TM6003", f"{module.name or 'the model'} takes {expected} inputs, {len(inputs)} were given"
         )
-    result = Interpreter(module.graph, module.vocabulary.evaluate).run([module, *map(np.asarray, inputs)])
+    arrays = [np.asarray(array) for array in inputs]
+    _check_shapes(module, arrays)
+    result = Interpreter(module.graph, module.vocabulary.evaluate).run([module, *arrays])
     return map_leaves(lambda leaf: np.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, result)
+
+
+def _check_shapes(module: TracedModule, arrays: Sequence[np.ndarray]) -> None:
+    """Raises UsageError TM6014 for sizes of a traced model that were not left open: Python may know them."""
+    if module.dynamic_shapes is None or module.graph is None:
+        return
+    shapes: dict[str, tuple[int, ...]] = {}
+    for node, array in zip(module.graph.inputs[1:], arrays, strict=True):
+        if isinstance(node, TensorNode) and node.shape is not None and isinstance(node.expr, Input):
+            check_sizes(module.dynamic_shapes, node.expr.name, node.shape, array.shape)
+            shapes[node.expr.name] = array.shape
+    sizes_by_name(module.dynamic_shapes, shapes)
 
 
 def _bind(structure: Any, result: Any, values: dict[Node, Any]) -> None:

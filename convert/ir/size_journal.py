@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar, Token
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import Refusal
@@ -38,6 +39,50 @@ _RELATIONS = {
     frozenset({0, 1}): ">=",
     frozenset({-1, 1}): "!=",
 }
+
+
+@dataclass(frozen=True)
+class Guard:
+    """That the sign of ``difference`` is one of ``signs``, which the call at ``place`` went by.
+
+    ``is_ours`` says that the model did not ask: a pass or the lowering did.
+    """
+
+    difference: Dim
+    signs: frozenset[int]
+    place: str = ""
+    source: Any = None
+    is_ours: bool = False
+
+    def holds(self, sizes: Mapping[str, int]) -> bool:
+        """Whether it does at these sizes; of symbols without one it is taken to."""
+        from .dims import substituted
+
+        value = substituted([self.difference], sizes)[0]
+        return not isinstance(value, int) or ((value > 0) - (value < 0)) in self.signs
+
+
+def summarized(guards: Iterable[Guard]) -> list[str]:
+    """The guards in words, of several least sizes of a symbol the greatest."""
+    from .dim_signs import least_size
+
+    least: dict[str, int] = {}
+    others: list[str] = []
+    for guard in guards:
+        difference, wanted = guard.difference, guard.signs
+        bound = least_size(difference, wanted) if 0 not in wanted or len(wanted) > 1 else None
+        if bound is None:
+            others.append(_relation(difference, _RELATIONS[wanted]))
+        else:
+            name, size = bound
+            least[name] = max(size, least.get(name, 0))
+    return list(dict.fromkeys([f"{name} >= {size}" for name, size in least.items()] + others))
+
+
+def summary_of(guards: Iterable[Guard]) -> list[str]:
+    """What a report says of the guards."""
+    found = summarized(guards)
+    return [f"assumed of the sizes: {', '.join(found)}"] if found else []
 
 
 class SizesSettled(Exception):
@@ -60,7 +105,9 @@ class SizeJournal:
         self.coincidences = 0
         self.settled: dict[str, Size] = {}
         self.reasons: dict[str, str] = {}
-        self.assumptions: dict[tuple[Dim, frozenset[int]], None] = {}
+        self.source: Any = None
+        self.in_passes = False
+        self._guards: dict[tuple[Dim, frozenset[int]], Guard] = {}
         self._token: Token[SizeJournal | None] | None = None
 
     def __enter__(self) -> SizeJournal:
@@ -71,21 +118,14 @@ class SizeJournal:
         assert self._token is not None
         _CURRENT.reset(self._token)
 
-    def summary(self) -> list[str]:
-        """What a report says of the assumptions."""
-        from .dim_signs import least_size
+    @property
+    def guards(self) -> list[Guard]:
+        """The comparisons that came out as in the example, each once."""
+        return list(self._guards.values())
 
-        least: dict[str, int] = {}
-        others: list[str] = []
-        for difference, wanted in self.assumptions:
-            bound = least_size(difference, wanted) if 0 not in wanted or len(wanted) > 1 else None
-            if bound is None:
-                others.append(_relation(difference, _RELATIONS[wanted]))
-            else:
-                name, size = bound
-                least[name] = max(size, least.get(name, 0))
-        found = [f"{name} >= {size}" for name, size in least.items()] + others
-        return [f"assumed of the sizes: {', '.join(dict.fromkeys(found))}"] if found else []
+    def summary(self) -> list[str]:
+        """What a report says of the guards."""
+        return summary_of(self.guards)
 
     # ---- questions of Dims
 
@@ -97,12 +137,18 @@ class SizeJournal:
         value = _trial(difference)
         answer = ((value > 0) - (value < 0)) in wanted
         found = frozenset(wanted if answer else {-1, 0, 1} - wanted)
-        self.assumptions[difference, found] = None
+        self.assume(difference, found)
         return answer
+
+    def assume(self, difference: Dim, signs: frozenset[int]) -> None:
+        """Notes that the sign of ``difference`` is taken to be one of these."""
+        self._guards.setdefault(
+            (difference, signs), Guard(difference, signs, self.place, self.source, self.in_passes)
+        )
 
     def take(self, difference: Dim, signs: set[int]) -> None:
         """Notes that the model was seen to go where the sign of ``difference`` is one of these."""
-        self.assumptions[difference, frozenset(signs)] = None
+        self.assume(difference, frozenset(signs))
 
     def equal(self, difference: Dim) -> bool:
         """Whether two sizes are equal, of which ``difference`` may be zero."""
@@ -117,7 +163,7 @@ class SizeJournal:
         elif _is_zero_or_one(difference):  # what asks for these has another way for other sizes
             return False
         else:
-            self.assumptions[min(difference, -difference, key=str), frozenset({0})] = None
+            self.assume(min(difference, -difference, key=str), frozenset({0}))
         return True
 
     def number(self, size: Dim) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -60,6 +60,8 @@ class TracedModule:
     ``source_sha256`` (the digest of what it first came from, where that is not ``source_file``) and perhaps
     an ``example``. ``dynamic_shapes`` names the sizes of inputs at which it was seen to do the same, by
     input and axis; None where every size is followed by the graph itself.
+    ``rerun`` runs the source on inputs of other shapes, while it is loaded: it gives an Example, the
+    error of a source that fails there, or None where it cannot tell.
     ``notes`` are what a report of a conversion should say of it.
     """
 
@@ -76,6 +78,7 @@ class TracedModule:
         self.source_sha256 = ""
         self.example: Example | None = None
         self.dynamic_shapes: dict[str, dict[int, str]] | None = None
+        self.rerun: Callable[[Sequence[tuple[int, ...]]], Example | str | None] | None = None
         self.notes: list[str] = []
 
     @property

@@ -73,7 +73,7 @@ class _View:
         for extent in shape:
             group: list[_Factor] = []
             missing = extent
-            while missing > 1:
+            while isinstance(missing, Dim) or missing > 1:  # a size that may be more than 1 is split off, too
                 factor = remaining.pop(0) if remaining else _Factor(0)
                 if factor.size and missing % factor.size == 0:
                     missing //= factor.size

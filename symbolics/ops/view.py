@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.dims import is_symbolic
+from ...ir.dims import is_symbolic, same_size
 from ...ir.types import TensorType
 from ..idioms import tflite
 from ..layouts import NCHW_TO_NHWC, LayoutRule
@@ -172,7 +172,7 @@ def groups_of(factors: Sequence[int], shape: Sequence[int]) -> list[list[int]]:
     for extent in shape:
         group: list[int] = []
         size = 1
-        while size < extent or (extent == 0 and size):
+        while not same_size(size, extent):
             if position == len(factors):
                 raise ValueError(f"factors {list(factors)} do not align with {list(shape)}")
             group.append(position)

@@ -107,7 +107,7 @@ def test_comparisons_that_hold_for_all_sizes() -> None:
         assert (height + 1) // 2 >= height // 2
         assert batch * height - batch > 0
         assert height < math.inf and height > -math.inf and not height < 1.5
-    assert not journal.assumptions and not journal.settled and not journal.coincidences
+    assert not journal.guards and not journal.settled and not journal.coincidences
 
 
 def test_inequalities_that_the_example_decides_are_noted() -> None:

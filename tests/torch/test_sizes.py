@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 import tmconvert
+from tmconvert.api import check
 from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.verification.compare import check as check_close
 
@@ -69,14 +72,126 @@ def test_sizes_that_stay_open(function: Any, shape: tuple[int, ...], axes: Any, 
         agrees(function, tmp_path, torch.randn(sizes))
 
 
-def test_a_size_of_one_in_the_example_is_no_reason_to_fix_it(tmp_path: Path) -> None:
-    def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return (x * y).squeeze() if x.shape[0] == 1 else x * y
-
+def test_a_size_of_one_in_the_example_stays_open(tmp_path: Path) -> None:
     inputs = (torch.randn(1, 3), torch.randn(1, 3))
-    report = exported(function, inputs, {"x": {0: "batch"}, "y": {0: "batch"}}, tmp_path)
+    report = exported(lambda x, y: x * y, inputs, {"x": {0: "batch"}, "y": {0: "batch"}}, tmp_path)
     assert report.outputs[0]["shape"] == ["batch", 3]
-    agrees(function, tmp_path, torch.randn(5, 3), torch.randn(5, 3))
+    for size in (1, 2, 5):
+        agrees(lambda x, y: x * y, tmp_path, torch.randn(size, 3), torch.randn(size, 3))
+
+
+AT_ONE = [
+    lambda x: x * 2 if x.shape[0] == 1 else x * 3,
+    lambda x: x.squeeze(),
+    lambda x: x.squeeze(0),
+    lambda x: x.clone().squeeze_(),
+    lambda x: torch.split(x, 1, 0)[-1],
+    lambda x: x / float(x.shape[0]),
+    lambda x: x * int(x.shape[0]),
+    lambda x: sum(x[i] for i in range(x.shape[0])),
+]
+
+
+@pytest.mark.parametrize("target", ["onnx", "tflite"])
+@pytest.mark.parametrize("function", AT_ONE)
+def test_what_is_done_at_the_examples_size_of_one_fixes_it(
+    function: Any, target: str, tmp_path: Path
+) -> None:
+    """A size at which the model does something else is never left open, and never fixed at another number."""
+    traced = tmconvert.trace(function, torch.randn(1, 4), dynamic_shapes={"x": {0: "n"}})
+    report = getattr(tmconvert, f"to_{target}")(traced, tmp_path / f"model.{target}")
+    assert report.verified
+    assert report.inputs[0]["shape"] == [1, 4]
+    assert any(note.startswith(("n is fixed at 1", "n is fixed to 1")) for note in report.notes), report.notes
+
+
+@pytest.mark.parametrize("function", [lambda x: x[[-1], None, -1:], lambda x: x[[0], -1]])
+def test_an_index_of_a_list_keeps_the_size_open(function: Any, tmp_path: Path) -> None:
+    report = exported(function, (torch.randn(1, 4),), {"x": {0: "n"}}, tmp_path)
+    assert report.inputs[0]["shape"] == ["n", 4], report.notes
+    for size in (1, 2, 5):
+        agrees(function, tmp_path, torch.randn(size, 4))
+
+
+def test_comparisons_without_effect_are_no_guards(tmp_path: Path) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x * {True: 2.0}.get(x.shape[0] == 1, 2.0)
+
+    report = exported(function, (torch.randn(1, 3),), {"x": {0: "n"}}, tmp_path)
+    assert report.inputs[0]["shape"] == ["n", 3] and report.notes == []
+    for size in (1, 2, 5):
+        agrees(function, tmp_path, torch.randn(size, 3))
+
+
+def test_verification_at_other_sizes_asks_pytorch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reference interpreter, which is slow for large models, runs only where PyTorch cannot be asked."""
+    from tmconvert.verification.reference import Reference
+
+    traced = tmconvert.trace(nn.Linear(4, 2), torch.randn(1, 4), dynamic_shapes={"input": {0: "n"}})
+
+    def fails(self: Reference, inputs: Any) -> Any:
+        raise AssertionError("NumPy was asked")
+
+    monkeypatch.setattr(Reference, "run", fails)
+    assert tmconvert.to_onnx(traced, tmp_path / "model.onnx").verified
+
+
+def test_a_module_that_changed_since_is_not_asked(tmp_path: Path) -> None:
+    class Growing(nn.Module):
+        scale = 1.0
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * self.scale
+
+    module = Growing()
+    traced = tmconvert.trace(module, torch.randn(2, 4), dynamic_shapes={"x": {0: "n"}})
+    module.scale = 2.0
+    assert tmconvert.to_onnx(traced, tmp_path / "model.onnx").inputs[0]["shape"] == ["n", 4]
+
+
+# ---- sizes that were not left open
+
+
+class Steps(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(x.shape[2] // 16):
+            x = x + 1
+        return x.mean((2, 3))
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_an_axis_that_was_not_left_open_keeps_its_size(is_saved: bool, tmp_path: Path) -> None:
+    traced = tmconvert.trace(Steps(), torch.zeros(1, 3, 32, 32), dynamic_shapes={"x": {0: "batch"}})
+    if is_saved:
+        traced.save(tmp_path / "m.tm")
+        traced = tmconvert.load(tmp_path / "m.tm")
+    wrong = {"input_shapes": {"x": (1, 3, 64, 64)}}
+    written = tmconvert.to_onnx(traced, tmp_path / "m.onnx").paths[0]
+    calls: list[Any] = [
+        lambda: tmconvert.to_onnx(traced, tmp_path / "n.onnx", **wrong),
+        lambda: tmconvert.to_tflite(traced, tmp_path / "n.tflite", **wrong),
+        lambda: tmconvert.verify(traced, written, **wrong),
+        lambda: check(traced, "onnx", **wrong),
+        lambda: traced(np.zeros((1, 3, 64, 64), np.float32)),
+    ]
+    for call in calls:
+        with pytest.raises(UsageError, match=r"axis 2 of x is 32 in the trace") as caught:
+            call()
+        assert caught.value.code == "TM6014"
+    assert traced(np.zeros((5, 3, 32, 32), np.float32)).shape == (5, 3)
+    report = tmconvert.to_onnx(traced, tmp_path / "n.onnx", input_shapes={"x": (4, 3, 32, 32)})
+    assert report.inputs[0]["shape"] == [4, 3, 32, 32]
+
+
+def test_a_size_by_input_shape_is_that_of_all_inputs_with_its_name(tmp_path: Path) -> None:
+    shapes = {"x": {0: "n"}, "y": {0: "n"}}
+    traced = tmconvert.trace(lambda x, y: x + y, torch.randn(2, 3), torch.randn(2, 3), dynamic_shapes=shapes)
+    report = tmconvert.to_onnx(traced, tmp_path / "m.onnx", input_shapes={"x": (4, 3)})
+    assert [each["shape"] for each in report.inputs] == [[4, 3], [4, 3]]
+    with pytest.raises(UsageError, match="n is 4 as axis 0 of x and 5 as axis 0 of y"):
+        tmconvert.to_onnx(traced, tmp_path / "m.onnx", input_shapes={"x": (4, 3), "y": (5, 3)})
+    with pytest.raises(UsageError, match="n is 4 as axis 0 of x and 5"):
+        traced(np.zeros((4, 3), np.float32), np.zeros((5, 3), np.float32))
 
 
 def fixed(function: Any, shape: tuple[int, ...], axes: Any) -> tuple[dict[int, str], str]:
@@ -111,17 +226,45 @@ def test_a_module_that_takes_one_size_only() -> None:
     assert "t is fixed at 4: the module fails at other sizes" in notes
 
 
-def test_ways_taken_by_size_are_assumptions(tmp_path: Path) -> None:
-    def function(x: torch.Tensor) -> torch.Tensor:
-        return x * 2 if x.shape[0] > 3 else x * 3
+def larger_ways(x: torch.Tensor) -> torch.Tensor:
+    return x * 2 if x.shape[0] > 3 else x * 3
 
-    report = exported(function, (torch.randn(5, 2),), {"x": {0: "b"}}, tmp_path)
+
+def test_ways_taken_by_size_are_errors_unless_the_range_is_accepted(tmp_path: Path) -> None:
+    traced = tmconvert.trace(larger_ways, torch.randn(7, 2), dynamic_shapes={"x": {0: "b"}})
+    with pytest.raises(UnsupportedError, match=r"right for b >= 4 only: .* at b = 3") as caught:
+        tmconvert.to_onnx(traced, tmp_path / "model.onnx")
+    assert caught.value.code == "TM2030"
+    line = larger_ways.__code__.co_firstlineno + 1
+    assert caught.value.source is not None and caught.value.source.line == line
+    assert "--accept-range" in str(caught.value)
+    assert not (tmp_path / "model.onnx").exists()
+    report = tmconvert.to_onnx(traced, tmp_path / "model.onnx", accept_range=True)
     assert report.notes == ["assumed of the sizes: b >= 4"]
+    assert report.ranges == report.to_json()["ranges"] == ["b >= 4"]
+    entries = {each.key: each.value for each in onnx.load(tmp_path / "model.onnx").metadata_props}
+    assert json.loads(entries["tmconvert.size_ranges"]) == ["b >= 4"]
+    assert tmconvert.verify(traced, tmp_path / "model.onnx").max_error < 1e-5
+
+
+def test_a_range_in_which_the_model_itself_fails_needs_no_consent(tmp_path: Path) -> None:
+    table = nn.Embedding(9, 4)
+
+    def function(ids: torch.Tensor) -> torch.Tensor:
+        if ids.shape[1] > 9:
+            raise ValueError("too long")
+        return table(ids) + table.weight[: ids.shape[1]]
+
+    report = exported(function, (torch.randint(0, 9, (2, 5)),), {"ids": {1: "seq"}}, tmp_path)
+    assert report.inputs[0]["shape"] == [2, "seq"]
+    assert report.ranges == ["seq <= 9"]
+    for size in (1, 2, 9):
+        agrees(function, tmp_path, torch.randint(0, 9, (2, size)))
 
 
 def test_other_sizes_need_to_be_asked_for_when_tracing(tmp_path: Path) -> None:
     traced = tmconvert.trace(nn.Linear(4, 2), torch.randn(2, 4))
-    with pytest.raises(UsageError, match="traced without leaving them open"):
+    with pytest.raises(UsageError, match="traced without leaving it open"):
         tmconvert.to_onnx(traced, tmp_path / "m.onnx", dynamic_shapes={"input": {0: "b"}})
 
 

@@ -32,6 +32,7 @@ from .objects import cloned_object, is_cache, opener
 from .places import user_place
 from .quantized import PackedWeights, dtype_of, observers_at_rest, parts_of, qparams_of
 from .recorder import Recorder
+from .rerun import Rerun
 from .scripted import script_calls
 from .sizes import sizes_of_builtins
 from .structure import plain_structure
@@ -52,13 +53,8 @@ def trace_module(
     inputs = named_tensors(module, args, kwargs)
     symbols = agreement.symbols_of(dynamic_shapes or {}, inputs)
 
-    def run(sizes: Mapping[str, int], change: Callable[[torch.Tensor], torch.Tensor] | None = None) -> _Run:
-        """A run with these numbers of elements for the symbols, on changed inputs if need be."""
-        others = {name: change(tensor) if change else tensor for name, tensor in inputs.items()}
-        for symbol in symbols:
-            if sizes[symbol.name] != symbol.number:
-                for name, axis in symbol.places:
-                    others[name] = agreement.resized(others[name], axis, sizes[symbol.name])
+    def run(others: Mapping[str, torch.Tensor]) -> _Run:
+        """A run on other tensors for the inputs of these names."""
         replaced = {id(inputs[name]): tensor for name, tensor in others.items()}
         kept: dict[str, Any] = {
             "freeze_control_flow": freeze_control_flow,
@@ -69,26 +65,48 @@ def trace_module(
         except GradientTaken:
             return _Run(module, *_cloned((args, kwargs), replaced), **kept, follows_gradients=True)
 
-    sizes = {symbol.name: agreement.least(symbol) for symbol in symbols}
-    first = run(sizes)
+    first = run({})
+    rerun = Rerun(lambda others: run(others).example(), inputs, first.example())
+
+    def resized(symbol: agreement.Symbol, number: int) -> Tape:
+        """The tape of a run with this number of elements for the symbol."""
+        others = dict(inputs)
+        for name, axis in symbol.places:
+            others[name] = agreement.resized(others[name], axis, number)
+        found = run(others)
+        rerun.remember(found.example())
+        return found.tape
+
+    elements = sum(tensor.numel() for tensor in inputs.values())
+    checks = {symbol.name: agreement.agreement(symbol, first.tape, resized, elements) for symbol in symbols}
+    values = dict(first.top.formal_inputs())
+    for symbol in symbols:
+        check = checks[symbol.name]
+        if not check.reason:
+            agreement.without(first.tape, check.without_effect)
+        if not check.reason and check.at_one == "other":
+            name, axis = symbol.places[0]
+            agreement.not_at_one(first.tape, values[name], axis)
     traced = first.traced()
+
+    def changed(change: Callable[[torch.Tensor], torch.Tensor]) -> _Run:
+        """A run on other data."""
+        return run({name: change(tensor) for name, tensor in inputs.items()})
+
     if first.recorder.follows_gradients:
-        _check_gradients(traced, run(sizes, agreement.moved))
+        _check_gradients(traced, changed(agreement.moved))
     if first.recorder.has_open_sizes:
-        _check_decisions(traced, first, lambda change: run(sizes, change).tape, freeze_control_flow)
-    reasons = {
-        symbol.name: agreement.frozen_by(
-            symbol, first.tape, lambda symbol, number: run({**sizes, symbol.name: number}).tape
-        )
-        for symbol in symbols
-    }
+        _check_decisions(traced, first, lambda change: changed(change).tape, freeze_control_flow)
     traced.dynamic_shapes = {
-        name: {axis: symbol for axis, symbol in axes.items() if not reasons[symbol]}
+        name: {axis: symbol for axis, symbol in axes.items() if not checks[symbol].reason}
         for name, axes in (dynamic_shapes or {}).items()
     }
     traced.notes += [
-        f"{name} is fixed at {sizes[name]}: {reason}" for name, reason in reasons.items() if reason
+        f"{symbol.name} is fixed at {symbol.number}: {checks[symbol.name].reason}"
+        for symbol in symbols
+        if checks[symbol.name].reason
     ]
+    traced.rerun = rerun.at if symbols else None
     return traced
 
 
@@ -211,8 +229,12 @@ class _Run:
         traced.name = self.class_name.rpartition(".")[2]
         traced.producer = f"PyTorch {torch.__version__}"
         traced.notes = self._notes([names[number][0] for number in changed if number in names])
-        traced.example = Example(self.inputs, self.outputs)
+        traced.example = self.example()
         return traced
+
+    def example(self) -> Example:
+        """The inputs of the run, and what it gave."""
+        return Example(self.inputs, self.outputs)
 
     def _notes(self, written: list[str]) -> list[str]:
         notes = [f"decided by the example inputs: {decision}" for decision in self.tape.decisions]

@@ -1,0 +1,73 @@
+"""The source at other sizes: while it is loaded, PyTorch computes what a file is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import torch
+
+from ....ir.traced_module import Example
+from .agreement import resized
+
+# input arrays by name, and what the module computes for them
+Run = Callable[[Mapping[str, torch.Tensor]], Example]
+
+
+class Rerun:
+    """Runs a module at other sizes than those of the example, once for each set of shapes.
+
+    ``first`` is what the run of the trace gave. A module that no longer gives that, such as one that was
+    trained further, is not asked again.
+    """
+
+    def __init__(self, run: Run, inputs: Mapping[str, torch.Tensor], first: Example) -> None:
+        self._run, self._inputs, self._first = run, inputs, first
+        self._known: dict[tuple[tuple[int, ...], ...], Example | str] = {}
+        self._is_same: bool | None = None
+
+    def remember(self, example: Example) -> None:
+        """Keeps what a run of the tracer gave."""
+        self._known.setdefault(tuple(array.shape for array in example.inputs), example)
+
+    def at(self, shapes: Sequence[tuple[int, ...]]) -> Example | str | None:
+        """Inputs of these shapes, in order, and outputs; the error where the module fails at them.
+
+        None where nothing can be told: the inputs have other ranks, or the module has changed.
+        """
+        tensors = list(self._inputs.values())
+        if [len(shape) for shape in shapes] != [tensor.dim() for tensor in tensors]:
+            return None
+        key = tuple(map(tuple, shapes))
+        if key not in self._known:
+            if not self._is_unchanged():
+                return None
+            self._known[key] = self._tried(
+                {
+                    name: _with_shape(tensor, shape)
+                    for (name, tensor), shape in zip(self._inputs.items(), shapes, strict=True)
+                }
+            )
+        return self._known[key]
+
+    def _tried(self, inputs: Mapping[str, torch.Tensor]) -> Example | str:
+        try:
+            return self._run(inputs)
+        except (Exception, SystemExit) as error:  # the module's own, at a size that it does not take
+            return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+
+    def _is_unchanged(self) -> bool:
+        if self._is_same is None:
+            again = self._tried(self._inputs)
+            self._is_same = isinstance(again, Example) and len(again.outputs) == len(self._first.outputs)
+            if self._is_same and isinstance(again, Example):
+                pairs = zip(again.outputs, self._first.outputs, strict=True)
+                self._is_same = all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs)
+        return self._is_same
+
+
+def _with_shape(tensor: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+    for axis, size in enumerate(shape):
+        if tensor.shape[axis] != size:
+            tensor = resized(tensor, axis, size)
+    return tensor
