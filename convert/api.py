@@ -127,12 +127,11 @@ def to_onnx(
     ``verify`` runs the file in ONNX Runtime, when installed, on ``example_inputs`` (random ones by
     default) and compares it with the source; a mismatch raises and leaves no file.
     ``input_shapes`` are shapes of inputs, by name, other than those of the file: ``{"x": (1, 3, 256, 256)}``.
-    ``dynamic_shapes`` names sizes that the file is to leave open, ``{"x": {0: "batch"}}`` or as
-    ``torch.export`` has them: ``{"x": ["batch", None]}``, Dim objects; the report's
-    notes say which of them had to be fixed, and where. A size at which the model does the same in a range
-    only raises TM2030 unless ``accept_range`` is true; the file and ``report.ranges`` then have the range.
-    ``inputs`` and ``outputs`` are names of nodes between which the model is cut; ``rename`` gives written
-    inputs and outputs other names.
+    ``dynamic_shapes`` names sizes that the file is to leave open, ``{"x": {0: "batch"}}`` or as ``torch.export``
+    has them: ``{"x": ["batch", None]}``, Dim objects; the report's notes say which had to be fixed, and where.
+    Where the model does the same in a range only, TM2030 is raised unless ``accept_range``, with which the
+    file and ``report.ranges`` have the range. ``inputs`` and ``outputs`` are names of nodes between which
+    the model is cut; ``rename`` gives written inputs and outputs other names.
     ``qparams`` is a file for quantization parameters in ``qparams_format`` (docs/quantization-parameters.md);
     ``fake_quant_weights`` rounds weights to their grids. ``input_grids`` are for inputs without a stub.
     ``calibration`` is data of ``calibrate`` for a float model, ``calibration_settings`` are its keywords;
