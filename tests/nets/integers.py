@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,37 +56,61 @@ def tflite_distance(
     path: Path, inputs: Sequence[np.ndarray], expected: Sequence[np.ndarray], mode: object = WITH_XNNPACK
 ) -> Distance:
     """Outputs as the numbers that they stand for; those in float in shares of 1/255 of their range."""
-    interpreter = litert.Interpreter(str(path), num_threads=1, experimental_op_resolver_type=mode)
-    runner = interpreter.get_signature_runner()
-    layouts = tflite_layouts(path)
-    assert layouts is not None
-    fed = {}
-    for (name, described), array, nhwc in zip(
-        runner.get_input_details().items(), inputs, layouts[0], strict=True
-    ):
-        fed[name] = in_steps(array.transpose(NCHW_TO_NHWC) if nhwc else array, described)
-    found, distance = runner(**fed), Distance()
-    by_index = {
-        described["index"]: (name, described) for name, described in runner.get_output_details().items()
+    runner = _interpreter(path, mode).get_signature_runner()
+    return tflite_outputs_distance(path, runner(**tflite_feeds(path, inputs)), expected)
+
+
+def tflite_feeds(path: Path, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """The inputs as the file takes them, by the names of its signature."""
+    described = _interpreter(path).get_signature_runner().get_input_details()
+    return {
+        name: in_steps(array.transpose(NCHW_TO_NHWC) if nhwc else array, details)
+        for (name, details), array, nhwc in zip(described.items(), inputs, _layouts(path)[0], strict=True)
     }
+
+
+def tflite_outputs_distance(
+    path: Path, found: Mapping[str, np.ndarray], expected: Sequence[np.ndarray]
+) -> Distance:
+    """The distance of outputs that a run of the file gave, by the names of its signature."""
+    interpreter, distance = _interpreter(path), Distance()
+    described = interpreter.get_signature_runner().get_output_details()
+    by_index = {details["index"]: (name, details) for name, details in described.items()}
     order = [each["index"] for each in interpreter.get_output_details()]
-    for index, wanted, nhwc in zip(order, expected, layouts[1], strict=True):
-        name, described = by_index[index]
-        scale, zero_point = described["quantization"]
+    for index, wanted, nhwc in zip(order, expected, _layouts(path)[1], strict=True):
+        name, details = by_index[index]
+        scale, zero_point = details["quantization"]
         array = found[name].astype(np.float64)
         array = (array - zero_point) * scale if scale else array
         distance.add(_steps(array.transpose(NHWC_TO_NCHW) if nhwc else array, wanted, scale))
     return distance
 
 
+def _interpreter(path: Path, mode: object = WITH_XNNPACK) -> litert.Interpreter:
+    return litert.Interpreter(str(path), num_threads=1, experimental_op_resolver_type=mode)
+
+
+def _layouts(path: Path) -> tuple[list[bool], list[bool]]:
+    layouts = tflite_layouts(path)
+    assert layouts is not None
+    return layouts
+
+
 def onnx_distance(path: Path, inputs: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> Distance:
     """As ``tflite_distance``; the step is that of the pair that makes an output."""
     session = onnxruntime.InferenceSession(path, _options())
     fed = {given.name: array for given, array in zip(session.get_inputs(), inputs, strict=True)}
+    return onnx_outputs_distance(path, session.run(None, fed), expected)
+
+
+def onnx_outputs_distance(
+    path: Path, outputs: Sequence[np.ndarray], expected: Sequence[np.ndarray]
+) -> Distance:
+    """The distance of outputs that a run of the file gave."""
     graph, distance = onnx.load(path).graph, Distance()
     constants = {tensor.name: to_array(tensor) for tensor in graph.initializer}
     makers = {name: node for node in graph.node for name in node.output}
-    for output, found, wanted in zip(graph.output, session.run(None, fed), expected, strict=True):
+    for output, found, wanted in zip(graph.output, outputs, expected, strict=True):
         maker = makers.get(output.name)
         is_pair = maker is not None and maker.op_type == "DequantizeLinear"
         distance.add(_steps(found, wanted, float(constants[maker.input[1]]) if is_pair else 0.0))

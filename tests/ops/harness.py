@@ -97,9 +97,18 @@ def run_op(
     store_as(graph, layout)
     lowering = lower(graph, catalogue(), target, version)
     assert not lowering.unsupported, "; ".join(item.reason for item in lowering.unsupported)
+    results = run_lowered(lowering, stored_inputs(graph, op_name, args), delegates=delegates)
+    return in_source_order(graph, results)
+
+
+def stored_inputs(graph: InternalGraph, op_name: str, args: Sequence[Any]) -> dict[str, np.ndarray]:
+    """The inputs of a graph of one call, in the layouts that it stores them in."""
     feeds = dict(zip(_input_names(op_name, args), _inputs(args), strict=True))
-    stored = {node.name: _stored(feeds[node.name], node) for node in graph.inputs}
-    results = run_lowered(lowering, stored, delegates=delegates)
+    return {node.name: _stored(feeds[node.name], node) for node in graph.inputs}
+
+
+def in_source_order(graph: InternalGraph, results: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The outputs of a graph as its source has them, channels first."""
     return [
         result.transpose(NHWC_TO_NCHW) if node.layout == "nhwc" else result
         for node, result in zip(graph.outputs, results, strict=True)
