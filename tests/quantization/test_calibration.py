@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -93,6 +95,24 @@ def test_without_bias_correction_the_float_model_is_exact(
     made = tmconvert.calibrate(DIGITS, {"x": images[:4]}, bias_correction=False)
     tmconvert.to_onnx(made, tmp_path / "m.onnx")
     np.testing.assert_allclose(in_onnxruntime(tmp_path / "m.onnx", images[50:60]), float_outputs, atol=1e-4)
+
+
+def test_corrected_biases_do_not_depend_on_the_kernels_of_blas(tmp_path: Path) -> None:
+    """NumPy's BLAS takes them by the processor, and each adds in an order of its own."""
+    call = (
+        "import sys, numpy, tmconvert\n"
+        "model, images, out = sys.argv[1:]\n"
+        "data = numpy.load(images)['images'][:4, None].astype('float32')\n"
+        "tmconvert.to_onnx(model, out, calibration=data, qparams=out + '.json', verify=False)\n"
+    )
+    made, others = [], {key: each for key, each in os.environ.items() if key != "OPENBLAS_CORETYPE"}
+    for kernels in ("", "Prescott"):  # this processor's own, and those for SSE 3
+        path = tmp_path / f"{kernels or 'own'}.onnx"
+        command = [sys.executable, "-c", call, DIGITS, SAMPLES / "digits_test.npz", path]
+        chosen = {"OPENBLAS_CORETYPE": kernels} if kernels else {}
+        subprocess.run(command, env=others | chosen, check=True)
+        made.append(path.read_bytes())
+    assert len(set(made)) == 1
 
 
 def test_a_rule_keeps_a_layer_in_float(images: np.ndarray) -> None:

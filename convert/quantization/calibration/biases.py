@@ -103,9 +103,12 @@ def _correct(layer: _Layer, graph: InternalGraph, catalogue: Mapping[str, Op], c
 def _product(
     call: CallFunction, catalogue: Mapping[str, Op], x: np.ndarray, weight: np.ndarray
 ) -> np.ndarray:
-    """The layer without its bias."""
-    made = catalogue[call.function].evaluate([x.astype(np.float32), weight, None], call.kwargs)
-    return np.asarray(made, np.float64)
+    """The layer without its bias, in float64.
+
+    In float32 the bias would have other bytes on another processor, whose BLAS adds in another order.
+    """
+    wide = [x.astype(np.float64), weight.astype(np.float64), None]
+    return np.asarray(catalogue[call.function].evaluate(wide, call.kwargs))
 
 
 def _take(call: CallFunction, error: np.ndarray, graph: InternalGraph) -> None:
