@@ -13,7 +13,7 @@ import numpy as np
 
 from ..ir.fake_quant import quantize
 from ..ir.types import QParams
-from .runtimes import THREADS, refusals, silent_stderr
+from .runtimes import THREADS, allocate, refusals, silent_stderr
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,12 @@ def observed(path: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, Observed
             experimental_op_resolver_type=litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
             experimental_preserve_all_tensors=True,
         )
-        runner = interpreter.get_signature_runner(next(iter(interpreter.get_signature_list())))
-        details = runner.get_input_details().items()
-        runner(**{name: in_steps(inputs[name], described) for name, described in details})
+        (signature,) = interpreter.get_signature_list()
+        details = interpreter.get_signature_runner(signature).get_input_details()
+        allocate(interpreter, {each["index"]: inputs[name].shape for name, each in details.items()})
+        for name, described in details.items():
+            interpreter.set_tensor(described["index"], in_steps(inputs[name], described))
+        interpreter.invoke()
         return {
             described["name"]: _observed(interpreter, described)
             for described in interpreter.get_tensor_details()

@@ -149,9 +149,7 @@ class LiteRtRuntime:
         with refusals(self.name), silent_stderr():
             interpreter = self._interpreter(paths[0])
             input_at, output_at = _tflite_positions(interpreter, list(inputs), list(outputs))
-            for name, array in inputs.items():
-                interpreter.resize_tensor_input(input_at[name], array.shape)
-            interpreter.allocate_tensors()
+            allocate(interpreter, {input_at[name]: array.shape for name, array in inputs.items()})
             taken = {each["index"]: np.dtype(each["dtype"]) for each in interpreter.get_input_details()}
             for name, array in inputs.items():
                 fed = _as_taken(name, array, taken[input_at[name]])
@@ -168,6 +166,18 @@ class LiteRtRuntime:
         return litert.Interpreter(
             model_path=os.fspath(path), num_threads=THREADS, experimental_op_resolver_type=kind
         )
+
+
+def allocate(interpreter: Any, shapes: Mapping[int, tuple[int, ...]]) -> None:
+    """Allocates LiteRT's tensors for inputs of these shapes, by index.
+
+    Inputs that have their shape are not resized: on 64-bit ARM LiteRT crashes where the shape is ().
+    """
+    for described in interpreter.get_input_details():
+        index = described["index"]
+        if index in shapes and tuple(described["shape"]) != shapes[index]:
+            interpreter.resize_tensor_input(index, shapes[index])
+    interpreter.allocate_tensors()
 
 
 def _as_taken(name: str, array: np.ndarray, dtype: np.dtype) -> np.ndarray:

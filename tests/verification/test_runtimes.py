@@ -19,7 +19,7 @@ from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.lower.lower import lower
 from tmconvert.serialize.writers import write
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.verification.runtimes import LiteRtRuntime, runtime_for
+from tmconvert.verification.runtimes import LiteRtRuntime, allocate, runtime_for
 
 SUFFIXES = {"onnx": [".onnx"], "tflite": [".tflite"], "caffe": [".prototxt", ".caffemodel"]}
 VERSIONS = {"onnx": 17, "tflite": 18, "caffe": 0}
@@ -76,6 +76,26 @@ def test_tflite_without_delegates(tmp_path: Path) -> None:
         for delegates in (True, False)
     ]
     np.testing.assert_allclose(*results, rtol=1e-6)
+
+
+def test_litert_resizes_only_inputs_of_another_shape() -> None:
+    """On 64-bit ARM a resize to () ends the process."""
+    resized: list[tuple[int, tuple[int, ...]]] = []
+
+    class Interpreter:
+        def get_input_details(self) -> list[dict[str, Any]]:
+            return [{"index": 3, "shape": np.zeros(0, np.int32)}, {"index": 5, "shape": np.array([1, 4])}]
+
+        def resize_tensor_input(self, index: int, shape: tuple[int, ...]) -> None:
+            resized.append((index, shape))
+
+        def allocate_tensors(self) -> None:
+            pass
+
+    allocate(Interpreter(), {3: (), 5: (1, 4)})
+    assert resized == []
+    allocate(Interpreter(), {3: (), 5: (2, 4)})
+    assert resized == [(5, (2, 4))]
 
 
 @pytest.mark.parametrize(
