@@ -25,6 +25,7 @@ from .options import (
 @click.option(
     "--external-data", is_flag=True, help="Store the weights in OUT.onnx.data (the default above 2 GiB)."
 )
+@click.option("--no-value-info", is_flag=True, help="Leave out the types and shapes of intermediate results.")
 @click.option(
     "--quantized", is_flag=True, help="Write an integer model, with QuantizeLinear and DequantizeLinear."
 )
@@ -42,6 +43,7 @@ def command(
     out: str,
     opset: int | None,
     external_data: bool,
+    no_value_info: bool,
     quantized: bool,
     activations: str | None,
     qparams: str | None,
@@ -66,6 +68,7 @@ def command(
             out,
             opset=opset,
             external_data=external_data,
+            value_info=not no_value_info,
             quantized=quantized,
             activations=activations,
             qparams=qparams,

@@ -95,6 +95,7 @@ def to_onnx(
     *,
     opset: int | None = None,
     external_data: bool = False,
+    value_info: bool = True,
     quantized: bool = False,
     activations: str | None = None,
     calibration: Any = None,
@@ -124,6 +125,7 @@ def to_onnx(
     ``activations`` are "uint8" (the default, for which it has kernels everywhere), "int8",
     or of opset 21 and later "uint16" or "int16".
     Weights go into the file, or with ``external_data``, and always above 2 GiB, into ``path`` + ".data".
+    ``value_info`` stores the types and shapes of all intermediate results.
     ``verify`` runs the file in ONNX Runtime, when installed, on ``example_inputs`` (random ones by
     default) and compares it with the source; a mismatch raises and leaves no file.
     ``input_shapes`` are shapes of inputs, by name, other than those of the file: ``{"x": (1, 3, 256, 256)}``.
@@ -145,9 +147,8 @@ def to_onnx(
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     boundary = boundary_of(input_shapes, inputs, outputs, rename, input_grids, accept_range)
     given = Given.of(model, [Path(path), weights_path(Path(path))], goal, tracing, boundary, measuring)
-    return given.convert(
-        [Path(path)], goal, verify, pass_options, version_name=goal.version, external_data=external_data
-    )
+    options: dict[str, Any] = {"external_data": external_data, "value_info": value_info}
+    return given.convert([Path(path)], goal, verify, pass_options, version_name=goal.version, **options)
 
 
 @full_collections_wait()

@@ -350,6 +350,7 @@ def convert(
     inputs: Sequence[np.ndarray] | None = None,
     options: PassOptions | None = None,
     external_data: bool = False,
+    value_info: bool = True,
     weights: str | None = None,
     boundary: Boundary = AS_IT_IS,
     measuring: Measuring | None = None,
@@ -357,9 +358,9 @@ def convert(
 ) -> Report:
     """Writes ``module`` for ``goal`` to ``paths`` (two for Caffe), verified, whole or not at all.
 
-    ONNX weights go into a file of their own with ``external_data``, or when one file cannot hold them. The
-    layers of files in integers are measured on the data of ``measuring``. ``calibration`` is what the file
-    says of that.
+    ONNX weights go into a file of their own with ``external_data``, or when one file cannot hold them;
+    without ``value_info`` the types of intermediate results are left out. The layers of files in integers
+    are measured on the data of ``measuring``. ``calibration`` is what the file says of that.
     """
     converted = lowered(module, goal, catalogue, (options or PassOptions()).beside(paths[0]), boundary)
     notes, seconds = [*module.notes, *converted.notes], converted.manager.seconds
@@ -371,6 +372,7 @@ def convert(
         goal.target: version_name,
         **goal.asked(),
         "external_data": external_data,
+        "no_value_info": not value_info,
         "weights": weights,
         "calibration": calibration,
         **boundary.to_json(),
@@ -391,7 +393,8 @@ def convert(
         staged_outputs(*report.paths, named=goal.target == "onnx" and len(report.paths) > 1) as outputs,
         _staged_parameters(goal, graph, report.notes) as parameter_files,
     ):
-        write(graph, [output.file for output in outputs], outputs[-1].path.name)
+        files = [output.file for output in outputs]
+        write(graph, files, outputs[-1].path.name, value_info=value_info)
         for output in outputs:
             output.finish()
         staged = [output.path for output in outputs]

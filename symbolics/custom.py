@@ -220,7 +220,11 @@ def _symbolic(name: str, function: Function) -> Function:
 
     @functools.wraps(function)
     def checked(g: Any, **arguments: Any) -> Any:
+        first_new = len(g.graph.operators)
         result = called(g, **arguments)
+        for operator in g.graph.operators[first_new:]:
+            for value in operator.outputs:
+                value.is_typed = False  # few users say the shapes of intermediate results
         values = list(result) if isinstance(result, (list, tuple)) else [result]
         wanted = len(g.result_types)
         if len(values) != wanted or not all(hasattr(value, "is_constant") for value in values):

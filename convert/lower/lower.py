@@ -192,7 +192,7 @@ class _Lowerer:
         if not value.is_constant and any(
             value is output for made in self.lowering.graph.operators[first_new:] for output in made.outputs
         ):
-            value.dtype, value.shape = type_.dtype, type_.shape
+            value.dtype, value.shape, value.is_typed = type_.dtype, type_.shape, True
             value.qparams = stored_qparams(node)
             self.builder.rename(value, node.name)
         elif value.shape != type_.shape:

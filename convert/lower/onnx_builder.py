@@ -32,10 +32,12 @@ class OnnxBuilder(Builder):
     def operator(
         self, type: str, inputs: Sequence[Value | None], attributes: dict[str, Any], results: int
     ) -> list[Value]:
-        """Appends an operator as it is, whose author answers for types and shapes."""
+        """Appends an operator as it is. Types and shapes of its results are not known."""
         made = super().op(
             type, *inputs, shapes=[()] * results, dtype=self.result_types[0].dtype, **attributes
         )
+        for value in made:
+            value.is_typed = False
         return list(made)
 
     def ints(self, values: Sequence[int] | np.ndarray | int) -> Value:

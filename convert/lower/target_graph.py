@@ -42,7 +42,8 @@ class Value:
     non-contiguous view (a transposed weight, say) or a product that is not computed yet, of which a writer
     makes a few rows at a time, so that memory does not grow with the model. ``qparams`` is what the source
     says of the tensor's quantization, in the memory order of the file; ``quantization`` is what the file
-    says, and then the elements are integers.
+    says, and then the elements are integers. ``is_typed`` is False where nobody knows ``dtype`` and
+    ``shape``: an intermediate result of operators that a user's own function names.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Value:
     stored: Array | None = None
     quantization: Quantization | None = None
     qparams: QParams | None = None
+    is_typed: bool = True
 
     @property
     def is_constant(self) -> bool:

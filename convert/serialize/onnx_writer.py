@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -21,7 +21,7 @@ from ..errors import InternalError, WriteError
 from ..ir.types import name_of
 from ..lower.target_graph import Attribute, Operator, TargetGraph, Value
 from .external_data import SMALL_CONSTANT, ExternalLayout, external_bytes, external_constants, in_bytes
-from .protobuf_stream import LARGEST_MESSAGE, StreamedMessage
+from .protobuf_stream import LARGEST_MESSAGE, StreamedMessage, encoded_field
 
 # By name, since ml_dtypes' types have no other handle that every NumPy understands.
 _DATA_TYPES = {
@@ -50,6 +50,9 @@ _DATA_TYPES = {
 
 _MODEL_GRAPH = ModelProto.GRAPH_FIELD_NUMBER
 _GRAPH_INITIALIZER = GraphProto.INITIALIZER_FIELD_NUMBER
+_GRAPH_VALUE_INFO = GraphProto.VALUE_INFO_FIELD_NUMBER
+_VALUE_INFO_NAME = ValueInfoProto.NAME_FIELD_NUMBER
+_VALUE_INFO_TYPE = ValueInfoProto.TYPE_FIELD_NUMBER
 _TENSOR_RAW_DATA = TensorProto.RAW_DATA_FIELD_NUMBER
 
 _CHECKED_WHOLE = 64 << 20  # bytes of a file that the checker may read
@@ -59,17 +62,23 @@ _IR_WITH_FREE_INITIALIZERS = 4
 
 
 def write_onnx(
-    graph: TargetGraph, file: BinaryIO, weights: BinaryIO | None = None, weights_name: str = ""
+    graph: TargetGraph,
+    file: BinaryIO,
+    weights: BinaryIO | None = None,
+    weights_name: str = "",
+    *,
+    value_info: bool = True,
 ) -> None:
     """Write ``graph`` to ``file`` as one ONNX model of opset ``graph.version``.
 
     ``weights`` is an empty file for the constants above 1 KiB, to be found beside the model under
-    ``weights_name``. ``graph.metadata`` becomes ``metadata_props``, its "doc_string" the model's own.
+    ``weights_name``. ``value_info`` stores the type and shape of every intermediate result.
+    ``graph.metadata`` becomes ``metadata_props``, its "doc_string" the model's own.
     Raises: InternalError TM9001 when the graph does not fit the opset; WriteError TM5002 when the
     model is above the 2 GiB that protobuf can hold. Either comes before the first byte is written.
     """
     layout = None if weights is None else ExternalLayout(weights_name, external_constants(graph))
-    message = _model(graph, layout)
+    message = _model(graph, layout, value_info)
     if message.length > LARGEST_MESSAGE:
         raise WriteError(
             "TM5002",
@@ -143,7 +152,9 @@ def ir_version(opset: int) -> int:
         raise InternalError("TM9001", f"the installed onnx does not know opset {opset}") from error
 
 
-def _model(graph: TargetGraph, layout: ExternalLayout | None = None) -> StreamedMessage:
+def _model(
+    graph: TargetGraph, layout: ExternalLayout | None = None, value_info: bool = True
+) -> StreamedMessage:
     if not isinstance(graph.version, int):
         raise InternalError("TM9001", f"an ONNX graph's version is its opset, not {graph.version!r}")
     # Fields are written in the order of their numbers, as protobuf does: the graph lies in the middle.
@@ -161,15 +172,17 @@ def _model(graph: TargetGraph, layout: ExternalLayout | None = None) -> Streamed
 
     message = StreamedMessage()
     message.append(_encoded(head))
-    message.append_message(_MODEL_GRAPH, _graph(graph, graph.version, layout))
+    message.append_message(_MODEL_GRAPH, _graph(graph, layout, _ValueInfo(value_info)))
     message.append(_encoded(tail))
     return message
 
 
-def _graph(graph: TargetGraph, opset: int, layout: ExternalLayout | None) -> StreamedMessage:
+def _graph(graph: TargetGraph, layout: ExternalLayout | None, value_info: _ValueInfo) -> StreamedMessage:
+    assert isinstance(graph.version, int)
+    opset = graph.version
     constants = graph.constants()
     _check_names(graph, constants)
-    nodes = [_node(operator, opset) for operator in graph.operators]
+    nodes = [_node(operator, opset, value_info) for operator in graph.operators]
     identities, outputs = _outputs(graph)
     inputs = list(graph.inputs)
     if ir_version(opset) < _IR_WITH_FREE_INITIALIZERS:
@@ -181,7 +194,32 @@ def _graph(graph: TargetGraph, opset: int, layout: ExternalLayout | None) -> Str
         message.append_message(_GRAPH_INITIALIZER, _initializer(value, layout))
     described = [_value_info(value.name, value) for value in inputs]
     message.append(_encoded(GraphProto(input=described, output=outputs)))
+    message.append(value_info.encoded(graph, {each.name for each in outputs}))
     return message
+
+
+class _ValueInfo:
+    """Encodes the types of intermediate results: a GraphProto with nothing else, each type made once."""
+
+    def __init__(self, is_wanted: bool) -> None:
+        self.is_wanted = is_wanted
+        self._types: dict[tuple[int, tuple[Any, ...]], bytes] = {}
+
+    def encoded(self, graph: TargetGraph, outputs: Collection[str]) -> bytes:
+        """The value_info of ``graph`` but for its ``outputs``, which are described as such."""
+        if not self.is_wanted:
+            return b""
+        computed = (value for operator in graph.operators for value in operator.outputs)
+        described = (value for value in computed if value.is_typed and value.name not in outputs)
+        return b"".join(map(self._field, described))
+
+    def _field(self, value: Value) -> bytes:
+        key = _data_type(value.dtype, value.name), value.shape
+        if key not in self._types:
+            type_ = onnx.helper.make_tensor_type_proto(key[0], _extents(value))
+            self._types[key] = encoded_field(_VALUE_INFO_TYPE, _encoded(type_))
+        name = encoded_field(_VALUE_INFO_NAME, value.name.encode())
+        return encoded_field(_GRAPH_VALUE_INFO, name + self._types[key])
 
 
 def _check_names(graph: TargetGraph, constants: Iterable[Value]) -> None:
@@ -215,7 +253,7 @@ def _outputs(graph: TargetGraph) -> tuple[list[NodeProto], list[ValueInfoProto]]
     return identities, described
 
 
-def _node(operator: Operator, opset: int) -> NodeProto:
+def _node(operator: Operator, opset: int, value_info: _ValueInfo) -> NodeProto:
     schema = None if operator.domain else _schema(operator, opset)
     inputs = ["" if value is None else value.name for value in operator.inputs]
     while inputs and not inputs[-1]:
@@ -234,7 +272,7 @@ def _node(operator: Operator, opset: int) -> NodeProto:
             kind = schema.attributes[name].type
         else:
             raise _misfit(operator, f"{operator.type} of opset {opset} has no attribute {name!r}")
-        node.attribute.append(_attribute(operator, name, attribute, kind))
+        node.attribute.append(_attribute(operator, name, attribute, kind, value_info))
     return node
 
 
@@ -275,14 +313,15 @@ def _kind(operator: Operator, name: str, value: Attribute) -> Any:
     raise _misfit(operator, f"ONNX has no attribute such as {name}={value!r:.80}")
 
 
-def _attribute(operator: Operator, name: str, value: Attribute, kind: Any) -> AttributeProto:
+def _attribute(
+    operator: Operator, name: str, value: Attribute, kind: Any, value_info: _ValueInfo
+) -> AttributeProto:
     wanted = f"attribute {name!r} of {operator.type} is {kind.name}, not {value!r:.80}"
     if kind == _AttrType.GRAPH:
         if not isinstance(value, TargetGraph):
             raise _misfit(operator, wanted)
-        return AttributeProto(
-            name=name, type=AttributeProto.GRAPH, g=_inner_graph(f"{operator.name}/{name}", value)
-        )
+        inner = _inner_graph(f"{operator.name}/{name}", value, value_info)
+        return AttributeProto(name=name, type=AttributeProto.GRAPH, g=inner)
     if kind == _AttrType.TENSOR:
         if not isinstance(value, np.ndarray):
             raise _misfit(operator, wanted)
@@ -300,15 +339,17 @@ def _attribute(operator: Operator, name: str, value: Attribute, kind: Any) -> At
     raise _misfit(operator, wanted)
 
 
-def _inner_graph(name: str, graph: TargetGraph) -> GraphProto:
+def _inner_graph(name: str, graph: TargetGraph, value_info: _ValueInfo) -> GraphProto:
     """A graph inside of an operator. Its constants are initializers of the whole graph, which it sees."""
     assert isinstance(graph.version, int)
-    return GraphProto(
+    inner = GraphProto(
         name=name,
-        node=[_node(operator, graph.version) for operator in graph.operators],
+        node=[_node(operator, graph.version, value_info) for operator in graph.operators],
         input=[_value_info(value.name, value) for value in graph.inputs],
         output=[_value_info(value.name, value) for value in graph.outputs],
     )
+    inner.MergeFromString(value_info.encoded(graph, {value.name for value in graph.outputs}))
+    return inner
 
 
 def _filled(name: str, kind: Any, field: str, value: Any) -> AttributeProto:
@@ -341,8 +382,11 @@ def _initializer(value: Value, layout: ExternalLayout | None) -> StreamedMessage
 
 def _value_info(name: str, value: Value) -> ValueInfoProto:
     data_type = _data_type(value.dtype, value.name)
-    shape = [extent if isinstance(extent, int) else str(extent) for extent in value.shape]
-    return onnx.helper.make_tensor_value_info(name, data_type, shape)
+    return onnx.helper.make_tensor_value_info(name, data_type, _extents(value))
+
+
+def _extents(value: Value) -> list[int | str]:
+    return [extent if isinstance(extent, int) else str(extent) for extent in value.shape]
 
 
 def _data_type(dtype: np.dtype, name: str) -> int:

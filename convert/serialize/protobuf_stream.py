@@ -59,6 +59,11 @@ class StreamedMessage:
                 elements.write(*part)
 
 
+def encoded_field(number: int, content: bytes) -> bytes:
+    """A string, a bytes field or a whole sub-message."""
+    return _header(number, len(content)) + content
+
+
 def _varint(number: int) -> bytes:
     encoded = bytearray()
     while number > 0x7F:

@@ -23,15 +23,19 @@ def paths_of(graph: TargetGraph, paths: Sequence[Path], *, external_data: bool) 
     return [*paths, weights_path(paths[0])] if external_data or size > MOST_INLINE else list(paths)
 
 
-def write(graph: TargetGraph, files: Sequence[BinaryIO], weights_name: str = "") -> None:
+def write(
+    graph: TargetGraph, files: Sequence[BinaryIO], weights_name: str = "", *, value_info: bool = True
+) -> None:
     """Writes the graph to its open files: one, or prototxt and caffemodel.
 
-    For ONNX a second file takes the weights; the first one refers to it as ``weights_name``.
+    For ONNX a second file takes the weights; the first one refers to it as ``weights_name``. ``value_info``
+    stores the types of intermediate results in it, too.
     """
     if graph.target == "onnx":
         from .onnx_writer import write_onnx
 
-        write_onnx(graph, files[0], files[1] if len(files) > 1 else None, weights_name)
+        weights = files[1] if len(files) > 1 else None
+        write_onnx(graph, files[0], weights, weights_name, value_info=value_info)
     elif graph.target == "tflite":
         from .tflite_writer import write_tflite
 

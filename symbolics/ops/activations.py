@@ -45,9 +45,14 @@ def _op(name: str) -> Op:
 ACTIVATIONS = {name: _op(name) for name in TABLE}
 
 
+# OpenCV's importer computes hardswish(x) for Mul(x, HardSigmoid(y)), also where x is not y, if alpha is
+# exactly float32(1 / 6). The next number above is as near within rounding: still 0 at -3 and 1 at 3.
+_SLOPE = float(np.nextafter(np.float32(1 / 6), np.float32(1)))
+
+
 @ACTIVATIONS["hardsigmoid"].onnx(since=6)
 def hardsigmoid_onnx6(g, x):
-    return g.op("HardSigmoid", x, alpha=1 / 6, beta=0.5)
+    return g.op("HardSigmoid", x, alpha=_SLOPE, beta=0.5)
 
 
 @formula(ACTIVATIONS["silu"])

@@ -89,9 +89,9 @@ def instance_norm_onnx6(g, x, weight, bias, eps):
 
 @group_norm.decompose
 def group_norm_as_instance_norm(g, x, num_groups, weight, bias, eps):
-    """Each group as one channel."""
+    """Each group as one channel of an image, since ncnn knows InstanceNormalization of four axes only."""
     type_ = g.type(x)
-    groups = [type_.shape[0], num_groups, math.prod(type_.shape[1:]) // num_groups]
+    groups = [type_.shape[0], num_groups, math.prod(type_.shape[1:]) // num_groups, 1]
     result = g.call("aten::instance_norm", g.call("aten::reshape", x, groups), None, None, eps)
     result = precise(g, g.call("aten::reshape", result, list(type_.shape)))
     return scaled(g, result, *_columns(g, type_, weight, bias), type_.dtype)

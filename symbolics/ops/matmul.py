@@ -46,6 +46,8 @@ def matmul_ref(x: Array, other: Array) -> Array:
 
 @matmul.onnx(since=1)
 def matmul_onnx1(g, x, other):
+    if len(x.shape) == len(other.shape) == 1:  # tract and OpenCV refuse a MatMul of two vectors
+        return g.op("ReduceSum", g.op("Mul", x, other), keepdims=0)
     return g.op("MatMul", x, other, shape=g.result_types[0].shape)
 
 

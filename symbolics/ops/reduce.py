@@ -21,13 +21,17 @@ Array = np.ndarray
 
 
 class Row(NamedTuple):
-    """One op: its kernel and dtypes, ONNX's operator and the opset in which its axes became an input."""
+    """One op: its kernel and dtypes, ONNX's operator and the opset in which its axes became an input.
+
+    ``onnx_axes_attribute`` says whether the operator is used below that opset, too.
+    """
 
     kernel: Callable[..., Array]
     dtypes: tuple[str, ...]
     onnx: str
     onnx_axes_input: int
     tflite: str
+    onnx_axes_attribute: bool = True
 
 
 def _logsumexp(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
@@ -44,7 +48,8 @@ TABLE = {
     "prod": Row(np.prod, NUMBERS, "ReduceProd", 18, "REDUCE_PROD"),
     "amax": Row(np.max, NUMBERS, "ReduceMax", 18, "REDUCE_MAX"),
     "amin": Row(np.min, NUMBERS, "ReduceMin", 18, "REDUCE_MIN"),
-    "logsumexp": Row(_logsumexp, FLOATS, "ReduceLogSumExp", 18, ""),
+    # OpenVINO ignores the attribute of ReduceLogSumExp and reduces all axes.
+    "logsumexp": Row(_logsumexp, FLOATS, "ReduceLogSumExp", 18, "", onnx_axes_attribute=False),
 }
 
 
@@ -88,9 +93,11 @@ def _op(name: str) -> Op:
         result = row.kernel(x, axis=tuple(reduced_axes(x.ndim, dim)), keepdims=keepdim)
         return np.asarray(result).astype(x.dtype)
 
-    @op.onnx(since=1)
     def reduce_onnx1(g, x, dim, keepdim):
         return g.op(row.onnx, x, axes=_onnx_axes(x, dim), keepdims=int(keepdim))
+
+    if row.onnx_axes_attribute:
+        op.onnx(since=1)(reduce_onnx1)
 
     @op.onnx(since=row.onnx_axes_input)  # axes are an input
     def reduce_onnx13(g, x, dim, keepdim):
@@ -120,8 +127,9 @@ OPS = list(REDUCE.values())
 
 @REDUCE["logsumexp"].decompose
 def logsumexp_shifted(g, x, dim, keepdim):
-    """max + log(sum(exp(x - max)))."""
-    top = g.call("aten::amax", x, dim, True)
+    """max + log(sum(exp(x - max))), with a finite number for a maximum that is infinite."""
+    largest = float(np.finfo(g.type(x).dtype).max)
+    top = g.call("aten::clamp", g.call("aten::amax", x, dim, True), -largest, largest)
     total = g.call("aten::sum", g.call("aten::exp", g.call("aten::sub", x, top)), dim, True)
     result = g.call("aten::add", top, g.call("aten::log", total))
     shape = reduced_type(g.type(x), dim, keepdim).shape

@@ -112,7 +112,7 @@ def upsample_nearest2d_onnx11(g, x, output_size, scales):
         return _upsampled_onnx(g, "Resize", x, output_size, scales, **attributes)
     if not all(map(survives_rounding, x.shape[2:], output_size, each(scales))):
         return _gathered(g, "Gather", x, 2, output_size, scales)
-    return _resized_onnx(g, x, output_size, mode="nearest", **attributes)
+    return resized_onnx(g, x, output_size, mode="nearest", **attributes)
 
 
 def _upsampled_onnx(
@@ -122,7 +122,9 @@ def _upsampled_onnx(
     if (factors := _factors(x.shape[2:], output_size, scales)) is None:
         return _gathered(g, "Gather", x, 2, output_size, scales)
     growth = g.const(np.array([1, 1, *factors], np.float32))
-    region = [g.const(np.zeros(0, np.float32))] if attributes else []  # from opset 11 on
+    region: list[Any] = []  # an input from opset 11 on, which only from 13 on may be left out
+    if g.graph.version >= 11:
+        region = [g.const(np.zeros(0, np.float32)) if g.graph.version < 13 else None]
     return g.op(operator, x, *region, growth, mode="nearest", shape=g.result_types[0].shape, **attributes)
 
 
@@ -148,7 +150,7 @@ def upsample_bilinear2d_onnx11(g, x, output_size, align_corners, scales):
     if not align_corners and is_asked(x.shape[2:], output_size, scales):
         return upsample_bilinear2d_onnx7(g, x, output_size, align_corners, scales)
     transformation = "align_corners" if align_corners else "half_pixel"
-    return _resized_onnx(g, x, output_size, mode="linear", coordinate_transformation_mode=transformation)
+    return resized_onnx(g, x, output_size, mode="linear", coordinate_transformation_mode=transformation)
 
 
 @upsample_bilinear2d.onnx(since=7)  # Upsample and Resize-10 know neither of the transformations
@@ -160,11 +162,11 @@ def _matrices(spatial: Any, output_size: Any, align_corners: bool, scales: Any) 
     return [linear_matrix(spatial[i], output_size[i], align_corners, each(scales)[i]) for i in (0, 1)]
 
 
-def _resized_onnx(g: Any, x: Any, output_size: list[int], **attributes: str) -> Any:
-    # opset 11 wants the second and the third input, if only empty
-    nothing = g.const(np.zeros(0, np.float32))
+def resized_onnx(g: Any, x: Any, output_size: list[int], **attributes: str | float) -> Any:
+    """Resize to sizes. Opset 11 requires roi and scales, if only as empty tensors; 13 wants them left out."""
+    absent = g.const(np.zeros(0, np.float32)) if g.graph.version < 13 else None
     sizes = g.ints([*x.shape[:2], *output_size])
-    return g.op("Resize", x, nothing, nothing, sizes, shape=g.result_types[0].shape, **attributes)
+    return g.op("Resize", x, absent, absent, sizes, shape=g.result_types[0].shape, **attributes)
 
 
 def _gathered(

@@ -20,7 +20,15 @@ from ..resizing import (
     exact_places,
     multiplied,
 )
-from .upsample import SCALES, each, is_asked, resized, upsample_bilinear2d_ref, upsample_nearest2d_ref
+from .upsample import (
+    SCALES,
+    each,
+    is_asked,
+    resized,
+    resized_onnx,
+    upsample_bilinear2d_ref,
+    upsample_nearest2d_ref,
+)
 
 Array = np.ndarray
 Scales = list[float] | None
@@ -153,15 +161,7 @@ for _mixed in (bicubic2d, bilinear2d_aa, bicubic2d_aa):
 def upsample_bicubic2d_onnx11(g, x, output_size, align_corners, scales):
     if not align_corners and is_asked(x.shape[2:], output_size, scales):
         return bicubic2d.symbolics["onnx"][1](g, x, output_size, align_corners, scales)
-    nothing = g.const(np.zeros(0, np.float32))
-    return g.op(
-        "Resize",
-        x,
-        nothing,
-        nothing,
-        g.ints([*x.shape[:2], *output_size]),
-        mode="cubic",
-        cubic_coeff_a=CUBIC,
-        coordinate_transformation_mode="align_corners" if align_corners else "half_pixel",
-        shape=g.result_types[0].shape,
+    transformation = "align_corners" if align_corners else "half_pixel"
+    return resized_onnx(
+        g, x, output_size, mode="cubic", cubic_coeff_a=CUBIC, coordinate_transformation_mode=transformation
     )
