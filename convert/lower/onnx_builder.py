@@ -22,6 +22,7 @@ class OnnxBuilder(Builder):
     def __init__(self, graph: TargetGraph) -> None:
         super().__init__(graph)
         self.sizes = SizeOperators(self)
+        self._uncast: dict[int, Value] = {}  # by the id of what a Cast behind an operator makes: its operand
 
     def inside(self, graph: TargetGraph) -> Builder:
         twin = super().inside(graph)
@@ -73,6 +74,7 @@ class OnnxBuilder(Builder):
             if output is not None:
                 value.dtype = np.dtype(output.computed)
                 values[i] = self.cast(value, output.wanted)
+                self._uncast[id(values[i])] = value
         return values if isinstance(made, list) else values[0]
 
     def cast(self, value: Value, dtype: str) -> Value:
@@ -87,4 +89,7 @@ class OnnxBuilder(Builder):
         return self.op("Identity", value)
 
     def define(self, value: Value) -> None:
+        operand = self._uncast.pop(id(value), None)
+        if operand is not None:
+            operand.shape = value.shape  # the result's declared one
         self.sizes.define(value)
