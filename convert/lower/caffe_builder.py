@@ -62,22 +62,47 @@ class CaffeBuilder(Builder):
 
         Each layer is called by its first top: users and runtimes look results up by either. OpenCV
         finds only first tops by name and keeps only these from being overwritten, so an output that
-        is a later top is copied; and it fails on an input that nothing reads.
+        is a later top is copied; and it fails on an input that nothing reads. Where the dialect takes all
+        blobs that no layer reads for the net's outputs, an output that a layer reads is copied, too.
         """
         outputs = self.graph.outputs
-        later = {id(value) for operator in self.graph.operators for value in operator.outputs[1:]}
+        copied = {id(value) for operator in self.graph.operators for value in operator.outputs[1:]}
+        if self._dialect().outputs_are_unread:
+            copied |= self._read()
         for i, value in enumerate(outputs):
-            if id(value) in later:
-                outputs[i] = self._first_top(value)
+            if id(value) in copied:
+                outputs[i] = self._copied(value)
+        silence = self._silence()
         for operator in self.graph.operators:
-            operator.name = operator.outputs[0].name
-        read = {id(value) for operator in self.graph.operators for value in operator.inputs}
-        for value in self.graph.inputs:
-            if id(value) not in read:
-                name = self.names.free(f"{value.name}_silence")
-                self.graph.operators.append(Operator("Silence", [value], [], {}, name))
+            operator.name = operator.outputs[0].name if operator.outputs else silence
 
-    def _first_top(self, value: Value) -> Value:
+    def _read(self) -> set[int]:
+        return {id(value) for operator in self.graph.operators for value in operator.inputs}
+
+    def _silence(self) -> str:
+        """One layer that reads what no other does and is no output; its name.
+
+        It stands behind the last layer that makes such a blob, but not at the end of the net, where OpenCV
+        would take it for the output.
+        """
+        graph = self.graph
+        done = self._read() | {id(value) for value in graph.outputs}
+        unread: list[Value | None] = [value for value in graph.inputs if id(value) not in done]
+        place = 0
+        if self._dialect().outputs_are_unread:
+            for position, operator in enumerate(graph.operators, start=1):
+                rest = [value for value in operator.outputs if id(value) not in done]
+                unread += rest
+                place = position if rest else place
+        if not unread:
+            return ""
+        if place == len(graph.operators) > 0:
+            graph.outputs[-1] = self._copied(graph.outputs[-1])
+        name = self.names.free("silence")
+        graph.operators.insert(place, Operator("Silence", unread, [], {}, name))
+        return name
+
+    def _copied(self, value: Value) -> Value:
         """A copy of ``value`` that takes its name."""
         name = value.name
         value.name = self.names.free(f"{name}_part")

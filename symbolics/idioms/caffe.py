@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from ...lower.target_graph import Value
 
 
+MOST_COPIED = 1 << 18  # elements of a kernel, a copy for each group
+
+
 def covered_axes(shape: Sequence[int], full: Sequence[int]) -> tuple[int, int]:
     """The range [first, end) of axes in which ``shape`` (of the rank of ``full``) is not 1.
 
@@ -31,16 +34,20 @@ def padded_shape(x: Value, rank: int) -> tuple[int, ...]:
 
 
 def reshaped(g: Builder, x: Value, shape: Sequence[int]) -> Value:
-    """``x`` with another shape: a view where it is constant, else a Reshape layer."""
+    """``x`` with another shape: a view where it is constant, else a Reshape layer.
+
+    A first axis that stays is copied, so that the layer is right at other batch sizes, too.
+    """
     if tuple(shape) == x.shape:
         return x
     if x.data is not None:
         return g.const(x.data.reshape(shape), name=x.name)
-    dims: Any = {"shape.dim": list(shape)}
+    keeps_batch = len(shape) > 0 and x.shape[:1] == tuple(shape[:1])
+    dims: Any = {"shape.dim": [0, *shape[1:]] if keeps_batch else list(shape)}
     return g.op("Reshape", x, **dims, shape=shape)
 
 
-def scaled(g: Builder, x: Value, gamma: np.ndarray | None, beta: np.ndarray | None) -> Value:
+def scaled(g: Any, x: Value, gamma: np.ndarray | None, beta: np.ndarray | None) -> Value:
     """x * gamma + beta with constants that broadcast to the shape of ``x`` (equal rank)."""
     constants = [value for value in (gamma, beta) if value is not None]
     if all(value.size == 1 for value in constants):
@@ -56,22 +63,32 @@ def scaled(g: Builder, x: Value, gamma: np.ndarray | None, beta: np.ndarray | No
         if value is not None
     ]
     # OpenCV folds any Scale behind a convolution into it as if it were per channel: such a Scale gets
-    # the covered axes as axis 1 of a reshaped blob, which it leaves alone.
-    per_channel = (first, end) == (1, 2)
-    flat = (
-        x
-        if per_channel
-        else reshaped(g, x, [math.prod(x.shape[:first]), math.prod(block), math.prod(x.shape[end:]), 1])
-    )
+    # the covered axes as one axis of a reshaped blob, which it leaves alone.
+    batch, outer = leading(x.shape, first)
+    if outer > 1 and not g.allows("Scale", "axis", 2):
+        batch, outer = batch * outer, 1
+    sizes = [math.prod(block), math.prod(x.shape[end:])]
+    flat = x
+    if (first, end) != (1, 2):
+        flat = reshaped(g, x, [batch, *sizes, 1] if outer == 1 else [batch, outer, *sizes])
     result = g.op(
         "Scale",
         flat,
         *(g.const(np.ascontiguousarray(blob).reshape(-1)) for blob in blobs),
-        axis=1,
+        axis=1 if outer == 1 else 2,
         bias_term=len(blobs) == 2,
         shape=flat.shape,
     )
     return reshaped(g, result, x.shape)
+
+
+def leading(shape: Sequence[int], end: int) -> tuple[int, int]:
+    """The batch, and how many elements the other axes before ``end`` have.
+
+    >>> leading((2, 3, 5, 7), 3)
+    (2, 15)
+    """
+    return (shape[0], math.prod(shape[1:end])) if end else (1, 1)
 
 
 def at_least(g: Builder, x: Value, bound: float) -> Value:
@@ -105,24 +122,38 @@ def multiplied(g: Any, x: Value, factor: Value) -> Value:
     return g.op("Scale", x, block, axis=first, shape=x.shape)
 
 
-def repeated(g: Builder, x: Value, axis: int, times: int) -> Value:
+def repeated(g: Any, x: Value, axis: int, times: int) -> Value:
     """``x``, of extent 1 along ``axis``, ``times`` over: a 1x1 convolution of ones gives equal channels."""
-    outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
-    column = reshaped(g, x, [outer, 1, inner, 1])
-    repeats = g.op(
+    return mapped_along(g, x, axis, np.ones((times, 1), np.float32))
+
+
+def mapped_along(g: Any, x: Value, axis: int, matrix: np.ndarray) -> Value:
+    """``matrix`` [m, n] times the n elements along ``axis``: a 1x1 convolution with these as channels.
+
+    The axes between the batch and ``axis`` are groups of it, each with a copy of the weights; they are part
+    of the batch where these would be too many.
+    """
+    outputs, extent = matrix.shape
+    batch, groups = leading(x.shape, axis)
+    inner = math.prod(x.shape[axis + 1 :])
+    if groups > 1 and (groups * matrix.size > MOST_COPIED or not g.allows("Convolution", "group", groups)):
+        batch, groups = batch * groups, 1
+    kernel = np.tile(np.asarray(matrix, np.float32), (groups, 1))
+    made = g.op(
         "Convolution",
-        column,
-        g.const(np.ones((times, 1, 1, 1), x.dtype)),
-        num_output=times,
+        reshaped(g, x, (batch, groups * extent, 1, inner)),
+        g.const(kernel.reshape(*kernel.shape, 1, 1)),
+        num_output=groups * outputs,
         bias_term=False,
         kernel_h=1,
         kernel_w=1,
-        shape=[outer, times, inner, 1],
+        group=groups if groups > 1 else None,
+        shape=(batch, groups * outputs, 1, inner),
     )
-    return reshaped(g, repeats, (*x.shape[:axis], times, *x.shape[axis + 1 :]))
+    return reshaped(g, made, (*x.shape[:axis], outputs, *x.shape[axis + 1 :]))
 
 
-def spread(g: Builder, x: Value, shape: Sequence[int]) -> Value:
+def spread(g: Any, x: Value, shape: Sequence[int]) -> Value:
     """``x`` repeated to ``shape``, to which it broadcasts."""
     x = reshaped(g, x, padded_shape(x, len(shape)))
     for axis, extent in enumerate(shape):
@@ -131,7 +162,7 @@ def spread(g: Builder, x: Value, shape: Sequence[int]) -> Value:
     return x
 
 
-def expanded(g: Builder, x: Value, like: Value) -> Value:
+def expanded(g: Any, x: Value, like: Value) -> Value:
     """``x`` repeated to the shape of ``like``: ones of that shape, times ``x``."""
     if x.shape == like.shape:
         return x
@@ -231,19 +262,14 @@ def deconvolved(
     )
 
 
-def mapped(g: Builder, x: Value, rows: np.ndarray, columns: np.ndarray) -> Value:
+def mapped(g: Any, x: Value, rows: np.ndarray, columns: np.ndarray) -> Value:
     """rows @ image @ columns^T for each image of ``x`` [N, C, H, W].
 
-    An InnerProduct takes the last axis; for H, a convolution with H in the place of the channels.
+    An InnerProduct takes the last axis.
     """
     batch, channels, height, width = x.shape
     outputs_h, outputs_w = len(rows), len(columns)
     if width != outputs_w:
         sizes: Any = {"num_output": outputs_w, "shape": (batch, channels, height, outputs_w)}
         x = g.op("InnerProduct", x, g.const(columns), bias_term=False, axis=3, **sizes)
-    if height != outputs_h:
-        kernel = g.const(rows.reshape(*rows.shape, 1, 1))
-        sizes = {"num_output": outputs_h, "shape": (batch * channels, outputs_h, 1, outputs_w)}
-        x = reshaped(g, x, (batch * channels, height, 1, outputs_w))
-        x = g.op("Convolution", x, kernel, bias_term=False, kernel_h=1, kernel_w=1, **sizes)
-    return reshaped(g, x, (batch, channels, outputs_h, outputs_w))
+    return x if height == outputs_h else mapped_along(g, x, 2, rows)

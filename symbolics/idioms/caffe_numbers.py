@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..dialects import DIALECTS
-from .caffe import cut, repeated, reshaped, scaled, sliced, spread
+from .caffe import cut, mapped_along, repeated, reshaped, scaled, sliced, spread
 
 if TYPE_CHECKING:
     from ...lower.builder import Builder
@@ -72,22 +72,6 @@ def floored(g: Builder, x: Value) -> Value:
     nearest = rounded(g, x)
     above = step(g, g.op("Eltwise", nearest, x, operation="SUM", coeff=[1.0, -1.0]))
     return g.op("Eltwise", nearest, above, operation="SUM", coeff=[1.0, -1.0])
-
-
-def mapped_along(g: Builder, x: Value, axis: int, matrix: np.ndarray) -> Value:
-    """``matrix`` [m, n] times the n elements along ``axis``: a 1x1 convolution with these as channels."""
-    outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
-    made = g.op(
-        "Convolution",
-        reshaped(g, x, (outer, x.shape[axis], 1, inner)),
-        g.const(np.ascontiguousarray(matrix, np.float32).reshape(*matrix.shape, 1, 1)),
-        num_output=len(matrix),
-        bias_term=False,
-        kernel_h=1,
-        kernel_w=1,
-        shape=(outer, len(matrix), 1, inner),
-    )
-    return reshaped(g, made, (*x.shape[:axis], len(matrix), *x.shape[axis + 1 :]))
 
 
 def flipped(g: Builder, x: Value, axis: int) -> Value:

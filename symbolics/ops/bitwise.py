@@ -136,7 +136,7 @@ def _common_caffe(g: Any, x: Any, other: Any) -> Any:
         else:
             row = caffe.reshaped(g, caffe.spread(g, value, shape), (math.prod(shape),))
             both.append(caffe_numbers.bits(g, row, count))
-    made = caffe_numbers.mapped_along(g, multiplied(g, *both), 1, weights[None])
+    made = caffe.mapped_along(g, multiplied(g, *both), 1, weights[None])
     return caffe.reshaped(g, made, shape)
 
 

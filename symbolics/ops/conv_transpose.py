@@ -192,12 +192,28 @@ def conv_transpose2d_tflite(g, x, weight, bias, stride, padding, output_padding,
     return x if bias is None or takes_bias else g.op("ADD", x, bias)
 
 
+def _takes_dilation(g: Any, dilation: list[int]) -> bool:
+    """Whether the dialect's Deconvolution, of which some read none, or one for both axes, has this one."""
+    difference = max(dilation) - min(dilation)
+    return g.allows("Deconvolution", "difference of dilations", difference) and all(
+        g.allows("Deconvolution", "dilation", step) for step in dilation
+    )
+
+
+def _with_holes(weight: Array, dilation: list[int]) -> Array:
+    """The same kernel without dilation: zeros between the elements of ``weight`` [.., .., H, W]."""
+    extents = [(size - 1) * step + 1 for size, step in zip(weight.shape[2:], dilation, strict=True)]
+    kernel = np.zeros((*weight.shape[:2], *extents), weight.dtype)
+    kernel[:, :, :: dilation[0], :: dilation[1]] = weight
+    return kernel
+
+
 @conv_transpose2d.caffe()
 def conv_transpose2d_caffe(g, x, weight, bias, stride, padding, output_padding, groups, dilation):
     if not weight.is_constant or (bias is not None and not bias.is_constant):
         g.refuse("a Caffe Deconvolution keeps its weights in the model: they cannot be computed")
-    if max(dilation) > 1:
-        g.refuse("OpenCV's Deconvolution has no dilation")
+    if not _takes_dilation(g, dilation):
+        weight, dilation = g.const(_with_holes(weight.data, dilation)), [1, 1]
     if any(behind > cut for behind, cut in zip(output_padding, padding, strict=True)):
         g.refuse("a Caffe Deconvolution ends with its last window: no output_padding above the padding")
     result = g.result_types[0].shape
@@ -218,6 +234,7 @@ def conv_transpose2d_caffe(g, x, weight, bias, stride, padding, output_padding, 
         pad_h=cut[0],
         pad_w=cut[1],
         group=groups,
+        dilation=list(dilation) if max(dilation) > 1 else None,
         shape=full,
     )
     if any(output_padding):

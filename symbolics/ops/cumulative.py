@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import TensorType
-from ..idioms import caffe_numbers
+from ..idioms import caffe
 from ..op import FLOATS, NUMBERS, Op, Tensor, integer
 from ..results import normalized_axis
 
@@ -155,4 +155,4 @@ def cummin_scan(g, x, dim):
 @cumsum.caffe()
 def cumsum_caffe(g, x, dim):
     axis = dim % len(x.shape)
-    return caffe_numbers.mapped_along(g, x, axis, np.tril(np.ones((x.shape[axis],) * 2)))
+    return caffe.mapped_along(g, x, axis, np.tril(np.ones((x.shape[axis],) * 2)))

@@ -103,7 +103,7 @@ def _computed_caffe(g, x, other):
     left = caffe.reshaped(g, x, (1, *x.shape)) if len(x.shape) == 1 else x
     right = caffe.reshaped(g, other, (*other.shape, 1)) if len(other.shape) == 1 else other
     if left.is_constant and len(left.shape) == 2 and not right.is_constant:
-        made = caffe_numbers.mapped_along(g, right, len(right.shape) - 2, left.data)
+        made = caffe.mapped_along(g, right, len(right.shape) - 2, left.data)
         return caffe.reshaped(g, made, g.result_types[0].shape)
     batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
     blocks = []

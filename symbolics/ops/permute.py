@@ -103,7 +103,11 @@ def _swaps(rank: int) -> Iterator[Swap]:
 
 @permute.caffe()  # Permute is a fork's: slices of one block, joined behind or before the other
 def permute_caffe(g, x, dims):
-    shape, order = merged(x.shape, _order(len(x.shape), dims))
+    order = _order(len(x.shape), dims)
+    batch = x.shape[0] if order[0] == 0 else 1  # which the slices leave alone
+    shape, order = (
+        merged(x.shape[1:], [axis - 1 for axis in order[1:]]) if order[0] == 0 else merged(x.shape, order)
+    )
     if len(order) > 6:
         g.refuse(f"Caffe (BVLC) has no Permute layer, and this transpose moves {len(order)} axes")
     count, swaps = cheapest_swaps(shape, order)
@@ -114,7 +118,7 @@ def permute_caffe(g, x, dims):
         )
     extents = shape
     for swap in swaps:
-        x = _swapped(g, x, extents, swap)
+        x = _swapped(g, x, batch, extents, swap)
         extents = swap.of(extents)
     return caffe.reshaped(g, x, g.result_types[0].shape)
 
@@ -142,7 +146,13 @@ def permute_channels_last_caffe(g, x, dims):
 
 def _of_few_axes(shape: Sequence[int], dims: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
     order = _order(len(shape), dims)
-    return merged(shape, order) if len(order) > 4 else (shape, order)
+    if len(order) <= 4:
+        return shape, order
+    if order[0] == 0:  # the batch stays apart where there is room for it
+        rest, places = merged(shape[1:], [axis - 1 for axis in order[1:]])
+        if len(places) < 4:
+            return (shape[0], *rest), (0, *(axis + 1 for axis in places))
+    return merged(shape, order)
 
 
 def _permute_layer(g: Any, x: Any, shape: Sequence[int], order: Sequence[int]) -> Any:
@@ -151,8 +161,11 @@ def _permute_layer(g: Any, x: Any, shape: Sequence[int], order: Sequence[int]) -
     return caffe.reshaped(g, x, g.result_types[0].shape)
 
 
-def _swapped(g: Any, x: Any, extents: Order, swap: Swap) -> Any:
-    """``x``, viewed with axes ``extents``, after one swap: [outer, back, front, inner]."""
+def _swapped(g: Any, x: Any, batch: int, extents: Order, swap: Swap) -> Any:
+    """``x``, viewed with axes ``extents`` behind the batch, after one swap: [outer, back, front, inner].
+
+    Chips keep the first axis, and know four: the smaller block is sliced along one axis, the others merged.
+    """
     blocks = (
         extents[: swap.first],
         extents[swap.first : swap.middle],
@@ -160,10 +173,18 @@ def _swapped(g: Any, x: Any, extents: Order, swap: Swap) -> Any:
         extents[swap.end :],
     )
     outer, front, back, inner = (_size(block) for block in blocks)
-    x = caffe.reshaped(g, x, (outer, front, back, inner))
-    if front <= back:
-        parts, shape, axis = caffe.cut(g, x, 1, range(1, front)), (outer, back, 1, inner), 2
+    axis = joint = 2
+    if front <= back and outer == 1:
+        whole, axis = (batch, front, back, inner), 1
+        part, result = (batch, back, 1, inner), (batch, back, front, inner)
+    elif front <= back:
+        whole = (batch, outer, front, back * inner)
+        part, result = (batch, outer * back, 1, inner), (batch, outer * back, front, inner)
+    elif outer == 1:
+        whole, joint = (batch, front, back, inner), 1
+        part, result = (batch, 1, front, inner), (batch, back, front, inner)
     else:
-        parts, shape, axis = caffe.cut(g, x, 2, range(1, back)), (outer, 1, front, inner), 1
-    parts = [caffe.reshaped(g, part, shape) for part in parts]
-    return g.op("Concat", *parts, axis=axis, shape=(outer, back, front, inner))
+        whole = (batch, outer * front, back, inner)
+        part, result = (batch, outer, 1, front * inner), (batch, outer, back, front * inner)
+    parts = caffe.cut(g, caffe.reshaped(g, x, whole), axis, range(1, whole[axis]))
+    return g.op("Concat", *(caffe.reshaped(g, each, part) for each in parts), axis=joint, shape=result)

@@ -61,7 +61,7 @@ def view_ref(
 
 @view.decompose
 def view_steps(g, x, split, index, order, shape):
-    split, index, order = simplified(split, index, order)
+    split, index, order = _batch_apart(g.type(x).shape, *simplified(split, index, order), shape)
     moves = order != sorted(order) or any(chosen != KEPT for chosen in index)
     if moves and tuple(split) != g.type(x).shape:
         x = g.call("aten::reshape", x, split)
@@ -71,6 +71,24 @@ def view_steps(g, x, split, index, order, shape):
     if order != sorted(order):
         x = g.call("aten::permute", x, order)
     return x if g.type(x).shape == tuple(shape) else g.call("aten::reshape", x, shape)
+
+
+def _batch_apart(
+    x_shape: Sequence[int], split: list[int], index: list[int], order: list[int], shape: Sequence[int]
+) -> tuple[list[int], list[int], list[int]]:
+    """The same view with the first axis as a factor of its own, where it stays what it is.
+
+    Steps that merge it with others compute something else at another batch size.
+    """
+    if not x_shape or not shape or x_shape[0] != shape[0] or x_shape[0] == 0:
+        return split, index, order
+    if x_shape[0] == 1:
+        return [1, *split], [KEPT, *index], [0, *(axis + 1 for axis in order)]
+    inner, rest = divmod(split[0], x_shape[0])
+    if rest or inner == 1 or index[0] != KEPT or order[0] != 0:
+        return split, index, order
+    outer = [x_shape[0], inner, *split[1:]]
+    return outer, [KEPT, *index], [0, *(axis + 1 for axis in order)]
 
 
 @view.tflite()

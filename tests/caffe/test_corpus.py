@@ -20,26 +20,16 @@ EMBEDDING = {"op_embedding_argmax", "op_mha_rnncell", "op_sort_gather_onehot", "
 PRODUCTS = {"op_linear_matmul", "op_mha_rnncell", "vit_tiny"}  # of computed matrices
 OF_NO_OR_FIVE_AXES = {"op_conv1d_conv3d_lrn", "op_reduce", "op_subtensor"}
 TAKE_THE_BATCH = {  # as one axis with others, or away
-    "det_yolox_focus",
-    "mlp_mixer",
-    "op_conv1d_conv3d_lrn",
-    "op_interpolate",
     "op_linear_matmul",
-    "op_norms",
-    "op_pad",
-    "op_pooling",
     "op_reduce",
-    "op_s_bilinear",
     "op_shape",
-    "op_softmax_dropout",
     "op_subtensor",
-    "shufflenet_v2",
     "vit_tiny",
 }
 REFUSED: dict[str, set[str]] = {
     "bvlc": set(),
     "opencv": {*TOPK, *EMBEDDING, "op_reduce", "op_subtensor"},
-    "nnie": {*ROUNDING, *TOPK, *EMBEDDING, *TAKE_THE_BATCH},
+    "nnie": {*ROUNDING, *EMBEDDING, *TAKE_THE_BATCH},
     "ascend": ROUNDING,
     "mnn": {*TOPK, *EMBEDDING, *PRODUCTS, *OF_NO_OR_FIVE_AXES} - {"text_lstm"},
 }

@@ -81,6 +81,12 @@ BAD = {
         2,
         "numbers of a window with three axes 1",
     ),
+    "opencv-deconvolution-dilation": (
+        "opencv",
+        one("Deconvolution", "convolution_param { num_output: 3 kernel_size: 3 dilation: 2 }"),
+        2,
+        "dilation 2",
+    ),
     "opencv-ranks": ("opencv", one("Reshape").replace("dim: 6 dim: 20 dim: 30", ""), 2, "ranks 0"),
     "nnie-kernel": (
         "nnie",
@@ -101,6 +107,12 @@ BAD = {
         + WEIGHTLESS % ("Convolution", "convolution_param { num_output: 4096 kernel_size: 1 group: 4096 }"),
         2,
         "group 4096",
+    ),
+    "nnie-deconvolution-dilation": (
+        "nnie",
+        one("Deconvolution", "convolution_param { num_output: 3 kernel_size: 3 dilation: 2 }"),
+        2,
+        "dilation 2",
     ),
     "nnie-exponent": ("nnie", one("Power", "power_param { power: 4 }"), 2, "exponent 4"),
     "nnie-permute": (
@@ -160,6 +172,12 @@ BAD = {
         one("Convolution", "convolution_param { num_output: 3 kernel_size: 1 dilation: 256 }"),
         2,
         "dilation 256",
+    ),
+    "ascend-deconvolution-dilation": (
+        "ascend",
+        one("Deconvolution", "convolution_param { num_output: 3 kernel_size: 3 dilation: 2 }"),
+        2,
+        "dilation 2",
     ),
     "ascend-pooling-method": (
         "ascend",

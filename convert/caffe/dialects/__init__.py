@@ -9,6 +9,8 @@ from .mnn import MNN
 from .nnie import NNIE
 from .opencv import OPENCV
 
-BVLC = Dialect("bvlc", "BVLC Caffe", bvlc.LAYERS, bvlc.MESSAGES, bvlc.ENUMS, trains=True)
+BVLC = Dialect(
+    "bvlc", "BVLC Caffe", bvlc.LAYERS, bvlc.MESSAGES, bvlc.ENUMS, trains=True, outputs_are_unread=True
+)
 
 DIALECTS = {dialect.name: dialect for dialect in (BVLC, OPENCV, NNIE, ASCEND, MNN)}

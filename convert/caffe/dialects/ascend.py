@@ -16,6 +16,7 @@ WINDOWS = ("Convolution", "Deconvolution", "Pooling")
 ASCEND = extended(
     "ascend",
     "Huawei Ascend (ATC)",
+    outputs_are_unread=True,
     # no fields for them in its proto, or no parser
     without=("Clip", "DummyData", "Filter", "Im2col", "LSTMUnit", "Python", "RNN", "Swish"),
     layers={
@@ -88,6 +89,14 @@ ASCEND = extended(
         Rule("ascend-kernel", "kernel", WINDOWS, 1, 255, help="split the window, or make it smaller"),
         Rule("ascend-stride", "stride", ("Convolution", "Pooling"), 1, 63, help="use a smaller stride"),
         Rule("ascend-dilation", "dilation", ("Convolution",), 1, 255, help="use a smaller dilation"),
+        Rule(
+            "ascend-deconvolution-dilation",
+            "dilation",
+            ("Deconvolution",),
+            among=(1,),
+            help="put zeros into the kernel: the specification names no dilation of a Deconvolution",
+            confirmed=False,
+        ),
         Rule(
             "ascend-pooling-method",
             "pooling method",

@@ -27,6 +27,8 @@ class Dialect:
     unconfirmed: frozenset[str] = field(default_factory=frozenset)
 
     trains: bool = False
+    # A blob that no layer reads is an output of the net, and one that a layer reads is none.
+    outputs_are_unread: bool = False
 
     def knows(self, layer_type: str) -> bool:
         return layer_type in self.layers or (self.trains and layer_type in bvlc.TRAINING)
@@ -55,6 +57,7 @@ def extended(
     enums: Mapping[str, str] | None = None,
     rules: tuple[Rule, ...] = (),
     unconfirmed: frozenset[str] = frozenset(),
+    outputs_are_unread: bool = False,
 ) -> Dialect:
     """BVLC's dialect with other layers; ``fields`` are added to its messages.
 
@@ -72,6 +75,7 @@ def extended(
         {**bvlc.ENUMS, **(enums or {})},
         rules,
         unconfirmed,
+        outputs_are_unread=outputs_are_unread,
     )
 
 

@@ -34,6 +34,7 @@ LAYERS: dict[str, str | None] = {
 NNIE = extended(
     "nnie",
     "HiSilicon NNIE",
+    outputs_are_unread=True,
     # Caffe 1.0 had neither
     without=("Clip", "DummyData", "Filter", "Im2col", "LSTMUnit", "Python", "Swish"),
     layers=LAYERS,
@@ -75,6 +76,14 @@ NNIE = extended(
             1,
             2048,
             help="use fewer groups, or a DepthwiseConv",
+        ),
+        Rule(
+            "nnie-deconvolution-dilation",
+            "dilation",
+            ("Deconvolution",),
+            among=(1,),
+            help="put zeros into the kernel: nothing public names a dilation of a Deconvolution",
+            confirmed=False,
         ),
         Rule(
             "nnie-exponent",

@@ -137,6 +137,13 @@ OPENCV = extended(
             help="reshape to four axes: others were not tried in OpenCV",
             confirmed=False,
         ),
+        Rule(
+            "opencv-deconvolution-dilation",
+            "dilation",
+            ("Deconvolution",),
+            among=(1,),
+            help="put zeros into the kernel: OpenCV reads no dilation of a Deconvolution",
+        ),
         Rule("opencv-ranks", "ranks", low=1, help="keep an axis of one element: OpenCV's blobs have axes"),
         Rule(
             "opencv-slice-points",
