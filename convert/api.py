@@ -37,6 +37,7 @@ from .serialize.external_data import weights_path
 from .symbolics.registry import catalogue, register
 from .symbolics.registry import temporary_symbolics as temporary_symbolics
 from .targets import DEFAULT_OPSET, Goal, goal_version
+from .verification.runtimes import start_runtime
 
 if TYPE_CHECKING:
     from .caffe.violation import Violation
@@ -196,6 +197,8 @@ def to_tflite(
     "uint8" or "float32"; ``allow_float`` leaves operators without such kernels, ``wide_weights`` weights of
     -128. The rest is as in ``to_onnx``; open sizes are the example's.
     """
+    if verify:
+        start_runtime("tflite")
     integers = integers_asked(quantized, weights, activations, io_type, allow_float, wide_weights)
     goal = tflite_goal(goal_version("tflite", runtime), io_layout, integers, keep_int64=keep_int64)
     goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights, weights=weights)
@@ -239,6 +242,8 @@ def to_caffe(
     All else is as in ``to_onnx``, but for ``dynamic_shapes``,
     which Caffe has not; the runtime is OpenCV's dnn, or the definitions of the layers where that lacks one.
     """
+    if verify:
+        start_runtime("caffe")
     dialect = dialect or "bvlc"
     goal = Goal("caffe", goal_version("caffe", dialect))
     goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import VerificationError
+from .worker import command
 
 SECONDS = 300
 
@@ -23,7 +22,9 @@ class MnnRuntime:
 
     @property
     def version(self) -> str:
-        return importlib.metadata.version("MNN")
+        from importlib.metadata import version
+
+        return version("MNN")
 
     def run(
         self,
@@ -40,8 +41,7 @@ class MnnRuntime:
             np.savez(folder / "inputs.npz", **{key: np.float32(array) for key, array in inputs.items()})
             for number, part in enumerate(parts_for_mnn(paths[0], outputs)):
                 (folder / f"{number}.prototxt").write_text(part, encoding="utf-8")
-            command = [sys.executable, "-m", "tmconvert.verification.mnn_process"]
-            self._start([*command, name, str(paths[1].resolve()), *outputs])
+            self._start([*command(f"{__package__}.mnn_process"), name, str(paths[1].resolve()), *outputs])
             arrays = [np.load(folder / f"{number}.npy") for number in range(len(outputs))]
         if shapes is None:
             return arrays

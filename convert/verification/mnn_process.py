@@ -1,7 +1,6 @@
 """What ``MnnRuntime`` starts: MNN in a process of its own, since a net that it cannot read ends the process.
 
-    python -m tmconvert.verification.mnn_process FOLDER CAFFEMODEL OUTPUT ...
-
+Its arguments are FOLDER CAFFEMODEL OUTPUT ...
 FOLDER has ``inputs.npz`` and for the output of number I the net ``I.prototxt``; its array becomes ``I.npy``.
 The converter is called as a function: MNN's own command would report to its makers.
 """
@@ -15,7 +14,12 @@ from typing import Any
 import numpy as np
 
 
-def main(folder: Path, caffemodel: str, outputs: list[str]) -> None:
+def main() -> None:
+    folder, caffemodel, *outputs = sys.argv[1:]
+    _run_all(Path(folder), caffemodel, outputs)
+
+
+def _run_all(folder: Path, caffemodel: str, outputs: list[str]) -> None:
     inputs = dict(np.load(folder / "inputs.npz"))
     for number, output in enumerate(outputs):
         prototxt = folder / f"{number}.prototxt"
@@ -43,4 +47,4 @@ def _variable(expr: Any, array: np.ndarray) -> Any:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3:])
+    main()

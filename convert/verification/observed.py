@@ -13,6 +13,7 @@ import numpy as np
 
 from ..ir.fake_quant import quantize
 from ..ir.types import QParams
+from . import worker
 from .runtimes import THREADS, allocate, refusals, silent_stderr
 
 
@@ -35,6 +36,15 @@ class Observed:
 
 
 def observed(path: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, Observed]:
+    """``observed_here`` in a worker, since the runtime may abort."""
+    try:
+        found = worker.observe(path, inputs)
+    except worker.Unavailable:
+        return observed_here(path, inputs)
+    return {name: Observed(array, *numbers) for name, array, numbers in found}
+
+
+def observed_here(path: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, Observed]:
     """Tensors by name, in LiteRT's own kernels: a delegate would keep what is between its operators.
 
     ``inputs`` are float32 where the file takes integers on a grid, and in its memory order.

@@ -15,8 +15,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..errors import VerificationError
+from . import worker
 from .mnn import MnnRuntime
 from .onnx_runtime import onnx_runtime
+
+is_apart = False  # whether this is the process of a worker
 
 # More threads than this change the order of sums from machine to machine.
 THREADS = 2
@@ -126,17 +129,34 @@ class OnnxRuntime:
             return [np.asarray(array) for array in session.run(list(outputs), fed)]
 
 
-class LiteRtRuntime:
-    """LiteRT's interpreter; without ``delegates`` its own kernels only, else XNNPACK where it can."""
+class ApartRuntime:
+    """A runtime that may abort, so it runs in a worker (``worker.py``), or here where there can be none."""
 
-    name = "LiteRT"
+    name = ""
 
-    def __init__(self, *, delegates: bool = True) -> None:
-        self.delegates = delegates
+    @property
+    def version_here(self) -> str:
+        raise NotImplementedError
+
+    def load(self) -> None:
+        """Imports what it needs."""
+        raise NotImplementedError
+
+    def run_here(
+        self,
+        paths: Sequence[Path],
+        inputs: Mapping[str, np.ndarray],
+        outputs: Sequence[str],
+        shapes: Sequence[Sequence[int]] | None,
+    ) -> list[np.ndarray]:
+        raise NotImplementedError
 
     @property
     def version(self) -> str:
-        return _installed("ai-edge-litert")
+        try:
+            return worker.version(self)
+        except worker.Unavailable:
+            return self.version_here
 
     def run(
         self,
@@ -145,6 +165,36 @@ class LiteRtRuntime:
         outputs: Sequence[str],
         *,
         shapes: Sequence[Sequence[int]] | None = None,
+    ) -> list[np.ndarray]:
+        try:
+            return worker.run(self, paths, inputs, outputs, shapes)
+        except worker.Unavailable:
+            return self.run_here(paths, inputs, outputs, shapes)
+
+
+class LiteRtRuntime(ApartRuntime):
+    """LiteRT's interpreter; without ``delegates`` its own kernels only, else XNNPACK where it can."""
+
+    name = "LiteRT"
+
+    def __init__(self, *, delegates: bool = True) -> None:
+        self.delegates = delegates
+
+    @property
+    def version_here(self) -> str:
+        return _installed("ai-edge-litert")
+
+    version = version_here
+
+    def load(self) -> None:
+        from ai_edge_litert import interpreter  # noqa: F401
+
+    def run_here(
+        self,
+        paths: Sequence[Path],
+        inputs: Mapping[str, np.ndarray],
+        outputs: Sequence[str],
+        shapes: Sequence[Sequence[int]] | None,
     ) -> list[np.ndarray]:
         with refusals(self.name), silent_stderr():
             interpreter = self._interpreter(paths[0])
@@ -197,24 +247,26 @@ def _tflite_result(interpreter: Any, described: dict[str, Any]) -> np.ndarray:
     return np.array(interpreter.get_tensor(described["index"]))
 
 
-class OpenCvRuntime:
+class OpenCvRuntime(ApartRuntime):
     """OpenCV's dnn module, which reads Caffe nets and computes in float32."""
 
     name = "OpenCV"
 
     @property
-    def version(self) -> str:
+    def version_here(self) -> str:
         import cv2
 
         return str(cv2.__version__)
 
-    def run(
+    def load(self) -> None:
+        import cv2  # noqa: F401
+
+    def run_here(
         self,
         paths: Sequence[Path],
         inputs: Mapping[str, np.ndarray],
         outputs: Sequence[str],
-        *,
-        shapes: Sequence[Sequence[int]] | None = None,
+        shapes: Sequence[Sequence[int]] | None,
     ) -> list[np.ndarray]:
         import cv2
 
@@ -308,6 +360,13 @@ def runtime_for(target: str, path: Path | None = None) -> Runtime | None:
     return make() if installed else None
 
 
+def start_runtime(target: str) -> None:
+    """Starts what a later run of a file of ``target`` would have to wait for."""
+    package, make = _PACKAGES[target]
+    if target != "onnx" and importlib.util.find_spec(package) is not None:
+        worker.start(make())
+
+
 def _mnn_runs(prototxt: Path) -> bool:
     from ..serialize.caffe_for_mnn import mnn_reads
 
@@ -356,6 +415,8 @@ def refusals(name: str) -> Iterator[None]:
     """Turns whatever a runtime raises into a VerificationError."""
     try:
         yield
+    except MemoryError:
+        raise
     except KeyError as error:
         raise VerificationError("TM4002", f"{name} refused the file: it has no tensor {error}") from error
     except Exception as error:  # each runtime has exceptions of its own, some of them plain RuntimeErrors
@@ -371,7 +432,10 @@ def refusals(name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def silent_stderr() -> Iterator[None]:
-    """Keeps what C++ code logs to file descriptor 2 off the terminal."""
+    """Keeps what C++ code logs to file descriptor 2 off the terminal; in a worker it goes to a file."""
+    if is_apart:
+        yield
+        return
     try:
         kept = os.dup(2)
     except OSError:  # there is no stderr

@@ -1,0 +1,102 @@
+"""What ``worker.py`` starts: runs files in runtimes that may abort, and answers with arrays.
+
+A request is a line of JSON and the bytes of its arrays, on stdin; an answer is one on what stdout was.
+Neither is ever unpickled. The process ends with the one that started it, even in the middle of a run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ..errors import TmconvertError
+from .messages import Message, read_message, send_message
+
+
+def main() -> None:
+    """Answers requests until stdin ends."""
+    # What libraries print may not get among the answers.
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
+    requests: queue.SimpleQueue[Message] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(sys.stdin.buffer, requests), daemon=True).start()
+    send_message(answers, {"ready": True}, [])
+    while True:
+        request = requests.get()
+        if request.header["do"] == "load":
+            _load(request)
+        else:
+            send_message(answers, *_answer(request))
+
+
+def _receive(stream: BinaryIO, requests: queue.SimpleQueue[Message]) -> None:
+    while (message := read_message(stream)) is not None:
+        requests.put(message)
+    os._exit(0)  # also out of native code that never returns
+
+
+def _answer(request: Message) -> Message:
+    from . import runtimes
+
+    runtimes.is_apart = True
+    try:
+        return _ACTIONS[request.header["do"]](request)
+    except TmconvertError as error:
+        kind = type(error).__name__
+        told = {"kind": kind, "code": error.code, "message": error.message, "notes": error.notes}
+        if error.__cause__ is not None:
+            told["cause"] = f"{type(error.__cause__).__name__}: {error.__cause__}"
+        return Message({"error": told}, [])
+    except MemoryError:
+        return Message({"error": {"kind": "MemoryError"}}, [])
+
+
+def _load(request: Message) -> None:
+    """Imports what the runtime needs, while the other process still makes the file."""
+    with contextlib.suppress(Exception):  # it is told when a file is run
+        _runtime(request).load()
+
+
+def _version(request: Message) -> Message:
+    return Message({"version": _runtime(request).version_here}, [])
+
+
+def _run(request: Message) -> Message:
+    header = request.header
+    inputs = dict(zip(header["inputs"], request.arrays, strict=True))
+    paths = [Path(path) for path in header["paths"]]
+    made = _runtime(request).run_here(paths, inputs, header["outputs"], header["shapes"])
+    return Message({}, list(made))
+
+
+def _observe(request: Message) -> Message:
+    from .observed import observed_here
+
+    inputs = dict(zip(request.header["inputs"], request.arrays, strict=True))
+    (path,) = request.header["paths"]
+    found = observed_here(Path(path), inputs)
+    told = [[name, each.step, each.low, each.high] for name, each in found.items()]
+    return Message({"observed": told}, [each.array for each in found.values()])
+
+
+def _runtime(request: Message) -> Any:
+    from .runtimes import LiteRtRuntime, OpenCvRuntime
+
+    if request.header["runtime"] == OpenCvRuntime.name:
+        return OpenCvRuntime()
+    return LiteRtRuntime(delegates=request.header["delegates"])
+
+
+_ACTIONS: dict[str, Callable[[Message], Message]] = {
+    "version": _version,
+    "run": _run,
+    "observe": _observe,
+}

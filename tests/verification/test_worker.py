@@ -1,0 +1,165 @@
+"""Runtimes that may abort run in a process of their own."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.cli.runner import command_line, environment, model
+from tmconvert import api
+from tmconvert.errors import VerificationError
+from tmconvert.verification import worker
+from tmconvert.verification.messages import read_message, send_message
+from tmconvert.verification.runtimes import LiteRtRuntime
+
+ABORTS = """
+import os
+
+class OpResolverType:
+    AUTO = BUILTIN_WITHOUT_DEFAULT_DELEGATES = 0
+
+class Interpreter:
+    def __init__(self, **options):
+        os.write(2, b"first\\nF0000 check failed: axis < rank\\n")
+        {end}
+"""
+MODEL = model("op_s_conv_bn_relu")
+
+
+@pytest.fixture
+def own_worker() -> Iterator[None]:
+    """The worker of other tests is not the one of this test."""
+    worker.worker().end()
+    yield
+    worker.worker().end()
+
+
+def fake_runtime(folder: Path, end: str) -> None:
+    (folder / "ai_edge_litert").mkdir()
+    (folder / "ai_edge_litert" / "__init__.py").write_text("")
+    (folder / "ai_edge_litert" / "interpreter.py").write_text(ABORTS.format(end=end))
+
+
+@pytest.mark.parametrize(
+    ("end", "how"),
+    [
+        ("os.abort()", "SIGABRT"),
+        ("os.kill(os.getpid(), 11)", "SIGSEGV"),
+        ("os._exit(3)", "exit status 3"),
+    ],
+)
+@pytest.mark.parametrize("observes", [False, True])
+def test_an_abort_is_an_error_of_the_file(
+    end: str, how: str, observes: bool, own_worker: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_runtime(tmp_path, end)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(VerificationError) as caught:
+        if observes:
+            worker.observe(tmp_path / "m.tflite", {})
+        else:
+            LiteRtRuntime().run([tmp_path / "m.tflite"], {"x": np.zeros(3)}, ["y"])
+    assert caught.value.code == "TM4002"
+    assert caught.value.message == f"LiteRT ended its process on the file ({how})"
+    assert caught.value.notes[0] == ("it wrote", "first\nF0000 check failed: axis < rank")
+
+
+def test_a_conversion_after_an_abort(
+    own_worker: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ai_edge_litert")
+    fake_runtime(tmp_path, "os.abort()")
+    with monkeypatch.context() as patched:
+        patched.syspath_prepend(tmp_path)
+        with pytest.raises(VerificationError, match="SIGABRT"):
+            api.to_tflite(MODEL, tmp_path / "m.tflite")
+    assert not (tmp_path / "m.tflite").exists()
+    assert api.to_tflite(MODEL, tmp_path / "m.tflite").verified
+
+
+def test_without_a_worker_files_run_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ai_edge_litert")
+
+    def none() -> None:
+        raise worker.Unavailable
+
+    monkeypatch.setattr(worker, "worker", none)
+    assert api.to_tflite(MODEL, tmp_path / "m.tflite").verified
+    assert api.to_tflite(
+        Path(__file__).parents[2] / "samples" / "digits_qat.tm", tmp_path / "q.tflite", quantized=True
+    ).verified
+
+
+STARTS = """
+import time
+from tmconvert.verification import worker
+from tmconvert.verification.runtimes import LiteRtRuntime
+worker.version(LiteRtRuntime())
+print(worker.worker()._process.pid, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no SIGKILL")
+def test_a_worker_ends_with_its_process() -> None:
+    pytest.importorskip("ai_edge_litert")
+    with subprocess.Popen([sys.executable, "-c", STARTS], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        number = int(process.stdout.readline())
+        os.kill(number, 0)
+        process.send_signal(signal.SIGKILL)
+    for _ in range(200):
+        try:
+            os.kill(number, 0)
+        except ProcessLookupError:
+            return
+        if Path(f"/proc/{number}/stat").exists() and ") Z " in Path(f"/proc/{number}/stat").read_text():
+            return
+        time.sleep(0.05)
+    pytest.fail("the worker lives on")
+
+
+@pytest.mark.parametrize("target", ["tflite", "caffe"])
+def test_modules_of_the_working_folder_are_not_imported(target: str, tmp_path: Path) -> None:
+    for name in ("numpy", "cv2", "queue", "ai_edge_litert", "tmconvert"):
+        (tmp_path / f"{name}.py").write_text("open('imported', 'w')")
+    script = "import sys; sys.path.pop(0); from tmconvert.__main__ import main; main()"
+    out = "o.tflite" if target == "tflite" else "o.prototxt"
+    command = [sys.executable, "-c", script, *command_line(target, MODEL, out)[3:]]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr.splitlines()[0][:11]) == (0, "verified in")
+    assert not (tmp_path / "imported").exists()
+
+
+def test_messages_carry_every_type_and_shape() -> None:
+    arrays = [
+        np.zeros((), np.float64),
+        np.arange(6, dtype=np.int16).reshape(2, 3).T,
+        np.zeros((0, 4), np.bool_),
+        np.arange(3).astype(ml_dtypes.bfloat16),
+    ]
+    stream = io.BytesIO()
+    send_message(stream, {"do": "run", "name": "b\udcff\n", "low": -np.inf}, arrays)
+    stream.seek(0)
+    message = read_message(stream)
+    assert message is not None
+    assert message.header == {"do": "run", "name": "b\udcff\n", "low": -np.inf}
+    for sent, found in zip(arrays, message.arrays, strict=True):
+        assert (found.dtype, found.shape) == (sent.dtype, sent.shape)
+        np.testing.assert_array_equal(found, sent)
+    assert read_message(stream) is None
+    stream.truncate(len(stream.getvalue()) - 1)
+    stream.seek(0)
+    assert read_message(stream) is None
