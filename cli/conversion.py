@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..targets import DEFAULT_OPSET, DIALECTS, TFLITE_RUNTIME
+from ..targets import DEFAULT_OPSET, DEFAULT_TFLITE_RUNTIME, DIALECTS
 from .boundary import boundary_arguments
 from .calibration import chosen
 from .messages import counting, logging_to_stderr, progress
@@ -148,7 +148,7 @@ def version_text(target: str, version: object) -> str:
 _VERSION_OPTIONS = {"onnx": "opset", "tflite": "runtime", "caffe": "dialect"}
 _DEFAULT_VERSIONS: dict[str, int | str] = {
     "onnx": DEFAULT_OPSET,
-    "tflite": f"2.{TFLITE_RUNTIME}",
+    "tflite": f"2.{DEFAULT_TFLITE_RUNTIME}",
     "caffe": DIALECTS[0],
 }
 

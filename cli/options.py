@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ..targets import DEFAULT_OPSET, DIALECTS, TFLITE_RUNTIME
+from ..targets import DEFAULT_OPSET, DEFAULT_TFLITE_RUNTIME, DIALECTS
 
 Command = Callable[..., Any]
 
@@ -47,7 +47,7 @@ runtime_option = click.option(
     "--runtime",
     metavar="2.N",
     help="The oldest TFLite runtime to write for, as TensorFlow counts: LiteRT 1.0 is 2.18, LiteRT 2.2 is "
-    f"2.23.  [default: 2.{TFLITE_RUNTIME}, the newest]",
+    f"2.23.  [default: 2.{DEFAULT_TFLITE_RUNTIME}]",
 )
 dialect_option = click.option(
     "--dialect", type=click.Choice(DIALECTS), help=f"Whose Caffe it is.  [default: {DIALECTS[0]}]"

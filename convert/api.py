@@ -188,7 +188,7 @@ def to_tflite(
 ) -> Report:
     """Converts to a TFLite file.
 
-    ``runtime`` is the oldest that is to run the file, "2.0" to "2.23" (the default), as TensorFlow counts.
+    ``runtime`` is the oldest that is to run the file, "2.0" to "2.23" (default "2.18"), as TensorFlow counts.
     ``io_layout`` "nhwc" (the default) stores rank-4 inputs and outputs of a model with spatial ops
     channels-last, "source" as the source has them, a dict such as ``{"x": "source", "*": "nhwc"}`` single
     ones. ``weights`` "float16" or "int8" stores large weights so; with int8 layers also round what they take

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from .errors import Refusal, UsageError
 from .ir import InternalGraph, TracedModule
 from .lower.target_graph import TargetGraph
-from .lower.tflite_runtimes import runtime_refusal
+from .lower.tflite_runtimes import runtime_refusal, types_refusal
 from .lower.tflite_versions import model_versions
 from .lower.unsupported import unsupported_error
 from .targets import Goal, Integers
@@ -116,8 +116,10 @@ def form_of(
         form = _with_stored_weights(plain, weights, notes)
     else:
         return Baked(plain) if goal.bakes_weights else Form(plain)
-    for type, version in model_versions(form.graph.all_operators()).items():
-        refusal = runtime_refusal(type, version, goal.version)
+    versions = model_versions(form.graph.all_operators())
+    refusals = [runtime_refusal(type, version, goal.version) for type, version in versions.items()]
+    refusals += [types_refusal(operator, goal.version) for operator in form.graph.operators]
+    for refusal in refusals:
         if refusal:
             asked = "in integers" if weights is None else f"weights as {weights}"
             raise UsageError("TM6002", f"{asked}: {refusal[0]}", notes=[("help", refusal[1])])
@@ -145,6 +147,7 @@ def _in_integers(
 ) -> Form:
     from .lower.integers.integer_graph import in_integers
     from .lower.integers.islands import without_form
+    from .lower.integers.older_runtimes import for_runtime
     from .lower.integers.tables import tabulated
 
     asked = goal.integers
@@ -152,6 +155,7 @@ def _in_integers(
     infers = module.vocabulary is None or not module.vocabulary.names_all_grids
     graph = tabulated(plain, lowered, catalogue, asked.activations, infers=infers)
     made = in_integers(graph, activations=asked.activations, io_type=asked.io_type, infers=infers)
+    made.graph = for_runtime(made.graph)
     if not made.integers:
         _check_grids(plain, made)
     if not asked.allow_float and (lacking := without_form(made, source)):

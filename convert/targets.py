@@ -16,6 +16,9 @@ DEFAULT_OPSET = 17
 # Minor number N of the newest TFLite runtime 2.N whose operators we know. The count is TensorFlow's, with
 # which LiteRT goes on: its 1.0 has the operators of 2.18, its 2.2 those of 2.23.
 TFLITE_RUNTIME = 23
+# The N of the default: two years old; all packages of TensorFlow and LiteRT since then run it. What it lacks
+# is lowered to other operators (convert/lower/tflite_types.py has what each release runs).
+DEFAULT_TFLITE_RUNTIME = 18
 
 
 class Integers(NamedTuple):
@@ -113,7 +116,7 @@ def goal_version(target: str, version: int | str | None) -> int:
     if target == "onnx":
         return _opset(DEFAULT_OPSET if version is None else version)
     if target == "tflite":
-        return TFLITE_RUNTIME if version is None else _runtime(version)
+        return DEFAULT_TFLITE_RUNTIME if version is None else _runtime(version)
     return dialect_number("bvlc" if version is None else version)
 
 

@@ -7,6 +7,8 @@ computed in a type that holds them all, and cast back. ONNX's types are in ``onn
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..errors import Refusal
@@ -72,14 +74,19 @@ def type_operand(operator: str) -> int:
     return _OPERAND.get(operator, 0)
 
 
-def computed_type(operator: str, dtype: np.dtype) -> np.dtype:
-    """The type in which the operator computes ``dtype``. Raises Refusal where no type will do."""
+def computed_type(
+    operator: str, dtype: np.dtype, runs: Callable[[str], bool] = lambda name: True
+) -> np.dtype:
+    """The type in which the operator computes ``dtype``. Raises Refusal where no type will do.
+
+    ``runs`` says whether the runtime has the operator for a type.
+    """
     own = name_of(dtype)
     taken = _TFLITE.get(operator, (own,))
     wider = _WIDER.get(own, ())
     if operator in _CHOOSING and "int32" in wider:
         wider = (*wider, "float32")
-    for name in (own, *wider):
-        if name in taken:
-            return np.dtype(name)
-    raise Refusal(f"TFLite's {operator} does not take {own}", "convert the model to float32")
+    names = [name for name in (own, *wider) if name in taken or operator not in _TFLITE]
+    if not names:
+        raise Refusal(f"TFLite's {operator} does not take {own}", "convert the model to float32")
+    return np.dtype(next(filter(runs, names), names[0]))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..ir.dims import is_symbolic
+from ..ir.types import name_of
 from .builder import Builder
 from .element_types import computed_type, type_operand
 from .empty_parts import without_empty_parts
 from .size_operators import SizeOperators, plain_attributes
 from .target_graph import Operator, TargetGraph, Value
-from .tflite_runtimes import runtime_refusal
+from .tflite_runtimes import first_release, runtime_refusal, types_refusal, types_text
+from .tflite_types import OLDEST
 from .tflite_versions import operator_version
 
 
@@ -50,6 +52,7 @@ class TfliteBuilder(Builder):
     def accept(self, operators: Sequence[Operator]) -> None:
         for operator in operators:
             refusal = runtime_refusal(operator.type, operator_version(operator), self._runtime)
+            refusal = refusal or types_refusal(operator, self._runtime)
             if refusal:
                 self.refuse(*refusal)
 
@@ -78,7 +81,7 @@ class TfliteBuilder(Builder):
         if operand is None:
             return super().op(type, *inputs, **options)
         given = operand.dtype
-        computed = computed_type(type, given)
+        computed = computed_type(type, given, lambda name: self._runs(type, inputs, given, name, options))
         if computed == given:
             return super().op(type, *inputs, **options)
         cast = [
@@ -90,6 +93,20 @@ class TfliteBuilder(Builder):
             return super().op(type, *cast, dtype=wanted, **options)
         made = super().op(type, *cast, dtype=computed, **options)
         return [self.cast(each, given) for each in made] if isinstance(made, list) else self.cast(made, given)
+
+    def _runs(
+        self,
+        type: str,
+        inputs: Sequence[Value | None],
+        given: np.dtype,
+        computed: str,
+        options: Mapping[str, Any],
+    ) -> bool:
+        """Whether the runtime runs an operator with operands of type ``given`` as ``computed``."""
+        names = [computed if value.dtype == given else name_of(value.dtype) for value in inputs if value]
+        made = np.dtype(options.get("dtype") or given)
+        text = types_text(names, [computed if made == given else name_of(made)])
+        return first_release(type, text) <= max(self._runtime, OLDEST)
 
     def cast(self, value: Value, dtype: np.dtype) -> Value:
         """``value`` as ``dtype``."""

@@ -9,7 +9,14 @@ which of 2.22 and 2.23 came with what LiteRT 2.2 added.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import groupby
+
+from ..ir.types import name_of
+from .target_graph import Operator, Value
+from .tflite_types import NEWEST, OLDEST, TABLE
 
 _ANY_PATCH = 999
 
@@ -190,3 +197,64 @@ def _release(type: str, version: int) -> tuple[int, ...]:
         return ()
     numbers = [int(part) for part in releases[version - 1].split(".")]
     return tuple(numbers + [0] * (3 - len(numbers)))
+
+
+def types_refusal(operator: Operator, runtime: int) -> tuple[str, str] | None:
+    """As ``runtime_refusal``, for the element types of an operator, which versions do not always tell."""
+    types = types_of(operator)
+    release = first_release(operator.type, types)
+    if release <= max(runtime, OLDEST):
+        return None
+    given, _, made = types.replace("q", "").partition(">")
+    what = f"TFLite's {operator.type} of {given}" + ("" if given == made else f" to {made}")
+    if release > NEWEST:
+        return f"no runtime runs {what}", ""
+    reason = f"the runtime 2.{runtime} does not run {what}"
+    return reason, f"the runtime 2.{release} and later do: --runtime 2.{release}"
+
+
+def first_release(type: str, types: str) -> int:
+    """The N of the first release 2.N that runs an operator with such ``types_of``; 0 if not measured."""
+    return _types().get((type, types), 0)
+
+
+def kernel_release(type: str, kind: str) -> int:
+    """As ``first_release``, of the operator with quantized tensors of ``kind`` alone."""
+    return _kernels().get((type, kind), 0)
+
+
+@cache
+def _types() -> dict[tuple[str, str], int]:
+    rows = (line.split(" ") for line in TABLE.strip().splitlines())
+    return {(type, types): int(release) for type, types, release in rows}
+
+
+@cache
+def _kernels() -> dict[tuple[str, str], int]:
+    found: dict[tuple[str, str], int] = {}
+    for (type, types), release in _types().items():
+        kinds = {name for name in re.split("[,>]", types) if name.endswith("q")} - {"int32q", "int64q"}
+        weights = {"int8q"} if "int16q" in kinds else set()
+        if len(kinds - weights) == 1:
+            key = type, next(iter(kinds - weights)).removesuffix("q")
+            found[key] = max(found.get(key, 0), release)
+    return found
+
+
+def types_of(operator: Operator) -> str:
+    """The element types of an operator: "int8q,int32q>int8q", q where a tensor is quantized.
+
+    Neighbours of one type are one, whatever their number.
+    """
+    sides = (operator.inputs, operator.outputs)
+    inputs, outputs = ([_type(value) for value in side if value is not None] for side in sides)
+    return types_text(inputs, outputs)
+
+
+def types_text(inputs: Sequence[str], outputs: Sequence[str]) -> str:
+    """``types_of`` an operator with tensors of these types."""
+    return ">".join(",".join(name for name, _ in groupby(side)) for side in (inputs, outputs))
+
+
+def _type(value: Value) -> str:
+    return name_of(value.dtype) + "q" * (value.quantization is not None)

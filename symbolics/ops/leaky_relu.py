@@ -83,6 +83,8 @@ def prelu_onnx7(g, x, weight):
 @prelu.tflite()
 def prelu_tflite(g, x, weight):
     size = math.prod(weight.shape)
+    if size == 1 and weight.is_constant:
+        return g.op("LEAKY_RELU", x, alpha=float(weight.data.reshape(())))
     rank = len(x.shape)
     shape = (1,) * (rank - 1) if size == 1 else _slopes_shape(rank, size)
     if rank == 4:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.runner import run
 from tmconvert import api
-from tmconvert.targets import DEFAULT_OPSET, TFLITE_RUNTIME
+from tmconvert.targets import DEFAULT_OPSET, DEFAULT_TFLITE_RUNTIME
 
 
 def rows(*args: str) -> dict[str, str]:
@@ -73,7 +73,11 @@ def test_search() -> None:
 
 def test_json() -> None:
     document = run("ops", "--json").json
-    assert document["targets"] == {"onnx": DEFAULT_OPSET, "tflite": f"2.{TFLITE_RUNTIME}", "caffe": "bvlc"}
+    assert document["targets"] == {
+        "onnx": DEFAULT_OPSET,
+        "tflite": f"2.{DEFAULT_TFLITE_RUNTIME}",
+        "caffe": "bvlc",
+    }
     (conv,) = [row for row in document["ops"] if row["op"] == "aten::conv2d"]
     assert conv["caffe"] == {
         "support": "native",

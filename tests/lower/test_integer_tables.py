@@ -11,6 +11,7 @@ from tests.lower.test_integer_kernels import MODES, grid, run
 from tests.passes.graphs import Net
 from tmconvert.ir import InternalGraph
 from tmconvert.ir.types import QParams
+from tmconvert.lower.fuse_activations import fuse_activations
 from tmconvert.lower.integers.grids import RANGES, activation_grid
 from tmconvert.lower.integers.integer_graph import in_integers
 from tmconvert.lower.integers.integer_model import IntegerGraph
@@ -29,6 +30,7 @@ def converted(graph: InternalGraph, kind: str = "int8") -> IntegerGraph:
     PassManager(pipeline(goal, catalogue()), catalogue()).run(graph)
     lowered = lower(graph, catalogue(), "tflite", 23)
     assert not lowered.unsupported
+    fuse_activations(lowered.graph, keeps_grids=True)
     made = tabulated(lowered.graph, graph, catalogue(), kind)
     return in_integers(made, activations=kind, io_type=kind)
 
@@ -43,7 +45,10 @@ def all_steps(kind: str) -> tuple[np.ndarray, np.ndarray, QParams]:
     return steps, numbers, made
 
 
-def check(made: IntegerGraph, fed: dict[str, np.ndarray], expected: np.ndarray, path: Path) -> None:
+def check(
+    made: IntegerGraph, fed: dict[str, np.ndarray], expected: np.ndarray, path: Path, steps: float = 0.0
+) -> None:
+    """Results are the nearest steps; with ``steps``, within so many."""
     quantization = made.graph.outputs[0].quantization
     assert quantization is not None and quantization.zero_point is not None
     scale, zero = float(quantization.scale[0]), int(quantization.zero_point[0])
@@ -52,7 +57,7 @@ def check(made: IntegerGraph, fed: dict[str, np.ndarray], expected: np.ndarray, 
     for mode in MODES:
         (found,) = run(made.graph, fed, mode, path).values()
         off = np.abs((found.astype(np.float64) - zero) * scale - clipped)[~np.isnan(clipped)]
-        assert off.max() <= 0.5001 * scale if made.activations == "int8" else 0.51 * scale
+        assert off.max() <= (steps or (0.5001 if made.activations == "int8" else 0.51)) * scale
 
 
 def types(made: IntegerGraph) -> list[str]:
@@ -137,15 +142,59 @@ def test_functions_of_two_numbers(function: str, shapes: tuple[tuple[int, int], 
 
 
 @pytest.mark.parametrize(
-    ("scale", "expected"), [(1 / 50, ["TANH", "MUL"]), (1 / 100, ["CAST", "ADD", "GATHER"])]
+    ("scale", "expected"),
+    [
+        (1 / 50, ["TANH", "MUL"]),
+        (1 / 100, ["TANH", "MUL"]),
+        (1 / 128, ["TANH"]),
+        (1 / 190, ["TANH", "MUL"]),
+        (1 / 200, ["CAST", "ADD", "GATHER"]),
+    ],
 )
-def test_a_result_finer_than_the_kernel(scale: float, expected: list[str]) -> None:
-    """TANH writes steps of 1/128; where the source's are not much wider, a table does better."""
+def test_a_result_finer_than_the_kernel(scale: float, expected: list[str], tmp_path: Path) -> None:
+    """TANH has steps of 1/128, which are rescaled to the source's; if these are much finer, a table does."""
     net = Net()
-    x = net.input(2, 3)
+    steps, numbers, own = all_steps("int8")
+    x = net.input(*steps.shape)
     y = net("aten::tanh", x)
-    x.qparams, y.qparams = GRID, QParams("int8", (scale,), (0,), -128, 127)
-    assert types(converted(net.give(y))) == expected
+    x.qparams, y.qparams = own, QParams("int8", (scale,), (0,), -128, 127)
+    made = converted(net.give(y))
+    assert types(made) == expected
+    check(made, {made.graph.input_names[0]: steps}, np.tanh(numbers), tmp_path / "m.tflite", steps=1.3)
+
+
+# ops, the type and scale of their result, the operators, and how many steps they may be off
+GATES = [
+    ("aten::hardsigmoid", "int8", 1 / 256, ["ADD", "MUL"], 1.3),
+    ("aten::hardsigmoid", "int8", 1 / 255, ["ADD", "MUL"], 1.3),
+    ("aten::hardsigmoid", "int8", 1 / 170, ["ADD", "MUL"], 1.1),
+    ("aten::hardsigmoid", "int8", 1 / 500, ["CAST", "ADD", "GATHER"], 0.5001),
+    ("aten::hardsigmoid", "int16", 1 / 32768, ["ADD", "MUL"], 3.0),
+    ("aten::hardswish", "int8", 4 / 255, ["HARD_SWISH"], 1.3),
+    ("aten::hardswish", "int16", 4 / 32768, ["ADD", "MUL", "MUL"], 4.0),
+]
+
+
+@pytest.mark.parametrize(("function", "kind", "scale", "expected", "most"), GATES)
+def test_hard_gates_are_sums_and_products(
+    function: str, kind: str, scale: float, expected: list[str], most: float, tmp_path: Path
+) -> None:
+    net = Net()
+    random = np.random.default_rng(0)
+    own = activation_grid(grid(-7.0, 6.0), kind)
+    assert own is not None
+    steps = random.integers(*RANGES[kind], (2, 1, 16, 128)).astype(kind)
+    numbers = (steps.astype(np.float32) - own.zero_point[0]) * np.float32(own.scale[0])
+    x = net.input(*steps.shape)
+    y = net(function, x)
+    low, high = RANGES[kind]
+    x.qparams = own
+    zero = -128 if kind == "int8" and function == "aten::hardsigmoid" else 0
+    y.qparams = QParams(kind, (scale,), (zero,), low, high)
+    made = converted(net.give(y), kind)
+    assert types(made) == expected
+    wanted = catalogue()[function].evaluate([numbers], {})
+    check(made, {made.graph.input_names[0]: steps}, wanted, tmp_path / "m.tflite", steps=most)
 
 
 def test_functions_of_two_numbers_of_sixteen_bits_have_no_table() -> None:

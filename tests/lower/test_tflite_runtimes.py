@@ -14,7 +14,7 @@ from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.lower.lower import lower
 from tmconvert.lower.tflite_runtimes import _RELEASES, runtime_refusal
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.targets import TFLITE_RUNTIME, goal_version
+from tmconvert.targets import DEFAULT_TFLITE_RUNTIME, TFLITE_RUNTIME, goal_version
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -91,7 +91,7 @@ def test_the_interface(tmp_path: Path) -> None:
     assert not out.exists()
     report = tmconvert.to_tflite(model, out, runtime="2.2")
     assert (report.version, report.verified) == ("2.2", True)
-    assert tmconvert.to_tflite(model, out).version == f"2.{TFLITE_RUNTIME}"
+    assert tmconvert.to_tflite(model, out).version == f"2.{DEFAULT_TFLITE_RUNTIME}"
 
 
 def test_the_command_line(tmp_path: Path) -> None:
@@ -117,4 +117,4 @@ def test_runtimes_that_are_not_there(wrong: object) -> None:
 
 def test_patch_levels_count_for_their_release() -> None:
     assert goal_version("tflite", "2.14.1") == 14
-    assert goal_version("tflite", None) == TFLITE_RUNTIME
+    assert goal_version("tflite", None) == DEFAULT_TFLITE_RUNTIME

@@ -139,6 +139,38 @@ def test_layers_in_int16_beside_int8(pattern: str, io_type: str, images: np.ndar
     assert not any("in float stay" in note for note in report.notes)
 
 
+@pytest.mark.parametrize("pattern", ["stem.*", "stem.conv", "mix.*"])
+def test_a_rule_for_a_layer_is_one_for_the_clamp_behind_it(
+    pattern: str, images: np.ndarray, tmp_path: Path
+) -> None:
+    """The convolution's own result is no tensor of the file: the ReLU of the module around it is."""
+    made = tmconvert.calibrate(DIGITS, {"x": images[:8]}, rules={pattern: "int16x8"})
+    report = tmconvert.to_tflite(made, tmp_path / "m.tflite", quantized=True)
+    assert " operators in int16" in report.notes[0]
+
+
+def noise(made: tmconvert.TracedModule, images: np.ndarray, wanted: np.ndarray, path: Path) -> float:
+    """Of the numbers that a file gives, to their size, in dB."""
+    from tests.lower.test_integer_kernels import litert
+
+    tmconvert.to_tflite(made, path, quantized=True, io_type="float32")
+    runner = litert.Interpreter(str(path)).get_signature_runner()
+    (name,) = runner.get_input_details()
+    found = [next(iter(runner(**{name: image[None].transpose(0, 2, 3, 1)}).values())) for image in images]
+    return float(10 * np.log10(np.mean((np.concatenate(found) - wanted) ** 2) / np.mean(wanted**2)))
+
+
+def test_more_bits_cost_nothing(images: np.ndarray, float_outputs: np.ndarray, tmp_path: Path) -> None:
+    """What a layer in int8 takes of one in int16 has the scale that was measured, not that of int16."""
+    held, fed = images[50:60], {"x": images[:50]}
+    plain = noise(tmconvert.calibrate(DIGITS, fed), held, float_outputs, tmp_path / "m.tflite")
+    for pattern in ("stem", "residual", "mix", "classifier"):
+        made = tmconvert.calibrate(DIGITS, fed, rules={pattern: "int16x8"})
+        assert noise(made, held, float_outputs, tmp_path / "m.tflite") <= plain + 1, pattern
+    made = tmconvert.calibrate(DIGITS, fed, rules={"*": "int16x8"})
+    assert noise(made, held, float_outputs, tmp_path / "m.tflite") <= plain - 3
+
+
 # ---- the command
 
 

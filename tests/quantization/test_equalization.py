@@ -28,7 +28,7 @@ def equalized(graph: InternalGraph, *, is_per_channel: bool = True) -> int:
     inputs = random_inputs(graph, 1)
     expected = run(graph, inputs)
     samples = [random_inputs(graph, seed) for seed in (2, 3)]
-    nodes = observed_nodes(graph, kinds([]))
+    nodes = observed_nodes(graph, kinds(graph, []))
     count = equalize(graph, catalogue(), samples, nodes, is_per_channel=is_per_channel)
     verify_graph(graph, catalogue())
     for result, value in zip(run(graph, inputs), expected, strict=True):

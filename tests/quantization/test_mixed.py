@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tmconvert
+from tmconvert.errors import UsageError
 from tmconvert.ir import TracedModule
 
 torch = pytest.importorskip("torch")
@@ -72,3 +73,65 @@ def test_a_mean_of_what_has_none(tmp_path: Path) -> None:
 
     made = tmconvert.calibrate(tmconvert.trace(Twice(), torch.from_numpy(INPUTS[0])), INPUTS)
     assert tmconvert.to_tflite(made, tmp_path / "m.tflite", quantized=True).verified
+
+
+def test_pixels_divided_by_a_constant(tmp_path: Path) -> None:
+    class Scaled(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = torch.nn.Conv2d(3, 4, 3)
+
+        def forward(self, image: Any) -> Any:
+            return self.conv((image.permute(0, 3, 1, 2).float() / 255 - 0.5) / 0.25)
+
+    random = np.random.default_rng(0)
+    data = [(random.integers(0, 256, (1, 8, 8, 3)).astype(np.uint8),) for _ in range(4)]
+    traced = tmconvert.trace(Scaled().eval(), torch.from_numpy(data[0][0]))
+    report = tmconvert.to_tflite(traced, tmp_path / "m.tflite", quantized=True, calibration=data)
+    assert report.verified
+    assert not any("in float stay" in note for note in report.notes)
+
+
+class Gated(torch.nn.Module):  # type: ignore[misc, name-defined]
+    def __init__(self, act: Any) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.gate, self.act = torch.nn.Conv2d(3, 8, 3), torch.nn.Conv2d(8, 8, 1), act
+
+    def forward(self, x: Any) -> Any:
+        x = self.first(x)
+        return x * self.act(self.gate(x.mean((2, 3), keepdim=True)))
+
+
+def operators_of(path: Path) -> set[str]:
+    litert = pytest.importorskip("ai_edge_litert.interpreter")
+    mode = litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    interpreter = litert.Interpreter(str(path), experimental_op_resolver_type=mode)
+    return {each["op_name"] for each in interpreter._get_ops_details()}
+
+
+@pytest.mark.parametrize("activations", ["int8", "int16"])
+@pytest.mark.parametrize("act", ["Sigmoid", "Tanh", "Hardsigmoid", "SiLU", "Hardswish"])
+def test_gates_take_no_table(act: str, activations: str, tmp_path: Path) -> None:
+    """NPUs leave GATHER to the CPU; these have kernels, or are sums and products."""
+    traced = tmconvert.trace(Gated(getattr(torch.nn, act)()).eval(), torch.from_numpy(INPUTS[0]))
+    path = tmp_path / "m.tflite"
+    report = tmconvert.to_tflite(traced, path, quantized=True, calibration=INPUTS, activations=activations)
+    assert report.verified
+    assert not {"GATHER", "CAST"} & operators_of(path)
+
+
+def test_a_rule_that_changes_nothing() -> None:
+    """A maximum keeps the scale of what it is taken from."""
+
+    class Pooled(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.pool = torch.nn.Conv2d(3, 4, 3), torch.nn.MaxPool2d(2)
+
+        def forward(self, x: Any) -> Any:
+            return self.pool(self.conv(x))
+
+    traced = tmconvert.trace(Pooled().eval(), torch.from_numpy(INPUTS[0]))
+    with pytest.raises(UsageError, match=r"the rule pool changes nothing: .* keeps the scale of its operand"):
+        tmconvert.calibrate(traced, INPUTS, rules={"pool": "int16x8"})

@@ -19,10 +19,15 @@ from ...ir.types import QParams
 from ...passes.layout_plan import rule_of
 from ...symbolics.op import Op
 from ..target_graph import Operator, TargetGraph, Value
+from ..tflite_runtimes import kernel_release
+from ..tflite_types import OLDEST
 from .grids import settled, steps_of
 from .kernels import FIXED, KERNELS, TABLE, TABLE_OF_TWO, TABLES
 from .prepared import prepared
 
+# Steps of a result that one of a kernel's fixed scale may be: requantized, it is off by less than the two
+# steps that kernels are allowed, and it runs on NPUs and GPUs, which have no GATHER.
+COARSER = 1.5
 _MOST = 200  # calls that one table stands for
 _ROUNDS = 5
 
@@ -62,7 +67,7 @@ def _once(
         table = None
         if not isinstance(node, TensorNode) or operator.type in TABLES:
             pass
-        elif _is_wanted(operator, grids) or (infers and _is_lacking(operator, grids, users)):
+        elif _is_wanted(operator, grids, graph.version) or (infers and _is_lacking(operator, grids, users)):
             functions = (_Function(known, catalogue, node, most) for most in (2, 1))
             tables = (_table(operator, node, function, grids) for function in functions)
             table = next((each for each in tables if each is not None), None)
@@ -75,8 +80,8 @@ def _once(
     return graph if lost else made
 
 
-def _is_wanted(operator: Operator, grids: Mapping[int, QParams]) -> bool:
-    """Whether the result is on a grid of the source's that no kernel reaches, or not to half a step."""
+def _is_wanted(operator: Operator, grids: Mapping[int, QParams], runtime: int | str) -> bool:
+    """Whether the source quantizes the result, and no kernel of the runtime gives it, or not nearly."""
     result, kernel = operator.outputs[0], KERNELS.get(operator.type)
     if result.qparams is None or result.qparams.inferred or id(result) not in grids:
         return False
@@ -84,8 +89,11 @@ def _is_wanted(operator: Operator, grids: Mapping[int, QParams]) -> bool:
     kinds = [grids[id(value)].dtype for value in (result, *numbers) if id(value) in grids]
     kind = max(kinds, key=("int8", "int16").index)
     if kind == "int8" and operator.type in ("LOGISTIC", "TANH"):
-        return FIXED[kind][operator.type][0] > grids[id(result)].scale[0] / 2
+        return FIXED[kind][operator.type][0] > COARSER * grids[id(result)].scale[0]
     if kernel is None or kind not in kernel.types:
+        return True
+    assert isinstance(runtime, int)
+    if kernel_release(operator.type, kind) > max(runtime, OLDEST):
         return True
     computed = [value for value in numbers if value is not None and not value.is_constant]
     if any(id(value) not in grids for value in computed):

@@ -19,7 +19,7 @@ from ...passes.eliminate_dead_code import EliminateDeadCode
 from ...passes.fold_constants import FoldConstants
 from ...passes.fuse_conv_bn import FuseConvBn
 from ...passes.manager import Pass, PassManager
-from ...passes.settle_quantization import KEEPING
+from ...passes.settle_quantization import KEEPING, REQUANTIZE
 from ...symbolics.op import Op
 from .biases import correct_biases
 from .data import Samples, inputs_of
@@ -28,7 +28,20 @@ from .execution import run
 from .expansion import expand, function_of, measured_name
 from .module import as_module
 from .open_sizes import OpenSizes, open_sizes
-from .placement import FIXED, KindOf, called, kinds, observed_nodes, shared, unused, upper_bounds, weights
+from .placement import (
+    FIXED,
+    WEIGHTED,
+    KindOf,
+    called,
+    computed_kind,
+    kinds,
+    observed_nodes,
+    shared,
+    unused,
+    upper_bounds,
+    weights,
+    without_effect,
+)
 from .ranges import METHODS, Histogram, Method, below, min_max
 from .settings import Progress, Settings
 
@@ -116,7 +129,13 @@ def _prepared(
             f"the rule {pattern} fits no module and no tensor",
             notes=[("help", _near(pattern, graph) or "`tmconvert inspect MODEL` lists the modules")],
         )
-    kind_of = kinds(rules)
+    for pattern, expr in without_effect(graph, rules):
+        raise UsageError(
+            "TM6032",
+            f"the rule {pattern} changes nothing: {expr.outputs[0].name} keeps the scale of its operand",
+            notes=[("help", "name the layer in front of it")],
+        )
+    kind_of = kinds(graph, rules)
     if not observed_nodes(graph, kind_of):
         why = "the rules leave all of it in float" if rules else "it computes nothing in float32"
         raise UsageError("TM6032", f"nothing of the model can be measured: {why}")
@@ -171,11 +190,39 @@ def _annotate(work: _Calibration, settings: Settings, count: int) -> None:
         kind = work.kind_of(expr)
         if kind == "float":  # an input that others use in integers
             kind = "int8"
-        fixed = FIXED.get(function_of(expr)) if kind == "int8" else None
-        node.qparams = _fixed(fixed, source) if fixed else _grid(low, high, kind, source)
+        fixed = FIXED.get(kind, {}).get(function_of(expr))
+        node.qparams = _fixed(fixed, kind, source) if fixed else _grid(low, high, kind, source)
+    _narrow(work, ranges, method, source)
     for constant, axis in weights(work.graph, work.kind_of):
         value = np.asarray(constant.value)
         constant.output.qparams = weight_qparams(value, axis if settings.per_channel else None)
+
+
+def _narrow(
+    work: _Calibration, ranges: Mapping[TensorNode, tuple[float, float]], method: Method, source: str
+) -> None:
+    """Layers in int8 get tensors in int16 with scales of int8 that were measured: all of their 256 steps."""
+    made: dict[TensorNode, TensorNode] = {}
+    for expr in list(work.graph.exprs()):
+        if function_of(expr) not in WEIGHTED or not isinstance(expr, CallFunction) or not expr.outputs:
+            continue
+        operand = expr.args[0]
+        measured = operand
+        while measured not in ranges and function_of(measured.expr) in KEEPING:
+            measured = measured.expr.args[0]
+        kind = None if measured.qparams is None or measured not in ranges else measured.qparams.dtype
+        if kind != "int16" or computed_kind(work.graph, expr, work.kind_of) != "int8":
+            continue
+        if operand not in made:
+            seen = work.seen[measured_name(measured)]
+            low, high = method(seen)
+            node = TensorNode(work.graph.free_name(f"{operand.name}_int8"), operand.shape, operand.dtype)
+            node.qparams = _grid(below(low, high) if seen.hides else low, high, "int8", source)
+            work.graph.insert(
+                CallFunction(REQUANTIZE, (operand,), {}, result=node, source=expr.source), before=expr
+            )
+            made[operand] = node
+        work.graph.set_arguments(expr, (made[operand], *expr.args[1:]), dict(expr.kwargs))
 
 
 def _range(seen: Histogram, expr: Expr | None, work: _Calibration, method: Method) -> tuple[float, float]:
@@ -219,8 +266,8 @@ def _grid(low: float, high: float, kind: str, source: str) -> QParams:
     return QParams("int8", (scale,), (zero_point,), first, last, source=source)
 
 
-def _fixed(fixed: tuple[float, int], source: str) -> QParams:
-    return QParams("int8", (fixed[0],), (fixed[1],), *_ENDS["int8"], source=source)
+def _fixed(fixed: tuple[float, int], kind: str, source: str) -> QParams:
+    return QParams(kind, (fixed[0],), (fixed[1],), *_ENDS[kind], symmetric=kind == "int16", source=source)
 
 
 def weight_qparams(weight: np.ndarray, axis: int | None) -> QParams:

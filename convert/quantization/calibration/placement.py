@@ -12,12 +12,16 @@ from ...passes.settle_quantization import KEEPING
 
 # clamps that integer kernels have as part of what is in front of them
 _CLAMPS = frozenset({"aten::relu", "aten::relu6", "aten::hardtanh", "aten::clamp"})
-# results that have a grid of their own in integers
+# (scale, zero point) of results whose kernels in TFLite have these alone; hardsigmoid's saturate at both ends
 FIXED = {
-    "aten::sigmoid": (1 / 256, -128),
-    "aten::softmax": (1 / 256, -128),
-    "aten::tanh": (1 / 128, 0),
-    "aten::log_softmax": (16 / 256, 127),
+    "int8": {
+        "aten::sigmoid": (1 / 256, -128),
+        "aten::hardsigmoid": (1 / 256, -128),
+        "aten::softmax": (1 / 256, -128),
+        "aten::tanh": (1 / 128, 0),
+        "aten::log_softmax": (16 / 256, 127),
+    },
+    "int16": dict.fromkeys(("aten::sigmoid", "aten::softmax", "aten::tanh"), (1 / 32768, 0)),
 }
 # averages are kept by the runtimes, but measured they are finer
 _AVERAGES = frozenset({"aten::avg_pool2d", "aten::adaptive_avg_pool2d"})
@@ -34,15 +38,26 @@ Kind = str  # "int8", "int16" or "float"
 KindOf = Callable[[Expr], Kind]
 
 
-def kinds(rules: list[tuple[str, Kind]], default: Kind = "int8") -> KindOf:
-    """What the last rule says whose pattern fits a module that the call is in, or its result's name."""
+def kinds(graph: InternalGraph, rules: list[tuple[str, Kind]], default: Kind = "int8") -> KindOf:
+    """What the last rule says whose pattern fits a module that the call is in, or its result's name.
+
+    A clamp is part of the call in front of it: what is said of that is said of the clamp.
+    """
 
     def kind(expr: Expr) -> Kind:
-        names = list(called(expr))
+        names = [name for each in _fused(graph, expr) for name in called(each)]
         found = [kind for pattern, kind in rules if any(fnmatchcase(name, pattern) for name in names)]
         return found[-1] if found else default
 
     return kind
+
+
+def _fused(graph: InternalGraph, expr: Expr) -> Iterator[Expr]:
+    """A call, and those in front of it that have no result of their own in integers."""
+    yield expr
+    operand = expr.args[0] if isinstance(expr, CallFunction) and _is_clamp(expr) else None
+    if isinstance(operand, TensorNode) and is_clamped(graph, operand) and operand.expr is not None:
+        yield from _fused(graph, operand.expr)
 
 
 def called(expr: Expr) -> Iterator[str]:
@@ -65,11 +80,25 @@ def _modules(expr: Expr) -> Iterator[str]:
 
 def unused(graph: InternalGraph, rules: list[tuple[str, Kind]]) -> list[str]:
     """The patterns that fit nothing."""
-    return [
-        pattern
-        for pattern, _ in rules
-        if not any(kinds([(pattern, "yes")], "")(expr) for expr in graph.exprs())
-    ]
+    return [pattern for pattern, _ in rules if not _fitting(graph, pattern)]
+
+
+def without_effect(graph: InternalGraph, rules: list[tuple[str, Kind]]) -> list[tuple[str, Expr]]:
+    """Patterns that fit only calls whose results keep the scales of their operands, and one of these."""
+    found = []
+    for pattern, _ in rules:
+        fitting = _fitting(graph, pattern)
+        nodes = [(expr, node) for expr in fitting for node in expr.outputs]
+        if not any(
+            isinstance(expr, CallFunction) and _is_observed(graph, expr, node) for expr, node in nodes
+        ):
+            found.append((pattern, fitting[0]))
+    return found
+
+
+def _fitting(graph: InternalGraph, pattern: str) -> list[Expr]:
+    fits = kinds(graph, [(pattern, "yes")], "")
+    return [expr for expr in graph.exprs() if fits(expr)]
 
 
 def observed_nodes(graph: InternalGraph, kind_of: KindOf) -> list[TensorNode]:
@@ -97,6 +126,15 @@ def is_clamped(graph: InternalGraph, node: TensorNode) -> bool:
 
 def _is_clamp(user: Expr) -> bool:
     return isinstance(user, CallFunction) and (user.function in _CLAMPS or upper_bounds(user) is not None)
+
+
+def computed_kind(graph: InternalGraph, expr: Expr, kind_of: KindOf) -> Kind:
+    """What a call is computed in: its result's, or that of the clamps behind it."""
+    (node,) = expr.outputs
+    if not isinstance(node, TensorNode) or not is_clamped(graph, node):
+        return kind_of(expr)
+    found = {computed_kind(graph, user, kind_of) for user in node.users}
+    return "int16" if "int16" in found else kind_of(expr)
 
 
 def upper_bounds(expr: Expr) -> np.ndarray | None:
