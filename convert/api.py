@@ -99,6 +99,8 @@ def to_onnx(
     value_info: bool = True,
     quantized: bool = False,
     activations: str | None = None,
+    weight_type: str | None = None,
+    reduce_range: bool = False,
     calibration: Any = None,
     calibration_settings: Mapping[str, Any] | None = None,
     report_data: Any = None,
@@ -123,26 +125,24 @@ def to_onnx(
 
     ``quantized`` writes a model that was trained with fake quantization with pairs of QuantizeLinear and
     DequantizeLinear, which ONNX Runtime makes integers of (opset 10; 13 for a scale for each channel);
-    ``activations`` are "uint8" (the default, for which it has kernels everywhere), "int8",
-    or of opset 21 and later "uint16" or "int16".
-    Weights go into the file, or with ``external_data``, and always above 2 GiB, into ``path`` + ".data".
-    ``value_info`` stores the types and shapes of all intermediate results.
-    ``verify`` runs the file in ONNX Runtime, when installed, on ``example_inputs`` (random ones by
-    default) and compares it with the source; a mismatch raises and leaves no file.
-    ``input_shapes`` are shapes of inputs, by name, other than those of the file: ``{"x": (1, 3, 256, 256)}``.
-    ``dynamic_shapes`` names sizes that the file is to leave open, ``{"x": {0: "batch"}}`` or as ``torch.export``
-    has them: ``{"x": ["batch", None]}``, Dim objects; the report's notes say which had to be fixed, and where.
-    Where the model does the same in a range only, TM2030 is raised unless ``accept_range``, with which the
-    file and ``report.ranges`` have the range. ``inputs`` and ``outputs`` are names of nodes between which
-    the model is cut; ``rename`` gives written inputs and outputs other names.
-    ``qparams`` is a file for quantization parameters in ``qparams_format`` (docs/quantization-parameters.md);
+    ``activations`` are "uint8" (the default), "int8", or of opset 21 and later "uint16" or "int16".
+    ``weight_type`` "uint8" is exact on every processor, "int8" is not without ``reduce_range``, and faster.
+    Weights go into the file, or with ``external_data``, and always above 2 GiB, into ``path`` + ".data";
+    with ``value_info`` the types and shapes of all intermediate results do, too. ``verify`` runs the file in
+    ONNX Runtime on ``example_inputs`` (random ones by default); where it computes something else than the
+    source, it raises and leaves no file. ``input_shapes`` are by name of the input. ``dynamic_shapes`` names
+    sizes that the file is to leave open, ``{"x": {0: "batch"}}`` or as ``torch.export`` has them; notes say
+    which had to be fixed, and where. Where the model does the same in a range only, TM2030 is raised unless
+    ``accept_range``, with which the file and ``report.ranges`` have the range. ``inputs`` and ``outputs`` are
+    nodes between which the model is cut; ``rename`` gives inputs and outputs other names.
+    ``qparams`` is a file for parameters in ``qparams_format`` (docs/quantization-parameters.md);
     ``fake_quant_weights`` rounds weights to their grids. ``input_grids`` are for inputs without a stub.
     ``calibration`` is data of ``calibrate`` for a float model, ``calibration_settings`` are its keywords;
     ``report_data`` is data to measure layers on, in the place of the first samples of ``calibration``.
     Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
     """
     version = goal_version("onnx", DEFAULT_OPSET if opset is None else opset)
-    goal = onnx_goal(version, quantized, activations)
+    goal = onnx_goal(version, quantized, activations, weight_type, reduce_range)
     goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights)
     measuring = Measuring.of(calibration, calibration_settings, report_data)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)

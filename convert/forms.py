@@ -168,13 +168,15 @@ def _with_pairs(plain: TargetGraph, lowered: InternalGraph, asked: Integers, not
     from .lower.qdq import with_qdq
 
     try:
-        made = with_qdq(plain, asked.activations)
+        made = with_qdq(plain, asked.activations, asked.weight_type)
     except Refusal as refusal:
         help = [("help", refusal.help)] if refusal.help else []
         raise UsageError("TM6031", f"quantized: {refusal.reason}", notes=help) from refusal
     if not made.grids:
         raise _without_scales()
     notes += made.notes()
+    if asked.reduce_range:
+        notes.append("weights are in seven bits, from -64 to 64 (--reduce-range)")
     return WithPairs(plain, made, lowered)
 
 

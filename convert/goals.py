@@ -56,14 +56,29 @@ def integers_asked(
     return Integers(kind, _chosen("io_type", io_type or kind, edges), allow_float, wide_weights)
 
 
-def onnx_goal(version: int, quantized: bool, activations: str | None) -> Goal:
-    """Raises UsageError TM6002 for wrong options, or that do not go together."""
+def onnx_goal(
+    version: int,
+    quantized: bool,
+    activations: str | None,
+    weight_type: str | None = None,
+    reduce_range: bool = False,
+) -> Goal:
+    """Raises UsageError TM6002 for wrong options, or that do not go together.
+
+    Weights beside uint8 activations are uint8 by default, which integer kernels sum exactly on every
+    processor. int8 activations are for runtimes that take int8 alone.
+    """
     if not quantized:
-        if activations is not None:
-            raise UsageError("TM6002", f"activations is {activations!r}, and goes with quantized")
+        given = {"activations": activations, "weight_type": weight_type, "reduce_range": reduce_range}
+        for name, value in given.items():
+            if value:
+                raise UsageError("TM6002", f"{name} is {value!r}, and goes with quantized")
         return Goal("onnx", version)
     kind = _chosen("activations", activations or "uint8", ("uint8", "int8", "uint16", "int16"))
-    return Goal("onnx", version, integers=Integers(kind, "float32"))
+    default = "uint8" if kind.startswith("u") else "int8"
+    stored = _chosen("weight_type", weight_type or default, ("uint8", "int8"))
+    integers = Integers(kind, "float32", weight_type=stored, reduce_range=bool(reduce_range))
+    return Goal("onnx", version, integers=integers)
 
 
 def goal_of_file(target: str, options: Mapping[str, Any]) -> Goal | None:
@@ -80,7 +95,9 @@ def goal_of_file(target: str, options: Mapping[str, Any]) -> Goal | None:
         return Goal(target, goal_version(target, version), parameters=baked)
     activations, io_type = (asked.get(name) for name in ("activations", "io_type"))
     if target == "onnx":
-        return onnx_goal(goal_version(target, version), True, activations)
+        # files of releases without the option have int8
+        stored, reduces = asked.get("weight_type", "int8"), bool(asked.get("reduce_range"))
+        return onnx_goal(goal_version(target, version), True, activations, stored, reduces)
     switches = (bool(asked.get(name)) for name in ("allow_float", "wide_weights"))
     integers = integers_asked(bool(asked), weights, activations, io_type, *switches)
     keep_int64 = bool(options.get("keep_int64"))

@@ -27,13 +27,16 @@ class Integers(NamedTuple):
     ``activations`` is "int8" or "int16" for TFLite, "uint8", "int8", "uint16" or "int16" for ONNX;
     ``io_type`` that of inputs and outputs: "int8", "uint8", "int16" or "float32". ``allow_float`` leaves
     quantized operators without an integer kernel in float. ``wide_weights`` leaves weights of -128, which
-    TFLite does not allow.
+    TFLite does not allow. ``weight_type`` is "uint8" or "int8" for ONNX; "uint8" is for weights that kernels
+    of some processors would sum wrongly as int8. ``reduce_range`` has weights in seven bits.
     """
 
     activations: str = "int8"
     io_type: str = "int8"
     allow_float: bool = False
     wide_weights: bool = False
+    weight_type: str = "int8"
+    reduce_range: bool = False
 
     @property
     def narrows_weights(self) -> bool:

@@ -21,6 +21,7 @@ _TYPES = {
 # Weights alone are of four bits: ONNX Runtime takes the pairs around a MaxPool away, which then fails.
 _SMALL = {"int4": (-8, 7, _NEWEST), "uint4": (0, 15, _NEWEST)}
 _DTYPES = {"int4": np.dtype(ml_dtypes.int4), "uint4": np.dtype(ml_dtypes.uint4)}
+_SUMS = np.iinfo(np.int16)  # of two products
 _PARTS = 256  # of a step of eight bits, in 16
 
 
@@ -65,10 +66,31 @@ def lacking_type(name: str, grid: QParams, opset: int) -> Refusal:
     )
 
 
+def unsigned(grid: QParams) -> QParams:
+    """A grid of int8 as one of uint8, on which the same numbers are 128 more."""
+    return replace(_moved(grid, 128), dtype="uint8")
+
+
+def saturates(weights: np.ndarray, activations: QParams | None = None) -> bool:
+    """Whether x86 kernels without VNNI may sum products of int8 ``weights`` wrongly.
+
+    They add two products of an unsigned and a signed byte in 16 bits (``vpmaddubsw``), which hold all sums of
+    weights from -64 to 64. ``activations`` are those of the other operand, None where it may be any byte:
+    of int8 kernels make uint8, 128 more. What has 16 bits is computed in float.
+    """
+    largest = 255
+    if activations is not None and activations.dtype.endswith("8"):
+        largest = activations.quant_max + (0 if activations.dtype == "uint8" else 128)
+    elif activations is not None:
+        return False
+    low, high = int(np.min(weights, initial=0)), int(np.max(weights, initial=0))
+    return 2 * high * largest > _SUMS.max or 2 * low * largest < _SUMS.min
+
+
 def _moved(grid: QParams, shift: int) -> QParams:
     return replace(
         grid,
-        zero_point=(grid.zero_point[0] + shift,),
+        zero_point=tuple(each + shift for each in grid.zero_point),
         quant_min=grid.quant_min + shift,
         quant_max=grid.quant_max + shift,
     )

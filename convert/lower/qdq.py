@@ -18,7 +18,16 @@ from ..ir.fake_quant import quantize
 from ..ir.types import QParams
 from .idle_bounds import without_idle_bounds
 from .names import Names
-from .onnx_integers import SINCE, activation_grid, dtype_of, lacking_type, limits, stored_type
+from .onnx_integers import (
+    SINCE,
+    activation_grid,
+    dtype_of,
+    lacking_type,
+    limits,
+    saturates,
+    stored_type,
+    unsigned,
+)
 from .target_graph import Operator, TargetGraph, Value
 
 # Operators behind which rounding to the operand's grid changes nothing.
@@ -28,6 +37,7 @@ _MOVING = frozenset(
 _CLAMPS = frozenset({"Relu", "Clip"})
 # the operands that are weights and bias, and the axis of the weights' output channels
 _WEIGHTED = {"Conv": (1, 2, 0), "ConvTranspose": (1, 2, 1), "Gemm": (1, 2, 0)}
+_PRODUCTS = frozenset({*_WEIGHTED, "MatMul"})  # which sum products of their first two operands
 _CLIP_INPUTS_SINCE, _PER_CHANNEL_SINCE = 11, 13
 _BIAS = (-(2**31), 2**31 - 1)
 
@@ -37,7 +47,7 @@ class QdqGraph:
     """``graph`` with the pairs; ``grids`` has that of each rounded tensor, by the name that it keeps.
 
     ``stored`` has the DequantizeLinear of each constant, the constant and its grid, ``rounded`` that of each
-    other tensor, and the tensor.
+    other tensor, and the tensor. ``saturating`` are operators whose int8 weights some processors sum wrongly.
     """
 
     graph: TargetGraph
@@ -45,27 +55,38 @@ class QdqGraph:
     weights: int = 0
     stored: list[tuple[Operator, Value, QParams]] = field(default_factory=list)
     rounded: list[tuple[Operator, Value]] = field(default_factory=list)
+    saturating: list[str] = field(default_factory=list)
 
     def notes(self) -> list[str]:
-        return [f"{len(self.grids)} tensors and {self.weights} weights are quantized"]
+        found = [f"{len(self.grids)} tensors and {self.weights} weights are quantized"]
+        if self.saturating:
+            some = "1 operator" if len(self.saturating) == 1 else f"{len(self.saturating)} operators"
+            found.append(f"int8 weights of {some} may saturate {PROCESSORS}: {REMEDY}")
+        return found
 
 
-def with_qdq(graph: TargetGraph, activations: str = "uint8") -> QdqGraph:
+# where int8 weights are at risk, whichever processor wrote the file, and what helps
+PROCESSORS = "in integer kernels of x86 processors without VNNI (AMD Zen 1 to 3, Intel before Ice Lake)"
+REMEDY = "--weight-type uint8 is exact everywhere, --reduce-range has weights in seven bits"
+
+
+def with_qdq(graph: TargetGraph, activations: str = "uint8", weight_type: str = "uint8") -> QdqGraph:
     """``graph``, which is left as it is, with pairs, and activations as "uint8", "int8", "uint16" or "int16".
 
     On the same grid int8 and uint8 are the same numbers. ONNX Runtime has kernels for uint8 on every
-    processor; others want int8. What the source has in 16 bits stays in 16, of the sign asked for. Raises
-    Refusal for what the opset of ``graph`` cannot say.
+    processor; others want int8. What the source has in 16 bits stays in 16, of the sign asked for. Weights
+    that kernels might sum wrongly as int8 are uint8, unless ``weight_type`` is "int8". Raises Refusal for
+    what the opset of ``graph`` cannot say.
     """
     assert isinstance(graph.version, int)
     if graph.version < SINCE:
         raise Refusal(f"ONNX has integers from opset {SINCE} on", f"use --opset {SINCE} or later")
-    return _Pairs(without_idle_bounds(graph), activations).run()
+    return _Pairs(without_idle_bounds(graph), activations, weight_type).run()
 
 
 class _Pairs:
-    def __init__(self, graph: TargetGraph, activations: str) -> None:
-        self.source, self.activations = graph, activations
+    def __init__(self, graph: TargetGraph, activations: str, weight_type: str) -> None:
+        self.source, self.activations, self.weight_type = graph, activations, weight_type
         self.made = QdqGraph(replace(graph, operators=[]))
         self.names = Names(value.name for each in graph.nested() for value in _all(each))
         self.constant_names: set[str] = set()
@@ -93,24 +114,40 @@ class _Pairs:
         return self.source.version
 
     def _operands(self, operator: Operator) -> list[Value | None]:
-        weight_at = 1 if operator.type in (*_WEIGHTED, "MatMul") else None
-        inputs = [
-            None if value is None else self._operand(value, is_weight=place == weight_at)
+        inputs: list[Value | None] = [
+            self._constant_operand(operator, place)
+            if value is not None and value.is_constant
+            else value and self.rounded.get(id(value), value)
             for place, value in enumerate(operator.inputs)
         ]
         if operator.type in _WEIGHTED:
             self._round_bias(operator, inputs)
         return inputs
 
-    def _operand(self, value: Value, *, is_weight: bool) -> Value:
-        if not value.is_constant:
-            return self.rounded.get(id(value), value)
-        if value.qparams is None or value.dtype != np.float32 or value.qparams.dtype == "int32":
+    def _constant_operand(self, operator: Operator, place: int) -> Value:
+        value = operator.inputs[place]
+        assert value is not None
+        grid = value.qparams
+        if grid is None or value.dtype != np.float32 or grid.dtype == "int32":
             return self._plain(value)
-        dtype = stored_type(value.qparams, self._opset, is_weight=is_weight)
+        is_factor = operator.type in _PRODUCTS and place < 2
+        dtype = stored_type(grid, self._opset, is_weight=is_factor and place == 1)
         if dtype is None:
-            raise lacking_type(value.name, value.qparams, self._opset)
-        return self._constant(value, value.qparams, dtype)
+            raise lacking_type(value.name, grid, self._opset)
+        if is_factor and dtype == "int8" and self._saturates(value, grid, operator.inputs[1 - place]):
+            if self.weight_type == "uint8":
+                return self._constant(value, unsigned(grid), "uint8")
+            self.made.saturating.append(operator.name)
+        return self._constant(value, grid, dtype)
+
+    def _saturates(self, value: Value, grid: QParams, other: Value | None) -> bool:
+        """Whether kernels might sum products of the constant and ``other`` wrongly, as int8."""
+        assert value.data is not None
+        if other is None or id(other) not in self.grids:
+            # kernels may compute integers all the same, of the operands of what makes it
+            return self.activations.endswith("8") and saturates(_Stored(value.data, grid, "int8").array())
+        found = self._in_file(other)
+        return saturates(_Stored(value.data, grid, "int8").array(), found)
 
     def _plain(self, value: Value) -> Value:
         """A constant in float, which others may take as integers."""

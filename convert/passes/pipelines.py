@@ -22,6 +22,7 @@ from .merge_equal import MergeEqual
 from .merge_reductions import MergeReductions
 from .move_views import MoveViews
 from .narrow_weights import NarrowWeights
+from .reduce_weight_range import ReduceWeightRange
 from .route_channels import RouteChannels
 from .settle_quantization import SettleQuantization
 from .sink_views import SinkViews
@@ -55,4 +56,6 @@ def pipeline(goal: Goal, catalogue: Mapping[str, Op]) -> list[Pass]:
         # fused, a chain of views comes apart again into the fewest steps
         steps: list[Pass] = [FuseViews(catalogue), Decompose(catalogue, goal.target, goal.version)]
         return [*shared, *steps, *clean]
-    return [*shared, *clean]
+    asked = goal.integers
+    reduce: list[Pass] = [ReduceWeightRange()] if asked is not None and asked.reduce_range else []
+    return [*shared, *clean, *reduce]

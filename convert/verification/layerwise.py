@@ -24,15 +24,22 @@ _STEPS = 2.0
 _FLOAT = 1e-4  # of the largest element, where a layer is in float
 # what the file has in its tensors, from its inputs by name
 Look = Callable[[Mapping[str, np.ndarray]], Mapping[str, Observed]]
+# the same of another session, from the inputs and what the first has; None where there is nothing to compare
+Again = Callable[[Mapping[str, np.ndarray], Mapping[str, Observed]], Mapping[str, Observed] | None]
 
 
 def verify_layers(
-    path: Path, plain: TargetGraph, lowered: InternalGraph, truth: Truth, look: Look
+    path: Path,
+    plain: TargetGraph,
+    lowered: InternalGraph,
+    truth: Truth,
+    look: Look,
+    again: Again = lambda inputs, tensors: None,
 ) -> Verification | None:
     """The comparison of the file at ``path`` with ``plain``, its float twin, and of each of its layers.
 
-    ``look`` runs the file; ``lowered`` is the graph that was lowered to ``plain``. None, with a note, where
-    there is no runtime. Raises VerificationError TM4001.
+    ``look`` runs the file, ``again`` in the runtime's fused kernels; ``lowered`` is the graph that was
+    lowered to ``plain``. None, with a note, where there is no runtime. Raises VerificationError TM4001.
     """
     target = plain.target
     with temporary_folder() as folder:
@@ -47,11 +54,15 @@ def verify_layers(
     worst: dict[str, Comparison] = {}
     noise: dict[str, Energies] = {}
     for given in samples:
-        tensors = look(dict(zip(plain.input_names, reference.stored_inputs(given), strict=True)))
+        stored = dict(zip(plain.input_names, reference.stored_inputs(given), strict=True))
+        tensors = look(stored)
         for layer in layers(lowered, reference.catalogue, tensors, list(given), target):
             found = _checked(layer, names.get(layer.name, layer.name))
             worst[layer.name] = max(found, worst.get(layer.name, found), key=lambda each: each.max_error)
             noise[layer.name] = layer.energies + noise.get(layer.name)
+        fused = again(stored, tensors)
+        for layer in layers(lowered, reference.catalogue, fused, list(given), target) if fused else ():
+            _check_fused(layer, names.get(layer.name, layer.name))
     told = tuple(each.noise() for each in noise.values())
     for each in told:
         if each.name in names:
@@ -82,6 +93,16 @@ def _checked(layer: Layer, name: str) -> Comparison:
         about = f"{layer.name} is not what {layer.function} gives for its operands in the file"
         raise VerificationError("TM4001", f"{about}: {_distance(layer)}")
     return comparison
+
+
+def _check_fused(layer: Layer, name: str) -> None:
+    """As ``_checked``, in a session that fuses operators, of a file that is exact where none are fused."""
+    try:
+        _checked(layer, name)
+    except VerificationError as error:
+        message = f"{error.message} in the runtime's fused kernels, and right where it fuses none"
+        help = "such kernels sum products of integers wrongly on some processors: tmconvert explain TM4001"
+        raise VerificationError("TM4001", message, notes=[("help", help)]) from error
 
 
 def _within_range(graph: InternalGraph) -> list[np.ndarray]:

@@ -1,12 +1,21 @@
 """An ONNX file with QuantizeLinear and DequantizeLinear, beside the model it was made of.
 
 As for integer TFLite files (``integers.py``): the float file agrees with the source, each integer constant is
-the one that belongs there, and each tensor is what its operands give, in ONNX Runtime with all that it fuses.
+the one that belongs there, and each tensor is what its operands give.
+
+- What the file means is judged in ONNX Runtime without graph optimizations, where no kernel saturates: that
+  is the same on every processor.
+- Each tensor must be as near in the kernels that ONNX Runtime fuses, unless the file has int8 weights that
+  these are known to sum wrongly on this processor.
+- The session that users run has default options and reads the outputs only, so that all is fused that can be.
+  How far its outputs are from the first is reported, in steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -14,15 +23,14 @@ import numpy as np
 from ..errors import VerificationError
 from ..ir import InternalGraph, QParams
 from ..lower.onnx_integers import activation_grid
-from ..lower.qdq import QdqGraph
+from ..lower.qdq import REMEDY, QdqGraph
 from ..lower.target_graph import TargetGraph
 from ..serialize.onnx_reader import onnx_constants, onnx_results, with_outputs
 from .constants import Kept, check_constants, check_grid
 from .layerwise import verify_layers
 from .observed import Observed
-from .onnx_runtime import onnx_runtime
+from .onnx_sessions import Session, saturates_here
 from .report import Verification
-from .runtimes import THREADS, refusals
 from .truth import Truth
 
 
@@ -36,28 +44,97 @@ def verify_qdq(
     check_tensors(path, made)
     _check_source(plain, made)
     names = [node.name for expr in lowered.exprs() for node in expr.outputs]
-    return verify_layers(path, plain, lowered, truth, lambda given: observed(path, given, names, made.grids))
+    sessions = _Sessions(path, names, plain, made)
+    verified = verify_layers(path, plain, lowered, truth, sessions.observed, sessions.fused)
+    if verified is None:
+        return None
+    truth.notes.extend(sessions.notes())
+    return replace(verified, fused_steps=sessions.steps)
 
 
-def observed(
-    path: Path, inputs: Mapping[str, np.ndarray], names: Sequence[str], grids: Mapping[str, QParams]
-) -> dict[str, Observed]:
-    """The tensors of ``names`` that the file has, and the inputs, as they are behind their pair."""
-    onnxruntime = onnx_runtime()
+class _Sessions:
+    """The three sessions that run a file: ``steps`` is how far the outputs of users are off, by name."""
 
-    rounded = {f"{name}_dequantized": name for name in inputs}
-    content, asked = with_outputs(path, [*names, *rounded])
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level, options.intra_op_num_threads = 3, THREADS
-    with refusals("ONNX Runtime"):
-        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-        known = {each.name for each in session.get_inputs()}
-        arrays = session.run(asked, {name: array for name, array in inputs.items() if name in known})
-    found = {}
-    for name, array in zip(asked, arrays, strict=True):
-        name = rounded.get(name, name)
-        found[name] = _observed(np.asarray(array), grids.get(name))
-    return found
+    def __init__(self, path: Path, names: Sequence[str], plain: TargetGraph, made: QdqGraph) -> None:
+        self.path, self.made = path, made
+        self.rounded = {f"{name}_dequantized": name for name in plain.input_names}
+        self.content, self.asked = with_outputs(path, [*names, *self.rounded])
+        self.outputs = dict(zip(plain.output_names, plain.outputs, strict=True))
+        self.meant: list[np.ndarray] = []  # the outputs without graph optimizations
+        self.steps: dict[str, float] = {}
+
+    @cached_property
+    def _plain(self) -> Session:
+        return Session(self.content, fuses=False)
+
+    @cached_property
+    def _fused(self) -> Session:
+        return Session(self.content)
+
+    @cached_property
+    def _users(self) -> Session:
+        return Session(self.path)
+
+    @property
+    def saturates(self) -> bool:
+        """Whether kernels of this processor may sum products of the file wrongly."""
+        return bool(self.made.saturating) and saturates_here()
+
+    def observed(self, inputs: Mapping[str, np.ndarray]) -> dict[str, Observed]:
+        """The tensors that the file has, and the inputs, as they are behind their pair."""
+        self.meant, arrays = self._run(self._plain, inputs)
+        return dict(self._named(arrays))
+
+    def fused(
+        self, inputs: Mapping[str, np.ndarray], tensors: Mapping[str, Observed]
+    ) -> dict[str, Observed] | None:
+        """The same in fused kernels, where there are others than ``tensors``; None where they saturate."""
+        made = self._users.run(list(self.outputs), inputs)
+        for (name, value), array, meant in zip(self.outputs.items(), made, self.meant, strict=True):
+            off = self._steps_off(value.name, np.asarray(array), meant)
+            self.steps[name] = max(off, self.steps.get(name, 0.0))
+        if self.saturates:
+            return None
+        found = dict(self._named(self._run(self._fused, inputs)[1]))
+        is_equal = all(
+            np.array_equal(each.array, tensors[name].array, equal_nan=each.array.dtype.kind == "f")
+            for name, each in found.items()
+        )
+        return None if is_equal else found
+
+    def notes(self) -> Iterator[str]:
+        """How far the outputs of the session that users run are from what the file means."""
+        about = "ONNX Runtime's fused kernels"
+        if self.saturates:
+            about += " saturate on this processor, which has no VNNI"
+        for name, steps in self.steps.items():
+            if steps:
+                remedy = f": {REMEDY}" if self.saturates else ""
+                yield f"{about}: {name} is up to {steps:.1f} steps from the exact sums{remedy}"
+
+    def _run(
+        self, session: Session, inputs: Mapping[str, np.ndarray]
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """The outputs of the model, and the tensors that are asked for."""
+        names = list(dict.fromkeys([*self.outputs, *self.asked]))
+        arrays = dict(zip(names, session.run(names, inputs), strict=True))
+        return [arrays[name] for name in self.outputs], [arrays[name] for name in self.asked]
+
+    def _named(self, arrays: Sequence[np.ndarray]) -> Iterator[tuple[str, Observed]]:
+        for name, array in zip(self.asked, arrays, strict=True):
+            name = self.rounded.get(name, name)
+            yield name, _observed(array, self.made.grids.get(name))
+
+    def _steps_off(self, name: str, made: np.ndarray, meant: np.ndarray) -> float:
+        """The largest distance in steps of the tensor; in float, in 255 parts of its largest number."""
+        if made.shape != meant.shape or made.dtype.kind != "f":
+            return 0.0 if np.array_equal(made, meant) else float("inf")
+        off = np.abs(made.astype(np.float64) - meant)
+        largest = float(np.max(np.abs(meant), initial=0, where=np.isfinite(meant))) or 1.0
+        grid = self.made.grids.get(name)
+        return float(np.max(off, initial=0, where=np.isfinite(off))) / (
+            grid.scale[0] if grid else largest / 255
+        )
 
 
 def _observed(array: np.ndarray, grid: QParams | None) -> Observed:

@@ -200,8 +200,9 @@ def scaled(place: int, operand: int, change: Callable[[np.ndarray], np.ndarray])
 
 
 def one_flipped(array: np.ndarray) -> np.ndarray:
+    """1 becomes -1: in the uint8 weights of the file, 129 becomes 127."""
     array = array.copy()
-    array.reshape(-1)[np.argmax(np.abs(array.reshape(-1)) == 1)] *= -1
+    array.reshape(-1)[np.argmax(array.reshape(-1) == 129)] = 127
     return array
 
 
@@ -262,9 +263,9 @@ def test_a_conversion_looks_at_what_it_wrote(
 
     def wrong(graph: TargetGraph, files: Any, weights_name: str = "") -> None:
         constant = next(
-            value for value in graph.constants() if value.dtype == np.int8 and value.data.size > 9
+            value for value in graph.constants() if value.dtype in (np.int8, np.uint8) and value.data.size > 9
         )
-        constant.stored, kept = -constant.data, constant.stored
+        constant.stored, kept = ~constant.data, constant.stored
         write(graph, files, weights_name)
         constant.stored = kept
 
