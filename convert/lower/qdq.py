@@ -122,7 +122,24 @@ class _Pairs:
         ]
         if operator.type in _WEIGHTED:
             self._round_bias(operator, inputs)
+            self._keep_float(operator, inputs)
         return inputs
+
+    def _keep_float(self, operator: Operator, inputs: list[Value | None]) -> None:
+        """Puts a sum of one operand in front of an operator whose weight the source leaves in float.
+
+        Between pairs ONNX Runtime would round that to int8 on a scale of its own, and saturate.
+        """
+        x, weight = operator.inputs[:2]
+        key = id(weight), None, "float32"
+        is_float = key in self.constants and inputs[1] is self.constants[key]
+        if x is None or not is_float or id(x) not in self.grids or id(operator.outputs[0]) not in self.grids:
+            return
+        given = inputs[0]
+        assert given is not None
+        made = Value(self.names.free(f"{operator.outputs[0].name}_operand"), given.dtype, given.shape)
+        self._append("Sum", [given], made)
+        inputs[0] = made
 
     def _constant_operand(self, operator: Operator, place: int) -> Value:
         value = operator.inputs[place]

@@ -113,6 +113,17 @@ def test_four_bits_stay_signed(tmp_path: Path) -> None:
     assert {array.dtype.name for array in weights(path).values()} == {"int8"}
 
 
+def test_weights_that_the_source_leaves_in_float_stay_so(tmp_path: Path) -> None:
+    """Between pairs ONNX Runtime makes int8 of them, on a scale of its own."""
+    path = tmp_path / "m.onnx"
+    tmconvert.to_onnx(quantized_corpus.models()["qat_by_channel"], path, quantized=True)
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
+    onnxruntime.InferenceSession(path, options)
+    made = [each.name for each in onnx.load(options.optimized_model_filepath).graph.initializer]
+    assert "wide.weight" in "".join(made) and not any(name.endswith("_weight_q") for name in made)
+
+
 def test_sums_of_sixteen_bits() -> None:
     byte = QParams("uint8", (0.5,), (3,), 0, 255)
     seven = QParams("uint8", (0.5,), (0,), 0, 127)
