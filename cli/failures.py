@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import signal
 import sys
 import traceback
+from pathlib import Path
 
 import click
 
@@ -14,6 +16,9 @@ from .. import signals
 from ..errors import InternalError, LoadError, TmconvertError, UsageError, WriteError
 from .rendering import write_error, write_json, write_message
 
+_NO_MEMORY = ("cannot allocate memory", "failed to map segment")
+# of disks and limits: the machine's, not ours
+_ENVIRONMENT = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE})
 PIPE_CLOSED = 141  # 128 + SIGPIPE
 REPORT = "this is a defect of tmconvert: please report it, with the command and, if you can, the model"
 
@@ -45,7 +50,7 @@ def report_failure(error: BaseException, *, as_json: bool, with_traceback: bool)
         if isinstance(known, InternalError):
             known = _reportable(known, with_traceback)
             if with_traceback:
-                write_message("".join(traceback.format_exception(error)).rstrip())
+                write_message(*"".join(traceback.format_exception(error)).rstrip().split("\n"))
         write_error(known)
         if as_json:
             write_json({"error": known.to_json()})
@@ -54,7 +59,8 @@ def report_failure(error: BaseException, *, as_json: bool, with_traceback: bool)
         _silence_stdout()
         return PIPE_CLOSED
     except WriteError as unwritable:  # of the JSON document
-        write_error(unwritable)
+        if not isinstance(error, WriteError) or error.message != unwritable.message:
+            write_error(unwritable)
         return unwritable.exit_status
 
 
@@ -66,14 +72,34 @@ def as_tmconvert_error(error: BaseException) -> TmconvertError:
         return _usage_error(error)
     if isinstance(error, SystemExit):
         return LoadError("TM1023", f"code of the user's ends the process: SystemExit({error.code!r})")
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or _is_out_of_memory(error):
         return TmconvertError(
             "TM5003",
             "there is not enough memory",
             notes=[("help", "close other programs, or use a larger machine")],
         )
+    if isinstance(error, OSError) and error.errno in _ENVIRONMENT:
+        where = f" {error.filename}" if isinstance(error.filename, str) else ""
+        return WriteError("TM5001", f"the system fails to serve{where}: {os.strerror(error.errno)}")
+    if isinstance(error, FileNotFoundError) and not _has_working_folder():
+        return WriteError("TM5001", "the working folder was removed", notes=[("help", "go to another one")])
     detail = f": {error}" if str(error) else ""
     return InternalError("TM9000", f"{type(error).__name__}{detail}")
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    """Whether a library could not be mapped, which the loader tells in words only."""
+    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+        return True
+    said = str(error).lower()
+    return isinstance(error, (ImportError, OSError)) and any(words in said for words in _NO_MEMORY)
+
+
+def _has_working_folder() -> bool:
+    try:
+        return bool(Path.cwd())
+    except OSError:
+        return False
 
 
 def _reportable(error: InternalError, with_traceback: bool) -> InternalError:

@@ -47,7 +47,7 @@ def command(model: str, as_graph: bool, tabular: bool, as_json: bool, **tracing:
         module = api.load(model, check=False, **arguments)  # a look need not read all weights
     graph = module.graph
     if as_graph and not as_json:
-        write(str(graph))
+        write(*str(graph).split("\n"))
         return
     flat = _flat(module)
     if as_json:

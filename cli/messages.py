@@ -7,7 +7,8 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 
-from .rendering import is_terminal, sanitized, write_message
+from ..source import printable
+from .rendering import is_terminal, write_message
 
 
 class _ToStderr(logging.Handler):
@@ -47,7 +48,7 @@ def progress(what: str, *, enabled: bool = True) -> Iterator[None]:
     from rich.console import Console
     from rich.text import Text
 
-    with Console(stderr=True).status(Text(sanitized(what)), spinner="line"):
+    with Console(stderr=True).status(Text(printable(what)), spinner="line"):
         yield
 
 
@@ -64,11 +65,11 @@ def counting(what: str, then: str) -> Iterator[Callable[[int, int], None] | None
     with Progress(
         *columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True, redirect_stdout=False
     ) as bar:
-        task = bar.add_task(sanitized(what), total=None)
+        task = bar.add_task(printable(what), total=None)
 
         def tell(done: int, total: int) -> None:
             bar.update(
-                task, description=sanitized(what if done < total else then), completed=done, total=total
+                task, description=printable(what if done < total else then), completed=done, total=total
             )
 
         yield tell

@@ -95,7 +95,7 @@ def convert(file: str, out: str, to: str, given: str | None, model: str | None, 
         told = convert_parameters(
             Path(file), Path(out), to, given, None if model is None else Path(model), partial
         )
-    write(told)
+    write(*told.split("\n"))
 
 
 @command.command("check")

@@ -7,19 +7,16 @@ Text that comes from a model file may hold control characters; they are shown, n
 from __future__ import annotations
 
 import json
-import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..errors import TmconvertError, WriteError
+from ..source import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-# C0 but tab and newline, DEL, C1, and the marks that reorder what a person reads
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 Segment = tuple[str, str]  # (text, rich style)
 Line = str | Sequence[Segment]
@@ -27,6 +24,8 @@ Line = str | Sequence[Segment]
 
 def write(*lines: Line) -> None:
     """Lines to stdout. Raises WriteError when it takes no more, BrokenPipeError when nobody reads."""
+    if sys.stdout is None:
+        raise WriteError("TM5001", "cannot write to stdout: it is closed")
     try:
         _emit(sys.stdout, lines)
     except BrokenPipeError:
@@ -37,18 +36,25 @@ def write(*lines: Line) -> None:
 
 def write_json(document: object) -> None:
     """One JSON document to stdout."""
-    write(json.dumps(document, indent=2))
+    write(*json.dumps(document, indent=2).split("\n"))
 
 
 def write_message(*lines: Line) -> None:
-    """Lines to stderr."""
-    _emit(sys.stderr, lines)
+    """Lines to stderr; what it does not take, as on a full disk, is nowhere to be told."""
+    if sys.stderr is None:
+        return
+    try:
+        _emit(sys.stderr, lines)
+    except BrokenPipeError:
+        raise
+    except OSError:
+        return
 
 
 def write_error(error: TmconvertError) -> None:
     """An error to stderr, coloured and fitted to the width on a terminal."""
     if not is_terminal(sys.stderr):
-        write_message(error.render())
+        write_message(*error.render().split("\n"))
         return
     write_message(*error_lines(error, _console(sys.stderr).width))
 
@@ -74,21 +80,16 @@ def sys_stderr() -> TextIO:
     return sys.stderr
 
 
-def is_terminal(stream: TextIO) -> bool:
+def is_terminal(stream: TextIO | None) -> bool:
     try:
-        return stream.isatty()
+        return stream is not None and stream.isatty()
     except ValueError:  # closed
         return False
 
 
-def sanitized(text: str) -> str:
-    """The text with control characters spelled out, as ``\\x1b``."""
-    return _CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
-
-
 def plain_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Columns aligned by spaces; the last one is not padded."""
-    table = [[sanitized(cell).replace("\n", " ") for cell in row] for row in (header, *rows)]
+    table = [[printable(cell.replace("\n", " ")) for cell in row] for row in (header, *rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
 
@@ -114,7 +115,7 @@ def write_table(
     for name in header:
         table.add_column(name, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(sanitized(cell), style=style(cell)) for cell in row))
+        table.add_row(*(Text(printable(cell), style=style(cell)) for cell in row))
     _console(stream).print(table)
 
 
@@ -132,11 +133,11 @@ def _emit(stream: TextIO, lines: Iterable[Line]) -> None:
         console = _console(stream)
         for line in lines:
             segments: Any = [(line, "")] if isinstance(line, str) else line
-            styled = Text.assemble(*((sanitized(part), style) for part, style in segments))
+            styled = Text.assemble(*((printable(part), style) for part, style in segments))
             console.print(styled, soft_wrap=True)
         return
     texts = [line if isinstance(line, str) else "".join(part for part, _ in line) for line in lines]
-    plain = sanitized("".join(f"{text}\n" for text in texts))
+    plain = "".join(f"{printable(text)}\n" for text in texts)
     encoding = getattr(stream, "encoding", None) or "utf-8"
     stream.write(plain.encode(encoding, "backslashreplace").decode(encoding))
     stream.flush()

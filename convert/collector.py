@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import time
 from collections.abc import Iterator
 
 NEVER = 2**31 - 1  # collections of the middle generation before a full one
+MOST = 0.04  # of the time of conversions, for full collections after them
 MANY = 20_000  # young objects: graphs are large, and make little garbage
 
 
@@ -30,14 +32,33 @@ def full_collections_wait() -> Iterator[None]:
     """Collections of all that there is wait until it is done; young objects are collected less often.
 
     With PyTorch and torchvision loaded a full collection takes 0.2 s, most of a small conversion, which makes
-    enough objects to start one. What has piled up until then is counted on, so the next one comes soon after.
+    enough objects to start one. Python would put it off until a quarter of all objects is new, which the
+    garbage of some hundred conversions is not: one follows when conversions have taken long enough to pay for
+    it.
     """
     young, middle, old = gc.get_threshold()
     if old == NEVER:  # another thread's conversion has seen to it
         yield
         return
     gc.set_threshold(young and max(young, MANY), middle, NEVER)
+    before = time.perf_counter()
     try:
         yield
     finally:
         gc.set_threshold(young, middle, old)
+        if young and gc.isenabled():
+            _collect_now_and_then(time.perf_counter() - before)
+
+
+_spent = 0.0  # seconds of conversions since the last full collection
+_cost = 0.2  # seconds of that collection
+
+
+def _collect_now_and_then(seconds: float) -> None:
+    global _spent, _cost
+    _spent += seconds
+    if _spent * MOST < _cost:
+        return
+    before = time.perf_counter()
+    gc.collect()
+    _spent, _cost = 0.0, time.perf_counter() - before

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .source import Source
+from .source import Source, printable
 
 
 class TmconvertError(Exception):
@@ -49,7 +49,8 @@ class TmconvertError(Exception):
 
     def render(self) -> str:
         """The error as shown to a person, without colour."""
-        lines = [f"error[{self.code}]: {self.message}"]
+        first, *rest = self.message.split("\n")
+        lines = [f"error[{self.code}]: {first}", *(f"  {line}" for line in rest)]
         if self.source is not None:
             lines.append(f"  --> {self.source}")
         if self.excerpt:
@@ -58,7 +59,7 @@ class TmconvertError(Exception):
             first, *rest = text.splitlines() or [""]
             lines.append(f"   = {label}: {first}")
             lines += [" " * (7 + len(label)) + line for line in rest]
-        return "\n".join(lines)
+        return "\n".join(map(printable, lines))
 
     def to_json(self) -> dict[str, object]:
         """The error as one JSON-ready object."""

@@ -55,6 +55,7 @@ class Given(NamedTuple):
         """
         check_data(goal, measuring)
         keep_model(model, *outputs, *goal.beside)
+        _check_names(goal.target, outputs)
         if measuring.data is not None:
             check_writable(*outputs, *goal.beside)
         module, inputs, dynamic = model_of(model, tracing)
@@ -88,6 +89,24 @@ class Given(NamedTuple):
             measuring=self.measuring,
             **others,
         )
+
+
+# suffixes by which people and programs know a file as that of a target, or a model
+_SUFFIXES = {"onnx": (".onnx",), "tflite": (".tflite", ".lite"), "caffe": (".prototxt", ".caffemodel")}
+_OTHERS = frozenset({".tm", ".pt", ".pth", ".pt2", ".safetensors"}.union(*_SUFFIXES.values()))
+
+
+def _check_names(target: str, outputs: Sequence[Path]) -> None:
+    """Raises UsageError TM6002 for a name that says another kind of file, and for ``-``."""
+    for path in outputs:
+        if str(path) == "-":
+            what, help = "no file, and nothing is written to stdout", "give the name of a file"
+        elif path.suffix.lower() in _OTHERS.difference(_SUFFIXES[target]):
+            what = f"no {target} file by name"
+            help = f"give it the suffix {_SUFFIXES[target][0]}, or convert to another target"
+        else:
+            continue
+        raise UsageError("TM6002", f"{path} is {what}", notes=[("help", help)])
 
 
 def calibrated_as(module: TracedModule, told: Any, data: Any) -> TracedModule:

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
+
+# C0 but tab, DEL, C1, and the marks that reorder what a person reads
+_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """One line of text, control characters spelled out as ``\\x1b``: names may be made to deceive."""
+    return _CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
 
 
 class Source(NamedTuple):
@@ -26,4 +35,4 @@ class Source(NamedTuple):
         line = "" if self.line is None else f":{self.line}" if is_python else f":%{self.line}"
         module = f"{self.class_name} ({self.scope})" if self.class_name and self.scope else ""
         module = module or self.class_name or self.scope
-        return ", ".join(part for part in (self.file + line, module and f"in {module}") if part)
+        return printable(", ".join(part for part in (self.file + line, module and f"in {module}") if part))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..source import printable
 from .expr import CallFunction, CallMethod, Constant, Expr, GetAttr, Input
 from .inert import GlobalRef
 from .node import ModuleNode
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 def format_graph(graph: InternalGraph) -> str:
     """``Name.Graph (self, x) { ... }``, one expression a line, as ``print(graph)`` of MegEngine 1.13."""
-    title = f"{graph.name}.Graph" if graph.name else ""
+    title = printable(f"{graph.name}.Graph") if graph.name else ""
     inputs = ", ".join(map(str, graph.inputs))
     body = "".join(f"\t{format_expr(expr)}\n" for expr in graph.exprs())
     # MegEngine joins the lines of the body, so an empty body leaves an empty line
@@ -25,7 +26,7 @@ def format_graph(graph: InternalGraph) -> str:
 
 def format_expr(expr: Expr) -> str:
     """``%7:\\tout = nn.relu(x, )``; a call ends its positional arguments with a comma."""
-    return f"%{expr.id}:\t{_body(expr)}"
+    return f"%{expr.id}:\t{printable(_body(expr))}"
 
 
 def _body(expr: Expr) -> str:

@@ -15,7 +15,7 @@ from ..ir import InternalGraph
 from ..ir.dims import Dim, broadcast_shapes
 from ..ir.scaled import Array, Scaled, computed, memory_of, viewed
 from ..ir.types import QParams, TensorType
-from ..source import Source
+from ..source import Source, printable
 from .names import Names
 from .target_graph import Operator, TargetGraph, Value
 
@@ -186,7 +186,7 @@ class Builder:
         """Called once, behind the last expression."""
 
     def _operator_name(self, type: str) -> str:
-        scope = self.source.scope.replace(".", "/") if self.source and self.source.scope else ""
+        scope = printable(self.source.scope).replace(".", "/") if self.source and self.source.scope else ""
         return self._operator_names.free(f"/{scope}/{self.name}/{type}" if scope else f"/{self.name}/{type}")
 
     def _broadcast(self, values: Sequence[Value]) -> tuple[Any, ...]:

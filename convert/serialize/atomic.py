@@ -23,6 +23,7 @@ from ..errors import WriteError
 from ..leftovers import Lock, hidden_name, register, remove_abandoned, unregister
 
 _HELP = {
+    errno.EFAULT: "the model file was changed while it was read: do not write to it meanwhile",
     errno.EACCES: "choose a folder and a file that you may write to",
     errno.EDQUOT: "your disk quota is used up: free some space, or write to another disk",
     errno.EFBIG: "the file system, or a limit of your shell (ulimit -f), takes no file this large",
@@ -96,6 +97,7 @@ class StagedOutput:
         self.target = Path(target)
         try:
             self._final = Path(os.path.realpath(self.target))
+            _refuse_unencodable(self._final)
             _refuse_unwritable(self._final)
             raw = self._opened(folder)
         except (OSError, ValueError) as error:
@@ -291,6 +293,13 @@ def written(path: Path) -> Iterator[BinaryIO]:
         raise write_error(path, error) from error
     with io.BufferedWriter(raw, buffer_size=1 << 20) as file:
         yield file
+
+
+def _refuse_unencodable(path: Path) -> None:
+    try:
+        os.fspath(path).encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("the name is not UTF-8, and runtimes take no other") from error
 
 
 def _refuse_unwritable(path: Path) -> None:

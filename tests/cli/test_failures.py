@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shlex
 import signal
 import subprocess
 import sys
@@ -87,7 +88,7 @@ def test_unexpected_exceptions_are_defects(debug: bool, monkeypatch: pytest.Monk
     assert outcome.status == 3
     assert outcome.json["error"]["code"] == "TM9000"
     assert (
-        "error[TM9000]: TypeError: no\nway\n   = help: this is a defect of tmconvert: please"
+        "error[TM9000]: TypeError: no\n  way\n   = help: this is a defect of tmconvert: please"
         in outcome.stderr
     )
     assert ("Traceback (most recent call last)" in outcome.stderr) is debug
@@ -221,3 +222,79 @@ def test_odd_names_in_an_ascii_locale(folder: Path) -> None:
     assert (outcome.status, outcome.stdout) == (1, "")
     assert outcome.stderr.startswith("error[TM1001]: ")
     assert "  --> mod\\xe8le\\x1b[31m.tm\n" in outcome.stderr
+
+
+def shell(line: str, folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    command = (
+        shlex.join(command_line())[: -len("main()'")].replace("cli import", "__main__ import") + "main()'"
+    )
+    return subprocess.run(
+        ["bash", "-c", line.replace("tmconvert", command)],
+        cwd=folder,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        env=environment(**env),
+        timeout=100,
+        check=False,
+    )
+
+
+NAME = "$'b\\xff.onnx'"
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "said"),
+    [
+        (
+            "tmconvert onnx {} o.onnx --no-verify >&-",
+            1,
+            "error[TM5001]: cannot write to stdout: it is closed",
+        ),
+        ("tmconvert onnx {} o.onnx --no-verify 2>&-", 0, "o.onnx  ("),
+        ("tmconvert onnx {} o.onnx --no-verify 2>/dev/full", 0, "o.onnx  ("),
+        ("tmconvert onnx {} o.onnx --no-verify 0<&-", 0, "o.onnx  ("),
+        (f"tmconvert onnx {{}} {NAME}", 1, "the name is not UTF-8, and runtimes take no other"),
+        ("mkdir g; cd g; rmdir ../g; tmconvert onnx {} o.onnx", 1, "error[TM5001]: "),
+        ("tmconvert onnx {} -", 2, "- is no file, and nothing is written to stdout"),
+        ("tmconvert onnx {} o.tflite", 2, "o.tflite is no onnx file by name"),
+    ],
+)
+def test_faults_of_the_environment(line: str, status: int, said: str, folder: Path) -> None:
+    done = shell(line.format(shlex.quote(str(CONV))), folder)
+    assert (done.returncode, said in done.stdout + done.stderr) == (status, True), done
+    assert "defect" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has /dev/full")
+def test_a_full_disk_behind_json_is_told_once(folder: Path) -> None:
+    done = shell(f"tmconvert onnx {CONV} o.onnx --no-verify --json > /dev/full", folder)
+    assert (done.returncode, done.stderr.count("error[")) == (1, 1)
+
+
+def test_names_cannot_forge_lines(folder: Path) -> None:
+    outcome = run("inspect", "a\nerror[TM9000]: forged")
+    assert outcome.stderr.splitlines()[1] == "  --> a\\nerror[TM9000]: forged"
+    outcome = run("onnx", CONV, "none/a\nerror[TM9000]: forged")
+    assert "\nerror" not in outcome.stderr
+    outcome = run("onnx", CONV, "a\nok: forged", "--no-verify")
+    assert outcome.stdout.startswith("a\\nok: forged  (")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ImportError("libx.so: failed to map segment from shared object"), "TM5003"),
+        (OSError(errno.ENOMEM, "no"), "TM5003"),
+        (OSError(errno.ENOSPC, "no"), "TM5001"),
+        (OSError(errno.EMFILE, "no"), "TM5001"),
+        (SystemExit(0), "TM1023"),
+    ],
+)
+def test_faults_of_the_machine_are_no_defects(
+    error: BaseException, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "to_onnx", raising(error))
+    outcome = run("onnx", CONV, "o.onnx")
+    assert outcome.status == 1
+    assert outcome.stderr.startswith(f"error[{code}]: ")

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.runner import DATA, command_line, environment
-from tmconvert.cli.rendering import error_lines, plain_table, sanitized
+from tmconvert.cli.rendering import error_lines, plain_table
 from tmconvert.cli.wording import counted, quantity, size
 from tmconvert.errors import UnsupportedError
-from tmconvert.source import Source
+from tmconvert.source import Source, printable
 
 pty = pytest.importorskip("pty")
 
@@ -54,7 +54,7 @@ def test_plain_tables() -> None:
 
 
 def test_control_characters_are_shown() -> None:
-    assert sanitized("a\x1b[31mb\tc\nd\r\x9b\u202e") == "a\\x1b[31mb\tc\nd\\r\\x9b\\u202e"
+    assert printable("a\x1b[31mb\tc\nd\r\x9b\u202e") == "a\\x1b[31mb\tc\\nd\\r\\x9b\\u202e"
 
 
 def test_wording() -> None:
