@@ -140,3 +140,18 @@ def test_no_caffemodel_replaces_the_model(tmp_path: Path) -> None:
     model.write_bytes((DATA / "op_s_elemwise.tm").read_bytes())
     with pytest.raises(UsageError, match="is the model itself"):
         tmconvert.to_caffe(model, tmp_path / "net.prototxt")
+
+
+def test_garbage_of_conversions_is_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python would put it off until a quarter of all objects is new; a service would grow."""
+    from tmconvert import collector
+
+    collected = []
+    monkeypatch.setattr(collector.gc, "collect", lambda: collected.append(1))
+    monkeypatch.setattr(collector, "_spent", 0.0)
+    monkeypatch.setattr(collector, "_cost", 0.0)
+    tmconvert.to_onnx(DATA / "op_s_conv_bn_relu.tm", tmp_path / "m.onnx", verify=False)
+    assert collected == [1]
+    monkeypatch.setattr(collector, "_cost", 1e9)
+    tmconvert.to_onnx(DATA / "op_s_conv_bn_relu.tm", tmp_path / "m.onnx", verify=False)
+    assert collected == [1]  # it must be worth it

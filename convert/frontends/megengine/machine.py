@@ -36,6 +36,7 @@ class Machine:
         self.unfinished: dict[object, list[int]] = {}
         self.globals: dict[tuple[str, str], object] = {}
         self.instances: list[Instance] = []
+        self.containers = 0  # lists and dicts so far
         self.budget = CopyBudget(self.size)
 
     def take(self, count: int) -> memoryview:

@@ -24,6 +24,10 @@ Kind = TypeVar("Kind")
 PROTOCOLS = range(2, 6)
 INTEGER_BYTES_LIMIT = 1024
 EMPTY_SET_COST = 4
+# An empty list or dict is one byte in the file and some 60 in memory: beyond so many, each is paid for.
+FREE_CONTAINERS = 100_000
+CONTAINER_COST = 8
+MOST_MARKS = 100_000  # open at a time: values of a sound file are not nested so deep
 
 FLOAT64 = struct.Struct(">d")
 INT32 = struct.Struct("<i")
@@ -98,6 +102,8 @@ def _bytes(width: int) -> Handler:
 
 
 def _mark(machine: Machine) -> None:
+    if len(machine.marks) >= MOST_MARKS:
+        raise over_limit(f"values are nested more than {MOST_MARKS} deep")
     machine.marks.append(len(machine.stack))
 
 
@@ -132,11 +138,19 @@ def _small_tuple(count: int) -> Handler:
 
 
 def _empty_list(machine: Machine) -> None:
+    _pay_for_container(machine)
     machine.push([])
 
 
 def _empty_dict(machine: Machine) -> None:
+    _pay_for_container(machine)
     machine.push({})
+
+
+def _pay_for_container(machine: Machine) -> None:
+    machine.containers += 1
+    if machine.containers > FREE_CONTAINERS:
+        machine.budget.spend(CONTAINER_COST)
 
 
 def _empty_set(machine: Machine) -> None:
@@ -146,10 +160,12 @@ def _empty_set(machine: Machine) -> None:
 
 
 def _list(machine: Machine) -> None:
+    _pay_for_container(machine)
     machine.push(machine.pop_to_mark())
 
 
 def _dict(machine: Machine) -> None:
+    _pay_for_container(machine)
     items = machine.pop_to_mark()
     target: dict[object, object] = {}
     _put_items(target, items)
