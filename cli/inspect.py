@@ -84,7 +84,9 @@ def _summary(model: str, module: TracedModule, flat: InternalGraph) -> Iterator[
     yield _field("model", model)
     yield _field("name", module.name)
     yield _field("producer", module.producer or "not recorded")
-    yield _field("parameters", f"{quantity(parameters, 'parameter').rsplit(' ', 1)[0]} ({size(held)})")
+    buffers = module.buffer_count()
+    more = f" and {quantity(buffers, 'element').rsplit(' ', 1)[0]} in buffers" if buffers else ""
+    yield _field("parameters", f"{quantity(parameters, 'parameter').rsplit(' ', 1)[0]}{more} ({size(held)})")
     quantization = _quantization(module)
     if quantization is not None:
         found = ", ".join(f"{count} {dtype}" for dtype, count in quantization.tensors.items())
@@ -151,7 +153,7 @@ def _tree(module: TracedModule) -> Iterator[str]:
         depth = path.count(".") + 1 if path else 0
         name = path.rpartition(".")[2]
         kind = each.class_name.rpartition(".")[2]
-        own = sum(tensor.size for tensor in each.tensors.values())
+        own = each.own_parameters()
         about = f"  ({quantity(own, 'parameter')})" if own else ""
         yield f"{'  ' * depth}{f'{name}: ' if name else ''}{kind}{about}"
 
@@ -215,6 +217,7 @@ def _document(model: str, module: TracedModule, flat: InternalGraph) -> dict[str
         "class": module.class_name,
         "producer": module.producer or None,
         "parameters": module.parameter_count(),
+        "buffers": module.buffer_count(),
         "bytes": _bytes(module),
         "quantization": None if quantization is None else asdict(quantization),
         "inputs": [_described(node) for node in module.graph.inputs[1:]],
@@ -224,7 +227,7 @@ def _document(model: str, module: TracedModule, flat: InternalGraph) -> dict[str
             {
                 "path": path,
                 "class": each.class_name,
-                "parameters": sum(tensor.size for tensor in each.tensors.values()),
+                "parameters": each.own_parameters(),
             }
             for path, each in module.modules()
         ],

@@ -30,6 +30,7 @@ from .given import (
 from .goals import goal_of_file, integers_asked, onnx_goal, tflite_goal, with_parameters
 from .ir import TracedModule
 from .lower.unsupported import UnsupportedGroup, grouped
+from .one_frame import one_frame
 from .passes.manager import PassOptions
 from .quantization.calibration.settings import Measuring, Progress, Settings
 from .serialize.atomic import check_writable
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from .verification.report import Verification
 
 
+@one_frame
 def load(
     path: str | PathLike[str],
     *,
@@ -69,6 +71,7 @@ def load(
     return load_model(path, tracing, check)
 
 
+@one_frame
 @full_collections_wait()
 def trace(
     module: Any,
@@ -89,6 +92,7 @@ def trace(
     )
 
 
+@one_frame
 @full_collections_wait()
 def to_onnx(
     model: Model,
@@ -152,6 +156,7 @@ def to_onnx(
     return given.convert([Path(path)], goal, verify, pass_options, version_name=goal.version, **options)
 
 
+@one_frame
 @full_collections_wait()
 def to_tflite(
     model: Model,
@@ -211,6 +216,7 @@ def to_tflite(
     )
 
 
+@one_frame
 @full_collections_wait()
 def to_caffe(
     model: Model,
@@ -255,6 +261,7 @@ def to_caffe(
     return given.convert([Path(prototxt), weights], goal, verify, pass_options, version_name=dialect)
 
 
+@one_frame
 @full_collections_wait()
 def save(
     model: Model,
@@ -277,6 +284,7 @@ def save(
     return module
 
 
+@one_frame
 def check(
     model: Model,
     target: str,
@@ -337,6 +345,7 @@ def quantization(model: Model) -> Quantization | None:
     return quantization_of(loaded(model), catalogue())
 
 
+@one_frame
 def verify(
     model: Model,
     path: str | PathLike[str],
@@ -373,6 +382,7 @@ def verify(
     return verify_form(module, path, goal, options.get("weights"), inputs, catalogue(), boundary)
 
 
+@one_frame
 def calibrate(
     model: Model,
     data: Any,

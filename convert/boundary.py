@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from .edge_names import name_edges
+from .edge_names import name_edges, written_outputs
 from .errors import UsageError
 from .ir import Input, TensorNode, TensorType, TracedModule
 from .ir.cut import cut_graph, unknown
@@ -151,7 +151,7 @@ def open_boundary(module: TracedModule, boundary: Boundary, catalogue: Mapping[s
             own = [node.expr.name for node in graph.inputs[1:] if isinstance(node.expr, Input)]
             given = {name: tuple(shape) for name, shape in boundary.input_shapes.items() if name in own}
             types = normalize(flat, catalogue, given).types
-        cut_graph(graph, boundary.inputs, boundary.outputs, types)
+        cut_graph(graph, boundary.inputs, boundary.outputs, types, written_outputs(graph))
     nodes = {
         node.expr.name: node
         for node in graph.inputs[1:]

@@ -37,6 +37,7 @@ STORED_AS = {
 ML_DTYPES = frozenset({"bfloat16"})
 OWN_NAME = {stored: name for name, (stored, count) in STORED_AS.items() if count == 1}
 
+MAX_PATH = 20_000  # of the path of a module; names of nodes have some more, and a reader takes 65,536
 MAX_DEPTH = 100  # of modules below each other
 MAX_NESTING = 50  # of values inside each other
 MAX_RANK = 32

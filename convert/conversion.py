@@ -68,7 +68,7 @@ class Report:
     parameters: int = 0
     verification: Verification | None = None
     notes: list[str] = field(default_factory=list)
-    seconds: list[tuple[str, float]] = field(default_factory=list)
+    seconds: list[tuple[str, float]] = field(default_factory=list, repr=False)
     stopped: bool = False
     inputs: list[dict[str, Any]] = field(default_factory=list)
     outputs: list[dict[str, Any]] = field(default_factory=list)
@@ -387,7 +387,7 @@ def convert(
     report.inputs = _described(graph.input_names, graph.inputs)
     report.outputs = _described(graph.output_names, graph.outputs)
     report.operators = len(list(graph.all_operators()))
-    report.parameters = _parameters(graph) if boundary.is_cut else module.parameter_count()
+    report.parameters = _parameters(graph)
     report.paths = tuple(paths_of(graph, paths, external_data=external_data))
     with (
         staged_outputs(*report.paths, named=goal.target == "onnx" and len(report.paths) > 1) as outputs,
@@ -418,7 +418,12 @@ def _staged_parameters(
 
 
 def _parameters(graph: TargetGraph) -> int:
-    return sum(math.prod(value.shape) for value in graph.constants())
+    """Elements of the weights in the file: of its constants but for single numbers, indices and shapes."""
+    return sum(
+        math.prod(value.shape)
+        for value in graph.constants()
+        if value.shape and (value.quantization is not None or not np.issubdtype(value.dtype, np.integer))
+    )
 
 
 def verify_form(

@@ -49,6 +49,14 @@ def name_edges(graph: InternalGraph, result: Tree, rename: Mapping[str, str]) ->
     graph.output_names = tuple(outputs)
 
 
+def written_outputs(graph: InternalGraph) -> dict[str, Node]:
+    """The outputs of a flat graph by the names that the written file has for them."""
+    named = list(_output_names(graph.result, ()))
+    names = [name or node.name for name, node in named]
+    _unique(names, [node.name for node in graph.inputs])
+    return dict(zip(names, (node for _, node in named), strict=True))
+
+
 def _output_names(tree: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str, Node]]:
     """(name, or nothing where only positions lead there; node) of each output, in order."""
     if isinstance(tree, dict):

@@ -312,8 +312,10 @@ _VERIFICATION = {
         "The file ran, and an output differs from the reference by more than the limit for its dtype. A "
         "conversion that ends like this leaves no file.",
         "tmconvert verify model.tm other.onnx",
-        "Check that the two files belong together. If the file is fresh from a conversion it is a defect: "
-        "please report it. --no-verify writes the file all the same.",
+        "Check that the two files belong together, and that the options are those of the conversion. Of a "
+        "fresh file the help of the message says what is known: kernels that compute "
+        "otherwise on this processor, outputs that are nothing but rounding errors, equal numbers that may "
+        "come in any order. Where it says nothing, please report it. --no-verify writes the file anyway.",
     ),
     "TM4002": Explanation(
         "a runtime refuses a written file",

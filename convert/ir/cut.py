@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from ..errors import UsageError
-from .expr import Input
+from .expr import Constant, Input
 from .graph import InternalGraph
 from .node import Node, TensorNode
 from .types import TensorType
@@ -19,14 +19,22 @@ def cut_graph(
     inputs: Sequence[str] | None,
     outputs: Sequence[str] | None,
     types: Mapping[Node, TensorType],
+    written: Mapping[str, Node] | None = None,
 ) -> None:
     """Leaves what computes ``outputs`` from ``inputs``, nodes by name; None keeps the graph's own.
+
+    ``written`` are other names for outputs, those of the written file, which they keep.
 
     A node that becomes an input is of the type that ``types`` has, or that the source recorded. Inputs
     that no output needs go, unless ``inputs`` names them. Raises UsageError TM6014.
     """
     nodes = _named(graph)
     if outputs is not None:
+        for name, node in (written or {}).items():
+            if name not in nodes and isinstance(node, TensorNode):
+                nodes[name] = node
+                if name in outputs and not isinstance(node.expr, (Input, Constant)):
+                    graph.rename(node, name)
         results = [_find(nodes, name, "output") for name in outputs]
         graph.set_result(results[0] if len(results) == 1 else tuple(results))
     if inputs is not None:

@@ -51,7 +51,8 @@ class TracedModule:
     """A module of the source model.
 
     ``name`` is its attribute path, ``class_name`` the qualified name of its source class.
-    ``children``, ``tensors`` (parameters, buffers and constants) and ``attributes`` (``stride``,
+    ``children``, ``tensors`` (parameters, buffers and constants; ``buffers`` has the names of those that are
+    not trained) and ``attributes`` (``stride``,
     ``eps``, ...) are by attribute name. ``graphs`` holds one graph for each structure of call
     arguments (see ``call_structure``) with which it was traced; a builtin leaf has none, an adapter of the
     frontend knows its meaning. ``vocabulary`` knows what the calls mean.
@@ -70,6 +71,7 @@ class TracedModule:
         self.class_name = class_name
         self.children: dict[str, TracedModule] = {}
         self.tensors: dict[str, np.ndarray] = {}
+        self.buffers: set[str] = set()
         self.attributes: dict[str, Any] = {}
         self.graphs: dict[str, InternalGraph] = {}
         self.vocabulary = vocabulary
@@ -122,9 +124,25 @@ class TracedModule:
             stack.extend(reversed(children))
 
     def parameter_count(self) -> int:
-        """Elements of all tensors of all modules, shared tensors counted once."""
-        tensors = {id(tensor): tensor for _, module in self.modules() for tensor in module.tensors.values()}
-        return sum(tensor.size for tensor in tensors.values())
+        """Elements of the parameters of all modules, shared ones counted once."""
+        return sum(tensor.size for tensor in self._held(False).values())
+
+    def buffer_count(self) -> int:
+        """Elements of all other tensors, such as the statistics of batch norms."""
+        parameters = self._held(False)
+        return sum(tensor.size for key, tensor in self._held(True).items() if key not in parameters)
+
+    def own_parameters(self) -> int:
+        """Elements of the parameters of this module alone."""
+        return sum(tensor.size for name, tensor in self.tensors.items() if name not in self.buffers)
+
+    def _held(self, buffers: bool) -> dict[int, np.ndarray]:
+        return {
+            id(tensor): tensor
+            for _, module in self.modules()
+            for name, tensor in module.tensors.items()
+            if (name in module.buffers) == buffers
+        }
 
     def flatten(self) -> TracedModule:
         """A module whose graph has the calls of all submodules in line; tensors are shared."""

@@ -9,6 +9,8 @@ from ..errors import UnsupportedError
 from ..ir import CallFunction, CallMethod, Expr, ModuleNode
 from ..ir.text import describe
 
+MANY = 4  # ops with one remedy that share a line of a message
+
 
 class Unsupported(NamedTuple):
     """One expression that stops a conversion, why, and what to do about it."""
@@ -89,6 +91,12 @@ def unsupported_error(
         )
     if first.calls > 1:
         notes.append(("also", f"{first.calls - 1} more of {first.op} in {_paths(first.scopes)}"))
+    alike = [group for group in others if group.help and group.help == first.help]
+    if len(alike) >= MANY:
+        others = [group for group in others if group not in alike]
+        ops = dict.fromkeys(group.op for group in alike)
+        counts = [f"{op} ({sum(group.calls for group in alike if group.op == op)})" for op in ops]
+        notes.append(("also", f"the same help is for {', '.join(counts)}"))
     notes += [
         ("also", f"{group.op} ({group.calls} in {_paths(group.scopes)}): {group.reason}") for group in others
     ]

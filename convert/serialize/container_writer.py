@@ -16,6 +16,7 @@ from ..container_format import (
     EXAMPLE,
     FORMAT,
     MAX_DEPTH,
+    MAX_PATH,
     STORED_AS,
     VERSION,
     WEIGHTS,
@@ -164,6 +165,11 @@ class _ModuleEncoder:
             raise cannot_hold(module.name, "is a module that contains itself")
         if len(self.open) >= MAX_DEPTH:
             raise cannot_hold(module.name, f"is a module more than {MAX_DEPTH} deep in others")
+        longest = max(map(len, (module.name, module.class_name, *module.attributes, *module.tensors)))
+        if longest > MAX_PATH:
+            raise cannot_hold(
+                f"{module.name:.60}...", f"has a name of {longest} characters, above {MAX_PATH}"
+            )
         self.open.add(id(module))
         described = self._describe(module)
         self.open.discard(id(module))
@@ -182,6 +188,7 @@ class _ModuleEncoder:
             "class": module.class_name,
             "children": {name: self.number(child) for name, child in module.children.items()},
             "tensors": {name: self.weights.name(array, path(name)) for name, array in module.tensors.items()},
+            **({"buffers": buffers} if (buffers := sorted(module.buffers & set(module.tensors))) else {}),
             "attributes": {
                 name: self.values.encode(value, path(name)) for name, value in module.attributes.items()
             },

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import VerificationError
 from . import worker
+from .file_edges import check_edges
 from .mnn import MnnRuntime
 from .onnx_runtime import onnx_runtime
 
@@ -124,7 +125,9 @@ class OnnxRuntime:
             session = onnxruntime.InferenceSession(
                 os.fspath(paths[0]), options, providers=["CPUExecutionProvider"]
             )
-            known = {described.name for described in session.get_inputs()}
+            shapes_of = {described.name: described.shape for described in session.get_inputs()}
+            known = set(shapes_of)
+            check_edges(inputs, outputs, shapes_of, [each.name for each in session.get_outputs()])
             fed = {name: array for name, array in inputs.items() if name in known}
             return [np.asarray(array) for array in session.run(list(outputs), fed)]
 
@@ -199,6 +202,7 @@ class LiteRtRuntime(ApartRuntime):
         with refusals(self.name), silent_stderr():
             interpreter = self._interpreter(paths[0])
             input_at, output_at = _tflite_positions(interpreter, list(inputs), list(outputs))
+            check_edges(inputs, outputs, dict.fromkeys(input_at), list(output_at))
             allocate(interpreter, {input_at[name]: array.shape for name, array in inputs.items()})
             taken = {each["index"]: np.dtype(each["dtype"]) for each in interpreter.get_input_details()}
             for name, array in inputs.items():
@@ -415,7 +419,7 @@ def refusals(name: str) -> Iterator[None]:
     """Turns whatever a runtime raises into a VerificationError."""
     try:
         yield
-    except MemoryError:
+    except (MemoryError, VerificationError):
         raise
     except KeyError as error:
         raise VerificationError("TM4002", f"{name} refused the file: it has no tensor {error}") from error

@@ -43,14 +43,14 @@ def test_converts(name: str, target: str, out: list[str], folder: Path) -> None:
 
 def test_lines_for_onnx(folder: Path) -> None:
     outcome = run("onnx", CONV, "o.onnx", "--opset", "13", "--no-verify")
-    assert outcome.stdout == "o.onnx  (ONNX opset 13, 2 operators, 248 parameters)\n"
+    assert outcome.stdout == "o.onnx  (ONNX opset 13, 2 operators, 224 parameters)\n"
     assert outcome.stderr == "not verified: --no-verify was given\n"
     assert names(folder) == ["o.onnx"]
 
 
 def test_lines_for_tflite(folder: Path) -> None:
     outcome = run("tflite", CONV, "o.tflite", "--io-layout", "source", "--no-verify")
-    assert re.fullmatch(r"o\.tflite  \(TFLite 2\.\d+, \d+ operators?, 248 parameters\)\n", outcome.stdout)
+    assert re.fullmatch(r"o\.tflite  \(TFLite 2\.\d+, \d+ operators?, 224 parameters\)\n", outcome.stdout)
 
 
 def test_a_caffe_net_beyond_the_limits_of_its_dialect(folder: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_caffe_net_beyond_the_limits_of_its_dialect(folder: Path) -> None:
 def test_lines_for_caffe(folder: Path) -> None:
     outcome = run("caffe", CONV, "net.prototxt", "weights.caffemodel", "--no-verify", "--dialect", "bvlc")
     first, second = outcome.stdout.splitlines()
-    assert first == "net.prototxt  (Caffe, dialect bvlc, 2 layers, 248 parameters)"
+    assert first == "net.prototxt  (Caffe, dialect bvlc, 2 layers, 224 parameters)"
     assert re.fullmatch(r"weights\.caffemodel  \(weights, 1\.\d kB\)", second)
     assert names(folder) == ["net.prototxt", "weights.caffemodel"]
 

@@ -48,7 +48,7 @@ def test_summary() -> None:
         "model       op_s_conv_bn_relu.tm\n"
         "name        CBR\n"
         "producer    MegEngine 1.13.0\n"
-        "parameters  248 (992 bytes)\n"
+        "parameters  232 and 16 in buffers (992 bytes)\n"
         "\n"
         "inputs\n"
         "  x  f32[1,3,32,32]\n"
@@ -64,7 +64,7 @@ def test_summary() -> None:
         "module tree\n"
         "  CBR\n"
         "    r: ReLU\n"
-        "    b: BatchNorm2d  (32 parameters)\n"
+        "    b: BatchNorm2d  (16 parameters)\n"
         "    c: Conv2d  (216 parameters)\n"
     )
 

@@ -116,4 +116,4 @@ def test_progress_is_for_terminals_only(tmp_path: Path) -> None:
     assert status == 0
     assert f"converting {DATA / 'resnet18.tm'}" in received
     last = [line.strip() for line in without_colour(received).split("\n") if line.strip()][-1]
-    assert last == f"{out}  (ONNX opset 17, 49 operators, 178.6 k parameters)"
+    assert last == f"{out}  (ONNX opset 17, 49 operators, 176.8 k parameters)"

@@ -79,7 +79,7 @@ def test_saved_and_written_as_tflite(images: np.ndarray, tmp_path: Path) -> None
     assert again.parameter_count() == made.parameter_count() > 30_000
     report = tmconvert.to_tflite(again, tmp_path / "m.tflite", quantized=True)
     assert report.verified
-    assert report.parameters == made.parameter_count()
+    assert made.parameter_count() <= report.parameters < 1.02 * made.parameter_count()  # it has tables, too
 
 
 def test_averages_with_a_grid_of_their_own_are_rounded_once(images: np.ndarray, tmp_path: Path) -> None:

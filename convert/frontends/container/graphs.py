@@ -28,7 +28,6 @@ from .faults import nonsense, over_limit
 from .quantization import decode_qparams
 from .values import ValueDecoder, decode_dtype, text
 
-MAX_PATH = 5000
 MAX_ELEMENTS = 1 << 48
 LAYOUTS = (None, "nhwc")
 
@@ -137,23 +136,23 @@ class GraphDecoder:
     def _source(self, value: Any) -> Source:
         said = fields(value, "a source", {"file", "line", "scope", "class"})
         return Source(
-            self.path if said["file"] is None else text(said["file"], "a file", MAX_PATH),
+            self.path if said["file"] is None else text(said["file"], "a file"),
             None if said["line"] is None else number(said["line"], "a line"),
-            text(said["scope"], "a scope", MAX_PATH),
+            text(said["scope"], "a scope"),
             text(said["class"], "a class"),
         )
 
     # ---- the kinds of expressions: each decodes its arguments and gives what makes the expression
 
     def _getattr(self, said: dict[str, Any]) -> Callable[..., Expr]:
-        owner, name = self._tree(said["owner"]), text(said["name"], "an attribute", MAX_PATH)
+        owner, name = self._tree(said["owner"]), text(said["name"], "an attribute")
         if not isinstance(owner, ModuleNode):
             raise nonsense(f"an attribute {name[:80]!r} is taken of what is no module")
         return lambda **common: GetAttr(owner, name, **common)
 
     def _constant(self, said: dict[str, Any]) -> Callable[..., Expr]:
         value = self.values.decode(said["value"])
-        name = None if said["name"] is None else text(said["name"], "the name of a constant", MAX_PATH)
+        name = None if said["name"] is None else text(said["name"], "the name of a constant")
         if not isinstance(value, (np.ndarray, TracedModule)):
             raise nonsense("a constant is neither a tensor nor a module")
 

@@ -17,7 +17,7 @@ from ...source import Source
 from ..mapping import map_file
 from .archive import Member, find_members
 from .faults import bad_json, bad_tensors, newer, nonsense, over_limit
-from .graphs import MAX_PATH, GraphDecoder, fields, listed
+from .graphs import GraphDecoder, fields, listed
 from .json_text import parse
 from .quantization import decode_qparams
 from .tensors import read_tensors, retyped
@@ -178,9 +178,9 @@ class _Modules:
         self.values = ValueDecoder(weights, self.made, file_size)
 
     def add(self, value: Any) -> None:
-        said = fields(value, "a module", MODULE)
+        said = fields(value, "a module", MODULE, frozenset({"buffers"}))
         module = TracedModule(
-            text(said["name"], "the name of a module", MAX_PATH),
+            text(said["name"], "the name of a module"),
             text(said["class"], "a class"),
             vocabulary=self.vocabulary,
         )
@@ -192,6 +192,11 @@ class _Modules:
                 text(name, "the name of an attribute")
         module.children = {name: self.values.module(item) for name, item in said["children"].items()}
         module.tensors = {name: self.values.tensor(item) for name, item in said["tensors"].items()}
+        module.buffers = {
+            text(name, "the name of a buffer") for name in listed(said.get("buffers", []), "buffers")
+        }
+        if not module.buffers <= set(module.tensors):
+            raise nonsense("a buffer is no tensor of its module")
         module.attributes = {name: self.values.decode(item) for name, item in said["attributes"].items()}
         depth = 1 + max((self.depths[id(child)] for child in module.children.values()), default=-1)
         if depth > MAX_DEPTH:

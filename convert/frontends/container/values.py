@@ -15,7 +15,7 @@ from .faults import nonsense, over_limit
 from .quantization import decode_qparams
 from .tensors import dtype_called
 
-MAX_TEXT = 1000
+MAX_TEXT = 1 << 16
 MAX_INTEGER_DIGITS = 2500
 SHOWN_ELEMENTS = 1000  # of an array, before NumPy abbreviates
 

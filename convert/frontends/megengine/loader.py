@@ -125,6 +125,8 @@ class _Loader:
     def _attribute(self, module: TracedModule, name: str, value: Any, depth: int) -> None:
         if isinstance(value, Tensor):
             module.tensors[name] = real(value)
+            if not value.is_parameter:
+                module.buffers.add(name)
         elif _is_module(value):
             path = f"{module.name}.{name}" if module.name else name
             module.children[name] = self.module(value, path, depth + 1)

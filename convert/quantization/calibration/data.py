@@ -45,6 +45,7 @@ def report_samples(measuring: Measuring, graph: InternalGraph) -> tuple[Iterable
     """
     given = measuring.data if measuring.report_data is None else measuring.report_data
     samples = Samples(given, inputs_of(graph), measuring.settings)
+    samples.may_be_unscaled = measuring.data is not None  # mean and std are those of the calibration's images
     name = str(given) if isinstance(given, (str, PathLike)) else "the data given"
     if measuring.report_data is not None:
         return samples, f"the samples of {name}"
@@ -69,6 +70,7 @@ class Samples:
     ) -> None:
         self.inputs = inputs
         self.settings = settings or Settings()
+        self.may_be_unscaled = False
         if not isinstance(data, (str, PathLike, Mapping, np.ndarray, Iterable)):
             raise unfit(f"data must be a path, arrays or a sequence of samples, got {data!r}", FORMS)
         self.data: Any = Path(data) if isinstance(data, (str, PathLike)) else data
@@ -126,7 +128,7 @@ class Samples:
             raise unfit(f"{where} has different numbers of samples: {numbers}", "a sample has all inputs")
         if isinstance(source, Path):
             _check_budget(source, lots[0].count if lots else 0)
-        if self.settings.scales and not any(lot.is_scaled for lot in lots):
+        if self.settings.scales and not self.may_be_unscaled and not any(lot.is_scaled for lot in lots):
             has = ", ".join(f"{lot.array.dtype} for {lot.type}" for lot in lots)
             raise unfit(
                 f"mean and std are for images, or arrays of uint8, as inputs in float, and {where} has {has}",

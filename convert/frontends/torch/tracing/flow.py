@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ....errors import UnsupportedError
+from ....source import Source
 from ..names import Name, aten_name
 from . import packed, quantized
-from .places import is_assertion
+from .places import is_assertion, user_place
 from .sizes import TracedFloat, TracedInt
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _look(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict
     result = recorder.run(function, *args, **kwargs)
     if not any(recorder.value_of(operand).depends for operand in operands) or is_assertion():
         return result
-    place = recorder.place()
+    place = _place(recorder)
     what = WHAT.get(
         getattr(function, "__name__", "").partition(".")[0], "a number or array of Python is made of it"
     )
@@ -68,6 +69,12 @@ def _look(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict
     shown = repr(result) if isinstance(result, (bool, int, float)) else type(result).__name__
     recorder.tape.decisions.append(f"{place}: {what}, {shown} with the example inputs")
     return result
+
+
+def _place(recorder: Recorder) -> Source:
+    """The user's line that is running, or the module at least."""
+    place, scope = user_place(), recorder.scope
+    return place if place.file else Source("", None, scope.path, scope.class_name.rpartition(".")[2])
 
 
 def _whole(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -11,7 +11,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ....errors import TmconvertError, UnsupportedError
 from ....ir.tree import leaves, map_leaves
-from ....source import Source
 from ..names import Name, aten_name, name_of
 from . import flow, knowledge
 from .aliases import Aliases, Tracked, View, memory_of
@@ -152,11 +151,6 @@ class Recorder(TorchFunctionMode):
             return False
         values = [self.value_of(tensor) for tensor in tensors]
         return not any(value.depends or value.is_open for value in values)
-
-    def place(self) -> Source:
-        """The user's line that is running, or the module at least."""
-        place, scope = user_place(), self.scope
-        return place if place.file else Source("", None, scope.path, scope.class_name.rpartition(".")[2])
 
     def run(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """Runs a function unrecorded."""

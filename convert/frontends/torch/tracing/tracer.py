@@ -319,6 +319,8 @@ def _hierarchy(
         for name, tensor in held(each):
             names.setdefault(id(tensor), []).append(f"{path}.{name}" if path else name)
             traced.tensors[name] = arrays.of(tensor)
+            if not isinstance(tensor, torch.nn.Parameter) and name not in each._parameters:
+                traced.buffers.add(name)
         modules[path] = traced
         if path:
             holder, _, name = path.rpartition(".")

@@ -1,0 +1,50 @@
+"""What messages must not print: methods where a value was meant."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FILES = sorted(path for folder in ("convert", "symbolics", "cli") for path in (ROOT / folder).rglob("*.py"))
+# methods of texts, numbers and containers: without a call, an attribute of this name is one of them
+METHODS = frozenset(
+    name
+    for kind in (str, bytes, list, tuple, dict, set, int, float)
+    for name in dir(kind)
+    if not name.startswith("_") and callable(getattr(kind, name))
+)
+
+# fields of records that have such a name
+FIELDS = frozenset(
+    {"explanation.title", "format.title", "dialect.title", "CAFFE[dialect].title", "lot.count"}
+)
+
+
+def _printed(tree: ast.AST) -> Iterator[ast.Attribute]:
+    """The attributes that f-strings put into a text as they are."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FormattedValue) and isinstance(node.value, ast.Attribute):
+            yield node.value
+
+
+@pytest.fixture(scope="module")
+def trees() -> dict[Path, ast.AST]:
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
+
+
+def test_no_method_is_printed(trees: dict[Path, ast.AST]) -> None:
+    """``f"{group.count}"`` of a tuple is ``<built-in method count of ...>``: a field may not be called so.
+
+    mypy cannot tell, as a method may be printed.
+    """
+    wrong = [
+        f"{path.relative_to(ROOT)}:{each.lineno}: {ast.unparse(each)}"
+        for path, tree in trees.items()
+        for each in _printed(tree)
+        if each.attr in METHODS and ast.unparse(each) not in FIELDS
+    ]
+    assert wrong == []
