@@ -28,6 +28,8 @@ from .lower.fuse_activations import fuse_activations
 from .lower.fuse_scales import fuse_scales
 from .lower.lower import lower
 from .lower.narrow_integers import narrow_integers
+from .lower.own_biases import own_biases
+from .lower.split_slices import split_slices
 from .lower.target_graph import TargetGraph, Value
 from .lower.unsupported import Unsupported, unsupported_error
 from .passes.decompose import Undecomposed
@@ -319,6 +321,8 @@ def _through_passes(
             if not goal.keeps_grids:  # a rescaling between the two would be lost
                 fuse_scales(each)
             drop_reshapes(each)
+            split_slices(each)
+            own_biases(each)
         told = "" if goal.keep_int64 else narrow_integers(graph).note()
         notes += [told] * bool(told)
     return manager, graph, notes

@@ -76,6 +76,8 @@ class SinkViews:
             return False
         if not along and expr.output.type.shape != outer:
             return False
+        if not along and any(source.type.shape != inner for source in sources):  # type: ignore[union-attr]
+            return False  # they would be broadcast
         places = _places(outer, inner)
         kwargs = dict(expr.kwargs)
         if along:

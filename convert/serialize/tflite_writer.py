@@ -20,6 +20,7 @@ from ..lower.target_graph import Attribute, Operator, TargetGraph, Value
 from ..lower.tflite_runtimes import minimum_runtime
 from ..lower.tflite_versions import model_versions
 from .tflite_schema import (
+    BIAS_INPUTS,
     ENUMS,
     OPERATORS,
     STATE_INPUTS,
@@ -84,8 +85,9 @@ class _Buffers:
         self._contents: list[Array] = []
         self._indices: dict[Hashable, int] = {}
 
-    def index(self, data: Array) -> int:
-        key = self._key(data)
+    def index(self, data: Array, *, is_alone: bool = False) -> int:
+        """The number of the buffer with ``data``; with ``is_alone`` no other tensor has it."""
+        key = ("alone", len(self._contents)) if is_alone else self._key(data)
         if key not in self._indices:
             self._contents.append(data)
             self._indices[key] = len(self._contents)
@@ -158,7 +160,10 @@ def _subgraph(
     """The subgraph's table, and each value's tensor index by its id()."""
     values, states = _values(graph)
     indices = {id(value): index for index, value in enumerate(values)}
-    tensors = [_tensor(skeleton, buffers, value, id(value) in states) for value in values]
+    biases = _biases(graph)
+    tensors = [
+        _tensor(skeleton, buffers, value, id(value) in states, id(value) in biases) for value in values
+    ]
     operators = [
         _operator(skeleton, operator, codes[operator.type], indices, numbers) for operator in graph.operators
     ]
@@ -194,14 +199,23 @@ def _values(graph: TargetGraph) -> tuple[list[Value], set[int]]:
     return list(values.values()), states
 
 
-def _tensor(skeleton: Skeleton, buffers: _Buffers, value: Value, is_state: bool) -> int:
+def _biases(graph: TargetGraph) -> set[int]:
+    """The ids of biases, to which quantizers give the scale of their operator: they share no buffer."""
+    found = set()
+    for operator in graph.operators:
+        at = BIAS_INPUTS.get(operator.type, len(operator.inputs))
+        found |= {id(value) for value in operator.inputs[at : at + 1] if value is not None}
+    return found
+
+
+def _tensor(skeleton: Skeleton, buffers: _Buffers, value: Value, is_state: bool, is_bias: bool) -> int:
     """A Tensor table. Sizes that are open are those of the example until the tensor is resized."""
     if name_of(value.dtype) not in TENSOR_TYPES:
         raise InternalError("TM9001", f"TFLite has no type for the tensor {value.name!r}: {value.dtype}")
     fields: list[Field] = [
         (0, "offset", skeleton.int32s(map(example, value.shape))),
         (1, "int8", TENSOR_TYPES[name_of(value.dtype)]),
-        (2, "uint32", _buffer(buffers, value)),
+        (2, "uint32", _buffer(buffers, value, is_bias)),
         (3, "offset", skeleton.string(value.name)),
         (8, "bool", True),  # tells a scalar from a tensor of unknown rank
     ]
@@ -223,8 +237,8 @@ def _tensor(skeleton: Skeleton, buffers: _Buffers, value: Value, is_state: bool)
     return skeleton.table(*fields)
 
 
-def _buffer(buffers: _Buffers, value: Value) -> int:
-    return buffers.index(value.elements()) if value.is_constant else 0
+def _buffer(buffers: _Buffers, value: Value, is_bias: bool) -> int:
+    return buffers.index(value.elements(), is_alone=is_bias) if value.is_constant else 0
 
 
 def _operator(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+
+import tmconvert
 
 from .harness import check
 
@@ -60,3 +63,18 @@ def test_of_bools_and_scalars() -> None:
         lambda x: (x.sort(), x.cumsum(0), x.median(), x.kthvalue(1), x.topk(1), x.cummax(0)),
         torch.tensor(2.5),
     )
+
+
+@pytest.mark.parametrize("keepdim", [False, True])
+@pytest.mark.parametrize(("shape", "dim"), [((4, 6), 0), ((2, 4, 6, 10), 1), ((2, 3, 5), 1), ((2, 3, 5), 2)])
+def test_quantiles_along_any_axis_in_tflite(
+    shape: tuple[int, ...], dim: int, keepdim: bool, tmp_path: Path
+) -> None:
+    """Reshapes of one result from several shapes do not go behind what takes them together."""
+
+    class Quantile(torch.nn.Module):
+        def forward(self, x):
+            return torch.quantile(x, 0.3, dim=dim, keepdim=keepdim)
+
+    x = torch.randn(*shape, generator=torch.Generator().manual_seed(0))
+    assert tmconvert.to_tflite(Quantile(), tmp_path / "m.tflite", example_inputs=(x,)).verified

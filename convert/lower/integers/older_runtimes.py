@@ -15,7 +15,7 @@ from ..names import Names
 from ..target_graph import Attribute, Operator, Quantization, TargetGraph, Value
 from ..tflite_runtimes import types_refusal
 from .kernels import KERNELS
-from .parts import FLOAT, INT32
+from .parts import INT32
 
 # The first releases that are right where types alone do not tell.
 _ONE_ZERO = 22  # XNNPACK in 2.20 and 2.21 takes the zero point of the second of two matrices for 0
@@ -59,10 +59,15 @@ class _Older:
         return {"compared": self._compared, "same": self._moved}.get(relation)
 
     def _quantized(self, operator: Operator) -> Iterator[Operator]:
-        """By way of float32, which holds every integer of 16 bits."""
-        made = self._value(operator, "float", FLOAT)
-        yield replace(operator, type="DEQUANTIZE", name=made.name, outputs=[made], attributes={})
-        yield replace(operator, inputs=[made])
+        """The integers in 16 bits, less the zero point: a sum, which also brings them to the scale, exactly."""
+        x, result = operator.inputs[0], operator.outputs[0]
+        assert x is not None and x.quantization is not None and x.quantization.zero_point is not None
+        quantization = replace(x.quantization, zero_point=np.zeros(1, np.int64))
+        wide = self._value(operator, "wide", result.dtype, quantization)
+        data = np.array(-int(x.quantization.zero_point[0]), result.dtype)
+        zero = Value(self.names.free(f"{result.name}_zero"), result.dtype, (), data, quantization)
+        yield _cast(x, wide)
+        yield replace(operator, type="ADD", inputs=[wide, zero], attributes={"pot_scale_int16": False})
 
     def _compared(self, operator: Operator) -> Iterator[Operator]:
         """As int32: both operands have one scale."""
