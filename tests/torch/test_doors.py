@@ -267,3 +267,30 @@ def test_to_onnx_of_a_module() -> None:
 def test_a_users_exception_reaches_the_user_as_it_is() -> None:
     with pytest.raises(RuntimeError, match="mat1 and mat2"):
         tmconvert.trace(nets.Net(), torch.randn(2, 9))
+
+
+ODD = """
+import os, sys, torch
+class Quits(torch.nn.Module):
+    def forward(self, x):
+        sys.exit(0)
+def quits():
+    return Quits(), (torch.zeros(2),)
+def three():
+    return torch.nn.ReLU(), (torch.zeros(2),), 3
+def moves():
+    os.mkdir("sub")
+    os.chdir("sub")
+    return torch.nn.ReLU(), (torch.zeros(2),)
+"""
+
+
+def test_odd_factories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "odd_factories.py").write_text(ODD)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TmconvertError, match=r"TM2014.*SystemExit: 0"):
+        tmconvert.to_onnx("odd_factories:quits", "a.onnx")
+    with pytest.raises(TmconvertError, match=r"TM1022.*gives int as the third"):
+        tmconvert.to_onnx("odd_factories:three", "a.onnx")
+    tmconvert.to_onnx("odd_factories:moves", "a.onnx", verify=False)
+    assert (tmp_path / "a.onnx").exists()
