@@ -18,7 +18,7 @@ from ..ir.size_journal import SizesSettled
 from ..ir.tree import leaves, map_leaves
 from ..ir.types import TensorType
 from ..source import Source
-from .op import ANY_DTYPE, TARGETS, Attribute, Op, SchemaError, Tensor
+from .op import ANY_DTYPE, TARGETS, Attribute, Op, Tensor
 
 Function = Callable[..., Any]
 
@@ -47,7 +47,7 @@ class CustomOp(Op):
         try:
             bound = inspect.Signature(self.parameters).bind(**given)
         except TypeError as error:
-            raise SchemaError(self.name, str(error)) from error
+            raise _unfit(self.name, f"a call does not fit its parameters: {error}") from error
         bound.apply_defaults()
         tensors = {name: value for name, value in bound.arguments.items() if _holds_tensors(value)}
         rest = {name: value for name, value in bound.arguments.items() if name not in tensors}
@@ -58,7 +58,9 @@ class CustomOp(Op):
         """All arguments by name; positional ones are for the parameters that no name is given for."""
         free = [parameter.name for parameter in self.parameters if parameter.name not in named]
         if len(args) > len(free):
-            raise SchemaError(self.name, f"takes {len(self.parameters)} arguments, more were given")
+            takes = ", ".join(parameter.name for parameter in self.parameters)
+            problem = f"its functions take ({takes}), and a call gives {len(args) + len(named)} arguments"
+            raise _unfit(self.name, problem, "name all parameters of the op, behind g")
         return {**dict(zip(free, args, strict=False)), **named}
 
     def by_name(self, tensors: Sequence[Any], attributes: Mapping[str, Any]) -> dict[str, Any]:

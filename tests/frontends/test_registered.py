@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tmconvert
-from tmconvert.errors import UnsupportedError
+from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.verification.compare import check
 
 DATA = Path(__file__).parent.parent / "data"
@@ -31,3 +31,15 @@ def test_a_function_that_was_wrapped(tmp_path: Path) -> None:
         assert tmconvert.to_caffe(model, tmp_path / "model.prototxt").verified
     with pytest.raises(UnsupportedError, match=r"userlib_layers\.my_act is not supported"):
         tmconvert.to_onnx(model, tmp_path / "model.onnx")
+
+
+def test_a_function_with_too_few_parameters_is_no_defect(tmp_path: Path) -> None:
+    model = tmconvert.load(DATA / "custom_user_function.tm")
+    with tmconvert.temporary_symbolics():
+
+        @tmconvert.register_symbolic("userlib_layers.my_act")
+        def my_act(g: Any, x: Any) -> Any:
+            return g.call("aten::relu", x)
+
+        with pytest.raises(UsageError, match=r"TM6021.*take \(x\), and a call gives 2 arguments"):
+            tmconvert.to_onnx(model, tmp_path / "model.onnx")
