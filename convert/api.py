@@ -132,18 +132,17 @@ def to_onnx(
     ``activations`` are "uint8" (the default), "int8", or of opset 21 and later "uint16" or "int16".
     ``weight_type`` "uint8" is exact on every processor, "int8" is not without ``reduce_range``, and faster.
     Weights go into the file, or with ``external_data``, and always above 2 GiB, into ``path`` + ".data";
-    with ``value_info`` the types and shapes of all intermediate results do, too. ``verify`` runs the file
-    in ONNX Runtime on ``example_inputs`` (random ones by default); where it computes something else than
-    the source, it raises and leaves no file. ``input_shapes`` are by name of the input. ``dynamic_shapes``
-    names sizes to leave open, ``{"x": {0: "batch"}}`` or as ``torch.export`` has them; notes say which had
-    to be fixed, and where. Where the model does the same in a range only, TM2030 is raised unless
-    ``accept_range``, with which the file and ``report.ranges`` have the range. ``inputs`` and ``outputs``
-    are nodes between which the model is cut; ``rename`` gives inputs and outputs other names. ``qparams``
-    is a file for parameters in ``qparams_format`` (docs/quantization-parameters.md); ``fake_quant_weights``
-    rounds weights to their grids. ``input_grids`` are for inputs without a stub. ``calibration`` is data of
-    ``calibrate`` for a float model, ``calibration_settings`` are its keywords; ``report_data`` is data to
-    measure layers on, else its first samples.
-    Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
+    with ``value_info`` the types and shapes of all intermediate results do, too. ``verify`` runs the file in
+    ONNX Runtime on ``example_inputs``; where it computes something else than the source, it raises and
+    leaves no file. ``input_shapes`` are by name of the input. ``dynamic_shapes`` names sizes to leave open,
+    ``{"x": {0: "batch"}}`` or as ``torch.export`` has them; notes say which had to be fixed, and where.
+    Where the model does the same in a range only, TM2030 is raised unless ``accept_range``, with which the
+    file and ``report.ranges`` have the range. ``inputs`` and ``outputs`` are nodes between which the model
+    is cut; ``rename`` gives inputs and outputs other names. ``qparams`` is a file for parameters in
+    ``qparams_format`` (docs/quantization-parameters.md); ``fake_quant_weights`` rounds weights to their
+    grids. ``input_grids`` are for inputs without a stub. ``calibration`` is data of ``calibrate`` for a
+    float model, ``calibration_settings`` are its keywords; ``report_data`` is data to measure layers on,
+    else its first samples. Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
     """
     version = goal_version("onnx", DEFAULT_OPSET if opset is None else opset)
     goal = onnx_goal(version, quantized, activations, weight_type, reduce_range)
