@@ -45,8 +45,9 @@ HERE = "here"
 PROCESSORS = {
     HERE: "this machine",
     "avx2": "AVX2, no VNNI",
-    "haswell": "Haswell in qemu",
+    "haswell": "AVX2 in qemu",
     "sse": "SSE 4.2",
+    "nehalem": "SSE 4.2 in qemu",
     "arm64": "arm64, dot products",
     "arm64-v8.0": "arm64, without",
 }
@@ -54,6 +55,11 @@ VERSIONS = {"onnx": DEFAULT_OPSET, "tflite": TFLITE_RUNTIME}
 RUNTIMES = {".onnx": "ONNX Runtime", ".tflite": "LiteRT"}
 # (file, processor): why it is further off there
 EXPLAINED: dict[tuple[str, str], str] = {}
+
+RECIPROCALS = (
+    "The others are float files with a reciprocal square root: its instruction is an approximation, which each"
+    " maker of processors, and qemu, computes in an own way; they differ in the last bit."
+)
 
 Outputs = dict[str, np.ndarray]
 
@@ -191,9 +197,12 @@ def run(processor: str, folder: Path, jobs: Sequence[Job]) -> Results:
 def equal(a: Results, b: Results) -> int:
     """The number of files whose outputs are the same bytes."""
     return sum(
-        name in b.outputs and all(np.array_equal(x, b.outputs[name][key]) for key, x in outputs.items())
-        for name, outputs in a.outputs.items()
+        name in b.outputs and _all_equal(outputs, b.outputs[name]) for name, outputs in a.outputs.items()
     )
+
+
+def _all_equal(a: Outputs, b: Outputs) -> bool:
+    return all(np.array_equal(array, b[key], equal_nan=array.dtype.kind == "f") for key, array in a.items())
 
 
 def page(jobs: Sequence[Job], found: dict[str, Results]) -> str:
@@ -212,9 +221,14 @@ def page(jobs: Sequence[Job], found: dict[str, Results]) -> str:
     lines += ["## Differences, explained", ""]
     lines += [f"- {_shown(name)}, {processor}: {why}." for (name, processor), why in EXPLAINED.items()]
     lines += [f"- {name}: {why}." for name, why in QUANTIZED_EXPLAINED.items()]
-    if {"avx2", "haswell"} <= set(found):
-        same = equal(found["avx2"], found["haswell"])
-        lines += ["", f"`avx2` and `haswell` give the same bytes for {same} of the {len(jobs)} files."]
+    for masked, emulated in (("avx2", "haswell"), ("sse", "nehalem")):
+        if {masked, emulated} <= set(found):
+            same = equal(found[masked], found[emulated])
+            lines += [
+                "",
+                f"`{masked}` and `{emulated}` give the same bytes for {same} of the {len(jobs)} files.",
+            ]
+    lines += ["", RECIPROCALS]
     return "\n".join([*lines, ""])
 
 
