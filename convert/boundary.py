@@ -11,7 +11,7 @@ from .errors import UsageError
 from .ir import Input, TensorNode, TensorType, TracedModule
 from .ir.cut import cut_graph, unknown
 from .ir.dim_text import RESERVED, is_size_name
-from .ir.dims import Dim, Size, Symbol, dim, substituted, symbols_of
+from .ir.dims import LEAST, Dim, Size, Symbol, dim, of, substituted, symbols_of
 from .ir.emitter import OpDefinition
 from .ir.open_sizes import check_sizes, not_open, open_axes, sizes_by_name
 from .ir.size_journal import Guard, SizeJournal
@@ -134,6 +134,14 @@ class Opened(NamedTuple):
             name: (max(symbol.example, 1) + number) * symbol.unit
             for number, (name, symbol) in enumerate(self.symbols.items(), start=1)
         }
+
+    def bounds(self) -> list[Guard]:
+        """The ranges to which symbols are held."""
+        found = []
+        for symbol in self.symbols.values():
+            found += [Guard(of(symbol) - symbol.lowest, frozenset({0, 1}))] * (symbol.lowest > LEAST)
+            found += [] if symbol.most is None else [Guard(of(symbol) - symbol.most, frozenset({-1, 0}))]
+        return found
 
     def ones(self, guard: Guard) -> dict[str, int]:
         """The sizes at which a guard of least sizes does not hold."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -21,7 +20,7 @@ from .ir import InternalGraph, TensorNode, TracedModule
 from .ir.data_sizes import depends_on_data
 from .ir.dims import Dim
 from .ir.expr import CallFunction
-from .ir.size_journal import SizeJournal, SizesSettled, summarized
+from .ir.size_journal import SizeJournal, SizesSettled, note_of, summarized
 from .ir.traced_module import Example
 from .lower.drop_reshapes import drop_reshapes
 from .lower.fuse_activations import fuse_activations
@@ -139,6 +138,10 @@ class Converted:
     manager: PassManager
     notes: list[str]
 
+    @property
+    def layouts(self) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
+        return self.nhwc_inputs, self.nhwc_outputs
+
 
 def survey(
     module: TracedModule, goal: Goal, catalogue: Mapping[str, Op], boundary: Boundary = AS_IT_IS
@@ -231,7 +234,7 @@ def lowered(
         with SizeJournal(opened.symbols) as journal:
             try:
                 converted = _attempt(opened, goal, catalogue, options, journal, module, boundary)
-                converted.notes += [*opened.remarks.values(), *journal.summary()]
+                converted.notes += [*opened.remarks.values(), *note_of(converted.ranges)]
                 return converted
             except SizesSettled:
                 pass
@@ -367,8 +370,8 @@ def convert(
     are measured on the data of ``measuring``. ``calibration`` is what the file says of that.
     """
     converted = lowered(module, goal, catalogue, (options or PassOptions()).beside(paths[0]), boundary)
-    notes, seconds = [*module.notes, *converted.notes], converted.manager.seconds
-    report = Report(goal.target, version_name, tuple(paths), notes=notes, seconds=seconds)
+    report = Report(goal.target, version_name, tuple(paths), notes=[*module.notes, *converted.notes])
+    report.seconds, report.ranges = converted.manager.seconds, converted.ranges
     if converted.manager.stopped:
         report.stopped = True
         return report
@@ -381,10 +384,7 @@ def convert(
         "calibration": calibration,
         **boundary.to_json(),
     }
-    converted.graph.metadata = metadata(module, goal, converted.nhwc_inputs, converted.nhwc_outputs, asked)
-    if converted.ranges:
-        converted.graph.metadata["tmconvert.size_ranges"] = json.dumps(converted.ranges)
-    report.ranges = converted.ranges
+    converted.graph.metadata = metadata(module, goal, *converted.layouts, asked, converted.ranges)
     source = converted.references[0]
     form = form_of(converted.graph, converted.lowered, source, goal, weights, report.notes, catalogue, module)
     graph = form.graph
@@ -470,9 +470,8 @@ def _truth(
     from .verification.truth import Truth
 
     example = None if boundary.is_cut or goal.bakes_weights else module.example
-    layouts = (converted.nhwc_inputs, converted.nhwc_outputs)
     references = [
-        Reference(graph, catalogue, *layouts, truth if number else example)
+        Reference(graph, catalogue, *converted.layouts, truth if number else example)
         for number, (graph, truth) in enumerate(zip(converted.references, converted.truths, strict=True))
     ]
     if goal.integers is not None:

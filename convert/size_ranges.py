@@ -170,7 +170,7 @@ def checked_sizes(
     Raises SizesSettled where a pass made a guard that the source does not: its sizes are fixed. Raises
     UnsupportedError TM2030 for a guard of the model beyond which it does something else.
     """
-    guards = journal.guards
+    guards = [*opened.bounds(), *journal.guards]
     others, least = checks.others(guards)
     broken: list[tuple[Guard, Mapping[str, int]]] = [
         (guard, {**opened.other(), **opened.ones(guard)}) for guard in least

@@ -18,6 +18,7 @@ import numpy as np
 from ..errors import Refusal
 from ..ir import TensorNode
 from ..ir.data_sizes import data_symbols
+from ..ir.dim_clamps import maximum, minimum
 from ..ir.dims import Dim
 from ..ir.emitter import Emitter
 from ..symbolics.idioms.indices import counted_from_the_front, let_through, places
@@ -258,7 +259,7 @@ def places_of(g: Emitter, mask: Any) -> list[Any]:
     return [g.constant(places.astype(np.int32)) for places in known.nonzero()]
 
 
-def _bounds(g: Emitter, item: slice, extent: int) -> tuple[tuple[int, int, int], bool]:
+def _bounds(g: Emitter, item: slice, extent: int) -> tuple[tuple[Any, Any, int], bool]:
     """(start, stop, step) with a positive step, and whether the elements come in reverse order."""
     parts = [
         None if part is None else static_int(g, part, "a slice bound")
@@ -272,7 +273,7 @@ def _bounds(g: Emitter, item: slice, extent: int) -> tuple[tuple[int, int, int],
         return _bounds_of_unknown(parts, extent), False
     start, stop, step = _indices(parts, extent)
     if step > 0:
-        return (start, max(start, stop), step), False
+        return (start, maximum(start, stop), step), False
     places = range(start, stop, step)[::-1]
     if not places:
         return (0, 0, 1), False
@@ -299,7 +300,7 @@ def _indices(parts: list[Any], extent: Any) -> tuple[Any, Any, int]:
         if value is None:
             return default
         value = value + extent if value < 0 else value
-        return first if value < first else last if value > last else value
+        return minimum(maximum(value, first), last)
 
     start = bound(parts[0], first if step > 0 else last)
     return start, bound(parts[1], last if step > 0 else first), step

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .dims import LEAST, Dim, Floor, Size, Symbol, exact_quotient, of
+from .dims import LEAST, Atom, Dim, Floor, Positive, Size, Symbol, exact_quotient, of, same_size
 from .tree import leaves
 
 MAX_PERIOD = 1 << 12  # values tried to prove a comparison of floors
@@ -24,7 +24,40 @@ def signs(value: Size) -> set[int]:
     if found is None:
         opposite = _signs_if_growing(-value)
         found = None if opposite is None else {-sign for sign in opposite}
-    return found or _signs_by_period(value) or {-1, 0, 1}
+    return found or _signs_within(value) or _signs_by_case(value) or _signs_by_period(value) or {-1, 0, 1}
+
+
+def _signs_within(value: Dim) -> set[int] | None:
+    """Of one symbol that has an upper bound: all its values tell."""
+    (symbol, *others) = value.symbols.values()
+    if others or symbol.most is None or symbol.most - symbol.least > MAX_PERIOD:
+        return None
+    values = (_at(value, size) for size in range(symbol.least, symbol.most + 1))
+    return {(each > 0) - (each < 0) for each in values} or None
+
+
+def _signs_by_case(value: Dim) -> set[int] | None:
+    """Of an expression with the positive part of a size: that part is the size or nothing."""
+    clamp = next(
+        (atom for monomial, _ in value.terms for atom in monomial if isinstance(atom, Positive)), None
+    )
+    if clamp is None:
+        return None
+    found = set[int]()
+    for part in (0, clamp.size):
+        case = sum(
+            (
+                factor * math.prod([part if atom == clamp else of(atom) for atom in monomial])
+                for monomial, factor in value.terms
+            ),
+            start=0,
+        )
+        sign = -1 if isinstance(part, int) else 1  # of the size in this case, or zero
+        if same_size(case, clamp.size):
+            found |= {0, sign}
+        else:
+            found |= {0, -sign} if same_size(case, -clamp.size) else signs(case)
+    return found
 
 
 def _signs_if_growing(value: Dim) -> set[int] | None:
@@ -32,6 +65,9 @@ def _signs_if_growing(value: Dim) -> set[int] | None:
     if not _grows(value):
         return None
     least = value.at(lambda symbol: symbol.least)
+    tops = [symbol.most for symbol in value.symbols.values()]
+    if None not in tops and value.at(lambda symbol: symbol.most or 0) < 0:
+        return {-1}
     return {1} if least > 0 else {0, 1} if least == 0 else None
 
 
@@ -39,8 +75,23 @@ def _grows(value: Size) -> bool:
     if isinstance(value, int):
         return value >= 0
     return all(
-        factor > 0 and all(isinstance(atom, Symbol) or _floor_grows(atom) for atom in monomial)
+        factor > 0 and all(_atom_grows(atom) for atom in monomial)
         for monomial, factor in value.terms
+        if monomial
+    )
+
+
+def _atom_grows(atom: Atom) -> bool:
+    """Whether the atom grows with each symbol, and is never below zero."""
+    if isinstance(atom, Positive):
+        return _is_linear_growing(atom.size)
+    return isinstance(atom, Symbol) or _floor_grows(atom)
+
+
+def _is_linear_growing(size: Dim) -> bool:
+    return all(
+        factor > 0 and all(_atom_grows(atom) for atom in monomial)
+        for monomial, factor in size.terms
         if monomial
     )
 
@@ -127,6 +178,8 @@ def _period(value: Size) -> int | None:
         if len(monomial) > 1:
             return None
         for atom in monomial:
+            if isinstance(atom, Positive):
+                return None
             if isinstance(atom, Floor):
                 inner = _period(atom.numerator)
                 if inner is None or not isinstance(atom.denominator, int):
@@ -155,3 +208,23 @@ def _constants(size: Size) -> Iterator[int]:
         for atom in monomial:
             if isinstance(atom, Floor):
                 yield from _constants(atom.numerator)
+            if isinstance(atom, Positive):
+                yield from _constants(atom.size)
+
+
+def interval_of_zero(value: Dim) -> tuple[Symbol, int, int | None] | None:
+    """(symbol, least, most) of the sizes at which ``value``, of one symbol, is zero; None for no interval.
+
+    ``most`` None: from the least on, as far as was tried. The example, or the least size, is among them.
+    """
+    (symbol, *others) = value.symbols.values()
+    if others or not any(isinstance(atom, Positive) for monomial, _ in value.terms for atom in monomial):
+        return None
+    end = max(thresholds(value).values(), default=0) + 2
+    if end > MAX_PERIOD:
+        return None
+    zeros = [size for size in range(symbol.least, end + 1) if _at(value, size) == 0]
+    is_interval = len(zeros) > 1 and zeros[-1] - zeros[0] == len(zeros) - 1
+    if not is_interval or max(symbol.example, symbol.least) not in zeros:
+        return None
+    return symbol, zeros[0], None if zeros[-1] == end else zeros[-1]

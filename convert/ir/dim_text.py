@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from .dim_clamps import maximum, minimum
 from .dims import Size, Symbol, of
 
-_TOKEN = re.compile(r"\s*([0-9]{1,18}|[A-Za-z_]\w*|[-+*/()])")
+_TOKEN = re.compile(r"\s*([0-9]{1,18}|[A-Za-z_]\w*|[-+*/(),])")
 MAX_TOKENS = 1000
 NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
-RESERVED = frozenset({"floor", "none", "true", "false", "inf", "nan", "q", "loc", "by", "nhwc"})
+RESERVED = frozenset({"floor", "none", "true", "false", "inf", "nan", "q", "loc", "by", "nhwc", "min", "max"})
 
 
 def is_size_name(name: str) -> bool:
@@ -78,6 +79,14 @@ class _Reader:
             if denominator == 0:
                 raise ValueError("a size is divided by zero")
             return numerator // denominator
+        if token in ("min", "max"):
+            self.take(token)
+            self.take("(")
+            first = self.sum(depth + 1)
+            self.take(",")
+            second = self.sum(depth + 1)
+            self.take(")")
+            return minimum(first, second) if token == "min" else maximum(first, second)
         if token == "(":
             self.take("(")
             inner = self.sum(depth + 1)

@@ -5,22 +5,21 @@ symbols cancel. Equal expressions have one form, so they compare and hash equal:
 
     (batch * 48) // 48 == batch          floor(floor((h + 1) / 2) / 2) == floor((h + 1) / 4)
 
-A symbol stands for a size of at least 2 (``LEAST``). What a model does at size 1, such as
-broadcasting, is so never taken for what it does in general; that a size is 0 is left out too. Only
-a size that the data tells (``data_sizes.py``) may be 0.
-A comparison that this decides for all sizes is an ordinary bool. Any other is decided by the sizes
-of the example and noted in the SizeJournal at work (``size_journal.py``). Where code needs a plain
-number (``int``, ``range``, an index), it gets that of the example, and the journal notes the symbol
-as frozen.
+A symbol stands for a size of at least 2 (``LEAST``), so that broadcasting at 1 is never taken for the
+rule; only one of data (``data_sizes.py``) may be 0. A comparison that this decides for all sizes is an
+ordinary bool. Any other is decided by the sizes of the example and noted in the SizeJournal at work
+(``size_journal.py``). Where code needs a plain number (``int``, ``range``, an index), it gets that of
+the example, and the journal notes the symbol as frozen.
 
-Canonical form: a polynomial over atoms. An atom is a Symbol, or the Floor of a quotient that does
-not come out even. ``a % b`` is ``a - b * (a // b)``.
+Canonical form: a polynomial over atoms. An atom is a Symbol, the Floor of a quotient that does
+not come out even, or the Positive part of a size. ``a % b`` is ``a - b * (a // b)``, the
+minimum of a and b ``a - max(a - b, 0)``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Union
@@ -39,16 +38,19 @@ class Symbol:
 
     ``example`` is the value with which the model was given: the size is ``example * unit``. A symbol that is
     ``from_data`` stands for what only the data tells (``data_sizes.py``); its example is the most it can be.
+    It is known to be at least ``lowest`` and at most ``most``.
     """
 
     name: str
     example: int
     unit: int = 1
     from_data: bool = False
+    lowest: int = LEAST
+    most: int | None = None
 
     @property
     def least(self) -> int:
-        return 0 if self.from_data else LEAST
+        return 0 if self.from_data else self.lowest
 
     def __str__(self) -> str:
         return self.name if self.unit == 1 else f"{self.name}/{self.unit}"
@@ -69,7 +71,17 @@ class Floor:
         return self.text
 
 
-Atom = Symbol | Floor
+@dataclass(frozen=True)
+class Positive:
+    """max(size, 0), of a size that may be below and above zero."""
+
+    size: Dim
+
+    def __str__(self) -> str:
+        return f"max({self.size},0)"
+
+
+Atom = Symbol | Floor | Positive
 Monomial = tuple[Atom, ...]  # a product, in the order of names
 Terms = dict[Monomial, int]
 Size = Union[int, "Dim"]
@@ -218,6 +230,11 @@ class Dim:
 
     def __str__(self) -> str:
         # a first term below zero would read as an operator
+        from .dim_clamps import as_minimum
+
+        clamped = as_minimum(self)
+        if clamped is not None:
+            return f"min({clamped[0]},{clamped[1]})"
         terms = sorted(self.terms, key=lambda term: (term[1] < 0, -len(term[0]), _key(term[0])))
         text = "".join(_term(monomial, factor) for monomial, factor in terms)
         return text.removeprefix("+")
@@ -275,7 +292,7 @@ def sole_symbol(size: Any) -> Symbol | None:
 
 
 def same_size(first: Size, second: Size) -> bool:
-    """Whether both are one expression, which no journal needs to know of."""
+    """Whether both are one expression."""
     return _terms(first) == _terms(second)
 
 
@@ -284,30 +301,9 @@ def of(atom: Atom) -> Dim:
     return Dim((((atom,), 1),))
 
 
-def dim(name: str, example: int, unit: int = 1) -> Dim:
-    """A new symbol as a size: of ``example`` in the example, and a multiple of ``unit``."""
-    return of(Symbol(name, example // unit, unit)) * unit
-
-
-def broadcast_shapes(*shapes: Sequence[Size]) -> tuple[Size, ...]:
-    """The shape to which all of ``shapes`` broadcast, as in NumPy. Raises ValueError."""
-    if not is_symbolic(shapes):
-        return np.broadcast_shapes(*shapes)  # type: ignore[arg-type]
-    rank = max(map(len, shapes))
-    columns = zip(*([*[1] * (rank - len(shape)), *shape] for shape in shapes), strict=True)
-    return tuple(_met(column, shapes) for column in columns)
-
-
-def _met(extents: Sequence[Size], shapes: Sequence[Sequence[Size]]) -> Size:
-    result: Size = 1
-    for extent in extents:
-        if isinstance(result, int) and result == 1:
-            result = extent
-        elif not (extent == result or extent == 1):
-            if result != 1:
-                raise ValueError(f"the shapes {', '.join(map(str, shapes))} do not broadcast")
-            result = extent
-    return result
+def dim(name: str, example: int, unit: int = 1, lowest: int = LEAST, most: int | None = None) -> Dim:
+    """A new symbol as a size, a multiple of ``unit``; bounds are in units."""
+    return of(Symbol(name, example // unit, unit, lowest=lowest, most=most)) * unit
 
 
 # ---- canonical form
@@ -465,6 +461,8 @@ def _symbols(value: Size) -> Iterator[Symbol]:
         for atom in monomial:
             if isinstance(atom, Symbol):
                 yield atom
+            elif isinstance(atom, Positive):
+                yield from _symbols(atom.size)
             else:
                 yield from _symbols(atom.numerator)
                 yield from _symbols(atom.denominator)
@@ -473,6 +471,10 @@ def _symbols(value: Size) -> Iterator[Symbol]:
 def _atom_at(atom: Atom, value: Callable[[Symbol], Size]) -> Size:
     if isinstance(atom, Symbol):
         return value(atom)
+    if isinstance(atom, Positive):
+        from .dim_clamps import positive
+
+        return positive(atom.size.at(value))
     parts = (part.at(value) if isinstance(part, Dim) else part for part in (atom.numerator, atom.denominator))
     numerator, denominator = parts
     return numerator // denominator

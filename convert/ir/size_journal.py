@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -79,10 +79,9 @@ def summarized(guards: Iterable[Guard]) -> list[str]:
     return list(dict.fromkeys([f"{name} >= {size}" for name, size in least.items()] + others))
 
 
-def summary_of(guards: Iterable[Guard]) -> list[str]:
-    """What a report says of the guards."""
-    found = summarized(guards)
-    return [f"assumed of the sizes: {', '.join(found)}"] if found else []
+def note_of(ranges: Sequence[str]) -> list[str]:
+    """What a report says of the guards ``summarized``."""
+    return [f"assumed of the sizes: {', '.join(ranges)}"] if ranges else []
 
 
 class SizesSettled(Exception):
@@ -125,7 +124,7 @@ class SizeJournal:
 
     def summary(self) -> list[str]:
         """What a report says of the guards."""
-        return summary_of(self.guards)
+        return note_of(summarized(self.guards))
 
     # ---- questions of Dims
 
@@ -207,6 +206,8 @@ class SizeJournal:
         """Makes ``difference`` zero."""
         from .dims import of
 
+        if self._bounded(difference):
+            return
         shared = math.gcd(*(factor for _, factor in difference.terms))
         factors = {monomial: factor // shared for monomial, factor in difference.terms}
         symbols = list(difference.symbols.values())
@@ -220,6 +221,23 @@ class SizeJournal:
                 return
         if not self._made_even(difference):
             self.freeze(difference, f"needs {_relation(difference, 'to be')}")
+
+    def _bounded(self, difference: Dim) -> bool:
+        """Whether ``difference`` is zero for a range of sizes, to which the symbol is then held."""
+        from .dim_signs import interval_of_zero
+        from .dims import dim
+
+        found = interval_of_zero(difference)
+        if found is None:
+            return False
+        symbol, lowest, most = found
+        bounds = [f"at least {lowest * symbol.unit}"] * (lowest > symbol.least)
+        bounds += [] if most is None else [f"at most {most * symbol.unit}"]
+        if not bounds:  # they are equal at all sizes of at least 2
+            return True
+        size = dim(symbol.name, symbol.example * symbol.unit, symbol.unit, lowest, most or symbol.most)
+        self._settle(symbol.name, size, f"{symbol.name} is {' and '.join(bounds)}", "needs equal sizes")
+        return True
 
     def _made_even(self, difference: Dim) -> bool:
         """Whether ``difference`` is zero for multiples of some units, which the sizes are then."""

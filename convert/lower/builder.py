@@ -12,7 +12,8 @@ import numpy as np
 
 from ..errors import Refusal
 from ..ir import InternalGraph
-from ..ir.dims import Dim, broadcast_shapes
+from ..ir.broadcasting import broadcast_shapes
+from ..ir.dims import Dim
 from ..ir.scaled import Array, Scaled, computed, memory_of, viewed
 from ..ir.types import QParams, TensorType
 from ..source import Source, printable

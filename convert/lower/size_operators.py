@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..ir.data_sizes import data_symbols
-from ..ir.dims import Atom, Dim, Floor, Size, Symbol, is_symbolic, sole_symbol
+from ..ir.dims import Atom, Dim, Floor, Positive, Size, Symbol, is_symbolic, sole_symbol
 from ..ir.size_journal import current_journal
 from ..ir.tree import leaves, map_leaves
 from .target_graph import Value
@@ -23,6 +23,7 @@ TFLITE = {
     **{name: name.upper() for name in ("Add", "Sub", "Mul", "Shape", "Gather", "Reshape")},
     "Concat": "CONCATENATION",
     "Div": "FLOOR_DIV",
+    "Max": "MAXIMUM",
 }
 # The first opset in which an operator takes as an input what is an attribute before.
 SINCE_INPUTS = {"Slice": 10, "Upsample": 9, "Pad": 11, "Resize": 11}
@@ -159,9 +160,19 @@ class SizeOperators:
             ):
                 current_journal().freeze(size, "needs a number: ONNX's Div does not round down below zero")
             self.known[size] = self._op("Div", self._size(atom.numerator), self._size(atom.denominator))
+        elif isinstance(atom, Positive):
+            self.known[size] = self._positive(self._size(atom.size))
         else:
             self.known[size] = self._symbol(atom)
         return self.known[size]
+
+    def _positive(self, size: Value) -> Value:
+        """max(size, 0); before opset 12 ONNX has no maximum of integers."""
+        if not self.is_onnx or int(self.g.graph.version) >= 12:
+            return self._op("Max", size, self.g.ints([0]))
+        floats = self.g.op("Cast", size, to=1, dtype=np.dtype(np.float32))
+        made: Value = self.g.op("Cast", self.g.op("Relu", floats), to=7, dtype=np.dtype(np.int64))
+        return made
 
     def _symbol(self, symbol: Symbol) -> Value:
         if symbol.name not in self.places:

@@ -19,14 +19,18 @@ def metadata(
     nhwc_inputs: Sequence[bool],
     nhwc_outputs: Sequence[bool],
     options: Mapping[str, object],
+    ranges: Sequence[str] = (),
 ) -> dict[str, str]:
     """Key -> text. ``tmconvert.layout`` lists the stored order of each input and output.
 
-    ``options`` are those of the conversion that shape the file, as ``OPTIONS``.
+    ``options`` are those of the conversion that shape the file, as ``OPTIONS``; ``ranges`` are those of
+    open sizes in which it is right.
     """
     entries = {"tmconvert.source": module.producer or "unknown"}
     chosen = {name: value for name, value in options.items() if value}
     entries[OPTIONS] = json.dumps(chosen, sort_keys=True)
+    if ranges:
+        entries["tmconvert.size_ranges"] = json.dumps(list(ranges))
     if digest := source_sha256(module):
         entries["tmconvert.source_sha256"] = digest
     if goal.target == "tflite":

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.dims import broadcast_shapes
+from ...ir.broadcasting import broadcast_shapes
 from ..idioms import caffe, caffe_numbers
 from ..idioms.formulas import Term, formula
 from ..layouts import ANY

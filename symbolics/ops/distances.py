@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir.dims import broadcast_shapes
+from ...ir.broadcasting import broadcast_shapes
 from ...ir.types import TensorType
 from ..idioms.formulas import Term
 from ..op import FLOATS, Op, Tensor, boolean, integer, number

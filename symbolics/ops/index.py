@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.dims import broadcast_shapes
+from ...ir.broadcasting import broadcast_shapes
 from ...ir.types import TensorType
 from ..idioms.indices import counted_from_the_front
 from ..op import ANY_DTYPE, INDICES, Op, Tensor, Tensors

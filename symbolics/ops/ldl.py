@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from ...ir.dims import broadcast_shapes
+from ...ir.broadcasting import broadcast_shapes
 from ...ir.types import TensorType
 from ..idioms.formulas import Term
 from ..idioms.matrices import chosen, exchanged, full, numbers, repeated, spread, turned

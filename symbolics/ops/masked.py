@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir.dims import Dim, broadcast_shapes
+from ...ir.broadcasting import broadcast_shapes
+from ...ir.dims import Dim
 from ...ir.types import TensorType
 from ..idioms.formulas import Term, formula
 from ..layouts import ANY

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.dims import broadcast_shapes
+from ...ir.broadcasting import broadcast_shapes
 from ...ir.types import TensorType
 from ..idioms import caffe, caffe_numbers, tflite
 from ..op import FLOATS, NUMBERS, Op, Tensor

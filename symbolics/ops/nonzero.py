@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...ir.broadcasting import broadcast_shapes
 from ...ir.data_sizes import found
-from ...ir.dims import broadcast_shapes
 from ...ir.types import TensorType
 from ..idioms.indices import let_through
 from ..op import ANY_DTYPE, Op, Tensor

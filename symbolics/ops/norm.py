@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.dims import broadcast_shapes
+from ...ir.broadcasting import broadcast_shapes
 from ...ir.types import TensorType
 from ..op import FLOATS, Op, Tensor, boolean, integers, number
 from .reduce import reduced_axes, reduced_type

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.data_sizes import data_symbols, found
+from ...ir.dim_clamps import unclamped
 from ...ir.dims import Dim, example, is_symbolic, same_size
 from ...ir.types import TensorType
 from ..idioms import caffe, tflite
@@ -81,6 +82,7 @@ LAST = (1 << 63) - 1  # to ONNX, as far as there are elements
 
 def _counted(bound: Any, extent: Any) -> Any:
     """A symbolic bound counted from the end, where that makes a number of it."""
+    bound = unclamped(bound, extent)
     distance = bound - extent if isinstance(bound, Dim) else None
     return LAST if distance == 0 else distance if isinstance(distance, int) and distance < 0 else bound
 

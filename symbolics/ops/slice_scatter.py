@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...ir.dims import same_size
 from ...ir.types import TensorType
 from ..idioms.indices import numbers
 from ..op import ANY_DTYPE, Op, Tensor, integer
@@ -52,8 +53,8 @@ def slice_scatter_joined(g, x, src, dim, start, end, step):
     extent = type_.shape[axis]
     if step != 1:
         return g.call("aten::index_copy", x, axis, numbers(g, start, end, step), src)
-    before = [g.call("aten::slice", x, axis, 0, start)] if start > 0 else []
-    behind = [g.call("aten::slice", x, axis, end, extent)] if end < extent else []
+    before = [g.call("aten::slice", x, axis, 0, start)] if not same_size(start, 0) else []
+    behind = [g.call("aten::slice", x, axis, end, extent)] if not same_size(end, extent) else []
     parts = [*before, src, *behind]
     return src if len(parts) == 1 else g.call("aten::cat", parts, axis)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.dims import broadcast_shapes
+from ...ir.broadcasting import broadcast_shapes
 from ...ir.types import TensorType
 from ..op import ANY_DTYPE, INDICES, Op, Tensor, integer
 from ..results import normalized_axis

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.ir.dim_clamps import maximum, minimum
 from tmconvert.ir.dim_signs import signs
 from tmconvert.ir.dim_text import is_size_name, parse_size
 from tmconvert.ir.dims import (
     Dim,
-    broadcast_shapes,
     dim,
     example,
     is_symbolic,
@@ -196,3 +197,16 @@ def test_texts_that_are_no_size(text: str) -> None:
 def test_names_of_sizes() -> None:
     assert is_size_name("batch") and is_size_name("_n1")
     assert not any(map(is_size_name, ["", "1n", "a b", "floor", "none", "ä"]))
+
+
+def test_minimum_and_maximum_are_exact() -> None:
+    n, m = dim("n", 5), dim("m", 4)
+    first = minimum(n, 10)
+    assert str(first) == "min(n,10)" and str(maximum(n - 3, 0)) == "max(n-3,0)"
+    assert parse_size(str(first), symbols_of([n])) == first
+    for number in (1, 9, 10, 30):
+        assert substituted([first], {"n": number}) == [min(number, 10)]
+    with SizeJournal() as journal:
+        assert 0 <= first <= n and first <= 10 and minimum(n, m) <= m and minimum(n, m) > 0
+        assert minimum(n, 10) - n <= 0 and maximum(n, 1) == n
+    assert not journal.guards and not journal.settled

@@ -194,6 +194,39 @@ def test_a_size_by_input_shape_is_that_of_all_inputs_with_its_name(tmp_path: Pat
         traced(np.zeros((4, 3), np.float32), np.zeros((5, 3), np.float32))
 
 
+def last_rows_written(x: torch.Tensor) -> torch.Tensor:
+    x = x.clone()
+    x[-3:] = x.mean()
+    return x
+
+
+def all_but_the_last_written(x: torch.Tensor) -> torch.Tensor:
+    x = x.clone()
+    x[:-3, :1] += 1
+    return x
+
+
+CLAMPED = [
+    (lambda x: x[:10].sum(0), 5),
+    (lambda x: x[-3:] * 2, 2),
+    (lambda x: x[2:-1], 2),
+    (lambda x: x[-2:], 1),
+    (lambda x: x[:10:2], 5),
+    (last_rows_written, 2),
+    (all_but_the_last_written, 3),
+]
+
+
+@pytest.mark.parametrize(("function", "rows"), CLAMPED)
+def test_slices_that_are_clamped_are_exact_at_every_size(function: Any, rows: int, tmp_path: Path) -> None:
+    for opset in (11, 17):
+        traced = tmconvert.trace(function, torch.randn(rows, 4), dynamic_shapes={"x": {0: "n"}})
+        report = tmconvert.to_onnx(traced, tmp_path / "model.onnx", opset=opset)
+        assert report.inputs[0]["shape"] == ["n", 4] and report.ranges == [], report.notes
+        for size in (1, 2, 3, 4, 9, 12, 21):
+            agrees(function, tmp_path, torch.rand(size, 4) + 1)
+
+
 def fixed(function: Any, shape: tuple[int, ...], axes: Any) -> tuple[dict[int, str], str]:
     traced = tmconvert.trace(function, torch.randn(shape), dynamic_shapes={"x": axes})
     assert traced.dynamic_shapes is not None

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ....errors import Refusal
-from ....ir.dims import broadcast_shapes
+from ....ir.broadcasting import broadcast_shapes
 from ....ir.emitter import Emitter
 from ....ir.inert import GlobalRef
 from ....ir.tree import leaves, map_leaves

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....errors import Refusal
-from ....ir.dims import broadcast_shapes
+from ....ir.broadcasting import broadcast_shapes
 from ....ir.emitter import Emitter
 from ....symbolics.idioms.formulas import Term
 from ....symbolics.idioms.matrices import full, numbers, part, spread, turned

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....errors import Refusal
-from ....ir.dims import broadcast_shapes
+from ....ir.broadcasting import broadcast_shapes
 from ....ir.emitter import Emitter
 from ....symbolics.idioms.formulas import Term
 from ....symbolics.idioms.indices import let_through, numbers

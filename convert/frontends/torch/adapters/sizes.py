@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ....errors import Refusal
 from ....ir.data_sizes import data_symbols
+from ....ir.dim_clamps import maximum, minimum
 from ....ir.dims import Dim
 from ....ir.emitter import Emitter
 from ....ir.size_journal import current_journal
@@ -84,12 +85,12 @@ class AtMost(NamedTuple):
 @FUNCTIONS.add("builtins.min")
 def least(g: Emitter, left: Any, right: Any) -> Any:
     found, limit = (left, right) if data_symbols(left) else (right, left)
-    return AtMost(found, limit) if data_symbols(found) else min(left, right)
+    return AtMost(found, limit) if data_symbols(found) else minimum(left, right)
 
 
 @FUNCTIONS.add("builtins.max")
 def greatest(g: Emitter, left: Any, right: Any) -> Any:
-    return max(left, right)
+    return maximum(left, right)
 
 
 # by comparison, the signs of left - right for which it holds

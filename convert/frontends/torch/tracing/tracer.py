@@ -79,14 +79,7 @@ def trace_module(
 
     elements = sum(tensor.numel() for tensor in inputs.values())
     checks = {symbol.name: agreement.agreement(symbol, first.tape, resized, elements) for symbol in symbols}
-    values = dict(first.top.formal_inputs())
-    for symbol in symbols:
-        check = checks[symbol.name]
-        if not check.reason:
-            agreement.without(first.tape, check.without_effect)
-        if not check.reason and check.at_one == "other":
-            name, axis = symbol.places[0]
-            agreement.not_at_one(first.tape, values[name], axis)
+    _note_checks(first, symbols, checks)
     traced = first.traced()
 
     def changed(change: Callable[[torch.Tensor], torch.Tensor]) -> _Run:
@@ -97,17 +90,41 @@ def trace_module(
         _check_gradients(traced, changed(agreement.moved))
     if first.recorder.has_open_sizes:
         _check_decisions(traced, first, lambda change: changed(change).tape, freeze_control_flow)
+    _leave_open(traced, dynamic_shapes or {}, symbols, checks)
+    traced.rerun = rerun.at if symbols else None
+    return traced
+
+
+def _note_checks(
+    run: _Run, symbols: list[agreement.Symbol], checks: Mapping[str, agreement.Agreement]
+) -> None:
+    """Leaves on the tape of ``run`` those comparisons of open sizes that tell where it is right."""
+    values = dict(run.top.formal_inputs())
+    for symbol in symbols:
+        check = checks[symbol.name]
+        if not check.reason:
+            agreement.without(run.tape, check.without_effect)
+        if not check.reason and check.at_one == "other":
+            name, axis = symbol.places[0]
+            agreement.not_at_one(run.tape, values[name], axis)
+
+
+def _leave_open(
+    traced: TracedModule,
+    wanted: agreement.Axes,
+    symbols: list[agreement.Symbol],
+    checks: Mapping[str, agreement.Agreement],
+) -> None:
+    """Names the sizes that stay open, and says why others do not."""
     traced.dynamic_shapes = {
         name: {axis: symbol for axis, symbol in axes.items() if not checks[symbol].reason}
-        for name, axes in (dynamic_shapes or {}).items()
+        for name, axes in wanted.items()
     }
     traced.notes += [
         f"{symbol.name} is fixed at {symbol.number}: {checks[symbol.name].reason}"
         for symbol in symbols
         if checks[symbol.name].reason
     ]
-    traced.rerun = rerun.at if symbols else None
-    return traced
 
 
 def _check_gradients(traced: TracedModule, other: _Run) -> None:
