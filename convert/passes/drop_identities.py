@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir import CallFunction, InternalGraph, TensorNode
+import numpy as np
+
+from ..ir import CallFunction, Constant, InternalGraph, TensorNode
 from ..ir.dims import is_symbolic
 from ..symbolics.ops.view import KEPT
 
 
 class DropIdentities:
-    """Padding by nothing, windows of one element, slices of all and views that move nothing are left out."""
+    """Padding by nothing, windows of one element, slices of all, views that move nothing, factors of one."""
 
     name = "drop_identities"
 
@@ -31,10 +33,24 @@ class DropIdentities:
 def _is_identity(expr: CallFunction) -> bool:
     if len(expr.outputs) != 1 or not expr.args or not isinstance(expr.args[0], TensorNode):
         return False
+    if expr.function in _NEUTRAL and _is_neutral(expr):
+        return expr.args[0].type == expr.output.type
     rule = IDENTITIES.get(expr.function)
     if rule is None or is_symbolic((expr.kwargs, expr.args[0].type.shape)):
         return False
     return expr.args[0].type == expr.output.type and rule(expr.kwargs)
+
+
+# Second operands that change nothing, be the first -0 or no number.
+_NEUTRAL = {"aten::mul": 1, "aten::div": 1, "aten::sub": 0}
+
+
+def _is_neutral(expr: CallFunction) -> bool:
+    other = expr.args[1]
+    if not isinstance(other, TensorNode) or not isinstance(other.expr, Constant):
+        return False
+    is_plain = not any(value for value in expr.kwargs.values())
+    return is_plain and bool(np.all(np.asarray(other.expr.value) == _NEUTRAL[expr.function]))
 
 
 def _is_one_element(attributes: dict[str, Any]) -> bool:

@@ -73,7 +73,7 @@ def _halved_tflite(g: Any, combine: Callable[[Any, Any, Any], Any], x: Any, othe
         return combine(g, x, other)
     shape = (*broadcast_shapes(x.shape, other.shape), 2)
     halves = [
-        g.const(np.ascontiguousarray(each.data)[..., None].view(np.int32))
+        g.const(np.ascontiguousarray(each.data).reshape((*each.shape, 1)).view(np.int32))
         if each.is_constant
         else g.op("BITCAST", each, shape=(*each.shape, 2), dtype=np.int32)
         for each in (x, other)

@@ -224,3 +224,19 @@ def test_identities_are_left_out() -> None:
     net = Net()
     x = net("aten::avg_pool2d", net.input(1, 2, 4, 4), [1, 1], [2, 2])
     assert not apply(DropIdentities(), net.give(net("aten::relu", x)))
+
+
+def test_factors_of_one_are_left_out() -> None:
+    net = Net()
+    x, one, zero = (
+        net.input(2, 3),
+        net.emitter.constant(np.ones((), np.float32)),
+        net.emitter.constant(np.zeros(3, np.float32)),
+    )
+    x = net("aten::sub", net("aten::div", net("aten::mul", net("aten::relu", x), one), one), zero)
+    graph = net.give(net("aten::relu", x), net("aten::mul", x, net.constant(3)))
+    assert apply(DropIdentities(), graph)
+    assert functions(graph) == ["aten::relu", "aten::relu", "aten::mul"]
+    net = Net()  # a wider result is no identity
+    x = net("aten::mul", net.input(3), net.emitter.constant(np.ones((2, 3), np.float32)))
+    assert not apply(DropIdentities(), net.give(net("aten::relu", x)))

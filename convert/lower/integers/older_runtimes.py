@@ -59,7 +59,7 @@ class _Older:
         return {"compared": self._compared, "same": self._moved}.get(relation)
 
     def _quantized(self, operator: Operator) -> Iterator[Operator]:
-        """The integers in 16 bits, less the zero point: a sum, which also brings them to the scale, exactly."""
+        """The integers in 16 bits, less the zero point: a sum, which brings them to the scale, exactly."""
         x, result = operator.inputs[0], operator.outputs[0]
         assert x is not None and x.quantization is not None and x.quantization.zero_point is not None
         quantization = replace(x.quantization, zero_point=np.zeros(1, np.int64))

@@ -44,6 +44,7 @@ DIVIDED = [
     Sample([WHOLE, DIVISORS]),
 ]
 BITS = [
+    Sample([np.array(13, np.int64), Const(np.array(7, np.int64))], {}, NOT_CAFFE, onnx_since=18),
     Sample([WHOLE, DIVISORS], onnx_since=18),
     Sample([np.int64([[-4000000, -1], [0, 4000000]]), Const(np.int64([5, -3]))], onnx_since=18),
     Sample([np.uint8([255, 170, 1]), np.uint8([[15], [0]])], onnx_since=18),
