@@ -55,8 +55,8 @@ VERSIONS = {"onnx": DEFAULT_OPSET, "tflite": TFLITE_RUNTIME}
 RUNTIMES = {".onnx": "ONNX Runtime", ".tflite": "LiteRT"}
 
 SQUARE_ROOTS = (
-    "The rest are float files in LiteRT with SQRT, whose outputs differ in the last bits: XNNPACK starts from an"
-    " approximation that each maker of processors, and qemu, computes differently."
+    "The rest are float files in LiteRT with SQRT, whose outputs differ in the last bits: XNNPACK starts from"
+    " an approximation that each maker of processors, and qemu, computes differently."
 )
 
 Outputs = dict[str, np.ndarray]
