@@ -13,6 +13,7 @@ RUNTIMES = """
 2.19 tensorflow 2.19.1
 2.20 litert 1.4.0
 2.20 litert 2.0.3
+2.20 tensorflow 2.20.0
 2.21 litert 2.1.0
 2.21 tensorflow 2.21.0
 2.23 litert 2.2.0
