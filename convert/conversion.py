@@ -77,7 +77,7 @@ class Report:
 
     @property
     def verified(self) -> bool:
-        return self.verification is not None
+        return self.verification is not None and self.verification.tells
 
     @property
     def max_error(self) -> float | None:

@@ -29,6 +29,15 @@ def caffe_tops(prototxt: Path) -> dict[str, tuple[str, int]]:
     return {top: (layer.name, index) for layer in net.layer for index, top in enumerate(layer.top)}
 
 
+def caffe_input_sizes(prototxt: Path) -> dict[str, tuple[int, ...]]:
+    """The sizes of the inputs of a net, by name."""
+    net = schema().NetParameter()
+    text_format.Parse(prototxt.read_text("utf-8"), net, allow_unknown_field=True)
+    inputs = [each for each in net.layer if each.type == "Input"]
+    sizes = {each.top[0]: tuple(each.input_param.shape[0].dim) for each in inputs if each.input_param.shape}
+    return sizes | {name: tuple(each.dim) for name, each in zip(net.input, net.input_shape, strict=False)}
+
+
 def dialects_of(prototxt: Path) -> list[str]:
     """The dialects that know every layer and every field of the text."""
     text, found = prototxt.read_text("utf-8", "replace"), []

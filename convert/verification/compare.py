@@ -75,6 +75,11 @@ def check(
     if tolerances is not None:
         pairs = zip(comparisons, tolerances, strict=True)
         comparisons = [replace(each, tolerance=tolerance) for each, tolerance in pairs]
+    return refuse_wrong(comparisons)
+
+
+def refuse_wrong(comparisons: list[Comparison]) -> list[Comparison]:
+    """The comparisons. Raises VerificationError TM4001 that names the worst output beyond its tolerance."""
     wrong = sorted((each for each in comparisons if not each.ok), key=lambda each: -each.max_error)
     if not wrong:
         return comparisons

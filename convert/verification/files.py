@@ -11,15 +11,18 @@ from ..boundary import AS_IT_IS, Boundary, open_boundary
 from ..errors import LoadError, VerificationError
 from ..ir import TensorNode, TracedModule
 from ..lower.unsupported import unsupported_error
+from ..serialize.caffe_reader import caffe_input_sizes
 from ..serialize.recognise import written_target
 from ..serialize.tflite_reader import tflite_layouts
 from ..source import Source
 from ..symbolics.op import Op
 from ..targets import TITLES
-from .compare import check
+from .compare import Comparison
+from .judgement import judged
 from .reference import Reference
 from .report import PACKAGES, Verification
 from .runtimes import runtime_for
+from .untold import untold_outputs
 
 
 def verify_file(
@@ -48,16 +51,40 @@ def verify_file(
     lacking = reference.lacks(inputs)
     if lacking:
         raise VerificationError("TM4005", f"there is nothing to compare with: {lacking}")
-    given, expected = reference.case(inputs)
     names = list(normalized.graph.output_names)
-    stored = dict(
-        zip([node.name for node in normalized.graph.inputs], reference.stored_inputs(given), strict=True)
-    )
     paths = model_files(path, target)
-    shapes = [node.type.shape for node in normalized.graph.outputs if isinstance(node, TensorNode)]
-    actual = runtime.run(paths, stored, names, shapes=shapes if target == "caffe" else None)
-    comparisons = check(reference.source_outputs(actual), expected, names)
-    return Verification(f"{runtime.name} {runtime.version}", tuple(comparisons))
+    if target == "caffe":
+        _check_sizes(path, reference)
+
+    def compared(given: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> list[Comparison]:
+        arrays = reference.stored_inputs(given)
+        stored = dict(zip([node.name for node in normalized.graph.inputs], arrays, strict=True))
+        shapes = [node.type.shape for node in normalized.graph.outputs if isinstance(node, TensorNode)]
+        actual = runtime.run(paths, stored, names, shapes=shapes if target == "caffe" else None)
+        return judged(reference, given, reference.source_outputs(actual), expected, names)
+
+    cases = [reference.case(inputs)]
+    comparisons = compared(*cases[0])
+    second = reference.second_case() if inputs is None and not reference.lacks([]) else None
+    if second is not None:
+        cases.append(second)
+        compared(*second)
+    untold = untold_outputs([expected for _, expected in cases], names)
+    return Verification(f"{runtime.name} {runtime.version}", tuple(comparisons), untold=tuple(untold))
+
+
+def _check_sizes(prototxt: Path, reference: Reference) -> None:
+    """Raises VerificationError TM4001 where the net's inputs have other sizes than the model's."""
+    sizes = caffe_input_sizes(prototxt)
+    for node in reference.graph.inputs:
+        if not isinstance(node, TensorNode) or node.name not in sizes:
+            continue
+        if sizes[node.name] != tuple(node.type.shape):
+            raise VerificationError(
+                "TM4001",
+                f"the input {node.name} is {list(sizes[node.name])} in the file, and "
+                f"{list(node.type.shape)} in the model",
+            )
 
 
 def model_files(path: Path, target: str) -> list[Path]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import VerificationError
 from ..ir import CallFunction, Constant, InternalGraph, TensorNode
 from ..ir.fake_quant import fake_quantize, round_half_away
 from ..ir.tree import map_leaves
@@ -260,6 +261,10 @@ def _layer(
     found, inner = _on_grid(node, tensors), tensors.get(node.name + _COMPUTED)
     slack = slack + (0.0 if inner is None else inner.step / 2)
     ends, actual = _range(node, found), _in_order(found.array, node)
+    if actual.size != near.size:
+        about = f"{node.name} is not what {expr.function} gives for its operands in the file"
+        shapes = f"its shape is {list(actual.shape)}, not {list(near.shape)}"
+        raise VerificationError("TM4001", f"{about}: {shapes}")
     cut = np.clip(near, *ends)
     # what a clamp behind it takes anyway is no loss
     one, other = (cut, np.clip(far, *ends)) if _is_clamped(node) else (near, far)

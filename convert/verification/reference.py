@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from ..ir.tree import leaves
 from ..symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
 from ..symbolics.op import Op
 from .compare import example_inputs
+from .inputs import drawn_inputs, inputs_like
+from .rounding import COARSE, Shaken
 
 
 class Reference:
@@ -69,8 +71,57 @@ class Reference:
         if inputs is None and example is not None and self._fits(example):
             given = list(example.inputs)
             return given, self.run(given) if self._is_quantized() else list(example.outputs)
-        given = matching_inputs(inputs, self.input_types)
-        return given, self.run(given)
+        if inputs is not None:
+            given = matching_inputs(inputs, self.input_types)
+            return given, self.run(given)
+        try:
+            given = drawn_inputs(self.graph, self.catalogue)
+            return given, self.run(given)
+        except (ValueError, IndexError):  # indices beyond what they are taken of: 0 is always there
+            given = example_inputs(self.input_types)
+            return given, self.run(given)
+
+    def second_case(self) -> tuple[list[np.ndarray], list[np.ndarray]] | None:
+        """A case of another character: mostly negative floats, other indices.
+
+        None where the model has no result for that, or one with NaN or infinities.
+        """
+        example = self.example
+        given = (
+            inputs_like(example.inputs, self.graph, self.catalogue)
+            if example is not None and self._fits(example)
+            else drawn_inputs(self.graph, self.catalogue, 1)
+        )
+        try:
+            expected = self.run(given)
+        except (ValueError, IndexError):
+            return None  # as a model may check what it takes
+        is_finite = all(np.isfinite(each).all() for each in expected if each.dtype.kind == "f")
+        return (given, expected) if given and is_finite else None
+
+    def has_example(self) -> bool:
+        return self.example is not None and self._fits(self.example)
+
+    def noise(self, inputs: Sequence[np.ndarray]) -> list[float]:
+        """For each output, how far rounding within the model moves an element at most, by trial.
+
+        0 where a coarser rounding moves it no further: then it is a decision that falls one way or the other.
+        """
+        fine, coarse = (self._moved(inputs, units) for units in (1, COARSE))
+        return [one if other >= one * COARSE / 4 else 0.0 for one, other in zip(fine, coarse, strict=True)]
+
+    def _moved(self, inputs: Sequence[np.ndarray], units: int) -> list[float]:
+        """How far elements of each output lie apart in runs that are rounded at random."""
+        first, *others = (self.run(inputs, Shaken(self.catalogue, seed, units)) for seed in range(3))
+        return [
+            max(
+                float(np.max(np.abs(np.asarray(run[number], np.float64) - array), initial=0))
+                for run in others
+            )
+            if array.dtype.kind == "f"
+            else 0.0
+            for number, array in enumerate(first)
+        ]
 
     def _is_quantized(self) -> bool:
         nodes = [*self.graph.inputs, *(node for expr in self.graph.exprs() for node in expr.outputs)]
@@ -80,13 +131,32 @@ class Reference:
         given = [TensorType(array.dtype, array.shape) for array in example.inputs]
         return given == self.input_types and len(example.outputs) == len(self.graph.outputs)
 
-    def run(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Outputs in order, from inputs in order, both as the source has them."""
+    def operand(self, call: Expr, inputs: Sequence[np.ndarray]) -> np.ndarray:
+        """The first operand of a call in a run on these inputs."""
+        found: list[np.ndarray] = []
+        self.run(inputs, watch=lambda expr, args: found.append(args[0]) if expr is call else None)
+        return np.asarray(found[0])
+
+    def run(
+        self,
+        inputs: Sequence[np.ndarray],
+        shaken: Shaken | None = None,
+        watch: Callable[[Expr, tuple[Any, ...]], None] | None = None,
+    ) -> list[np.ndarray]:
+        """Outputs in order, from inputs in order, both as the source has them.
+
+        ``watch`` is shown each call with its operands.
+        """
         sizes: dict[str, int] = {}
+        if shaken is not None:
+            inputs = [shaken.moved(array) for array in inputs]
 
         def evaluate(expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             op = self.catalogue[expr.function]  # type: ignore[attr-defined]
-            result = op.evaluate(args, substituted(kwargs, sizes))
+            kwargs = substituted(kwargs, sizes)
+            if watch is not None:
+                watch(expr, args)
+            result = op.evaluate(args, kwargs) if shaken is None else shaken.evaluated(op, args, kwargs)
             sizes.update(bound(expr, list(leaves(result))))
             return result
 
@@ -112,10 +182,8 @@ def _permuted(
     ]
 
 
-def matching_inputs(inputs: Sequence[np.ndarray] | None, types: Sequence[TensorType]) -> list[np.ndarray]:
-    """The given inputs, checked against the model's types; random ones where none are given."""
-    if inputs is None:
-        return example_inputs(types)
+def matching_inputs(inputs: Sequence[np.ndarray], types: Sequence[TensorType]) -> list[np.ndarray]:
+    """The given inputs, checked against the model's types."""
     if len(inputs) != len(types):
         raise UsageError("TM6003", f"the model takes {len(types)} inputs, {len(inputs)} were given")
     arrays = [np.asarray(array) for array in inputs]

@@ -12,13 +12,16 @@ from ..errors import VerificationError
 from ..ir.data_sizes import depends_on_data
 from ..lower.target_graph import TargetGraph
 from ..targets import TITLES
-from .compare import Comparison, check
+from .compare import Comparison
+from .judgement import judged
 from .noise import Noise
 from .reference import Reference
-from .runtimes import RuntimeTooOld, UnknownOperator, runtime_for
+from .runtimes import Runtime, RuntimeTooOld, UnknownOperator, runtime_for
+from .untold import untold_notes, untold_outputs
 
 # Beyond this the reference interpreter would take minutes and more memory than the model itself.
 MAX_BYTES = 4 << 30
+SMALL = 1 << 20  # activations of a model that the reference interpreter runs in no time
 
 PACKAGES = {"onnx": "onnxruntime", "tflite": "ai-edge-litert", "caffe": "opencv-python-headless<5"}
 
@@ -27,7 +30,8 @@ PACKAGES = {"onnx": "onnxruntime", "tflite": "ai-edge-litert", "caffe": "opencv-
 class Verification:
     """A comparison that passed: the runtime that ran the file, and each output's error.
 
-    For a file in integers ``noise`` has what each of its layers costs, measured on what ``inputs`` says, and
+    ``untold`` are outputs that were constant, NaN or empty for all inputs tried: their comparison shows
+    nothing. For a file in integers ``noise`` has what each layer costs, measured on what ``inputs`` says, and
     for ONNX ``fused_steps`` how far each output is in the session that users run from the one that fuses
     nothing, in steps of its scale.
     """
@@ -37,6 +41,12 @@ class Verification:
     noise: tuple[Noise, ...] = ()
     inputs: str = ""
     fused_steps: Mapping[str, float] = field(default_factory=dict)
+    untold: tuple[str, ...] = ()
+
+    @property
+    def tells(self) -> bool:
+        """Whether an output was compared that is more than a constant, NaN or nothing."""
+        return len(self.untold) < len(self.comparisons) or not self.comparisons
 
     @property
     def max_error(self) -> float:
@@ -80,7 +90,7 @@ def verify_written(
     if max(reference.bytes_needed() for reference in references) > MAX_BYTES:
         notes.append("not verified: the activations take more than 4 GiB in the reference interpreter")
         return None
-    names, found = graph.output_names, []
+    names, found = graph.output_names, list[_Case]()
     try:
         for number, reference in enumerate(references):
             lacking = reference.lacks(None if number else inputs)
@@ -94,9 +104,11 @@ def verify_written(
                     raise
                 notes.append(f"not verified: for these inputs the model itself has no result ({error})")
                 return None
-            stored = dict(zip(graph.input_names, reference.stored_inputs(given), strict=True))
-            actual = runtime.run(paths, stored, names, shapes=[array.shape for array in expected])
-            found.append(_checked(reference, actual, expected, names, number))
+            case = _Case(reference, given, expected)
+            case.run(runtime, paths, graph.input_names, names, number)
+            found.append(case)
+        if found and inputs is None:
+            found += _second(found, runtime, paths, graph.input_names, names)
     except RuntimeTooOld:
         notes.append(
             f"not verified: {runtime.name} {runtime.version} is too old for this version of {TITLES[target]}"
@@ -108,18 +120,67 @@ def verify_written(
             raise
         notes.append(f"not verified: {runtime.name} has no operator {', '.join(domains)}")
         return None
-    return Verification(f"{runtime.name} {runtime.version}", tuple(found[0])) if found else None
+    if not found:
+        return None
+    untold = untold_outputs([case.expected for case in found], names)
+    notes += untold_notes(untold)
+    name = f"{runtime.name} {runtime.version}"
+    return Verification(name, tuple(found[0].comparisons), untold=tuple(untold))
+
+
+@dataclass
+class _Case:
+    """Inputs for a reference, and the outputs expected for them; then how the file's compare."""
+
+    reference: Reference
+    given: Sequence[np.ndarray]
+    expected: Sequence[np.ndarray]
+    comparisons: list[Comparison] = field(default_factory=list)
+
+    def run(
+        self,
+        runtime: Runtime,
+        paths: Sequence[Path],
+        inputs: Sequence[str],
+        names: Sequence[str],
+        number: int,
+    ) -> None:
+        """Raises VerificationError where the file computes something else."""
+        stored = dict(zip(inputs, self.reference.stored_inputs(self.given), strict=True))
+        shapes = [array.shape for array in self.expected]
+        actual = runtime.run(paths, stored, names, shapes=shapes)
+        self.comparisons = _checked(self.reference, self.given, actual, self.expected, names, number)
+
+
+def _second(
+    found: Sequence[_Case],
+    runtime: Runtime,
+    paths: Sequence[Path],
+    inputs: Sequence[str],
+    names: Sequence[str],
+) -> list[_Case]:
+    """A second case at the first sizes; if the first is an example, where that is cheap or told nothing."""
+    first = found[0]
+    is_cheap = not first.reference.has_example() or first.reference.bytes_needed() <= SMALL
+    is_told = len(untold_outputs([case.expected for case in found], names)) < len(names)
+    second = first.reference.second_case() if is_cheap or not is_told else None
+    if second is None:
+        return []
+    case = _Case(first.reference, *second)
+    case.run(runtime, paths, inputs, names, 0)
+    return [case]
 
 
 def _checked(
     reference: Reference,
+    given: Sequence[np.ndarray],
     actual: Sequence[np.ndarray],
     expected: Sequence[np.ndarray],
     names: Sequence[str],
     number: int,
 ) -> list[Comparison]:
     try:
-        return check(reference.source_outputs(actual), expected, names)
+        return judged(reference, given, reference.source_outputs(actual), expected, names)
     except VerificationError as error:
         if not number:
             raise

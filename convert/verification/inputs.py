@@ -1,0 +1,92 @@
+"""Inputs that a file is verified on where none are given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir import CallFunction, InternalGraph, TensorNode
+from ..ir.dims import example
+from ..symbolics.op import Op
+from .compare import example_inputs
+
+Catalogue = Mapping[str, Op]
+# arguments that are indices, and the attributes that tell how many values they may have
+_INDICES = frozenset(("index", "indices"))
+_EXTENTS = {"aten::one_hot": "num_classes", "tm::wrap_index": "extent"}
+_ROWS = frozenset(("aten::embedding", "aten::embedding_bag"))
+
+
+def drawn_inputs(graph: InternalGraph, catalogue: Catalogue, seed: int = 0) -> list[np.ndarray]:
+    """Random arrays: floats standard normal, integers 0 or 1, or below the size of what they are indices of.
+
+    Of another ``seed`` than 0 most floats are negative.
+    """
+    nodes = [node for node in graph.inputs if isinstance(node, TensorNode)]
+    arrays = example_inputs([node.type for node in nodes], seed)
+    random = np.random.default_rng([seed, 1])
+    for number, (node, array) in enumerate(zip(nodes, arrays, strict=True)):
+        if array.dtype.kind == "f" and seed:
+            arrays[number] = (array - 2).astype(array.dtype)
+        limit = min(_limits(node, catalogue), default=0) if array.dtype.kind in "iu" else 0
+        if limit > 1:
+            most = min(limit - 1, int(np.iinfo(array.dtype).max))
+            arrays[number] = random.integers(0, most, array.shape, array.dtype, endpoint=True)
+    return arrays
+
+
+def inputs_like(given: Sequence[np.ndarray], graph: InternalGraph, catalogue: Catalogue) -> list[np.ndarray]:
+    """Other inputs than those given: their floats in another order, and negative; integers drawn, if these
+    are indices, else in another order, too.
+    """
+    random, arrays = np.random.default_rng(1), drawn_inputs(graph, catalogue, 1)
+    for number, (node, array) in enumerate(zip(graph.inputs, given, strict=True)):
+        shuffled = random.permutation(array.reshape(-1)).reshape(array.shape)
+        if array.dtype.kind == "f":
+            arrays[number] = -np.abs(shuffled)
+        elif not any(_limits(node, catalogue)):
+            arrays[number] = shuffled
+    return arrays
+
+
+def _limits(node: Any, catalogue: Catalogue) -> Iterator[int]:
+    """The sizes of what a tensor of integers, or what is made of it, is used as indices of."""
+    waiting, seen = [node], {node}
+    while waiting:
+        node = waiting.pop()
+        for user in node.users:
+            if not isinstance(user, CallFunction):
+                continue
+            limit = _limit(user, node, catalogue)
+            if limit is not None:
+                yield limit
+                continue
+            for made in user.outputs:
+                if isinstance(made, TensorNode) and made.type.dtype.kind in "iu" and made not in seen:
+                    seen.add(made)
+                    waiting.append(made)
+
+
+def _limit(call: CallFunction, node: Any, catalogue: Catalogue) -> int | None:
+    """How many values ``node`` may have as an operand of a call; None where it is no index."""
+    if call.function in _EXTENTS:
+        return example(call.kwargs[_EXTENTS[call.function]])
+    op = catalogue[call.function]
+    given = op.by_name(call.args, call.kwargs)
+    source = call.args[0] if call.args else None
+    place = next((name for name in _INDICES if name in given and _holds(given[name], node)), None)
+    if place is None or not isinstance(source, TensorNode) or source is node:
+        return None
+    shape = tuple(map(example, source.type.shape))
+    if call.function in _ROWS:
+        return shape[0]
+    if isinstance(given[place], (list, tuple)):
+        return shape[list(given[place]).index(node)]
+    axis = given.get("dim")
+    return shape[axis] if shape and axis is not None else int(np.prod(shape))
+
+
+def _holds(argument: Any, node: Any) -> bool:
+    return argument is node or (isinstance(argument, (list, tuple)) and node in argument)

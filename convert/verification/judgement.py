@@ -1,0 +1,68 @@
+"""Whether the outputs of a file are those of its source, also where a plain comparison cannot tell.
+
+What differs by more than the tolerance may still be right: an output that is zero but for rounding, and the
+order of elements that are equal. Both are shown for the outputs at hand, never assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from .compare import Comparison, compare, refuse_wrong
+from .reference import Reference
+from .rounding import MARGIN, UNIT
+from .ties import with_equal_elements
+
+
+def judged(
+    reference: Reference,
+    inputs: Sequence[np.ndarray],
+    actual: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+    names: Sequence[str],
+) -> list[Comparison]:
+    """The comparisons, each within its tolerance. Raises VerificationError TM4001."""
+    comparisons = compare(actual, expected, names)
+    if all(each.ok for each in comparisons):
+        return comparisons
+    comparisons = _but_for_rounding(reference, inputs, actual, expected, comparisons)
+    if not all(each.ok for each in comparisons):
+        reordered = with_equal_elements(reference, inputs, actual, expected, comparisons)
+        again = compare(reordered, expected, names)
+        comparisons = [
+            one if one.ok and other.ok else other for one, other in zip(comparisons, again, strict=True)
+        ]
+    return refuse_wrong(comparisons)
+
+
+def _but_for_rounding(
+    reference: Reference,
+    inputs: Sequence[np.ndarray],
+    actual: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+    comparisons: list[Comparison],
+) -> list[Comparison]:
+    """The error of an output that is nothing but rounding, as a share of what was summed."""
+    noises: list[float] | None = None
+    found = list(comparisons)
+    for number, each in enumerate(comparisons):
+        wanted = expected[number]
+        if (
+            each.ok
+            or wanted.dtype.kind != "f"
+            or each.shape != each.expected_shape
+            or np.isinf(each.max_error)
+        ):
+            continue
+        try:
+            noises = reference.noise(inputs) if noises is None else noises
+        except (ValueError, IndexError):  # the data decides on shapes
+            return found
+        noise = noises[number]
+        if noise and float(np.max(np.abs(wanted))) <= MARGIN * noise:
+            off = float(np.max(np.abs(actual[number].astype(np.float64) - wanted)))
+            found[number] = replace(each, max_error=off / (noise / UNIT), tolerance=MARGIN * UNIT)
+    return found

@@ -1,0 +1,70 @@
+"""What rounding costs: the reference, each result moved by a rounding of float32.
+
+An output that is zero but for rounding, such as the mean of a layer norm, has no scale of its own to compare
+with. How far rounding moves it is tried: with noise of one unit in the last place in all that is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import TmconvertError
+from ..ir.emitter import EagerEmitter
+from ..ir.tree import map_leaves
+from ..symbolics.op import Op
+
+UNIT = float(np.finfo(np.float32).eps)
+MARGIN = 64.0  # kernels sum in other orders, and approximate functions to a few units
+COARSE = 16  # units, of a rounding that has to move an output further than one of 1 does
+_DEEPEST = 3
+
+
+class Shaken:
+    """Evaluates ops as the reference does, moving floats up or down by units in the last place at random.
+
+    What has a decomposition is computed by that: in one kernel nothing within would be moved.
+    """
+
+    def __init__(self, catalogue: Mapping[str, Op], seed: int, units: int = 1) -> None:
+        self.catalogue = catalogue
+        self._step = units * UNIT
+        self._random = np.random.default_rng(seed)
+        self._emitter = _Emitter(self)
+        self._depth = 0
+
+    def moved(self, array: Any) -> Any:
+        if not isinstance(array, np.ndarray) or array.dtype.kind != "f":
+            return array
+        signs = self._random.integers(0, 2, array.shape) * 2 - 1
+        return (array * (1 + self._step * signs)).astype(array.dtype)
+
+    def evaluated(self, op: Op, args: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+        result = self._in_parts(op, args, attributes)
+        if result is None:
+            result = op.evaluate(args, attributes)
+        return map_leaves(self.moved, result)
+
+    def _in_parts(self, op: Op, args: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+        if op.decomposition is None or self._depth == _DEEPEST:
+            return None
+        self._depth += 1
+        try:
+            return op.decomposition(self._emitter, **op.by_name(args, attributes))
+        except (TmconvertError, TypeError, ValueError, AttributeError, IndexError):
+            return None  # it is meant for graphs only
+        finally:
+            self._depth -= 1
+
+
+class _Emitter(EagerEmitter):
+    def __init__(self, shaken: Shaken) -> None:
+        super().__init__(shaken.catalogue)
+        self._shaken = shaken
+
+    def call(self, op: str, *args: Any, **attributes: Any) -> Any:
+        definition: Any = self.catalogue[op]
+        result = self._shaken.evaluated(definition, *definition.bind(args, attributes))
+        return map_leaves(np.asarray, result)

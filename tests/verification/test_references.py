@@ -1,0 +1,213 @@
+"""What a file is compared with: inputs, and tolerances where an output has no scale or order of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from onnx.numpy_helper import from_array, to_array
+from torch.nn import functional as F
+
+import tmconvert
+from tmconvert.errors import VerificationError
+from tmconvert.passes.normalize import normalize
+from tmconvert.symbolics.registry import catalogue
+from tmconvert.verification.inputs import drawn_inputs
+from tmconvert.verification.judgement import judged
+from tmconvert.verification.reference import Reference
+
+torch.manual_seed(0)
+TARGETS = {"onnx": tmconvert.to_onnx, "tflite": tmconvert.to_tflite}
+
+
+def without_example(function: Any, *inputs: torch.Tensor) -> Any:
+    traced = tmconvert.trace(function, *inputs)
+    traced.example = None
+    return traced
+
+
+def reference_of(function: Any, *inputs: torch.Tensor) -> Reference:
+    traced = tmconvert.trace(function, *inputs)
+    return Reference(normalize(traced.flatten(), catalogue()).graph, catalogue(), example=traced.example)
+
+
+def edited(path: Path, edit: Any) -> Path:
+    model = onnx.load(path)
+    edit(model)
+    onnx.save(model, path)
+    return path
+
+
+def constant(model: onnx.ModelProto, shape: tuple[int, ...]) -> tuple[onnx.TensorProto, np.ndarray]:
+    found = next(each for each in model.graph.initializer if tuple(each.dims) == shape)
+    return found, np.array(to_array(found))
+
+
+# ---- inputs
+
+
+TABLE = torch.randn(40, 3)
+
+
+def test_indices_are_drawn_below_the_size_of_what_they_are_taken_of():
+    def function(ids: torch.Tensor, kinds: torch.Tensor, rows: torch.Tensor, x: torch.Tensor) -> Any:
+        taken = F.embedding(ids.reshape(-1) + 0, TABLE)
+        return taken, F.one_hot(kinds, 7), x[:, rows], x.gather(1, rows[None].long())
+
+    ids = torch.zeros(50, 4, dtype=torch.int64)
+    given = (ids, torch.zeros(60, dtype=torch.int64), torch.zeros(70, dtype=torch.int64), torch.randn(2, 9))
+    reference = reference_of(function, *given)
+    for seed in (0, 1):
+        arrays = drawn_inputs(reference.graph, catalogue(), seed)
+        assert [array.max() for array in arrays[:3]] == [39, 6, 8]
+        assert [array.min() for array in arrays[:3]] == [0, 0, 0]
+
+
+def test_a_row_of_an_embedding_is_compared(tmp_path: Path):
+    def change(model: onnx.ModelProto) -> None:
+        tensor, data = constant(model, (40, 3))
+        data[17] += 0.5
+        tensor.CopyFrom(from_array(data, tensor.name))
+
+    ids = torch.tensor([[0, 1, 1] * 20])
+    traced = tmconvert.trace(lambda ids: F.embedding(ids, TABLE), ids)
+    path = tmp_path / "m.onnx"
+    tmconvert.to_onnx(traced, path)
+    tmconvert.verify(traced, path)
+    edited(path, change)
+    with pytest.raises(VerificationError, match="TM4001"):
+        tmconvert.verify(traced, path)
+
+
+def test_a_max_pool_is_compared_on_negative_inputs(tmp_path: Path):
+    """Zeros in the place of -inf around the input pass where each window has a positive element."""
+
+    def change(model: onnx.ModelProto) -> None:
+        (pool,) = model.graph.node
+        del pool.attribute[:]
+        helper = onnx.helper
+        pads = helper.make_node("Pad", ["x", "pads"], ["padded"])
+        pool.input[0] = "padded"
+        pool.attribute.extend([helper.make_attribute("kernel_shape", [3, 3])])
+        pool.attribute.extend([helper.make_attribute("strides", [2, 2])])
+        model.graph.node.insert(0, pads)
+        model.graph.initializer.append(from_array(np.array([0, 0, 1, 1, 0, 0, 1, 1]), "pads"))
+
+    x = torch.rand(1, 2, 7, 7)
+    traced = tmconvert.trace(lambda x: F.max_pool2d(x, 3, 2, 1), x)
+    path = tmp_path / "m.onnx"
+    tmconvert.to_onnx(traced, path)
+    edited(path, change)
+    with pytest.raises(VerificationError, match="TM4001"):
+        tmconvert.verify(traced, path)
+
+
+# ---- outputs without a scale
+
+
+ZEROS = {
+    "the mean of a layer norm": (lambda x: F.layer_norm(x, (32,)).mean(), (4, 32)),
+    "a group norm of one element": (lambda x: F.group_norm(x, 6), (4, 6)),
+    "what is left of equal elements": (
+        lambda x: x[:, :1].expand(4, 7) - x[:, :1].expand(4, 7).mean(1, True),
+        (4, 2),
+    ),
+    "a difference of sums": (lambda x: x.sum(1) - x.flip(1).sum(1), (4, 500)),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("what", ZEROS)
+def test_outputs_that_are_zero_but_for_rounding(what: str, target: str, tmp_path: Path):
+    function, shape = ZEROS[what]
+    TARGETS[target](function, tmp_path / f"m.{target}", example_inputs=(torch.randn(shape) * 3,))
+
+
+@pytest.mark.parametrize("what", ZEROS)
+def test_more_than_rounding_is_refused(what: str):
+    function, shape = ZEROS[what]
+    reference = reference_of(function, torch.randn(shape))
+    given, expected = reference.case(None)
+    (noise,) = reference.noise(given)
+    assert 0 < noise < 1e-3
+    judged(reference, given, [expected[0] + np.float32(noise)], expected, ["y"])
+    with pytest.raises(VerificationError, match="TM4001"):
+        judged(reference, given, [expected[0] + np.float32(1e-2)], expected, ["y"])
+
+
+def test_the_tolerance_of_other_outputs_stays():
+    reference = reference_of(lambda x: torch.softmax(x, 1), torch.randn(4, 9))
+    given, expected = reference.case(None)
+    with pytest.raises(VerificationError, match="TM4001"):
+        judged(reference, given, [expected[0] * np.float32(1.0002)], expected, ["y"])
+
+
+# ---- the order of equal elements
+
+
+def test_indices_of_equal_elements():
+    x = torch.tensor([[3.0, 1, 3, 2, 3, 0]])
+    reference = reference_of(lambda x: torch.topk(x, 4), x)
+    given, expected = reference.case(None)
+    assert expected[1].tolist() != [[4, 0, 2, 3]]
+    names, right = ["values", "indices"], np.array([[4, 0, 2, 3]])
+    assert all(each.ok for each in judged(reference, given, [expected[0], right], expected, names))
+    for wrong in ([[4, 0, 2, 1]], [[4, 4, 2, 3]], [[4, 0, 2, 7]]):
+        with pytest.raises(VerificationError, match="TM4001"):
+            judged(reference, given, [expected[0], np.array(wrong)], expected, names)
+
+
+def test_the_index_of_one_of_equal_elements():
+    x = torch.tensor([[3.0, 1, 3], [1, 0, 1]])
+    reference = reference_of(lambda x: (x.argmax(1), x.argmax(1, keepdim=True), x.argmax()), x)
+    given, expected = reference.case(None)
+    assert judged(
+        reference, given, [np.array([2, 2]), np.array([[2], [0]]), np.array(2)], expected, list("abc")
+    )
+    for wrong in ([1, 0], [0, 1]):
+        with pytest.raises(VerificationError, match="TM4001"):
+            judged(reference, given, [np.array(wrong), *expected[1:]], expected, list("abc"))
+
+
+def test_boxes_of_equal_scores():
+    def function(boxes: torch.Tensor, scores: torch.Tensor) -> Any:
+        scores, order = scores.sort(descending=True, stable=True)
+        return boxes[order], scores, order * 2
+
+    boxes, scores = torch.randn(5, 4), torch.tensor([0.5, 0.9, 0.5, 0.1, 0.5])
+    reference = reference_of(function, boxes, scores)
+    given, expected = reference.case(None)
+    order, names = [0, 3, 1, 2, 4], ["boxes", "scores", "labels"]
+    assert judged(reference, given, [array[order] for array in expected], expected, names)
+    for other in ([1, 0, 2, 3, 4], [0, 1, 1, 3, 4]):
+        with pytest.raises(VerificationError, match="TM4001"):
+            judged(reference, given, [array[other] for array in expected], expected, names)
+    with pytest.raises(VerificationError, match="TM4001"):  # boxes change places, labels do not
+        judged(reference, given, [expected[0][order], *expected[1:]], expected, names)
+
+
+# ---- what shows nothing
+
+
+@pytest.mark.parametrize(
+    ("function", "what"),
+    [
+        (lambda x: torch.log(-x.abs() - 1), "NaN"),
+        (lambda x: F.linear(x, torch.zeros(2, 4)), r"constant \(0\)"),
+        (lambda x: x[x > 100], "empty"),
+    ],
+)
+def test_outputs_that_show_nothing(function: Any, what: str, tmp_path: Path):
+    report = tmconvert.to_onnx(function, tmp_path / "m.onnx", example_inputs=(torch.randn(3, 4),))
+    assert not report.verified
+    (note,) = [note for note in report.notes if "nothing was compared" in note]
+    assert what.replace("\\", "") in note
+
+
+def test_a_second_input_may_tell(tmp_path: Path):
+    report = tmconvert.to_onnx(lambda x: F.relu(-x), tmp_path / "m.onnx", example_inputs=(torch.rand(3, 4),))
+    assert report.verified and not report.notes
