@@ -470,6 +470,8 @@ def _truth(
     from .verification.truth import Truth
 
     example = None if boundary.is_cut or goal.bakes_weights else module.example
+    if module.is_edited():
+        notes.append("the model was edited after it was traced: the file is compared with the edited graph")
     references = [
         Reference(graph, catalogue, *converted.layouts, truth if number else example)
         for number, (graph, truth) in enumerate(zip(converted.references, converted.truths, strict=True))

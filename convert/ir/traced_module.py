@@ -10,6 +10,7 @@ import numpy as np
 
 from .graph import InternalGraph
 from .node import ModuleNode, Node
+from .pristine import State
 from .tree import Tree
 
 if TYPE_CHECKING:
@@ -41,10 +42,13 @@ class Vocabulary(Protocol):
 
 
 class Example(NamedTuple):
-    """Inputs of a model, flattened, and what the source framework computed for them."""
+    """Inputs of a model, flattened, and what the source framework computed for them.
+
+    ``outputs`` is None where the model was edited since: what it computes now, only its graph tells.
+    """
 
     inputs: tuple[np.ndarray, ...]
-    outputs: tuple[np.ndarray, ...]
+    outputs: tuple[np.ndarray, ...] | None
 
 
 class TracedModule:
@@ -78,10 +82,26 @@ class TracedModule:
         self.source_file = ""
         self.producer = ""
         self.source_sha256 = ""
-        self.example: Example | None = None
+        self._example: Example | None = None
+        self._recorded: State | None = None  # what computed the outputs of the example
         self.dynamic_shapes: dict[str, dict[int, str]] | None = None
         self.rerun: Callable[[Sequence[tuple[int, ...]]], Example | str | None] | None = None
         self.notes: list[str] = []
+
+    @property
+    def example(self) -> Example | None:
+        """Example inputs, and the source framework's outputs for them unless the model was edited."""
+        return self._example._replace(outputs=None) if self._example and self.is_edited() else self._example
+
+    @example.setter
+    def example(self, example: Example | None) -> None:
+        """Belongs to the model as it is now."""
+        self._example = example
+        self._recorded = State(self) if example is not None and example.outputs is not None else None
+
+    def is_edited(self) -> bool:
+        """Whether graphs or tensors were changed since the example was recorded."""
+        return self._recorded is not None and not self._recorded.is_that_of(self)
 
     @property
     def graph(self) -> InternalGraph | None:

@@ -21,6 +21,7 @@ from ..container_format import (
     VERSION,
     WEIGHTS,
 )
+from ..errors import TmconvertError
 from ..ir import (
     CallFunction,
     CallMethod,
@@ -35,6 +36,8 @@ from ..ir import (
     TracedModule,
 )
 from ..ir.dims import is_symbolic
+from ..ir.traced_module import Example
+from ..ir.tree import leaves
 from ..source import Source
 from .atomic import atomic_output
 from .container_values import ValueEncoder, cannot_hold, encode_dtype, encode_qparams, is_own_type
@@ -51,8 +54,11 @@ def save_container(module: TracedModule, path: str | os.PathLike[str]) -> None:
     weights = _Weights()
     text = _text(_ModuleEncoder(module, weights).document())
     members = {DESCRIPTION: (len(text), lambda file: file.write(text))}
-    if module.example is not None:
-        example = Safetensors(_example_tensors(module.example.inputs, module.example.outputs))
+    recorded = module.example
+    if recorded is not None and recorded.outputs is None:
+        recorded = _computed(module, recorded)
+    if recorded is not None:
+        example = Safetensors(_example_tensors(recorded.inputs, recorded.outputs or ()))
         members[EXAMPLE] = (example.size, example.write)
     data = Safetensors(weights.tensors)
     members[WEIGHTS] = (data.size, data.write)
@@ -61,6 +67,15 @@ def save_container(module: TracedModule, path: str | os.PathLike[str]) -> None:
         for name, (size, write) in members.items():
             archive.add(name, size, write)
         archive.finish()
+
+
+def _computed(module: TracedModule, example: Example) -> Example | None:
+    """The example of an edited model, with the outputs that it computes now; None where it cannot be run."""
+    try:
+        made = leaves(module(*example.inputs))
+    except (TmconvertError, ValueError, IndexError):
+        return None
+    return example._replace(outputs=tuple(leaf for leaf in made if isinstance(leaf, np.ndarray)))
 
 
 def _text(document: dict[str, Any]) -> bytes:

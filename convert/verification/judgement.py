@@ -26,8 +26,8 @@ def judged(
 ) -> list[Comparison]:
     """The comparisons, each within its tolerance. Raises VerificationError TM4001."""
     comparisons = compare(actual, expected, names)
-    if all(each.ok for each in comparisons):
-        return comparisons
+    if all(each.ok for each in comparisons) or reference.lacks([]):
+        return refuse_wrong(comparisons)
     comparisons = _but_for_rounding(reference, inputs, actual, expected, comparisons)
     if not all(each.ok for each in comparisons):
         reordered = with_equal_elements(reference, inputs, actual, expected, comparisons)

@@ -54,7 +54,8 @@ class Reference:
 
     def lacks(self, inputs: Sequence[np.ndarray] | None) -> str:
         """Why ``case`` cannot tell the outputs: an op that has no kernel; empty where it can."""
-        if inputs is None and self.example is not None and self._fits(self.example):
+        example = self.example
+        if inputs is None and example is not None and self._fits(example) and not self._is_computed(example):
             return ""
         ops = [self.catalogue[expr.function] for expr in self.graph.exprs() if isinstance(expr, CallFunction)]
         names = sorted({op.name for op in ops if op.kernel is None})
@@ -63,14 +64,15 @@ class Reference:
     def case(self, inputs: Sequence[np.ndarray] | None) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Inputs, and the outputs expected for them: the example if it fits and no inputs are given.
 
-        Of a quantized model the example has what came of rounding, which the graph does not do: only its
-        inputs are taken. Without either, the inputs are random. Raises UsageError TM6003 for inputs that do
-        not fit.
+        Of a quantized model the example has what came of rounding, which the graph does not do, and an edited
+        one computes something else: of these only the inputs are taken. Without either, the inputs are
+        random. Raises UsageError TM6003 for inputs that do not fit.
         """
         example = self.example
         if inputs is None and example is not None and self._fits(example):
             given = list(example.inputs)
-            return given, self.run(given) if self._is_quantized() else list(example.outputs)
+            is_computed = self._is_computed(example)
+            return given, self.run(given) if is_computed else list(example.outputs or ())
         if inputs is not None:
             given = matching_inputs(inputs, self.input_types)
             return given, self.run(given)
@@ -87,6 +89,8 @@ class Reference:
         None where the model has no result for that, or one with NaN or infinities.
         """
         example = self.example
+        if self.lacks([]):
+            return None
         given = (
             inputs_like(example.inputs, self.graph, self.catalogue)
             if example is not None and self._fits(example)
@@ -123,13 +127,18 @@ class Reference:
             for number, array in enumerate(first)
         ]
 
-    def _is_quantized(self) -> bool:
+    def _is_computed(self, example: Example) -> bool:
+        """Whether the outputs for the inputs of the example are those of the graph."""
+        return example.outputs is None or self.is_quantized()
+
+    def is_quantized(self) -> bool:
         nodes = [*self.graph.inputs, *(node for expr in self.graph.exprs() for node in expr.outputs)]
         return any(isinstance(node, TensorNode) and node.qparams is not None for node in nodes)
 
     def _fits(self, example: Example) -> bool:
         given = [TensorType(array.dtype, array.shape) for array in example.inputs]
-        return given == self.input_types and len(example.outputs) == len(self.graph.outputs)
+        count = len(self.graph.outputs)
+        return given == self.input_types and (example.outputs is None or len(example.outputs) == count)
 
     def operand(self, call: Expr, inputs: Sequence[np.ndarray]) -> np.ndarray:
         """The first operand of a call in a run on these inputs."""

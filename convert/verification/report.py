@@ -17,6 +17,7 @@ from .judgement import judged
 from .noise import Noise
 from .reference import Reference
 from .runtimes import Runtime, RuntimeTooOld, UnknownOperator, runtime_for
+from .source import beside_fake_quantized
 from .untold import untold_notes, untold_outputs
 
 # Beyond this the reference interpreter would take minutes and more memory than the model itself.
@@ -124,6 +125,8 @@ def verify_written(
         return None
     untold = untold_outputs([case.expected for case in found], names)
     notes += untold_notes(untold)
+    if inputs is None:
+        notes += beside_fake_quantized(found[0].reference, found[0].expected)
     name = f"{runtime.name} {runtime.version}"
     return Verification(name, tuple(found[0].comparisons), untold=tuple(untold))
 

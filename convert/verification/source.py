@@ -7,31 +7,56 @@ was rounded before. Whether that graph is the source's own computation shows her
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from ..errors import TmconvertError
 from ..ir import TracedModule
 from ..ir.tree import leaves
+from .compare import compare
+from .reference import Reference
 
+_FAR = 0.1  # of the largest element; rounding to eight bits moves networks that were trained with it less
 _LEAST = 10.0  # decibels: steps that fall to the other side cost less, but for a model in which they grow
 
 
 def beside_source(module: TracedModule) -> list[str]:
     """A note if the outputs of the example are far from what the reference kernels give; else nothing."""
-    if module.example is None:
+    example = module.example
+    if example is None or example.outputs is None:
         return []
     try:
-        made = [leaf for leaf in leaves(module(*module.example.inputs)) if isinstance(leaf, np.ndarray)]
+        made = [leaf for leaf in leaves(module(*example.inputs)) if isinstance(leaf, np.ndarray)]
     except TmconvertError:
         return []
-    pairs = list(zip(made, module.example.outputs, strict=False))
+    pairs = list(zip(made, example.outputs, strict=False))
     ratio = min((_ratio(*pair) for pair in pairs if pair[1].dtype.kind == "f"), default=math.inf)
     if ratio >= _LEAST:
         return []
     return [
         f"the source's framework computed something else for the example: the ratio of signal to noise is "
         f"{ratio:.1f} dB. Its kernels for integers may be at fault, or steps that grow from layer to layer"
+    ]
+
+
+def beside_fake_quantized(reference: Reference, expected: Sequence[np.ndarray]) -> list[str]:
+    """A note if a float file is far from the example of a source that rounds and clips.
+
+    ``expected`` are the outputs of the graph, which does not round, for the inputs of the example.
+    """
+    example = reference.example
+    if example is None or not reference.has_example() or not reference.is_quantized():
+        return []
+    names = [str(number) for number in range(len(expected))]
+    found = compare(expected, example.outputs or expected, names)
+    off = max((each.max_error for each in found if each.tolerance), default=0.0)
+    if off <= _FAR:
+        return []
+    return [
+        f"the float file is {off:.0%} off from what the source computes for the example with its "
+        "quantization, whose rounding and ranges a float file leaves out: --quantized (quantized=True) "
+        "keeps these"
     ]
 
 

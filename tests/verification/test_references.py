@@ -211,3 +211,48 @@ def test_outputs_that_show_nothing(function: Any, what: str, tmp_path: Path):
 def test_a_second_input_may_tell(tmp_path: Path):
     report = tmconvert.to_onnx(lambda x: F.relu(-x), tmp_path / "m.onnx", example_inputs=(torch.rand(3, 4),))
     assert report.verified and not report.notes
+
+
+# ---- models that were edited, and quantized ones
+
+
+def test_an_edited_model_is_compared_with_its_graph(tmp_path: Path):
+    traced = tmconvert.trace(lambda x: F.relu(x + TABLE[:4]) * 2, torch.randn(4, 3))
+    report = tmconvert.to_onnx(traced, tmp_path / "before.onnx")
+    assert report.verified and not report.notes and traced.example.outputs is not None
+    graph = traced.graph
+    relu = next(expr for expr in graph.exprs() if "relu" in repr(expr))
+    (x,) = relu.inputs
+    graph.replace_uses(relu.outputs[0], x)
+    graph.remove(relu)
+    report = tmconvert.to_onnx(traced, tmp_path / "after.onnx")
+    assert report.verified and "edited" in report.notes[0]
+    tmconvert.verify(traced, tmp_path / "after.onnx")
+    with pytest.raises(VerificationError, match="TM4001"):
+        tmconvert.verify(traced, tmp_path / "before.onnx")
+    traced.save(tmp_path / "m.tm")
+    loaded = tmconvert.load(tmp_path / "m.tm")
+    assert not loaded.is_edited()
+    np.testing.assert_array_equal(loaded.example.outputs[0], traced(*traced.example.inputs))
+    tmconvert.verify(loaded, tmp_path / "after.onnx")
+
+
+def test_an_edited_weight_is_seen(tmp_path: Path):
+    traced = tmconvert.trace(torch.nn.Linear(3, 2), torch.randn(4, 3))
+    assert not traced.is_edited()
+    traced.tensors["weight"] = traced.tensors["weight"] * 2
+    assert traced.is_edited()
+    assert "edited" in tmconvert.to_onnx(traced, tmp_path / "m.onnx").notes[0]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_float_file_that_is_far_from_its_fake_quantized_source(tmp_path: Path):
+    def function(x: torch.Tensor, limit: float) -> torch.Tensor:
+        return torch.fake_quantize_per_tensor_affine(x, limit / 255, 0, 0, 255) * 2
+
+    x = torch.rand(4, 5)
+    for limit, is_far in ((1.0, False), (0.05, True)):
+        report = tmconvert.to_onnx(
+            lambda x, limit=limit: function(x, limit), tmp_path / "m.onnx", example_inputs=(x,)
+        )
+        assert any("% off" in note and "--quantized" in note for note in report.notes) is is_far

@@ -1,0 +1,54 @@
+"""Whether a model is still as it was when its example was recorded."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .traced_module import TracedModule
+
+_BLOCK = 1 << 18  # bytes; of a larger tensor so much at its start, middle and end
+
+
+class State:
+    """What a model computes with: its modules, the edits of its graphs, and its tensors.
+
+    Objects are compared by identity, and kept, so that none is taken for another one. Tensors that can be
+    written to are compared by a checksum, too: of large ones that is of parts.
+    """
+
+    def __init__(self, module: TracedModule) -> None:
+        self._held = list(_held(module))
+
+    def is_that_of(self, module: TracedModule) -> bool:
+        held = list(_held(module))
+        return len(held) == len(self._held) and all(
+            name == other_name and value is other and mark == other_mark
+            for (name, value, mark), (other_name, other, other_mark) in zip(held, self._held, strict=True)
+        )
+
+
+def _held(module: TracedModule) -> Iterator[tuple[str, Any, int]]:
+    for path, each in module.modules():
+        yield path, each, 0
+        for structure, graph in each.graphs.items():
+            yield structure, graph, graph.edits
+        for name, tensor in each.tensors.items():
+            yield name, tensor, _checksum(tensor)
+
+
+def _checksum(tensor: Any) -> int:
+    if not isinstance(tensor, np.ndarray) or not tensor.flags.writeable:
+        return 0
+    if not tensor.flags.c_contiguous:
+        return zlib.crc32(tensor.tobytes()) if tensor.nbytes <= 4 * _BLOCK else 0
+    data: Any = memoryview(tensor.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+    if len(data) <= 4 * _BLOCK:
+        return zlib.crc32(data)
+    middle = len(data) // 2
+    parts = data[:_BLOCK], data[middle : middle + _BLOCK], data[-_BLOCK:]
+    return zlib.crc32(parts[2], zlib.crc32(parts[1], zlib.crc32(parts[0])))
