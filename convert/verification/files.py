@@ -56,19 +56,23 @@ def verify_file(
     if target == "caffe":
         _check_sizes(path, reference)
 
-    def compared(given: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> list[Comparison]:
+    def compared(
+        given: Sequence[np.ndarray], expected: Sequence[np.ndarray], *, is_second: bool = False
+    ) -> list[Comparison]:
         arrays = reference.stored_inputs(given)
         stored = dict(zip([node.name for node in normalized.graph.inputs], arrays, strict=True))
         shapes = [node.type.shape for node in normalized.graph.outputs if isinstance(node, TensorNode)]
         actual = runtime.run(paths, stored, names, shapes=shapes if target == "caffe" else None)
-        return judged(reference, given, reference.source_outputs(actual), expected, names)
+        return judged(
+            reference, given, reference.source_outputs(actual), expected, names, is_second=is_second
+        )
 
     cases = [reference.case(inputs)]
     comparisons = compared(*cases[0])
     second = reference.second_case() if inputs is None and not reference.lacks([]) else None
     if second is not None:
         cases.append(second)
-        compared(*second)
+        compared(*second, is_second=True)
     untold = untold_outputs([expected for _, expected in cases], names)
     return Verification(f"{runtime.name} {runtime.version}", tuple(comparisons), untold=tuple(untold))
 

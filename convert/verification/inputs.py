@@ -22,14 +22,14 @@ _ROWS = frozenset(("aten::embedding", "aten::embedding_bag"))
 def drawn_inputs(graph: InternalGraph, catalogue: Catalogue, seed: int = 0) -> list[np.ndarray]:
     """Random arrays: floats standard normal, integers 0 or 1, or below the size of what they are indices of.
 
-    Of another ``seed`` than 0 most floats are negative.
+    Of another ``seed`` than 0 floats are negative.
     """
     nodes = [node for node in graph.inputs if isinstance(node, TensorNode)]
     arrays = example_inputs([node.type for node in nodes], seed)
     random = np.random.default_rng([seed, 1])
     for number, (node, array) in enumerate(zip(nodes, arrays, strict=True)):
         if array.dtype.kind == "f" and seed:
-            arrays[number] = (array - 2).astype(array.dtype)
+            arrays[number] = -np.abs(array)
         limit = min(_limits(node, catalogue), default=0) if array.dtype.kind in "iu" else 0
         if limit > 1:
             most = min(limit - 1, int(np.iinfo(array.dtype).max))

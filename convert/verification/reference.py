@@ -84,7 +84,7 @@ class Reference:
             return given, self.run(given)
 
     def second_case(self) -> tuple[list[np.ndarray], list[np.ndarray]] | None:
-        """A case of another character: mostly negative floats, other indices.
+        """A case of another character: negative floats, other indices.
 
         None where the model has no result for that, or one with NaN or infinities.
         """

@@ -147,12 +147,16 @@ class _Case:
         inputs: Sequence[str],
         names: Sequence[str],
         number: int,
+        *,
+        is_second: bool = False,
     ) -> None:
         """Raises VerificationError where the file computes something else."""
         stored = dict(zip(inputs, self.reference.stored_inputs(self.given), strict=True))
         shapes = [array.shape for array in self.expected]
         actual = runtime.run(paths, stored, names, shapes=shapes)
-        self.comparisons = _checked(self.reference, self.given, actual, self.expected, names, number)
+        self.comparisons = _checked(
+            self.reference, self.given, actual, self.expected, names, number, is_second
+        )
 
 
 def _second(
@@ -170,7 +174,7 @@ def _second(
     if second is None:
         return []
     case = _Case(first.reference, *second)
-    case.run(runtime, paths, inputs, names, 0)
+    case.run(runtime, paths, inputs, names, 0, is_second=True)
     return [case]
 
 
@@ -181,9 +185,12 @@ def _checked(
     expected: Sequence[np.ndarray],
     names: Sequence[str],
     number: int,
+    is_second: bool,
 ) -> list[Comparison]:
     try:
-        return judged(reference, given, reference.source_outputs(actual), expected, names)
+        return judged(
+            reference, given, reference.source_outputs(actual), expected, names, is_second=is_second
+        )
     except VerificationError as error:
         if not number:
             raise
