@@ -3,8 +3,9 @@
     python benchmarks/single_changes.py --count 500
 
 Converts recorded models to float and integer ONNX, float and integer TFLite, and Caffe, changes one element,
-attribute, operand or operator at a time, and runs ``tmconvert verify`` on each. What is not refused has to compute the
-same as the unchanged file on inputs that verification does not draw. Prints those that do not, and a table.
+attribute, operand or operator at a time, and runs ``tmconvert verify`` on each. What is not refused has to
+compute the same as the unchanged file on inputs that verification does not draw. Prints those that do not,
+and a table.
 """
 
 from __future__ import annotations
@@ -31,15 +32,13 @@ KINDS = (
     ("float ONNX", "onnx", FLOAT, {}),
     ("integer ONNX", "onnx", INTEGER, {"quantized": True}),
     ("float TFLite", "tflite", FLOAT, {}),
-    ("integer TFLite", "tflite", INTEGER, {"quantized": True}),
+    ("integer TFLite", "tflite", INTEGER, {"quantized": True, "io_type": "float32"}),
     ("Caffe", "caffe", CAFFE, {}),
 )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()

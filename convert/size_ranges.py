@@ -50,7 +50,7 @@ class SizeChecks:
     ) -> None:
         self.opened, self.catalogue = opened, catalogue
         self.types = _types(symbolic.graph, {})
-        self.rerun = module.rerun if has_source else None
+        self.rerun = module.rerun if has_source and not module.is_edited() else None
         self.symbolic = symbolic
 
     def example(self, journal: SizeJournal) -> Trial | None:

@@ -30,7 +30,8 @@ def flatten_module(module: TracedModule) -> TracedModule:
     flat.children, flat.tensors, flat.attributes = module.children, module.tensors, module.attributes
     flat.source_file, flat.producer = module.source_file, module.producer
     flat.source_sha256, flat.example = module.source_sha256, module.example
-    flat.dynamic_shapes, flat.notes, flat.rerun = module.dynamic_shapes, module.notes, module.rerun
+    flat.dynamic_shapes, flat.notes = module.dynamic_shapes, module.notes
+    flat.rerun = None if module.is_edited() else module.rerun
     if module.graph is not None:
         flat.graphs[next(iter(module.graphs))] = _Flattener(module).run(module.graph)
     return flat

@@ -216,14 +216,18 @@ def test_a_second_input_may_tell(tmp_path: Path):
 # ---- models that were edited, and quantized ones
 
 
-def test_an_edited_model_is_compared_with_its_graph(tmp_path: Path):
-    traced = tmconvert.trace(lambda x: F.relu(x + TABLE[:4]) * 2, torch.randn(4, 3))
+@pytest.mark.parametrize("is_open", [False, True])
+def test_an_edited_model_is_compared_with_its_graph(is_open: bool, tmp_path: Path):
+    x = torch.randn(4, 3)
+    traced = tmconvert.trace(
+        lambda x: F.relu(x + TABLE[0]) * 2, x, dynamic_shapes={"x": {0: "n"}} if is_open else None
+    )
     report = tmconvert.to_onnx(traced, tmp_path / "before.onnx")
     assert report.verified and not report.notes and traced.example.outputs is not None
     graph = traced.graph
     relu = next(expr for expr in graph.exprs() if "relu" in repr(expr))
-    (x,) = relu.inputs
-    graph.replace_uses(relu.outputs[0], x)
+    (given,) = relu.inputs
+    graph.replace_uses(relu.outputs[0], given)
     graph.remove(relu)
     report = tmconvert.to_onnx(traced, tmp_path / "after.onnx")
     assert report.verified and "edited" in report.notes[0]

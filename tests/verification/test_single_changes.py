@@ -17,7 +17,7 @@ KINDS = {
     "ONNX": ("onnx", "op_mha_rnncell", {}),
     "ONNX in integers": ("onnx", "qat_small_ema", {"quantized": True}),
     "TFLite": ("tflite", "op_pooling", {}),
-    "TFLite in integers": ("tflite", "qat_small_ema", {"quantized": True}),
+    "TFLite in integers": ("tflite", "qat_small_ema", {"quantized": True, "io_type": "float32"}),
     "Caffe": ("caffe", "op_pooling", {}),
 }
 

@@ -59,9 +59,11 @@ class Rerun:
     def _is_unchanged(self) -> bool:
         if self._is_same is None:
             again = self._tried(self._inputs)
-            self._is_same = isinstance(again, Example) and len(again.outputs) == len(self._first.outputs)
-            if self._is_same and isinstance(again, Example):
-                pairs = zip(again.outputs, self._first.outputs, strict=True)
+            made = (again.outputs or ()) if isinstance(again, Example) else ()
+            first = self._first.outputs or ()
+            self._is_same = isinstance(again, Example) and len(made) == len(first)
+            if self._is_same:
+                pairs = zip(made, first, strict=True)
                 self._is_same = all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs)
         return self._is_same
 
