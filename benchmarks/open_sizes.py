@@ -3,7 +3,8 @@
     python benchmarks/open_sizes.py [COUNT] [FIRST SEED]
 
 Examples have 1, 2, 3 or 5 rows; every fourth file is TFLite. Each file runs at the example's size and at
-six others. Prints what became of each program: open (right at all sizes), fixed, in a range (TM2030), refused, wrong.
+six others. Prints what became of each program:
+open (right at all sizes), fixed, in a range (TM2030), refused, wrong.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +91,7 @@ def _summary(model: str, module: TracedModule, flat: InternalGraph) -> Iterator[
     if quantization is not None:
         found = ", ".join(f"{count} {dtype}" for dtype, count in quantization.tensors.items())
         yield _field("quantized", f"{quantization.kind}: {found or 'no'} tensors")
-    yield from _section("inputs", _typed(module.graph.inputs[1:]))
+    yield from _section("inputs", _typed(module.graph.inputs[1:], module.dynamic_shapes or {}))
     yield from _section("outputs", _typed(module.graph.outputs))
     calls = _calls(flat)
     for kind in KINDS:
@@ -120,9 +120,15 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[Line]:
     yield from (f"  {line}" for line in lines)
 
 
-def _typed(nodes: list[Node]) -> list[str]:
+def _typed(nodes: list[Node], open_sizes: Mapping[str, Mapping[int, str]] | None = None) -> list[str]:
     width = max((len(str(node)) for node in nodes), default=0)
-    return [f"{node!s:<{width}}  {_type(node)}" for node in nodes]
+    return [f"{node!s:<{width}}  {_type(node)}{_open(node, open_sizes or {})}" for node in nodes]
+
+
+def _open(node: Node, open_sizes: Mapping[str, Mapping[int, str]]) -> str:
+    """``  (0 is batch)`` of an input with axes that the trace left open."""
+    axes = open_sizes.get(getattr(node.expr, "name", ""), {})
+    return f"  (open: {', '.join(f'axis {axis} is {name}' for axis, name in axes.items())})" if axes else ""
 
 
 def _calls(graph: InternalGraph) -> dict[str, Counter[str]]:
