@@ -315,7 +315,9 @@ _VERIFICATION = {
         "Check that the two files belong together, and that the options are those of the conversion. Of a "
         "fresh file the help of the message says what is known: kernels that compute "
         "otherwise on this processor, outputs that are nothing but rounding errors, equal numbers that may "
-        "come in any order. Where it says nothing, please report it. --no-verify writes the file anyway.",
+        "come in any order. Integer kernels of ONNX Runtime for uint8 and int8 saturate on x86 processors "
+        "without VNNI (AMD Zen 1 to 3, Intel before Ice Lake), where --weight-type uint8 and --reduce-range "
+        "are exact. Where it says nothing, please report it. --no-verify writes the file anyway.",
     ),
     "TM4002": Explanation(
         "a runtime refuses a written file",
