@@ -73,6 +73,8 @@ def verify_file(
     if second is not None:
         cases.append(second)
         compared(*second, is_second=True)
+        for case in reference.further_cases():
+            compared(*case, is_second=True)
     untold = untold_outputs([expected for _, expected in cases], names)
     return Verification(f"{runtime.name} {runtime.version}", tuple(comparisons), untold=tuple(untold))
 

@@ -37,6 +37,24 @@ def drawn_inputs(graph: InternalGraph, catalogue: Catalogue, seed: int = 0) -> l
     return arrays
 
 
+def all_indices(graph: InternalGraph, catalogue: Catalogue, most: int) -> Iterator[list[np.ndarray]]:
+    """Inputs, ``most`` at most, that together have each index that an input of integers may have."""
+    nodes = [node for node in graph.inputs if isinstance(node, TensorNode)]
+    limits = [
+        min(_limits(node, catalogue), default=0) if node.type.dtype.kind in "iu" else 0 for node in nodes
+    ]
+    counts = [example(node.type.size) for node in nodes]
+    pairs = list(zip(limits, counts, strict=True))
+    needed = max((-(-limit // count) for limit, count in pairs if count), default=0)
+    for number in range(min(needed, most)):
+        arrays = drawn_inputs(graph, catalogue, number + 2)
+        for place, (limit, count) in enumerate(pairs):
+            if limit:
+                row = (np.arange(count) + number * count) % limit
+                arrays[place] = row.reshape(arrays[place].shape).astype(arrays[place].dtype)
+        yield arrays
+
+
 def inputs_like(given: Sequence[np.ndarray], graph: InternalGraph, catalogue: Catalogue) -> list[np.ndarray]:
     """Other inputs than those given: their floats in another order, and negative; integers drawn, if these
     are indices, else in another order, too.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,11 @@ from ..ir.tree import leaves
 from ..symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
 from ..symbolics.op import Op
 from .compare import example_inputs
-from .inputs import drawn_inputs, inputs_like
+from .inputs import all_indices, drawn_inputs, inputs_like
 from .rounding import COARSE, Shaken
+
+SMALL = 1 << 20  # activations of a model that the reference interpreter runs in no time
+MOST_CASES = 64
 
 
 class Reference:
@@ -102,6 +105,16 @@ class Reference:
             return None  # as a model may check what it takes
         is_finite = all(np.isfinite(each).all() for each in expected if each.dtype.kind == "f")
         return (given, expected) if given and is_finite else None
+
+    def further_cases(self) -> Iterator[tuple[list[np.ndarray], list[np.ndarray]]]:
+        """Cases that have all indices, so that each row of a table is compared, of a small model."""
+        if self.lacks([]) or self.bytes_needed() > SMALL:
+            return
+        for given in all_indices(self.graph, self.catalogue, MOST_CASES):
+            try:
+                yield given, self.run(given)
+            except (ValueError, IndexError):  # what an index is added to reaches beyond the table
+                return
 
     def has_example(self) -> bool:
         return self.example is not None and self._fits(self.example)

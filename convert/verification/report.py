@@ -15,14 +15,13 @@ from ..targets import TITLES
 from .compare import Comparison
 from .judgement import judged
 from .noise import Noise
-from .reference import Reference
+from .reference import SMALL, Reference
 from .runtimes import Runtime, RuntimeTooOld, UnknownOperator, runtime_for
 from .source import beside_fake_quantized
 from .untold import untold_notes, untold_outputs
 
 # Beyond this the reference interpreter would take minutes and more memory than the model itself.
 MAX_BYTES = 4 << 30
-SMALL = 1 << 20  # activations of a model that the reference interpreter runs in no time
 
 PACKAGES = {"onnx": "onnxruntime", "tflite": "ai-edge-litert", "caffe": "opencv-python-headless<5"}
 

@@ -73,7 +73,7 @@ def test_a_row_of_an_embedding_is_compared(tmp_path: Path):
         data[17] += 0.5
         tensor.CopyFrom(from_array(data, tensor.name))
 
-    ids = torch.tensor([[0, 1, 1] * 20])
+    ids = torch.tensor([[0, 1]])  # 17 is in none of two draws
     traced = tmconvert.trace(lambda ids: F.embedding(ids, TABLE), ids)
     path = tmp_path / "m.onnx"
     tmconvert.to_onnx(traced, path)
