@@ -4,53 +4,80 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ..ir import CallFunction, Constant, InternalGraph, TensorNode
 from ..ir.dims import is_symbolic
 from ..symbolics.ops.view import KEPT
 
+# The element that changes nothing, and at which operands.
+NEUTRAL: dict[str, tuple[int, tuple[int, ...]]] = {
+    "aten::mul": (1, (0, 1)),
+    "aten::div": (1, (1,)),
+    "aten::add": (0, (0, 1)),
+    "aten::sub": (0, (1,)),
+}
+_SMALL = 1 << 16  # elements of a constant that is looked at
+
 
 class DropIdentities:
-    """Padding by nothing, windows of one element, slices of all, views that move nothing, factors of one."""
+    """Removes calls that change nothing.
+
+    Padding by nothing, windows of one element, slices of all, views that move nothing; x * 1, x / 1, x + 0
+    and x - 0.
+    """
 
     name = "drop_identities"
 
     def run(self, graph: InternalGraph) -> bool:
         changed = False
         for expr in list(graph.exprs()):
-            if not isinstance(expr, CallFunction) or not _is_identity(expr):
+            x = _unchanged(expr)
+            if x is None:
                 continue
-            x, node = expr.args[0], expr.output
-            # an output keeps its name, and what was quantized its parameters
-            if not graph.is_output(node) and node.qparams is None:
+            node: Any = expr.outputs[0]
+            if node.qparams is not None:  # what was quantized keeps its parameters
+                continue
+            if not graph.is_output(node):
                 graph.replace_uses(node, x)
                 graph.remove(expr)
-                changed = True
+            elif _can_be_renamed(graph, x):
+                graph.substitute(node, x)
+            else:
+                continue
+            changed = True
         return changed
+
+
+def _unchanged(expr: Any) -> TensorNode | None:
+    """The operand that is the result of ``expr``, too; None where there is none."""
+    if not isinstance(expr, CallFunction):
+        return None
+    if _is_identity(expr):
+        return expr.args[0]
+    neutral, places = NEUTRAL.get(expr.function, (0, ()))
+    for place in places:
+        constant, x = expr.args[place], expr.args[1 - place]
+        if x.type == expr.output.type and _is_all(constant, neutral):
+            return x
+    return None
+
+
+def _is_all(node: TensorNode, number: int) -> bool:
+    is_small = isinstance(node.expr, Constant) and node.qparams is None and node.type.size <= _SMALL
+    return is_small and bool((node.expr.value == number).all())
+
+
+def _can_be_renamed(graph: InternalGraph, x: TensorNode) -> bool:
+    """Whether ``x`` may take the name of an output: it is computed, and no output itself."""
+    return isinstance(x.expr, CallFunction) and not graph.is_output(x) and x.qparams is None
 
 
 def _is_identity(expr: CallFunction) -> bool:
     if len(expr.outputs) != 1 or not expr.args or not isinstance(expr.args[0], TensorNode):
         return False
-    if expr.function in _NEUTRAL and _is_neutral(expr):
-        return expr.args[0].type == expr.output.type
     rule = IDENTITIES.get(expr.function)
     if rule is None or is_symbolic((expr.kwargs, expr.args[0].type.shape)):
         return False
     return expr.args[0].type == expr.output.type and rule(expr.kwargs)
-
-
-# Second operands that change nothing, be the first -0 or no number.
-_NEUTRAL = {"aten::mul": 1, "aten::div": 1, "aten::sub": 0}
-
-
-def _is_neutral(expr: CallFunction) -> bool:
-    other = expr.args[1]
-    if not isinstance(other, TensorNode) or not isinstance(other.expr, Constant):
-        return False
-    is_plain = not any(value for value in expr.kwargs.values())
-    return is_plain and bool(np.all(np.asarray(other.expr.value) == _NEUTRAL[expr.function]))
 
 
 def _is_one_element(attributes: dict[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""TFLite: factors and summands around layers and products of matrices become part of their weights."""
+"""Factors and summands around layers and products of matrices become part of their weights."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from .move_views import keeps_features, result_groups
 
 FACTORS = {"aten::mul": 1, "aten::div": -1}
 SUMMANDS = {"aten::add": 1, "aten::sub": -1}
+RECTIFIERS = ("aten::relu", "aten::leaky_relu")  # f(a x) is a f(x) for every a above 0
 PRODUCTS = ("aten::matmul", "tm::matmul_nt")
 LAYERS = {"aten::linear": -1, "aten::conv2d": 1}  # with the axis of their results that weights have in front
 
@@ -30,16 +31,17 @@ class FoldScales:
     - The result of a linear layer or a convolution that is scaled or shifted so, has it in its weights.
     - A product of matrices that is scaled by one number has it in a constant that is a factor of it.
     - Factors and summands in a row are one factor and one summand.
-    - Division by a root is multiplication by its reciprocal, where the roots are fewer.
+    - Division by a root is multiplication by its reciprocal, where the roots are fewer (with ``roots``, for
+      targets that have an operator for it).
 
-    Constants are computed in float64.
+    A factor above 0 passes a ReLU. Constants are computed in float64.
     """
 
     name = "fold_scales"
-    after = ("fuse_views",)
 
-    def __init__(self, catalogue: Mapping[str, Op]) -> None:
+    def __init__(self, catalogue: Mapping[str, Op], *, roots: bool = True) -> None:
         self.catalogue = catalogue
+        self.roots = roots
 
     def run(self, graph: InternalGraph) -> bool:
         changed = False
@@ -113,7 +115,7 @@ class FoldScales:
         return True
 
     def _take_reciprocal(self, graph: InternalGraph, expr: CallFunction) -> bool:
-        if expr.function != "aten::div":
+        if expr.function != "aten::div" or not self.roots:
             return False
         x, root = expr.args
         if not _is_call(root.expr, "aten::sqrt") or graph.use_count(root) != 1 or root.qparams is not None:
@@ -192,6 +194,9 @@ class _Folding(NamedTuple):
         if expr.function in LAYERS:
             vector = _along(constant, node.type.shape, LAYERS[expr.function] % node.type.rank)
             return None if vector is None or not _has_constants(expr) else self._layer(expr, vector)
+        if expr.function in RECTIFIERS and self.is_factor and (constant > 0).all():
+            x = self.folded(expr.args[0], constant)
+            return None if x is None else self.g.call(expr.function, x, **expr.kwargs)
         if expr.function == "tm::view":
             given = _before_view(expr, constant)
             x = None if given is None else self.folded(expr.args[0], given)

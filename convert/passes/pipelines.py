@@ -44,7 +44,7 @@ def pipeline(goal: Goal, catalogue: Mapping[str, Op]) -> list[Pass]:
         shared.insert(-1, GroupStatistics(catalogue, goal.version))
         views: list[Pass] = [FuseViews(catalogue), DropIdentities(), EliminateDeadCode()]
         moved: list[Pass] = [MoveViews(catalogue), SinkViews(catalogue), EliminateDeadCode()]
-        scales = FoldScales(catalogue)
+        scales = FoldScales(catalogue, roots=True)
         plan: list[Pass] = [AlignRanks(catalogue), *views, MergeEqual(catalogue), scales, *moved, *views]
         plan += [SinkViews(catalogue), *views, scales]  # views that met are one now
         plan += [RouteChannels(catalogue), DropIdentities()]
@@ -52,6 +52,7 @@ def pipeline(goal: Goal, catalogue: Mapping[str, Op]) -> list[Pass]:
         asked = goal.integers
         narrow: list[Pass] = [NarrowWeights()] if asked is not None and asked.narrows_weights else []
         return [*shared, *plan, *clean, layout, EliminateDeadCode(), *narrow]
+    shared += [DropIdentities(), MergeEqual(catalogue), FoldScales(catalogue, roots=False)]
     if goal.target == "caffe":
         # fused, a chain of views comes apart again into the fewest steps
         steps: list[Pass] = [FuseViews(catalogue), Decompose(catalogue, goal.target, goal.version)]

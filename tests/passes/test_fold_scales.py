@@ -65,6 +65,17 @@ def test_a_scale_behind_a_layer() -> None:
     assert len(folded(net.give(scaled(net, net.conv(net.input(1, 3, 4, 5), 4), 1, 1, 1, 5)))) == 3
 
 
+def test_a_factor_above_0_passes_a_relu() -> None:
+    net = Net()
+    x = net("aten::relu", net.conv(net.input(1, 3, 4, 5), 6))
+    divisor = net.emitter.constant(np.arange(1, 7, dtype=np.float32).reshape(6, 1, 1))
+    assert folded(net.give(net("aten::div", x, divisor))) == ["aten::conv2d", "aten::relu"]
+    net = Net()  # it is no factor of what is below 0
+    x = net("aten::relu", net.conv(net.input(1, 3, 4, 5), 6))
+    factor = net.emitter.constant(np.arange(-1, 5, dtype=np.float32).reshape(6, 1, 1))
+    assert len(folded(net.give(net("aten::mul", x, factor)))) == 3
+
+
 def test_one_number_of_a_product() -> None:
     net = Net()
     number = net.emitter.constant(np.float32(3))

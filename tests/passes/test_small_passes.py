@@ -212,15 +212,51 @@ def test_equal_searches_find_as_many() -> None:
     assert len({str(node.type) for node in graph.outputs}) == 1
 
 
+@pytest.mark.parametrize(
+    ("op", "number", "place", "is_dropped"),
+    [
+        ("mul", 1, 1, True),
+        ("mul", 1, 0, True),
+        ("div", 1, 1, True),
+        ("div", 1, 0, False),
+        ("add", 0, 0, True),
+        ("sub", 0, 1, True),
+        ("sub", 0, 0, False),
+        ("mul", 0, 1, False),
+    ],
+)
+@pytest.mark.parametrize("shape", [(), (2, 1, 1)])
+def test_neutral_elements_are_left_out(
+    op: str, number: int, place: int, is_dropped: bool, shape: tuple[int, ...]
+) -> None:
+    net = Net()
+    x = net("aten::relu", net.input(1, 2, 4, 4))
+    constant = net.emitter.constant(np.full(shape, number, np.float32))
+    graph = net.give(net("aten::tanh", net(f"aten::{op}", *((x, constant) if place else (constant, x)))))
+    assert apply(DropIdentities(), graph) == is_dropped
+    assert (f"aten::{op}" not in functions(graph)) == is_dropped
+
+
+def test_a_neutral_element_that_widens_stays() -> None:
+    net = Net()
+    ones = net.emitter.constant(np.ones((3, 1, 4, 4), np.float32))
+    assert not apply(DropIdentities(), net.give(net("aten::mul", net.input(1, 2, 4, 4), ones)))
+
+
 def test_identities_are_left_out() -> None:
     net = Net()
     x = net("aten::pad", net.input(1, 2, 4, 4), [0] * 8, "constant", 0.0)
     x = net("aten::slice", net("aten::avg_pool2d", x, [1, 1], [1, 1]), 2, 0, 4)
     x = net("aten::max_pool2d", net("aten::relu", x), [1, 1], [1, 1])
     graph = net.give(net("aten::slice", net("aten::relu", x), 1, 0, 2))
+    name = graph.outputs[0].name
     assert apply(DropIdentities(), graph)
-    assert functions(graph) == ["aten::relu", "aten::relu", "aten::slice"]  # an output keeps its name
+    assert functions(graph) == ["aten::relu", "aten::relu"]
+    assert graph.outputs[0].name == name  # the last relu has it now
     assert not apply(DropIdentities(), graph)
+    net = Net()
+    x = net("aten::slice", net.input(1, 2, 4, 4), 1, 0, 2)
+    assert not apply(DropIdentities(), net.give(x))  # an input keeps its name, too
     net = Net()
     x = net("aten::avg_pool2d", net.input(1, 2, 4, 4), [1, 1], [2, 2])
     assert not apply(DropIdentities(), net.give(net("aten::relu", x)))
