@@ -62,8 +62,9 @@ def _unchanged(expr: Any) -> TensorNode | None:
 
 
 def _is_all(node: TensorNode, number: int) -> bool:
-    is_small = isinstance(node.expr, Constant) and node.qparams is None and node.type.size <= _SMALL
-    return is_small and bool((node.expr.value == number).all())
+    if not isinstance(node.expr, Constant) or node.qparams is not None or node.type.size > _SMALL:
+        return False
+    return bool((node.expr.value == number).all())
 
 
 def _can_be_renamed(graph: InternalGraph, x: TensorNode) -> bool:
