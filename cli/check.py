@@ -71,6 +71,7 @@ def command(
         broken = []
         if target == "caffe" and not groups:
             broken = api.violations(module, str(version), **edges)
+        missing = [] if groups or target != "onnx" else api.missing_kernels(module, int(version), **edges)
         enough = api.sufficient_opset(module, int(version), **edges) if groups and target == "onnx" else None
     if as_json:
         write_json(
@@ -81,6 +82,7 @@ def command(
                 "ok": not groups and not broken,
                 "unsupported": [group.to_json() for group in groups],
                 "sufficient_opset": enough,
+                "missing_kernels": missing,
                 "violations": [violation.to_json() for violation in broken],
             }
         )
@@ -92,6 +94,7 @@ def command(
         write(*violation_lines(broken, str(version)))
     else:
         write([("ok", "bold green"), (": every op can be converted", "")])
+        write(*([("note", "bold yellow"), (f": {line}", "")] for line in missing))
     ctx.exit(1 if groups or broken else 0)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from .boundary import AS_IT_IS, Boundary
 from .collector import full_collections_wait
-from .conversion import Report, beyond_limits, survey, verify_form
+from .conversion import Report, beyond_limits, lowered, survey, verify_form
 from .conversion import sufficient_opset as find_opset
 from .frontends.detect import load_model
 from .frontends.torch.door import trace_object
@@ -298,6 +298,25 @@ def check(
     goal = Goal(target, goal_version(target, version), layout)
     boundary = boundary_of(input_shapes, inputs, outputs)
     return grouped(survey(loaded(model), goal, catalogue(), boundary))
+
+
+def missing_kernels(
+    model: Model,
+    opset: int | None = None,
+    *,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+) -> list[str]:
+    """The operators and element types of the ONNX file that a release of ONNX Runtime has no kernel for.
+
+    Raises UnsupportedError for a model that ``check`` finds something in.
+    """
+    boundary = boundary_of(input_shapes, inputs, outputs)
+    from .lower.onnx_kernels import missing_kernels as missing
+
+    goal = Goal("onnx", goal_version("onnx", opset))
+    return missing(lowered(loaded(model), goal, catalogue(), boundary=boundary).graph)
 
 
 def violations(

@@ -143,3 +143,15 @@ def mixed_tflite(g: Any, x: Any, output_size: list[int], scales: list[float]) ->
             total = part if total is None else g.op("ADD", total, part)
         x = total
     return x
+
+
+def absent_input(g: Any) -> Any:
+    """An input of Resize that is left out: empty before opset 13, then without a name."""
+    return g.const(np.zeros(0, np.float32)) if g.graph.version < 13 else None
+
+
+def resized_onnx(g: Any, x: Any, output_size: list[int], **attributes: str | float) -> Any:
+    """Resize to sizes. Opset 11 requires roi and scales, if only as empty tensors; 13 wants them left out."""
+    absent = absent_input(g)
+    sizes = g.ints([*x.shape[:2], *output_size])
+    return g.op("Resize", x, absent, absent, sizes, shape=g.result_types[0].shape, **attributes)

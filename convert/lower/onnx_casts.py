@@ -124,6 +124,20 @@ def cast_plan(operator: str, dtypes: tuple[str | None, ...], opset: int) -> Plan
     return Plan(tuple(inputs), tuple(outputs))
 
 
+def types_without_kernel(operator: str, dtypes: tuple[str | None, ...], opset: int) -> list[str]:
+    """The types among ``dtypes`` that the standard takes and a release of ONNX Runtime does not compute.
+
+    >>> types_without_kernel("Conv", ("float64", "float64", None), 17)
+    ['float64']
+    """
+    forms = [form for form in _forms(operator) if form.since <= opset]
+    if not forms:
+        return []
+    bound = _bound(forms[-1], dtypes)
+    runs = forms[-1].runs
+    return [dtype for variable, dtype in bound.items() if DTYPE_LETTERS.get(dtype, "") not in runs[variable]]
+
+
 def _bound(form: Form, dtypes: tuple[str | None, ...]) -> dict[str, str]:
     """The type of each type variable: that of the first input that it types."""
     bound: dict[str, str] = {}

@@ -14,7 +14,16 @@ from ...ir.types import TensorType
 from ..idioms import caffe
 from ..layouts import NHWC
 from ..op import FLOATS, Argument, Op, Tensor, boolean, integers, numbers
-from ..resizing import linear_matrix, linear_taps, mixed_tflite, multiplied, nearest_places, survives_rounding
+from ..resizing import (
+    absent_input,
+    linear_matrix,
+    linear_taps,
+    mixed_tflite,
+    multiplied,
+    nearest_places,
+    resized_onnx,
+    survives_rounding,
+)
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -122,9 +131,8 @@ def _upsampled_onnx(
     if (factors := _factors(x.shape[2:], output_size, scales)) is None:
         return _gathered(g, "Gather", x, 2, output_size, scales)
     growth = g.const(np.array([1, 1, *factors], np.float32))
-    region: list[Any] = []  # an input from opset 11 on, which only from 13 on may be left out
-    if g.graph.version >= 11:
-        region = [g.const(np.zeros(0, np.float32)) if g.graph.version < 13 else None]
+    # roi is an input from opset 11 on, which only from 13 on may be left out
+    region = [absent_input(g)] if g.graph.version >= 11 else []
     return g.op(operator, x, *region, growth, mode="nearest", shape=g.result_types[0].shape, **attributes)
 
 
@@ -160,13 +168,6 @@ def upsample_bilinear2d_onnx7(g, x, output_size, align_corners, scales):
 
 def _matrices(spatial: Any, output_size: Any, align_corners: bool, scales: Any) -> list[Array]:
     return [linear_matrix(spatial[i], output_size[i], align_corners, each(scales)[i]) for i in (0, 1)]
-
-
-def resized_onnx(g: Any, x: Any, output_size: list[int], **attributes: str | float) -> Any:
-    """Resize to sizes. Opset 11 requires roi and scales, if only as empty tensors; 13 wants them left out."""
-    absent = g.const(np.zeros(0, np.float32)) if g.graph.version < 13 else None
-    sizes = g.ints([*x.shape[:2], *output_size])
-    return g.op("Resize", x, absent, absent, sizes, shape=g.result_types[0].shape, **attributes)
 
 
 def _gathered(

@@ -19,13 +19,13 @@ from ..resizing import (
     cubic_matrix,
     exact_places,
     multiplied,
+    resized_onnx,
 )
 from .upsample import (
     SCALES,
     each,
     is_asked,
     resized,
-    resized_onnx,
     upsample_bilinear2d_ref,
     upsample_nearest2d_ref,
 )

@@ -6,7 +6,9 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+import torch
 
+import tmconvert
 from tests.cli.runner import DATA, run
 from tmconvert import api
 from tmconvert.symbolics.registry import catalogue
@@ -61,6 +63,7 @@ def test_json() -> None:
         "ok": False,
         "unsupported": [group.to_json() for group in groups],
         "sufficient_opset": None,
+        "missing_kernels": [],
         "violations": [],
     }
     fine = run("check", "op_s_conv_bn_relu.tm", "--target", "onnx", "--opset", "11", "--json")
@@ -72,6 +75,7 @@ def test_json() -> None:
         "ok": True,
         "unsupported": [],
         "sufficient_opset": None,
+        "missing_kernels": [],
         "violations": [],
     }
 
@@ -132,10 +136,10 @@ def test_wrong_usage(args: list[str], said: str) -> None:
 def test_limits_of_a_caffe_dialect() -> None:
     outcome = run("check", "mobilenet_v2.tm", "--target", "caffe", "--dialect", "ascend")
     assert (outcome.status, outcome.stdout) == (0, "ok: every op can be converted\n")
-    outcome = run("check", "shufflenet_v2.tm", "--target", "caffe", "--dialect", "nnie")
+    outcome = run("check", "vit_tiny.tm", "--target", "caffe", "--dialect", "nnie")
     assert outcome.status == 1
     assert outcome.stdout.splitlines()[2] == "nnie-batch"
-    outcome = run("check", "shufflenet_v2.tm", "--target", "caffe", "--dialect", "bvlc", "--json")
+    outcome = run("check", "vit_tiny.tm", "--target", "caffe", "--dialect", "bvlc", "--json")
     assert (outcome.status, outcome.json["version"], outcome.json["violations"]) == (0, "bvlc", [])
 
 
@@ -143,3 +147,14 @@ def test_a_dialect_of_another_target() -> None:
     outcome = run("check", "mobilenet_v2.tm", "--target", "onnx", "--dialect", "nnie")
     assert outcome.status == 2
     assert "--dialect goes with --target caffe, not onnx" in outcome.stderr
+
+
+def test_kernels_that_onnx_runtime_lacks(tmp_path: Path) -> None:
+    """They are no reason not to convert, and a reason not to run: it has no convolution in float64."""
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.Sigmoid()).double()
+    tmconvert.trace(net, torch.randn(1, 3, 8, 8).double()).save(tmp_path / "net.tm")
+    outcome = run("check", tmp_path / "net.tm", "--target", "onnx")
+    assert outcome.status == 0
+    assert "note: ONNX Runtime has no kernel for Conv in float64" in " ".join(outcome.stdout.split())
+    (line,) = run("check", tmp_path / "net.tm", "--target", "onnx", "--json").json["missing_kernels"]
+    assert "1 node, first" in line

@@ -54,7 +54,7 @@ def test_lines_for_tflite(folder: Path) -> None:
 
 
 def test_a_caffe_net_beyond_the_limits_of_its_dialect(folder: Path) -> None:
-    outcome = run("caffe", model("shufflenet_v2"), "net.prototxt", "--dialect", "nnie")
+    outcome = run("caffe", model("vit_tiny"), "net.prototxt", "--dialect", "nnie")
     assert (outcome.status, outcome.stdout, names(folder)) == (1, "", [])
     assert outcome.stderr.startswith(
         "error[TM2019]: the net is beyond the limits of HiSilicon NNIE: nnie-batch: layer "
