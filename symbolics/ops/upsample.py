@@ -131,8 +131,7 @@ def _upsampled_onnx(
     if (factors := _factors(x.shape[2:], output_size, scales)) is None:
         return _gathered(g, "Gather", x, 2, output_size, scales)
     growth = g.const(np.array([1, 1, *factors], np.float32))
-    # roi is an input from opset 11 on, which only from 13 on may be left out
-    region = [absent_input(g)] if g.graph.version >= 11 else []
+    region = [absent_input(g)] if attributes else []  # from opset 11 on
     return g.op(operator, x, *region, growth, mode="nearest", shape=g.result_types[0].shape, **attributes)
 
 
@@ -157,8 +156,8 @@ def upsample_nearest2d_onnx7(g, x, output_size, scales):
 def upsample_bilinear2d_onnx11(g, x, output_size, align_corners, scales):
     if not align_corners and is_asked(x.shape[2:], output_size, scales):
         return upsample_bilinear2d_onnx7(g, x, output_size, align_corners, scales)
-    transformation = "align_corners" if align_corners else "half_pixel"
-    return resized_onnx(g, x, output_size, mode="linear", coordinate_transformation_mode=transformation)
+    mode = "align_corners" if align_corners else "half_pixel"
+    return resized_onnx(g, x, output_size, mode="linear", coordinate_transformation_mode=mode)
 
 
 @upsample_bilinear2d.onnx(since=7)  # Upsample and Resize-10 know neither of the transformations
@@ -245,8 +244,6 @@ def _triangle(factor: int) -> Array:
 
 def _with_edges_caffe(g: Any, x: Any, axis: int) -> Any:
     extent = x.shape[axis]
-    first = caffe.sliced(g, x, axis, 0, 1)
-    last = caffe.sliced(g, x, axis, extent - 1, extent)
-    return g.op(
-        "Concat", first, x, last, axis=axis, shape=(*x.shape[:axis], extent + 2, *x.shape[axis + 1 :])
-    )
+    first, last = (caffe.sliced(g, x, axis, place, place + 1) for place in (0, extent - 1))
+    shape = (*x.shape[:axis], extent + 2, *x.shape[axis + 1 :])
+    return g.op("Concat", first, x, last, axis=axis, shape=shape)
