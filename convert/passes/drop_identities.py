@@ -54,6 +54,8 @@ def _unchanged(expr: Any) -> TensorNode | None:
     if _is_identity(expr):
         return expr.args[0]
     neutral, places = NEUTRAL.get(expr.function, (0, ()))
+    if any(expr.kwargs.values()):  # as a rounding mode
+        return None
     for place in places:
         constant, x = expr.args[place], expr.args[1 - place]
         if x.type == expr.output.type and _is_all(constant, neutral):
