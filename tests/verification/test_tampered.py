@@ -261,12 +261,12 @@ def test_a_conversion_looks_at_what_it_wrote(
     from tmconvert import conversion
     from tmconvert.lower.target_graph import TargetGraph
 
-    def wrong(graph: TargetGraph, files: Any, weights_name: str = "") -> None:
+    def wrong(graph: TargetGraph, files: Any, weights_name: str = "", **options: Any) -> None:
         constant = next(
             value for value in graph.constants() if value.dtype in (np.int8, np.uint8) and value.data.size > 9
         )
         constant.stored, kept = ~constant.data, constant.stored
-        write(graph, files, weights_name)
+        write(graph, files, weights_name, **options)
         constant.stored = kept
 
     write = conversion.write
