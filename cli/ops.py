@@ -116,7 +116,7 @@ def _document(row: Row) -> dict[str, object]:
 
 
 def _page(targets: Sequence[str], rows: list[Row]) -> Iterator[str]:
-    yield _MARKDOWN_HEAD
+    yield from _MARKDOWN_HEAD.split("\n")
     yield f"| op | element types | {' | '.join(TITLES[target] for target in targets)} |"
     yield "|---" * (2 + len(targets)) + "|"
     for row in rows:

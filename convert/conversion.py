@@ -346,6 +346,15 @@ def _described(names: Sequence[str], values: Sequence[Value]) -> list[dict[str, 
     ]
 
 
+def _describe(report: Report, graph: TargetGraph, paths: Sequence[Path]) -> None:
+    """Fills in what ``report`` says of the graph that is written to ``paths``."""
+    report.inputs = _described(graph.input_names, graph.inputs)
+    report.outputs = _described(graph.output_names, graph.outputs)
+    report.operators = len(list(graph.all_operators()))
+    report.parameters = _parameters(graph)
+    report.paths = tuple(paths)
+
+
 def convert(
     module: TracedModule,
     paths: Sequence[Path],
@@ -388,11 +397,7 @@ def convert(
     source = converted.references[0]
     form = form_of(converted.graph, converted.lowered, source, goal, weights, report.notes, catalogue, module)
     graph = form.graph
-    report.inputs = _described(graph.input_names, graph.inputs)
-    report.outputs = _described(graph.output_names, graph.outputs)
-    report.operators = len(list(graph.all_operators()))
-    report.parameters = _parameters(graph)
-    report.paths = tuple(paths_of(graph, paths, external_data=external_data))
+    _describe(report, graph, paths_of(graph, paths, external_data=external_data))
     with (
         staged_outputs(*report.paths, named=goal.target == "onnx" and len(report.paths) > 1) as outputs,
         _staged_parameters(goal, graph, report.notes) as parameter_files,

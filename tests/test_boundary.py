@@ -38,10 +38,10 @@ def test_another_input_shape(tmp_path: Path) -> None:
     assert tmconvert.verify(model("mobilenet_v2"), path, input_shapes={"x": (2, 3, 96, 80)}).max_error < 1e-4
 
 
-@pytest.mark.parametrize("target", ["tflite", "caffe"])
-def test_another_input_shape_for_other_targets(target: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("target", "suffix"), [("tflite", "tflite"), ("caffe", "prototxt")])
+def test_another_input_shape_for_other_targets(target: str, suffix: str, tmp_path: Path) -> None:
     convert = getattr(tmconvert, f"to_{target}")
-    report = convert(model("mobilenet_v2"), tmp_path / "net.prototxt", input_shapes={"x": (1, 3, 32, 96)})
+    report = convert(model("mobilenet_v2"), tmp_path / f"net.{suffix}", input_shapes={"x": (1, 3, 32, 96)})
     assert report.verified and sorted(report.inputs[0]["shape"]) == [1, 3, 32, 96]
 
 

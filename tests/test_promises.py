@@ -35,8 +35,8 @@ tmconvert.to_caffe(model, folder + "/m.prototxt", verify=False)
 STOP_IN_MID_WRITE = """
 import sys, time, tmconvert, tmconvert.conversion as conversion
 whole = conversion.write
-def half(graph, files, weights_name):
-    whole(graph, files)
+def half(graph, files, weights_name, **options):
+    whole(graph, files, **options)
     for file in files:
         file.flush()
         file.truncate(file.tell() // 2)

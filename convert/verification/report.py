@@ -90,25 +90,9 @@ def verify_written(
     if max(reference.bytes_needed() for reference in references) > MAX_BYTES:
         notes.append("not verified: the activations take more than 4 GiB in the reference interpreter")
         return None
-    names, found = graph.output_names, list[_Case]()
+    names = graph.output_names
     try:
-        for number, reference in enumerate(references):
-            lacking = reference.lacks(None if number else inputs)
-            if lacking:
-                notes.append(f"not verified{' at other sizes' if number else ''}: {lacking}")
-                break
-            try:
-                given, expected = reference.case(None if number else inputs)
-            except (ValueError, IndexError) as error:
-                if not depends_on_data(reference.graph):
-                    raise
-                notes.append(f"not verified: for these inputs the model itself has no result ({error})")
-                return None
-            case = _Case(reference, given, expected)
-            case.run(runtime, paths, graph.input_names, names, number)
-            found.append(case)
-        if found and inputs is None:
-            found += _second(found, runtime, paths, graph.input_names, names)
+        found = _cases(runtime, paths, graph, references, inputs, notes)
     except RuntimeTooOld:
         notes.append(
             f"not verified: {runtime.name} {runtime.version} is too old for this version of {TITLES[target]}"
@@ -128,6 +112,39 @@ def verify_written(
         notes += beside_fake_quantized(found[0].reference, found[0].expected)
     name = f"{runtime.name} {runtime.version}"
     return Verification(name, tuple(found[0].comparisons), untold=tuple(untold))
+
+
+def _cases(
+    runtime: Runtime,
+    paths: Sequence[Path],
+    graph: TargetGraph,
+    references: Sequence[Reference],
+    inputs: Sequence[np.ndarray] | None,
+    notes: list[str],
+) -> list[_Case]:
+    """One case that the file passed for each of ``references``, and a second one where that tells more.
+
+    Stops, with a note, at what cannot be compared. Empty where the first cannot.
+    """
+    names, found = graph.output_names, list[_Case]()
+    for number, reference in enumerate(references):
+        lacking = reference.lacks(None if number else inputs)
+        if lacking:
+            notes.append(f"not verified{' at other sizes' if number else ''}: {lacking}")
+            break
+        try:
+            given, expected = reference.case(None if number else inputs)
+        except (ValueError, IndexError) as error:
+            if not depends_on_data(reference.graph):
+                raise
+            notes.append(f"not verified: for these inputs the model itself has no result ({error})")
+            return []
+        case = _Case(reference, given, expected)
+        case.run(runtime, paths, graph.input_names, names, number)
+        found.append(case)
+    if found and inputs is None:
+        found += _second(found, runtime, paths, graph.input_names, names)
+    return found
 
 
 @dataclass

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...ir.data_sizes import data_symbols
 from ...ir.dims import is_symbolic
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ def from_the_front(g: OnnxBuilder, index: Value, extent: Any) -> Value:
         return g.const(np.asarray(index.data % max(extent, 1), index.dtype))
     wide = index if isinstance(extent, int) else g.cast(index, "int64")
     size = g.const(np.array(extent, index.dtype)) if isinstance(extent, int) else g.ints(extent)
+    if data_symbols(extent):  # ONNX Runtime refuses a divisor of 0 even where there is nothing to divide
+        size = g.op("Add", size, g.cast(g.op("Equal", size, g.ints(0), dtype="bool"), "int64"))
     shifted = g.op("Add", wide, size)  # not negative, so that Div rounds down
     wrapped = g.op("Sub", shifted, g.op("Mul", g.op("Div", shifted, size), size))
     return g.cast(wrapped, index.dtype.name)
