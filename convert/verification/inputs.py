@@ -56,16 +56,15 @@ def all_indices(graph: InternalGraph, catalogue: Catalogue, most: int) -> Iterat
 
 
 def inputs_like(given: Sequence[np.ndarray], graph: InternalGraph, catalogue: Catalogue) -> list[np.ndarray]:
-    """Other inputs than those given: their floats in another order, and negative; integers drawn, if these
-    are indices, else in another order, too.
+    """Other inputs than those given: floats in another order and negative; indices drawn anew; what else
+    there is of integers and booleans, some of the given ones more often than before.
     """
     random, arrays = np.random.default_rng(1), drawn_inputs(graph, catalogue, 1)
     for number, (node, array) in enumerate(zip(graph.inputs, given, strict=True)):
-        shuffled = random.permutation(array.reshape(-1)).reshape(array.shape)
         if array.dtype.kind == "f":
-            arrays[number] = -np.abs(shuffled)
-        elif not any(_limits(node, catalogue)):
-            arrays[number] = shuffled
+            arrays[number] = -np.abs(random.permutation(array.reshape(-1)).reshape(array.shape))
+        elif array.size and not any(_limits(node, catalogue)):
+            arrays[number] = random.choice(array.reshape(-1), array.shape)
     return arrays
 
 
