@@ -22,6 +22,7 @@ from .given import (
     Model,
     boundary_of,
     calibrated_as,
+    check_names,
     graph_of,
     keep_model,
     loaded,
@@ -276,6 +277,7 @@ def save(
 
     The other parameters are for models that are traced; see ``load``.
     """
+    check_names("tm", [Path(path)])
     keep_model(model, Path(path))
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     module = load_model(model, tracing) if isinstance(model, str | PathLike) else model_of(model, tracing)[0]
@@ -447,6 +449,7 @@ def calibrate(
         }
     )
     if output is not None:
+        check_names("tm", [Path(output)])
         keep_model(model, Path(output))
         check_writable(output)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)

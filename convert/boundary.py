@@ -187,6 +187,8 @@ def _check_input(name: str, nodes: Mapping[str, TensorNode]) -> None:
 
 
 def _checked_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
+    if isinstance(shape, str) or not isinstance(shape, Sequence):
+        raise UsageError("TM6014", f"the shape for the input {name!r} must be a list of sizes, got {shape!r}")
     sizes = tuple(shape)
     if not all(type(size) is int and 0 <= size < MAX_EXTENT for size in sizes):
         raise UsageError("TM6014", f"the shape {list(sizes)} for the input {name!r} holds what is no size")

@@ -428,10 +428,17 @@ def _staged_parameters(
 
 def _parameters(graph: TargetGraph) -> int:
     """Elements of the weights in the file: of its constants but for single numbers, indices and shapes."""
+    readers = (each for each in graph.all_operators() if each.type == "DequantizeLinear")
+    quantized = {id(each.inputs[0]) for each in readers}  # ONNX has the scales of weights in operators
     return sum(
         math.prod(value.shape)
         for value in graph.constants()
-        if value.shape and (value.quantization is not None or not np.issubdtype(value.dtype, np.integer))
+        if value.shape
+        and (
+            value.quantization is not None
+            or id(value) in quantized
+            or not np.issubdtype(value.dtype, np.integer)
+        )
     )
 
 

@@ -32,8 +32,9 @@ def name_edges(graph: InternalGraph, result: Tree, rename: Mapping[str, str]) ->
     inputs = [node.name for node in graph.inputs]
     _unique(outputs, inputs)
     for old, new in rename.items():
-        if not _NAME.fullmatch(new):
-            raise UsageError("TM6014", f"{new!r} is no name for an output: use letters, digits, _ and .")
+        if not isinstance(new, str) or not _NAME.fullmatch(new):
+            why = "is no name for an input or output: use letters, digits, _ and ."
+            raise UsageError("TM6014", f"{new!r} {why}")
         if old not in (*inputs, *outputs):
             unknown(old, [*inputs, *outputs], f"the model has no input or output {old!r} to rename")
     inputs = [rename.get(name, name) for name in inputs]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -55,7 +55,7 @@ class Given(NamedTuple):
         """
         check_data(goal, measuring)
         keep_model(model, *outputs, *goal.beside)
-        _check_names(goal.target, outputs)
+        check_names(goal.target, outputs)
         if measuring.data is not None:
             check_writable(*outputs, *goal.beside)
         module, inputs, dynamic = model_of(model, tracing)
@@ -92,18 +92,23 @@ class Given(NamedTuple):
 
 
 # suffixes by which people and programs know a file as that of a target, or a model
-_SUFFIXES = {"onnx": (".onnx",), "tflite": (".tflite", ".lite"), "caffe": (".prototxt", ".caffemodel")}
-_OTHERS = frozenset({".tm", ".pt", ".pth", ".pt2", ".safetensors"}.union(*_SUFFIXES.values()))
+_SUFFIXES = {
+    "tm": (".tm",),
+    "onnx": (".onnx",),
+    "tflite": (".tflite", ".lite"),
+    "caffe": (".prototxt", ".caffemodel"),
+}
+_OTHERS = frozenset({".pt", ".pth", ".pt2", ".safetensors"}.union(*_SUFFIXES.values()))
 
 
-def _check_names(target: str, outputs: Sequence[Path]) -> None:
+def check_names(target: str, outputs: Sequence[Path]) -> None:
     """Raises UsageError TM6002 for a name that says another kind of file, and for ``-``."""
     for path in outputs:
         if str(path) == "-":
             what, help = "no file, and nothing is written to stdout", "give the name of a file"
         elif path.suffix.lower() in _OTHERS.difference(_SUFFIXES[target]):
             what = f"no {target} file by name"
-            help = f"give it the suffix {_SUFFIXES[target][0]}, or convert to another target"
+            help = f"give it the suffix {_SUFFIXES[target][0]}, or write another kind of file"
         else:
             continue
         raise UsageError("TM6002", f"{path} is {what}", notes=[("help", help)])
@@ -142,8 +147,11 @@ def boundary_of(
 ) -> Boundary:
     """Raises UsageError TM6014 for lists of names that are none."""
     for name, value in (("inputs", inputs), ("outputs", outputs)):
-        if value is not None and (isinstance(value, str) or not value):
+        if value is not None and (isinstance(value, str) or not isinstance(value, Collection) or not value):
             raise UsageError("TM6014", f"{name} is {value!r}, and should be a list of names")
+    for name, by_name in (("input_shapes", input_shapes), ("rename", rename)):
+        if by_name is not None and not isinstance(by_name, Mapping):
+            raise UsageError("TM6014", f"{name} must be a dict by name, got {by_name!r}")
     return Boundary(input_shapes or {}, {}, inputs, outputs, rename or {}, input_grids or {}, accept_range)
 
 

@@ -146,6 +146,11 @@ def test_a_cut_with_another_shape_and_dynamic_sizes(tmp_path: Path) -> None:
         ({"inputs": ["fc_out"], "outputs": ["conv1_out"]}, "still need the input 'x'", "add x to --inputs"),
         ({"outputs": []}, "should be a list of names", ""),
         ({"outputs": "fc_out"}, "should be a list of names", ""),
+        ({"outputs": 3}, "should be a list of names", ""),
+        ({"input_shapes": "x"}, "input_shapes must be a dict by name, got 'x'", ""),
+        ({"input_shapes": {"x": 3}}, "must be a list of sizes, got 3", ""),
+        ({"rename": ["x"]}, "rename must be a dict by name", ""),
+        ({"rename": {"x": 3}}, "3 is no name for an input or output", ""),
     ],
 )
 def test_cuts_that_do_not_fit(options: Any, message: str, hint: str, tmp_path: Path) -> None:

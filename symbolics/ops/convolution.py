@@ -91,8 +91,8 @@ def convolved(
     windows = gathered(widened(x, padding, padding), weight.shape[2:], stride, dilation)
     outputs = windows.shape[2:-axes]
     kernel_first = (0, 1, *range(2 + axes, 2 + 2 * axes), *range(2, 2 + axes))
-    columns = windows.transpose(kernel_first).reshape(batch, groups, -1, math.prod(outputs))
-    rows = weight.reshape(groups, weight.shape[0] // groups, -1)
+    rows = weight.reshape(groups, weight.shape[0] // groups, -1)  # -1 says nothing of an empty batch
+    columns = windows.transpose(kernel_first).reshape(batch, groups, rows.shape[2], math.prod(outputs))
     precise = np.promote_types(x.dtype, np.float32)  # NumPy multiplies matrices of float16 slowly
     product = np.matmul(rows.astype(precise, copy=False), columns.astype(precise, copy=False))
     result = product.reshape(batch, weight.shape[0], *outputs)

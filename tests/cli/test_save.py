@@ -76,3 +76,11 @@ def test_says_why_it_cannot() -> None:
     assert outcome.status == 1
     assert json.loads(outcome.stdout)["error"]["code"] == "TM1002"
     assert sorted(path.name for path in Path().iterdir()) == ["photo.zip"]
+
+
+@pytest.mark.parametrize("name", ["o.onnx", "o.tflite", "o.prototxt", "o.pt", "-"])
+@pytest.mark.parametrize("command", [("save", CONV), ("calibrate", CONV, "-d", "nothing.npz", "-o")])
+def test_a_name_of_another_kind_of_file_is_refused(command: tuple[str, ...], name: str) -> None:
+    outcome = run(*command, name)
+    assert (outcome.status, "error[TM6002]" in outcome.stderr) == (2, True)
+    assert not Path(name).exists()

@@ -218,3 +218,11 @@ def test_int8_that_onnxruntime_does_not_load(tmp_path: Path) -> None:
         tmconvert.to_onnx(source, tmp_path / "n.onnx", opset=21, **options)
     assert "use --activations uint8, or --opset 20" in str(raised.value)
     assert not (tmp_path / "n.onnx").exists()
+
+
+def test_weights_in_integers_are_counted(tmp_path: Path) -> None:
+    """ONNX has their scales in operators, not with the tensors."""
+    model = SAMPLES / "digits_qat.tm"
+    report = tmconvert.to_onnx(model, tmp_path / "m.onnx", quantized=True, verify=False)
+    plain = tmconvert.to_onnx(model, tmp_path / "f.onnx", verify=False)
+    assert report.parameters == plain.parameters > 30_000
