@@ -62,20 +62,18 @@ def scaled(g: Any, x: Value, gamma: np.ndarray | None, beta: np.ndarray | None) 
         for value in (gamma, beta)
         if value is not None
     ]
-    # OpenCV folds any Scale behind a convolution into it as if it were per channel: such a Scale gets
-    # the covered axes as one axis of a reshaped blob, which it leaves alone.
+    # OpenCV fuses any Scale after a convolution into it as if it were per channel: such a Scale gets the
+    # covered axes, and a copy of the constants for each part before them, as channels of a reshaped blob.
     batch, outer = leading(x.shape, first)
-    if outer > 1 and not g.allows("Scale", "axis", 2):
+    if outer * math.prod(block) > MOST_COPIED:
         batch, outer = batch * outer, 1
-    sizes = [math.prod(block), math.prod(x.shape[end:])]
-    flat = x
-    if (first, end) != (1, 2):
-        flat = reshaped(g, x, [batch, *sizes, 1] if outer == 1 else [batch, outer, *sizes])
+    channels, inner = outer * math.prod(block), math.prod(x.shape[end:])
+    flat = x if (first, end) == (1, 2) else reshaped(g, x, [batch, channels, inner, 1])
     result = g.op(
         "Scale",
         flat,
-        *(g.const(np.ascontiguousarray(blob).reshape(-1)) for blob in blobs),
-        axis=1 if outer == 1 else 2,
+        *(g.const(np.tile(np.reshape(blob, -1), outer)) for blob in blobs),
+        axis=1,
         bias_term=len(blobs) == 2,
         shape=flat.shape,
     )
