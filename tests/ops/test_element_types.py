@@ -125,6 +125,8 @@ def samples_of(name: str, dtype: str, constant: int | None) -> list[Sample]:
             args[ASCENDING[name]] = map_leaves(ascending, args[ASCENDING[name]])
         if name in ("aten::linalg_cholesky_ex", "aten::linalg_inv"):  # positive definite matrices
             args = [np.eye(args[0].shape[-1], dtype=dtype) + args[0] @ np.swapaxes(args[0], -1, -2)]
+        if name == "tm::geqp3":  # columns of other lengths: rounding decides between equal ones
+            args = [args[0] * np.arange(1, args[0].shape[-1] + 1, dtype=dtype)]
         if constant is not None and isinstance(args[constant], np.ndarray):
             args[constant] = Const(args[constant] // 2 + 1)
         bounds = BOUNDS.get(name, {})
