@@ -56,12 +56,17 @@ def all_indices(graph: InternalGraph, catalogue: Catalogue, most: int) -> Iterat
 
 
 def inputs_like(given: Sequence[np.ndarray], graph: InternalGraph, catalogue: Catalogue) -> list[np.ndarray]:
-    """Other inputs than those given: floats in another order and negative; indices drawn anew; what else
-    there is of integers and booleans, some of the given ones more often than before.
+    """Other inputs than those given: floats in another order and negative, or standard normal where the given
+    ones are all equal; indices drawn anew; what else there is of integers and booleans, some of the given
+    ones more often than before.
     """
+    types = [node.type for node in graph.inputs if isinstance(node, TensorNode)]
+    normal = example_inputs(types, 1)
     random, arrays = np.random.default_rng(1), drawn_inputs(graph, catalogue, 1)
     for number, (node, array) in enumerate(zip(graph.inputs, given, strict=True)):
-        if array.dtype.kind == "f":
+        if array.dtype.kind == "f" and (array == array.reshape(-1)[:1]).all():
+            arrays[number] = normal[number]
+        elif array.dtype.kind == "f":
             arrays[number] = -np.abs(random.permutation(array.reshape(-1)).reshape(array.shape))
         elif array.size and not any(_limits(node, catalogue)):
             arrays[number] = random.choice(array.reshape(-1), array.shape)
