@@ -301,14 +301,19 @@ class Op:
                     raise SchemaError(self.name, f"{argument.name} {type_} must have rank {ranks}")
 
     def evaluate(self, arrays: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
-        """The reference kernel's result, arrays. Raises InternalError TM3006 where there is no kernel."""
+        """The reference kernel's result: an array, or a list of several, as an emitter gives them.
+
+        Raises InternalError TM3006 where there is no kernel.
+        """
         arguments = self.by_name(arrays, attributes)
         if self.kernel is None:
             raise InternalError("TM3006", f"{self.name} has no reference kernel")
         with np.errstate(all="ignore"):
             result = self.kernel(**arguments)
+        if isinstance(result, list) and len(result) != 1:
+            return [np.asarray(item) for item in result]
         # NumPy gives scalars for arrays of rank 0
-        return [np.asarray(item) for item in result] if isinstance(result, list) else np.asarray(result)
+        return np.asarray(result[0] if isinstance(result, list) else result)
 
     def layout_rule(self, types: Sequence[Any], attributes: Mapping[str, Any]) -> LayoutRule:
         if isinstance(self.layout, LayoutRule):

@@ -25,8 +25,17 @@ def arange_ref(start: int, end: int, step: int) -> np.ndarray:
 
 @arange.onnx(since=11)
 def arange_onnx11(g, start, end, step):
-    bounds = (g.ints(value) for value in (start, end, step))
-    return g.op("Range", *bounds, shape=g.result_types[0].shape, dtype="int64")
+    count = g.result_types[0].shape[0]
+    if isinstance(start, int) and start >= 0 and step == 1:
+        bounds = (g.ints(value) for value in (start, end, step))
+        return g.op("Range", *bounds, shape=(count,), dtype="int64")
+    # ONNX Runtime makes a Slice of Gather(x, Range), to which negative bounds mean something else
+    bounds = (g.ints(value) for value in (0, count, 1))
+    return _spaced(g, g.op("Range", *bounds, shape=(count,), dtype="int64"), start, step)
+
+
+def _spaced(g, numbers, start, step):
+    return g.op("Add", g.op("Mul", numbers, g.ints(step)), g.ints(start))
 
 
 @arange.onnx(since=9)
@@ -35,7 +44,7 @@ def arange_onnx9(g, start, end, step):
     ones = g.op("Expand", g.ints([1]), g.ints([count]), shape=(count,), dtype="int64")
     numbers = g.op("NonZero", ones, shape=(1, count), dtype="int64")
     numbers = g.op("Reshape", numbers, g.ints([-1]), shape=(count,))
-    return g.op("Add", g.op("Mul", numbers, g.ints(step)), g.ints(start))
+    return _spaced(g, numbers, start, step)
 
 
 @arange.onnx(since=1)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....errors import Refusal
+from ....ir.dim_clamps import maximum
 from ....ir.dims import Dim, is_symbolic
 from ....ir.emitter import Emitter
 from ....symbolics.idioms.formulas import Term
@@ -179,11 +180,12 @@ def _spaced(g: Emitter, start: Any, end: Any, steps: Any, dtype: np.dtype) -> np
     if isinstance(count, Dim):
         places, rest = Term(g, g.call("aten::arange", 0, count)), Term(g, g.constant(count - 1))
         first, last = _value(g, start), _value(g, end)
-        step = Term(g, g.constant(last - first, kind)) / rest.to(kind)
+        gaps = Term(g, g.constant(maximum(count - 1, 1)))  # one number has none
+        step = Term(g, g.constant(last - first, kind)) / gaps.to(kind)
         early = places.to(kind) * step + first
         if kind is dtype:
             return early
-        return (places < count // 2).where(early, last - (rest - places).to(kind) * step)
+        return (places < maximum(count // 2, 1)).where(early, last - (rest - places).to(kind) * step)
     _check_count(count)
     bounds = [
         each if not is_tensor(each) or g.known(each) is None else _value(g, each) for each in (start, end)
