@@ -10,7 +10,7 @@ TORCH = {
         "A model of PyTorch is traced: it runs once, and for that PyTorch must be there. What comes of it, a "
         ".tm file, is converted without PyTorch.",
         "tmconvert trace net:make -o net.tm --input 'float32[1,3,224,224]'",
-        "pip install torch --index-url https://download.pytorch.org/whl/cpu (the CPU build is enough), in "
+        "pip install torch (the CPU build is enough: pytorch.org says how to install it), in "
         "the Python that runs tmconvert; or trace where PyTorch is, and take the .tm file along.",
     ),
     "TM1022": Explanation(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _FACTORY = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _IN_FILE = re.compile(r"[^:]+\.py:[^\W\d]\w*(\.[^\W\d]\w*)*")  # which is told how to write it
-INSTALL = "pip install torch --index-url https://download.pytorch.org/whl/cpu"
+INSTALL = "pip install torch (the CPU build is enough: pytorch.org says how to install it)"
 
 
 def is_factory(model: str | PathLike[str]) -> bool:
