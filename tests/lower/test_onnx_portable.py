@@ -74,12 +74,18 @@ def test_logsumexp_has_no_attribute_that_openvino_ignores(opset: int) -> None:
 
 @pytest.mark.parametrize(("target", "version"), [("onnx", 11), ("onnx", 17), ("tflite", TFLITE_RUNTIME)])
 def test_logsumexp_of_infinite_elements(target: str, version: int) -> None:
-    """As in a masked row of attention scores, with XNNPACK: LiteRT's own ADD has none."""
+    """As in a masked row of attention scores, with XNNPACK: LiteRT's own ADD has none.
+
+    XNNPACK's kernels for x86 without AVX-512 give the largest float for infinity.
+    """
     x = normal(0, 4, 5)
     x[0], x[1, 2], x[2, 1] = -np.inf, -np.inf, np.inf
     attributes = {"dim": [1], "keepdim": False}
     (result,) = run_op(target, version, "aten::logsumexp", [x], attributes)
-    np.testing.assert_allclose(result, reference("aten::logsumexp", [x], attributes)[0], rtol=1e-5)
+    (expected,) = reference("aten::logsumexp", [x], attributes)
+    if target == "tflite":
+        result, expected = (np.minimum(each, np.finfo(np.float32).max) for each in (result, expected))
+    np.testing.assert_allclose(result, expected, rtol=1e-5)
 
 
 def test_opencv_does_not_mistake_a_gate_for_hardswish(tmp_path: Path) -> None:
