@@ -147,6 +147,56 @@ def test_the_tolerance_of_other_outputs_stays():
         judged(reference, given, [expected[0] * np.float32(1.0002)], expected, ["y"])
 
 
+# ---- integers that rounding decides
+
+
+def undecided(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Signs of two sums of equal elements, and of one that is far from zero; and another output."""
+    rest = x.sum(1) - x.flip(1).sum(1)
+    return torch.cat([rest, x[:1, 0] * 0 + 1]) > 0, x * 2
+
+
+def second_of(function: Any, *inputs: torch.Tensor) -> tuple[Reference, list[np.ndarray], list[np.ndarray]]:
+    reference = reference_of(function, *inputs)
+    second = reference.second_case()
+    assert second is not None
+    return (reference, *second)
+
+
+def test_integers_that_rounding_decides_are_left_out_of_the_second_case():
+    reference, given, (signs, doubled) = second_of(undecided, torch.randn(2, 500))
+    assert list(reference.decided(given, 0)) == [False, False, True]
+    other = signs ^ np.array([True, True, False])
+    judged(reference, given, [other, doubled], [signs, doubled], ["signs", "y"], is_second=True)
+    with pytest.raises(VerificationError, match="signs"):
+        judged(reference, given, [other, doubled], [signs, doubled], ["signs", "y"])
+
+
+@pytest.mark.parametrize("wrong", ["signs", "y"])
+def test_beside_integers_that_rounding_decides_all_else_is_compared(wrong: str):
+    reference, given, (signs, doubled) = second_of(undecided, torch.randn(2, 500))
+    made = {"signs": signs ^ np.array([True, True, False]), "y": doubled}
+    made[wrong] = signs ^ np.array([False, False, True]) if wrong == "signs" else doubled * np.float32(1.001)
+    with pytest.raises(VerificationError, match=f"output {wrong} differs"):
+        judged(reference, given, list(made.values()), [signs, doubled], ["signs", "y"], is_second=True)
+
+
+def test_a_file_whose_integers_rounding_decides_is_compared_in_its_second_case(tmp_path: Path):
+    def change(model: onnx.ModelProto) -> None:
+        (product,) = (node for node in model.graph.node if node.output[0] == model.graph.output[1].name)
+        name, product.output[0] = product.output[0], "product"
+        model.graph.node.append(onnx.helper.make_node("Abs", ["product"], [name]))
+
+    # positive, so that only the second case shows an absolute value, and integers, so that sums are exact
+    x = torch.randint(1, 9, (2, 500)).float()
+    traced = tmconvert.trace(undecided, x)
+    path = tmp_path / "m.onnx"
+    tmconvert.to_onnx(traced, path)
+    edited(path, change)
+    with pytest.raises(VerificationError, match="TM4001"):
+        tmconvert.verify(traced, path)
+
+
 # ---- the order of equal elements
 
 
