@@ -321,10 +321,12 @@ _VERIFICATION = {
     ),
     "TM4002": Explanation(
         "a runtime refuses a written file",
-        "The runtime cannot load or run the file, or not with these inputs.",
+        "The runtime cannot load or run the file or these inputs; or it ended its own process on it, "
+        "or did not finish in ten minutes and a second for each 256 KiB of the file and its inputs.",
         "tmconvert verify small.tm large.onnx: the inputs have other shapes",
         "Check that the two files belong together. ONNX Runtime has few operators for float64: give it the "
-        "model in float32, or --no-verify for another runtime. Otherwise please report it with the message.",
+        "model in float32, or --no-verify for another runtime. TMCONVERT_RUNTIME_SECONDS=N in the "
+        "environment allows N seconds instead. Otherwise please report it with the message.",
     ),
     "TM4003": Explanation(
         "no runtime for the file is installed",

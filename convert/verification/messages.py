@@ -17,10 +17,11 @@ class Message(NamedTuple):
 
 
 def send_message(stream: BinaryIO, header: dict[str, Any], arrays: Sequence[np.ndarray]) -> None:
+    contents = [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data for array in arrays]
     described = [[array.dtype.name, list(array.shape)] for array in arrays]
     stream.write(json.dumps({**header, _ARRAYS: described}).encode() + b"\n")
-    for array in arrays:
-        stream.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    for content in contents:
+        stream.write(content)
     stream.flush()
 
 

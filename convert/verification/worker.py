@@ -1,9 +1,10 @@
 """Runs runtimes that may abort in a process of their own.
 
 LiteRT and OpenCV end their process on some files, by an assertion or a wild access. In a worker that is an
-error of the file. One worker serves all runs of this process. It is started when a conversion begins
-(``start``), so that it has imported the runtime when the file is written, and ends with this process, however
-that ends.
+error of the file, and so is a run that takes longer than ``seconds_for`` allows. One worker serves all runs
+of this process. It is started when a conversion begins (``start``), so that it has imported the runtime when
+the file is written, and ends with this process, however that ends. ONNX Runtime has none: it raises where
+the others abort, and a small conversion would wait 30 to 60 ms for the worker, ``tmconvert verify`` 140 ms.
 """
 
 from __future__ import annotations
@@ -17,17 +18,20 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from ..errors import VerificationError
+from .. import errors
+from ..errors import InternalError, UsageError, VerificationError
 from .messages import Message, read_message, send_message
 
 _TOLD = 8  # lines of what a runtime wrote before its end
 _MOST_TOLD = 1 << 16  # bytes
+_LIMIT = "TMCONVERT_RUNTIME_SECONDS"  # in the environment: a limit instead of the default one
+_SECONDS, _BYTES_A_SECOND = 600.0, 1 << 18  # by default, and what a larger model has in addition
 
 
 class Unavailable(Exception):
@@ -42,6 +46,17 @@ def command(module: str) -> list[str]:
     path = json.dumps([entry for entry in sys.path if isinstance(entry, str)])
     code = f"import sys; sys.path[:] = {path}; from {module} import main; main()"
     return [sys.executable, "-c", code]
+
+
+def seconds_for(size: int) -> float:
+    """How long a run of files and inputs of so many bytes may take. Raises UsageError TM6010."""
+    given = os.environ.get(_LIMIT)
+    if not given:
+        return _SECONDS + size / _BYTES_A_SECOND
+    with contextlib.suppress(ValueError):
+        if 0 < float(given) <= threading.TIMEOUT_MAX:
+            return float(given)
+    raise UsageError("TM6010", f"{_LIMIT} must be a positive number of seconds, got {given!r}")
 
 
 class Worker:
@@ -76,23 +91,54 @@ class Worker:
     def ask(self, header: dict[str, Any], arrays: Sequence[np.ndarray] = ()) -> Message:
         """The answer to a request.
 
-        Raises what the request raised there, and VerificationError TM4002 where the process ended on it.
+        Raises what the request raised there, VerificationError TM4002 where the process ended on it or did
+        not answer in time, and InternalError TM9000 where code of ours failed.
         """
+        seconds = seconds_for(_size(header, arrays))
         with self._lock:
             try:
-                self._await_ready()
-                self._send(header, arrays)
-                answer = self._read()
-            except OSError:  # the pipe is closed
-                answer = None
+                with self._limited(seconds) as is_late:
+                    answer = self._answer(header, arrays)
+            except Unavailable:
+                if is_late.is_set():
+                    raise self._late(header["runtime"], seconds) from None
+                raise
             except BaseException:  # Ctrl-C between a request and its answer, which nobody would read
                 self.end()
                 raise
+            if answer is None and is_late.is_set():
+                raise self._late(header["runtime"], seconds)
             if answer is None:
                 raise self._ended(header["runtime"])
         if "error" in answer.header:
             raise _error(answer.header["error"])
         return answer
+
+    def _answer(self, header: dict[str, Any], arrays: Sequence[np.ndarray]) -> Message | None:
+        """None where the process ended."""
+        try:
+            self._await_ready()
+            self._send(header, arrays)
+            return self._read()
+        except OSError:  # the pipe is closed
+            return None
+
+    @contextlib.contextmanager
+    def _limited(self, seconds: float) -> Iterator[threading.Event]:
+        """Kills the process after so many seconds, and says so by the event."""
+        is_late, process = threading.Event(), self._process
+
+        def kill() -> None:
+            is_late.set()
+            process.kill()
+
+        timer = threading.Timer(seconds, kill)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield is_late
+        finally:
+            timer.cancel()
 
     def begin(self, header: dict[str, Any]) -> None:
         """Sends what is not answered."""
@@ -122,6 +168,14 @@ class Worker:
         notes = [("it wrote", "\n".join(said))] if said else []
         notes.append(("help", "the file was run in another process; please report this as a defect"))
         return VerificationError("TM4002", f"{runtime} ended its process on the file ({how})", notes=notes)
+
+    def _late(self, runtime: str, seconds: float) -> VerificationError:
+        said = self._last_words()
+        self.end()
+        notes = [("it wrote", "\n".join(said))] if said else []
+        notes.append(("help", f"{_LIMIT}=N in the environment allows N seconds; --no-verify runs nothing"))
+        message = f"{runtime} did not finish the file within {seconds:.6g} s, and was ended"
+        return VerificationError("TM4002", message, notes=notes)
 
     def _last_words(self) -> list[str]:
         with contextlib.suppress(OSError, ValueError):
@@ -221,13 +275,27 @@ def _how(status: int | None) -> str:
     return f"signal {-status}"
 
 
+def _size(header: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> int:
+    """Bytes of the files and arrays of a request."""
+    size = sum(array.nbytes for array in arrays)
+    for path in header.get("paths", ()):
+        with contextlib.suppress(OSError):
+            size += os.stat(path).st_size  # noqa: PTH116
+    return size
+
+
 def _error(told: Mapping[str, Any]) -> Exception:
     if told["kind"] == "MemoryError":
         return MemoryError()
+    notes = [(label, text) for label, text in told["notes"]]
+    if told["kind"] == "defect":
+        defect = InternalError("TM9000", told["message"], notes=notes)
+        defect.__cause__ = RuntimeError(told["cause"])
+        return defect
     from . import runtimes
 
     kinds = {each.__name__: each for each in (runtimes.RuntimeTooOld, runtimes.UnknownOperator)}
-    kind = kinds.get(told["kind"], VerificationError)
-    error = kind(told["code"], told["message"], notes=[(label, text) for label, text in told["notes"]])
+    kind = kinds.get(told["kind"]) or getattr(errors, told["kind"])
+    error = kind(told["code"], told["message"], notes=notes)
     error.__cause__ = RuntimeError(told["cause"]) if "cause" in told else None
-    return error
+    return error  # type: ignore[no-any-return]

@@ -12,6 +12,7 @@ import queue
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -34,13 +35,34 @@ def main() -> None:
         if request.header["do"] == "load":
             _load(request)
         else:
-            send_message(answers, *_answer(request))
+            _reply(answers, request)
 
 
 def _receive(stream: BinaryIO, requests: queue.SimpleQueue[Message]) -> None:
-    while (message := read_message(stream)) is not None:
-        requests.put(message)
+    try:
+        while (message := read_message(stream)) is not None:
+            requests.put(message)
+    except BaseException:  # without a thread that reads, the process would wait forever
+        traceback.print_exc()
+        os._exit(1)
     os._exit(0)  # also out of native code that never returns
+
+
+def _reply(answers: BinaryIO, request: Message) -> None:
+    try:
+        send_message(answers, *_answer(request))
+    except OSError:  # nobody reads any more
+        raise
+    except Exception as error:  # runtimes' own are refusals of the file by now: this is code of ours
+        send_message(answers, {"error": _defect(error)}, [])
+
+
+def _defect(error: Exception) -> dict[str, Any]:
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{last.filename}:{last.lineno}, in {last.name}, in the process of the runtime"
+    message = f"{type(error).__name__}: {error}"
+    told = "".join(traceback.format_exception(error))
+    return {"kind": "defect", "message": message, "notes": [("place", place)], "cause": told}
 
 
 def _answer(request: Message) -> Message:

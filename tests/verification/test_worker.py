@@ -17,7 +17,7 @@ import pytest
 
 from tests.cli.runner import command_line, environment, model
 from tmconvert import api
-from tmconvert.errors import VerificationError
+from tmconvert.errors import InternalError, UsageError, VerificationError
 from tmconvert.verification import worker
 from tmconvert.verification.messages import read_message, send_message
 from tmconvert.verification.runtimes import LiteRtRuntime
@@ -72,6 +72,55 @@ def test_an_abort_is_an_error_of_the_file(
     assert caught.value.code == "TM4002"
     assert caught.value.message == f"LiteRT ended its process on the file ({how})"
     assert caught.value.notes[0] == ("it wrote", "first\nF0000 check failed: axis < rank")
+
+
+@pytest.mark.parametrize("end", ["import time; time.sleep(60)", "os.kill(os.getpid(), 19)"])
+def test_a_runtime_that_hangs_is_ended(
+    end: str, own_worker: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_runtime(tmp_path, end)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("TMCONVERT_RUNTIME_SECONDS", "1.5")
+    before = time.monotonic()
+    with pytest.raises(VerificationError) as caught:
+        LiteRtRuntime().run([tmp_path / "m.tflite"], {"x": np.zeros(3)}, ["y"])
+    assert time.monotonic() - before < 20
+    assert caught.value.code == "TM4002"
+    assert caught.value.message == "LiteRT did not finish the file within 1.5 s, and was ended"
+    assert caught.value.notes[0] == ("it wrote", "first\nF0000 check failed: axis < rank")
+    assert not worker.worker()._process.poll()
+
+
+def test_the_limit_of_time_scales_and_is_settable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TMCONVERT_RUNTIME_SECONDS", raising=False)
+    assert worker.seconds_for(0) == 600
+    assert worker.seconds_for(1 << 30) == 600 + 4096
+    monkeypatch.setenv("TMCONVERT_RUNTIME_SECONDS", "20")
+    assert worker.seconds_for(1 << 30) == 20
+    for wrong in ("0", "-1", "nan", "inf", "soon"):
+        monkeypatch.setenv("TMCONVERT_RUNTIME_SECONDS", wrong)
+        with pytest.raises(UsageError, match="TM6010"):
+            worker.seconds_for(0)
+
+
+def test_an_exception_of_ours_in_the_worker_is_a_defect(own_worker: None, tmp_path: Path) -> None:
+    with pytest.raises(InternalError) as caught:
+        worker.worker().ask({"do": "run", "runtime": "LiteRT", "delegates": True})
+    assert (caught.value.code, caught.value.exit_status) == ("TM9000", 3)
+    assert caught.value.message == "KeyError: 'inputs'"
+    label, place = caught.value.notes[0]
+    assert label == "place"
+    assert "worker_process.py" in place and "in _run" in place
+    assert "Traceback" in str(caught.value.__cause__)
+    with pytest.raises(VerificationError, match="TM4002"):  # and the worker goes on
+        LiteRtRuntime().run([tmp_path / "none.tflite"], {}, [])
+
+
+def test_an_array_that_cannot_be_sent_writes_nothing() -> None:
+    stream = io.BytesIO()
+    with pytest.raises(TypeError):
+        send_message(stream, {}, [np.array([b"text"], object)])
+    assert stream.getvalue() == b""
 
 
 def test_a_conversion_after_an_abort(
