@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from ...ir.dims import is_symbolic
 from ...ir.types import TensorType
+from ..idioms.formulas import Term
+from ..idioms.indices import numbers
 from ..op import FLOATS, Op, Tensor, boolean, integers
 
 Array = np.ndarray
@@ -39,6 +43,24 @@ def _pixels(extents: list[int], align_corners: bool, dtype: Any) -> Array:
     return places.reshape(-1, len(extents) + 1).astype(dtype)
 
 
+def _symbolic_pixels(g: Any, extents: list[int], align_corners: bool, dtype: np.dtype) -> Any:
+    """[1, pixels, axes + 1]: the same where a size is symbolic."""
+    columns = []
+    for axis, extent in enumerate(extents):
+        line = Term(g, numbers(g, 0, extent)).to(dtype)
+        last = Term(g, g.constant([extent - 1], np.int64)).to(dtype)
+        count = last.maximum(last.like(1)) if align_corners else last + 1
+        alone = [extent if i == axis else 1 for i in range(len(extents))]
+        line = ((line * 2 - last) / count).call("reshape", shape=alone)
+        columns.append(
+            g.call("aten::reshape", g.call("aten::expand", line.value, extents), [math.prod(extents), 1])
+        )
+    rows = g.type(columns[0]).shape[0]
+    ones = g.call("aten::expand", g.constant([[1]], dtype), [rows, 1])
+    pixels = g.call("aten::cat", [*columns[::-1], ones], 1)
+    return g.call("aten::reshape", pixels, [1, rows, len(extents) + 1])
+
+
 @affine_grid.reference
 def affine_grid_ref(theta: Array, size: list[int], align_corners: bool) -> Array:
     """Shapes: theta [N, 2, 3] or [N, 3, 4], size of images [N, C, ...] -> [N, ..., 2 or 3], x first.
@@ -51,7 +73,11 @@ def affine_grid_ref(theta: Array, size: list[int], align_corners: bool) -> Array
 
 @affine_grid.decompose
 def affine_grid_product(g, theta, size, align_corners):
-    places = g.constant(_pixels(size[2:], align_corners, g.type(theta).dtype)[None])
+    dtype = g.type(theta).dtype
+    if is_symbolic(size[2:]):
+        places = _symbolic_pixels(g, size[2:], align_corners, dtype)
+    else:
+        places = g.constant(_pixels(size[2:], align_corners, dtype)[None])
     maps = g.call("aten::permute", theta, [0, 2, 1])
     result = g.call("aten::matmul", places, maps)
     return g.call("aten::reshape", result, [size[0], *size[2:], len(size) - 2])

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...ir.broadcasting import broadcast_shapes
+from ...ir.dims import is_symbolic
 from ...ir.types import TensorType
+from ..idioms.indices import numbers
 from ..op import FLOATS, Op, Tensor, boolean, number
 
 Array = np.ndarray
@@ -47,6 +49,14 @@ attention = Op(
 def _causal(queries: int, keys: int) -> Array:
     """Which key a query may look at: those up to its own place."""
     return np.tril(np.ones((queries, keys), bool))
+
+
+def _causal_mask(g: Any, queries: int, keys: int) -> Any:
+    """The same of sizes that may be symbolic."""
+    if not is_symbolic([queries, keys]):
+        return g.constant(_causal(queries, keys))
+    query = g.call("aten::reshape", numbers(g, 0, queries), [queries, 1])
+    return g.call("aten::ge", query, numbers(g, 0, keys))
 
 
 def _scale(width: int, scale: float | None) -> float:
@@ -96,7 +106,7 @@ def scaled_dot_product_attention_softmax(
     factor = g.constant(_scale(width, scale), dtype)
     scores = g.call("aten::matmul", g.call("aten::mul", query, factor), columns)
     if is_causal:
-        attn_mask = g.constant(_causal(*g.type(scores).shape[-2:]))
+        attn_mask = _causal_mask(g, *g.type(scores).shape[-2:])
     if attn_mask is None:
         return g.call("aten::matmul", g.call("aten::softmax", scores, -1), value)
     mask = _opened(g, attn_mask)
@@ -105,6 +115,8 @@ def scaled_dot_product_attention_softmax(
     else:
         scores = g.call("aten::add", scores, mask)
     weights = g.call("aten::softmax", scores, -1)
+    if is_causal:  # each query sees the first key
+        return g.call("aten::matmul", weights, value)
     return g.call("aten::matmul", _without_blind_rows(g, weights, attn_mask), value)
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.dims import is_symbolic
 from ...ir.types import TensorType
-from ..idioms import caffe
+from ..idioms import caffe, tflite
 from ..layouts import SOURCE, LayoutRule, any_with
 from ..op import ANY_DTYPE, Op, Tensor, choice, integers, number
 from ..results import fits
@@ -28,11 +29,16 @@ def _result(x: TensorType, pad: list[int], mode: str, value: Number) -> TensorTy
     if len(pad) != 2 * x.rank:
         raise ValueError(f"pad {pad} must have two entries for each axis of {x}")
     shape = []
-    for extent, (before, after) in zip(x.shape, _pairs(pad), strict=True):
-        largest = {"constant": np.inf, "reflect": extent - 1, "replicate": np.inf if extent else 0}[mode]
-        if max(before, after) > largest or (mode != "constant" and min(before, after) < 0):
+    for extent, ends in zip(x.shape, _pairs(pad), strict=True):
+        before, after = ends
+        # each amount by itself: which of two symbolic ones is larger may not be certain
+        is_cut = any(amount < 0 for amount in ends)
+        is_too_much = (mode == "reflect" and any(amount > extent - 1 for amount in ends)) or (
+            mode == "replicate" and not extent and any(amount > 0 for amount in ends)
+        )
+        if is_too_much or (mode != "constant" and is_cut):
             raise ValueError(f"cannot pad {extent} elements by {before} and {after} in mode {mode}")
-        if min(before, 0) + min(after, 0) + extent < 0:
+        if is_cut and min(before, 0) + min(after, 0) + extent < 0:
             raise ValueError(f"cannot cut {-before} and {-after} of {extent} elements")
         shape.append(before + extent + after)
     if not fits(value, x.dtype):
@@ -109,19 +115,26 @@ def pad_tflite(g, x, pad, mode, value):
     shape = g.result_types[0].shape
     if mode == "replicate":
         return _replicated_tflite(g, x, pad)
-    if min(pad) < 0:
+    if any(amount < 0 for amount in pad):
         begin = [max(-before, 0) for before in pad[::2]]
         size = [extent - max(-a, 0) - max(-b, 0) for extent, (a, b) in zip(x.shape, _pairs(pad), strict=True)]
         x = g.op("SLICE", x, g.ints(begin), g.ints(size), shape=size)
         pad = [max(amount, 0) for amount in pad]
-    if not any(pad):
+    if not is_symbolic(pad) and not any(pad):
         return x
-    widths = g.ints(_pairs(pad))
+    widths = _widths_tflite(g, pad)
     if mode == "reflect":
         return g.op("MIRROR_PAD", x, widths, mode="REFLECT", shape=shape)
     if value == 0:
         return g.op("PAD", x, widths, shape=shape)
     return g.op("PADV2", x, widths, g.const(value), shape=shape)
+
+
+def _widths_tflite(g: Any, pad: list[int]) -> Any:
+    """The amounts, [axes, 2]. Symbolic ones are computed as a vector."""
+    if is_symbolic(pad):
+        return tflite.reshaped(g, g.ints(pad), (len(pad) // 2, 2))
+    return g.ints(_pairs(pad))
 
 
 def _replicated_tflite(g: Any, x: Any, pad: list[int]) -> Any:

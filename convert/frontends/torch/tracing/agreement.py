@@ -205,7 +205,7 @@ def difference(first: Tape, second: Tape, when: str = "at another size") -> str:
     ]
     if len(steps[0]) == len(steps[1]) and results[0] == results[1]:
         return ""
-    return f"after {previous} the module takes another way {when}"
+    return f"{f'after {previous} ' if previous else ''}the module takes another way {when}"
 
 
 def _with_effect(tape: Tape) -> list[Record | Scope]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import builtins
 import linecache
 import math
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.utils.hooks import RemovableHandle
 
 from ....errors import UnsupportedError
 from ....source import Source
@@ -113,6 +115,18 @@ def _unrecorded(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs
     return recorder.run(function, *args, **kwargs)
 
 
+def _hook(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A hook of the backward pass, which changes no result; what removes it. A trace has no backward pass."""
+    if recorder.follows_gradients:
+        raise UnsupportedError(
+            "TM2016",
+            f"{function.__name__}: the hook may change the gradient that the module takes",
+            source=_place(recorder),
+            notes=[("help", "leave the hook out, and compute with the gradient where it has been taken")],
+        )
+    return RemovableHandle(OrderedDict())
+
+
 def _cond(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What exported programs have for ``torch.cond``, which is recorded."""
     with recorder:
@@ -138,6 +152,7 @@ WHAT = {
     "numpy": "an array of NumPy is made of it",
     "__array__": "an array of NumPy is made of it",
 }
+HOOKS = ("register_hook", "register_post_accumulate_grad_hook")
 OF_SIZES: dict[str, Special] = {"sym_size": _size, "sym_numel": _numel}  # in exported programs
 READS = frozenset(("_local_scalar_dense", "allclose", "equal", "is_nonzero", "item"))
 SPECIAL: dict[str, Special] = {
@@ -157,4 +172,5 @@ SPECIAL: dict[str, Special] = {
     **packed.SPECIAL,
     **dict.fromkeys([*WHAT, "__complex__", "__dlpack__"], _look),
     "__format__": _text,
+    **dict.fromkeys(HOOKS, _hook),
 }
