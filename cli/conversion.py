@@ -117,12 +117,12 @@ def verified(verification: Verification) -> str:
     """``verified in ONNX Runtime 1.31.1: max error 3.1e-07 (limit 1e-04)``."""
     if not verification.tells:
         return f"not verified in {verification.runtime}: no output tells anything of the inputs tried"
+    left_out = f"; not compared: {', '.join(verification.untold)}" if verification.untold else ""
     worst = max(verification.comparisons, key=lambda each: (each.max_error, each.tolerance), default=None)
     if worst is None or worst.max_error == 0:
-        return f"verified in {verification.runtime}: equal outputs"
-    return (
-        f"verified in {verification.runtime}: max error {worst.max_error:.1e} (limit {worst.tolerance:.0e})"
-    )
+        return f"verified in {verification.runtime}: equal outputs{left_out}"
+    error = f"max error {worst.max_error:.1e} (limit {worst.tolerance:.0e})"
+    return f"verified in {verification.runtime}: {error}{left_out}"
 
 
 def _results(report: Report) -> Iterator[str]:

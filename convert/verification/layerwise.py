@@ -19,6 +19,7 @@ from .observed import Observed
 from .report import Verification, verify_written
 from .runtimes import runtime_for
 from .truth import Truth
+from .untold import untold_notes, untold_output
 
 _STEPS = 2.0
 _FLOAT = 1e-4  # of the largest element, where a layer is in float
@@ -53,12 +54,15 @@ def verify_layers(
     reference, names = truth.references[0], _output_names(plain)
     worst: dict[str, Comparison] = {}
     noise: dict[str, Energies] = {}
+    shown: dict[str, list[np.ndarray]] = {}
     for given in samples:
         stored = dict(zip(plain.input_names, reference.stored_inputs(given), strict=True))
         tensors = look(stored)
         for layer in layers(lowered, reference.catalogue, tensors, list(given), target):
             found = _checked(layer, names.get(layer.name, layer.name))
             worst[layer.name] = max(found, worst.get(layer.name, found), key=lambda each: each.max_error)
+            if layer.name in names:
+                shown.setdefault(names[layer.name], []).append(layer.local)
             noise[layer.name] = layer.energies + noise.get(layer.name)
         fused = again(stored, tensors)
         for layer in layers(lowered, reference.catalogue, fused, list(given), target) if fused else ():
@@ -68,7 +72,12 @@ def verify_layers(
         if each.name in names:
             where = f"signal to noise at {names[each.name]}"
             truth.notes.append(f"{where}: {each.whole:.1f} dB, against the float model, on {about}")
-    return Verification(verified.runtime, tuple(worst.values()), told, about)
+    untold = {name: what for name, arrays in shown.items() if (what := untold_output(arrays))}
+    truth.notes.extend(
+        untold_notes({name: what for name, what in untold.items() if name not in verified.untold})
+    )
+    outputs = tuple(names.values())
+    return Verification(verified.runtime, tuple(worst.values()), told, about, untold=untold, outputs=outputs)
 
 
 def _output_names(plain: TargetGraph) -> dict[str, str]:

@@ -19,9 +19,17 @@ from ..symbolics.op import Op
 from .compare import example_inputs
 from .inputs import all_indices, drawn_inputs, inputs_like
 from .rounding import COARSE, Shaken
+from .untold import untold_outputs
 
 SMALL = 1 << 20  # activations of a model that the reference interpreter runs in no time
 MOST_CASES = 64
+# of the negative floats of drawn inputs, for outputs that are constant for others
+_CHANGES: tuple[Callable[[np.ndarray], np.ndarray], ...] = (
+    lambda x: -x,
+    lambda x: x * x.dtype.type(16),
+    lambda x: x * x.dtype.type(-16),
+    lambda x: -x / (x.dtype.type(1) - x),  # within 0 and 1
+)
 _RUNS = 5  # one that is decided by rounding falls the same way in all with a chance of one in sixteen
 
 
@@ -100,6 +108,30 @@ class Reference:
             if example is not None and self._fits(example)
             else drawn_inputs(self.graph, self.catalogue, 1)
         )
+        return self._finite_case(given)
+
+    def cases_for(
+        self, cases: Sequence[Sequence[np.ndarray]], names: Sequence[str]
+    ) -> Iterator[tuple[list[np.ndarray], list[np.ndarray]]]:
+        """Cases in which outputs vary that are constant, NaN or empty in all of ``cases``, few at most.
+
+        ``cases`` are expected outputs. A model that begins with a ReLU has a constant for the negative floats
+        of a second case, and one that begins with a threshold may have it for all small floats.
+        """
+        known = list(cases)
+        if self.lacks([]):
+            return
+        for number, change in enumerate(_CHANGES):
+            untold = untold_outputs(known, names)
+            if not untold:
+                return
+            given = drawn_inputs(self.graph, self.catalogue, number + 2)
+            found = self._finite_case([change(each) if each.dtype.kind == "f" else each for each in given])
+            if found is not None and len(untold_outputs([*known, found[1]], names)) < len(untold):
+                known.append(found[1])
+                yield found
+
+    def _finite_case(self, given: list[np.ndarray]) -> tuple[list[np.ndarray], list[np.ndarray]] | None:
         try:
             expected = self.run(given)
         except (ValueError, IndexError):

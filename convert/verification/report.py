@@ -30,10 +30,10 @@ PACKAGES = {"onnx": "onnxruntime", "tflite": "ai-edge-litert", "caffe": "opencv-
 class Verification:
     """A comparison that passed: the runtime that ran the file, and each output's error.
 
-    ``untold`` are outputs that were constant, NaN or empty for all inputs tried: their comparison shows
-    nothing. For a file in integers ``noise`` has what each layer costs, measured on what ``inputs`` says, and
-    for ONNX ``fused_steps`` how far each output is in the session that users run from the one that fuses
-    nothing, in steps of its scale.
+    ``untold`` are outputs that were constant, NaN or empty for all inputs tried, and which of these: their
+    comparison shows nothing. For a file in integers ``noise`` has what each layer costs, measured on what
+    ``inputs`` says, and for ONNX ``fused_steps`` how far each output is in the session that users run from
+    the one that fuses nothing, in steps of its scale. ``outputs`` are the outputs where ``comparisons`` have other layers, too.
     """
 
     runtime: str
@@ -41,12 +41,14 @@ class Verification:
     noise: tuple[Noise, ...] = ()
     inputs: str = ""
     fused_steps: Mapping[str, float] = field(default_factory=dict)
-    untold: tuple[str, ...] = ()
+    untold: Mapping[str, str] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ()
 
     @property
     def tells(self) -> bool:
         """Whether an output was compared that is more than a constant, NaN or nothing."""
-        return len(self.untold) < len(self.comparisons) or not self.comparisons
+        outputs = self.outputs or [each.output for each in self.comparisons]
+        return not outputs or any(name not in self.untold for name in outputs)
 
     @property
     def max_error(self) -> float:
@@ -57,14 +59,16 @@ class Verification:
         found: dict[str, object] = {
             "runtime": self.runtime,
             "max_error": self.max_error,
-            "outputs": [
-                {"name": each.output, "max_error": each.max_error, "shape": list(each.expected_shape)}
-                for each in self.comparisons
-            ],
+            "outputs": [self._output(each) for each in self.comparisons],
         }
         layers = {"inputs": self.inputs, "layers": [each.to_json() for each in self.noise]}
         fused = {"fused_steps": dict(self.fused_steps)} if self.fused_steps else {}
         return found | fused | (layers if self.noise else {})
+
+    def _output(self, each: Comparison) -> dict[str, object]:
+        what = self.untold.get(each.output)
+        shown = {"name": each.output, "max_error": each.max_error, "shape": list(each.expected_shape)}
+        return shown if what is None else shown | {"not_compared": what}
 
 
 def verify_written(
@@ -111,7 +115,7 @@ def verify_written(
     if inputs is None:
         notes += beside_fake_quantized(found[0].reference, found[0].expected)
     name = f"{runtime.name} {runtime.version}"
-    return Verification(name, tuple(found[0].comparisons), untold=tuple(untold))
+    return Verification(name, tuple(found[0].comparisons), untold=untold)
 
 
 def _cases(
@@ -182,16 +186,19 @@ def _second(
     inputs: Sequence[str],
     names: Sequence[str],
 ) -> list[_Case]:
-    """A second case at the first sizes; if the first is an example, where that is cheap or told nothing."""
+    """Further cases at the first sizes; if the first is an example, where that is cheap or showed nothing."""
     first = found[0]
     is_cheap = not first.reference.has_example() or first.reference.bytes_needed() <= SMALL
     is_told = len(untold_outputs([case.expected for case in found], names)) < len(names)
-    second = first.reference.second_case() if is_cheap or not is_told else None
-    if second is None:
+    if not is_cheap and is_told:
         return []
-    case = _Case(first.reference, *second)
-    case.run(runtime, paths, inputs, names, 0, is_second=True)
-    return [case]
+    second = first.reference.second_case()
+    cases = [] if second is None else [_Case(first.reference, *second)]
+    known = [case.expected for case in (*found, *cases)]
+    cases += [_Case(first.reference, *each) for each in first.reference.cases_for(known, names)]
+    for case in cases:
+        case.run(runtime, paths, inputs, names, 0, is_second=True)
+    return cases
 
 
 def _checked(

@@ -11,7 +11,7 @@ def untold_outputs(cases: Sequence[Sequence[np.ndarray]], names: Sequence[str]) 
     """By name, what such outputs were in all cases, the outputs expected in each."""
     found = {}
     for name, *arrays in zip(names, *cases, strict=True):
-        what = _untold(arrays)
+        what = untold_output(arrays)
         if what:
             found[name] = what
     return found
@@ -24,7 +24,7 @@ def untold_notes(untold: dict[str, str]) -> list[str]:
     ]
 
 
-def _untold(arrays: Sequence[np.ndarray]) -> str:
+def untold_output(arrays: Sequence[np.ndarray]) -> str:
     """What an output is in all cases, if that shows nothing; one element in one case does, unless it is 0."""
     elements = np.concatenate([np.asarray(array).reshape(-1) for array in arrays])
     if not elements.size:

@@ -66,7 +66,7 @@ def verify_compressed(
                 distance = compare(reference.source_outputs(actual), expected, plain.output_names)
                 worst = max((each.max_error for each in distance), default=0.0)
     notes.append(f"the outputs differ by {worst:.1e} from those with float32 weights")
-    return Verification(verified.runtime, tuple(found[0]))
+    return Verification(verified.runtime, tuple(found[0]), untold=verified.untold)
 
 
 def check_weights(path: Path, stored: Sequence[tuple[Value, Value]]) -> None:

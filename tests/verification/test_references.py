@@ -259,6 +259,72 @@ def test_outputs_that_show_nothing(function: Any, what: str, tmp_path: Path):
     assert what.replace("\\", "") in note
 
 
+def beside_a_constant(x: torch.Tensor) -> dict[str, torch.Tensor]:
+    return {"varies": x * 2, "fixed": F.linear(x, torch.zeros(2, 4))}
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+def test_each_output_that_shows_nothing_is_reported(is_file: bool, tmp_path: Path):
+    traced = tmconvert.trace(beside_a_constant, torch.randn(3, 4))
+    verification = tmconvert.to_onnx(traced, tmp_path / "m.onnx").verification
+    if is_file:
+        verification = tmconvert.verify(traced, tmp_path / "m.onnx")
+    assert verification is not None
+    assert verification.tells
+    assert verification.untold == {"fixed": "constant (0)"}
+    shown = {each["name"]: each.get("not_compared") for each in verification.to_json()["outputs"]}  # type: ignore[attr-defined]
+    assert shown == {"varies": None, "fixed": "constant (0)"}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("bias", [-1000.0, 0.0])
+def test_integer_files_report_outputs_that_show_nothing(bias: float, target: str, tmp_path: Path):
+    layer = nn.Linear(4, 3)
+    nn.init.constant_(layer.bias, bias)
+
+    def function(x: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"y": F.relu(layer(x)), "z": x + 1}
+
+    data = [[torch.rand(2, 4).numpy()] for _ in range(3)]
+    traced = tmconvert.trace(function, torch.rand(2, 4))
+    quantized = tmconvert.calibrate(traced, data)
+    report = TARGETS[target](quantized, tmp_path / f"m.{target}", quantized=True)
+    assert report.verification is not None
+    assert dict(report.verification.untold) == ({"y": "constant (0)"} if bias else {})
+    assert report.verified
+
+
+@pytest.mark.parametrize(
+    "function", [F.relu, lambda x: F.relu(x - 4), lambda x: F.relu(-4 - x), lambda x: torch.log(x) * (x < 1)]
+)
+@pytest.mark.parametrize("is_zero", [False, True])
+def test_other_inputs_are_drawn_for_outputs_that_stay_constant(function: Any, is_zero: bool):
+    reference = reference_of(function, torch.zeros(3, 40))
+    if not is_zero:
+        reference.example = None
+    constant = np.zeros((3, 40), np.float32)
+    cases = list(reference.cases_for([[constant]], ["y"]))
+    assert len(cases) == 1
+    _, (expected,) = cases[0]
+    assert len(np.unique(expected)) > 2
+    assert not list(reference.cases_for([[constant], [expected]], ["y"]))
+
+
+def test_a_file_is_judged_on_the_inputs_drawn_for_its_constant_outputs(tmp_path: Path):
+    traced = tmconvert.trace(lambda x: F.relu(x - 4) * 2, torch.zeros(3, 40))
+    path = tmp_path / "m.onnx"
+    assert tmconvert.to_onnx(traced, path).verified
+
+    def change(model: onnx.ModelProto) -> None:
+        name = model.graph.output[0].name
+        model.graph.node[-1].output[0] = "doubled"
+        model.graph.node.append(onnx.helper.make_node("Add", ["doubled", "doubled"], [name]))
+
+    edited(path, change)
+    with pytest.raises(VerificationError, match="TM4001"):
+        tmconvert.verify(traced, path)
+
+
 def test_a_second_input_may_tell(tmp_path: Path):
     report = tmconvert.to_onnx(lambda x: F.relu(-x), tmp_path / "m.onnx", example_inputs=(torch.rand(3, 4),))
     assert report.verified and not report.notes
