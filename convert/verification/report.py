@@ -33,7 +33,8 @@ class Verification:
     ``untold`` are outputs that were constant, NaN or empty for all inputs tried, and which of these: their
     comparison shows nothing. For a file in integers ``noise`` has what each layer costs, measured on what
     ``inputs`` says, and for ONNX ``fused_steps`` how far each output is in the session that users run from
-    the one that fuses nothing, in steps of its scale. ``outputs`` are the outputs where ``comparisons`` have other layers, too.
+    the one that fuses nothing, in steps of its scale. ``outputs`` are the outputs where ``comparisons`` have
+    other layers, too.
     """
 
     runtime: str
