@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.bodies import empty_body
-from ...ir.data_sizes import data_symbols
+from ...ir.dim_signs import signs
 from ...ir.dims import Dim
 from ...ir.types import TensorType
 from ..idioms import caffe
@@ -129,7 +129,7 @@ def _filled(g: Any, x: Any, dim: int, number: float, dtype: np.dtype) -> Any:
 
 
 def _may_be_empty(extent: int) -> bool:
-    return bool(data_symbols([(extent,)]))
+    return 0 in signs(extent)
 
 
 def _without(shape: Sequence[int], dim: int) -> list[int]:
@@ -140,7 +140,7 @@ def _without(shape: Sequence[int], dim: int) -> list[int]:
 def _stepwise(g: Any, x: Any, dim: int, state: list[Any], once: Callable[..., Any]) -> list[Any]:
     """A scan along ``dim``: ``once(g, state, slice)`` gives the next state, and what is stacked.
 
-    An extent that depends on the data may be 0, and ONNX Runtime's Scan needs a step: the first state,
+    An extent such as that of a slice may be 0, and ONNX Runtime's Scan needs a step: the first state,
     which changes nothing, goes before the others.
     """
     type_ = g.type(x)

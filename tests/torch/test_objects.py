@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from typing import Any
 
@@ -162,3 +163,35 @@ def test_caches_in_caches_have_names_that_show_it():
     inputs = [node.name for node in traced.graph.inputs[1:]]
     assert inputs == ["past_self_attention_cache_1_keys", "past_cross_attention_cache_0_keys"]
     assert [array.tolist() for array in traced.example.outputs] == [[1, 1], [2, 2, 2]]
+
+
+def _keeping(tensor: torch.Tensor) -> Any:
+    return lambda: tensor
+
+
+class _Held:
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensor = tensor
+
+    def get(self) -> torch.Tensor:
+        return self.tensor
+
+
+@pytest.mark.parametrize(
+    ("function", "named"),
+    [
+        (lambda x: (x + 1, _keeping(x * 2)), r"_keeping\.<locals>\.<lambda>"),
+        (lambda x: (x + 1, [lambda y=x * 2: y]), "<lambda>"),
+        (lambda x: (x + 1, functools.partial(torch.add, x * 2)), "functools.partial of .*add"),
+        (lambda x: (x + 1, _Held(x * 2).get), r"_Held\.get"),
+        (lambda x: {"y": x + 1, "z": _keeping([_keeping(x)])}, "_keeping"),
+    ],
+)
+def test_a_returned_function_that_holds_tensors_is_refused(function: Any, named: str) -> None:
+    with pytest.raises(UnsupportedError, match=f"returns a function that holds tensors, .*{named}") as caught:
+        tmconvert.trace(function, torch.rand(3))
+    assert caught.value.code == "TM2015"
+
+
+def test_a_returned_function_without_tensors_is_no_output() -> None:
+    tmconvert.trace(lambda x: (x + 1, torch.relu, _keeping(3)), torch.rand(3))

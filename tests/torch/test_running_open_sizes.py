@@ -97,6 +97,16 @@ def test_of_a_number_of_elements_that_the_data_gives(
     agrees_at_all_sizes(lambda x: arrays_of(getattr(torch, name)(x[x > bound], 0)), drawn, target, tmp_path)
 
 
+@pytest.mark.parametrize("target", ["onnx", "tflite"])
+@pytest.mark.parametrize("name", ["cumprod", "cummax"])
+def test_of_a_slice_that_may_be_empty(name: str, target: str, tmp_path: Path) -> None:
+    def function(x: torch.Tensor) -> Any:
+        return arrays_of(getattr(torch, name)(torch.cat([x, x])[4:], 0))
+
+    sizes = (2, 3, 5, 17) if target == "onnx" else (3, 5, 17)
+    agrees_at_all_sizes(function, drawn, target, tmp_path, sizes)
+
+
 OPEN: dict[str, Callable[[torch.Tensor], Any]] = {
     "padded by its size": lambda x: F.pad(x, (0, 0, 0, x.shape[0])),
     "padded to a multiple": lambda x: F.pad(x, (0, 0, 0, (4 - x.shape[0] % 4) % 4)),

@@ -8,6 +8,7 @@ tensors are refused by name.
 from __future__ import annotations
 
 import copy
+import functools
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,7 +19,8 @@ from ....errors import UnsupportedError
 
 # Tensors in caches that are settings: they are the same in every call.
 _SETTINGS = frozenset(("_sliding_window_tensor",))
-_NO_DATA = (type, types.ModuleType, types.FunctionType, types.MethodType, torch.nn.Module)
+_NO_DATA = (type, types.ModuleType, torch.nn.Module)
+_FUNCTIONS = (types.FunctionType, types.MethodType, functools.partial)
 _MOST_OBJECTS = 100_000
 INSTEAD = (
     "use a tuple, list, dict, named tuple or dataclass, or register the class: "
@@ -43,7 +45,15 @@ def opener(what: str) -> Callable[[Any], Any]:
     def opened(leaf: Any) -> Any:
         if is_cache(leaf):
             return _content(leaf)
-        if isinstance(leaf, Iterator) or next(_tensors(leaf), None) is not None:
+        if isinstance(leaf, _FUNCTIONS):
+            if what == "returns" and next(_tensors(leaf, functions=True), None) is not None:
+                raise UnsupportedError(
+                    "TM2015",
+                    f"the model {what} a function that holds tensors, {_function_name(leaf)}",
+                    notes=[("help", "return the tensors themselves")],
+                )
+            return None
+        if isinstance(leaf, Iterator) or next(_tensors(leaf, functions=what == "returns"), None) is not None:
             name = f"{type(leaf).__module__}.{type(leaf).__qualname__}"
             has = "an iterator" if isinstance(leaf, Iterator) else "tensors in an object"
             raise UnsupportedError(
@@ -79,21 +89,33 @@ def _opened_within(value: Any) -> Any:
     return _content(value) if hasattr(value, "__dict__") else None
 
 
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    """The tensors that an object, or what it holds, has as attributes or elements."""
+def _function_name(function: Any) -> str:
+    if isinstance(function, functools.partial):
+        return f"functools.partial of {_function_name(function.func)}"
+    return f"{getattr(function, '__module__', None)}.{getattr(function, '__qualname__', function)}"
+
+
+def _tensors(value: Any, *, functions: bool = False) -> Iterator[torch.Tensor]:
+    """The tensors that an object, or what it holds, has as attributes or elements.
+
+    With ``functions`` also those that functions captured, or have as defaults.
+    """
+    left_out = _NO_DATA if functions else (*_NO_DATA, *_FUNCTIONS)
     waiting, seen = [value], set[int]()
     while waiting and len(seen) < _MOST_OBJECTS:
         held = waiting.pop()
         if isinstance(held, torch.Tensor):
             yield held
-        if id(held) in seen or isinstance(held, (torch.Tensor, *_NO_DATA)):
+        if id(held) in seen or isinstance(held, (torch.Tensor, *left_out)):
             continue
         seen.add(id(held))
         waiting += _held(held)
 
 
 def _held(value: Any) -> list[Any]:
-    if isinstance(value, dict):
+    if isinstance(value, _FUNCTIONS):
+        held = _held_by_function(value)
+    elif isinstance(value, dict):
         held = [*value.values()]
     elif isinstance(value, (list, tuple, set, frozenset)):
         held = [*value]
@@ -108,6 +130,16 @@ def _held(value: Any) -> list[Any]:
         *(each for each in found if each is not missing),
         *(attributes.values() if isinstance(attributes, dict) else ()),
     ]
+
+
+def _held_by_function(function: Any) -> list[Any]:
+    if isinstance(function, functools.partial):
+        return [function.func, *function.args, *function.keywords.values()]
+    if isinstance(function, types.MethodType):
+        return [function.__self__, function.__func__]
+    cells = (cell for cell in function.__closure__ or () if cell != types.CellType())
+    defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    return [*(cell.cell_contents for cell in cells), *defaults]
 
 
 def _names(slots: Any) -> tuple[str, ...]:
