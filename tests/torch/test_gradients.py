@@ -182,3 +182,78 @@ def test_forward_mode_is_refused():
 
     with pytest.raises(UnsupportedError, match="forward mode"):
         tmconvert.trace(function, torch.randn(3))
+
+
+_IMAGE = torch.linspace(-1, 1, 6 * 4 * 3 * 3).sin().reshape(6, 4, 3, 3)
+_BIAS = torch.linspace(-1, 1, 6)
+
+BACKWARDS: list[tuple[tuple[int, ...], Callable[[torch.Tensor], torch.Tensor]]] = [
+    ((2, 4, 7, 8), lambda x: F.conv2d(x, _IMAGE, _BIAS, stride=2, padding=1)),
+    ((2, 4, 7, 8), lambda x: F.conv2d(x, _IMAGE[:, :2], stride=(3, 2), padding=(0, 2), groups=2)),
+    ((2, 4, 9, 8), lambda x: F.conv2d(x, _IMAGE, dilation=2, padding=1)),
+    ((2, 4, 9), lambda x: F.conv1d(x, _IMAGE[..., 0], _BIAS, stride=2)),
+    ((1, 4, 5, 4, 5), lambda x: F.conv3d(x, _IMAGE[..., None].expand(6, 4, 3, 3, 2), _BIAS)),
+    ((2, 6, 4, 3), lambda x: F.conv_transpose2d(x, _IMAGE, stride=2, padding=1, output_padding=1)),
+    ((2, 6, 4, 3), lambda x: F.conv_transpose2d(x, _IMAGE, stride=2, dilation=2, groups=3)),
+    ((2, 6, 5), lambda x: F.conv_transpose1d(x, _IMAGE[..., 0], stride=2)),
+    ((2, 3, 8, 7), lambda x: F.avg_pool2d(x, 3, 2, 1)),
+    ((2, 3, 8, 7), lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False)),
+    ((2, 3, 8, 7), lambda x: F.avg_pool2d(x, (2, 3), divisor_override=5)),
+    ((2, 3, 8), lambda x: F.avg_pool1d(x, 3, 2, 1)),
+    ((1, 2, 4, 5, 4), lambda x: F.avg_pool3d(x, 2, padding=1)),
+    ((2, 3, 8, 7), lambda x: F.adaptive_avg_pool2d(x, (3, 4))),
+    ((2, 3, 8, 7), lambda x: F.adaptive_max_pool2d(x, (3, 4))),
+    ((1, 2, 4, 5, 4), lambda x: F.max_pool3d(x, 2)),
+    ((2, 3, 4, 5), lambda x: F.interpolate(x, scale_factor=2)),
+    ((2, 3, 4, 5), lambda x: F.interpolate(x, size=(7, 3), mode="bilinear")),
+    ((2, 3, 4, 5), lambda x: F.interpolate(x, size=(7, 9), mode="bilinear", align_corners=True)),
+    ((2, 3, 4, 5), lambda x: F.interpolate(x, scale_factor=1.5, mode="bicubic")),
+    ((2, 3, 5), lambda x: F.interpolate(x, size=8, mode="linear")),
+    ((2, 3, 4, 5), lambda x: F.pad(x, (1, 2, 3, 0), mode="replicate")),
+    ((3, 8), lambda x: F.softshrink(x, 0.2)),
+    ((3, 8), lambda x: F.hardshrink(x, 0.2)),
+    ((3, 8), F.logsigmoid),
+    ((4, 3), lambda x: F.bilinear(x, x.sin(), _IMAGE[0, :, :, :3])),
+    ((4, 3), lambda x: torch.cdist(x, _BIAS.reshape(2, 3))),
+    ((4, 3), lambda x: torch.cdist(x, x)),
+    ((4, 3), lambda x: torch.cdist(x, _BIAS.reshape(2, 3), p=1)),
+    ((4, 3), lambda x: torch.cdist(x, _BIAS.reshape(2, 3), p=3)),
+    ((4, 3), lambda x: torch.cdist(x, _BIAS.reshape(2, 3), p=float("inf"))),
+    ((2, 2, 5, 4), lambda x: F.scaled_dot_product_attention(x, x.sin(), x.cos())),
+    ((2, 2, 5, 4), lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=True, scale=0.3)),
+]
+
+
+@pytest.mark.parametrize(("shape", "function"), BACKWARDS)
+def test_backward_passes_of_layers(shape: tuple[int, ...], function: Any):
+    def gradient_of(x: torch.Tensor) -> torch.Tensor:
+        with torch.enable_grad():
+            x = x.clone().requires_grad_()
+            y = function(x)
+            factors = torch.arange(y.numel()).reshape(y.shape) * 0.1
+            (gradient,) = torch.autograd.grad((y * (y + factors).cos()).sum(), x)
+        return gradient
+
+    torch.manual_seed(0)
+    check(gradient_of, torch.randn(shape), second=(torch.randn(shape),), tflite=False)
+
+
+@pytest.mark.parametrize(
+    ("stride", "padding", "dilation", "groups"), [(2, 1, 1, 2), (1, 0, 2, 1), (3, 2, 1, 3)]
+)
+@pytest.mark.parametrize("transposed", [False, True])
+def test_gradients_of_weights(transposed: bool, stride: int, padding: int, dilation: int, groups: int):
+    convolved = F.conv_transpose2d if transposed else F.conv2d
+    images = torch.linspace(-1, 1, 2 * 6 * 8 * 7).cos().reshape(2, 6, 8, 7)
+    options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    shape = (6, 12 // groups, 3, 2) if transposed else (12, 6 // groups, 3, 2)
+
+    def gradients_of(weight: torch.Tensor, bias: torch.Tensor) -> Any:
+        with torch.enable_grad():
+            weight, bias = weight.clone().requires_grad_(), bias.clone().requires_grad_()
+            y = convolved(images, weight, bias, **options)
+            return torch.autograd.grad((y * y.sin()).sum(), (weight, bias))
+
+    torch.manual_seed(0)
+    other = (torch.randn(shape) / 4, torch.randn(12))
+    check(gradients_of, torch.randn(shape) / 4, torch.randn(12), second=other, tflite=False)

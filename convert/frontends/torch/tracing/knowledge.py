@@ -139,7 +139,7 @@ def is_number(function: Any, args: tuple[Any, ...]) -> bool:
 
 
 def decomposition(function: Any) -> Any:
-    """What makes other calls of an ATen op, if torch has that; see ``torch._decomp``."""
+    """What makes other calls of an ATen op; see ``torch._decomp`` and ``backward.py``."""
     try:
         if not function._schema.is_mutable and function._can_decompose():
             return function.decompose
@@ -149,4 +149,6 @@ def decomposition(function: Any) -> Any:
         return None
     from torch._decomp import decomposition_table
 
-    return decomposition_table.get(function)
+    from . import backward
+
+    return backward.decomposition(function) or decomposition_table.get(function)
