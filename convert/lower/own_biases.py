@@ -8,7 +8,8 @@ from dataclasses import replace
 from .names import Names
 from .target_graph import Operator, TargetGraph, Value
 
-BIASES = {"CONV_2D": 2, "DEPTHWISE_CONV_2D": 2, "FULLY_CONNECTED": 2, "TRANSPOSE_CONV": 3}
+# The position of an operator's bias among its inputs.
+BIAS_INPUTS = {"CONV_2D": 2, "DEPTHWISE_CONV_2D": 2, "FULLY_CONNECTED": 2, "TRANSPOSE_CONV": 3}
 
 
 def own_biases(graph: TargetGraph) -> int:
@@ -26,7 +27,7 @@ def own_biases(graph: TargetGraph) -> int:
         for bias in biases(operator):
             if id(bias) in seen:
                 operator.inputs = list(operator.inputs)
-                operator.inputs[BIASES[operator.type]] = replace(bias, name=names.free(bias.name))
+                operator.inputs[BIAS_INPUTS[operator.type]] = replace(bias, name=names.free(bias.name))
                 count += 1
             seen.add(id(bias))
     return count
@@ -34,7 +35,7 @@ def own_biases(graph: TargetGraph) -> int:
 
 def biases(operator: Operator) -> Iterator[Value]:
     """The constant bias of an operator, if it has one."""
-    at = BIASES.get(operator.type, len(operator.inputs))
+    at = BIAS_INPUTS.get(operator.type, len(operator.inputs))
     value = operator.inputs[at] if at < len(operator.inputs) else None
     if value is not None and value.is_constant:
         yield value

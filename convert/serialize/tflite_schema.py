@@ -363,9 +363,6 @@ OPERATORS: dict[str, tuple[int, str | None]] = {
     "RIGHT_SHIFT": (161, "RightShiftOptions"),
 }
 
-# The place of an operator's bias among its inputs.
-BIAS_INPUTS = {"CONV_2D": 2, "DEPTHWISE_CONV_2D": 2, "FULLY_CONNECTED": 2, "TRANSPOSE_CONV": 3}
-
 # Inputs that hold an operator's state: variable tensors, zero at first, which no operator computes.
 STATE_INPUTS = {
     "LSTM": (18, 19),

@@ -16,11 +16,11 @@ from ..errors import InternalError
 from ..ir.dims import Dim, example, is_symbolic
 from ..ir.scaled import Array, computed, memory_of
 from ..ir.types import name_of
+from ..lower.own_biases import BIAS_INPUTS
 from ..lower.target_graph import Attribute, Operator, TargetGraph, Value
 from ..lower.tflite_runtimes import minimum_runtime
 from ..lower.tflite_versions import model_versions
 from .tflite_schema import (
-    BIAS_INPUTS,
     ENUMS,
     OPERATORS,
     STATE_INPUTS,
