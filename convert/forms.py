@@ -116,6 +116,7 @@ def form_of(
         form = _with_stored_weights(plain, weights, notes)
     else:
         return Baked(plain) if goal.bakes_weights else Form(plain)
+    form.graph.complete_origins()
     versions = model_versions(form.graph.all_operators())
     refusals = [runtime_refusal(type, version, goal.version) for type, version in versions.items()]
     refusals += [types_refusal(operator, goal.version) for operator in form.graph.operators]
@@ -153,7 +154,7 @@ def _in_integers(
     asked = goal.integers
     assert asked is not None
     infers = module.vocabulary is None or not module.vocabulary.names_all_grids
-    graph = tabulated(plain, lowered, catalogue, asked.activations, infers=infers)
+    graph = tabulated(plain, catalogue, asked.activations, infers=infers)
     made = in_integers(graph, activations=asked.activations, io_type=asked.io_type, infers=infers)
     made.graph = for_runtime(made.graph)
     if not made.integers:

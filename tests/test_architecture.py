@@ -314,3 +314,32 @@ def test_passes_are_called_like_their_files() -> None:
                 isinstance(item, ast.Assign) and ast.unparse(item.targets[0]) == "name" for item in node.body
             ):
                 assert node.name == "".join(word.title() for word in path.stem.split("_"))
+
+
+TAKING_APART = ("endswith", "startswith", "removesuffix", "removeprefix", "partition", "rpartition", "split")
+FORMS = ("quantized", "requantized", "dequantized", "computed", "unrounded", "unlimited")
+
+
+def names_taken_apart(path: Path) -> Iterator[str]:
+    """Calls that read parts of the name of a tensor or node, and names of forms outside of lower/names.py."""
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            text = ast.unparse(node.func.value)
+            is_name = text == "name" or text.endswith((".name", "_name"))
+            if is_name and node.func.attr in TAKING_APART:
+                yield f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}"
+        is_sum = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
+        if is_sum and ast.unparse(node.left).endswith("node.name"):
+            yield f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}"
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and "_" in node.value
+        if is_text and node.value.strip("_") in FORMS and path.parent.name == "verification":
+            yield f"{path.relative_to(ROOT)}:{node.lineno} {node.value!r}"
+
+
+@pytest.mark.parametrize("folder", ["lower", "verification"])
+def test_names_of_tensors_are_not_taken_apart(folder: str) -> None:
+    """What a tensor of a file stands for is in ``TargetGraph.origins``."""
+    found = [
+        each for path in sorted((ROOT / "convert" / folder).rglob("*.py")) for each in names_taken_apart(path)
+    ]
+    assert found == []

@@ -17,6 +17,7 @@ from ..symbolics.op import Op
 from ..symbolics.ops.view import stored
 from ..targets import TITLES
 from .builder import Builder, builder_class
+from .origins import Origin, Role
 from .target_graph import TargetGraph, Value
 from .unsupported import Unsupported
 
@@ -54,6 +55,7 @@ class _Lowerer:
         target = self.lowering.graph
         inner = _Lowerer(graph, self.catalogue, target.target, self.version)
         made = inner.lowering.graph
+        made.origins = target.origins
         inner.builder = self.builder.inside(made)
         inner.builder.lowered = inner.body
         inner.lowering.unsupported = self.lowering.unsupported
@@ -64,6 +66,7 @@ class _Lowerer:
                 value = Value(node.name, node.type.dtype, node.type.shape)
                 made.inputs.append(value)
             inner.values[node] = value
+            inner._stands_for(value, node)
             inner.builder.define(value)
         inner.run_body(inlined)
         return made
@@ -87,11 +90,13 @@ class _Lowerer:
             assert isinstance(node, TensorNode)
             type_ = stored_type(node)
             self.values[node] = Value(node.name, type_.dtype, type_.shape, qparams=stored_qparams(node))
+            self._stands_for(self.values[node], node)
             self.builder.define(self.values[node])
             self.lowering.graph.inputs.append(self.values[node])
         self._exprs()
         self._outputs()
         self.builder.finish()
+        self.lowering.graph.complete_origins()
         self.lowering.graph.input_names = [node.name for node in self.source_graph.inputs]
         self.lowering.graph.output_names = [value.name for value in self.lowering.graph.outputs]
         return self.lowering
@@ -123,6 +128,7 @@ class _Lowerer:
         self.values[expr.output] = self.builder.const(
             array, name=expr.name or expr.output.name, qparams=stored_qparams(expr.output)
         )
+        self._stands_for(self.values[expr.output], expr.output, Role.CONSTANT)
 
     def _call(self, expr: CallFunction) -> None:
         types = [stored_type(node) for node in expr.outputs if isinstance(node, TensorNode)]
@@ -145,6 +151,7 @@ class _Lowerer:
             assert isinstance(node, TensorNode)
             self.values[node] = self._settle(node, value, type_, first_new)
             self.builder.define(self.values[node])
+        self._parts_of(expr.outputs[0], first_new)
         try:
             self.builder.accept(self.lowering.graph.operators[first_new:])
         except Refusal as refusal:
@@ -195,9 +202,21 @@ class _Lowerer:
             value.dtype, value.shape, value.is_typed = type_.dtype, type_.shape, True
             value.qparams = stored_qparams(node)
             self.builder.rename(value, node.name)
+            self._stands_for(value, node)
         elif value.shape != type_.shape:
             raise InternalError("TM9004", f"{node.name}: lowered to {value.shape}, declared {type_}")
         return value
+
+    def _stands_for(self, value: Value, node: TensorNode, role: Role = Role.TENSOR) -> None:
+        """Records the node that ``value`` is: the first one, where several nodes share it."""
+        self.lowering.graph.origins.setdefault(value, Origin(node, role, value.qparams))
+
+    def _parts_of(self, node: Any, first_new: int) -> None:
+        """Records that the other results of new operators are intermediate results of ``node``."""
+        origins = self.lowering.graph.origins
+        for operator in self.lowering.graph.operators[first_new:]:
+            for value in operator.outputs:
+                origins.setdefault(value, Origin(node, Role.PART, value.qparams, is_inner=True))
 
     def _outputs(self) -> None:
         """Graph outputs: each a computed value of its own, under its own name."""
@@ -231,6 +250,7 @@ class _Lowerer:
             assert node.expr is not None
             self.lowering.unsupported.append(Unsupported(node.expr, refusal.reason, refusal.help))
         self.builder.rename(value, name)
+        self._stands_for(value, node, Role.TENSOR if name == node.name else Role.COPY)
         return value
 
 

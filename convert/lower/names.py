@@ -4,6 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from .origins import Role
+
+# what the name of a form of a tensor ends in, for people; code reads ``TargetGraph.origins``
+_ENDINGS = {
+    Role.QUANTIZED: "quantized",
+    Role.REQUANTIZED: "requantized",
+    Role.DEQUANTIZED: "dequantized",
+    Role.COMPUTED: "computed",
+}
+
+
+def name_of_form(name: str, role: Role) -> str:
+    """The name of the tensor that holds the tensor ``name`` in another form."""
+    return f"{name}_{_ENDINGS[role]}"
+
 
 class Names:
     """Gives each name once; ``taken`` are given already."""

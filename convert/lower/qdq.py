@@ -17,7 +17,7 @@ from ..errors import Refusal
 from ..ir.fake_quant import quantize
 from ..ir.types import QParams
 from .idle_bounds import without_idle_bounds
-from .names import Names
+from .names import Names, name_of_form
 from .onnx_integers import (
     SINCE,
     activation_grid,
@@ -28,6 +28,7 @@ from .onnx_integers import (
     stored_type,
     unsigned,
 )
+from .origins import Origin, Role
 from .target_graph import Operator, TargetGraph, Value
 
 # Operators behind which rounding to the operand's grid changes nothing.
@@ -87,7 +88,7 @@ def with_qdq(graph: TargetGraph, activations: str = "uint8", weight_type: str = 
 class _Pairs:
     def __init__(self, graph: TargetGraph, activations: str, weight_type: str) -> None:
         self.source, self.activations, self.weight_type = graph, activations, weight_type
-        self.made = QdqGraph(replace(graph, operators=[]))
+        self.made = QdqGraph(replace(graph, operators=[], origins=_without_qparams(graph)))
         self.names = Names(value.name for each in graph.nested() for value in _all(each))
         self.constant_names: set[str] = set()
         self.rounded: dict[int, Value] = {}  # what takes the place of a value, by its id
@@ -106,6 +107,7 @@ class _Pairs:
                 if raw is not value:
                     self._round(value, raw)
         graph.outputs = [self.rounded.get(id(value), value) for value in self.source.outputs]
+        graph.complete_origins()
         return self.made
 
     @property
@@ -208,7 +210,8 @@ class _Pairs:
         """What the operator itself writes: another tensor where ``value`` is to be rounded."""
         if id(value) not in self.grids:
             return value
-        return replace(value, name=self.names.free(f"{value.name}_unrounded"), qparams=None)
+        made = replace(value, name=self.names.free(f"{value.name}_unrounded"), qparams=None)
+        return self._stands_for(made, value, Role.COMPUTED)
 
     def _round(self, value: Value, raw: Value | None = None, *, is_input: bool = False) -> None:
         if id(value) not in self.grids:
@@ -216,13 +219,26 @@ class _Pairs:
         grid = self._in_file(value)
         name, given = grid.dtype, self._clipped(raw or value, grid)
         parameters = self._parameters(value.name, grid, name)
-        whole = Value(self.names.free(f"{value.name}_quantized"), np.dtype(name), value.shape)
+        whole = Value(self._name(value, Role.QUANTIZED), np.dtype(name), value.shape)
+        self._stands_for(whole, value, Role.QUANTIZED, grid)
         self._append("QuantizeLinear", [given, *parameters], whole)
-        result = replace(value, name=self.names.free(f"{value.name}_dequantized") if is_input else value.name)
+        role = Role.DEQUANTIZED if is_input else Role.TENSOR
+        result = replace(value, name=self._name(value, role) if is_input else value.name)
+        self._stands_for(result, value, role, grid)
         pair = self._append("DequantizeLinear", [whole, *parameters], result)
         self.made.rounded.append((pair, value))
         self.rounded[id(value)] = result
         self.made.grids[value.name] = grid
+
+    def _name(self, value: Value, role: Role) -> str:
+        return self.names.free(name_of_form(value.name, role))
+
+    def _stands_for(self, made: Value, value: Value, role: Role, grid: QParams | None = None) -> Value:
+        """``made``, recorded as a form of ``value`` of the float graph."""
+        origin = self.source.origins.get(value)
+        if origin is not None:
+            self.made.graph.origins[made] = replace(origin, role=role, qparams=grid, plain=value)
+        return made
 
     def _in_file(self, value: Value) -> QParams:
         return activation_grid(value.name, self.grids[id(value)], self.activations, self._opset)
@@ -248,9 +264,11 @@ class _Pairs:
             return self.constants[key]
         assert value.data is not None
         whole = _Stored(value.data, grid, dtype).array()
-        stored = Value(self.names.free(f"{value.name}_quantized"), whole.dtype, value.shape, whole)
+        stored = Value(self._name(value, Role.QUANTIZED), whole.dtype, value.shape, whole)
+        self._stands_for(stored, value, Role.CONSTANT, grid)
         parameters = self._parameters(value.name, grid, dtype)
         result = replace(value, stored=None, name=self._unused(value.name))
+        self._stands_for(result, value, Role.CONSTANT, grid)
         attributes = {} if grid.channel_axis is None else {"axis": grid.channel_axis}
         pair = self._append("DequantizeLinear", [stored, *parameters], result, attributes)
         self.made.stored.append((pair, value, grid))
@@ -300,6 +318,11 @@ class _Stored:
         steps = self.data.astype(np.float64) / np.array(self.grid.scale)
         steps = np.trunc(steps + np.copysign(0.5, steps))
         return np.clip(steps, *_BIAS).astype(np.int32)
+
+
+def _without_qparams(graph: TargetGraph) -> dict[Value, Origin]:
+    """The origins of a float graph, as tensors that no pair rounds have them in the file."""
+    return {value: replace(origin, qparams=None) for value, origin in graph.origins.items()}
 
 
 def _settled(graph: TargetGraph) -> dict[int, QParams]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from ..errors import InternalError
 from ..ir.scaled import Array, computed
 from ..ir.types import QParams, name_of
 from ..source import Source
+from .origins import Origin, Role
+
+if TYPE_CHECKING:
+    from ..ir import TensorNode
 
 Attribute = Union[bool, int, float, str, np.ndarray, list[int], list[float], list[str], "TargetGraph"]
 
@@ -115,7 +119,8 @@ class TargetGraph:
     ``version`` is the ONNX opset, the N of the TFLite runtime 2.N or the Caffe dialect.
     ``operators`` are in execution order; names of values and operators are unique. An output may
     be an input or a constant. ``input_names`` and ``output_names`` are the user's names, in the
-    source's order (TFLite's signature; ONNX and Caffe use them as the values' names).
+    source's order (TFLite's signature; ONNX and Caffe use them as the values' names). ``origins`` has what
+    each value stands for; graphs inside of operators share that of the whole graph.
     """
 
     target: str
@@ -127,6 +132,7 @@ class TargetGraph:
     input_names: list[str] = field(default_factory=list)
     output_names: list[str] = field(default_factory=list)
     metadata: dict[str, str] = field(default_factory=dict)
+    origins: dict[Value, Origin] = field(default_factory=dict, repr=False)
 
     def constants(self) -> list[Value]:
         """Every constant, once, in the order of first use; those of graphs inside of operators, too."""
@@ -139,6 +145,36 @@ class TargetGraph:
                 if value is not None and value.is_constant:
                     seen.setdefault(id(value), value)
         return list(seen.values())
+
+    def values(self) -> list[Value]:
+        """Every input, operand and result of this graph, once; not of the graphs inside of operators."""
+        operators = (value for each in self.operators for value in (*each.inputs, *each.outputs))
+        found = (value for value in (*self.inputs, *operators, *self.outputs) if value is not None)
+        return list(dict.fromkeys(found))
+
+    def node_of(self, value: Value) -> TensorNode | None:
+        """The node that ``value`` is in this graph; None for copies, constants and intermediate results."""
+        origin = self.origins.get(value)
+        is_own = origin is not None and origin.role is Role.TENSOR and not origin.is_inner
+        return origin.node if origin is not None and is_own else None
+
+    def inherit_origin(self, made: Value, value: Value) -> Value:
+        """``made``, which takes the place of ``value``, and has its origin."""
+        if value in self.origins:
+            self.origins[made] = self.origins[value]
+        return made
+
+    def complete_origins(self) -> None:
+        """Records that values added by rewritings are parts of the tensors that they are computed for."""
+        for graph in self.nested():
+            for operator in reversed(graph.operators):
+                given = [value for value in operator.inputs if value is not None]
+                known = [value for value in (*operator.outputs, *given) if value in self.origins]
+                node = self.origins[known[0]].node if known else None
+                for value in (*operator.outputs, *given):
+                    if node is not None and value not in self.origins:
+                        role = Role.CONSTANT if value.is_constant else Role.PART
+                        self.origins[value] = Origin(node, role, value.qparams, is_inner=True)
 
     def nested(self) -> Iterator[TargetGraph]:
         """This graph, and those among the attributes of its operators, at any depth."""

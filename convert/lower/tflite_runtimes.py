@@ -233,7 +233,7 @@ def _types() -> dict[tuple[str, str], int]:
 def _kernels() -> dict[tuple[str, str], int]:
     found: dict[tuple[str, str], int] = {}
     for (type, types), release in _types().items():
-        kinds = {name for name in re.split("[,>]", types) if name.endswith("q")} - {"int32q", "int64q"}
+        kinds = {kind for kind in re.split("[,>]", types) if kind.endswith("q")} - {"int32q", "int64q"}
         weights = {"int8q"} if "int16q" in kinds else set()
         if len(kinds - weights) == 1:
             key = type, next(iter(kinds - weights)).removesuffix("q")

@@ -19,6 +19,7 @@ from ..errors import VerificationError
 from ..ir import InternalGraph
 from ..lower.integers.grids import activation_grid, brought
 from ..lower.integers.integer_model import IntegerGraph
+from ..lower.origins import Role
 from ..lower.target_graph import TargetGraph, Value
 from ..serialize.tflite_reader import tflite_tensors
 from .constants import Kept, check_constants, check_grid
@@ -26,6 +27,7 @@ from .grid_rules import check_rules, zero_points
 from .layerwise import verify_layers
 from .observed import observed
 from .report import Verification
+from .tensors import tensors_of
 from .truth import Truth
 
 
@@ -39,7 +41,9 @@ def verify_integers(
     check_tensors(path, made)
     _check_source(plain, made)
     check_rules(made.graph)
-    return verify_layers(path, plain, lowered, truth, lambda stored: observed(path, stored))
+    return verify_layers(
+        path, plain, lowered, truth, lambda stored: tensors_of(made.graph, observed(path, stored))
+    )
 
 
 def check_tensors(path: Path, made: IntegerGraph) -> None:
@@ -72,18 +76,21 @@ def _check_source(plain: TargetGraph, made: IntegerGraph) -> None:
         quantized = whole.quantization
         kept.append(Kept(whole.name, whole.data, quantized.scale, zero_points(quantized), value, grid))
     check_constants(kept)
-    found = {value.name: value for value in _values(made.graph)}
-    for value in _values(plain):
-        own = made.grids.get(value.name)
-        if value.qparams is not None and not value.qparams.inferred and not value.is_constant:
-            own = activation_grid(value.qparams, made.activations)
-        for name in (value.name, f"{value.name}_quantized"):
-            given = found[name].quantization if name in found else None
-            if given is None or own is None or found[name].dtype.name not in (own.dtype, "uint8"):
-                continue
-            is_edge = found[name].dtype == np.uint8  # of the model, in integers of eight bits
-            shift, grid = (128, brought(own, "int8")) if is_edge else (0, own)
-            check_grid(name, given.scale, zero_points(given) - shift, grid)
+    nodes = {node: value for value in _values(plain) if (node := plain.node_of(value)) is not None}
+    for value in _values(made.graph):
+        origin = made.graph.origins.get(value)
+        if origin is None or origin.role not in (Role.TENSOR, Role.QUANTIZED) or origin.plain is None:
+            continue
+        source = origin.plain if origin.is_inner else nodes.get(origin.node, origin.plain)
+        own = made.grids.get(origin.plain)
+        if source.qparams is not None and not source.qparams.inferred:
+            own = activation_grid(source.qparams, made.activations)
+        given = value.quantization
+        if given is None or own is None or value.dtype.name not in (own.dtype, "uint8"):
+            continue
+        is_edge = value.dtype == np.uint8  # of the model, in integers of eight bits
+        shift, grid = (128, brought(own, "int8")) if is_edge else (0, own)
+        check_grid(value.name, given.scale, zero_points(given) - shift, grid)
 
 
 def _values(graph: TargetGraph) -> list[Value]:

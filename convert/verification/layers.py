@@ -13,6 +13,7 @@ from ..ir import CallFunction, Constant, InternalGraph, TensorNode
 from ..ir.fake_quant import fake_quantize, round_half_away
 from ..ir.tree import map_leaves
 from ..lower.integers.grids import restored_weight, weight_grid
+from ..lower.origins import Role
 from ..lower.target_graph import Value
 from ..passes.narrow_weights import WEIGHTS
 from ..symbolics.layouts import NHWC_TO_NCHW
@@ -20,9 +21,7 @@ from ..symbolics.op import Op
 from .kernels import SLACK
 from .noise import LARGEST, Energies, energies_of
 from .observed import Observed
-
-# what the names of the other forms of a tensor end in, see lower/integers
-_QUANTIZED, _REQUANTIZED, _COMPUTED = "_quantized", "_requantized", "_computed"
+from .tensors import OPERANDS, Tensors
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class Layer:
 def layers(
     graph: InternalGraph,
     catalogue: Mapping[str, Op],
-    tensors: Mapping[str, Observed],
+    tensors: Tensors,
     inputs: list[np.ndarray],
     target: str,
 ) -> Iterator[Layer]:
@@ -97,31 +96,31 @@ def layers(
         for node, one, other in zip(expr.outputs, near, far, strict=True):
             assert isinstance(node, TensorNode)
             local[node], whole[node] = one, other
-            if _step(node, tensors) or (is_whole and node.name not in tensors):
+            if _step(node, tensors) or (is_whole and node not in tensors):
                 in_integers.add(node)
-            if node.name in tensors and one.dtype.kind == "f":
+            if node in tensors and one.dtype.kind == "f":
                 local[node] = _in_file(node, tensors, one)
                 is_kernel = is_whole and target == "tflite"
                 slack = _slack(expr, operands, one, node, tensors) if is_kernel else 0.0
                 yield _layer(node, expr, tensors, one, other, slack)
 
 
-def _result(node: Any, tensors: Mapping[str, Observed]) -> Observed | None:
+def _result(node: Any, tensors: Tensors) -> Observed | None:
     """What a kernel makes of a tensor, or of the activation that its operator has, if it has one."""
-    while node.name not in tensors:
+    while node not in tensors:
         users = list(node.users)
         if len(users) != 1 or not _is_clamp(users[0]):
             return None
         (node,) = users[0].outputs
-    return tensors.get(node.name + _COMPUTED) or _on_grid(node, tensors)
+    return _computed(node, tensors)
 
 
-def _is_float(node: Any, tensors: Mapping[str, Observed]) -> bool:
+def _is_float(node: Any, tensors: Tensors) -> bool:
     found = _result(node, tensors)
     return found is not None and not found.step
 
 
-def _kind(expr: CallFunction, tensors: Mapping[str, Observed]) -> str | None:
+def _kind(expr: CallFunction, tensors: Tensors) -> str | None:
     """The integers that the kernel of a call computes in, which are those of its result; "" for floats.
 
     None for what is not in the file.
@@ -130,18 +129,12 @@ def _kind(expr: CallFunction, tensors: Mapping[str, Observed]) -> str | None:
     return None if found is None else found.kind
 
 
-def _forms(node: Any, tensors: Mapping[str, Observed]) -> list[Observed]:
-    """What the file has of a tensor: as it is made, then on other grids, which some of its users take."""
-    names = [node.name + ending for ending in ("", _QUANTIZED, _REQUANTIZED, f"{_REQUANTIZED}_1")]
-    return [tensors[name] for name in names if name in tensors]
-
-
 def _operands(
     expr: CallFunction,
     local: Mapping[Any, Any],
     round_to: Rounding,
     kind: str | None,
-    tensors: Mapping[str, Observed],
+    tensors: Tensors,
 ) -> list[Any]:
     """The operands of a call in the file: in the form of ``kind`` of those that the file has several of;
     rounded weights where it computes with integers.
@@ -152,7 +145,7 @@ def _operands(
             return None
         if _is_constant(leaf):
             return round_to(leaf, local[leaf], expr)
-        forms = [form for form in _forms(leaf, tensors) if kind is not None and form.kind == kind]
+        forms = [form for form in tensors.forms(leaf, OPERANDS) if kind is not None and form.kind == kind]
         if forms and forms[0].array.size == local[leaf].size:
             return _in_order(forms[0].array, leaf).reshape(local[leaf].shape)
         return local[leaf]
@@ -162,8 +155,8 @@ def _operands(
     return made
 
 
-def _step(node: Any, tensors: Mapping[str, Observed]) -> float:
-    found = tensors.get(node.name + _QUANTIZED, tensors.get(node.name))
+def _step(node: Any, tensors: Tensors) -> float:
+    found = tensors.form(node, Role.QUANTIZED, Role.TENSOR)
     return 0.0 if found is None else found.step
 
 
@@ -203,7 +196,7 @@ def _round_bias(
     expr: CallFunction,
     operands: list[Any],
     local: Mapping[Any, Any],
-    tensors: Mapping[str, Observed],
+    tensors: Tensors,
     target: str,
 ) -> None:
     """The bias among ``operands`` as whole numbers of products of input and weights, as the file has it."""
@@ -219,9 +212,9 @@ def _round_bias(
         operands[2] = (round_half_away(operands[2] / products) * products).astype(np.float32)
 
 
-def _operand_step(x: Any, result: Any, tensors: Mapping[str, Observed], target: str) -> float:
+def _operand_step(x: Any, result: Any, tensors: Tensors, target: str) -> float:
     """The step of the form of ``x`` that a kernel takes: in TFLite one of the result's type."""
-    forms, wanted = _forms(x, tensors), _result(result, tensors)
+    forms, wanted = tensors.forms(x, OPERANDS), _result(result, tensors)
     if target != "onnx" and wanted is not None:
         forms = [form for form in forms if form.kind == wanted.kind]
     return forms[0].step if forms else 0.0
@@ -235,11 +228,9 @@ def _weight_scales(weight: TensorNode, data: np.ndarray, axis: int, target: str)
     return weight_grid(Value(weight.name, data.dtype, data.shape, data, qparams=weight.qparams), axis).scale
 
 
-def _slack(
-    expr: CallFunction, operands: list[Any], result: np.ndarray, node: Any, tensors: Mapping[str, Observed]
-) -> Any:
+def _slack(expr: CallFunction, operands: list[Any], result: np.ndarray, node: Any, tensors: Tensors) -> Any:
     """How far the kernel of a layer is off, beyond rounding."""
-    computed = tensors.get(node.name + _COMPUTED) or _on_grid(node, tensors)
+    computed = _computed(node, tensors)
     found = SLACK.get((expr.function, computed.kind))
     if found is None:
         return 0.0
@@ -253,12 +244,12 @@ CLAMPS = frozenset({"aten::relu", "aten::relu6", "aten::hardtanh", "aten::clamp"
 def _layer(
     node: TensorNode,
     expr: CallFunction,
-    tensors: Mapping[str, Observed],
+    tensors: Tensors,
     near: np.ndarray,
     far: np.ndarray,
     slack: Any,
 ) -> Layer:
-    found, inner = _on_grid(node, tensors), tensors.get(node.name + _COMPUTED)
+    found, inner = _on_grid(node, tensors), tensors.form(node, Role.COMPUTED)
     slack = slack + (0.0 if inner is None else inner.step / 2)
     ends, actual = _range(node, found), _in_order(found.array, node)
     if actual.size != near.size:
@@ -285,10 +276,16 @@ def _is_clamp(user: Any) -> bool:
     return is_bound or user.function in CLAMPS
 
 
-def _on_grid(node: Any, tensors: Mapping[str, Observed]) -> Observed:
+def _on_grid(node: Any, tensors: Tensors) -> Observed:
     """A tensor in integers, where the file has it in another form, too, as an output in float."""
-    forms = [node.name + ending for ending in ("_int8", "_int16", "")]
-    return next(tensors[name] for name in forms if name in tensors)
+    found = tensors.form(node, Role.INTERNAL, Role.TENSOR)
+    assert found is not None
+    return found
+
+
+def _computed(node: Any, tensors: Tensors) -> Observed:
+    """A tensor as its kernel computes it."""
+    return tensors.form(node, Role.COMPUTED) or _on_grid(node, tensors)
 
 
 def _range(node: TensorNode, found: Observed) -> tuple[float, float]:
@@ -300,11 +297,11 @@ def _range(node: TensorNode, found: Observed) -> tuple[float, float]:
     return max(low, found.low), min(high, found.high)
 
 
-def _in_file(node: Any, tensors: Mapping[str, Observed], otherwise: np.ndarray) -> np.ndarray:
+def _in_file(node: Any, tensors: Tensors, otherwise: np.ndarray) -> np.ndarray:
     """What operators behind a tensor get in the file."""
-    for name in (node.name + _QUANTIZED, node.name):
-        if name in tensors and tensors[name].array.size == otherwise.size:
-            return _in_order(tensors[name].array, node).reshape(otherwise.shape)
+    for form in tensors.forms(node, (Role.QUANTIZED, Role.TENSOR)):
+        if form.array.size == otherwise.size:
+            return _in_order(form.array, node).reshape(otherwise.shape)
     return otherwise
 
 

@@ -15,18 +15,18 @@ from ..serialize.writers import write
 from .compare import Comparison, example_inputs
 from .layers import Layer, layers
 from .noise import LARGEST, Energies
-from .observed import Observed
 from .report import Verification, verify_written
 from .runtimes import runtime_for
+from .tensors import Tensors
 from .truth import Truth
 from .untold import untold_notes, untold_output
 
 _STEPS = 2.0
 _FLOAT = 1e-4  # of the largest element, where a layer is in float
 # what the file has in its tensors, from its inputs by name
-Look = Callable[[Mapping[str, np.ndarray]], Mapping[str, Observed]]
+Look = Callable[[Mapping[str, np.ndarray]], Tensors]
 # the same of another session, from the inputs and what the first has; None where there is nothing to compare
-Again = Callable[[Mapping[str, np.ndarray], Mapping[str, Observed]], Mapping[str, Observed] | None]
+Again = Callable[[Mapping[str, np.ndarray], Tensors], Tensors | None]
 
 
 def verify_layers(

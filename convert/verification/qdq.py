@@ -21,8 +21,9 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import VerificationError
-from ..ir import InternalGraph, QParams
+from ..ir import InternalGraph, Node, QParams
 from ..lower.onnx_integers import activation_grid
+from ..lower.origins import Role
 from ..lower.qdq import REMEDY, QdqGraph
 from ..lower.target_graph import TargetGraph
 from ..serialize.onnx_reader import onnx_constants, onnx_results, with_outputs
@@ -31,6 +32,7 @@ from .layerwise import verify_layers
 from .observed import Observed
 from .onnx_sessions import Session, saturates_here
 from .report import Verification
+from .tensors import Tensors
 from .truth import Truth
 
 
@@ -43,8 +45,7 @@ def verify_qdq(
     """
     check_tensors(path, made)
     _check_source(plain, made)
-    names = [node.name for expr in lowered.exprs() for node in expr.outputs]
-    sessions = _Sessions(path, names, plain, made)
+    sessions = _Sessions(path, plain, made)
     verified = verify_layers(path, plain, lowered, truth, sessions.observed, sessions.fused)
     if verified is None:
         return None
@@ -55,10 +56,10 @@ def verify_qdq(
 class _Sessions:
     """The three sessions that run a file: ``steps`` is how far the outputs of users are off, by name."""
 
-    def __init__(self, path: Path, names: Sequence[str], plain: TargetGraph, made: QdqGraph) -> None:
+    def __init__(self, path: Path, plain: TargetGraph, made: QdqGraph) -> None:
         self.path, self.made = path, made
-        self.rounded = {f"{name}_dequantized": name for name in plain.input_names}
-        self.content, self.asked = with_outputs(path, [*names, *self.rounded])
+        self.nodes = _nodes(made.graph)
+        self.content, self.asked = with_outputs(path, list(self.nodes))
         self.outputs = dict(zip(plain.output_names, plain.outputs, strict=True))
         self.meant: list[np.ndarray] = []  # the outputs without graph optimizations
         self.steps: dict[str, float] = {}
@@ -80,14 +81,12 @@ class _Sessions:
         """Whether kernels of this processor may sum products of the file wrongly."""
         return bool(self.made.saturating) and saturates_here()
 
-    def observed(self, inputs: Mapping[str, np.ndarray]) -> dict[str, Observed]:
+    def observed(self, inputs: Mapping[str, np.ndarray]) -> Tensors:
         """The tensors that the file has, and the inputs, as they are behind their pair."""
         self.meant, arrays = self._run(self._plain, inputs)
-        return dict(self._named(arrays))
+        return self._tensors(arrays)
 
-    def fused(
-        self, inputs: Mapping[str, np.ndarray], tensors: Mapping[str, Observed]
-    ) -> dict[str, Observed] | None:
+    def fused(self, inputs: Mapping[str, np.ndarray], tensors: Tensors) -> Tensors | None:
         """The same in fused kernels, where there are others than ``tensors``; None where they saturate."""
         made = self._users.run(list(self.outputs), inputs)
         for (name, value), array, meant in zip(self.outputs.items(), made, self.meant, strict=True):
@@ -95,10 +94,10 @@ class _Sessions:
             self.steps[name] = max(off, self.steps.get(name, 0.0))
         if self.saturates:
             return None
-        found = dict(self._named(self._run(self._fused, inputs)[1]))
+        found = self._tensors(self._run(self._fused, inputs)[1])
         is_equal = all(
-            np.array_equal(each.array, tensors[name].array, equal_nan=each.array.dtype.kind == "f")
-            for name, each in found.items()
+            np.array_equal(one.array, other.array, equal_nan=one.array.dtype.kind == "f")
+            for (*_, one), (*_, other) in zip(found.items(), tensors.items(), strict=True)
         )
         return None if is_equal else found
 
@@ -120,10 +119,12 @@ class _Sessions:
         arrays = dict(zip(names, session.run(names, inputs), strict=True))
         return [arrays[name] for name in self.outputs], [arrays[name] for name in self.asked]
 
-    def _named(self, arrays: Sequence[np.ndarray]) -> Iterator[tuple[str, Observed]]:
+    def _tensors(self, arrays: Sequence[np.ndarray]) -> Tensors:
+        found = Tensors()
         for name, array in zip(self.asked, arrays, strict=True):
-            name = self.rounded.get(name, name)
-            yield name, _observed(array, self.made.grids.get(name))
+            node, grid = self.nodes[name]
+            found.add(node, Role.TENSOR, _observed(array, grid))
+        return found
 
     def _steps_off(self, name: str, made: np.ndarray, meant: np.ndarray) -> float:
         """The largest distance in steps of the tensor; in float, in 255 parts of its largest number."""
@@ -135,6 +136,17 @@ class _Sessions:
         return float(np.max(off, initial=0, where=np.isfinite(off))) / (
             grid.scale[0] if grid else largest / 255
         )
+
+
+def _nodes(graph: TargetGraph) -> dict[str, tuple[Node, QParams | None]]:
+    """The node of each tensor that operators take as one, and its quantization parameters, by its name."""
+    found: dict[str, tuple[Node, QParams | None]] = {}
+    for value in (value for operator in graph.operators for value in operator.outputs):
+        origin = graph.origins.get(value)
+        is_node = origin is not None and origin.role in (Role.TENSOR, Role.DEQUANTIZED)
+        if origin is not None and is_node and not origin.is_inner:
+            found[value.name] = origin.node, origin.qparams
+    return found
 
 
 def _observed(array: np.ndarray, grid: QParams | None) -> Observed:

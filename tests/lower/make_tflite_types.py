@@ -241,7 +241,7 @@ def _of_op(name: str, args: Any, attributes: dict[str, Any], version: int) -> It
                 yield lowering.graph, inputs
                 continue
             fuse_activations(lowering.graph, keeps_grids=True)
-            plain = tabulated(lowering.graph, graph, catalogue(), kind)
+            plain = tabulated(lowering.graph, catalogue(), kind)
             yield in_integers(plain, activations=kind, io_type=kind).graph, inputs
 
 

@@ -31,7 +31,7 @@ def converted(graph: InternalGraph, kind: str = "int8") -> IntegerGraph:
     lowered = lower(graph, catalogue(), "tflite", 23)
     assert not lowered.unsupported
     fuse_activations(lowered.graph, keeps_grids=True)
-    made = tabulated(lowered.graph, graph, catalogue(), kind)
+    made = tabulated(lowered.graph, catalogue(), kind)
     return in_integers(made, activations=kind, io_type=kind)
 
 

@@ -43,7 +43,8 @@ def clamped_gates(graph: TargetGraph, kind: str) -> TargetGraph:
         grids = [_scaled(user, value, kind) for user in users.get(id(value), [])]
         found = {grid.dtype: grid for grid in grids if grid is not None}
         if len(found) == 1 and None not in grids:
-            changed[id(value)] = replace(value, qparams=next(iter(found.values())))
+            made = replace(value, qparams=next(iter(found.values())))
+            changed[id(value)] = graph.inherit_origin(made, value)
     if not changed and operators == graph.operators:
         return graph
     return replace(graph, operators=[_with(operator, changed) for operator in operators])

@@ -13,6 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from ...ir.types import QParams
+from ..names import name_of_form
+from ..origins import Role
 from ..target_graph import Attribute, Operator, TargetGraph, Value
 from .grids import (
     activation_grid,
@@ -53,26 +55,65 @@ def in_integers(
 class _Integers(Parts):
     def __init__(self, graph: TargetGraph, kind: str, io_type: str, infers: bool) -> None:
         graph = prepared(graph, kind, infers)
+        graph.complete_origins()
         self.source, self.kind, self.io_type = graph, kind, io_type
         self.grids = settled(graph, kind, infers=infers)
         self._forget_idle()
-        super().__init__(IntegerGraph(replace(graph, inputs=[], outputs=[], operators=[]), kind))
+        super().__init__(IntegerGraph(replace(graph, inputs=[], outputs=[], operators=[], origins={}), kind))
+        self._distinct_names()
         named = [*graph.inputs, *(value for each in graph.operators for value in each.outputs)]
-        self.made.grids = {value.name: self.grids[id(value)] for value in named if id(value) in self.grids}
+        self.made.grids = {value: self.grids[id(value)] for value in named if id(value) in self.grids}
         self.whole: dict[tuple[int, QParams], Value] = {}  # integers of a source value, by grid
         self.plain: dict[int, Value] = {}  # what is in float, or no number
 
     def run(self) -> IntegerGraph:
-        self.names.take(value.name for value in self.source.inputs)
-        for operator in self.source.operators:
-            self.names.take(value.name for value in operator.outputs)
         for value in self.source.inputs:
             self._input(value)
         for operator in self.source.operators:
             self._operator(operator)
         for value in self.source.outputs:
             self.made.graph.outputs.append(self._output(value))
+        graph = self.made.graph
+        for value in graph.values():
+            if value not in graph.origins:
+                origin = self.source.origins.get(value)
+                graph.origins |= {} if origin is None else {value: origin}
+        graph.complete_origins()
         return self.made
+
+    def _distinct_names(self) -> None:
+        """Reserves the names of the source's tensors; those that a rewriting has added step aside."""
+        origins, added = self.source.origins, []
+        for value in self.source.values():
+            if value.is_constant:
+                self.names.take([value.name])
+                continue
+            if value in origins and origins[value].is_inner:
+                added.append(value)
+                continue
+            self.names.take([value.name])
+            self.computed_names.add(value.name)
+        for value in added:
+            value.name = self.names.free(value.name)
+            self.computed_names.add(value.name)
+
+    def _stands_for(
+        self, made: Value, value: Value, role: Role | None = None, grid: QParams | None = None
+    ) -> Value:
+        """``made``, recorded as a form of ``value`` of the float graph; without ``role`` as that itself."""
+        origin = self.source.origins.get(value)
+        if origin is not None:
+            self.made.graph.origins[made] = replace(
+                origin, role=role or origin.role, qparams=grid, plain=value
+            )
+        return made
+
+    def _takes_place_of(self, made: Value, other: Value, role: Role) -> None:
+        """Records that ``made`` is now what ``other`` was, and ``other`` has ``role``."""
+        origins = self.made.graph.origins
+        if other in origins:
+            origins[made] = origins[other]
+            origins[other] = replace(origins[other], role=role)
 
     def _forget_idle(self) -> None:
         """Takes the grid, where the source gives none, from what only operators in float use."""
@@ -95,12 +136,14 @@ class _Integers(Parts):
             self.made.graph.inputs.append(value)
             return
         given = self._typed(value, grid, self._edge_type(grid), value.name)
+        self._stands_for(given, value, Role.TENSOR, grid)
         self.made.graph.inputs.append(given)
         if given.dtype.name != grid.dtype:
-            first = self._typed(value, grid, grid.dtype, f"{value.name}_{grid.dtype}")
+            first = self._typed(value, grid, grid.dtype, self.names.free(f"{value.name}_{grid.dtype}"))
+            self._stands_for(first, value, Role.INTERNAL, grid)
             self._append("QUANTIZE", [given], [first], value.name)
             given = first
-        self.whole[id(value), grid] = self._clamped(given, grid, value.name)
+        self.whole[id(value), grid] = self._clamped(given, grid, given.name)
 
     def _output(self, value: Value) -> Value:
         grid = self.grids.get(id(value))
@@ -114,9 +157,11 @@ class _Integers(Parts):
         name, result.name = result.name, self.names.free(f"{result.name}_{grid.dtype}")
         if self.io_type == "float32":
             final = Value(name, FLOAT, value.shape)
+            self._takes_place_of(final, result, Role.INTERNAL)
             self._append("DEQUANTIZE", [result], [final], name)
             return final
         final = self._typed(value, grid, self.io_type, name)
+        self._takes_place_of(final, result, Role.INTERNAL)
         self._append("QUANTIZE", [result], [final], name)
         return final
 
@@ -204,7 +249,7 @@ class _Integers(Parts):
         value, result = operator.inputs[0], operator.outputs[0]
         assert value is not None
         given, grid = self._on_grid(value, self.grids[id(value)]), self.grids[id(result)]
-        made = self._requantized(given, grid, result.name)
+        made = self._stands_for(self._requantized(given, grid, result.name), result, Role.TENSOR, grid)
         self.whole[id(result), grid] = self._clamped(made, grid, result.name)
 
     def _looked_up(self, operator: Operator) -> None:
@@ -220,6 +265,7 @@ class _Integers(Parts):
             place = Value(self.names.free(f"{result.name}_places"), INT32, result.shape)
             self._append("ADD", [row, places[1]], [place], place.name)
         made = Value(result.name, np.dtype(grid.dtype), result.shape, None, quantization(grid))
+        self._stands_for(made, result, Role.TENSOR, grid)
         entries = self._constant(table, grid)
         gather: dict[str, Attribute] = {"axis": 0}
         self.made.graph.operators.append(
@@ -317,13 +363,14 @@ class _Integers(Parts):
             grid = self.grids[id(value)]
             given = fixed or brought(grid, kind)
             made = Value(value.name, np.dtype(given.dtype), value.shape, None, quantization(given))
-            outputs.append(made)
+            outputs.append(self._stands_for(made, value, Role.TENSOR, given))
             after.append((value, made, grid))
         self.made.graph.operators.append(replace(operator, inputs=list(inputs), outputs=outputs))
         for value, made, grid in after:
             if not _is_equal(fixed or brought(grid, kind), grid):
-                made.name = self.names.free(f"{value.name}_computed")
-                made = self._requantized(made, grid, value.name)
+                made.name = self._name(value, Role.COMPUTED)
+                self._stands_for(made, value, Role.COMPUTED, fixed or brought(grid, kind))
+                made = self._stands_for(self._requantized(made, grid, value.name), value, Role.TENSOR, grid)
             self.whole[id(value), grid] = self._clamped(made, grid, value.name)
 
     # ---- tensors in one form and the other
@@ -340,19 +387,16 @@ class _Integers(Parts):
             if _is_equal(own, grid):
                 return self.whole[id(value), own]
             # what int8 operators get of a tensor in int16 is what it is to them
-            ending = "quantized" if (own.dtype, grid.dtype) == ("int16", "int8") else "requantized"
-            name = self.names.free(f"{value.name}_{ending}")
+            role = Role.QUANTIZED if (own.dtype, grid.dtype) == ("int16", "int8") else Role.REQUANTIZED
+            name = self._name(value, role)
             made = self._requantized(self.whole[id(value), own], grid, name)
         else:
-            made = Value(
-                self.names.free(f"{value.name}_quantized"),
-                np.dtype(grid.dtype),
-                value.shape,
-                None,
-                quantization(grid),
-            )
+            role = Role.QUANTIZED
+            name = self._name(value, role)
+            made = Value(name, np.dtype(grid.dtype), value.shape, None, quantization(grid))
             self._append("QUANTIZE", [self.plain[id(value)]], [made], made.name)
-        self.whole[key] = self._clamped(made, grid, value.name)
+        self._stands_for(made, value, role, grid)
+        self.whole[key] = self._clamped(made, grid, name)
         return self.whole[key]
 
     def _own_grid(self, value: Value, kind: str) -> QParams:
@@ -368,7 +412,8 @@ class _Integers(Parts):
         if value.is_constant or id(value) in self.plain:
             return self.plain.get(id(value), value)
         whole = self.whole[id(value), self.grids[id(value)]]
-        made = Value(self.names.free(f"{value.name}_dequantized"), FLOAT, value.shape)
+        made = Value(self._name(value, Role.DEQUANTIZED), FLOAT, value.shape)
+        self._stands_for(made, value, Role.DEQUANTIZED)
         self._append("DEQUANTIZE", [whole], [made], made.name)
         self.plain[id(value)] = made
         return made
@@ -378,7 +423,10 @@ class _Integers(Parts):
         return self.plain.get(id(value), value)
 
     def _keep(self, value: Value, made: Value) -> None:
-        self.plain[id(value)] = made
+        self.plain[id(value)] = self._stands_for(made, value)
+
+    def _name(self, value: Value, role: Role) -> str:
+        return self.names.free(name_of_form(value.name, role))
 
     def _requantized(self, value: Value, grid: QParams, name: str) -> Value:
         """On another grid: times one, rounded once. XNNPACK's QUANTIZE of int8 rounds the ratio, too.
@@ -411,6 +459,7 @@ class _Integers(Parts):
         self.made.stored.append((bound, Value(bound.name, FLOAT, (), number), grid))
         made = Value(name, value.dtype, value.shape, None, value.quantization)
         value.name = self.names.free(f"{name}_unlimited")
+        self._takes_place_of(made, value, Role.UNCLAMPED)
         self._append(type, [value, bound], [made], name)
         return made
 

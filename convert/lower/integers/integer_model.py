@@ -28,14 +28,14 @@ class IntegerGraph:
     ``requantized`` counts the tensors that are brought to another grid, ``derived`` are weights whose
     scales the source does not say, ``integers`` counts the operators on integers by their type. ``stored``
     has each constant in integers beside the float one, and its grid; ``grids`` has that of each tensor that
-    the float graph has, too, by its name.
+    the float graph has, too.
     """
 
     graph: TargetGraph
     activations: str
     integers: Counter[str] = field(default_factory=Counter)
     stored: list[tuple[Value, Value, QParams]] = field(default_factory=list)
-    grids: dict[str, QParams] = field(default_factory=dict)
+    grids: dict[Value, QParams] = field(default_factory=dict)
     islands: list[Island] = field(default_factory=list)
     requantized: int = 0
     derived: list[str] = field(default_factory=list)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...ir import CallFunction, Expr, InternalGraph
+from ..origins import Origin, Role
 from ..target_graph import Value
 from ..unsupported import Unsupported
 from .integer_model import IntegerGraph, Island
@@ -20,12 +21,14 @@ def without_form(made: IntegerGraph, source: InternalGraph) -> list[Unsupported]
     """
     makers: dict[str, Expr | None] = {node.name: node.expr for node in source.inputs}
     makers |= {node.name: expr for expr in source.exprs() for node in expr.outputs}
+    origins = made.graph.origins
     found: dict[int, Unsupported] = {}
     for group in _groups(made.islands):
-        if any(value.name in makers for island in group for value in island.lacking):
+        if any(_is_whole(origins.get(value), makers) for island in group for value in island.lacking):
             continue
-        results = [value.name for island in group for value in island.operator.outputs]
-        for name in [name for name in results if name in makers] or [_named_after(results[-1], makers)]:
+        results = [origins.get(value) for island in group for value in island.operator.outputs]
+        known = [origin for origin in results if _is_whole(origin, makers)] or results[-1:]
+        for name in [origin.node.name for origin in known if origin is not None]:
             expr = makers.get(name)
             name = name if expr is None else expr.outputs[0].name
             if isinstance(expr, CallFunction) and expr.function == IN_STEPS:
@@ -35,9 +38,14 @@ def without_form(made: IntegerGraph, source: InternalGraph) -> list[Unsupported]
     return list(found.values())
 
 
-def _named_after(name: str, makers: Mapping[str, object]) -> str:
-    """The tensor of the source that one inside of what makes it is named after; nothing without one."""
-    return max((each for each in makers if name.startswith(f"{each}_")), key=len, default="")
+def _is_whole(origin: Origin | None, makers: Mapping[str, object]) -> bool:
+    """Whether a tensor is one of the source's, and no intermediate result of operators that compute one."""
+    return (
+        origin is not None
+        and origin.role is Role.TENSOR
+        and not origin.is_inner
+        and origin.node.name in makers
+    )
 
 
 def _groups(islands: Sequence[Island]) -> list[list[Island]]:

@@ -23,6 +23,7 @@ class Parts:
         self.made = made
         self.names = Names()
         self.constant_names: set[str] = set()
+        self.computed_names: set[str] = set()  # of the float graph's tensors
         self.constants: dict[tuple[int, QParams], Value] = {}
         self.ones: dict[int, Value] = {}  # shared by all that multiply by one, by its steps
 
@@ -61,7 +62,8 @@ class Parts:
         return self.constants[key]
 
     def _stored(self, value: Value, steps: np.ndarray, grid: QParams) -> Value:
-        name = self.names.free(f"{value.name}_again") if value.name in self.constant_names else value.name
+        is_taken = value.name in self.constant_names or value.name in self.computed_names
+        name = self.names.free(f"{value.name}_again") if is_taken else value.name
         self.constant_names.add(name)
         made = Value(name, steps.dtype, value.shape, steps, quantization(grid))
         self.made.stored.append((made, value, grid))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir import CallFunction, Constant, InternalGraph, TensorNode
+from ...ir import CallFunction, Constant, TensorNode
 from ...ir.tree import map_leaves
 from ...ir.types import QParams
 from ...passes.layout_plan import rule_of
@@ -33,37 +33,29 @@ _ROUNDS = 5
 
 
 def tabulated(
-    graph: TargetGraph,
-    lowered: InternalGraph,
-    catalogue: Mapping[str, Op],
-    kind: str,
-    *,
-    infers: bool = True,
+    graph: TargetGraph, catalogue: Mapping[str, Op], kind: str, *, infers: bool = True
 ) -> TargetGraph:
     """``graph``, which is left as it is, with a TABLE of (operand, float32 results) for such functions.
 
-    ``lowered`` is what it was made of. Activations are ``kind``, "int8" or "int16"; ``infers`` is that of
+    Activations are ``kind``, "int8" or "int16"; ``infers`` is that of
     ``in_integers``.
     """
     made = prepared(graph, kind, infers)
     for _ in range(_ROUNDS):  # what a table gives may be what another takes
-        before, made = made, _once(made, lowered, catalogue, kind, infers)
+        before, made = made, _once(made, catalogue, kind, infers)
         if made is before:
             break
     return made
 
 
-def _once(
-    graph: TargetGraph, lowered: InternalGraph, catalogue: Mapping[str, Op], kind: str, infers: bool
-) -> TargetGraph:
+def _once(graph: TargetGraph, catalogue: Mapping[str, Op], kind: str, infers: bool) -> TargetGraph:
     grids, users = settled(graph, kind, infers=infers), _users(graph)
-    nodes = {node.name: node for expr in lowered.exprs() for node in expr.outputs}
-    values = {value.name: value for value in graph.inputs}
-    values |= {value.name: value for operator in graph.operators for value in operator.outputs}
-    known = {name: value for name, value in values.items() if id(value) in grids}
+    values = [*graph.inputs, *(value for operator in graph.operators for value in operator.outputs)]
+    nodes = {id(value): node for value in values if (node := graph.node_of(value)) is not None}
+    known = {nodes[id(value)]: value for value in values if id(value) in nodes and id(value) in grids}
     operators = []
     for operator in graph.operators:
-        node = nodes.get(operator.outputs[0].name)
+        node = nodes.get(id(operator.outputs[0]))
         table = None
         if not isinstance(node, TensorNode) or operator.type in TABLES:
             pass
@@ -132,7 +124,7 @@ class _Function:
     """What a node is of ``most`` others on grids, or less, if calls that go element by element lead there."""
 
     def __init__(
-        self, known: Mapping[str, Value], catalogue: Mapping[str, Op], result: TensorNode, most: int
+        self, known: Mapping[TensorNode, Value], catalogue: Mapping[str, Op], result: TensorNode, most: int
     ) -> None:
         self.known, self.catalogue, self.result, self.most = known, catalogue, result, most
         self.calls: list[CallFunction] = []
@@ -146,7 +138,7 @@ class _Function:
         """
         if isinstance(node.expr, Constant):
             return bool(np.size(node.expr.value) == 1)
-        value = self.known.get(node.name) if node is not self.result else None
+        value = self.known.get(node) if node is not self.result else None
         if not _fits_into(node.type.shape, self.result.type.shape):
             return False
         if value is not None and value.qparams is not None and not value.qparams.inferred:
@@ -194,7 +186,7 @@ def _table(
 ) -> Operator | None:
     if not function.is_found:
         return None
-    operands, result = [function.known[node.name] for node in function.operands], operator.outputs[0]
+    operands, result = [function.known[node] for node in function.operands], operator.outputs[0]
     if any(value.dtype != np.float32 for value in (*operands, result)):
         return None
     if not all(_fits_into(value.shape, result.shape) for value in operands):

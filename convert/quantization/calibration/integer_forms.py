@@ -66,7 +66,7 @@ class IntegerForms:
         if lowering.unsupported:
             return None
         fuse_activations(lowering.graph, keeps_grids=True)
-        made = tabulated(lowering.graph, graph, self.catalogue, "int8", infers=False)
+        made = tabulated(lowering.graph, self.catalogue, "int8", infers=False)
         if in_integers(made, infers=False).islands:
             return None
         tables = [each.inputs[-1] for each in made.operators if each.type in TABLES]

@@ -1,0 +1,52 @@
+"""The tensors of a written file by the node of the lowered graph that each stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..ir import Node
+from ..lower.origins import Role
+from ..lower.target_graph import TargetGraph
+from .observed import Observed
+
+# the forms that an operator in the file may take of a tensor, those first that its own operator computes
+OPERANDS = (Role.TENSOR, Role.QUANTIZED, Role.REQUANTIZED)
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """What one run of a file has in its tensors: of each node, in each role, in the order of the file."""
+
+    found: dict[Node, dict[Role, list[Observed]]] = field(default_factory=dict)
+
+    def __contains__(self, node: Node) -> bool:
+        """Whether the file has the tensor itself."""
+        return Role.TENSOR in self.found.get(node, {})
+
+    def forms(self, node: Node, roles: Sequence[Role]) -> list[Observed]:
+        """All forms of a tensor in ``roles``, in the order of these."""
+        known = self.found.get(node, {})
+        return [each for role in roles for each in known.get(role, [])]
+
+    def form(self, node: Node, *roles: Role) -> Observed | None:
+        """The first form of a tensor in ``roles``; None without one."""
+        return next(iter(self.forms(node, roles)), None)
+
+    def add(self, node: Node, role: Role, observed: Observed) -> None:
+        self.found.setdefault(node, {}).setdefault(role, []).append(observed)
+
+    def items(self) -> Iterator[tuple[Node, Role, Observed]]:
+        for node, roles in self.found.items():
+            for role, values in roles.items():
+                yield from ((node, role, each) for each in values)
+
+
+def tensors_of(graph: TargetGraph, observed: Mapping[str, Observed]) -> Tensors:
+    """``observed``, by the names of the file, as the tensors of nodes."""
+    made = Tensors()
+    for value in graph.values():
+        origin = graph.origins.get(value)
+        if origin is not None and not origin.is_inner and value.name in observed:
+            made.add(origin.node, origin.role, observed[value.name])
+    return made
