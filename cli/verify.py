@@ -76,7 +76,7 @@ def command(
 
     with logging_to_stderr(False), progress(f"verifying {out}"):
         module = api.load(model, **tracing)
-        arrays = None if inputs is None else read_inputs(inputs, begin or _input_names(module))
+        arrays = None if inputs is None else read_inputs(inputs, *_input_names(module, begin, out, edges))
         verification = api.verify(module, out, arrays, calibration=calibration, input_nodes=begin, **edges)
     if as_json:
         write_json({"model": model, "file": out, "ok": True, **verification.to_json()})
@@ -84,12 +84,25 @@ def command(
         write([("ok", "bold green"), (f": {out} {verified(verification)}", "")])
 
 
-def _input_names(module: TracedModule) -> list[str]:
-    return [] if module.graph is None else [node.name for node in module.graph.inputs[1:]]
+def _input_names(
+    module: TracedModule, begin: list[str] | None, out: str, edges: dict[str, Any]
+) -> tuple[list[str], list[str]]:
+    """The names of the inputs in the model, and in the file OUT."""
+    from ..boundary import names_of_file
+    from ..serialize.recognise import written_options, written_target
+
+    whole = [] if module.graph is None else [node.name for node in module.graph.inputs[1:]]
+    named = begin or whole
+    path = Path(out)
+    rename = edges.get("rename") or names_of_file(written_options(path, written_target(path))).rename
+    return named, [rename.get(name, name) for name in named]
 
 
-def read_inputs(path: str, names: list[str]) -> list[np.ndarray]:
-    """The arrays of an npz for inputs of these names, in that order. Raises UsageError TM6011."""
+def read_inputs(path: str, names: list[str], renamed: list[str]) -> list[np.ndarray]:
+    """The arrays of an npz for inputs of these names, or of those of the file, in that order.
+
+    Raises UsageError TM6011.
+    """
     import numpy as np
 
     with _faults(path), Path(path).open("rb") as file:
@@ -97,7 +110,9 @@ def read_inputs(path: str, names: list[str]) -> list[np.ndarray]:
         if isinstance(archive, np.ndarray):
             raise _unusable(path, "it is one array (.npy)")
         with archive:
-            keys = names if set(names) & set(archive.files) else [f"in{index}" for index in range(len(names))]
+            numbered = [f"in{index}" for index in range(len(names))]
+            choices = (each for each in (names, renamed) if set(each) & set(archive.files))
+            keys = next(choices, numbered)
             missing = [
                 name if key == name else f"{name} ({key})"
                 for name, key in zip(names, keys, strict=True)

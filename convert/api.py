@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .boundary import AS_IT_IS, Boundary
+from .boundary import AS_IT_IS, Boundary, names_of_file
 from .collector import full_collections_wait
 from .conversion import Report, beyond_limits, lowered, survey, verify_form
 from .conversion import sufficient_opset as find_opset
@@ -396,7 +396,7 @@ def verify(
     goal = goal_of_file(target, options)
     module = calibrated_as(module, options.get("calibration"), calibration)
     if goal is None:
-        return verify_file(module, path, inputs, catalogue(), boundary)
+        return verify_file(module, path, inputs, catalogue(), names_of_file(options, boundary))
     if boundary == AS_IT_IS:
         boundary = Boundary.from_json(options)
     return verify_form(module, path, goal, options.get("weights"), inputs, catalogue(), boundary)

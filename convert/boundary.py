@@ -87,6 +87,14 @@ class Boundary(NamedTuple):
 AS_IT_IS = Boundary()
 
 
+def names_of_file(options: Mapping[str, Any], given: Boundary = AS_IT_IS) -> Boundary:
+    """The names that a written file gave to inputs and outputs of a whole model, where nothing is given."""
+    if given != AS_IT_IS:
+        return given
+    chosen = Boundary.from_json(options)
+    return AS_IT_IS if chosen.inputs or chosen.outputs else Boundary(rename=chosen.rename)
+
+
 class Opened(NamedTuple):
     """A flat model within its boundary, ready to be normalized at any sizes.
 

@@ -45,7 +45,7 @@ def verify_file(
     if normalized.unsupported:
         raise unsupported_error(normalized.unsupported, target)
     layouts = tflite_layouts(path) if target == "tflite" else None
-    example = module.example if boundary == AS_IT_IS else None
+    example = module.example if boundary == Boundary(rename=boundary.rename) else None
     nhwc_inputs, nhwc_outputs = layouts or ((), ())
     reference = Reference(normalized.graph, catalogue, nhwc_inputs, nhwc_outputs, example)
     lacking = reference.lacks(inputs)

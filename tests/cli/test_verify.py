@@ -42,6 +42,24 @@ def test_json_and_inputs_by_name() -> None:
     assert document["outputs"][0]["shape"] == [1, 8, 16, 16]
 
 
+@pytest.mark.parametrize("out", ["o.onnx", "o.tflite", "o.prototxt"])
+@pytest.mark.parametrize("given", [[], ["--rename", "x=image", "--rename", "{end}=result"]])
+def test_renamed_inputs_and_outputs(out: str, given: list[str]) -> None:
+    convert = {"o.onnx": api.to_onnx, "o.tflite": api.to_tflite, "o.prototxt": api.to_caffe}[out]
+    report = convert(CONV, out)
+    end = report.verification.comparisons[0].output  # type: ignore[union-attr]
+    convert(CONV, out, verify=False, rename={"x": "image", end: "result"})
+    given = [each.format(end=end) for each in given]
+    x = np.random.default_rng(0).standard_normal((1, 3, 32, 32)).astype(np.float32)
+    np.savez("renamed.npz", image=x)
+    np.savez("as_in_the_model.npz", x=x)
+    for inputs in ([], ["--inputs", "renamed.npz"], ["--inputs", "as_in_the_model.npz"]):
+        document = run("verify", CONV, out, "--json", *given, *inputs).json
+        assert [each["name"] for each in document["outputs"]] == ["result"]
+    np.savez("other.npz", picture=x)
+    assert run("verify", CONV, out, *given, "--inputs", "other.npz").status == 2
+
+
 def test_another_models_file() -> None:
     api.to_onnx(LINEAR, "o.onnx", verify=False)
     outcome = run("verify", CONV, "o.onnx", "--json")
