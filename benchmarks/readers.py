@@ -27,7 +27,7 @@ import onnxruntime
 
 import tmconvert
 from tmconvert.errors import TmconvertError
-from tmconvert.quantization.survey import quantization_of
+from tmconvert.qparams.survey import quantization_of
 from tmconvert.symbolics.registry import catalogue
 
 PROGRAMS = Path(__file__).with_name("reader_programs.py")

@@ -77,7 +77,7 @@ def tensors(tree: Any) -> list[np.ndarray]:
     return [leaf.detach().numpy() for leaf in leaves(plain_structure(tree)) if isinstance(leaf, torch.Tensor)]
 
 
-def tried(name: str, make: Callable[[], Example], goal: Goal, verbose: bool, dynamic: bool) -> Row:
+def tried(name: str, make: Callable[[], Example], goal: TargetOptions, verbose: bool, dynamic: bool) -> Row:
     """One model. Whatever it raises is a row."""
     row = Row(name, "error")
     try:
@@ -136,7 +136,7 @@ def _trains_where_it_can(norm: torch.nn.Module, inputs: tuple[torch.Tensor, ...]
     norm.train(inputs[0].numel() > inputs[0].shape[1])  # one value has no variance
 
 
-def _try(row: Row, example: Example, goal: Goal) -> None:
+def _try(row: Row, example: Example, goal: TargetOptions) -> None:
     module, args, kwargs = example
     start = time.perf_counter()
     traced = tmconvert.trace(module, *args, **kwargs)
@@ -154,7 +154,7 @@ def _try(row: Row, example: Example, goal: Goal) -> None:
     row.state = "right"
 
 
-def _try_sizes(row: Row, example: Example, goal: Goal) -> None:
+def _try_sizes(row: Row, example: Example, goal: TargetOptions) -> None:
     """Traced and exported once, and run at three other sizes."""
     module, args, kwargs = example
     named = _named(module, args, kwargs)
@@ -236,7 +236,7 @@ def run_tflite(path: Path, inputs: Sequence[np.ndarray]) -> tuple[list[np.ndarra
 
 
 @dataclass(frozen=True)
-class Goal:
+class TargetOptions:
     """What the models are converted to."""
 
     target: str
@@ -274,7 +274,7 @@ def main() -> int:
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--verbose", action="store_true", help="show where errors come from")
     options = parser.parse_args()
-    known, rows, goal = models(), [], Goal(options.target, options.opset)
+    known, rows, goal = models(), [], TargetOptions(options.target, options.opset)
     for name, make in known.items():
         if any(fnmatch.fnmatch(name, pattern) or pattern in name for pattern in options.only):
             rows.append(tried(name, make, goal, options.verbose, options.dynamic))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import click
 
-from .. import __version__
-from .group import CommandGroup
+from tmconvert import __version__
+from tmconvert.cli.group import CommandGroup
 
 # name -> one line of help, known without importing the command's module (which has the same name)
 COMMANDS = {

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..targets import DEFAULT_OPSET, DEFAULT_TFLITE_RUNTIME, DIALECTS
-from .boundary import boundary_arguments
-from .calibration import chosen
-from .messages import counting, logging_to_stderr, progress
-from .rendering import sys_stderr, write, write_json, write_message, write_table
-from .tracing import tracing_arguments
-from .wording import counted, quantity, size
+from tmconvert.cli.calibration_options import chosen
+from tmconvert.cli.io_options import boundary_arguments
+from tmconvert.cli.messages import counting, logging_to_stderr, progress
+from tmconvert.cli.rendering import sys_stderr, write, write_json, write_message, write_table
+from tmconvert.cli.tracing_options import tracing_arguments
+from tmconvert.cli.wording import counted, quantity, size
+from tmconvert.targets.options import DEFAULT_OPSET, DEFAULT_TFLITE_RUNTIME, DIALECTS
 
 if TYPE_CHECKING:
-    from ..conversion import Report
-    from ..passes.manager import PassOptions
-    from ..verification.report import Verification
+    from tmconvert.conversion.pipeline import Report
+    from tmconvert.passes.manager import PassOptions
+    from tmconvert.verification.report import Verification
 
 
 def run_conversion(
@@ -45,7 +45,7 @@ def run_conversion(
     """Runs ``convert`` and prints what came of it.
 
     ``layers`` is the file of a report on ``report_data``; ``others`` are settings of a calibration, and
-    options of ``boundary.py``.
+    options of ``conversion/io_overrides.py``.
     """
     settings = chosen(others)
     edges = boundary_arguments(**others)
@@ -87,7 +87,7 @@ def _heard(model: str, calibration: str | None, verbose: bool) -> Iterator[Calla
 def _pass_options(dump_after: str | None, dump_folder: str | None, stop_after: str | None) -> PassOptions:
     if dump_folder is not None and dump_after is None:
         raise click.UsageError("--dump-folder goes with --dump-after")
-    from ..passes.manager import PassOptions
+    from tmconvert.passes.manager import PassOptions
 
     names = tuple(name.strip() for name in (dump_after or "").split(",") if name.strip())
     return PassOptions(names, dump_folder, stop_after)
@@ -117,7 +117,7 @@ def verified(verification: Verification) -> str:
     """``verified in ONNX Runtime 1.31.1: max error 3.1e-07 (limit 1e-04)``."""
     if not verification.tells:
         return f"not verified in {verification.runtime}: no output tells anything of the inputs tried"
-    left_out = f"; not compared: {', '.join(verification.untold)}" if verification.untold else ""
+    left_out = f"; not compared: {', '.join(verification.untold)}" if verification.vacuous else ""
     worst = max(verification.comparisons, key=lambda each: (each.max_error, each.tolerance), default=None)
     if worst is None or worst.max_error == 0:
         return f"verified in {verification.runtime}: equal outputs{left_out}"

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import click
 
-from .. import signals
-from ..errors import InternalError, LoadError, TmconvertError, UsageError, WriteError
-from .rendering import write_error, write_json, write_message
+from tmconvert import signals
+from tmconvert.cli.rendering import write_error, write_json, write_message
+from tmconvert.errors import InternalError, LoadError, TmconvertError, UsageError, WriteError
 
 _NO_MEMORY = ("cannot allocate memory", "failed to map segment")
 # of disks and limits: the machine's, not ours

@@ -11,13 +11,13 @@ from typing import Any
 
 import click
 
-from ..signals import Ended, ending_by_signals
-from .failures import Carried, report_failure
-from .options import plugin_option
+from tmconvert.cli.failures import Carried, report_failure
+from tmconvert.cli.options import plugin_option
+from tmconvert.signals import Ended, ending_by_signals
 
 
 class CommandGroup(click.Group):
-    """A group whose commands are the attribute ``command`` of modules ``tmconvert.cli.<name>``.
+    """A group whose commands are the attribute ``command`` of modules ``tmconvert.cli.commands.<name>``.
 
     Each of them has the option --plugin.
     """
@@ -32,7 +32,7 @@ class CommandGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.commands_table:
             return None
-        command: click.Command = importlib.import_module(f".{cmd_name}", __package__).command
+        command: click.Command = importlib.import_module(f"{__package__}.commands.{cmd_name}").command
         if plugin_option not in command.params:
             command.params.append(plugin_option)
         return command

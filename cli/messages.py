@@ -7,8 +7,8 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 
-from ..source import printable
-from .rendering import is_terminal, write_message
+from tmconvert.cli.rendering import is_terminal, write_message
+from tmconvert.errors.source import printable
 
 
 class _ToStderr(logging.Handler):

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ..targets import DEFAULT_OPSET, DEFAULT_TFLITE_RUNTIME, DIALECTS
+from tmconvert.targets.options import DEFAULT_OPSET, DEFAULT_TFLITE_RUNTIME, DIALECTS
 
 Command = Callable[..., Any]
 
@@ -116,8 +116,8 @@ input_grid_options = (
 
 def _load_plugins(ctx: click.Context, parameter: click.Parameter, files: tuple[str, ...]) -> None:
     if files:
-        from ..symbolics.plugins import load_plugin
-        from ..symbolics.registry import temporary_symbolics
+        from tmconvert.symbolics.plugins import load_plugin
+        from tmconvert.symbolics.registry import temporary_symbolics
 
         ctx.with_resource(temporary_symbolics())
         for file in files:
@@ -165,7 +165,7 @@ def check_report(layers: str | None, report_data: str | None, *, quantized: bool
         raise click.UsageError("--report-data goes with --report")
     if not (quantized and verify):
         raise click.UsageError("--report goes with --quantized, and needs the verification")
-    from ..quantization.report.report_file import check_report_file
+    from tmconvert.verification.quantization_report.report_file import check_report_file
 
     check_report_file(Path(layers))
 

@@ -12,8 +12,8 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ..errors import TmconvertError, WriteError
-from ..source import printable
+from tmconvert.errors import TmconvertError, WriteError
+from tmconvert.errors.source import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

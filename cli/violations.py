@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from .rendering import Line
-from .wording import counted
+from tmconvert.cli.rendering import Line
+from tmconvert.cli.wording import counted
 
 if TYPE_CHECKING:
-    from ..caffe.violation import Violation
+    from tmconvert.targets.caffe.violation import Violation
 
 
 MOST_LAYERS = 3  # that are named where one message is about several

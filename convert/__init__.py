@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .api import (
+    from tmconvert.api import (
         calibrate,
         load,
         register_symbolic,
@@ -39,10 +39,10 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name in __all__:
-        from .collector import no_collections
+        from tmconvert.garbage_collection import no_collections
 
         with no_collections():
-            from . import api
+            from tmconvert import api
         return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

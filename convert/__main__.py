@@ -2,7 +2,7 @@
 
 import os
 
-from .signals import ending_by_signals
+from tmconvert.signals import ending_by_signals
 
 
 def _fill_standard_streams() -> None:
@@ -18,7 +18,7 @@ def main() -> None:
     """Runs the command; signals are handled before all that it needs is imported."""
     _fill_standard_streams()
     with ending_by_signals():
-        from .cli import main as command
+        from tmconvert.cli import main as command
 
         command()
 

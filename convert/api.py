@@ -9,43 +9,49 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .boundary import AS_IT_IS, Boundary, names_of_file
-from .collector import full_collections_wait
-from .conversion import Report, beyond_limits, lowered, survey, verify_form
-from .conversion import sufficient_opset as find_opset
-from .frontends.detect import load_model
-from .frontends.torch.door import trace_object
-from .frontends.torch.request import DynamicShapes, Tracing
-from .given import (
-    Given,
+from tmconvert.calibration.settings import CalibrationRequest, Progress, Settings
+from tmconvert.conversion.io_overrides import NO_OVERRIDES, IoOverrides, names_of_file
+from tmconvert.conversion.load import load_model
+from tmconvert.conversion.pipeline import Report, beyond_limits, lowered, survey, verify_form
+from tmconvert.conversion.pipeline import sufficient_opset as find_opset
+from tmconvert.conversion.prepared_model import (
     InputGrids,
     Model,
-    boundary_of,
+    PreparedModel,
     calibrated_as,
     check_names,
     graph_of,
+    io_overrides_of,
     keep_model,
     loaded,
     model_of,
 )
-from .goals import goal_of_file, integers_asked, onnx_goal, tflite_goal, with_parameters
-from .ir import TracedModule
-from .lower.unsupported import UnsupportedGroup, grouped
-from .one_frame import one_frame
-from .passes.manager import PassOptions
-from .quantization.calibration.settings import Measuring, Progress, Settings
-from .serialize.atomic import check_writable
-from .serialize.external_data import weights_path
-from .symbolics.registry import catalogue, register
-from .symbolics.registry import temporary_symbolics as temporary_symbolics
-from .targets import DEFAULT_OPSET, Goal, goal_version
-from .verification.runtimes import start_runtime
+from tmconvert.conversion.target_options import (
+    integers_asked,
+    onnx_options,
+    options_of_file,
+    tflite_options,
+    with_parameters,
+)
+from tmconvert.errors.short_traceback import one_frame
+from tmconvert.frontends.torch.entry import trace_object
+from tmconvert.frontends.torch.request import DynamicShapes, Tracing
+from tmconvert.garbage_collection import full_collections_wait
+from tmconvert.ir import TracedModule
+from tmconvert.ir.unsupported import UnsupportedGroup, grouped
+from tmconvert.output.atomic import check_writable
+from tmconvert.passes.manager import PassOptions
+from tmconvert.symbolics.registry import catalogue, register
+from tmconvert.symbolics.registry import temporary_symbolics as temporary_symbolics
+from tmconvert.targets.onnx.external_data import weights_path
+from tmconvert.targets.options import DEFAULT_OPSET, TargetOptions, target_version
+from tmconvert.verification.runtimes import start_runtime
 
 if TYPE_CHECKING:
-    from .caffe.violation import Violation
-    from .quantization.survey import Quantization
-    from .support import OpSupport
-    from .verification.report import Verification
+    from tmconvert.conversion.support import OpSupport
+    from tmconvert.qparams.survey import Quantization
+    from tmconvert.targets.caffe.violation import Violation
+    from tmconvert.verification.report import Verification
 
 
 @one_frame
@@ -145,13 +151,15 @@ def to_onnx(
     float model, ``calibration_settings`` are its keywords; ``report_data`` is data to measure layers on,
     else its first samples. Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
     """
-    version = goal_version("onnx", DEFAULT_OPSET if opset is None else opset)
-    goal = onnx_goal(version, quantized, activations, weight_type, reduce_range)
+    version = target_version("onnx", DEFAULT_OPSET if opset is None else opset)
+    goal = onnx_options(version, quantized, activations, weight_type, reduce_range)
     goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights)
-    measuring = Measuring.of(calibration, calibration_settings, report_data)
+    measuring = CalibrationRequest.of(calibration, calibration_settings, report_data)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
-    boundary = boundary_of(input_shapes, inputs, outputs, rename, input_grids, accept_range)
-    given = Given.of(model, [Path(path), weights_path(Path(path))], goal, tracing, boundary, measuring)
+    boundary = io_overrides_of(input_shapes, inputs, outputs, rename, input_grids, accept_range)
+    given = PreparedModel.of(
+        model, [Path(path), weights_path(Path(path))], goal, tracing, boundary, measuring
+    )
     options: dict[str, Any] = {"external_data": external_data, "value_info": value_info}
     return given.convert([Path(path)], goal, verify, pass_options, version_name=goal.version, **options)
 
@@ -205,12 +213,12 @@ def to_tflite(
     if verify:
         start_runtime("tflite")
     integers = integers_asked(quantized, weights, activations, io_type, allow_float, wide_weights)
-    goal = tflite_goal(goal_version("tflite", runtime), io_layout, integers, keep_int64=keep_int64)
+    goal = tflite_options(target_version("tflite", runtime), io_layout, integers, keep_int64=keep_int64)
     goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights, weights=weights)
-    measuring = Measuring.of(calibration, calibration_settings, report_data)
+    measuring = CalibrationRequest.of(calibration, calibration_settings, report_data)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
-    boundary = boundary_of(input_shapes, inputs, outputs, rename, input_grids, accept_range)
-    given = Given.of(model, [Path(path)], goal, tracing, boundary, measuring)
+    boundary = io_overrides_of(input_shapes, inputs, outputs, rename, input_grids, accept_range)
+    given = PreparedModel.of(model, [Path(path)], goal, tracing, boundary, measuring)
     return given.convert(
         [Path(path)], goal, verify, pass_options, weights=weights, version_name=f"2.{goal.version}"
     )
@@ -251,13 +259,13 @@ def to_caffe(
     if verify:
         start_runtime("caffe")
     dialect = dialect or "bvlc"
-    goal = Goal("caffe", goal_version("caffe", dialect))
+    goal = TargetOptions("caffe", target_version("caffe", dialect))
     goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights)
     weights = Path(caffemodel) if caffemodel is not None else Path(prototxt).with_suffix(".caffemodel")
-    measuring = Measuring.of(calibration, calibration_settings)
+    measuring = CalibrationRequest.of(calibration, calibration_settings)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
-    boundary = boundary_of(input_shapes, inputs, outputs, rename, input_grids, accept_range)
-    given = Given.of(model, [Path(prototxt), weights], goal, tracing, boundary, measuring)
+    boundary = io_overrides_of(input_shapes, inputs, outputs, rename, input_grids, accept_range)
+    given = PreparedModel.of(model, [Path(prototxt), weights], goal, tracing, boundary, measuring)
     return given.convert([Path(prototxt), weights], goal, verify, pass_options, version_name=dialect)
 
 
@@ -297,8 +305,8 @@ def check(
 ) -> list[UnsupportedGroup]:
     """Everything in the model that would stop a conversion, grouped by op; empty when nothing would."""
     layout = "nhwc" if target == "tflite" else "source"
-    goal = Goal(target, goal_version(target, version), layout)
-    boundary = boundary_of(input_shapes, inputs, outputs)
+    goal = TargetOptions(target, target_version(target, version), layout)
+    boundary = io_overrides_of(input_shapes, inputs, outputs)
     return grouped(survey(loaded(model), goal, catalogue(), boundary))
 
 
@@ -314,10 +322,10 @@ def missing_kernels(
 
     Raises UnsupportedError for a model that ``check`` finds something in.
     """
-    boundary = boundary_of(input_shapes, inputs, outputs)
-    from .lower.onnx_kernels import missing_kernels as missing
+    boundary = io_overrides_of(input_shapes, inputs, outputs)
+    from tmconvert.targets.onnx.kernels import missing_kernels as missing
 
-    goal = Goal("onnx", goal_version("onnx", opset))
+    goal = TargetOptions("onnx", target_version("onnx", opset))
     return missing(lowered(loaded(model), goal, catalogue(), boundary=boundary).graph)
 
 
@@ -333,14 +341,16 @@ def violations(
 
     Raises UnsupportedError where the model cannot be converted, as ``check`` tells.
     """
-    boundary = boundary_of(input_shapes, inputs, outputs)
-    return beyond_limits(loaded(model), Goal("caffe", goal_version("caffe", dialect)), catalogue(), boundary)
+    boundary = io_overrides_of(input_shapes, inputs, outputs)
+    return beyond_limits(
+        loaded(model), TargetOptions("caffe", target_version("caffe", dialect)), catalogue(), boundary
+    )
 
 
 def lint(prototxt: str | PathLike[str], dialect: str = "bvlc") -> list[Violation]:
     """All that is wrong with a Caffe net, whoever wrote it, in the eyes of ``dialect``. Raises LoadError."""
-    goal_version("caffe", dialect)
-    from .serialize.caffe_lint import lint as lint_net  # which loads protobuf
+    target_version("caffe", dialect)
+    from tmconvert.targets.caffe.lint import lint as lint_net  # which loads protobuf
 
     return lint_net(Path(prototxt), dialect)
 
@@ -354,13 +364,13 @@ def sufficient_opset(
     outputs: Sequence[str] | None = None,
 ) -> int | None:
     """The lowest opset > ``above`` from which on nothing in the model would stop a conversion to ONNX."""
-    boundary = boundary_of(input_shapes, inputs, outputs)
+    boundary = io_overrides_of(input_shapes, inputs, outputs)
     return find_opset(loaded(model), catalogue(), above, boundary)
 
 
 def quantization(model: Model) -> Quantization | None:
     """What the model says of quantization; None for a float model."""
-    from .quantization.survey import quantization_of
+    from tmconvert.qparams.survey import quantization_of
 
     return quantization_of(loaded(model), catalogue())
 
@@ -386,19 +396,19 @@ def verify(
     VerificationError TM4001 with the error of the worst output, TM4002 when the runtime refuses the file,
     TM4003 when it is not installed.
     """
-    from .serialize.recognise import written_options, written_target
-    from .verification.files import verify_file
+    from tmconvert.targets.recognize import written_options, written_target
+    from tmconvert.verification.files import verify_file
 
-    module, boundary = loaded(model), boundary_of(input_shapes, input_nodes, outputs, rename)
+    module, boundary = loaded(model), io_overrides_of(input_shapes, input_nodes, outputs, rename)
     path = Path(path)
     target = written_target(path)
     options = written_options(path, target)
-    goal = goal_of_file(target, options)
+    goal = options_of_file(target, options)
     module = calibrated_as(module, options.get("calibration"), calibration)
     if goal is None:
         return verify_file(module, path, inputs, catalogue(), names_of_file(options, boundary))
-    if boundary == AS_IT_IS:
-        boundary = Boundary.from_json(options)
+    if boundary == NO_OVERRIDES:
+        boundary = IoOverrides.from_json(options)
     return verify_form(module, path, goal, options.get("weights"), inputs, catalogue(), boundary)
 
 
@@ -434,7 +444,7 @@ def calibrate(
     number of samples done, and of all. ``output`` is a file for the model; the others are as in ``to_onnx``.
     Raises UsageError TM6032, TM6033, and what ``load`` raises.
     """
-    from .quantization.calibration.calibrate import calibrate as calibrated
+    from tmconvert.calibration.calibrate import calibrate as calibrated
 
     settings = Settings.of(
         {
@@ -453,7 +463,7 @@ def calibrate(
         keep_model(model, Path(output))
         check_writable(output)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
-    module, within = graph_of(model, tracing, boundary_of(input_shapes, None, None))
+    module, within = graph_of(model, tracing, io_overrides_of(input_shapes, None, None))
     made = calibrated(module, data, catalogue(), settings, progress, within)
     if output is not None:
         made.save(output)
@@ -462,9 +472,9 @@ def calibrate(
 
 def supported_ops(target: str, version: int | str | None = None) -> list[OpSupport]:
     """Every op of the catalogue, and how ``target`` says it at ``version`` (the default one if None)."""
-    from .support import op_support
+    from tmconvert.conversion.support import op_support
 
-    number = goal_version(target, version)
+    number = target_version(target, version)
     return [op_support(op, target, number) for op in catalogue().values()]
 
 

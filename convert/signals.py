@@ -70,7 +70,7 @@ def ending_by_signals() -> Iterator[None]:
 
 def remove_leftovers() -> None:
     """Of this process; imports nothing, since there may be no more time."""
-    leftovers = sys.modules.get("tmconvert.leftovers")
+    leftovers = sys.modules.get("tmconvert.output.leftovers")
     if leftovers is not None:
         leftovers.remove_all()
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Refusal, TmconvertError, UsageError
-from ..ir import InternalGraph, TensorNode
-from ..ir.emitter import EagerEmitter, GraphEmitter
-from ..ir.size_journal import SizesSettled
-from ..ir.tree import leaves, map_leaves
-from ..ir.types import TensorType
-from ..source import Source
-from .op import ANY_DTYPE, TARGETS, Attribute, Op, Tensor
+from tmconvert.errors import Refusal, TmconvertError, UsageError
+from tmconvert.errors.source import Source
+from tmconvert.ir import InternalGraph, TensorNode
+from tmconvert.ir.emitter import EagerEmitter, GraphEmitter
+from tmconvert.ir.symbolic.journal import SizesSettled
+from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.op import ANY_DTYPE, TARGETS, Attribute, Op, Tensor
 
 Function = Callable[..., Any]
 

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InternalError
-from ..ir.dims import Dim
-from ..ir.graph import InternalGraph
-from ..ir.size_journal import retried
-from ..ir.types import TensorType, name_of
-from .dialects import DIALECTS
-from .layouts import SOURCE, LayoutRule
+from tmconvert.errors import InternalError
+from tmconvert.ir.graph import InternalGraph
+from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.ir.symbolic.journal import retried
+from tmconvert.ir.types import TensorType, name_of
+from tmconvert.symbolics.dialects import DIALECTS
+from tmconvert.symbolics.layouts import SOURCE, LayoutRule
 
 FLOATS = ("float32", "float16", "float64")
 INTEGERS = ("int32", "int64", "int16", "int8", "uint8")
@@ -107,7 +107,7 @@ def choice(name: str, choices: Sequence[str], default: Any = _REQUIRED) -> Attri
 
 
 def graph(name: str) -> Attribute:
-    """A graph inside of the call (``ir/bodies.py``)."""
+    """A graph inside of the call (``ir/subgraphs.py``)."""
 
     def convert(value: Any) -> InternalGraph:
         if not isinstance(value, InternalGraph):

@@ -8,9 +8,9 @@ from importlib.machinery import PathFinder
 from os import PathLike
 from pathlib import Path
 
-from ..errors import TmconvertError, UsageError
-from ..source import Source
-from .custom import raised_at
+from tmconvert.errors import TmconvertError, UsageError
+from tmconvert.errors.source import Source
+from tmconvert.symbolics.custom import raised_at
 
 GROUP = "tmconvert.symbolics"
 

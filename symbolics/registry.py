@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
-from ..errors import InternalError, UsageError
-from .op import TARGETS, Op
+from tmconvert.errors import InternalError, UsageError
+from tmconvert.symbolics.op import TARGETS, Op
 
 
 class Catalogue(Mapping[str, Op]):
@@ -55,8 +55,8 @@ class _Registry:
 
     def current(self) -> Catalogue:
         if self.shipped is None:
-            from .ops import ShippedOps
-            from .plugins import load_installed
+            from tmconvert.symbolics.ops import ShippedOps
+            from tmconvert.symbolics.plugins import load_installed
 
             self.shipped = ShippedOps()
             try:
@@ -88,7 +88,7 @@ def registered(name: str) -> Op | None:
 
 def register(name: str, function: Callable[..., Any], **meaning: Any) -> None:
     """Adds a function to an op, or a new op; see ``tmconvert.register_symbolic``."""
-    from .custom import extended
+    from tmconvert.symbolics.custom import extended
 
     op = extended(catalogue().get(name), name, function, catalogue=catalogue, **meaning)
     _registry.set_registered({**_registry.registered, name: op})

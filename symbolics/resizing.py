@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.dims import is_symbolic
+from tmconvert.ir.symbolic.dims import is_symbolic
 
 Array = np.ndarray
 Matrix = Callable[[int, int, bool, float | None], Array]

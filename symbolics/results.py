@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.broadcasting import broadcast_shapes
-from ..ir.types import TensorType
+from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.ir.types import TensorType
 
 
 def same_as(name: str) -> Callable[..., TensorType]:

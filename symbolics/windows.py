@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from .results import overhangs
+from tmconvert.symbolics.results import overhangs
 
 Array = np.ndarray
 Ints = Sequence[int]

@@ -25,17 +25,17 @@ from tests.ops.harness import (
 )
 from tests.ops.samples import SAMPLES
 from tests.opsets import skip_for_old_runtime
+from tmconvert.conversion.support import op_support
 from tmconvert.errors import InternalError
 from tmconvert.ir import CallFunction
 from tmconvert.ir.emitter import SIZES
-from tmconvert.lower.lower import lower
+from tmconvert.lowering.lower import lower
 from tmconvert.passes.decompose import Decompose
-from tmconvert.serialize.onnx_writer import check_onnx, newest_opset, write_onnx
-from tmconvert.support import op_support
 from tmconvert.symbolics.op import TARGETS, Op, Tensor
 from tmconvert.symbolics.registry import Catalogue, catalogue
 from tmconvert.symbolics.results import same_as
-from tmconvert.targets import OLDEST_OPSET, TITLES
+from tmconvert.targets.onnx.writer import check_onnx, newest_opset, write_onnx
+from tmconvert.targets.options import OLDEST_OPSET, TITLES
 
 OPS = list(catalogue())
 

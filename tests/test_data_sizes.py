@@ -12,16 +12,16 @@ from ai_edge_litert import interpreter as litert
 
 import tmconvert
 from tmconvert.errors import Refusal, UnsupportedError
-from tmconvert.ir.data_sizes import agree, anonymous, data_symbols, found, named
-from tmconvert.ir.dims import dim, of, sole_symbol
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.node import TensorNode
 from tmconvert.ir.parser import parse_graph
-from tmconvert.ir.size_journal import SizeJournal
+from tmconvert.ir.symbolic.data_dependent import agree, anonymous, data_symbols, found, named
+from tmconvert.ir.symbolic.dims import dim, of, sole_symbol
+from tmconvert.ir.symbolic.journal import SizeJournal
 from tmconvert.ir.types import TensorType
 from tmconvert.ir.verifier import verify_graph
-from tmconvert.lower.target_graph import TargetGraph
+from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.verification.reference import Reference
 from tmconvert.verification.report import verify_written

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import tmconvert
-from tmconvert.conversion import convert
+from tmconvert.conversion.pipeline import convert
 from tmconvert.errors import UsageError, VerificationError
 from tmconvert.symbolics.op import FLOATS, Op, Tensor
 from tmconvert.symbolics.registry import Catalogue, catalogue
 from tmconvert.symbolics.results import same_as
-from tmconvert.targets import Goal
+from tmconvert.targets.options import TargetOptions
 
 DATA = Path(__file__).parent / "data"
 SUFFIXES = {"onnx": ".onnx", "tflite": ".tflite", "caffe": ".prototxt"}
@@ -33,7 +33,7 @@ tmconvert.to_caffe(model, folder + "/m.prototxt", verify=False)
 """
 
 STOP_IN_MID_WRITE = """
-import sys, time, tmconvert, tmconvert.conversion as conversion
+import sys, time, tmconvert, tmconvert.conversion.pipeline as conversion
 whole = conversion.write
 def half(graph, files, weights_name, **options):
     whole(graph, files, **options)
@@ -95,7 +95,7 @@ def test_a_mismatch_fails_and_leaves_nothing(target: str, tmp_path: Path) -> Non
         paths.append(tmp_path / "out.caffemodel")
     paths[0].write_text("an older file")
     module = tmconvert.load(DATA / "op_s_conv_bn_relu.tm")
-    goal = Goal(target, {"onnx": 17, "tflite": 18, "caffe": 0}[target])
+    goal = TargetOptions(target, {"onnx": 17, "tflite": 18, "caffe": 0}[target])
     with pytest.raises(VerificationError) as caught:
         convert(module, paths, goal, _wrong_relu(), version_name="17")
     assert caught.value.code == "TM4001"
@@ -144,7 +144,7 @@ def test_no_caffemodel_replaces_the_model(tmp_path: Path) -> None:
 
 def test_garbage_of_conversions_is_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Python would put it off until a quarter of all objects is new; a service would grow."""
-    from tmconvert import collector
+    from tmconvert import garbage_collection as collector
 
     collected = []
     monkeypatch.setattr(collector.gc, "collect", lambda: collected.append(1))

@@ -12,7 +12,7 @@ import pytest
 import tmconvert
 from tests.cli.runner import run
 from tmconvert.errors import UnsupportedError, UsageError, VerificationError, WriteError
-from tmconvert.explanations import EXPLANATIONS
+from tmconvert.errors.explanations import EXPLANATIONS
 
 torch = pytest.importorskip("torch")
 

@@ -1,10 +1,10 @@
 """The one representation of a model, from the frontends to the lowering."""
 
-from .expr import CallFunction, CallMethod, Constant, Expr, GetAttr, Input
-from .graph import InternalGraph
-from .node import ModuleNode, Node, TensorNode
-from .traced_module import TracedModule
-from .types import QParams, TensorType
+from tmconvert.ir.expr import CallFunction, CallMethod, Constant, Expr, GetAttr, Input
+from tmconvert.ir.graph import InternalGraph
+from tmconvert.ir.node import ModuleNode, Node, TensorNode
+from tmconvert.ir.traced_module import TracedModule
+from tmconvert.ir.types import QParams, TensorType
 
 __all__ = [
     "CallFunction",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .dims import Size, is_symbolic
+from tmconvert.ir.symbolic.dims import Size, is_symbolic
 
 
 def broadcast_shapes(*shapes: Sequence[Size]) -> tuple[Size, ...]:

@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ..errors import GraphError
-from ..source import Source
-from . import data_sizes
-from .bodies import body_of
-from .dims import example, is_symbolic
-from .expr import CallFunction, Constant, Expr
-from .fake_quant import Rounding, fake_quantize, with_qparams
-from .graph import InternalGraph
-from .node import TensorNode
-from .scaled import Array, Scaled
-from .size_journal import SizeJournal
-from .tree import leaves, map_leaves
-from .types import QParams, TensorType
+from tmconvert.errors import GraphError
+from tmconvert.errors.source import Source
+from tmconvert.ir.expr import CallFunction, Constant, Expr
+from tmconvert.ir.fake_quant import Rounding, fake_quantize, with_qparams
+from tmconvert.ir.graph import InternalGraph
+from tmconvert.ir.lazy_constants import Array, Scaled
+from tmconvert.ir.node import TensorNode
+from tmconvert.ir.subgraphs import body_of
+from tmconvert.ir.symbolic import data_dependent as data_sizes
+from tmconvert.ir.symbolic.dims import example, is_symbolic
+from tmconvert.ir.symbolic.journal import SizeJournal
+from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.ir.types import QParams, TensorType
 
 if TYPE_CHECKING:
-    from .traced_module import TracedModule
+    from tmconvert.ir.traced_module import TracedModule
 
 # Shape arithmetic and other small integer constants are folded as they are emitted, so that
 # adapters see plain numbers; weights wait for the pass.

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..source import Source
-from .node import Node, TensorNode
-from .scaled import computed
-from .tree import Tree, leaves, map_leaves
+from tmconvert.errors.source import Source
+from tmconvert.ir.lazy_constants import computed
+from tmconvert.ir.node import Node, TensorNode
+from tmconvert.ir.tree import Tree, leaves, map_leaves
 
 if TYPE_CHECKING:
-    from .graph import InternalGraph
-    from .traced_module import Evaluate
+    from tmconvert.ir.graph import InternalGraph
+    from tmconvert.ir.traced_module import Evaluate
 
 
 class Expr:
@@ -104,7 +104,7 @@ class Expr:
     _own_slots: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        from .printing import format_expr
+        from tmconvert.ir.printing import format_expr
 
         return format_expr(self)
 

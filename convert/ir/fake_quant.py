@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .types import QParams
+from tmconvert.ir.types import QParams
 
 # Brings an array to the grid of parameters: the numbers that it stands for, after rounding.
 Rounding = Callable[[np.ndarray, QParams], np.ndarray]

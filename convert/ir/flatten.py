@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..errors import UnsupportedError
-from ..source import Source
-from .expr import CallMethod, Constant, Expr, GetAttr
-from .graph import InternalGraph
-from .node import ModuleNode, Node, TensorNode
-from .traced_module import TracedModule
-from .tree import map_leaves
+from tmconvert.errors import UnsupportedError
+from tmconvert.errors.source import Source
+from tmconvert.ir.expr import CallMethod, Constant, Expr, GetAttr
+from tmconvert.ir.graph import InternalGraph
+from tmconvert.ir.node import ModuleNode, Node, TensorNode
+from tmconvert.ir.traced_module import TracedModule
+from tmconvert.ir.tree import map_leaves
 
 # A file of a few kilobytes can name calls of calls of calls: 2**n expressions once they are in line.
 MAX_EXPRESSIONS = 50_000

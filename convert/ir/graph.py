@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import GraphError
-from .expr import Expr, Input
-from .node import Node, TensorNode
-from .tree import Tree, leaves, map_leaves, replaced
+from tmconvert.errors import GraphError
+from tmconvert.ir.expr import Expr, Input
+from tmconvert.ir.node import Node, TensorNode
+from tmconvert.ir.tree import Tree, leaves, map_leaves, replaced
 
 if TYPE_CHECKING:
-    from .traced_module import Evaluate
+    from tmconvert.ir.traced_module import Evaluate
 
 
 class InternalGraph:
@@ -76,12 +76,12 @@ class InternalGraph:
         ``evaluate`` computes calls. A source graph does without: its first input is the module, whose
         vocabulary knows.
         """
-        from .interpreter import interpret_graph
+        from tmconvert.ir.interpreter import interpret_graph
 
         return interpret_graph(self, inputs, evaluate)
 
     def __str__(self) -> str:
-        from .printing import format_graph
+        from tmconvert.ir.printing import format_graph
 
         return format_graph(self)
 
@@ -89,7 +89,7 @@ class InternalGraph:
 
     def to_text(self) -> str:
         """The typed form, one expression a line; ``parse_graph`` reads it back. Flat graphs only."""
-        from .text import graph_to_text
+        from tmconvert.ir.text import graph_to_text
 
         return graph_to_text(self)
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UnsupportedError, UsageError
-from .expr import CallMethod, Expr, Input
-from .graph import InternalGraph
-from .node import Node, TensorNode
-from .open_sizes import check_sizes, sizes_by_name
-from .traced_module import Evaluate, TracedModule
-from .tree import map_leaves
+from tmconvert.errors import UnsupportedError, UsageError
+from tmconvert.ir.expr import CallMethod, Expr, Input
+from tmconvert.ir.graph import InternalGraph
+from tmconvert.ir.node import Node, TensorNode
+from tmconvert.ir.symbolic.open_sizes import check_sizes, sizes_by_name
+from tmconvert.ir.traced_module import Evaluate, TracedModule
+from tmconvert.ir.tree import map_leaves
 
 # Python itself ends at 1000 frames; a call takes a handful.
 MAX_CALL_DEPTH = 100

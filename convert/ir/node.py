@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .types import QParams, TensorType
+from tmconvert.ir.types import QParams, TensorType
 
 if TYPE_CHECKING:
-    from .expr import Expr
-    from .traced_module import TracedModule
+    from tmconvert.ir.expr import Expr
+    from tmconvert.ir.traced_module import TracedModule
 
 
 class Node:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import GraphError
-from .expr import Constant, Expr, GetAttr
-from .graph import InternalGraph
-from .node import ModuleNode
-from .traced_module import TracedModule
+from tmconvert.errors import GraphError
+from tmconvert.ir.expr import Constant, Expr, GetAttr
+from tmconvert.ir.graph import InternalGraph
+from tmconvert.ir.node import ModuleNode
+from tmconvert.ir.traced_module import TracedModule
 
 NO_MODULE = "TM3008"
 _UNKNOWN = object()

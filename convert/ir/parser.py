@@ -9,15 +9,15 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..errors import LoadError
-from ..source import Source
-from .dim_text import is_size_name, parse_size
-from .dims import Dim, Symbol
-from .expr import CallFunction, Constant, Expr
-from .graph import InternalGraph
-from .node import Node, TensorNode
-from .text import digest
-from .types import DTYPES_BY_NAME, QParams, TensorType
+from tmconvert.errors import LoadError
+from tmconvert.errors.source import Source
+from tmconvert.ir.expr import CallFunction, Constant, Expr
+from tmconvert.ir.graph import InternalGraph
+from tmconvert.ir.node import Node, TensorNode
+from tmconvert.ir.symbolic.dims import Dim, Symbol
+from tmconvert.ir.symbolic.text import is_size_name, parse_size
+from tmconvert.ir.text import digest
+from tmconvert.ir.types import DTYPES_BY_NAME, QParams, TensorType
 
 _TOKEN = re.compile(
     r"""\s*(?:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..source import printable
-from .expr import CallFunction, CallMethod, Constant, Expr, GetAttr, Input
-from .inert import GlobalRef
-from .node import ModuleNode
+from tmconvert.errors.source import printable
+from tmconvert.ir.expr import CallFunction, CallMethod, Constant, Expr, GetAttr, Input
+from tmconvert.ir.inert import GlobalRef
+from tmconvert.ir.node import ModuleNode
 
 if TYPE_CHECKING:
-    from .graph import InternalGraph
+    from tmconvert.ir.graph import InternalGraph
 
 
 def format_graph(graph: InternalGraph) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from .traced_module import TracedModule
+    from tmconvert.ir.traced_module import TracedModule
 
 _BLOCK = 1 << 18  # bytes; of a larger tensor so much at its start, middle and end
 

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import UsageError
-from ..source import Source
-from .dims import Dim, symbols_of
-from .expr import CallFunction, Constant, Expr
-from .node import Node, TensorNode
-from .types import QParams
+from tmconvert.errors import UsageError
+from tmconvert.errors.source import Source
+from tmconvert.ir.expr import CallFunction, Constant, Expr
+from tmconvert.ir.node import Node, TensorNode
+from tmconvert.ir.symbolic.dims import Dim, symbols_of
+from tmconvert.ir.types import QParams
 
 if TYPE_CHECKING:
-    from .graph import InternalGraph
+    from tmconvert.ir.graph import InternalGraph
 
 INLINE_ELEMENTS = 16
 _WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9.]*")
@@ -91,7 +91,7 @@ def digest(array: np.ndarray) -> str:
 
 def graph_constants(graph: InternalGraph) -> dict[str, np.ndarray]:
     """Digest -> array of all constants that the text form does not print in full."""
-    from .bodies import nested
+    from tmconvert.ir.subgraphs import nested
 
     graphs = nested(graph)
     values = [expr.value for each in graphs for expr in each.exprs() if isinstance(expr, Constant)]

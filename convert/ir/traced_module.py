@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .graph import InternalGraph
-from .node import ModuleNode, Node
-from .pristine import State
-from .tree import Tree
+from tmconvert.ir.graph import InternalGraph
+from tmconvert.ir.node import ModuleNode, Node
+from tmconvert.ir.pristine import State
+from tmconvert.ir.tree import Tree
 
 if TYPE_CHECKING:
-    from .emitter import Emitter
-    from .expr import Expr
+    from tmconvert.ir.emitter import Emitter
+    from tmconvert.ir.expr import Expr
 
 # Computes one call on arrays: (expr, args, kwargs) -> tree of arrays.
 Evaluate = Callable[["Expr", tuple[Any, ...], dict[str, Any]], Any]
@@ -166,19 +166,19 @@ class TracedModule:
 
     def flatten(self) -> TracedModule:
         """A module whose graph has the calls of all submodules in line; tensors are shared."""
-        from .flatten import flatten_module
+        from tmconvert.ir.flatten import flatten_module
 
         return flatten_module(self)
 
     def __call__(self, *inputs: np.ndarray) -> Any:
         """Runs the graph on arrays by the reference kernels. The result has the source's structure."""
-        from .interpreter import run_module
+        from tmconvert.ir.interpreter import run_module
 
         return run_module(self, inputs)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the module to a ``.tm`` container, which ``tmconvert.load`` reads. Raises WriteError."""
-        from ..serialize.container_writer import save_container
+        from tmconvert.container.writer import save_container
 
         save_container(self, path)
 

@@ -18,16 +18,16 @@ from typing import NoReturn
 
 import numpy as np
 
-from ..errors import GraphError, TmconvertError
-from .bodies import bodies
-from .data_sizes import agree
-from .emitter import OpDefinition
-from .expr import CallFunction, Constant, Expr
-from .graph import InternalGraph
-from .node import Node, TensorNode
-from .scaled import Scaled
-from .text import expr_to_text
-from .tree import leaves, map_leaves
+from tmconvert.errors import GraphError, TmconvertError
+from tmconvert.ir.emitter import OpDefinition
+from tmconvert.ir.expr import CallFunction, Constant, Expr
+from tmconvert.ir.graph import InternalGraph
+from tmconvert.ir.lazy_constants import Scaled
+from tmconvert.ir.node import Node, TensorNode
+from tmconvert.ir.subgraphs import bodies
+from tmconvert.ir.symbolic.data_dependent import agree
+from tmconvert.ir.text import expr_to_text
+from tmconvert.ir.tree import leaves, map_leaves
 
 _NAME = re.compile(r"[A-Za-z_0-9.]+")
 

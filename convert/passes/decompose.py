@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..errors import InternalError, Refusal
-from ..ir import CallFunction, InternalGraph, TensorNode
-from ..ir.bodies import bodies
-from ..ir.data_sizes import taken_over
-from ..ir.emitter import GraphEmitter
-from ..ir.size_journal import current_journal
-from ..lower.unsupported import Unsupported
-from ..symbolics.op import Op
+from tmconvert.errors import InternalError, Refusal
+from tmconvert.ir import CallFunction, InternalGraph, TensorNode
+from tmconvert.ir.emitter import GraphEmitter
+from tmconvert.ir.subgraphs import bodies
+from tmconvert.ir.symbolic.data_dependent import taken_over
+from tmconvert.ir.symbolic.journal import current_journal
+from tmconvert.ir.unsupported import Unsupported
+from tmconvert.symbolics.op import Op
 
 
 class Undecomposed(Exception):

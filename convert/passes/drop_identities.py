@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir import CallFunction, Constant, InternalGraph, TensorNode
-from ..ir.dims import is_symbolic
-from ..symbolics.ops.view import KEPT
+from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
+from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.symbolics.ops.view import KEPT
 
 # The element that changes nothing, and at which operands.
 NEUTRAL: dict[str, tuple[int, tuple[int, ...]]] = {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..ir import Expr, InternalGraph, TensorNode
-from ..ir.data_sizes import data_symbols
-from ..ir.dims import Dim
+from tmconvert.ir import Expr, InternalGraph, TensorNode
+from tmconvert.ir.symbolic.data_dependent import data_symbols
+from tmconvert.ir.symbolic.dims import Dim
 
 
 class EliminateDeadCode:

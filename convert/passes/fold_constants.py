@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import CallFunction, Constant, InternalGraph, TensorNode
-from ..ir.dims import is_symbolic
-from ..ir.tree import leaves, map_leaves
-from ..symbolics.op import Op
+from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
+from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.symbolics.op import Op
 
 # A result may be this much larger than what it is computed from (64 Mi elements at most).
 MAX_ELEMENTS = 1 << 26

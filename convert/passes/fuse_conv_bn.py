@@ -11,9 +11,9 @@ import re
 
 import numpy as np
 
-from ..ir import CallFunction, Constant, InternalGraph, Node, TensorNode
-from ..ir.scaled import Array, scaled
-from ..symbolics.ops.batch_norm import affine
+from tmconvert.ir import CallFunction, Constant, InternalGraph, Node, TensorNode
+from tmconvert.ir.lazy_constants import Array, scaled
+from tmconvert.symbolics.ops.batch_norm import affine
 
 TRANSPOSED = ("aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d")
 ARITHMETIC = ("aten::add", "aten::sub", "aten::mul", "aten::div")

@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..ir import CallFunction, Expr, InternalGraph, TensorNode
-from ..ir.data_sizes import data_symbols
-from ..ir.dims import Dim
-from ..ir.emitter import GraphEmitter
-from ..symbolics.op import Op
-from ..symbolics.ops.view import KEPT
+from tmconvert.ir import CallFunction, Expr, InternalGraph, TensorNode
+from tmconvert.ir.emitter import GraphEmitter
+from tmconvert.ir.symbolic.data_dependent import data_symbols
+from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.ops.view import KEPT
 
 VIEWS = ("aten::reshape", "aten::permute", "aten::select")
 FUSED = (*VIEWS, "tm::view")

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from ..errors import GraphError, InternalError, UsageError, WriteError
-from ..ir import Expr, InternalGraph
-from ..ir.bodies import nested
-from ..ir.emitter import OpDefinition
-from ..ir.verifier import Checked, verify_graph
+from tmconvert.errors import GraphError, InternalError, UsageError, WriteError
+from tmconvert.ir import Expr, InternalGraph
+from tmconvert.ir.emitter import OpDefinition
+from tmconvert.ir.subgraphs import nested
+from tmconvert.ir.verifier import Checked, verify_graph
 
 
 class Pass(Protocol):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..ir import CallFunction, Expr, InternalGraph, TensorNode
-from ..ir.emitter import GraphEmitter
-from ..symbolics.op import Op
+from tmconvert.ir import CallFunction, Expr, InternalGraph, TensorNode
+from tmconvert.ir.emitter import GraphEmitter
+from tmconvert.symbolics.op import Op
 
 REDUCTIONS = ("aten::mean", "aten::sum", "aten::amax", "aten::amin")
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Refusal, UnsupportedError
-from ..ir import (
+from tmconvert.errors import Refusal, UnsupportedError
+from tmconvert.ir import (
     CallFunction,
     Constant,
     Expr,
@@ -21,12 +21,12 @@ from ..ir import (
     TensorType,
     TracedModule,
 )
-from ..ir.dims import Dim, Size
-from ..ir.emitter import GraphEmitter, OpDefinition
-from ..ir.size_journal import current_journal, retried
-from ..ir.tree import Tree, leaves, map_leaves
-from ..ir.types import name_of
-from ..lower.unsupported import Unsupported
+from tmconvert.ir.emitter import GraphEmitter, OpDefinition
+from tmconvert.ir.symbolic.dims import Dim, Size
+from tmconvert.ir.symbolic.journal import current_journal, retried
+from tmconvert.ir.tree import Tree, leaves, map_leaves
+from tmconvert.ir.types import name_of
+from tmconvert.ir.unsupported import Unsupported
 
 
 @dataclass
@@ -64,7 +64,7 @@ def normalize(
 
     The inputs keep their names, without ``self``; results keep the names of the source's nodes.
     ``shapes`` are those of inputs by name where they are other than the source recorded; their Dims go
-    through the graph as far as they can (see ``ir/size_journal.py``). Raises SizesSettled where one cannot.
+    through the graph as far as they can (see ``ir/symbolic/journal.py``). Raises SizesSettled where one cannot.
     """
     return _Normalizer(flat, catalogue, shapes or {}).run()
 

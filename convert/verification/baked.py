@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import VerificationError
-from ..lower.target_graph import TargetGraph
-from ..targets import DIALECTS
-from .report import Verification, verify_written
-from .truth import Truth
+from tmconvert.errors import VerificationError
+from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.targets.options import DIALECTS
+from tmconvert.verification.references import References
+from tmconvert.verification.report import Verification, verify_written
 
 
-def verify_baked(paths: Sequence[Path], graph: TargetGraph, truth: Truth) -> Verification | None:
+def verify_baked(paths: Sequence[Path], graph: TargetGraph, truth: References) -> Verification | None:
     """The comparison of the files at ``paths``, written of ``graph``, with the source, weights on grids.
 
     Raises VerificationError TM4001 where a constant or an output is another; None as ``verify_written``.
@@ -30,15 +30,15 @@ def verify_baked(paths: Sequence[Path], graph: TargetGraph, truth: Truth) -> Ver
 def _stored(paths: Sequence[Path], graph: TargetGraph) -> dict[str, list[np.ndarray]]:
     """The constants that files hold, by name; blobs of Caffe in the order of their layer."""
     if graph.target == "onnx":
-        from ..serialize.onnx_reader import onnx_constants
+        from tmconvert.targets.onnx.reader import onnx_constants
 
         return {name: [array] for name, array in onnx_constants(paths[0]).items()}
     if graph.target == "tflite":
-        from ..serialize.tflite_reader import tflite_constants
+        from tmconvert.targets.tflite.reader import tflite_constants
 
         found = tflite_constants(paths[0]).items()
         return {name: [each.data for each in values if each.data is not None] for name, values in found}
-    from ..serialize.caffe_reader import read_net
+    from tmconvert.targets.caffe.reader import read_net
 
     assert isinstance(graph.version, int)
     net = read_net(paths[0], paths[1], DIALECTS[graph.version])

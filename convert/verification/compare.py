@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..errors import VerificationError
-from ..ir.types import TensorType
+from tmconvert.errors import VerificationError
+from tmconvert.ir.types import TensorType
 
 # The largest max|a - b| / max|b| that passes; integers and booleans must be equal.
 TOLERANCES: dict[str, float] = {

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import VerificationError
-from ..ir.fake_quant import fake_quantize
-from ..ir.types import QParams
-from ..lower.target_graph import Value
+from tmconvert.errors import VerificationError
+from tmconvert.ir.fake_quant import fake_quantize
+from tmconvert.ir.types import QParams
+from tmconvert.lowering.target_graph import Value
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import VerificationError
+from tmconvert.errors import VerificationError
 
 
 def check_edges(

@@ -7,22 +7,22 @@ from pathlib import Path
 
 import numpy as np
 
-from ..boundary import AS_IT_IS, Boundary, open_boundary
-from ..errors import LoadError, VerificationError
-from ..ir import TensorNode, TracedModule
-from ..lower.unsupported import unsupported_error
-from ..serialize.caffe_reader import caffe_input_sizes
-from ..serialize.recognise import written_target
-from ..serialize.tflite_reader import tflite_layouts
-from ..source import Source
-from ..symbolics.op import Op
-from ..targets import TITLES
-from .compare import Comparison
-from .judgement import judged
-from .reference import Reference
-from .report import PACKAGES, Verification
-from .runtimes import runtime_for
-from .untold import untold_outputs
+from tmconvert.conversion.io_overrides import NO_OVERRIDES, IoOverrides, bind_model
+from tmconvert.errors import LoadError, VerificationError
+from tmconvert.errors.source import Source
+from tmconvert.ir import TensorNode, TracedModule
+from tmconvert.ir.unsupported import unsupported_error
+from tmconvert.symbolics.op import Op
+from tmconvert.targets.caffe.reader import caffe_input_sizes
+from tmconvert.targets.options import TITLES
+from tmconvert.targets.recognize import written_target
+from tmconvert.targets.tflite.reader import tflite_layouts
+from tmconvert.verification.compare import Comparison
+from tmconvert.verification.judgement import judged
+from tmconvert.verification.reference import Reference
+from tmconvert.verification.report import PACKAGES, Verification
+from tmconvert.verification.runtimes import runtime_for
+from tmconvert.verification.vacuous import vacuous_outputs
 
 
 def verify_file(
@@ -30,7 +30,7 @@ def verify_file(
     path: Path,
     inputs: Sequence[np.ndarray] | None,
     catalogue: Mapping[str, Op],
-    boundary: Boundary = AS_IT_IS,
+    boundary: IoOverrides = NO_OVERRIDES,
 ) -> Verification:
     """The comparison of a written file with the reference interpreter; see ``api.verify``."""
     target = written_target(path)
@@ -41,11 +41,11 @@ def verify_file(
             f"no runtime for {TITLES[target]} is installed",
             notes=[("help", f"pip install '{PACKAGES[target]}'")],
         )
-    normalized = open_boundary(module, boundary, catalogue).normalized(catalogue)
+    normalized = bind_model(module, boundary, catalogue).normalized(catalogue)
     if normalized.unsupported:
         raise unsupported_error(normalized.unsupported, target)
     layouts = tflite_layouts(path) if target == "tflite" else None
-    example = module.example if boundary == Boundary(rename=boundary.rename) else None
+    example = module.example if boundary == IoOverrides(rename=boundary.rename) else None
     nhwc_inputs, nhwc_outputs = layouts or ((), ())
     reference = Reference(normalized.graph, catalogue, nhwc_inputs, nhwc_outputs, example)
     lacking = reference.lacks(inputs)
@@ -79,8 +79,8 @@ def verify_file(
         for case in reference.cases_for([expected for _, expected in cases], names):
             cases.append(case)
             compared(*case, is_second=True)
-    untold = untold_outputs([expected for _, expected in cases], names)
-    return Verification(f"{runtime.name} {runtime.version}", tuple(comparisons), untold=untold)
+    vacuous = vacuous_outputs([expected for _, expected in cases], names)
+    return Verification(f"{runtime.name} {runtime.version}", tuple(comparisons), vacuous=vacuous)
 
 
 def _check_sizes(prototxt: Path, reference: Reference) -> None:

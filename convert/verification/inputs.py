@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import CallFunction, InternalGraph, TensorNode
-from ..ir.dims import example
-from ..symbolics.op import Op
-from .compare import example_inputs
+from tmconvert.ir import CallFunction, InternalGraph, TensorNode
+from tmconvert.ir.symbolic.dims import example
+from tmconvert.symbolics.op import Op
+from tmconvert.verification.compare import example_inputs
 
 Catalogue = Mapping[str, Op]
 # arguments that are indices, and the attributes that tell how many values they may have

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from .compare import Comparison, compare, refuse_wrong
-from .reference import Reference
-from .rounding import MARGIN, UNIT
-from .ties import with_equal_elements
+from tmconvert.verification.compare import Comparison, compare, refuse_wrong
+from tmconvert.verification.reference import Reference
+from tmconvert.verification.rounding import MARGIN, UNIT
+from tmconvert.verification.ties import with_equal_elements
 
 
 def judged(

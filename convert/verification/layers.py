@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import VerificationError
-from ..ir import CallFunction, Constant, InternalGraph, TensorNode
-from ..ir.fake_quant import fake_quantize, round_half_away
-from ..ir.tree import map_leaves
-from ..lower.integers.grids import restored_weight, weight_grid
-from ..lower.origins import Role
-from ..lower.target_graph import Value
-from ..passes.narrow_weights import WEIGHTS
-from ..symbolics.layouts import NHWC_TO_NCHW
-from ..symbolics.op import Op
-from .kernels import SLACK
-from .noise import LARGEST, Energies, energies_of
-from .observed import Observed
-from .tensors import OPERANDS, Tensors
+from tmconvert.errors import VerificationError
+from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
+from tmconvert.ir.fake_quant import fake_quantize, round_half_away
+from tmconvert.ir.tree import map_leaves
+from tmconvert.lowering.origins import Role
+from tmconvert.lowering.target_graph import Value
+from tmconvert.symbolics.layouts import NHWC_TO_NCHW
+from tmconvert.symbolics.op import Op
+from tmconvert.targets.tflite.integer.qparams import restored_weight, weight_grid
+from tmconvert.targets.tflite.passes.narrow_weights import WEIGHTS
+from tmconvert.targets.tflite.verify.kernel_error import SLACK
+from tmconvert.targets.tflite.verify.observed import Observed
+from tmconvert.verification.noise import LARGEST, Energies, energies_of
+from tmconvert.verification.tensors import OPERANDS, Tensors
 
 
 @dataclass(frozen=True)

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import VerificationError
-from ..ir import InternalGraph, TensorNode
-from ..lower.target_graph import TargetGraph
-from ..serialize.atomic import temporary_folder, written
-from ..serialize.writers import write
-from .compare import Comparison, example_inputs
-from .layers import Layer, layers
-from .noise import LARGEST, Energies
-from .report import Verification, verify_written
-from .runtimes import runtime_for
-from .tensors import Tensors
-from .truth import Truth
-from .untold import untold_notes, untold_output
+from tmconvert.conversion.writers import write
+from tmconvert.errors import VerificationError
+from tmconvert.ir import InternalGraph, TensorNode
+from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.output.atomic import temporary_folder, written
+from tmconvert.verification.compare import Comparison, example_inputs
+from tmconvert.verification.layers import Layer, layers
+from tmconvert.verification.noise import LARGEST, Energies
+from tmconvert.verification.references import References
+from tmconvert.verification.report import Verification, verify_written
+from tmconvert.verification.runtimes import runtime_for
+from tmconvert.verification.tensors import Tensors
+from tmconvert.verification.vacuous import untold_output, vacuous_notes
 
 _STEPS = 2.0
 _FLOAT = 1e-4  # of the largest element, where a layer is in float
@@ -33,7 +33,7 @@ def verify_layers(
     path: Path,
     plain: TargetGraph,
     lowered: InternalGraph,
-    truth: Truth,
+    truth: References,
     look: Look,
     again: Again = lambda inputs, tensors: None,
 ) -> Verification | None:
@@ -72,19 +72,21 @@ def verify_layers(
         if each.name in names:
             where = f"signal to noise at {names[each.name]}"
             truth.notes.append(f"{where}: {each.whole:.1f} dB, against the float model, on {about}")
-    untold = {name: what for name, arrays in shown.items() if (what := untold_output(arrays))}
+    vacuous = {name: what for name, arrays in shown.items() if (what := untold_output(arrays))}
     truth.notes.extend(
-        untold_notes({name: what for name, what in untold.items() if name not in verified.untold})
+        vacuous_notes({name: what for name, what in vacuous.items() if name not in verified.vacuous})
     )
     outputs = tuple(names.values())
-    return Verification(verified.runtime, tuple(worst.values()), told, about, untold=untold, outputs=outputs)
+    return Verification(
+        verified.runtime, tuple(worst.values()), told, about, vacuous=vacuous, outputs=outputs
+    )
 
 
 def _output_names(plain: TargetGraph) -> dict[str, str]:
     return {value.name: name for value, name in zip(plain.outputs, plain.output_names, strict=True)}
 
 
-def _samples(truth: Truth, lowered: InternalGraph) -> tuple[Iterable[Sequence[np.ndarray]], str]:
+def _samples(truth: References, lowered: InternalGraph) -> tuple[Iterable[Sequence[np.ndarray]], str]:
     """What layers are measured on, in the order of the inputs, and what it is in words."""
     if truth.samples is not None:
         return truth.samples, truth.about

@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UsageError
-from ..ir import CallFunction, Expr, InternalGraph, TensorNode, TensorType
-from ..ir.data_sizes import bound
-from ..ir.dims import example, substituted
-from ..ir.interpreter import Interpreter
-from ..ir.traced_module import Example
-from ..ir.tree import leaves
-from ..symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
-from ..symbolics.op import Op
-from .compare import example_inputs
-from .inputs import all_indices, drawn_inputs, inputs_like
-from .rounding import COARSE, Shaken
-from .untold import untold_outputs
+from tmconvert.errors import UsageError
+from tmconvert.ir import CallFunction, Expr, InternalGraph, TensorNode, TensorType
+from tmconvert.ir.interpreter import Interpreter
+from tmconvert.ir.symbolic.data_dependent import bound
+from tmconvert.ir.symbolic.dims import example, substituted
+from tmconvert.ir.traced_module import Example
+from tmconvert.ir.tree import leaves
+from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
+from tmconvert.symbolics.op import Op
+from tmconvert.verification.compare import example_inputs
+from tmconvert.verification.inputs import all_indices, drawn_inputs, inputs_like
+from tmconvert.verification.rounding import COARSE, Shaken
+from tmconvert.verification.vacuous import vacuous_outputs
 
 SMALL = 1 << 20  # activations of a model that the reference interpreter runs in no time
 MOST_CASES = 64
@@ -122,12 +122,12 @@ class Reference:
         if self.lacks([]):
             return
         for number, change in enumerate(_CHANGES):
-            untold = untold_outputs(known, names)
-            if not untold:
+            vacuous = vacuous_outputs(known, names)
+            if not vacuous:
                 return
             given = drawn_inputs(self.graph, self.catalogue, number + 2)
             found = self._finite_case([change(each) if each.dtype.kind == "f" else each for each in given])
-            if found is not None and len(untold_outputs([*known, found[1]], names)) < len(untold):
+            if found is not None and len(vacuous_outputs([*known, found[1]], names)) < len(vacuous):
                 known.append(found[1])
                 yield found
 

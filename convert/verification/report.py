@@ -8,17 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import VerificationError
-from ..ir.data_sizes import depends_on_data
-from ..lower.target_graph import TargetGraph
-from ..targets import TITLES
-from .compare import Comparison
-from .judgement import judged
-from .noise import Noise
-from .reference import SMALL, Reference
-from .runtimes import Runtime, RuntimeTooOld, UnknownOperator, runtime_for
-from .source import beside_fake_quantized
-from .untold import untold_notes, untold_outputs
+from tmconvert.errors import VerificationError
+from tmconvert.ir.symbolic.data_dependent import depends_on_data
+from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.targets.options import TITLES
+from tmconvert.verification.compare import Comparison
+from tmconvert.verification.judgement import judged
+from tmconvert.verification.noise import Noise
+from tmconvert.verification.reference import SMALL, Reference
+from tmconvert.verification.runtimes import Runtime, RuntimeTooOld, UnknownOperator, runtime_for
+from tmconvert.verification.source import beside_fake_quantized
+from tmconvert.verification.vacuous import vacuous_notes, vacuous_outputs
 
 # Beyond this the reference interpreter would take minutes and more memory than the model itself.
 MAX_BYTES = 4 << 30
@@ -30,7 +30,7 @@ PACKAGES = {"onnx": "onnxruntime", "tflite": "ai-edge-litert", "caffe": "opencv-
 class Verification:
     """A comparison that passed: the runtime that ran the file, and each output's error.
 
-    ``untold`` are outputs that were constant, NaN or empty for all inputs tried, and which of these: their
+    ``vacuous`` are outputs that were constant, NaN or empty for all inputs tried, and which of these: their
     comparison shows nothing. For a file in integers ``noise`` has what each layer costs, measured on what
     ``inputs`` says, and for ONNX ``fused_steps`` how far each output is in the session that users run from
     the one that fuses nothing, in steps of its scale. ``outputs`` are the outputs where ``comparisons`` have
@@ -42,14 +42,14 @@ class Verification:
     noise: tuple[Noise, ...] = ()
     inputs: str = ""
     fused_steps: Mapping[str, float] = field(default_factory=dict)
-    untold: Mapping[str, str] = field(default_factory=dict)
+    vacuous: Mapping[str, str] = field(default_factory=dict)
     outputs: tuple[str, ...] = ()
 
     @property
     def tells(self) -> bool:
         """Whether an output was compared that is more than a constant, NaN or nothing."""
         outputs = self.outputs or [each.output for each in self.comparisons]
-        return not outputs or any(name not in self.untold for name in outputs)
+        return not outputs or any(name not in self.vacuous for name in outputs)
 
     @property
     def max_error(self) -> float:
@@ -67,7 +67,7 @@ class Verification:
         return found | fused | (layers if self.noise else {})
 
     def _output(self, each: Comparison) -> dict[str, object]:
-        what = self.untold.get(each.output)
+        what = self.vacuous.get(each.output)
         shown = {"name": each.output, "max_error": each.max_error, "shape": list(each.expected_shape)}
         return shown if what is None else shown | {"not_compared": what}
 
@@ -111,12 +111,12 @@ def verify_written(
         return None
     if not found:
         return None
-    untold = untold_outputs([case.expected for case in found], names)
-    notes += untold_notes(untold)
+    vacuous = vacuous_outputs([case.expected for case in found], names)
+    notes += vacuous_notes(vacuous)
     if inputs is None:
         notes += beside_fake_quantized(found[0].reference, found[0].expected)
     name = f"{runtime.name} {runtime.version}"
-    return Verification(name, tuple(found[0].comparisons), untold=untold)
+    return Verification(name, tuple(found[0].comparisons), vacuous=vacuous)
 
 
 def _cases(
@@ -190,7 +190,7 @@ def _second(
     """Further cases at the first sizes; if the first is an example, where that is cheap or showed nothing."""
     first = found[0]
     is_cheap = not first.reference.has_example() or first.reference.bytes_needed() <= SMALL
-    is_told = len(untold_outputs([case.expected for case in found], names)) < len(names)
+    is_told = len(vacuous_outputs([case.expected for case in found], names)) < len(names)
     if not is_cheap and is_told:
         return []
     second = first.reference.second_case()

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import TmconvertError
-from ..ir.emitter import EagerEmitter
-from ..ir.tree import map_leaves
-from ..symbolics.op import Op
+from tmconvert.errors import TmconvertError
+from tmconvert.ir.emitter import EagerEmitter
+from tmconvert.ir.tree import map_leaves
+from tmconvert.symbolics.op import Op
 
 UNIT = float(np.finfo(np.float32).eps)
 MARGIN = 64.0  # kernels sum in other orders, and approximate functions to a few units

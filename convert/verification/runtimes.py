@@ -14,11 +14,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..errors import VerificationError
-from . import worker
-from .file_edges import check_edges
-from .mnn import MnnRuntime
-from .onnx_runtime import onnx_runtime
+from tmconvert.errors import VerificationError
+from tmconvert.targets.caffe.mnn import MnnRuntime
+from tmconvert.targets.onnx.runtime import onnx_runtime
+from tmconvert.verification import worker
+from tmconvert.verification.file_edges import check_edges
 
 is_apart = False  # whether this is the process of a worker
 
@@ -274,7 +274,7 @@ class OpenCvRuntime(ApartRuntime):
     ) -> list[np.ndarray]:
         import cv2
 
-        from ..serialize.caffe_reader import caffe_tops
+        from tmconvert.targets.caffe.reader import caffe_tops
 
         with refusals(self.name), silent_stderr():
             tops = caffe_tops(paths[0])
@@ -306,8 +306,8 @@ class NumpyCaffeRuntime:
         *,
         shapes: Sequence[Sequence[int]] | None = None,
     ) -> list[np.ndarray]:
-        from ..caffe.interpreter import run_net
-        from ..serialize.caffe_reader import dialects_of, read_net
+        from tmconvert.targets.caffe.interpreter import run_net
+        from tmconvert.targets.caffe.reader import dialects_of, read_net
 
         with refusals(self.name):
             dialects = dialects_of(paths[0])
@@ -372,13 +372,13 @@ def start_runtime(target: str) -> None:
 
 
 def _mnn_runs(prototxt: Path) -> bool:
-    from ..serialize.caffe_for_mnn import mnn_reads
+    from tmconvert.targets.caffe.for_mnn import mnn_reads
 
     return importlib.util.find_spec("MNN") is not None and mnn_reads(prototxt)
 
 
 def _opencv_runs(prototxt: Path) -> bool:
-    from ..serialize.caffe_lint import lint
+    from tmconvert.targets.caffe.lint import lint
 
     return not lint(prototxt, "opencv")
 

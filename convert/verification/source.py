@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..errors import TmconvertError
-from ..ir import TracedModule
-from ..ir.tree import leaves
-from .compare import compare
-from .reference import Reference
+from tmconvert.errors import TmconvertError
+from tmconvert.ir import TracedModule
+from tmconvert.ir.tree import leaves
+from tmconvert.verification.compare import compare
+from tmconvert.verification.reference import Reference
 
 _FAR = 0.1  # of the largest element; rounding to eight bits moves networks that were trained with it less
 _LEAST = 10.0  # decibels: steps that fall to the other side cost less, but for a model in which they grow

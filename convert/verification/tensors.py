@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..ir import Node
-from ..lower.origins import Role
-from ..lower.target_graph import TargetGraph
-from .observed import Observed
+from tmconvert.ir import Node
+from tmconvert.lowering.origins import Role
+from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.targets.tflite.verify.observed import Observed
 
 # the forms that an operator in the file may take of a tensor, those first that its own operator computes
 OPERANDS = (Role.TENSOR, Role.QUANTIZED, Role.REQUANTIZED)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..ir import CallFunction, TensorNode
-from .compare import Comparison
-from .reference import Reference
+from tmconvert.ir import CallFunction, TensorNode
+from tmconvert.verification.compare import Comparison
+from tmconvert.verification.reference import Reference
 
 # ops whose results include indices along an axis of elements that may be equal
 _SELECTING = frozenset(("aten::topk", "aten::sort", "aten::argsort", "aten::argmax", "aten::argmin"))

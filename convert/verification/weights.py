@@ -21,23 +21,23 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import VerificationError
-from ..lower.compress_weights import Compressed, restored, rows_of, step_of
-from ..lower.target_graph import TargetGraph, Value
-from ..serialize.atomic import temporary_folder, written
-from ..serialize.tflite_reader import tflite_constants
-from ..serialize.writers import write
-from .compare import Comparison, check, compare
-from .report import Verification, verify_written
-from .runtimes import Runtime, runtime_for
-from .truth import Truth
+from tmconvert.conversion.writers import write
+from tmconvert.errors import VerificationError
+from tmconvert.lowering.target_graph import TargetGraph, Value
+from tmconvert.output.atomic import temporary_folder, written
+from tmconvert.targets.tflite.compress_weights import Compressed, restored, rows_of, step_of
+from tmconvert.targets.tflite.reader import tflite_constants
+from tmconvert.verification.compare import Comparison, check, compare
+from tmconvert.verification.references import References
+from tmconvert.verification.report import Verification, verify_written
+from tmconvert.verification.runtimes import Runtime, runtime_for
 
 # The largest of several deviations that rounding to other places causes is hardly ever a fourth of one more.
 _MARGIN = 4
 
 
 def verify_compressed(
-    path: Path, plain: TargetGraph, compressed: Compressed, truth: Truth
+    path: Path, plain: TargetGraph, compressed: Compressed, truth: References
 ) -> Verification | None:
     """The comparison of the file at ``path`` with what it was made of; None, with a note, as without.
 
@@ -66,7 +66,7 @@ def verify_compressed(
                 distance = compare(reference.source_outputs(actual), expected, plain.output_names)
                 worst = max((each.max_error for each in distance), default=0.0)
     notes.append(f"the outputs differ by {worst:.1e} from those with float32 weights")
-    return Verification(verified.runtime, tuple(found[0]), untold=verified.untold)
+    return Verification(verified.runtime, tuple(found[0]), vacuous=verified.vacuous)
 
 
 def check_weights(path: Path, stored: Sequence[tuple[Value, Value]]) -> None:

@@ -24,9 +24,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from .. import errors
-from ..errors import InternalError, UsageError, VerificationError
-from .messages import Message, read_message, send_message
+from tmconvert import errors
+from tmconvert.errors import InternalError, UsageError, VerificationError
+from tmconvert.verification.messages import Message, read_message, send_message
 
 _TOLD = 8  # lines of what a runtime wrote before its end
 _MOST_TOLD = 1 << 16  # bytes
@@ -292,7 +292,7 @@ def _error(told: Mapping[str, Any]) -> Exception:
         defect = InternalError("TM9000", told["message"], notes=notes)
         defect.__cause__ = RuntimeError(told["cause"])
         return defect
-    from . import runtimes
+    from tmconvert.verification import runtimes
 
     kinds = {each.__name__: each for each in (runtimes.RuntimeTooOld, runtimes.UnknownOperator)}
     kind = kinds.get(told["kind"]) or getattr(errors, told["kind"])

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ..errors import TmconvertError
-from .messages import Message, read_message, send_message
+from tmconvert.errors import TmconvertError
+from tmconvert.verification.messages import Message, read_message, send_message
 
 
 def main() -> None:
@@ -66,7 +66,7 @@ def _defect(error: Exception) -> dict[str, Any]:
 
 
 def _answer(request: Message) -> Message:
-    from . import runtimes
+    from tmconvert.verification import runtimes
 
     runtimes.is_apart = True
     try:
@@ -100,7 +100,7 @@ def _run(request: Message) -> Message:
 
 
 def _observe(request: Message) -> Message:
-    from .observed import observed_here
+    from tmconvert.targets.tflite.verify.observed import observed_here
 
     inputs = dict(zip(request.header["inputs"], request.arrays, strict=True))
     (path,) = request.header["paths"]
@@ -110,7 +110,7 @@ def _observe(request: Message) -> Message:
 
 
 def _runtime(request: Message) -> Any:
-    from .runtimes import LiteRtRuntime, OpenCvRuntime
+    from tmconvert.verification.runtimes import LiteRtRuntime, OpenCvRuntime
 
     if request.header["runtime"] == OpenCvRuntime.name:
         return OpenCvRuntime()

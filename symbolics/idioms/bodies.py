@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...ir import Expr, InternalGraph, TensorType
-from ...ir.data_sizes import bound, data_symbols
-from ...ir.dims import substituted
-from ...ir.interpreter import Interpreter
-from ...ir.node import TensorNode
-from ...ir.tree import leaves
-from ..registry import catalogue
+from tmconvert.ir import Expr, InternalGraph, TensorType
+from tmconvert.ir.interpreter import Interpreter
+from tmconvert.ir.node import TensorNode
+from tmconvert.ir.symbolic.data_dependent import bound, data_symbols
+from tmconvert.ir.symbolic.dims import substituted
+from tmconvert.ir.tree import leaves
+from tmconvert.symbolics.registry import catalogue
 
 
 def run(body: InternalGraph, inputs: Sequence[Any]) -> list[Any]:

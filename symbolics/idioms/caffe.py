@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..results import around
+from tmconvert.symbolics.results import around
 
 if TYPE_CHECKING:
-    from ...lower.builder import Builder
-    from ...lower.target_graph import Value
+    from tmconvert.lowering.builder import Builder
+    from tmconvert.lowering.target_graph import Value
 
 
 MOST_COPIED = 1 << 18  # elements of a kernel, a copy for each group

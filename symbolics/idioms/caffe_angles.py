@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from . import caffe_numbers
-from .caffe import reshaped, spread
+from tmconvert.symbolics.idioms import caffe_numbers
+from tmconvert.symbolics.idioms.caffe import reshaped, spread
 
 if TYPE_CHECKING:
-    from ...lower.builder import Builder
-    from ...lower.target_graph import Value
+    from tmconvert.lowering.builder import Builder
+    from tmconvert.lowering.target_graph import Value
 
 # less than what matters, and its inverse is finite
 _TINY = 1e-37

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..dialects import DIALECTS
-from .caffe import cut, mapped_along, repeated, reshaped, scaled, sliced, spread
+from tmconvert.symbolics.dialects import DIALECTS
+from tmconvert.symbolics.idioms.caffe import cut, mapped_along, repeated, reshaped, scaled, sliced, spread
 
 if TYPE_CHECKING:
-    from ...lower.builder import Builder
-    from ...lower.target_graph import Value
+    from tmconvert.lowering.builder import Builder
+    from tmconvert.lowering.target_graph import Value
 
 # 1.5 * 2^23: a sum with it has no place for a fraction, and rounds as float32 does, halves to even
 _WHOLE = 12582912.0

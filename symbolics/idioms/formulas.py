@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.bodies import empty_body
-from ...ir.emitter import EagerEmitter, Emitter
-from ...ir.types import TensorType
-from ..op import Attribute, Op
+from tmconvert.ir.emitter import EagerEmitter, Emitter
+from tmconvert.ir.subgraphs import empty_body
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.op import Attribute, Op
 
 
 def _plain(op: str) -> Callable[[Term, Any], Term]:
@@ -122,7 +122,7 @@ def formula(op: Op, *, is_kernel: bool = False) -> Callable[[Callable[..., Term]
             @op.reference
             @wraps(function)
             def kernel(**arguments: Any) -> Any:
-                from ..registry import catalogue  # which is made of the ops
+                from tmconvert.symbolics.registry import catalogue  # which is made of the ops
 
                 return decomposition(EagerEmitter(catalogue()), **arguments)
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...ir.data_sizes import data_symbols
-from ...ir.dims import is_symbolic
+from tmconvert.ir.symbolic.data_dependent import data_symbols
+from tmconvert.ir.symbolic.dims import is_symbolic
 
 if TYPE_CHECKING:
-    from ...ir.emitter import Emitter
-    from ...lower.onnx_builder import OnnxBuilder
-    from ...lower.target_graph import Value
+    from tmconvert.ir.emitter import Emitter
+    from tmconvert.lowering.target_graph import Value
+    from tmconvert.targets.onnx.builder import OnnxBuilder
 
 
 def from_the_front(g: OnnxBuilder, index: Value, extent: Any) -> Value:

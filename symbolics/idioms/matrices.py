@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.bodies import empty_body
-from .formulas import Term
-from .indices import numbers as counted_on
+from tmconvert.ir.subgraphs import empty_body
+from tmconvert.symbolics.idioms.formulas import Term
+from tmconvert.symbolics.idioms.indices import numbers as counted_on
 
 # so many steps are cheaper as operators of the graph than as a loop, and need no loops of the target
 WRITTEN_OUT = 4

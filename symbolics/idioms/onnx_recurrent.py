@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from ...lower.onnx_builder import OnnxBuilder
-    from ...lower.target_graph import Value
+    from tmconvert.lowering.target_graph import Value
+    from tmconvert.targets.onnx.builder import OnnxBuilder
 
 
 class Operator(NamedTuple):

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...ir.data_sizes import data_symbols
-from ...ir.dims import Dim, is_symbolic
-from ...ir.scaled import viewed
-from .orders import in_steps, merged
+from tmconvert.ir.lazy_constants import viewed
+from tmconvert.ir.symbolic.data_dependent import data_symbols
+from tmconvert.ir.symbolic.dims import Dim, is_symbolic
+from tmconvert.symbolics.idioms.orders import in_steps, merged
 
 if TYPE_CHECKING:
-    from ...ir import QParams
-    from ...lower.builder import Builder
-    from ...lower.target_graph import Value
-    from ...lower.tflite_builder import TfliteBuilder
+    from tmconvert.ir import QParams
+    from tmconvert.lowering.builder import Builder
+    from tmconvert.lowering.target_graph import Value
+    from tmconvert.targets.tflite.builder import TfliteBuilder
 
 MOST_AXES = 6  # of TRANSPOSE in XNNPACK
 MOST_PARTS = 4  # of SPLIT in XNNPACK

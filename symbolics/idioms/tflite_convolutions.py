@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import tflite
+from tmconvert.symbolics.idioms import tflite
 
 if TYPE_CHECKING:
-    from ...ir import QParams
+    from tmconvert.ir import QParams
 
 
 def conv2d_tflite(

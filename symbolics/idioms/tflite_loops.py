@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...ir.dims import Dim
-from ...ir.types import TensorType
-from . import tflite
+from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import tflite
 
 if TYPE_CHECKING:
-    from ...lower.target_graph import Value
-    from ...lower.tflite_builder import TfliteBuilder
+    from tmconvert.lowering.target_graph import Value
+    from tmconvert.targets.tflite.builder import TfliteBuilder
 
 
 # steps

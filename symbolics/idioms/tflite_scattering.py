@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...ir.dims import Dim
-from . import tflite
+from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.symbolics.idioms import tflite
 
 if TYPE_CHECKING:
-    from ...lower.target_graph import Value
-    from ...lower.tflite_builder import TfliteBuilder
+    from tmconvert.lowering.target_graph import Value
+    from tmconvert.targets.tflite.builder import TfliteBuilder
 
 INT32 = np.dtype(np.int32)
 # reduction: what joins the elements for one place, and these to the one that is there

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 
-from ..op import Op
+from tmconvert.symbolics.op import Op
 
 # The ops of each file, those of aten without their prefix, in the order of the table that users see.
 MODULES = {
@@ -24,7 +24,7 @@ MODULES = {
         "adaptive_max_pool3d_with_indices max_unpool1d max_unpool2d max_unpool3d"
     ),
     "upsample": "upsample_nearest2d upsample_bilinear2d",
-    "upsample_more": (
+    "upsample_nd": (
         "upsample_nearest1d upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d "
         "_upsample_nearest_exact3d upsample_linear1d upsample_trilinear3d upsample_bicubic2d "
         "_upsample_bilinear2d_aa _upsample_bicubic2d_aa"
@@ -93,7 +93,7 @@ MODULES = {
     "activations": "silu mish hardswish hardsigmoid softsign tanhshrink gelu",
     "elu": "elu selu celu",
     "leaky_relu": "leaky_relu prelu",
-    "shrinks": "hardshrink softshrink hardtanh threshold glu",
+    "shrink_threshold": "hardshrink softshrink hardtanh threshold glu",
     "clamp": "clamp",
     "relu6": "relu6",
     "softmax": "softmax log_softmax softmin",

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..idioms.formulas import Term, formula
-from ..layouts import ANY
-from ..op import FLOATS, Op, Tensor, choice
-from ..results import same_as
-from .erf import _erf
+from tmconvert.symbolics.idioms.formulas import Term, formula
+from tmconvert.symbolics.layouts import ANY
+from tmconvert.symbolics.op import FLOATS, Op, Tensor, choice
+from tmconvert.symbolics.ops.erf import _erf
+from tmconvert.symbolics.results import same_as
 
 Array = np.ndarray
 

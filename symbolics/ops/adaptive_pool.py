@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..op import FLOATS, Op, Tensor, integers
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.op import FLOATS, Op, Tensor, integers
 
 Array = np.ndarray
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.dims import is_symbolic
-from ...ir.types import TensorType
-from ..idioms.formulas import Term
-from ..idioms.indices import numbers
-from ..op import FLOATS, Op, Tensor, boolean, integers
+from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.formulas import Term
+from tmconvert.symbolics.idioms.indices import numbers
+from tmconvert.symbolics.op import FLOATS, Op, Tensor, boolean, integers
 
 Array = np.ndarray
 

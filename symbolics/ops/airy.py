@@ -12,10 +12,10 @@ import math
 
 import numpy as np
 
-from ..idioms.formulas import Term, coefficients, formula
-from ..layouts import ANY
-from ..op import Op, Tensor
-from ..results import same_as
+from tmconvert.symbolics.idioms.formulas import Term, coefficients, formula
+from tmconvert.symbolics.layouts import ANY
+from tmconvert.symbolics.op import Op, Tensor
+from tmconvert.symbolics.results import same_as
 
 BOUND = 2.09
 LAST = 103.892  # beyond, the result is 0

@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...ir.data_sizes import data_symbols
-from ...ir.types import TensorType
-from ..op import ANY_DTYPE, Op, Tensor, boolean, integers
-from .reduce import reduced_axes, reduced_type
+from tmconvert.ir.symbolic.data_dependent import data_symbols
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, boolean, integers
+from tmconvert.symbolics.ops.reduce import reduced_axes, reduced_type
 
 Array = np.ndarray
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..op import Op, integer
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.op import Op, integer
 
 
 def _result(start: int, end: int, step: int) -> TensorType:

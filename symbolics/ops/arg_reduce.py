@@ -9,12 +9,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms import caffe, caffe_numbers, tflite
-from ..layouts import SOURCE, LayoutRule, any_with
-from ..op import NUMBERS, Op, Tensor, boolean, integer
-from ..results import normalized_axis
-from .sort import topk_tflite
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import caffe, caffe_numbers, tflite
+from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
+from tmconvert.symbolics.op import NUMBERS, Op, Tensor, boolean, integer
+from tmconvert.symbolics.ops.sort import topk_tflite
+from tmconvert.symbolics.results import normalized_axis
 
 Array = np.ndarray
 

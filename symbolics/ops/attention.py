@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.broadcasting import broadcast_shapes
-from ...ir.dims import is_symbolic
-from ...ir.types import TensorType
-from ..idioms.indices import numbers
-from ..op import FLOATS, Op, Tensor, boolean, number
+from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.indices import numbers
+from tmconvert.symbolics.op import FLOATS, Op, Tensor, boolean, number
 
 Array = np.ndarray
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.dims import is_symbolic
-from ...ir.types import TensorType
-from ..idioms import caffe, tflite
-from ..idioms.pooling import planar
-from ..layouts import NHWC, SOURCE
-from ..op import FLOATS, Attribute, Op, Tensor, boolean, integers
-from ..results import padding_behind, pooled
-from ..windows import Windows, last_axes, reduced, widened
+from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import caffe, tflite
+from tmconvert.symbolics.idioms.pooling import planar
+from tmconvert.symbolics.layouts import NHWC, SOURCE
+from tmconvert.symbolics.op import FLOATS, Attribute, Op, Tensor, boolean, integers
+from tmconvert.symbolics.results import padding_behind, pooled
+from tmconvert.symbolics.windows import Windows, last_axes, reduced, widened
 
 Array = np.ndarray
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..layouts import SOURCE
-from ..op import FLOATS, Op, Tensor, number
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.layouts import SOURCE
+from tmconvert.symbolics.op import FLOATS, Op, Tensor, number
 
 Array = np.ndarray
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir.broadcasting import broadcast_shapes
-from ...ir.types import TensorType
-from ..op import FLOATS, Op, Tensor
+from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.op import FLOATS, Op, Tensor
 
 Array = np.ndarray
 

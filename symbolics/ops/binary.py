@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..idioms import caffe
-from ..layouts import ANY
-from ..op import FLOATS, NUMBERS, Op, Tensor
-from ..results import broadcast
-from .to import ONNX_TYPES
+from tmconvert.symbolics.idioms import caffe
+from tmconvert.symbolics.layouts import ANY
+from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor
+from tmconvert.symbolics.ops.to import ONNX_TYPES
+from tmconvert.symbolics.results import broadcast
 
 Array = np.ndarray
 

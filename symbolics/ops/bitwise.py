@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.broadcasting import broadcast_shapes
-from ..idioms import caffe, caffe_numbers
-from ..idioms.formulas import Term, formula
-from ..layouts import ANY
-from ..op import INTEGERS, Op, Tensor
-from ..results import broadcast, same_as
-from .binary import added, difference, multiplied
+from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.symbolics.idioms import caffe, caffe_numbers
+from tmconvert.symbolics.idioms.formulas import Term, formula
+from tmconvert.symbolics.layouts import ANY
+from tmconvert.symbolics.op import INTEGERS, Op, Tensor
+from tmconvert.symbolics.ops.binary import added, difference, multiplied
+from tmconvert.symbolics.results import broadcast, same_as
 
 Array = np.ndarray
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms.formulas import Term, formula
-from ..layouts import ANY
-from ..op import FLOATS, NUMBERS, Op, Tensor, number
-from ..results import broadcast, fits, same_as
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.formulas import Term, formula
+from tmconvert.symbolics.layouts import ANY
+from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor, number
+from tmconvert.symbolics.results import broadcast, fits, same_as
 
 Array = np.ndarray
 

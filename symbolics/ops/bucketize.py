@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..op import INDICES, NUMBERS, Op, Tensor, boolean
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.op import INDICES, NUMBERS, Op, Tensor, boolean
 
 Array = np.ndarray
 

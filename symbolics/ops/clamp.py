@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms import caffe
-from ..layouts import ANY
-from ..op import NUMBERS, Op, Tensor, number
-from ..results import fits
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import caffe
+from tmconvert.symbolics.layouts import ANY
+from tmconvert.symbolics.op import NUMBERS, Op, Tensor, number
+from tmconvert.symbolics.results import fits
 
 Number = int | float
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms import caffe_numbers
-from ..idioms.formulas import Term, formula
-from ..layouts import ANY
-from ..op import ANY_DTYPE, FLOATS, NUMBERS, Op, Tensor
-from ..results import broadcast
-from .binary import added, difference, multiplied
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import caffe_numbers
+from tmconvert.symbolics.idioms.formulas import Term, formula
+from tmconvert.symbolics.layouts import ANY
+from tmconvert.symbolics.op import ANY_DTYPE, FLOATS, NUMBERS, Op, Tensor
+from tmconvert.symbolics.ops.binary import added, difference, multiplied
+from tmconvert.symbolics.results import broadcast
 
 Array = np.ndarray
 BOOL = ("bool",)

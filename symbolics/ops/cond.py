@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...ir.graph import InternalGraph
-from ...ir.types import TensorType
-from ..idioms import caffe_numbers, tflite_loops
-from ..idioms.bodies import one_or_all, run, types_of
-from ..op import ANY_DTYPE, Op, Tensor, Tensors, graph
+from tmconvert.ir.graph import InternalGraph
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import caffe_numbers, tflite_loops
+from tmconvert.symbolics.idioms.bodies import one_or_all, run, types_of
+from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, Tensors, graph
 
 
 def cond_types(

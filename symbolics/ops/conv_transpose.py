@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms import caffe, tflite
-from ..idioms.tflite_convolutions import stuffed_tflite
-from ..layouts import NHWC, SOURCE
-from ..op import FLOATS, Op, Tensor, integer, integers
-from ..windows import last_axes, scattered
-from .convolution import planes_of, volume_of
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import caffe, tflite
+from tmconvert.symbolics.idioms.tflite_convolutions import stuffed_tflite
+from tmconvert.symbolics.layouts import NHWC, SOURCE
+from tmconvert.symbolics.op import FLOATS, Op, Tensor, integer, integers
+from tmconvert.symbolics.ops.convolution import planes_of, volume_of
+from tmconvert.symbolics.windows import last_axes, scattered
 
 Array = np.ndarray
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms import tflite_convolutions
-from ..layouts import NHWC, SOURCE
-from ..op import FLOATS, Op, Tensor, integer, integers
-from ..results import window_extent
-from ..windows import gathered, widened
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import tflite_convolutions
+from tmconvert.symbolics.layouts import NHWC, SOURCE
+from tmconvert.symbolics.op import FLOATS, Op, Tensor, integer, integers
+from tmconvert.symbolics.results import window_extent
+from tmconvert.symbolics.windows import gathered, widened
 
 Array = np.ndarray
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.data_sizes import found
-from ...ir.types import TensorType
-from ..idioms import tflite
-from ..op import INDICES, Op, Tensor
-from .to import ONNX_TYPES
+from tmconvert.ir.symbolic.data_dependent import found
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import tflite
+from tmconvert.symbolics.op import INDICES, Op, Tensor
+from tmconvert.symbolics.ops.to import ONNX_TYPES
 
 Array = np.ndarray
 

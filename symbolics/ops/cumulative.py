@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.bodies import empty_body
-from ...ir.dim_signs import signs
-from ...ir.dims import Dim
-from ...ir.types import TensorType
-from ..idioms import caffe
-from ..idioms.indices import numbers
-from ..op import FLOATS, NUMBERS, Op, Tensor, integer
-from ..results import normalized_axis
+from tmconvert.ir.subgraphs import empty_body
+from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.ir.symbolic.signs import signs
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import caffe
+from tmconvert.symbolics.idioms.indices import numbers
+from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor, integer
+from tmconvert.symbolics.results import normalized_axis
 
 Array = np.ndarray
 

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..op import FLOATS, Op, Tensor, integers
-from ..results import window_extent
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.op import FLOATS, Op, Tensor, integers
+from tmconvert.symbolics.results import window_extent
 
 Array = np.ndarray
 Ints = list[int]

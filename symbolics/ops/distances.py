@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir.broadcasting import broadcast_shapes
-from ...ir.types import TensorType
-from ..idioms.formulas import Term
-from ..op import FLOATS, Op, Tensor, boolean, integer, number
-from ..results import normalized_axis
-from .norm import linalg_vector_norm_ref
-from .reduce import reduced_type
+from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.formulas import Term
+from tmconvert.symbolics.op import FLOATS, Op, Tensor, boolean, integer, number
+from tmconvert.symbolics.ops.norm import linalg_vector_norm_ref
+from tmconvert.symbolics.ops.reduce import reduced_type
+from tmconvert.symbolics.results import normalized_axis
 
 Array = np.ndarray
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..op import NUMBERS, Attribute, Op, Tensors
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.op import NUMBERS, Attribute, Op, Tensors
 
 Array = np.ndarray
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms.formulas import Term
-from ..op import FLOATS, INDICES, Op, Tensor, boolean, integer
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.formulas import Term
+from tmconvert.symbolics.op import FLOATS, INDICES, Op, Tensor, boolean, integer
 
 Array = np.ndarray
 SUM, MEAN, MAX = 0, 1, 2

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms import caffe
-from ..op import ANY_DTYPE, Op, Tensor, integers
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import caffe
+from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integers
 
 Array = np.ndarray
 

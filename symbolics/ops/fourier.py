@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..op import FLOATS, Argument, Op, Tensor, boolean, choice, integer
-from ..results import normalized_axis
-from ..windows import gathered
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.op import FLOATS, Argument, Op, Tensor, boolean, choice, integer
+from tmconvert.symbolics.results import normalized_axis
+from tmconvert.symbolics.windows import gathered
 
 Array = np.ndarray
 NORMS = ("backward", "ortho", "forward")

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.bodies import inlined
-from ...ir.graph import InternalGraph
-from ...ir.types import TensorType
-from ..idioms.bodies import one_or_all, run, types_of
-from ..op import ANY_DTYPE, Attribute, Op, Tensors, graph
+from tmconvert.ir.graph import InternalGraph
+from tmconvert.ir.subgraphs import inlined
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.bodies import one_or_all, run, types_of
+from tmconvert.symbolics.op import ANY_DTYPE, Attribute, Op, Tensors, graph
 
 # ``operators`` are [type, operands, attributes, results] each, an operand the number of a value or None:
 # first come the inputs, then all results in order. ``attributes`` are [name, value] each, an array in them

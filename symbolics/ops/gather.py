@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.dims import is_symbolic
-from ...ir.types import TensorType
-from ..idioms.indices import counted_from_the_front, from_the_front, numbers
-from ..op import ANY_DTYPE, INDICES, Argument, Op, Tensor, integer
-from ..results import normalized_axis
+from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.indices import counted_from_the_front, from_the_front, numbers
+from tmconvert.symbolics.op import ANY_DTYPE, INDICES, Argument, Op, Tensor, integer
+from tmconvert.symbolics.results import normalized_axis
 
 Array = np.ndarray
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms.formulas import Term
-from ..op import FLOATS, Op, Tensor, boolean, integer
-from .remap import remap_ref, remap_result
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.formulas import Term
+from tmconvert.symbolics.op import FLOATS, Op, Tensor, boolean, integer
+from tmconvert.symbolics.ops.remap import remap_ref, remap_result
 
 Array = np.ndarray
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms.formulas import Term
-from ..op import FLOATS, Op, Tensor, boolean, integer
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.formulas import Term
+from tmconvert.symbolics.op import FLOATS, Op, Tensor, boolean, integer
 
 Array = np.ndarray
 LINEAR, NEAREST = 0, 1

@@ -9,9 +9,9 @@ import math
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..op import FLOATS, Op, Tensor, integer, number
-from .layer_norm import normalized, precise, scaled, standardized
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.op import FLOATS, Op, Tensor, integer, number
+from tmconvert.symbolics.ops.layer_norm import normalized, precise, scaled, standardized
 
 Array = np.ndarray
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms.formulas import Term
-from ..op import FLOATS, Op, Tensor, integer, number
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.formulas import Term
+from tmconvert.symbolics.op import FLOATS, Op, Tensor, integer, number
 
 Array = np.ndarray
 

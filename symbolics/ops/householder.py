@@ -8,11 +8,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms.formulas import Term
-from ..idioms.matrices import exchanged, full, line, numbers, repeated, spread, total, turned
-from ..op import FLOATS, Op, Tensor, boolean
-from .linalg import matrices
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.formulas import Term
+from tmconvert.symbolics.idioms.matrices import (
+    exchanged,
+    full,
+    line,
+    numbers,
+    repeated,
+    spread,
+    total,
+    turned,
+)
+from tmconvert.symbolics.op import FLOATS, Op, Tensor, boolean
+from tmconvert.symbolics.ops.linalg import matrices
 
 Array = np.ndarray
 INT32 = np.dtype(np.int32)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..op import ANY_DTYPE, FLOATS, Op, Tensor, integers
-from ..results import window_extent
-from ..windows import gathered, last_axes, scattered, widened
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.op import ANY_DTYPE, FLOATS, Op, Tensor, integers
+from tmconvert.symbolics.results import window_extent
+from tmconvert.symbolics.windows import gathered, last_axes, scattered, widened
 
 Array = np.ndarray
 Ints = list[int]

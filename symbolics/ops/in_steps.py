@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..layouts import ANY
-from ..op import ANY_DTYPE, Op, Tensor
-from ..results import same_as
+from tmconvert.symbolics.layouts import ANY
+from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor
+from tmconvert.symbolics.results import same_as
 
 in_steps = Op(
     "tm::in_steps",

@@ -12,11 +12,11 @@ import math
 
 import numpy as np
 
-from ..idioms.formulas import Term, formula, repeated
-from ..layouts import ANY
-from ..op import FLOATS, Op, Tensor
-from ..results import broadcast
-from .gamma import DIGITS, precise, rest_of_stirling
+from tmconvert.symbolics.idioms.formulas import Term, formula, repeated
+from tmconvert.symbolics.layouts import ANY
+from tmconvert.symbolics.op import FLOATS, Op, Tensor
+from tmconvert.symbolics.ops.gamma import DIGITS, precise, rest_of_stirling
+from tmconvert.symbolics.results import broadcast
 
 # from here on the expansion is exact to 1e-7 and 1e-10
 LARGE = {"float32": 30, "float64": 1000}

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.broadcasting import broadcast_shapes
-from ...ir.types import TensorType
-from ..idioms.indices import counted_from_the_front
-from ..op import ANY_DTYPE, INDICES, Op, Tensor, Tensors
+from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.indices import counted_from_the_front
+from tmconvert.symbolics.op import ANY_DTYPE, INDICES, Op, Tensor, Tensors
 
 Array = np.ndarray
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.broadcasting import broadcast_shapes
-from ...ir.types import TensorType
-from ..idioms.indices import scattered
-from ..op import ANY_DTYPE, INDICES, Op, Tensor, Tensors, boolean
-from .index import (
+from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.indices import scattered
+from tmconvert.symbolics.op import ANY_DTYPE, INDICES, Op, Tensor, Tensors, boolean
+from tmconvert.symbolics.ops.index import (
     around,
     axes_of,
     fronts,

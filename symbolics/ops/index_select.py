@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms import caffe, caffe_numbers
-from ..idioms.indices import counted_from_the_front, from_the_front, scattered
-from ..idioms.tflite_scattering import copied, counted
-from ..layouts import SOURCE, LayoutRule, any_with
-from ..op import ANY_DTYPE, INDICES, Argument, Op, Tensor, integer, number
-from ..results import around, fits, normalized_axis
-from .binary import added
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import caffe, caffe_numbers
+from tmconvert.symbolics.idioms.indices import counted_from_the_front, from_the_front, scattered
+from tmconvert.symbolics.idioms.tflite_scattering import copied, counted
+from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
+from tmconvert.symbolics.op import ANY_DTYPE, INDICES, Argument, Op, Tensor, integer, number
+from tmconvert.symbolics.ops.binary import added
+from tmconvert.symbolics.results import around, fits, normalized_axis
 
 Array = np.ndarray
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..layouts import SOURCE
-from ..op import FLOATS, Op, Tensor, integers, number
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.layouts import SOURCE
+from tmconvert.symbolics.op import FLOATS, Op, Tensor, integers, number
 
 Array = np.ndarray
 

@@ -11,12 +11,12 @@ import math
 
 import numpy as np
 
-from ...ir.broadcasting import broadcast_shapes
-from ...ir.types import TensorType
-from ..idioms.formulas import Term
-from ..idioms.matrices import chosen, exchanged, full, numbers, repeated, spread, turned
-from ..op import Op, Tensor
-from .linalg import square_matrices
+from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.formulas import Term
+from tmconvert.symbolics.idioms.matrices import chosen, exchanged, full, numbers, repeated, spread, turned
+from tmconvert.symbolics.op import Op, Tensor
+from tmconvert.symbolics.ops.linalg import square_matrices
 
 Array = np.ndarray
 INT32 = np.dtype(np.int32)

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms import tflite
-from ..layouts import ANY, NHWC, SOURCE, LayoutRule
-from ..op import FLOATS, Op, Tensor, number
-from ..results import same_as
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import tflite
+from tmconvert.symbolics.layouts import ANY, NHWC, SOURCE, LayoutRule
+from tmconvert.symbolics.op import FLOATS, Op, Tensor, number
+from tmconvert.symbolics.results import same_as
 
 Array = np.ndarray
 

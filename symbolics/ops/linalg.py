@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.broadcasting import broadcast_shapes
-from ...ir.types import TensorType
-from ..idioms.formulas import Term
-from ..idioms.matrices import numbers, turned
-from ..op import FLOATS, NUMBERS, Op, Tensor, integer
-from ..results import normalized_axis
+from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.formulas import Term
+from tmconvert.symbolics.idioms.matrices import numbers, turned
+from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor, integer
+from tmconvert.symbolics.results import normalized_axis
 
 Array = np.ndarray
 

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms import caffe, tflite
-from ..layouts import NHWC, SOURCE
-from ..op import FLOATS, Op, Tensor, integer, number
-from ..windows import reduced, widened
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import caffe, tflite
+from tmconvert.symbolics.layouts import NHWC, SOURCE
+from tmconvert.symbolics.op import FLOATS, Op, Tensor, integer, number
+from tmconvert.symbolics.windows import reduced, widened
 
 Array = np.ndarray
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.graph import InternalGraph
-from ...ir.types import TensorType
-from ..idioms import tflite_loops
-from ..idioms.bodies import one_or_all, run, types_of
-from ..op import ANY_DTYPE, Op, Tensor, Tensors, graph, integer
+from tmconvert.ir.graph import InternalGraph
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import tflite_loops
+from tmconvert.symbolics.idioms.bodies import one_or_all, run, types_of
+from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, Tensors, graph, integer
 
 
 def loop_types(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir.broadcasting import broadcast_shapes
-from ...ir.dims import Dim
-from ...ir.types import TensorType
-from ..idioms.formulas import Term, formula
-from ..layouts import ANY
-from ..op import ANY_DTYPE, Op, Tensor
+from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.formulas import Term, formula
+from tmconvert.symbolics.layouts import ANY
+from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor
 
 Array = np.ndarray
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.broadcasting import broadcast_shapes
-from ...ir.types import TensorType
-from ..idioms import caffe, caffe_numbers, tflite
-from ..op import FLOATS, NUMBERS, Op, Tensor
+from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import caffe, caffe_numbers, tflite
+from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor
 
 Array = np.ndarray
 

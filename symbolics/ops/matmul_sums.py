@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.broadcasting import broadcast_shapes
-from ...ir.types import TensorType
-from ..op import NUMBERS, Op, Tensor, number
-from ..results import fits
-from .matmul import matmul_ref, product_type
+from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.op import NUMBERS, Op, Tensor, number
+from tmconvert.symbolics.ops.matmul import matmul_ref, product_type
+from tmconvert.symbolics.results import fits
 
 Array = np.ndarray
 Product = Callable[[TensorType, TensorType], TensorType]

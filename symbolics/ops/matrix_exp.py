@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from ..idioms.formulas import Term
-from ..idioms.matrices import looped, unit
-from ..op import Op, Tensor
-from .linalg import square_matrices
+from tmconvert.symbolics.idioms.formulas import Term
+from tmconvert.symbolics.idioms.matrices import looped, unit
+from tmconvert.symbolics.op import Op, Tensor
+from tmconvert.symbolics.ops.linalg import square_matrices
 
 Array = np.ndarray
 # of matrices of norm 1 these many powers are exact to 1 / 20!, less than a double tells

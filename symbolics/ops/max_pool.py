@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.dims import is_symbolic
-from ...ir.types import TensorType
-from ..idioms import caffe, tflite
-from ..idioms.pooling import planar
-from ..layouts import NHWC, SOURCE
-from ..op import FLOATS, Op, Tensor, boolean, integers
-from ..results import onnx_padding, overhangs, padding_behind, pooled
-from ..windows import last_axes, reduced, widened
+from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import caffe, tflite
+from tmconvert.symbolics.idioms.pooling import planar
+from tmconvert.symbolics.layouts import NHWC, SOURCE
+from tmconvert.symbolics.op import FLOATS, Op, Tensor, boolean, integers
+from tmconvert.symbolics.results import onnx_padding, overhangs, padding_behind, pooled
+from tmconvert.symbolics.windows import last_axes, reduced, widened
 
 Array = np.ndarray
 

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms import caffe, caffe_numbers
-from ..idioms.formulas import Term, formula
-from ..layouts import ANY
-from ..op import FLOATS, INTEGERS, NUMBERS, Op, Tensor, boolean, number
-from ..results import broadcast, same_as
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import caffe, caffe_numbers
+from tmconvert.symbolics.idioms.formulas import Term, formula
+from tmconvert.symbolics.layouts import ANY
+from tmconvert.symbolics.op import FLOATS, INTEGERS, NUMBERS, Op, Tensor, boolean, number
+from tmconvert.symbolics.results import broadcast, same_as
 
 Array = np.ndarray
 

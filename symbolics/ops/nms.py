@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.data_sizes import found
-from ...ir.types import TensorType
-from ..idioms import tflite
-from ..op import INTEGERS, Op, Tensor, number
-from .sort import order_of, topk_tflite
+from tmconvert.ir.symbolic.data_dependent import found
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import tflite
+from tmconvert.symbolics.op import INTEGERS, Op, Tensor, number
+from tmconvert.symbolics.ops.sort import order_of, topk_tflite
 
 Array = np.ndarray
 

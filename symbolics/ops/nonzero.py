@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir.broadcasting import broadcast_shapes
-from ...ir.data_sizes import found
-from ...ir.types import TensorType
-from ..idioms.indices import let_through
-from ..op import ANY_DTYPE, Op, Tensor
-from .to import ONNX_TYPES
+from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.ir.symbolic.data_dependent import found
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.indices import let_through
+from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor
+from tmconvert.symbolics.ops.to import ONNX_TYPES
 
 Array = np.ndarray
 

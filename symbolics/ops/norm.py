@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.broadcasting import broadcast_shapes
-from ...ir.types import TensorType
-from ..op import FLOATS, Op, Tensor, boolean, integers, number
-from .reduce import reduced_axes, reduced_type
+from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.op import FLOATS, Op, Tensor, boolean, integers, number
+from tmconvert.symbolics.ops.reduce import reduced_axes, reduced_type
 
 Array = np.ndarray
 

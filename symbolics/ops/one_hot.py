@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms import caffe_numbers, tflite
-from ..idioms.indices import from_the_front
-from ..layouts import ANY
-from ..op import INDICES, Op, Tensor, integer
-from ..results import same_as
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import caffe_numbers, tflite
+from tmconvert.symbolics.idioms.indices import from_the_front
+from tmconvert.symbolics.layouts import ANY
+from tmconvert.symbolics.op import INDICES, Op, Tensor, integer
+from tmconvert.symbolics.results import same_as
 
 Array = np.ndarray
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..op import NUMBERS, Op, Tensor, boolean, integer
-from ..results import normalized_axis
-from .reduce import reduced_type
-from .sort import INT32, order_of
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.op import NUMBERS, Op, Tensor, boolean, integer
+from tmconvert.symbolics.ops.reduce import reduced_type
+from tmconvert.symbolics.ops.sort import INT32, order_of
+from tmconvert.symbolics.results import normalized_axis
 
 Array = np.ndarray
 

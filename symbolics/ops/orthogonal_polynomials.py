@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..idioms.formulas import Term, formula, repeated
-from ..layouts import ANY
-from ..op import Op, Tensor
-from ..results import broadcast
+from tmconvert.symbolics.idioms.formulas import Term, formula, repeated
+from tmconvert.symbolics.layouts import ANY
+from tmconvert.symbolics.op import Op, Tensor
+from tmconvert.symbolics.results import broadcast
 
 UNROLLED = 12  # steps, beyond which they are a loop
 END = 2.0**63  # of torch's degrees

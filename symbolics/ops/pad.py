@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.dims import is_symbolic
-from ...ir.types import TensorType
-from ..idioms import caffe, tflite
-from ..layouts import SOURCE, LayoutRule, any_with
-from ..op import ANY_DTYPE, Op, Tensor, choice, integers, number
-from ..results import fits
+from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import caffe, tflite
+from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
+from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, choice, integers, number
+from tmconvert.symbolics.results import fits
 
 Array = np.ndarray
 Number = int | float

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..op import ANY_DTYPE, Op, Tensor, integers
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integers
 
 Array = np.ndarray
 

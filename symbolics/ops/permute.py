@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms import caffe, tflite
-from ..idioms.orders import Order, merged
-from ..op import ANY_DTYPE, Op, Tensor, integers
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import caffe, tflite
+from tmconvert.symbolics.idioms.orders import Order, merged
+from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integers
 
 MOST_CAFFE_SLICES = 64
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms import caffe
-from ..op import ANY_DTYPE, FLOATS, Op, Tensor, integer
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import caffe
+from tmconvert.symbolics.op import ANY_DTYPE, FLOATS, Op, Tensor, integer
 
 Array = np.ndarray
 

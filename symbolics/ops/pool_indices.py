@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..op import FLOATS, Op, Tensor, boolean, integers
-from ..results import onnx_padding, padding_behind, pooled
-from .adaptive_pool import adaptive_windows, pooled_to
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.op import FLOATS, Op, Tensor, boolean, integers
+from tmconvert.symbolics.ops.adaptive_pool import adaptive_windows, pooled_to
+from tmconvert.symbolics.results import onnx_padding, padding_behind, pooled
 
 Array = np.ndarray
 INT64 = np.dtype(np.int64)

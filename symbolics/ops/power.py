@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..idioms import caffe, caffe_numbers
-from ..layouts import ANY
-from ..op import NUMBERS, Op, Tensor
-from ..results import broadcast
-from .to import ONNX_TYPES
+from tmconvert.symbolics.idioms import caffe, caffe_numbers
+from tmconvert.symbolics.layouts import ANY
+from tmconvert.symbolics.op import NUMBERS, Op, Tensor
+from tmconvert.symbolics.ops.to import ONNX_TYPES
+from tmconvert.symbolics.results import broadcast
 
 Array = np.ndarray
 # whole powers of integers up to this one are products

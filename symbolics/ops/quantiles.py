@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms.formulas import Term, formula
-from ..op import FLOATS, NUMBERS, Op, Tensor, boolean, choice, integer
-from ..results import normalized_axis
-from .order import one_each, picked
-from .reduce import reduced_type
-from .sort import INT32, order_of
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.formulas import Term, formula
+from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor, boolean, choice, integer
+from tmconvert.symbolics.ops.order import one_each, picked
+from tmconvert.symbolics.ops.reduce import reduced_type
+from tmconvert.symbolics.ops.sort import INT32, order_of
+from tmconvert.symbolics.results import normalized_axis
 
 Array = np.ndarray
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")

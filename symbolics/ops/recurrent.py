@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms import onnx_recurrent, recurrent_steps
-from ..op import FLOATS, INDICES, Op, Tensor, Tensors, boolean, integer, number
-from .unary import UNARY
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import onnx_recurrent, recurrent_steps
+from tmconvert.symbolics.op import FLOATS, INDICES, Op, Tensor, Tensors, boolean, integer, number
+from tmconvert.symbolics.ops.unary import UNARY
 
 Array = np.ndarray
 # (what the inputs give to the gates, what the hidden state gives, states) -> new states

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms.formulas import Term
-from ..idioms.recurrent_steps import STEPS
-from ..op import FLOATS, Op, Tensor, Tensors
-from .recurrent import TABLE
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.formulas import Term
+from tmconvert.symbolics.idioms.recurrent_steps import STEPS
+from tmconvert.symbolics.op import FLOATS, Op, Tensor, Tensors
+from tmconvert.symbolics.ops.recurrent import TABLE
 
 Array = np.ndarray
 

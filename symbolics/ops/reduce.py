@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms import caffe
-from ..layouts import SOURCE, LayoutRule, any_with
-from ..op import FLOATS, NUMBERS, Op, Tensor, boolean, integers
-from ..results import normalized_axis
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import caffe
+from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
+from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor, boolean, integers
+from tmconvert.symbolics.results import normalized_axis
 
 Array = np.ndarray
 

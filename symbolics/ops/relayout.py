@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..idioms import tflite
-from ..layouts import NCHW_TO_NHWC, NHWC_TO_NCHW, LayoutRule
-from ..op import ANY_DTYPE, Op, Tensor, choice
-from ..results import same_as
+from tmconvert.symbolics.idioms import tflite
+from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW, LayoutRule
+from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, choice
+from tmconvert.symbolics.results import same_as
 
 relayout = Op(
     "tm::relayout",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..layouts import ANY
-from ..op import FLOATS, Op, Tensor
-from ..results import same_as
+from tmconvert.symbolics.layouts import ANY
+from tmconvert.symbolics.op import FLOATS, Op, Tensor
+from tmconvert.symbolics.results import same_as
 
 relu6 = Op("aten::relu6", args=[Tensor("x", FLOATS)], result=same_as("x"), layout=ANY)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms import caffe_numbers
-from ..layouts import SOURCE, LayoutRule, any_with
-from ..op import ANY_DTYPE, Op, Tensor, integer, integers
-from ..results import normalized_axis
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import caffe_numbers
+from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
+from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integer, integers
+from tmconvert.symbolics.results import normalized_axis
 
 Array = np.ndarray
 

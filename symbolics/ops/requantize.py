@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..layouts import ANY
-from ..op import ANY_DTYPE, Op, Tensor
-from ..results import same_as
+from tmconvert.symbolics.layouts import ANY
+from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor
+from tmconvert.symbolics.results import same_as
 
 requantize = Op("tm::requantize", args=[Tensor("x", ANY_DTYPE)], result=same_as("x"), layout=ANY)
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms.formulas import Term
-from ..op import FLOATS, Argument, Op, Tensor, boolean, integer, integers, number
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.formulas import Term
+from tmconvert.symbolics.op import FLOATS, Argument, Op, Tensor, boolean, integer, integers, number
 
 Array = np.ndarray
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms.formulas import Term
-from ..op import FLOATS, Op, Tensor, integers, number
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.formulas import Term
+from tmconvert.symbolics.op import FLOATS, Op, Tensor, integers, number
 
 Array = np.ndarray
 

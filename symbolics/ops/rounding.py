@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..idioms import caffe_numbers, tflite
-from ..idioms.formulas import Term, formula
-from ..layouts import ANY
-from ..op import FLOATS, INTEGERS, NUMBERS, Op, Tensor
-from ..results import broadcast, same_as
-from .binary import difference, multiplied
+from tmconvert.symbolics.idioms import caffe_numbers, tflite
+from tmconvert.symbolics.idioms.formulas import Term, formula
+from tmconvert.symbolics.layouts import ANY
+from tmconvert.symbolics.op import FLOATS, INTEGERS, NUMBERS, Op, Tensor
+from tmconvert.symbolics.ops.binary import difference, multiplied
+from tmconvert.symbolics.results import broadcast, same_as
 
 Array = np.ndarray
 

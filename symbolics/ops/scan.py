@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import Refusal
-from ...ir.bodies import inlined
-from ...ir.dims import Dim
-from ...ir.graph import InternalGraph
-from ...ir.types import TensorType
-from ..idioms import tflite_loops
-from ..idioms.bodies import one_or_all, run, types_of
-from ..op import ANY_DTYPE, Op, Tensors, graph, integer
+from tmconvert.errors import Refusal
+from tmconvert.ir.graph import InternalGraph
+from tmconvert.ir.subgraphs import inlined
+from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import tflite_loops
+from tmconvert.symbolics.idioms.bodies import one_or_all, run, types_of
+from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensors, graph, integer
 
 # beyond this a file without an operator for it would be mostly copies of the step
 MAX_STEPS = 500

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms.formulas import Term
-from ..idioms.indices import counted_from_the_front, numbers, scattered
-from ..idioms.tflite_scattering import folded
-from ..op import ANY_DTYPE, NUMBERS, Op, Tensor, boolean, choice
-from .gather import PLACES, grid, scatter_result
-from .index_select import SELECTED, copy_result
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.formulas import Term
+from tmconvert.symbolics.idioms.indices import counted_from_the_front, numbers, scattered
+from tmconvert.symbolics.idioms.tflite_scattering import folded
+from tmconvert.symbolics.op import ANY_DTYPE, NUMBERS, Op, Tensor, boolean, choice
+from tmconvert.symbolics.ops.gather import PLACES, grid, scatter_result
+from tmconvert.symbolics.ops.index_select import SELECTED, copy_result
 
 Array = np.ndarray
 Number = int | float

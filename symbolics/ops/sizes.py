@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir.emitter import SIZES
-from ...ir.types import TensorType
-from ..op import Op, integers
+from tmconvert.ir.emitter import SIZES
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.op import Op, integers
 
 
 def _result(values: list[int]) -> TensorType:

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.data_sizes import data_symbols, found
-from ...ir.dim_clamps import unclamped
-from ...ir.dims import Dim, example, is_symbolic, same_size
-from ...ir.types import TensorType
-from ..idioms import caffe, tflite
-from ..layouts import SOURCE, LayoutRule, any_with
-from ..op import ANY_DTYPE, Op, Tensor, integer
-from ..results import around, normalized_axis
+from tmconvert.ir.symbolic.clamps import unclamped
+from tmconvert.ir.symbolic.data_dependent import data_symbols, found
+from tmconvert.ir.symbolic.dims import Dim, example, is_symbolic, same_size
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import caffe, tflite
+from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
+from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integer
+from tmconvert.symbolics.results import around, normalized_axis
 
 Array = np.ndarray
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir.dims import same_size
-from ...ir.types import TensorType
-from ..idioms.indices import numbers
-from ..op import ANY_DTYPE, Op, Tensor, integer
-from ..results import normalized_axis
-from .slice import select, slice_
+from tmconvert.ir.symbolic.dims import same_size
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.indices import numbers
+from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integer
+from tmconvert.symbolics.ops.slice import select, slice_
+from tmconvert.symbolics.results import normalized_axis
 
 Array = np.ndarray
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms import tflite
-from ..layouts import SOURCE, LayoutRule, any_with
-from ..op import FLOATS, Op, Tensor, integer
-from ..results import normalized_axis
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import tflite
+from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
+from tmconvert.symbolics.op import FLOATS, Op, Tensor, integer
+from tmconvert.symbolics.results import normalized_axis
 
 
 def _result(x: TensorType, dim: int) -> TensorType:

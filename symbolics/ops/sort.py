@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.data_sizes import data_symbols
-from ...ir.types import TensorType
-from ..idioms import caffe_numbers, tflite
-from ..op import NUMBERS, Op, Tensor, boolean, integer
-from ..results import normalized_axis
-from .to import ONNX_TYPES
+from tmconvert.ir.symbolic.data_dependent import data_symbols
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import caffe_numbers, tflite
+from tmconvert.symbolics.op import NUMBERS, Op, Tensor, boolean, integer
+from tmconvert.symbolics.ops.to import ONNX_TYPES
+from tmconvert.symbolics.results import normalized_axis
 
 Array = np.ndarray
 

@@ -6,9 +6,9 @@ import itertools
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..op import ANY_DTYPE, Op, Tensor, integer, integers
-from ..results import normalized_axis
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integer, integers
+from tmconvert.symbolics.results import normalized_axis
 
 Array = np.ndarray
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.broadcasting import broadcast_shapes
-from ...ir.types import TensorType
-from ..op import ANY_DTYPE, INDICES, Op, Tensor, integer
-from ..results import normalized_axis
+from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.op import ANY_DTYPE, INDICES, Op, Tensor, integer
+from tmconvert.symbolics.results import normalized_axis
 
 Array = np.ndarray
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms import caffe_numbers
-from ..layouts import ANY
-from ..op import ANY_DTYPE, Op, Tensor, choice
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import caffe_numbers
+from tmconvert.symbolics.layouts import ANY
+from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, choice
 
 # TensorProto.DataType of ONNX
 ONNX_TYPES = {

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms.indices import numbers
-from ..op import ANY_DTYPE, NUMBERS, Op, Tensor, integer
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.indices import numbers
+from tmconvert.symbolics.op import ANY_DTYPE, NUMBERS, Op, Tensor, integer
 
 Array = np.ndarray
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..idioms import caffe_angles, tflite
-from ..idioms.formulas import Term, formula
-from ..layouts import ANY
-from ..op import FLOATS, Op, Tensor
-from ..results import broadcast, same_as
+from tmconvert.symbolics.idioms import caffe_angles, tflite
+from tmconvert.symbolics.idioms.formulas import Term, formula
+from tmconvert.symbolics.layouts import ANY
+from tmconvert.symbolics.op import FLOATS, Op, Tensor
+from tmconvert.symbolics.results import broadcast, same_as
 
 Array = np.ndarray
 

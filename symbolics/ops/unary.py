@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..idioms import caffe_numbers
-from ..layouts import ANY
-from ..op import FLOATS, NUMBERS, Op, Tensor
-from ..results import same_as
+from tmconvert.symbolics.idioms import caffe_numbers
+from tmconvert.symbolics.layouts import ANY
+from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor
+from tmconvert.symbolics.results import same_as
 
 # What a target says: (since, operator) for ONNX, the operator for TFLite, (layer, parameters) for Caffe.
 OnnxForm = tuple[int, str]

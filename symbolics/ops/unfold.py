@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir.types import TensorType
-from ..idioms.indices import numbers
-from ..op import ANY_DTYPE, Op, Tensor, integer
-from ..results import normalized_axis, window_extent
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.indices import numbers
+from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integer
+from tmconvert.symbolics.results import normalized_axis, window_extent
 
 Array = np.ndarray
 

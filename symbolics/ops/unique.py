@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import Refusal
-from ...ir.data_sizes import found
-from ...ir.types import TensorType
-from ..idioms import tflite
-from ..idioms.formulas import Term
-from ..idioms.indices import numbers
-from ..idioms.matrices import line, repeated
-from ..op import ANY_DTYPE, Op, Tensor, boolean, integer
-from ..results import normalized_axis
-from .sort import topk_tflite
+from tmconvert.errors import Refusal
+from tmconvert.ir.symbolic.data_dependent import found
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import tflite
+from tmconvert.symbolics.idioms.formulas import Term
+from tmconvert.symbolics.idioms.indices import numbers
+from tmconvert.symbolics.idioms.matrices import line, repeated
+from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, boolean, integer
+from tmconvert.symbolics.ops.sort import topk_tflite
+from tmconvert.symbolics.results import normalized_axis
 
 Array = np.ndarray
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...ir.dims import is_symbolic
-from ...ir.types import TensorType
-from ..idioms import caffe
-from ..layouts import NHWC
-from ..op import FLOATS, Argument, Op, Tensor, boolean, integers, numbers
-from ..resizing import (
+from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import caffe
+from tmconvert.symbolics.layouts import NHWC
+from tmconvert.symbolics.op import FLOATS, Argument, Op, Tensor, boolean, integers, numbers
+from tmconvert.symbolics.resizing import (
     absent_input,
     linear_matrix,
     linear_taps,

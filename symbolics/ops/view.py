@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.dims import is_symbolic, same_size
-from ...ir.types import TensorType
-from ..idioms import tflite
-from ..layouts import NCHW_TO_NHWC, LayoutRule
-from ..op import ANY_DTYPE, Op, Tensor, integers
+from tmconvert.ir.symbolic.dims import is_symbolic, same_size
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import tflite
+from tmconvert.symbolics.layouts import NCHW_TO_NHWC, LayoutRule
+from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integers
 
 KEPT = -1
 TRANSPOSE_RANK = 6  # of TRANSPOSE in XNNPACK

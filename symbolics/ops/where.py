@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.broadcasting import broadcast_shapes
-from ...ir.types import TensorType
-from ..idioms import caffe_numbers
-from ..layouts import ANY
-from ..op import ANY_DTYPE, Op, Tensor
-from .binary import added, multiplied
-from .to import ONNX_TYPES
+from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import caffe_numbers
+from tmconvert.symbolics.layouts import ANY
+from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor
+from tmconvert.symbolics.ops.binary import added, multiplied
+from tmconvert.symbolics.ops.to import ONNX_TYPES
 
 
 def _result(condition: TensorType, x: TensorType, other: TensorType) -> TensorType:

@@ -10,10 +10,10 @@ import math
 
 import numpy as np
 
-from ..idioms.formulas import Term, formula, repeated
-from ..layouts import ANY
-from ..op import Op, Tensor
-from ..results import broadcast
+from tmconvert.symbolics.idioms.formulas import Term, formula, repeated
+from tmconvert.symbolics.layouts import ANY
+from tmconvert.symbolics.op import Op, Tensor
+from tmconvert.symbolics.results import broadcast
 
 FIRST = 9  # so many terms are added, at least, and those up to this number
 # Bernoulli's numbers B2, B4, ... by their factorials

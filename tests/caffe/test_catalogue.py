@@ -9,8 +9,8 @@ import pytest
 
 from tests.ops.harness import Const, assert_target_matches, normal, reference
 from tests.ops.samples import SAMPLES
+from tmconvert.conversion.support import op_support
 from tmconvert.ir.tree import leaves
-from tmconvert.support import op_support
 from tmconvert.symbolics.dialects import DIALECTS
 from tmconvert.symbolics.registry import catalogue
 

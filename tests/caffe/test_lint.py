@@ -8,12 +8,12 @@ import pytest
 
 from tests.nets import corpus
 from tmconvert import api
-from tmconvert.caffe import structure
-from tmconvert.caffe.dialects import DIALECTS
 from tmconvert.errors import LoadError
-from tmconvert.serialize import caffe_lint
-from tmconvert.serialize.caffe_lint import lint_text
 from tmconvert.symbolics.dialects import DIALECTS as NAMES
+from tmconvert.targets.caffe import lint as caffe_lint
+from tmconvert.targets.caffe import structure
+from tmconvert.targets.caffe.dialects import DIALECTS
+from tmconvert.targets.caffe.lint import lint_text
 
 INPUT = 'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 6 dim: 20 dim: 30 } } }\n'
 WEIGHTLESS = 'layer { name: "y" type: "%s" bottom: "x" top: "y" %s }\n'

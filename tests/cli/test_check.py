@@ -89,7 +89,7 @@ def late_ops(monkeypatch: pytest.MonkeyPatch) -> None:
         symbolics = {**op.symbolics, "onnx": {since: op.lookup("onnx", since)}}
         table[name] = dataclasses.replace(op, symbolics=symbolics)
     monkeypatch.setattr(api, "catalogue", lambda: table)
-    monkeypatch.setattr("tmconvert.given.catalogue", lambda: table)
+    monkeypatch.setattr("tmconvert.conversion.prepared_model.catalogue", lambda: table)
 
 
 def test_the_opset_that_is_enough(late_ops: None) -> None:

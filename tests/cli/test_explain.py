@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.runner import run
-from tmconvert.explanations import EXPLANATIONS
+from tmconvert.errors.explanations import EXPLANATIONS
 
 ROOT = Path(__file__).parent.parent.parent
 

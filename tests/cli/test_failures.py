@@ -127,7 +127,7 @@ def test_statuses(error: BaseException, status: int, said: str, monkeypatch: pyt
 ENDED = """
 import os, sys
 from tmconvert.__main__ import main
-import tmconvert.serialize.atomic as atomic
+import tmconvert.output.atomic as atomic
 # the signal comes when the whole file lies beside its target
 finish, number = atomic.StagedOutput.finish, int(sys.argv.pop(1))
 def ended(self):

@@ -36,13 +36,13 @@ def loaded_after(*command_lines: list[str]) -> set[str]:
 def test_help_loads_no_command_and_nothing_heavy() -> None:
     modules = loaded_after(["--help"], ["--version"])
     assert not HEAVY & modules
-    assert not {f"tmconvert.cli.{name}" for name in COMMANDS} & modules
+    assert not {f"tmconvert.cli.commands.{name}" for name in COMMANDS} & modules
 
 
 def test_help_of_commands_loads_nothing_heavy() -> None:
     modules = loaded_after(*([name, "--help"] for name in COMMANDS), ["explain", "TM2003"])
     assert not HEAVY & modules
-    assert {f"tmconvert.cli.{name}" for name in COMMANDS} <= modules
+    assert {f"tmconvert.cli.commands.{name}" for name in COMMANDS} <= modules
 
 
 def test_help_lists_each_command_with_a_line() -> None:

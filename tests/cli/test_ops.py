@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.runner import run
 from tmconvert import api
-from tmconvert.targets import DEFAULT_OPSET, DEFAULT_TFLITE_RUNTIME
+from tmconvert.targets.options import DEFAULT_OPSET, DEFAULT_TFLITE_RUNTIME
 
 
 def rows(*args: str) -> dict[str, str]:

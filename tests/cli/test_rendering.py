@@ -14,7 +14,7 @@ from tests.cli.runner import DATA, command_line, environment
 from tmconvert.cli.rendering import error_lines, plain_table
 from tmconvert.cli.wording import counted, quantity, size
 from tmconvert.errors import UnsupportedError
-from tmconvert.source import Source, printable
+from tmconvert.errors.source import Source, printable
 
 pty = pytest.importorskip("pty")
 

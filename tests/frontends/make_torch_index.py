@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
-from tmconvert.frontends.table import Table  # noqa: E402
+from tmconvert.frontends.shared.adapter_table import Table  # noqa: E402
 
 FOLDER = ROOT / "convert/frontends/torch/adapters"
 OUTPUT = FOLDER / "index.py"

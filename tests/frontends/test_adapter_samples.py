@@ -26,9 +26,9 @@ from tmconvert.ir import (
     TensorNode,
     TracedModule,
 )
-from tmconvert.ir.data_sizes import data_symbols
 from tmconvert.ir.emitter import EagerEmitter, Emitter, GraphEmitter
-from tmconvert.ir.size_journal import SizeJournal
+from tmconvert.ir.symbolic.data_dependent import data_symbols
+from tmconvert.ir.symbolic.journal import SizeJournal
 from tmconvert.ir.tree import leaves
 from tmconvert.ir.verifier import verify_graph
 from tmconvert.symbolics.registry import catalogue

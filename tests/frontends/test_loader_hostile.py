@@ -24,7 +24,7 @@ from tests.frontends.pickles import (
     traced_module,
     tree,
 )
-from tmconvert.conversion import survey
+from tmconvert.conversion.pipeline import survey
 from tmconvert.errors import LoadError, TmconvertError
 from tmconvert.frontends.megengine.arguments import merged
 from tmconvert.frontends.megengine.budget import Budget
@@ -32,10 +32,14 @@ from tmconvert.frontends.megengine.loader import load_megengine
 from tmconvert.ir import TracedModule
 from tmconvert.passes.normalize import normalize
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.targets import TFLITE_RUNTIME, Goal
+from tmconvert.targets.options import TFLITE_RUNTIME, TargetOptions
 
 DATA = Path(__file__).parent.parent / "data"
-GOALS = (Goal("onnx", 17), Goal("tflite", TFLITE_RUNTIME, "nhwc"), Goal("caffe", 0))
+GOALS = (
+    TargetOptions("onnx", 17),
+    TargetOptions("tflite", TFLITE_RUNTIME, "nhwc"),
+    TargetOptions("caffe", 0),
+)
 SECONDS = 10.0  # what is built without a budget takes minutes, on any processor
 
 

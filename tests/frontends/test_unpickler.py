@@ -13,13 +13,7 @@ import numpy as np
 import pytest
 
 from tmconvert.errors import LoadError
-from tmconvert.frontends.megengine.stand_ins import (
-    GlobalRef,
-    Instance,
-    Quantization,
-    Tensor,
-    quantization_of,
-)
+from tmconvert.frontends.megengine.stand_ins import GlobalRef, Instance, Quantization, Tensor, quantization_of
 from tmconvert.frontends.megengine.unpickler import is_pickle, read_file, read_pickle
 
 DATA = Path(__file__).parent.parent / "data"

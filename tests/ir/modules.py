@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tmconvert.errors.source import Source
 from tmconvert.ir import (
     CallFunction,
     CallMethod,
@@ -16,7 +17,6 @@ from tmconvert.ir import (
     TensorNode,
     TracedModule,
 )
-from tmconvert.source import Source
 
 FLOAT = np.dtype(np.float32)
 

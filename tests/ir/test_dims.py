@@ -11,18 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tmconvert.ir.broadcasting import broadcast_shapes
-from tmconvert.ir.dim_clamps import maximum, minimum
-from tmconvert.ir.dim_signs import signs
-from tmconvert.ir.dim_text import is_size_name, parse_size
-from tmconvert.ir.dims import (
-    Dim,
-    dim,
-    example,
-    is_symbolic,
-    substituted,
-    symbols_of,
-)
-from tmconvert.ir.size_journal import SizeJournal, retried
+from tmconvert.ir.symbolic.clamps import maximum, minimum
+from tmconvert.ir.symbolic.dims import Dim, dim, example, is_symbolic, substituted, symbols_of
+from tmconvert.ir.symbolic.journal import SizeJournal, retried
+from tmconvert.ir.symbolic.signs import signs
+from tmconvert.ir.symbolic.text import is_size_name, parse_size
 
 batch, height, width = dim("batch", 2), dim("height", 224), dim("width", 224)
 SYMBOLS = {name: symbol for size in (batch, height, width) for name, symbol in size.symbols.items()}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmconvert.ir.scaled import Array, Scaled, computed, memory_of, scaled, viewed
+from tmconvert.ir.lazy_constants import Array, Scaled, computed, memory_of, scaled, viewed
 
 LARGE = (130, 140)  # above what is computed at once
 

@@ -7,10 +7,10 @@ import pytest
 
 from tmconvert.errors import LoadError
 from tmconvert.ir import InternalGraph, TensorNode
-from tmconvert.ir.dims import dim
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.parser import parse_graph
-from tmconvert.ir.size_journal import SizeJournal
+from tmconvert.ir.symbolic.dims import dim
+from tmconvert.ir.symbolic.journal import SizeJournal
 from tmconvert.ir.verifier import verify_graph
 from tmconvert.symbolics.registry import catalogue
 

@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tmconvert.errors import LoadError, UsageError
+from tmconvert.errors.source import Source
 from tmconvert.ir import CallFunction, CallMethod, Constant, InternalGraph, ModuleNode, QParams, TensorNode
 from tmconvert.ir.parser import parse_graph
 from tmconvert.ir.text import INLINE_ELEMENTS, describe, digest, graph_constants
 from tmconvert.ir.types import DTYPES_BY_NAME
-from tmconvert.source import Source
 
 SAMPLE = """\
 graph head(%x: f32[2,3,5,7] nhwc   loc("net.py":3), %ids: i64[] q{dtype="int8", scale=[0.5, 1e-05], \

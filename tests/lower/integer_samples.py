@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tmconvert.lower.target_graph import Attribute, Operator, TargetGraph, Value
+from tmconvert.lowering.target_graph import Attribute, Operator, TargetGraph, Value
 
 
 @dataclass(eq=False)

@@ -1,4 +1,4 @@
-"""Makes ``convert/lower/onnx_types.py``: the element types of ONNX's operators, and those that run.
+"""Makes ``convert/targets/onnx/element_types.py``: the element types of ONNX's operators, and those that run.
 
     python tests/lower/make_onnx_types.py            (--print: to stdout)
     PYTHON tests/lower/make_onnx_types.py --measure  (in a Python that has an older ONNX Runtime)
@@ -24,10 +24,10 @@ from onnx.defs import OpSchema
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tests.opsets import newest_runnable
-from tmconvert.lower.onnx_casts import DTYPE_LETTERS
-from tmconvert.targets import OLDEST_OPSET
+from tmconvert.targets.onnx.casts import DTYPE_LETTERS
+from tmconvert.targets.options import OLDEST_OPSET
 
-OUTPUT = Path(__file__).resolve().parents[2] / "convert/lower/onnx_types.py"
+OUTPUT = Path(__file__).resolve().parents[2] / "convert/targets/onnx/element_types.py"
 RUNTIMES = Path(__file__).parent / "onnx_runtimes"
 
 Lacking = dict[tuple[str, int, str], str]  # letters, by operator, version and type variable

@@ -1,4 +1,4 @@
-"""Makes ``convert/lower/tflite_types.py``: the first release that runs an operator for its types.
+"""Makes ``convert/targets/tflite/element_types.py``: the first release that runs an operator for its types.
 
     python tests/lower/make_tflite_types.py            (--print: to stdout)
     python tests/lower/make_tflite_types.py --cases CASES
@@ -28,26 +28,26 @@ from tests.lower.integer_samples import SAMPLES as KERNEL_SAMPLES
 from tests.lower.test_integer_kernels import given, grid
 from tests.ops import harness
 from tests.ops.samples import SAMPLES
+from tmconvert.conversion.writers import write
 from tmconvert.errors import TmconvertError
 from tmconvert.ir import CallFunction
-from tmconvert.lower.fuse_activations import fuse_activations
-from tmconvert.lower.integers.integer_graph import in_integers
-from tmconvert.lower.integers.kernels import KERNELS
-from tmconvert.lower.integers.tables import tabulated
-from tmconvert.lower.lower import lower
-from tmconvert.lower.target_graph import Operator, Quantization, TargetGraph, Value
-from tmconvert.lower.tflite_runtimes import types_of
-from tmconvert.serialize.writers import write
+from tmconvert.lowering.lower import lower
+from tmconvert.lowering.target_graph import Operator, Quantization, TargetGraph, Value
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.targets import TFLITE_RUNTIME
-from tmconvert.verification.observed import in_steps
+from tmconvert.targets.options import TFLITE_RUNTIME
+from tmconvert.targets.tflite.integer.graph import in_integers
+from tmconvert.targets.tflite.integer.kernels import KERNELS
+from tmconvert.targets.tflite.integer.lookup_tables import tabulated
+from tmconvert.targets.tflite.passes.fuse_activations import fuse_activations
+from tmconvert.targets.tflite.runtimes import types_of
+from tmconvert.targets.tflite.verify.observed import in_steps
 
-OUTPUT = Path(__file__).resolve().parents[2] / "convert/lower/tflite_types.py"
+OUTPUT = Path(__file__).resolve().parents[2] / "convert/targets/tflite/element_types.py"
 RUNTIMES = Path(__file__).parent / "tflite_runtimes"
 RELEASES = (14, 15, 18, 20, 21, TFLITE_RUNTIME)  # whose forms of ops are cases
 _MOST = 6  # cases of one operator and its types
 _CONTROL = ("IF", "WHILE")  # which run graphs of any types
-# Types that releases run but for some shapes or scales, for which convert/lower/integers/older_runtimes.py,
+# Types that releases run but for some shapes or scales, for which convert/targets/tflite/integer/older_runtimes.py,
 # or the symbolic, has another form.
 _OTHER_FORMS = {
     ("BATCH_MATMUL", "int8q>int8q"),

@@ -10,10 +10,10 @@ import pytest
 import tmconvert
 from tests.cli.runner import run
 from tmconvert.errors import UsageError, VerificationError
-from tmconvert.lower import compress_weights as module
-from tmconvert.lower.compress_weights import compress_weights, restored
-from tmconvert.lower.target_graph import Operator, TargetGraph, Value
-from tmconvert.serialize.tflite_writer import write_tflite
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.targets.tflite import compress_weights as module
+from tmconvert.targets.tflite.compress_weights import compress_weights, restored
+from tmconvert.targets.tflite.writer import write_tflite
 from tmconvert.verification.runtimes import LiteRtRuntime
 from tmconvert.verification.weights import check_weights
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from tests.ops.harness import normal, run_lowered
 from tests.passes.graphs import Net, run
-from tmconvert.lower.drop_reshapes import drop_reshapes
-from tmconvert.lower.lower import lower
+from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.targets import TFLITE_RUNTIME
+from tmconvert.targets.options import TFLITE_RUNTIME
+from tmconvert.targets.tflite.passes.drop_reshapes import drop_reshapes
 
 
 def test_flattened_for_a_matrix_of_rows() -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.passes.graphs import Net
-from tmconvert.lower.fuse_activations import fuse_activations
-from tmconvert.lower.fuse_scales import fuse_scales
-from tmconvert.lower.lower import lower
-from tmconvert.passes.assign_layout import AssignLayout
+from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets.tflite.passes.assign_layout import AssignLayout
+from tmconvert.targets.tflite.passes.fuse_activations import fuse_activations
+from tmconvert.targets.tflite.passes.fuse_scales import fuse_scales
 
 
 @pytest.mark.parametrize(

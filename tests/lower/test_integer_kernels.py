@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from tests.lower.integer_samples import RESULTS, SAMPLES, Sample
+from tmconvert.conversion.writers import write
 from tmconvert.ir.types import QParams
-from tmconvert.lower.integers.grids import activation_grid
-from tmconvert.lower.integers.integer_graph import in_integers
-from tmconvert.lower.integers.integer_model import IntegerGraph
-from tmconvert.lower.integers.kernels import FIXED, KERNELS, TABLES
-from tmconvert.lower.target_graph import TargetGraph
-from tmconvert.serialize.writers import write
+from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.targets.tflite.integer.graph import in_integers
+from tmconvert.targets.tflite.integer.kernels import FIXED, KERNELS, TABLES
+from tmconvert.targets.tflite.integer.model import IntegerGraph
+from tmconvert.targets.tflite.integer.qparams import activation_grid
 
 litert = pytest.importorskip("ai_edge_litert.interpreter")
 MODES = [litert.OpResolverType.AUTO, litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES]

@@ -10,11 +10,11 @@ import pytest
 from tests.lower.integer_samples import Sample, ints
 from tests.lower.test_integer_kernels import MODES, run
 from tmconvert.ir.types import QParams
-from tmconvert.lower.integers import prepared
-from tmconvert.lower.integers.grids import RANGES
-from tmconvert.lower.integers.integer_graph import in_integers
-from tmconvert.lower.integers.resizes import is_exact, kernel_matrix, rounded_matrix
 from tmconvert.symbolics.resizing import linear_matrix
+from tmconvert.targets.tflite.integer import prepare as prepared
+from tmconvert.targets.tflite.integer.graph import in_integers
+from tmconvert.targets.tflite.integer.qparams import RANGES
+from tmconvert.targets.tflite.integer.resizes import is_exact, kernel_matrix, rounded_matrix
 
 SIZES = [
     (16, 32),
@@ -92,5 +92,5 @@ def test_both_axes(tmp_path: Path) -> None:
 
 
 def test_large_matrices_are_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tmconvert.lower.integers.resizes._MOST", 100)
+    monkeypatch.setattr("tmconvert.targets.tflite.integer.resizes._MOST", 100)
     assert resized("int16", (7, 9, 20, 31), False, tmp_path / "m.tflite")[2] == ["RESIZE_BILINEAR"]

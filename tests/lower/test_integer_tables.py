@@ -9,24 +9,24 @@ import pytest
 
 from tests.lower.test_integer_kernels import MODES, grid, run
 from tests.passes.graphs import Net
+from tmconvert.conversion.pass_pipelines import pipeline
 from tmconvert.ir import InternalGraph
 from tmconvert.ir.types import QParams
-from tmconvert.lower.fuse_activations import fuse_activations
-from tmconvert.lower.integers.grids import RANGES, activation_grid
-from tmconvert.lower.integers.integer_graph import in_integers
-from tmconvert.lower.integers.integer_model import IntegerGraph
-from tmconvert.lower.integers.tables import tabulated
-from tmconvert.lower.lower import lower
+from tmconvert.lowering.lower import lower
 from tmconvert.passes.manager import PassManager
-from tmconvert.passes.pipelines import pipeline
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.targets import Goal, Integers
+from tmconvert.targets.options import Integers, TargetOptions
+from tmconvert.targets.tflite.integer.graph import in_integers
+from tmconvert.targets.tflite.integer.lookup_tables import tabulated
+from tmconvert.targets.tflite.integer.model import IntegerGraph
+from tmconvert.targets.tflite.integer.qparams import RANGES, activation_grid
+from tmconvert.targets.tflite.passes.fuse_activations import fuse_activations
 
 GRID = grid(-2.0, 3.0)
 
 
 def converted(graph: InternalGraph, kind: str = "int8") -> IntegerGraph:
-    goal = Goal("tflite", 23, "source", integers=Integers(kind, kind, False))
+    goal = TargetOptions("tflite", 23, "source", integers=Integers(kind, kind, False))
     PassManager(pipeline(goal, catalogue()), catalogue()).run(graph)
     lowered = lower(graph, catalogue(), "tflite", 23)
     assert not lowered.unsupported

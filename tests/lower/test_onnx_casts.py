@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tmconvert.errors import Refusal
-from tmconvert.lower import onnx_types
-from tmconvert.lower.onnx_casts import cast_plan
+from tmconvert.targets.onnx import element_types as onnx_types
+from tmconvert.targets.onnx.casts import cast_plan
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -16,8 +16,8 @@ from tests.nets import corpus, integers
 from tests.opsets import is_full_runtime
 from tmconvert.errors import Refusal, UsageError, VerificationError
 from tmconvert.ir.types import QParams
-from tmconvert.lower.onnx_integers import activation_grid, limits, stored_type
-from tmconvert.serialize.external_data import in_bytes
+from tmconvert.targets.onnx.external_data import in_bytes
+from tmconvert.targets.onnx.integer_types import activation_grid, limits, stored_type
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 
@@ -178,7 +178,7 @@ SIXTEEN = {"act_16", "act_u16", "weight_16"}
 
 
 def test_weights_of_four_bits_beside_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tmconvert.serialize.external_data.SMALL_CONSTANT", 16)
+    monkeypatch.setattr("tmconvert.targets.onnx.external_data.SMALL_CONSTANT", 16)
     paths = [tmp_path / "inside.onnx", tmp_path / "m.onnx"]
     for path, external in zip(paths, (False, True), strict=True):
         made = tmconvert.to_onnx(

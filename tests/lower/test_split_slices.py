@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tmconvert
-from tmconvert.lower.own_biases import BIAS_INPUTS
+from tmconvert.targets.tflite.passes.own_biases import BIAS_INPUTS
 
 torch = pytest.importorskip("torch")
 tflite = pytest.importorskip("tflite")

@@ -11,10 +11,10 @@ import tmconvert
 from tests.cli.runner import run
 from tests.ops.harness import prepared
 from tmconvert.errors import UnsupportedError, UsageError
-from tmconvert.lower.lower import lower
-from tmconvert.lower.tflite_runtimes import _RELEASES, runtime_refusal
+from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.targets import DEFAULT_TFLITE_RUNTIME, TFLITE_RUNTIME, goal_version
+from tmconvert.targets.options import DEFAULT_TFLITE_RUNTIME, TFLITE_RUNTIME, target_version
+from tmconvert.targets.tflite.runtimes import _RELEASES, runtime_refusal
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -112,9 +112,9 @@ def test_the_command_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", ["2", "3.1", "2.24", "2.x", 2.1, 18, True])
 def test_runtimes_that_are_not_there(wrong: object) -> None:
     with pytest.raises(UsageError, match="there is no TFLite runtime"):
-        goal_version("tflite", wrong)  # type: ignore[arg-type]
+        target_version("tflite", wrong)  # type: ignore[arg-type]
 
 
 def test_patch_levels_count_for_their_release() -> None:
-    assert goal_version("tflite", "2.14.1") == 14
-    assert goal_version("tflite", None) == DEFAULT_TFLITE_RUNTIME
+    assert target_version("tflite", "2.14.1") == 14
+    assert target_version("tflite", None) == DEFAULT_TFLITE_RUNTIME

@@ -13,10 +13,10 @@ from tests.lower.integer_samples import SAMPLES, Sample, weights
 from tests.lower.integer_samples import bias as bias_of
 from tests.lower.test_integer_kernels import MODES, given, grid, run
 from tests.ops.harness import Const, assert_target_matches, reference
-from tmconvert.lower.integers.integer_graph import in_integers
-from tmconvert.lower.integers.older_runtimes import for_runtime
-from tmconvert.lower.target_graph import Operator, TargetGraph, Value
-from tmconvert.lower.tflite_runtimes import first_release, kernel_release, types_of, types_refusal
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.targets.tflite.integer.graph import in_integers
+from tmconvert.targets.tflite.integer.older_runtimes import for_runtime
+from tmconvert.targets.tflite.runtimes import first_release, kernel_release, types_of, types_refusal
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,7 +25,7 @@ def test_the_table_is_that_of_the_measurements() -> None:
     """If this fails: python tests/lower/make_tflite_types.py"""
     script = [sys.executable, "tests/lower/make_tflite_types.py", "--print"]
     made = subprocess.run(script, capture_output=True, text=True, check=True, cwd=ROOT)
-    assert made.stdout == (ROOT / "convert/lower/tflite_types.py").read_text(encoding="utf-8")
+    assert made.stdout == (ROOT / "convert/targets/tflite/element_types.py").read_text(encoding="utf-8")
 
 
 def test_what_releases_run() -> None:

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter
 
-from tmconvert.lower import tflite_versions
-from tmconvert.lower.target_graph import Operator, TargetGraph, Value
-from tmconvert.lower.tflite_runtimes import minimum_runtime
-from tmconvert.lower.tflite_versions import RULES, model_versions, operator_version
-from tmconvert.serialize import tflite_writer
-from tmconvert.serialize.tflite_schema import OPERATORS, options_fields
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.targets.tflite import versions as tflite_versions
+from tmconvert.targets.tflite import writer as tflite_writer
+from tmconvert.targets.tflite.runtimes import minimum_runtime
+from tmconvert.targets.tflite.schema import OPERATORS, options_fields
+from tmconvert.targets.tflite.versions import RULES, model_versions, operator_version
 
 DTYPES = {
     "f32": "float32",

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from tests.lower.test_integer_kernels import grid
+from tmconvert.conversion.writers import write
 from tmconvert.ir.types import QParams
-from tmconvert.lower.integers.grids import settled
-from tmconvert.lower.integers.integer_graph import in_integers
-from tmconvert.lower.integers.unrounded import ends_of, fine, spanning
-from tmconvert.lower.target_graph import Operator, TargetGraph, Value
-from tmconvert.serialize.writers import write
-from tmconvert.verification import integers
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.targets.tflite.integer.graph import in_integers
+from tmconvert.targets.tflite.integer.infer_int16 import ends_of, fine, spanning
+from tmconvert.targets.tflite.integer.qparams import settled
+from tmconvert.targets.tflite.verify import integers
 
 FLOAT = np.dtype(np.float32)
 SYMMETRIC = QParams("int8", (0.5,), (0,), -128, 127)

@@ -15,7 +15,7 @@ from benchmarks import quantized_corpus
 from tests.nets import corpus
 from tmconvert.errors import UsageError
 from tmconvert.ir.types import QParams
-from tmconvert.lower.onnx_integers import saturates, unsigned
+from tmconvert.targets.onnx.integer_types import saturates, unsigned
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 MODELS = {

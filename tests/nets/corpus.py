@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 import tmconvert
-from tmconvert.conversion import Report
-from tmconvert.serialize.tflite_reader import tflite_layouts
+from tmconvert.conversion.pipeline import Report
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
+from tmconvert.targets.tflite.reader import tflite_layouts
 from tmconvert.verification.runtimes import runtime_for
 
 DATA = Path(__file__).parents[1] / "data"

@@ -14,9 +14,9 @@ from ai_edge_litert import interpreter as litert
 from onnx.numpy_helper import to_array
 
 from tests.nets import corpus
-from tmconvert.serialize.tflite_reader import tflite_layouts
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
-from tmconvert.verification.observed import in_steps
+from tmconvert.targets.tflite.reader import tflite_layouts
+from tmconvert.targets.tflite.verify.observed import in_steps
 
 WITH_XNNPACK = litert.OpResolverType.AUTO
 OWN_KERNELS = litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES

@@ -11,10 +11,10 @@ import pytest
 from tests.ops.harness import run_lowered
 from tests.passes.graphs import Net, random_inputs, run
 from tmconvert.ir import InternalGraph
-from tmconvert.lower.lower import lower
-from tmconvert.lower.unsupported import unsupported_error
-from tmconvert.serialize.caffe_writer import write_caffe
+from tmconvert.ir.unsupported import unsupported_error
+from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets.caffe.writer import write_caffe
 
 
 def forward(graph: InternalGraph, inputs: list[np.ndarray], folder: Path) -> list[np.ndarray]:

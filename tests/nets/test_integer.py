@@ -11,8 +11,8 @@ import tmconvert
 from benchmarks import quantized_corpus
 from tests.nets import corpus, integers
 from tmconvert.errors import UnsupportedError
-from tmconvert.serialize.tflite_reader import tflite_layouts
-from tmconvert.verification.observed import in_steps
+from tmconvert.targets.tflite.reader import tflite_layouts
+from tmconvert.targets.tflite.verify.observed import in_steps
 
 litert = pytest.importorskip("ai_edge_litert.interpreter")
 MODELS = integers.models()

@@ -36,24 +36,24 @@ from typing import Any
 import numpy as np
 
 from tests.opsets import newest_runnable
+from tmconvert.conversion.support import op_support
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode, TensorType
-from tmconvert.ir.bodies import nested
-from tmconvert.ir.data_sizes import agree
 from tmconvert.ir.emitter import EagerEmitter, GraphEmitter
-from tmconvert.ir.size_journal import SizeJournal
+from tmconvert.ir.subgraphs import nested
+from tmconvert.ir.symbolic.data_dependent import agree
+from tmconvert.ir.symbolic.journal import SizeJournal
 from tmconvert.ir.tree import leaves, map_leaves
-from tmconvert.lower.lower import Lowering, lower
-from tmconvert.passes.align_ranks import AlignRanks
-from tmconvert.passes.assign_layout import AssignLayout
+from tmconvert.lowering.lower import Lowering, lower
 from tmconvert.passes.decompose import Decompose
-from tmconvert.serialize.caffe_writer import write_caffe
-from tmconvert.serialize.onnx_writer import check_onnx, write_onnx
-from tmconvert.serialize.tflite_writer import write_tflite
-from tmconvert.support import op_support
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
 from tmconvert.symbolics.op import TARGETS, Attribute
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.targets import OLDEST_OPSET, TFLITE_RUNTIME
+from tmconvert.targets.caffe.writer import write_caffe
+from tmconvert.targets.onnx.writer import check_onnx, write_onnx
+from tmconvert.targets.options import OLDEST_OPSET, TFLITE_RUNTIME
+from tmconvert.targets.tflite.passes.align_ranks import AlignRanks
+from tmconvert.targets.tflite.passes.assign_layout import AssignLayout
+from tmconvert.targets.tflite.writer import write_tflite
 from tmconvert.verification.compare import check
 from tmconvert.verification.runtimes import (
     LiteRtRuntime,

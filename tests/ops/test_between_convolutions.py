@@ -9,7 +9,7 @@ import pytest
 from tests.ops.harness import NEWEST_OPSET, normal, run_lowered
 from tmconvert.ir import InternalGraph, TensorNode
 from tmconvert.ir.emitter import EagerEmitter, Emitter, GraphEmitter
-from tmconvert.lower.lower import lower
+from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.registry import catalogue
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {

@@ -18,7 +18,7 @@ from tests.ops.harness import (
     run_lowered,
 )
 from tmconvert.ir.emitter import GraphEmitter
-from tmconvert.lower.lower import lower
+from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.op import SchemaError
 from tmconvert.symbolics.registry import catalogue
 

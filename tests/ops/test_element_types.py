@@ -21,16 +21,16 @@ from tests.ops.harness import (
 )
 from tests.ops.samples import SAMPLES, Sample
 from tests.opsets import skip_for_old_runtime
+from tmconvert.conversion.support import op_support
 from tmconvert.errors import VerificationError
 from tmconvert.ir import InternalGraph
 from tmconvert.ir.tree import leaves, map_leaves
-from tmconvert.lower.lower import lower
-from tmconvert.support import op_support
+from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
 from tmconvert.symbolics.op import ANY_DTYPE, INDICES, TARGETS, Attribute, Tensor, Tensors
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.symbolics.results import fits
-from tmconvert.targets import OLDEST_OPSET
+from tmconvert.targets.options import OLDEST_OPSET
 from tmconvert.verification.compare import check
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.ops.harness import NEWEST_OPSET, assert_op_matches, normal, op_graph, refusal
 from tmconvert.ir import TensorType
-from tmconvert.lower.lower import lower
+from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.op import SchemaError
 from tmconvert.symbolics.ops.pad import MODES, pad
 from tmconvert.symbolics.registry import catalogue

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from tests.ops.harness import NEWEST_OPSET, assert_op_matches, normal, refusal
 from tmconvert.ir import InternalGraph, TensorNode, TensorType
-from tmconvert.ir.dims import dim as symbolic
 from tmconvert.ir.emitter import GraphEmitter
-from tmconvert.ir.size_journal import SizeJournal, SizesSettled
-from tmconvert.lower.lower import lower
+from tmconvert.ir.symbolic.dims import dim as symbolic
+from tmconvert.ir.symbolic.journal import SizeJournal, SizesSettled
+from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.op import SchemaError
 from tmconvert.symbolics.ops.slice import select, slice_
 from tmconvert.symbolics.registry import catalogue

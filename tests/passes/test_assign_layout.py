@@ -13,14 +13,16 @@ from hypothesis import strategies as st
 from tests.passes.graphs import Net, apply
 from tmconvert.errors import GraphError
 from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
-from tmconvert.lower.builder import builder_class
-from tmconvert.lower.lower import lower
-from tmconvert.lower.target_graph import TargetGraph
-from tmconvert.passes.align_ranks import AlignRanks
-from tmconvert.passes.assign_layout import AssignLayout, absorbs_flatten
-from tmconvert.passes.check_layout import check_layout
+from tmconvert.lowering.builder import builder_class
+from tmconvert.lowering.lower import lower
+from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.passes.fuse_views import FuseViews
-from tmconvert.passes.layout_plan import (
+from tmconvert.symbolics.ops.view import simplified, stored
+from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets.tflite.passes.align_ranks import AlignRanks
+from tmconvert.targets.tflite.passes.assign_layout import AssignLayout, absorbs_flatten
+from tmconvert.targets.tflite.passes.check_layout import check_layout
+from tmconvert.targets.tflite.passes.layout_plan import (
     OPERATOR_COST,
     LayoutPlan,
     is_image,
@@ -28,8 +30,6 @@ from tmconvert.passes.layout_plan import (
     rule_of,
     transpose_cost,
 )
-from tmconvert.symbolics.ops.view import simplified, stored
-from tmconvert.symbolics.registry import catalogue
 
 
 def relayouts(graph: InternalGraph) -> int:

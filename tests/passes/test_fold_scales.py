@@ -10,14 +10,14 @@ import pytest
 from tests.passes.graphs import Net, apply
 from tmconvert.ir import CallFunction, InternalGraph
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
-from tmconvert.passes.fold_scales import FoldScales
+from tmconvert.passes.fold_scale_bias import FoldScaleBias
 from tmconvert.passes.fuse_views import FuseViews
 from tmconvert.symbolics.registry import catalogue
 
 
 def folded(graph: InternalGraph) -> list[str]:
     """The ops that are left."""
-    for make in (FuseViews, FoldScales):
+    for make in (FuseViews, FoldScaleBias):
         apply(make(catalogue()), graph)
         apply(EliminateDeadCode(), graph)
     return [expr.function for expr in graph.exprs() if isinstance(expr, CallFunction)]

@@ -12,16 +12,16 @@ import pytest
 
 from tests.passes.graphs import apply
 from tmconvert.ir.parser import parse_graph
-from tmconvert.passes.align_ranks import AlignRanks
-from tmconvert.passes.assign_layout import AssignLayout
 from tmconvert.passes.decompose import Decompose
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fold_constants import FoldConstants
 from tmconvert.passes.fuse_conv_bn import FuseConvBn
 from tmconvert.passes.fuse_views import FuseViews
 from tmconvert.passes.merge_reductions import MergeReductions
-from tmconvert.passes.settle_quantization import SettleQuantization
+from tmconvert.passes.propagate_qparams import PropagateQParams
 from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets.tflite.passes.align_ranks import AlignRanks
+from tmconvert.targets.tflite.passes.assign_layout import AssignLayout
 
 GOLDEN = Path(__file__).parent / "golden"
 PASSES: dict[str, Any] = {
@@ -33,7 +33,7 @@ PASSES: dict[str, Any] = {
     "fuse_conv_bn": FuseConvBn,
     "fuse_views": lambda: FuseViews(catalogue()),
     "merge_reductions": lambda: MergeReductions(catalogue()),
-    "settle_quantization": SettleQuantization,
+    "settle_quantization": PropagateQParams,
 }
 CASES = sorted(path.name.removesuffix(".before.ir") for path in GOLDEN.glob("*.before.ir"))
 

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from tmconvert.passes.minimum_cut import INFINITE, CutGraph
+from tmconvert.targets.tflite.passes.minimum_cut import INFINITE, CutGraph
 
 Edge = tuple[int, int, int]
 

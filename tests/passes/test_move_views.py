@@ -13,10 +13,10 @@ from tmconvert.ir import CallFunction, InternalGraph
 from tmconvert.passes.decompose import Decompose
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fuse_views import FuseViews
-from tmconvert.passes.move_views import MoveViews
-from tmconvert.passes.sink_views import SinkViews
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.targets import TFLITE_RUNTIME
+from tmconvert.targets.options import TFLITE_RUNTIME
+from tmconvert.targets.tflite.passes.fold_transposes import FoldTransposes
+from tmconvert.targets.tflite.passes.sink_reshapes import SinkReshapes
 
 
 def functions(graph: InternalGraph) -> list[str]:
@@ -25,7 +25,7 @@ def functions(graph: InternalGraph) -> list[str]:
 
 def moved(graph: InternalGraph) -> list[str]:
     """The ops that are left, without those that are views of no consequence."""
-    for make in (FuseViews, MoveViews, SinkViews, FuseViews):
+    for make in (FuseViews, FoldTransposes, SinkReshapes, FuseViews):
         apply(make(catalogue()), graph)
         apply(EliminateDeadCode(), graph)
     calls = [expr for expr in graph.exprs() if isinstance(expr, CallFunction)]

@@ -12,14 +12,14 @@ from tmconvert.passes.decompose import Decompose
 from tmconvert.passes.drop_identities import DropIdentities
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fuse_views import FuseViews
-from tmconvert.passes.route_channels import RouteChannels
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.targets import TFLITE_RUNTIME
+from tmconvert.targets.options import TFLITE_RUNTIME
+from tmconvert.targets.tflite.passes.fold_channel_shuffles import FoldChannelShuffles
 
 
 def routed(graph: InternalGraph) -> list[str]:
     """The ops that are left."""
-    for make in (FuseViews, RouteChannels):
+    for make in (FuseViews, FoldChannelShuffles):
         apply(make(catalogue()), graph)
         apply(EliminateDeadCode(), graph)
     return [expr.function for expr in graph.exprs() if isinstance(expr, CallFunction)]

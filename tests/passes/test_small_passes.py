@@ -12,15 +12,15 @@ from tmconvert.errors import InternalError
 from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
 from tmconvert.ir.parser import parse_graph
 from tmconvert.passes import fold_constants
-from tmconvert.passes.align_ranks import AlignRanks
 from tmconvert.passes.decompose import Decompose
 from tmconvert.passes.drop_identities import DropIdentities
+from tmconvert.passes.eliminate_common_subexpressions import EliminateCommonSubexpressions
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fold_constants import FoldConstants
-from tmconvert.passes.merge_equal import MergeEqual
 from tmconvert.symbolics.op import FLOATS, Op, Tensor
 from tmconvert.symbolics.registry import Catalogue, catalogue
 from tmconvert.symbolics.results import same_as
+from tmconvert.targets.tflite.passes.align_ranks import AlignRanks
 
 
 def functions(graph: InternalGraph) -> list[str]:
@@ -194,10 +194,10 @@ def test_equal_calls_are_computed_once() -> None:
     halves = [net("aten::slice", x, 1, 0, 2) for _ in range(3)]
     twice = [net("aten::mul", half, net.emitter.constant(np.float32(2))) for half in halves[:2]]
     graph = net.give(net("aten::mul", *twice), halves[2], net("aten::slice", x, 1, 2, 4))
-    assert apply(MergeEqual(catalogue()), graph)
+    assert apply(EliminateCommonSubexpressions(catalogue()), graph)
     calls = [expr.function for expr in graph.exprs() if isinstance(expr, CallFunction)]
     assert sorted(calls) == ["aten::mul"] * 2 + ["aten::slice"] * 3  # outputs stay
-    assert not apply(MergeEqual(catalogue()), graph)
+    assert not apply(EliminateCommonSubexpressions(catalogue()), graph)
 
 
 def test_equal_searches_find_as_many() -> None:
@@ -207,7 +207,7 @@ def test_equal_searches_find_as_many() -> None:
     places = [net("aten::nonzero", mask) for mask in masks]
     assert len({str(each.type) for each in places}) == 2
     graph = net.give(*(net("aten::neg", each) for each in places))
-    assert apply(MergeEqual(catalogue()), graph)  # which is verified
+    assert apply(EliminateCommonSubexpressions(catalogue()), graph)  # which is verified
     assert functions(graph) == ["aten::gt", "aten::nonzero", "aten::neg", "aten::neg"]
     assert len({str(node.type) for node in graph.outputs}) == 1
 

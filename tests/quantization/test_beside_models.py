@@ -12,13 +12,13 @@ import pytest
 
 import tmconvert
 from tests.nets import corpus
-from tmconvert.boundary import AS_IT_IS, open_boundary
+from tmconvert.conversion.io_overrides import NO_OVERRIDES, bind_model
 from tmconvert.ir import QParams, TensorNode
 from tmconvert.ir.fake_quant import fake_quantize
-from tmconvert.quantization.parameter_file import read_parameters
-from tmconvert.quantization.records import ACTIVATION, BIAS, WEIGHT, Record
-from tmconvert.serialize.written_tensors import written_tensors
+from tmconvert.qparams.file import read_parameters
+from tmconvert.qparams.records import ACTIVATION, BIAS, WEIGHT, Record
 from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets.written_model import written_tensors
 
 MODELS = sorted(
     path.stem
@@ -39,7 +39,7 @@ def with_parameters(name: str, target: str, folder: Path, **options: Any) -> tup
 
 def source_grids(name: str) -> list[QParams]:
     """What the source itself says, of each tensor that it quantizes."""
-    opened = open_boundary(tmconvert.load(corpus.model(name)), AS_IT_IS, catalogue())
+    opened = bind_model(tmconvert.load(corpus.model(name)), NO_OVERRIDES, catalogue())
     graph = opened.normalized(catalogue()).graph
     nodes = [*graph.inputs, *(node for expr in graph.exprs() for node in expr.outputs)]
     grids = [node.qparams for node in nodes if isinstance(node, TensorNode) and node.uses]

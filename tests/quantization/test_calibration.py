@@ -16,11 +16,11 @@ import pytest
 
 import tmconvert
 from tests.cli.runner import run
+from tmconvert.calibration.data import Samples
+from tmconvert.calibration.settings import Settings
 from tmconvert.errors import UsageError
 from tmconvert.ir import TensorNode
 from tmconvert.ir.types import TensorType
-from tmconvert.quantization.calibration.data import Samples
-from tmconvert.quantization.calibration.settings import Settings
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 DIGITS = SAMPLES / "digits.tm"

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 import tmconvert
 from tests.passes.graphs import Net, random_inputs, run
+from tmconvert.calibration.channels import channels, components
+from tmconvert.calibration.equalization import equalize
+from tmconvert.calibration.placement import kinds, observed_nodes
 from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
 from tmconvert.ir.verifier import verify_graph
-from tmconvert.quantization.calibration.channels import channels, components
-from tmconvert.quantization.calibration.equalization import equalize
-from tmconvert.quantization.calibration.placement import kinds, observed_nodes
 from tmconvert.symbolics.registry import catalogue
 
 DIGITS = Path(__file__).parents[2] / "samples" / "digits.tm"

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tmconvert.errors import UsageError
-from tmconvert.quantization.formats import FORMATS, format_called
-from tmconvert.quantization.formats.format import Format
-from tmconvert.quantization.parameter_file import encoded, read_parameters
-from tmconvert.quantization.records import ACTIVATION, BIAS, UNKNOWN, WEIGHT, Record, integer_name
+from tmconvert.qparams.file import encoded, read_parameters
+from tmconvert.qparams.formats import FORMATS, format_called
+from tmconvert.qparams.formats.format import Format
+from tmconvert.qparams.records import ACTIVATION, BIAS, UNKNOWN, WEIGHT, Record, integer_name
 
 SCALES = st.floats(2.0**-20, 2.0**20, width=32)
 NAMES = st.text("abcxyz019._/-", min_size=1, max_size=12)

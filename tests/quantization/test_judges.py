@@ -15,8 +15,8 @@ from onnx import numpy_helper
 
 import tmconvert
 from tests.nets import corpus
-from tmconvert.quantization.parameter_file import read_parameters
-from tmconvert.quantization.records import ACTIVATION, WEIGHT, Record
+from tmconvert.qparams.file import read_parameters
+from tmconvert.qparams.records import ACTIVATION, WEIGHT, Record
 
 
 def written(name: str, target: str, folder: Path, format: str) -> tuple[Path, Path, list[Record]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tmconvert.quantization.calibration.ranges import METHODS, Histogram
+from tmconvert.calibration.ranges import METHODS, Histogram
 
 
 def seen(*arrays: np.ndarray, has_tails: bool = True) -> Histogram:

@@ -14,9 +14,9 @@ import pytest
 
 import tmconvert
 from tests.cli.runner import run
-from tmconvert.quantization.report.page import page
-from tmconvert.quantization.report.report_file import table
 from tmconvert.verification.noise import Noise, energies_of
+from tmconvert.verification.quantization_report.page import page
+from tmconvert.verification.quantization_report.report_file import table
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")

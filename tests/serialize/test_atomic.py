@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from tmconvert.errors import WriteError
-from tmconvert.leftovers import remove_abandoned
-from tmconvert.serialize.atomic import (
+from tmconvert.output.atomic import (
     StagedOutput,
     atomic_output,
     atomic_outputs,
@@ -24,6 +23,7 @@ from tmconvert.serialize.atomic import (
     temporary_folder,
     write_error,
 )
+from tmconvert.output.leftovers import remove_abandoned
 
 
 class Stopped(Exception):

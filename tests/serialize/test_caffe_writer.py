@@ -12,11 +12,11 @@ import pytest
 from google.protobuf import text_format
 
 from tmconvert.errors import InternalError, WriteError
-from tmconvert.lower.target_graph import Operator, TargetGraph, Value
-from tmconvert.serialize.caffe_schema import schema
-from tmconvert.serialize.caffe_writer import write_caffe
-from tmconvert.source import Source
-from tmconvert.targets import DIALECTS
+from tmconvert.errors.source import Source
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.targets.caffe.schema import schema
+from tmconvert.targets.caffe.writer import write_caffe
+from tmconvert.targets.options import DIALECTS
 
 LayerParameter, NetParameter = schema().LayerParameter, schema().NetParameter
 F32 = np.dtype(np.float32)

@@ -8,9 +8,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tmconvert.ir.scaled import Array, Scaled, scaled
-from tmconvert.serialize import element_writer
-from tmconvert.serialize.element_writer import ElementWriter
+from tmconvert.ir.lazy_constants import Array, Scaled, scaled
+from tmconvert.output import element_writer
+from tmconvert.output.element_writer import ElementWriter
 
 BASE = np.random.default_rng(1).uniform(0, 9, size=(2, 3, 5, 7))
 VIEWS = {

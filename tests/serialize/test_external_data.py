@@ -13,10 +13,10 @@ import pytest
 import tmconvert
 from tests.opsets import newest_runnable
 from tests.serialize.test_onnx_writer import constant, conv_net, graph_of, tensor
+from tmconvert.conversion import writers
 from tmconvert.errors import WriteError
-from tmconvert.lower.target_graph import Operator, TargetGraph
-from tmconvert.serialize import writers
-from tmconvert.serialize.onnx_writer import check_onnx, write_onnx
+from tmconvert.lowering.target_graph import Operator, TargetGraph
+from tmconvert.targets.onnx.writer import check_onnx, write_onnx
 
 DATA = Path(__file__).parent.parent / "data"
 MODEL = DATA / "resnet18.tm"

@@ -9,8 +9,8 @@ import pytest
 
 import tmconvert
 from tmconvert.errors import InternalError
-from tmconvert.lower.target_graph import Operator, TargetGraph, Value
-from tmconvert.serialize import onnx_writer
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.targets.onnx import writer as onnx_writer
 
 DATA = Path(__file__).parents[1] / "data"
 FLOAT = np.dtype(np.float32)

@@ -15,9 +15,9 @@ import pytest
 import tmconvert
 from tests.opsets import newest_runnable
 from tmconvert.errors import InternalError, WriteError
-from tmconvert.lower.target_graph import Operator, TargetGraph, Value
-from tmconvert.serialize.onnx_writer import check_onnx, ir_version, write_onnx
-from tmconvert.source import Source
+from tmconvert.errors.source import Source
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.targets.onnx.writer import check_onnx, ir_version, write_onnx
 
 F32 = np.dtype(np.float32)
 

@@ -7,7 +7,7 @@ import io
 import numpy as np
 import pytest
 
-from tmconvert.serialize.protobuf_stream import StreamedMessage
+from tmconvert.output.protobuf_stream import StreamedMessage
 
 
 def written(data: np.ndarray, dtype: np.dtype) -> bytes:

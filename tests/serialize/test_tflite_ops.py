@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter
 
-from tmconvert.lower.target_graph import Operator, TargetGraph, Value
-from tmconvert.serialize.tflite_writer import write_tflite
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.targets.tflite.writer import write_tflite
 
 
 def floats(seed: int, *shape: int) -> np.ndarray:

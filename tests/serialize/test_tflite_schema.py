@@ -11,9 +11,9 @@ import pytest
 from ai_edge_litert import schema_py_generated as schema
 
 from tmconvert.errors import InternalError
-from tmconvert.lower.target_graph import Operator, TargetGraph, Value
-from tmconvert.serialize.tflite_schema import ENUMS, OPERATORS, TENSOR_TYPES, options_fields
-from tmconvert.serialize.tflite_writer import write_tflite
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.targets.tflite.schema import ENUMS, OPERATORS, TENSOR_TYPES, options_fields
+from tmconvert.targets.tflite.writer import write_tflite
 
 ENUM_CLASSES = {
     "type": schema.TensorType,

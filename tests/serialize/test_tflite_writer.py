@@ -18,9 +18,10 @@ from ai_edge_litert.interpreter import Interpreter
 
 import tmconvert
 from tmconvert.errors import InternalError, WriteError
-from tmconvert.lower.target_graph import Operator, TargetGraph, Value
-from tmconvert.serialize import tflite_skeleton, tflite_writer
-from tmconvert.serialize.tflite_writer import write_tflite
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.targets.tflite import flatbuffer_writer as tflite_skeleton
+from tmconvert.targets.tflite import writer as tflite_writer
+from tmconvert.targets.tflite.writer import write_tflite
 from tmconvert.verification.runtimes import LiteRtRuntime
 
 F32 = np.dtype(np.float32)

@@ -14,13 +14,13 @@ from torch._higher_order_ops import map as map_slices
 
 import tmconvert
 from tests.custom_ops import run
-from tmconvert.conversion import lowered
+from tmconvert.conversion.pipeline import lowered
 from tmconvert.errors import UnsupportedError
 from tmconvert.ir.parser import parse_graph
 from tmconvert.ir.text import graph_constants
 from tmconvert.passes.normalize import normalize
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.targets import Goal
+from tmconvert.targets.options import TargetOptions
 
 from .harness import arrays, check, run_onnx
 
@@ -117,7 +117,7 @@ def test_the_typed_text_of_branches_reads_back() -> None:
     assert "then=graph cond_true" in text
     assert parse_graph(text, graph_constants(graph)).to_text() == text
     assert graph.copy().to_text() == text
-    lowered(model, Goal("onnx", 17), catalogue())
+    lowered(model, TargetOptions("onnx", 17), catalogue())
 
 
 def test_branches_at_other_sizes(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ import tmconvert
 from tests.cli.runner import environment, run
 from tests.torch.factories import nets
 from tests.torch.harness import run_onnx
+from tmconvert.conversion.example_text import parse_examples
 from tmconvert.errors import TmconvertError
-from tmconvert.example_text import parse_examples
 from tmconvert.ir.traced_module import Example
 
 HERE = Path(__file__).parent
@@ -162,7 +162,7 @@ def test_a_failure_of_the_tracer_is_no_fault_of_the_user(monkeypatch: pytest.Mon
     def fail(*args: object, **kwargs: object) -> None:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr("tmconvert.frontends.torch.tracing.doors.trace_module", fail)
+    monkeypatch.setattr("tmconvert.frontends.torch.tracing.entry.trace_module", fail)
     outcome = run("trace", f"{NETS}:make", "-o", "net.tm", "--input", X)
     assert outcome.status == 3
     assert "error[TM9000]: RuntimeError: a defect" in outcome.stderr

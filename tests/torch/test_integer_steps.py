@@ -18,7 +18,7 @@ from torch import Tensor, nn
 import tmconvert
 from tests.nets.integers import OWN_KERNELS, WITH_XNNPACK, census
 from tmconvert.errors import UnsupportedError
-from tmconvert.verification.observed import in_steps
+from tmconvert.targets.tflite.verify.observed import in_steps
 
 SAMPLES, TESTS = 24, 8
 

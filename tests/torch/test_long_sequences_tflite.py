@@ -11,12 +11,12 @@ from ai_edge_litert.interpreter import Interpreter
 from torch import nn
 
 import tmconvert
-from tmconvert.boundary import Boundary
-from tmconvert.conversion import lowered
-from tmconvert.ir.dims import is_symbolic
+from tmconvert.conversion.io_overrides import IoOverrides
+from tmconvert.conversion.pipeline import lowered
+from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.symbolics.idioms.tflite_loops import BLOCK
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.targets import TFLITE_RUNTIME, Goal
+from tmconvert.targets.options import TFLITE_RUNTIME, TargetOptions
 
 LAYERS: dict[str, nn.Module] = {
     "lstm": nn.LSTM(4, 6, batch_first=True),
@@ -72,8 +72,8 @@ def test_what_is_copied_each_step_does_not_grow() -> None:
     """WHILE copies what a turn changes: only a turn of a block writes to what is as long as the sequence."""
     open_sizes = {"input": {1: "length"}}
     model = tmconvert.trace(LAYERS["lstm"].eval(), torch.randn(1, 5, 4), dynamic_shapes=open_sizes)
-    boundary = Boundary(dynamic_shapes=open_sizes)
-    graph = lowered(model, Goal("tflite", TFLITE_RUNTIME), catalogue(), boundary=boundary).graph
+    boundary = IoOverrides(dynamic_shapes=open_sizes)
+    graph = lowered(model, TargetOptions("tflite", TFLITE_RUNTIME), catalogue(), boundary=boundary).graph
     found = []
     for each in graph.nested():
         types = [operator.type for operator in each.operators]

@@ -63,6 +63,6 @@ def test_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("code", re.findall(r"TM\d{4}", PAGE.read_text(encoding="utf-8")))
 def test_codes_of_the_page(code: str) -> None:
-    from tmconvert.explanations import EXPLANATIONS
+    from tmconvert.errors.explanations import EXPLANATIONS
 
     assert code in EXPLANATIONS

@@ -19,8 +19,8 @@ from onnx.numpy_helper import from_array, to_array
 import tmconvert
 from tmconvert.errors import TmconvertError
 from tmconvert.ir import TracedModule
-from tmconvert.serialize.caffe_schema import schema
 from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets.caffe.schema import schema
 from tmconvert.verification.inputs import drawn_inputs
 from tmconvert.verification.runtimes import runtime_for
 
@@ -258,8 +258,8 @@ SEEDS = (7, 8, 9, 10)  # of inputs that verification does not draw
 
 def _distances(model: TracedModule, target: str, paths: list[Path], changed: list[Path]) -> Iterator[float]:
     from tmconvert.passes.normalize import normalize
-    from tmconvert.serialize.tflite_reader import tflite_layouts
     from tmconvert.symbolics.layouts import NCHW_TO_NHWC
+    from tmconvert.targets.tflite.reader import tflite_layouts
 
     graph = normalize(model.flatten(), catalogue()).graph
     runtime = runtime_for(target, paths[0])

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx.numpy_helper import from_array, to_array
 
-from tmconvert.lower.integers.kernels import WEIGHTED
+from tmconvert.targets.tflite.integer.kernels import WEIGHTED
 
 
 @dataclass(frozen=True)

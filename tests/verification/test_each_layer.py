@@ -18,7 +18,7 @@ from benchmarks import quantized_corpus
 from tests.nets import corpus
 from tests.verification.tampering import Tampering, of_onnx, of_tflite, wrong_numbers
 from tmconvert.errors import VerificationError
-from tmconvert.lower.target_graph import Operator, TargetGraph, Value
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 
 schema = pytest.importorskip("ai_edge_litert.schema_py_generated")
 MADE = quantized_corpus.MADE
@@ -154,8 +154,8 @@ def changes_onnx(graph: TargetGraph) -> Iterator[tuple[str, Change]]:
 
 
 PLACES = {
-    "tflite": ("tmconvert.lower.integers.integer_graph.in_integers", changes_tflite),
-    "onnx": ("tmconvert.lower.qdq.with_qdq", changes_onnx),
+    "tflite": ("tmconvert.targets.tflite.integer.graph.in_integers", changes_tflite),
+    "onnx": ("tmconvert.targets.onnx.qdq.with_qdq", changes_onnx),
 }
 
 

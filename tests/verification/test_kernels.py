@@ -13,11 +13,11 @@ from tests.lower.integer_samples import Sample
 from tests.lower.test_integer_kernels import MODES, run
 from tests.passes.graphs import Net
 from tmconvert.ir.types import QParams
-from tmconvert.lower.integers.grids import RANGES
-from tmconvert.lower.integers.integer_graph import in_integers
-from tmconvert.lower.integers.kernels import FIXED
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.verification.kernels import SLACK
+from tmconvert.targets.tflite.integer.graph import in_integers
+from tmconvert.targets.tflite.integer.kernels import FIXED
+from tmconvert.targets.tflite.integer.qparams import RANGES
+from tmconvert.targets.tflite.verify.kernel_error import SLACK
 from tmconvert.verification.layers import Layer
 from tmconvert.verification.layerwise import compared
 from tmconvert.verification.noise import LARGEST, energies_of

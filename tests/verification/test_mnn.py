@@ -11,11 +11,11 @@ import pytest
 from benchmarks.corpus_targets import judged
 from tests.caffe.nets import defined, layer, normal, text_of, written
 from tests.nets import corpus
-from tmconvert.caffe.dialects import DIALECTS
 from tmconvert.errors import VerificationError
-from tmconvert.serialize.caffe_for_mnn import mnn_reads
-from tmconvert.serialize.caffe_schema import schema
-from tmconvert.verification.mnn import MnnRuntime
+from tmconvert.targets.caffe.dialects import DIALECTS
+from tmconvert.targets.caffe.for_mnn import mnn_reads
+from tmconvert.targets.caffe.mnn import MnnRuntime
+from tmconvert.targets.caffe.schema import schema
 from tmconvert.verification.runtimes import FirstToTakeIt, NumpyCaffeRuntime, OpenCvRuntime, runtime_for
 
 needs_mnn = pytest.mark.skipif(importlib.util.find_spec("MNN") is None, reason="MNN is not installed")

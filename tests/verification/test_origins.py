@@ -10,8 +10,8 @@ import pytest
 
 import tmconvert
 from tests.nets import corpus
-from tmconvert.lower.target_graph import TargetGraph
-from tmconvert.serialize.tflite_reader import tflite_tensors
+from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.targets.tflite.reader import tflite_tensors
 
 torch = pytest.importorskip("torch")
 TARGETS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -96,13 +96,13 @@ def test_each_tensor_has_an_origin_and_a_name_of_its_own(
 ) -> None:
     kind, options = TARGETS[target]
     written: list[TargetGraph] = []
-    write = tmconvert.conversion.write
+    write = tmconvert.conversion.pipeline.write
 
     def noted(graph: TargetGraph, *rest: Any, **more: Any) -> None:
         written.append(graph)
         write(graph, *rest, **more)
 
-    monkeypatch.setattr(tmconvert.conversion, "write", noted)
+    monkeypatch.setattr(tmconvert.conversion.pipeline, "write", noted)
     convert = getattr(tmconvert, f"to_{kind}")
     more = {"allow_float": True} if kind == "tflite" else {}
     convert(corpus.model(name), tmp_path / "m", quantized=True, verify=False, **options, **more)

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tmconvert.conversion.writers import write
 from tmconvert.errors import VerificationError
 from tmconvert.ir import InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
-from tmconvert.lower.lower import lower
-from tmconvert.serialize.writers import write
+from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.verification.runtimes import LiteRtRuntime, allocate, runtime_for
 

@@ -258,8 +258,8 @@ def test_onnx(what: str, pairs: Path, tmp_path: Path) -> None:
 def test_a_conversion_looks_at_what_it_wrote(
     target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tmconvert import conversion
-    from tmconvert.lower.target_graph import TargetGraph
+    from tmconvert.conversion import pipeline as conversion
+    from tmconvert.lowering.target_graph import TargetGraph
 
     def wrong(graph: TargetGraph, files: Any, weights_name: str = "", **options: Any) -> None:
         constant = next(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...errors import GraphError, Refusal
-from ...ir import Expr, TensorNode
-from ...ir.emitter import Emitter
-from ..vocabulary import Adapter, AdapterVocabulary
+from tmconvert.errors import GraphError, Refusal
+from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
+from tmconvert.ir import Expr, TensorNode
+from tmconvert.ir.emitter import Emitter
 
 IDENTIFIER = "aten"
 

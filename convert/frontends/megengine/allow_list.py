@@ -20,8 +20,8 @@ import sys
 
 import numpy as np
 
-from .pickle_fault import damaged, refused
-from .stand_ins import GlobalRef
+from tmconvert.frontends.megengine.pickle_fault import damaged, refused
+from tmconvert.frontends.megengine.stand_ins import GlobalRef
 
 NAME_LENGTH_LIMIT = 512
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...errors import LoadError
-from .budget import DAMAGED, MAX_DEPTH, OVER_LIMIT, Budget, kind, text_key
-from .stand_ins import GlobalRef, Instance
+from tmconvert.errors import LoadError
+from tmconvert.frontends.megengine.budget import DAMAGED, MAX_DEPTH, OVER_LIMIT, Budget, kind, text_key
+from tmconvert.frontends.megengine.stand_ins import GlobalRef, Instance
 
 DICTS = ("dict", "OrderedDict", "defaultdict", "QParams", "LSQParams")
 

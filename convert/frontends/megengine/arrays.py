@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .pickle_fault import PickleFault, damaged, over_limit, refused
-from .stand_ins import is_global
+from tmconvert.frontends.megengine.pickle_fault import PickleFault, damaged, over_limit, refused
+from tmconvert.frontends.megengine.stand_ins import is_global
 
 # NumPy 1 allows 32, and no MegEngine tensor has more than 7.
 RANK_LIMIT = 32

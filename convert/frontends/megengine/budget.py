@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import LoadError
-from .allow_list import is_users_own
-from .builders import ARGUMENTS, COMP_NODE
-from .stand_ins import GlobalRef, Instance, Opaque, Tensor
+from tmconvert.errors import LoadError
+from tmconvert.frontends.megengine.allow_list import is_users_own
+from tmconvert.frontends.megengine.builders import ARGUMENTS, COMP_NODE
+from tmconvert.frontends.megengine.stand_ins import GlobalRef, Instance, Opaque, Tensor
 
 OVER_LIMIT = "TM1006"
 DAMAGED = "TM1007"

@@ -10,10 +10,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from . import arrays
-from .allow_list import OF_TYPE_HINTS, is_users_class, is_users_own, makes_instance
-from .pickle_fault import damaged, over_limit, refused
-from .stand_ins import GlobalRef, Instance, Tensor, is_global
+from tmconvert.frontends.megengine import arrays
+from tmconvert.frontends.megengine.allow_list import (
+    OF_TYPE_HINTS,
+    is_users_class,
+    is_users_own,
+    makes_instance,
+)
+from tmconvert.frontends.megengine.pickle_fault import damaged, over_limit, refused
+from tmconvert.frontends.megengine.stand_ins import GlobalRef, Instance, Tensor, is_global
 
 Arguments = tuple[object, ...]
 Builder = Callable[[Arguments], object]

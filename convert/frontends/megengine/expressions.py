@@ -8,8 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import LoadError
-from ...ir import (
+from tmconvert.errors import LoadError
+from tmconvert.errors.source import Source
+from tmconvert.frontends.megengine.arguments import merged, unflatten_values
+from tmconvert.frontends.megengine.budget import DAMAGED, OVER_LIMIT, Budget, kind, number, text
+from tmconvert.frontends.megengine.quantization import plain, qparams_of_dtype, real
+from tmconvert.frontends.megengine.stand_ins import GlobalRef, Instance, Tensor
+from tmconvert.ir import (
     CallFunction,
     CallMethod,
     Constant,
@@ -21,11 +26,6 @@ from ...ir import (
     TensorNode,
     TracedModule,
 )
-from ...source import Source
-from .arguments import merged, unflatten_values
-from .budget import DAMAGED, OVER_LIMIT, Budget, kind, number, text
-from .quantization import plain, qparams_of_dtype, real
-from .stand_ins import GlobalRef, Instance, Tensor
 
 OPERATOR_PREFIX = "opdef."
 EXPRESSION_PACKAGE = "megengine.traced_module.expr."

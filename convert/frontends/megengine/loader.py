@@ -7,21 +7,21 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ...errors import GraphError, LoadError
-from ...ir import CallMethod, Expr, InternalGraph, ModuleNode, TensorNode, TracedModule
-from ...ir.ownership import assign_owners
-from ...ir.traced_module import call_structure
-from ...source import Source
-from . import versions
-from .allow_list import is_users_own
-from .arguments import unflatten
-from .budget import DAMAGED, OVER_LIMIT, Budget, text, text_key
-from .expressions import GraphBuilder
-from .older import release_called
-from .quantization import plain, real
-from .stand_ins import GlobalRef, Instance, Tensor
-from .unpickler import read_file
-from .vocabulary import VOCABULARY, vocabulary_of
+from tmconvert.errors import GraphError, LoadError
+from tmconvert.errors.source import Source
+from tmconvert.frontends.megengine import versions
+from tmconvert.frontends.megengine.allow_list import is_users_own
+from tmconvert.frontends.megengine.arguments import unflatten
+from tmconvert.frontends.megengine.budget import DAMAGED, OVER_LIMIT, Budget, text, text_key
+from tmconvert.frontends.megengine.expressions import GraphBuilder
+from tmconvert.frontends.megengine.older import release_called
+from tmconvert.frontends.megengine.quantization import plain, real
+from tmconvert.frontends.megengine.stand_ins import GlobalRef, Instance, Tensor
+from tmconvert.frontends.megengine.unpickler import read_file
+from tmconvert.frontends.megengine.vocabulary import VOCABULARY, vocabulary_of
+from tmconvert.ir import CallMethod, Expr, InternalGraph, ModuleNode, TensorNode, TracedModule
+from tmconvert.ir.ownership import assign_owners
+from tmconvert.ir.traced_module import call_structure
 
 MAX_MODULE_DEPTH = 100
 MAX_PATH = 5000  # characters of a dotted path

@@ -6,11 +6,11 @@ most one entry per byte.
 
 from __future__ import annotations
 
-from .allow_list import look_up
-from .arrays import UnfinishedArray, UnfinishedDtype
-from .builders import CopyBudget
-from .pickle_fault import damaged
-from .stand_ins import Instance
+from tmconvert.frontends.megengine.allow_list import look_up
+from tmconvert.frontends.megengine.arrays import UnfinishedArray, UnfinishedDtype
+from tmconvert.frontends.megengine.builders import CopyBudget
+from tmconvert.frontends.megengine.pickle_fault import damaged
+from tmconvert.frontends.megengine.stand_ins import Instance
 
 LINE_LIMIT = 1024
 

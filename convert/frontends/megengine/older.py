@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.emitter import Emitter
+from tmconvert.ir.emitter import Emitter
 
 Adapter = Callable[..., Any]
 Release = tuple[int, ...]

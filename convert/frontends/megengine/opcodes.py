@@ -11,12 +11,19 @@ import struct
 from collections.abc import Callable
 from typing import TypeVar
 
-from .allow_list import is_users_own
-from .arrays import UnfinishedArray, UnfinishedDtype, finish_array, finish_dtype
-from .builders import add_element, call, check_key, new_object, put_item, set_state
-from .machine import Machine
-from .pickle_fault import PickleFault, damaged, over_limit, refused
-from .stand_ins import Instance
+from tmconvert.frontends.megengine.allow_list import is_users_own
+from tmconvert.frontends.megengine.arrays import UnfinishedArray, UnfinishedDtype, finish_array, finish_dtype
+from tmconvert.frontends.megengine.builders import (
+    add_element,
+    call,
+    check_key,
+    new_object,
+    put_item,
+    set_state,
+)
+from tmconvert.frontends.megengine.machine import Machine
+from tmconvert.frontends.megengine.pickle_fault import PickleFault, damaged, over_limit, refused
+from tmconvert.frontends.megengine.stand_ins import Instance
 
 Handler = Callable[[Machine], None]
 Kind = TypeVar("Kind")

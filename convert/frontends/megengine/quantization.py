@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ...ir import QParams
-from ...ir.fake_quant import with_qparams
-from .budget import native
-from .stand_ins import Instance, Tensor, quantization_of
+from tmconvert.frontends.megengine.budget import native
+from tmconvert.frontends.megengine.stand_ins import Instance, Tensor, quantization_of
+from tmconvert.ir import QParams
+from tmconvert.ir.fake_quant import with_qparams
 
 # the quantized dtypes that tensors have at run time: (name, smallest, largest)
 DTYPES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from ...errors import Refusal
+from tmconvert.errors import Refusal
 
 FUNCTIONS = "megengine.functional."
 MODULES = "megengine.module."

@@ -36,7 +36,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...ir.inert import GlobalRef, Instance, Opaque
+from tmconvert.ir.inert import GlobalRef, Instance, Opaque
 
 __all__ = ["GlobalRef", "Instance", "Opaque", "Quantization", "Tensor", "is_global", "quantization_of"]
 

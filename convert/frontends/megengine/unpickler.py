@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...errors import LoadError
-from ...source import Source
-from ..mapping import map_file
-from .machine import Machine
-from .opcodes import PROTOCOLS, run
-from .pickle_fault import NOT_A_MODULE, PickleFault
-from .stand_ins import Instance, Tensor
+from tmconvert.errors import LoadError
+from tmconvert.errors.source import Source
+from tmconvert.frontends.megengine.machine import Machine
+from tmconvert.frontends.megengine.opcodes import PROTOCOLS, run
+from tmconvert.frontends.megengine.pickle_fault import NOT_A_MODULE, PickleFault
+from tmconvert.frontends.megengine.stand_ins import Instance, Tensor
+from tmconvert.frontends.shared.mapped_file import map_file
 
 NOT_A_PICKLE = "TM1002"
 

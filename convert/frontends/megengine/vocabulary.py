@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import Refusal
-from ...ir import CallFunction, CallMethod, Expr, QParams, TracedModule
-from ...ir.emitter import Emitter
-from ...ir.fake_quant import fake_quantize, with_clear_ties
-from ..recorded_grids import on_recorded_grid
-from ..vocabulary import Adapter, AdapterVocabulary
-from .older import NEWEST, Release, as_of
-from .refused import refusal_of
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.older import NEWEST, Release, as_of
+from tmconvert.frontends.megengine.refused import refusal_of
+from tmconvert.frontends.shared.recorded_qparams import on_recorded_grid
+from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
+from tmconvert.ir import CallFunction, CallMethod, Expr, QParams, TracedModule
+from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.fake_quant import fake_quantize, with_clear_ties
 
 IDENTIFIER = "megengine-"
 
@@ -29,7 +29,7 @@ class MegEngineVocabulary(AdapterVocabulary):
         self.identifier = f"{IDENTIFIER}{'.'.join(map(str, release))}"
 
     def find(self, expr: Expr, args: tuple[Any, ...]) -> tuple[str, Adapter | None]:
-        from .adapters import FUNCTIONS, METHODS, MODULES
+        from tmconvert.frontends.megengine.adapters import FUNCTIONS, METHODS, MODULES
 
         name = self.name(expr)
         if isinstance(expr, CallFunction):

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ...errors import UsageError
-from ...ir.dim_text import RESERVED, is_size_name
+from tmconvert.errors import UsageError
+from tmconvert.ir.symbolic.text import RESERVED, is_size_name
 
 # sizes to leave open, by input: see open_sizes
 DynamicShapes = Mapping[str, Mapping[Any, Any] | Sequence[Any] | None]

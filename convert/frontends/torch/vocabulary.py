@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ...errors import TmconvertError
-from ...ir import CallFunction, CallMethod, Expr
-from ...ir.emitter import Emitter
-from ...ir.fake_quant import requantize_to_even
-from ...ir.tree import leaves, map_leaves
-from ...symbolics.custom import CustomOp
-from ...symbolics.registry import catalogue, registered
-from ..recorded_grids import on_recorded_grid
-from ..vocabulary import Adapter, AdapterVocabulary
-from .names import aten_name, functional
+from tmconvert.errors import TmconvertError
+from tmconvert.frontends.shared.recorded_qparams import on_recorded_grid
+from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
+from tmconvert.frontends.torch.names import aten_name, functional
+from tmconvert.ir import CallFunction, CallMethod, Expr
+from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.fake_quant import requantize_to_even
+from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.symbolics.custom import CustomOp
+from tmconvert.symbolics.registry import catalogue, registered
 
 IDENTIFIER = "torch"
 
@@ -30,7 +30,7 @@ class TorchVocabulary(AdapterVocabulary):
     framework = "PyTorch"
 
     def find(self, expr: Expr, args: tuple[Any, ...]) -> tuple[str, Adapter | None]:
-        from .adapters.complex import is_complex
+        from tmconvert.frontends.torch.adapters.complex import is_complex
 
         assert isinstance(expr, (CallFunction, CallMethod))
         is_method = isinstance(expr, CallMethod)
@@ -40,7 +40,7 @@ class TorchVocabulary(AdapterVocabulary):
         return self.name(expr), _adapter(word, is_method)
 
     def apply(self, g: Emitter, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        from .adapters.complex import received
+        from tmconvert.frontends.torch.adapters.complex import received
 
         args, kwargs = map_leaves(lambda leaf: received(g, leaf), (args, kwargs))
         return super().apply(g, expr, args, kwargs)
@@ -74,9 +74,9 @@ VOCABULARY = TorchVocabulary()
 @cache
 def _complex_adapter(name: str, is_method: bool) -> Adapter | None:
     """The adapter of a call that is given complex numbers."""
-    from .adapters import COMPLEX
-    from .adapters.complex import made_of_real
-    from .adapters.forms import called
+    from tmconvert.frontends.torch.adapters import COMPLEX
+    from tmconvert.frontends.torch.adapters.complex import made_of_real
+    from tmconvert.frontends.torch.adapters.forms import called
 
     own = aten_name(name, is_method)
     found = COMPLEX.get(own) or made_of_real(own, _adapter(name, is_method))
@@ -88,8 +88,8 @@ def _complex_adapter(name: str, is_method: bool) -> Adapter | None:
 
 @cache
 def _adapter(name: str, is_method: bool) -> Adapter | None:
-    from .adapters import ATEN, FUNCTIONS, METHODS
-    from .adapters.forms import called, generic, in_place
+    from tmconvert.frontends.torch.adapters import ATEN, FUNCTIONS, METHODS
+    from tmconvert.frontends.torch.adapters.forms import called, generic, in_place
 
     own = aten_name(name, is_method)
     table = METHODS if is_method else FUNCTIONS

@@ -27,10 +27,10 @@ from tests.frontends.container.forge import (
     with_document,
     with_weights,
 )
-from tmconvert.conversion import survey
+from tmconvert.conversion.pipeline import survey
 from tmconvert.errors import LoadError, TmconvertError
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.targets import Goal
+from tmconvert.targets.options import TargetOptions
 
 NAME = "op_multi_io"
 SECONDS = 2.0
@@ -504,7 +504,7 @@ def test_more_hostile_tensors(sound: bytes, tmp_path: Path) -> None:
 # ---- fuzz
 
 CODES = {"TM1002", "TM1006", *(f"TM10{number}" for number in range(10, 16))}
-GOAL = Goal("onnx", 17)
+GOAL = TargetOptions("onnx", 17)
 
 
 def read_all(path: Path) -> None:

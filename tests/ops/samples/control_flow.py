@@ -7,7 +7,7 @@ import numpy as np
 
 from tests.ops.harness import Const, normal
 from tmconvert.ir import InternalGraph, TensorType
-from tmconvert.ir.bodies import empty_body
+from tmconvert.ir.subgraphs import empty_body
 from tmconvert.symbolics.registry import catalogue
 
 from .common import Sample, X

@@ -6,8 +6,7 @@ recorded in any release binds to it. ``g`` is an Emitter; tensors are its values
 
 from __future__ import annotations
 
-from ...table import Table
-from . import (
+from tmconvert.frontends.megengine.adapters import (
     activations,
     attention,
     boxes,
@@ -40,6 +39,7 @@ from . import (
     window_operators,
     windows,
 )
+from tmconvert.frontends.shared.adapter_table import Table
 
 FUNCTIONS = Table.merged(
     attention.FUNCTIONS,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....ir.emitter import Emitter
-from ...table import Adapter, Table
-from . import modes
-from .elemwise import unary
+from tmconvert.frontends.megengine.adapters import modes
+from tmconvert.frontends.megengine.adapters.elemwise import unary
+from tmconvert.frontends.shared.adapter_table import Adapter, Table
+from tmconvert.ir.emitter import Emitter
 
 FUNCTIONS = Table("megengine.functional.nn.")
 

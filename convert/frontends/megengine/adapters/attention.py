@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir import TracedModule
-from ....ir.emitter import Emitter
-from ...table import Table
-from . import modes
-from .math import reduction
-from .modules import parameter
-from .values import cast, is_tensor, rank, reshaped
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters import modes
+from tmconvert.frontends.megengine.adapters.math import reduction
+from tmconvert.frontends.megengine.adapters.modules import parameter
+from tmconvert.frontends.megengine.adapters.values import cast, is_tensor, rank, reshaped
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.ir import TracedModule
+from tmconvert.ir.emitter import Emitter
 
 FUNCTIONS = Table("megengine.functional.nn.")
 OPERATORS = Table("opdef.")

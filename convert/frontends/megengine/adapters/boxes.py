@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir import TracedModule
-from ....ir.emitter import Emitter
-from ....symbolics.idioms.formulas import Term
-from ...table import Table
-from . import modes, sorting, tensor
-from .values import cast, per_axis, reshaped, static_int
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters import modes, sorting, tensor
+from tmconvert.frontends.megengine.adapters.values import cast, per_axis, reshaped, static_int
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.ir import TracedModule
+from tmconvert.ir.emitter import Emitter
+from tmconvert.symbolics.idioms.formulas import Term
 
 FUNCTIONS = Table("megengine.functional.")
 OPERATORS = Table("opdef.")

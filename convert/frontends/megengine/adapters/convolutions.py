@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ...table import Table
-from . import modes
-from .values import cast, per_axis, promoted, rank, reshaped, static_int
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters import modes
+from tmconvert.frontends.megengine.adapters.values import cast, per_axis, promoted, rank, reshaped, static_int
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.ir.emitter import Emitter
 
 FUNCTIONS = Table("megengine.functional.nn.")
 

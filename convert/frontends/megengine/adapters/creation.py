@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.dims import is_symbolic
-from ....ir.emitter import Emitter
-from ....symbolics.idioms.formulas import Term
-from ...table import Table
-from .values import MAX_INTS, cast, is_tensor, static_int, static_ints
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters.values import MAX_INTS, cast, is_tensor, static_int, static_ints
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.symbolics.idioms.formulas import Term
 
 FUNCTIONS = Table("megengine.functional.tensor.")
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.emitter import Emitter
-from ...table import Adapter, Table
-from . import modes
-from .values import cast, floating, promoted
+from tmconvert.frontends.megengine.adapters import modes
+from tmconvert.frontends.megengine.adapters.values import cast, floating, promoted
+from tmconvert.frontends.shared.adapter_table import Adapter, Table
+from tmconvert.ir.emitter import Emitter
 
 FUNCTIONS = Table()
 METHODS = Table()

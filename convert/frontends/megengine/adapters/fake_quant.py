@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir import QParams, TracedModule
-from ....ir.emitter import Emitter
-from ....ir.fake_quant import fake_quantize
-from ...recorded_grids import integers_of_range
-from ...table import Table
-from .observers import HELP, OBSERVERS, Scales, scalar
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters.observers import HELP, OBSERVERS, Scales, scalar
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.recorded_qparams import integers_of_range
+from tmconvert.ir import QParams, TracedModule
+from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.fake_quant import fake_quantize
 
 FUNCTIONS = Table()
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ...table import Table
-from . import boxes, sampling, vision
-from .values import static_ints
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters import boxes, sampling, vision
+from tmconvert.frontends.megengine.adapters.values import static_ints
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.ir.emitter import Emitter
 
 OPERATORS = Table("opdef.")
 

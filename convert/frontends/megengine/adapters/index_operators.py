@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ...table import Adapter, Table
-from .indexing import getitem, written
-from .values import rank, reshaped
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters.indexing import getitem, written
+from tmconvert.frontends.megengine.adapters.values import rank, reshaped
+from tmconvert.frontends.shared.adapter_table import Adapter, Table
+from tmconvert.ir.emitter import Emitter
 
 OPERATORS = Table("opdef.")
 

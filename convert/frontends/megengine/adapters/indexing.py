@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ... import indexing
-from .values import is_tensor
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters.values import is_tensor
+from tmconvert.frontends.shared import indexing
+from tmconvert.ir.emitter import Emitter
 
 
 def getitem(g: Emitter, x: Any, index: Any) -> Any:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ...table import Table
-from . import modes, normalization, recurrent
-from .values import rank, reshaped
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters import modes, normalization, recurrent
+from tmconvert.frontends.megengine.adapters.values import rank, reshaped
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.ir.emitter import Emitter
 
 OPERATORS = Table("opdef.")
 

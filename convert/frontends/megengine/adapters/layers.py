@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ....errors import Refusal
-from ....ir import TracedModule
-from ....ir.emitter import Emitter
-from ...table import Table
-from . import convolutions, nn, normalization, windows
-from .modules import parameter
-from .values import per_axis, promoted, rank
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters import convolutions, nn, normalization, windows
+from tmconvert.frontends.megengine.adapters.modules import parameter
+from tmconvert.frontends.megengine.adapters.values import per_axis, promoted, rank
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.ir import TracedModule
+from tmconvert.ir.emitter import Emitter
 
 MODULES = Table("megengine.module.")
 

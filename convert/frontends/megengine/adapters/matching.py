@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ...indexing import places_of
-from ...table import Table
-from .sorting import sort
-from .values import cast, reshaped, static_int
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters.sorting import sort
+from tmconvert.frontends.megengine.adapters.values import cast, reshaped, static_int
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.indexing import places_of
+from tmconvert.ir.emitter import Emitter
 
 FUNCTIONS = Table("megengine.functional.")
 OPERATORS = Table("opdef.")

@@ -8,12 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ...table import Table
-from . import modes
-from .elemwise import clip
-from .values import axes_of, axis_of, cast, floating, is_tensor, rank, reshaped
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters import modes
+from tmconvert.frontends.megengine.adapters.elemwise import clip
+from tmconvert.frontends.megengine.adapters.values import (
+    axes_of,
+    axis_of,
+    cast,
+    floating,
+    is_tensor,
+    rank,
+    reshaped,
+)
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.ir.emitter import Emitter
 
 FUNCTIONS = Table("megengine.functional.math.")
 METHODS = Table()

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ....symbolics.idioms.formulas import Term
-from .values import cast, floating, is_tensor, promoted, rank, reshaped
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters.values import cast, floating, is_tensor, promoted, rank, reshaped
+from tmconvert.ir.emitter import Emitter
+from tmconvert.symbolics.idioms.formulas import Term
 
 Adapter = Callable[..., Any]
 MODES: dict[str, Adapter] = {}

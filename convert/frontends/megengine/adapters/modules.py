@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ....ir import TracedModule
-from ....ir.emitter import Emitter
-from ...table import Adapter, Table
-from . import modes, nn, tensor
+from tmconvert.frontends.megengine.adapters import modes, nn, tensor
+from tmconvert.frontends.shared.adapter_table import Adapter, Table
+from tmconvert.ir import TracedModule
+from tmconvert.ir.emitter import Emitter
 
 MODULES = Table("megengine.module.")
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir import TracedModule
-from ....ir.emitter import Emitter
-from ...indexing import places_of
-from ...table import Table
-from . import image_operators, sampling, tensor
-from .elemwise import unary, where
-from .modules import parameter
-from .values import axis_of, cast, promoted, rank, static_int
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters import image_operators, sampling, tensor
+from tmconvert.frontends.megengine.adapters.elemwise import unary, where
+from tmconvert.frontends.megengine.adapters.modules import parameter
+from tmconvert.frontends.megengine.adapters.values import axis_of, cast, promoted, rank, static_int
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.indexing import places_of
+from tmconvert.ir import TracedModule
+from tmconvert.ir.emitter import Emitter
 
 FUNCTIONS = Table("megengine.functional.")
 OPERATORS = Table("opdef.")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ...table import Table
-from .values import rank, static_ints
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters.values import rank, static_ints
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.ir.emitter import Emitter
 
 FUNCTIONS = Table("megengine.functional.nn.")
 

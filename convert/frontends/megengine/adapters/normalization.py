@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ....symbolics.ops.layer_norm import scaled, standardized
-from ...table import Table
-from .values import axis_of, rank, reshaped, static_int, static_ints
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters.values import axis_of, rank, reshaped, static_int, static_ints
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.ir.emitter import Emitter
+from tmconvert.symbolics.ops.layer_norm import scaled, standardized
 
 FUNCTIONS = Table("megengine.functional.nn.")
 

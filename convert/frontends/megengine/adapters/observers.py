@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir import TracedModule
-from ....ir.fake_quant import round_half_away
+from tmconvert.errors import Refusal
+from tmconvert.ir import TracedModule
+from tmconvert.ir.fake_quant import round_half_away
 
 Scales = tuple[np.ndarray, np.ndarray | None]
 

@@ -12,11 +12,28 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ...table import Adapter, Table
-from . import creation, lookup, matching, math, matrices, rearranging, softmax, sorting, tensor
-from .values import axis_of, cast, rank, reshaped, static_int, static_ints
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters import (
+    creation,
+    lookup,
+    matching,
+    math,
+    matrices,
+    rearranging,
+    softmax,
+    sorting,
+    tensor,
+)
+from tmconvert.frontends.megengine.adapters.values import (
+    axis_of,
+    cast,
+    rank,
+    reshaped,
+    static_int,
+    static_ints,
+)
+from tmconvert.frontends.shared.adapter_table import Adapter, Table
+from tmconvert.ir.emitter import Emitter
 
 FUNCTIONS = Table("opdef.")
 

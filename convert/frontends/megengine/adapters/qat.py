@@ -8,12 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir import TracedModule
-from ....ir.emitter import Emitter
-from ...table import Table
-from . import layers, matrices, modules, tensor
-from .fake_quant import Quantizer, applied, bias_qparams, is_enabled, quantizer_of
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters import layers, matrices, modules, tensor
+from tmconvert.frontends.megengine.adapters.fake_quant import (
+    Quantizer,
+    applied,
+    bias_qparams,
+    is_enabled,
+    quantizer_of,
+)
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.ir import TracedModule
+from tmconvert.ir.emitter import Emitter
 
 MODULES = Table("megengine.module.qat.")
 

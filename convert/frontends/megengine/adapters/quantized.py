@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....errors import Refusal
-from ....ir import QParams, TracedModule
-from ....ir.emitter import Emitter
-from ...table import Table
-from . import convolutions, matrices, modes, modules, qat, tensor, window_operators
-from .fake_quant import bias_qparams
-from .values import reshaped
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters import (
+    convolutions,
+    matrices,
+    modes,
+    modules,
+    qat,
+    tensor,
+    window_operators,
+)
+from tmconvert.frontends.megengine.adapters.fake_quant import bias_qparams
+from tmconvert.frontends.megengine.adapters.values import reshaped
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.ir import QParams, TracedModule
+from tmconvert.ir.emitter import Emitter
 
 FUNCTIONS = Table("megengine.functional.quantized.")
 OPERATORS = Table("opdef.")

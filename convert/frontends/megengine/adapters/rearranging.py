@@ -6,10 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ...table import Table
-from .values import axis_of, cast, is_tensor, rank, reshaped, static_int, static_ints
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters.values import (
+    axis_of,
+    cast,
+    is_tensor,
+    rank,
+    reshaped,
+    static_int,
+    static_ints,
+)
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.ir.emitter import Emitter
 
 FUNCTIONS = Table("megengine.functional.tensor.")
 METHODS = Table()

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir import TracedModule
-from ....ir.emitter import Emitter
-from ...table import Table
-from .modules import parameter
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters.modules import parameter
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.ir import TracedModule
+from tmconvert.ir.emitter import Emitter
 
 MODULES = Table("megengine.module.rnn.")
 

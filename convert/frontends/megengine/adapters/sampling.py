@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ....symbolics.idioms.formulas import Term
-from ...table import Table
-from .values import cast, is_tensor, per_axis, reshaped, static_ints
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters.values import cast, is_tensor, per_axis, reshaped, static_ints
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.ir.emitter import Emitter
+from tmconvert.symbolics.idioms.formulas import Term
 
 FUNCTIONS = Table("megengine.functional.vision.")
 

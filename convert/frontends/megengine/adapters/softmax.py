@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....ir import TracedModule
-from ....ir.emitter import Emitter
-from ...table import Table
-from . import modes
-from .values import axes_of, axis_of, floating, rank, reshaped
+from tmconvert.frontends.megengine.adapters import modes
+from tmconvert.frontends.megengine.adapters.values import axes_of, axis_of, floating, rank, reshaped
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.ir import TracedModule
+from tmconvert.ir.emitter import Emitter
 
 FUNCTIONS = Table("megengine.functional.nn.")
 MODULES = Table("megengine.module.activation.")

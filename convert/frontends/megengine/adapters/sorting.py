@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.data_sizes import data_symbols
-from ....ir.emitter import Emitter
-from ...table import Table
-from . import modes
-from .values import axis_of, rank, reshaped, static_int
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters import modes
+from tmconvert.frontends.megengine.adapters.values import axis_of, rank, reshaped, static_int
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.data_dependent import data_symbols
 
 FUNCTIONS = Table("megengine.functional.math.")
 

@@ -6,12 +6,9 @@ import itertools
 import math
 from typing import Any
 
-from ....errors import Refusal
-from ....ir import QParams
-from ....ir.emitter import Emitter
-from ...table import Table
-from .indexing import getitem, setitem
-from .values import (
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters.indexing import getitem, setitem
+from tmconvert.frontends.megengine.adapters.values import (
     MAX_INTS,
     axes_of,
     axis_of,
@@ -23,6 +20,9 @@ from .values import (
     static_int,
     static_ints,
 )
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.ir import QParams
+from tmconvert.ir.emitter import Emitter
 
 FUNCTIONS = Table("megengine.functional.tensor.")
 METHODS = Table()

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ...values import (
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.arguments import (
     MAX_INTS,
     axes_of,
     axis_of,
@@ -21,6 +20,7 @@ from ...values import (
     static_int,
     static_ints,
 )
+from tmconvert.ir.emitter import Emitter
 
 __all__ = [
     "MAX_INTS",

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.dims import Dim, is_symbolic
-from ....ir.emitter import Emitter
-from ....symbolics.idioms.formulas import Term
-from ....symbolics.resizing import nearest_places
-from ...table import Table
-from .values import cast, static_ints
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters.values import cast, static_ints
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.dims import Dim, is_symbolic
+from tmconvert.symbolics.idioms.formulas import Term
+from tmconvert.symbolics.resizing import nearest_places
 
 FUNCTIONS = Table("megengine.functional.vision.")
 

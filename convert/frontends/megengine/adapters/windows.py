@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.dims import is_symbolic
-from ....ir.emitter import Emitter
-from ...table import Table
-from .convolutions import columns_of
-from .values import per_axis, reshaped, static_int, static_ints
+from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters.convolutions import columns_of
+from tmconvert.frontends.megengine.adapters.values import per_axis, reshaped, static_int, static_ints
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.dims import is_symbolic
 
 FUNCTIONS = Table("megengine.functional.nn.")
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 
-from ...table import Adapter
-from . import index
+from tmconvert.frontends.shared.adapter_table import Adapter
+from tmconvert.frontends.torch.adapters import index
 
 
 class Adapters(Mapping[str, Adapter]):

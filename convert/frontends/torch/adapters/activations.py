@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ...table import Table
-from .values import cast, dtype_called, floating, number_of, rank, reshaped
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters.values import cast, dtype_called, floating, number_of, rank, reshaped
+from tmconvert.ir.emitter import Emitter
 
 ATEN, FUNCTIONS = Table(), Table("torch.nn.functional.")
 

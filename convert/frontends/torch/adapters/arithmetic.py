@@ -6,12 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.dims import Dim
-from ....ir.emitter import Emitter
-from ....symbolics.results import fits
-from ...table import Table
-from .values import cast, common_type, constant, is_number, is_tensor, kind_of, promoted
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters.values import (
+    cast,
+    common_type,
+    constant,
+    is_number,
+    is_tensor,
+    kind_of,
+    promoted,
+)
+from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.symbolics.results import fits
 
 ATEN = Table()
 

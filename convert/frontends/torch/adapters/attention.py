@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ...table import Table
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.ir.emitter import Emitter
 
 ATEN = Table()
 

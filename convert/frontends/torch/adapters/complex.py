@@ -15,15 +15,23 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.broadcasting import broadcast_shapes
-from ....ir.emitter import Emitter
-from ....ir.inert import GlobalRef
-from ....ir.tree import leaves, map_leaves
-from ....symbolics.idioms.formulas import Term
-from ...table import Table
-from ...vocabulary import Adapter
-from .values import cast, common_type, constant, is_number, is_tensor, kind_of, reshaped
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.vocabulary import Adapter
+from tmconvert.frontends.torch.adapters.values import (
+    cast,
+    common_type,
+    constant,
+    is_number,
+    is_tensor,
+    kind_of,
+    reshaped,
+)
+from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.inert import GlobalRef
+from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.symbolics.idioms.formulas import Term
 
 ATEN, COMPLEX = Table(), Table()
 PART_NAMES = {"complex64": "float32", "complex128": "float64", "cfloat": "float32", "cdouble": "float64"}

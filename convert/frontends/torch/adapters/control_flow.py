@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir import TensorNode
-from ....ir.bodies import empty_body, inlined
-from ....ir.emitter import Emitter
-from ....ir.tree import leaves
-from ....symbolics.registry import catalogue
-from ...table import Table
-from .values import cast, is_tensor, reshaped
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters.values import cast, is_tensor, reshaped
+from tmconvert.ir import TensorNode
+from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.subgraphs import empty_body, inlined
+from tmconvert.ir.tree import leaves
+from tmconvert.symbolics.registry import catalogue
 
 FUNCTIONS = Table("torch.")
 

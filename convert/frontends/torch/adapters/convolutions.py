@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from ....ir.emitter import Emitter
-from ...table import Table
-from . import whole_numbers
-from .layers import batched, per_axis
-from .values import kind_of, promoted, rank, reshaped
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters import integer_layers as whole_numbers
+from tmconvert.frontends.torch.adapters.layers import batched, per_axis
+from tmconvert.frontends.torch.adapters.values import kind_of, promoted, rank, reshaped
+from tmconvert.ir.emitter import Emitter
 
 ATEN = Table()
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.emitter import Emitter
-from ....symbolics.idioms.formulas import Term
-from ....symbolics.idioms.indices import numbers
-from ...table import Table
-from . import shapes
-from .parts import cut, joined
-from .picking import with_axis
-from .values import axis_of, cast, indices, rank, reshaped, static_int
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters import shapes
+from tmconvert.frontends.torch.adapters.gather_scatter import with_axis
+from tmconvert.frontends.torch.adapters.slicing import cut, joined
+from tmconvert.frontends.torch.adapters.values import axis_of, cast, indices, rank, reshaped, static_int
+from tmconvert.ir.emitter import Emitter
+from tmconvert.symbolics.idioms.formulas import Term
+from tmconvert.symbolics.idioms.indices import numbers
 
 ATEN, FUNCTIONS, METHODS = Table(), Table("torch."), Table()
 

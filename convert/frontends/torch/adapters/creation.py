@@ -7,14 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.dim_clamps import maximum
-from ....ir.dims import Dim, is_symbolic
-from ....ir.emitter import Emitter
-from ....symbolics.idioms.formulas import Term
-from ...table import Table
-from . import shapes
-from .values import DEFAULT, cast, dtype_called, is_tensor, kind_of, static_int, static_ints, varargs
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters import shapes
+from tmconvert.frontends.torch.adapters.values import (
+    DEFAULT,
+    cast,
+    dtype_called,
+    is_tensor,
+    kind_of,
+    static_int,
+    static_ints,
+    varargs,
+)
+from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.clamps import maximum
+from tmconvert.ir.symbolic.dims import Dim, is_symbolic
+from tmconvert.symbolics.idioms.formulas import Term
 
 ATEN, METHODS = Table(), Table()
 

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.bodies import empty_body
-from ....ir.emitter import Emitter
-from ....ir.graph import InternalGraph
-from ....ir.types import TensorType
-from ....symbolics.idioms.formulas import Term
-from ....symbolics.idioms.indices import numbers
-from ....symbolics.registry import catalogue
-from ...table import Table
-from . import shapes
-from .creation import filled
-from .parts import cut, joined
-from .values import is_tensor, rank, reshaped
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters import shapes
+from tmconvert.frontends.torch.adapters.creation import filled
+from tmconvert.frontends.torch.adapters.slicing import cut, joined
+from tmconvert.frontends.torch.adapters.values import is_tensor, rank, reshaped
+from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.graph import InternalGraph
+from tmconvert.ir.subgraphs import empty_body
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.formulas import Term
+from tmconvert.symbolics.idioms.indices import numbers
+from tmconvert.symbolics.registry import catalogue
 
 ATEN, FUNCTIONS = Table(), Table()
 REDUCTIONS = ("none", "mean", "sum")  # by ATen's number

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.emitter import Emitter
-from ....symbolics.idioms.formulas import Term
-from ...table import Table
-from . import convolutions
-from .quantized import LAYERS
-from .values import cast, dtype_called, reshaped
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters import convolutions
+from tmconvert.frontends.torch.adapters.quantized import LAYERS
+from tmconvert.frontends.torch.adapters.values import cast, dtype_called, reshaped
+from tmconvert.ir.emitter import Emitter
+from tmconvert.symbolics.idioms.formulas import Term
 
 ATEN = Table()
 _SMALLEST = 6.1e-5  # scale of torch's layers

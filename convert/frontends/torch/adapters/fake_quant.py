@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir import QParams
-from ....ir.emitter import Emitter
-from ....ir.fake_quant import fake_quantize_to_even, quantize_to_even
-from ...recorded_grids import integers_of_range
-from ...table import Table
-from ..grids import INTEGERS, float32
-from .values import axis_of, cast, is_tensor, reshaped
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.recorded_qparams import integers_of_range
+from tmconvert.frontends.torch.adapters.values import axis_of, cast, is_tensor, reshaped
+from tmconvert.frontends.torch.quantized_types import INTEGERS, float32
+from tmconvert.ir import QParams
+from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.fake_quant import fake_quantize_to_even, quantize_to_even
 
 ATEN = Table()
 OBSERVING = "run module.apply(torch.ao.quantization.disable_observer) before it is exported"

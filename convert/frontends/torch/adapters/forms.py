@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from ....ir.emitter import Emitter
-from ....symbolics.op import Attribute, Op
-from ...vocabulary import Adapter
-from .values import cast, dtype_called, is_tensor
+from tmconvert.frontends.shared.vocabulary import Adapter
+from tmconvert.frontends.torch.adapters.values import cast, dtype_called, is_tensor
+from tmconvert.ir.emitter import Emitter
+from tmconvert.symbolics.op import Attribute, Op
 
 # NumPy's words, which torch takes as well
 ALIASES = {

@@ -7,11 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ...table import Table
-from .complex import Complex, aligned, conj, view_as_complex, view_as_real
-from .values import axis_of, cast, floating, rank, reshaped, static_int, typed
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters.complex import Complex, aligned, conj, view_as_complex, view_as_real
+from tmconvert.frontends.torch.adapters.values import (
+    axis_of,
+    cast,
+    floating,
+    rank,
+    reshaped,
+    static_int,
+    typed,
+)
+from tmconvert.ir.emitter import Emitter
 
 ATEN, COMPLEX = Table(), Table()
 SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}

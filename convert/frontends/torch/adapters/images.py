@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.dims import Dim
-from ....ir.emitter import Emitter
-from ...table import Table
-from .layers import batched, per_axis
-from .values import cast, rank, static_ints
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters.layers import batched, per_axis
+from tmconvert.frontends.torch.adapters.values import cast, rank, static_ints
+from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.dims import Dim
 
 ATEN, FUNCTIONS = Table(), Table("torch.nn.functional.")
 

@@ -24,9 +24,6 @@ __rpow__ __rmod__ __rfloordiv__ lerp addcmul addcdiv clamp clip clamp_min clamp_
     "attention": """
 scaled_dot_product_attention _scaled_dot_product_attention_math _scaled_dot_product_flash_attention_for_cpu
 """,
-    "bins": """
-histogram histogramdd segment_reduce
-""",
     "complex": """
 view_as_complex complex polar
 """,
@@ -46,6 +43,13 @@ logspace eye tril_indices triu_indices
     "ctc": """
 ctc_loss _ctc_loss
 """,
+    "decompositions": """
+linalg_det det linalg_slogdet slogdet logdet linalg_lu_factor_ex linalg_lu_factor lu_unpack linalg_lu
+linalg_lu_solve lu_solve linalg_solve_ex linalg_solve linalg_inv inverse linalg_inv_ex linalg_tensorsolve
+linalg_solve_triangular triangular_solve linalg_cholesky_ex linalg_cholesky cholesky cholesky_solve
+cholesky_inverse geqrf ormqr linalg_householder_product orgqr linalg_qr qr linalg_ldl_factor_ex
+linalg_ldl_factor linalg_ldl_solve
+""",
     "detection": """
 torchvision::roi_align torchvision::ps_roi_align torchvision::roi_pool torchvision::ps_roi_pool
 torchvision::deform_conv2d
@@ -60,13 +64,6 @@ quantized_decomposed::choose_qparams_per_token_asymmetric
 quantized_decomposed::_choose_qparams_per_token_asymmetric_impl quantized_decomposed::quantize_per_token
 quantized_decomposed::dequantize_per_token
 """,
-    "factors": """
-linalg_det det linalg_slogdet slogdet logdet linalg_lu_factor_ex linalg_lu_factor lu_unpack linalg_lu
-linalg_lu_solve lu_solve linalg_solve_ex linalg_solve linalg_inv inverse linalg_inv_ex linalg_tensorsolve
-linalg_solve_triangular triangular_solve linalg_cholesky_ex linalg_cholesky cholesky cholesky_solve
-cholesky_inverse geqrf ormqr linalg_householder_product orgqr linalg_qr qr linalg_ldl_factor_ex
-linalg_ldl_factor linalg_ldl_solve
-""",
     "fake_quant": """
 fake_quantize_per_tensor_affine fake_quantize_per_channel_affine _fake_quantize_learnable_per_tensor_affine
 _fake_quantize_learnable_per_channel_affine fake_quantize_per_tensor_affine_cachemask
@@ -75,10 +72,17 @@ fused_moving_avg_obs_fake_quant _fused_moving_avg_obs_fq_helper quantize_per_ten
 dequantize quantize_per_tensor_dynamic choose_qparams_optimized _choose_qparams_per_tensor quantized_lstm
 quantized_gru
 """,
+    "filling": """
+copy fill zero fill_diagonal
+""",
     "fourier": """
 fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft fft_fftn fft_ifftn fft_rfftn fft_irfftn fft_hfftn
 fft_ihfftn fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_hfft2 fft_ihfft2 fft_fftshift fft_ifftshift fft_fftfreq
 fft_rfftfreq stft istft
+""",
+    "gather_scatter": """
+gather scatter scatter_add scatter_reduce index_select index_select_copy index_copy index_add index_reduce
+index_fill take_along_dim masked_fill masked_scatter masked_select bucketize searchsorted
 """,
     "images": """
 upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d _upsample_bilinear2d_aa
@@ -119,18 +123,6 @@ linalg_vector_norm linalg_matrix_norm linalg_norm norm cosine_similarity pairwis
 """,
     "order": """
 sort argsort msort topk kthvalue mode median nanmedian quantile nanquantile logcumsumexp cummax cummin
-""",
-    "parts": """
-slice slice_copy narrow narrow_copy select select_copy slice_scatter select_scatter unbind unbind_copy split
-unsafe_split split_copy split_with_sizes unsafe_split_with_sizes split_with_sizes_copy chunk unsafe_chunk
-tensor_split hsplit vsplit dsplit unfold unfold_copy cat concat concatenate stack _stack hstack vstack
-row_stack dstack column_stack block_diag broadcast_tensors meshgrid flip fliplr flipud roll repeat_interleave
-diag diagflat linalg_diagonal diagonal_scatter pad _pad_enum constant_pad_nd _pad_circular reflection_pad1d
-replication_pad1d reflection_pad2d replication_pad2d reflection_pad3d replication_pad3d
-""",
-    "picking": """
-gather scatter scatter_add scatter_reduce index_select index_select_copy index_copy index_add index_reduce
-index_fill take_along_dim masked_fill masked_scatter masked_select bucketize searchsorted
 """,
     "pooling": """
 max_pool1d max_pool1d_with_indices avg_pool1d adaptive_avg_pool1d adaptive_max_pool1d
@@ -173,12 +165,23 @@ lstm gru rnn_tanh rnn_relu
 sum prod cumsum cumprod diff nansum mean nanmean logsumexp special_logsumexp all _is_all_true any _is_any_true
 count_nonzero var std var_mean std_mean amax max amin min aminmax argmax argmin
 """,
+    "segments": """
+histogram histogramdd segment_reduce
+""",
     "shapes": """
 contiguous detach clone alias lift lift_fresh lift_fresh_copy data requires_grad cpu cuda pin_memory
 share_memory view reshape _unsafe_view view_copy _reshape_alias view_as reshape_as flatten ravel unflatten
 squeeze squeeze_copy unsqueeze unsqueeze_copy atleast_1d atleast_2d atleast_3d permute permute_copy transpose
 swapaxes swapdims transpose_copy t T H numpy_T matrix_H t_copy mT mH adjoint movedim moveaxis expand
 broadcast_to expand_copy expand_as repeat tile as_strided as_strided_copy as_strided_scatter
+""",
+    "slicing": """
+slice slice_copy narrow narrow_copy select select_copy slice_scatter select_scatter unbind unbind_copy split
+unsafe_split split_copy split_with_sizes unsafe_split_with_sizes split_with_sizes_copy chunk unsafe_chunk
+tensor_split hsplit vsplit dsplit unfold unfold_copy cat concat concatenate stack _stack hstack vstack
+row_stack dstack column_stack block_diag broadcast_tensors meshgrid flip fliplr flipud roll repeat_interleave
+diag diagflat linalg_diagonal diagonal_scatter pad _pad_enum constant_pad_nd _pad_circular reflection_pad1d
+replication_pad1d reflection_pad2d replication_pad2d reflection_pad3d replication_pad3d
 """,
     "types": """
 to _to_copy type_as float double half bfloat16 bool byte char short int long cfloat cdouble type
@@ -195,9 +198,6 @@ special_scaled_modified_bessel_k1 sqrt tan tanh floor ceil trunc fix round speci
 neg negative __neg__ sign sgn square positive __pos__ real conj conj_physical resolve_conj resolve_neg angle
 special_spherical_bessel_j0 frexp logit special_logit nan_to_num polygamma special_polygamma mvlgamma
 special_multigammaln
-""",
-    "writing": """
-copy fill zero fill_diagonal
 """,
 }
 
@@ -236,8 +236,6 @@ torch.nn.functional.gaussian_nll_loss
 torch.nn.functional.batch_norm torch.ops.aten._native_batch_norm_legit.no_stats
 torch.nn.functional.instance_norm torch.nn.functional.local_response_norm
 """,
-    "parts": """
-""",
     "pooling": """
 torch.nn.functional.adaptive_max_pool1d torch.nn.functional.max_unpool1d
 torch.nn.functional.adaptive_max_pool2d torch.nn.functional.max_unpool2d
@@ -249,6 +247,8 @@ torch.einsum torch.nn.functional.grouped_mm
     "sizes": """
 operator.add operator.sub operator.mul operator.floordiv operator.mod operator.truediv math.floor math.ceil
 builtins.min builtins.max tm.assume
+""",
+    "slicing": """
 """,
 }
 
@@ -265,11 +265,11 @@ __getitem__ __setitem__
     "logic": """
 where
 """,
-    "parts": """
-narrow_scatter part_scatter split flip
-""",
     "shapes": """
 size numel view reshape unflatten squeeze permute swapaxes expand repeat tile
+""",
+    "slicing": """
+narrow_scatter part_scatter split flip
 """,
 }
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ... import indexing
-from ...table import Table
-from .values import cast, is_tensor, reshaped
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared import indexing
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters.values import cast, is_tensor, reshaped
+from tmconvert.ir.emitter import Emitter
 
 ATEN, METHODS = Table(), Table()
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.bodies import empty_body
-from ....ir.dims import Size
-from ....ir.emitter import Emitter
-from ....ir.types import TensorType
-from ....symbolics.idioms.formulas import Term
-from ....symbolics.registry import catalogue
-from ....symbolics.resizing import CUBIC
-from ...table import Table
-from . import shapes
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters import shapes
+from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.subgraphs import empty_body
+from tmconvert.ir.symbolic.dims import Size
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.formulas import Term
+from tmconvert.symbolics.registry import catalogue
+from tmconvert.symbolics.resizing import CUBIC
 
 FUNCTIONS = Table("torchvision.models.detection.roi_heads.")
 REACH = 2  # the taps on each side that a bicubic interpolation looks at

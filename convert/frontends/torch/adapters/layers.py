@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ....ir.emitter import Emitter
-from .values import cast, kind_of, rank, reshaped, static_int, static_ints
+from tmconvert.frontends.torch.adapters.values import cast, kind_of, rank, reshaped, static_int, static_ints
+from tmconvert.ir.emitter import Emitter
 
 
 def per_axis(g: Emitter, value: Any, axes: int) -> list[Any]:

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.broadcasting import broadcast_shapes
-from ....ir.emitter import Emitter
-from ....symbolics.idioms.formulas import Term
-from ....symbolics.idioms.matrices import full, numbers, part, spread, turned
-from ...table import Table
-from .factors import is_of_vectors, nothing
-from .values import reshaped
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters.decompositions import is_of_vectors, nothing
+from tmconvert.frontends.torch.adapters.values import reshaped
+from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.ir.emitter import Emitter
+from tmconvert.symbolics.idioms.formulas import Term
+from tmconvert.symbolics.idioms.matrices import full, numbers, part, spread, turned
 
 ATEN = Table()
 

@@ -7,13 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.emitter import Emitter
-from ....symbolics.idioms.formulas import Term
-from ....symbolics.idioms.matrices import turned
-from ...table import Table
-from .arithmetic import add, clamp_min, div, mul, sub
-from .reductions import ATEN as REDUCTIONS
-from .values import axis_of, floating, is_tensor, kind_of, promoted, rank, reshaped, static_ints
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters.arithmetic import add, clamp_min, div, mul, sub
+from tmconvert.frontends.torch.adapters.reductions import ATEN as REDUCTIONS
+from tmconvert.frontends.torch.adapters.values import (
+    axis_of,
+    floating,
+    is_tensor,
+    kind_of,
+    promoted,
+    rank,
+    reshaped,
+    static_ints,
+)
+from tmconvert.ir.emitter import Emitter
+from tmconvert.symbolics.idioms.formulas import Term
+from tmconvert.symbolics.idioms.matrices import turned
 
 ATEN = Table()
 _LETTERS = string.ascii_letters

@@ -6,9 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.emitter import Emitter
-from ...table import Table
-from .values import cast, common_type, is_tensor, kind_of, promoted, reshaped
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters.values import (
+    cast,
+    common_type,
+    is_tensor,
+    kind_of,
+    promoted,
+    reshaped,
+)
+from tmconvert.ir.emitter import Emitter
 
 ATEN, METHODS = Table(), Table()
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ....symbolics.idioms.formulas import Term
-from ...table import Table
-from .counting import classes
-from .values import cast, rank, reshaped
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters.counting import classes
+from tmconvert.frontends.torch.adapters.values import cast, rank, reshaped
+from tmconvert.ir.emitter import Emitter
+from tmconvert.symbolics.idioms.formulas import Term
 
 ATEN, FUNCTIONS = Table(), Table("torch.nn.functional.")
 MODES = ("sum", "mean", "max")  # by ATen's number

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ....symbolics.idioms.formulas import Term
-from ...table import Table
-from .arithmetic import add, clamp_min, div, mul, sub
-from .reductions import ATEN as REDUCTIONS
-from .unary import ATEN as UNARY
-from .values import cast, dtype_called, is_tensor, reshaped
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters.arithmetic import add, clamp_min, div, mul, sub
+from tmconvert.frontends.torch.adapters.reductions import ATEN as REDUCTIONS
+from tmconvert.frontends.torch.adapters.unary import ATEN as UNARY
+from tmconvert.frontends.torch.adapters.values import cast, dtype_called, is_tensor, reshaped
+from tmconvert.ir.emitter import Emitter
+from tmconvert.symbolics.idioms.formulas import Term
 
 ATEN, FUNCTIONS = Table(), Table()
 

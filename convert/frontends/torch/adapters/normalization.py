@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ....symbolics.idioms.formulas import Term
-from ...table import Table
-from . import whole_numbers
-from .layers import in_one_type
-from .values import cast, floating, kind_of, rank, reshaped, static_ints
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters import integer_layers as whole_numbers
+from tmconvert.frontends.torch.adapters.layers import in_one_type
+from tmconvert.frontends.torch.adapters.values import cast, floating, kind_of, rank, reshaped, static_ints
+from tmconvert.ir.emitter import Emitter
+from tmconvert.symbolics.idioms.formulas import Term
 
 ATEN, FUNCTIONS = Table(), Table()
 

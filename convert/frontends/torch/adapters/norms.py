@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ...table import Table
-from .complex import COMPLEX as OF_COMPLEX
-from .complex import Complex
-from .reductions import axes_given
-from .values import axis_of, floating, promoted, rank, reshaped, typed
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters.complex import COMPLEX as OF_COMPLEX
+from tmconvert.frontends.torch.adapters.complex import Complex
+from tmconvert.frontends.torch.adapters.reductions import axes_given
+from tmconvert.frontends.torch.adapters.values import axis_of, floating, promoted, rank, reshaped, typed
+from tmconvert.ir.emitter import Emitter
 
 ATEN, COMPLEX = Table(), Table()
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....ir.emitter import Emitter
-from ...table import Table
-from .reductions import with_places
-from .sizes import AtMost
-from .values import axis_of, floating, is_tensor, rank, reshaped, static_int
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters.reductions import with_places
+from tmconvert.frontends.torch.adapters.sizes import AtMost
+from tmconvert.frontends.torch.adapters.values import axis_of, floating, is_tensor, rank, reshaped, static_int
+from tmconvert.ir.emitter import Emitter
 
 ATEN = Table()
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ...table import Table
-from . import whole_numbers
-from .layers import batched, per_axis, size_of_axis
-from .values import cast, kind_of, reshaped, static_ints
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters import integer_layers as whole_numbers
+from tmconvert.frontends.torch.adapters.layers import batched, per_axis, size_of_axis
+from tmconvert.frontends.torch.adapters.values import cast, kind_of, reshaped, static_ints
+from tmconvert.ir.emitter import Emitter
 
 ATEN, FUNCTIONS = Table(), Table("torch.nn.functional.")
 AXES = (1, 2, 3)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ...table import Table
-from .values import cast, is_tensor, rank, reshaped
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters.values import cast, is_tensor, rank, reshaped
+from tmconvert.ir.emitter import Emitter
 
 ATEN, FUNCTIONS = Table(), Table()
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

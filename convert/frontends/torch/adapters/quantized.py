@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ....ir.fake_quant import quantize_to_even
-from ...table import Table
-from . import activations, convolutions, lookup, normalization
-from .values import reshaped
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters import activations, convolutions, lookup, normalization
+from tmconvert.frontends.torch.adapters.values import reshaped
+from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.fake_quant import quantize_to_even
 
 ATEN = Table("quantized::")
 Formula = Callable[..., Any]

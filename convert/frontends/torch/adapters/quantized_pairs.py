@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir import CallFunction, QParams
-from ....ir.emitter import Emitter
-from ...table import Table
-from . import dynamic_quant
-from .fake_quant import grid, is_known
-from .values import axis_of, cast, dtype_called
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters import dynamic_quant
+from tmconvert.frontends.torch.adapters.fake_quant import grid, is_known
+from tmconvert.frontends.torch.adapters.values import axis_of, cast, dtype_called
+from tmconvert.ir import CallFunction, QParams
+from tmconvert.ir.emitter import Emitter
 
 ATEN = Table()
 

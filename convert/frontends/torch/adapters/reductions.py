@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ...table import Table
-from .arithmetic import ATEN as ARITHMETIC
-from .logic import truth
-from .values import (
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters.arithmetic import ATEN as ARITHMETIC
+from tmconvert.frontends.torch.adapters.logic import truth
+from tmconvert.frontends.torch.adapters.values import (
     axes_of,
     axis_of,
     cast,
@@ -25,6 +24,7 @@ from .values import (
     reshaped,
     typed,
 )
+from tmconvert.ir.emitter import Emitter
 
 ATEN = Table()
 

@@ -7,11 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.emitter import Emitter
-from ....ir.inert import GlobalRef
-from ...table import Table
-from .values import axes_of, axis_of, cast, is_tensor, rank, reshaped, static_int, static_ints, varargs
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters.values import (
+    axes_of,
+    axis_of,
+    cast,
+    is_tensor,
+    rank,
+    reshaped,
+    static_int,
+    static_ints,
+    varargs,
+)
+from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.inert import GlobalRef
 
 ATEN, METHODS = Table(), Table()
 

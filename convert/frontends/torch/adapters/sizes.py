@@ -6,13 +6,13 @@ import math
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ....errors import Refusal
-from ....ir.data_sizes import data_symbols
-from ....ir.dim_clamps import maximum, minimum
-from ....ir.dims import Dim
-from ....ir.emitter import Emitter
-from ....ir.size_journal import current_journal
-from ...table import Table
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.clamps import maximum, minimum
+from tmconvert.ir.symbolic.data_dependent import data_symbols
+from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.ir.symbolic.journal import current_journal
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.emitter import Emitter
-from ....ir.inert import GlobalRef
-from ...table import Table
-from .complex import Complex, of_real, part_type
-from .values import cast, dtype_called, is_tensor
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters.complex import Complex, of_real, part_type
+from tmconvert.frontends.torch.adapters.values import cast, dtype_called, is_tensor
+from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.inert import GlobalRef
 
 ATEN = Table()
 # memory formats and layouts, which say nothing of the elements

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.emitter import Emitter
-from ....symbolics.idioms.formulas import Term
-from ...table import Table
-from .values import cast, floating, kind_of
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters.values import cast, floating, kind_of
+from tmconvert.ir.emitter import Emitter
+from tmconvert.symbolics.idioms.formulas import Term
 
 ATEN = Table()
 

@@ -7,11 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import Refusal
-from ....ir.dims import Dim
-from ....ir.emitter import Emitter
-from ....ir.inert import GlobalRef
-from ...values import axes_of, axis_of, cast, is_tensor, rank, reshaped, static_int, static_ints
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.arguments import (
+    axes_of,
+    axis_of,
+    cast,
+    is_tensor,
+    rank,
+    reshaped,
+    static_int,
+    static_ints,
+)
+from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.inert import GlobalRef
+from tmconvert.ir.symbolic.dims import Dim
 
 __all__ = [
     "axes_of",

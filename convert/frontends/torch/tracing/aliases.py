@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ....source import Source
-from .tape import Record, Value
+from tmconvert.errors.source import Source
+from tmconvert.frontends.torch.tracing.tape import Record, Value
 
 
 class Memory:

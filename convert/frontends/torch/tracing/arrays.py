@@ -8,9 +8,9 @@ import ml_dtypes
 import numpy as np
 import torch
 
-from ....errors import UnsupportedError
-from ....ir.fake_quant import with_qparams
-from .quantized import qparams_of
+from tmconvert.errors import UnsupportedError
+from tmconvert.frontends.torch.tracing.quantized import qparams_of
+from tmconvert.ir.fake_quant import with_qparams
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ....errors import UnsupportedError
-from ....ir import (
+from tmconvert.errors import UnsupportedError
+from tmconvert.frontends.torch.tracing.arrays import Arrays, numpy_dtype
+from tmconvert.frontends.torch.tracing.liveness import Edges, edges_of
+from tmconvert.frontends.torch.tracing.tape import Record, Scope, Tape, Value
+from tmconvert.frontends.torch.vocabulary import VOCABULARY
+from tmconvert.ir import (
     CallFunction,
     CallMethod,
     Constant,
@@ -18,12 +22,8 @@ from ....ir import (
     TensorNode,
     TracedModule,
 )
-from ....ir.traced_module import call_structure
-from ....ir.tree import Tree, map_leaves
-from ..vocabulary import VOCABULARY
-from .arrays import Arrays, numpy_dtype
-from .liveness import Edges, edges_of
-from .tape import Record, Scope, Tape, Value
+from tmconvert.ir.traced_module import call_structure
+from tmconvert.ir.tree import Tree, map_leaves
 
 
 def assemble(

@@ -9,8 +9,8 @@ from typing import Any
 
 from torch._functorch import apis
 
-from ..names import Name
-from .recorder import Inside, Recorder
+from tmconvert.frontends.torch.names import Name
+from tmconvert.frontends.torch.tracing.recorder import Inside, Recorder
 
 
 @contextmanager

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ..names import Name
+from tmconvert.frontends.torch.names import Name
 
 if TYPE_CHECKING:
-    from .recorder import Recorder
+    from tmconvert.frontends.torch.tracing.recorder import Recorder
 
 
 # The bodies that the functions get: ``_recorded`` is found among the names of torchvision's own module.

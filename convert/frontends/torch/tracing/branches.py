@@ -16,13 +16,13 @@ from torch._higher_order_ops import utils as higher_order
 from torch.autograd.function import _SingleLevelFunction
 from torch.utils._pytree import tree_map, tree_unflatten
 
-from ....errors import UnsupportedError
-from ....ir.tree import leaves, map_leaves
-from . import symbolic
-from .places import user_place
-from .recorder import Recorder
-from .structure import plain_structure
-from .tape import Record, Scope, Value
+from tmconvert.errors import UnsupportedError
+from tmconvert.frontends.torch.tracing import symbolic
+from tmconvert.frontends.torch.tracing.recorder import Recorder
+from tmconvert.frontends.torch.tracing.source_lines import user_place
+from tmconvert.frontends.torch.tracing.structure import plain_structure
+from tmconvert.frontends.torch.tracing.tape import Record, Scope, Value
+from tmconvert.ir.tree import leaves, map_leaves
 
 Function = Callable[..., Any]
 _COMPILE = "_hop_compile_and_call"  # (wrapper, arguments): what every higher-order function ends in

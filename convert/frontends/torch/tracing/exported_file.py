@@ -18,9 +18,9 @@ from typing import Any
 
 import torch
 
-from ....errors import LoadError
-from ....source import Source
-from .exported_program import DTYPES, Program
+from tmconvert.errors import LoadError
+from tmconvert.errors.source import Source
+from tmconvert.frontends.torch.tracing.exported_program import DTYPES, Program
 
 Document = dict[str, Any]
 

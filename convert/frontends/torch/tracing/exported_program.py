@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
-from ....errors import LoadError
-from ....source import Source
-from .places import STAND_INS, is_users
+from tmconvert.errors import LoadError
+from tmconvert.errors.source import Source
+from tmconvert.frontends.torch.tracing.source_lines import STAND_INS, is_users
 
 Document = dict[str, Any]
 

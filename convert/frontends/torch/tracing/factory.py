@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from ....errors import LoadError
-from ..door import no_module
-from .users_code import users_code
+from tmconvert.errors import LoadError
+from tmconvert.frontends.torch.entry import no_module
+from tmconvert.frontends.torch.tracing.users_code import users_code
 
 SEED = 0
 

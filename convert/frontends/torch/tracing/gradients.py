@@ -17,11 +17,11 @@ import numpy as np
 import torch
 from torch.overrides import _pop_mode_temporarily
 
-from ....errors import UnsupportedError
-from ....ir.tree import leaves
-from ..names import Name
-from .places import user_place
-from .recorder import Inside, Recorder
+from tmconvert.errors import UnsupportedError
+from tmconvert.frontends.torch.names import Name
+from tmconvert.frontends.torch.tracing.recorder import Inside, Recorder
+from tmconvert.frontends.torch.tracing.source_lines import user_place
+from tmconvert.ir.tree import leaves
 
 INSTEAD = (
     "take it with torch.autograd.grad under torch.enable_grad(), write the derivative in closed form, or "

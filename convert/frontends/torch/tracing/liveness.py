@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ....ir.tree import leaves
-from .tape import Record, Scope, Value
+from tmconvert.frontends.torch.tracing.tape import Record, Scope, Value
+from tmconvert.ir.tree import leaves
 
 
 @dataclass

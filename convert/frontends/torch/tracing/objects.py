@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from ....errors import UnsupportedError
+from tmconvert.errors import UnsupportedError
 
 # Tensors in caches that are settings: they are the same in every call.
 _SETTINGS = frozenset(("_sliding_window_tensor",))

@@ -16,7 +16,7 @@ import torch
 from torch.nn.utils.rnn import pad_packed_sequence
 
 if TYPE_CHECKING:
-    from .recorder import Recorder
+    from tmconvert.frontends.torch.tracing.recorder import Recorder
 
 LENGTHS = "_lengths_of_sequences"
 LAYERS = ("lstm", "gru", "rnn_tanh", "rnn_relu")

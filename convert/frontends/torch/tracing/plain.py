@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ....ir.inert import GlobalRef
+from tmconvert.ir.inert import GlobalRef
 
 
 def plain_constant(leaf: Any) -> Any:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ....errors import UnsupportedError
-from ....ir import QParams
-from ..grids import INTEGERS
+from tmconvert.errors import UnsupportedError
+from tmconvert.frontends.torch.quantized_types import INTEGERS
+from tmconvert.ir import QParams
 
 if TYPE_CHECKING:
-    from .recorder import Recorder
+    from tmconvert.frontends.torch.tracing.recorder import Recorder
 
 # methods and properties of tensors that say how they are quantized
 _PARAMETERS = """q_scale q_zero_point q_per_channel_scales q_per_channel_zero_points q_per_channel_axis

@@ -9,19 +9,26 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ....errors import TmconvertError, UnsupportedError
-from ....ir.tree import leaves, map_leaves
-from ..names import Name, aten_name, name_of
-from . import flow, knowledge
-from .aliases import Aliases, Tracked, View, memory_of
-from .bodies import Bodies
-from .borrowed import Borrowed
-from .places import user_place
-from .plain import plain_constant
-from .quantized import PackedWeights, called_of_class, dtype_of, made_of_tensors, qparams_of
-from .sizes import HOMES, TRACED, TracedInt, untraced
-from .tape import Record, Scope, Tape, Value
-from .view_writes import written_back
+from tmconvert.errors import TmconvertError, UnsupportedError
+from tmconvert.frontends.torch.names import Name, aten_name, name_of
+from tmconvert.frontends.torch.tracing import data_access as flow
+from tmconvert.frontends.torch.tracing import op_traits as knowledge
+from tmconvert.frontends.torch.tracing.aliases import Aliases, Tracked, View, memory_of
+from tmconvert.frontends.torch.tracing.plain import plain_constant
+from tmconvert.frontends.torch.tracing.python_functions import Bodies
+from tmconvert.frontends.torch.tracing.quantized import (
+    PackedWeights,
+    called_of_class,
+    dtype_of,
+    made_of_tensors,
+    qparams_of,
+)
+from tmconvert.frontends.torch.tracing.sizes import HOMES, TRACED, TracedInt, untraced
+from tmconvert.frontends.torch.tracing.source_lines import user_place
+from tmconvert.frontends.torch.tracing.state_guard import Borrowed
+from tmconvert.frontends.torch.tracing.tape import Record, Scope, Tape, Value
+from tmconvert.frontends.torch.tracing.view_writes import written_back
+from tmconvert.ir.tree import leaves, map_leaves
 
 Function = Callable[..., Any]
 

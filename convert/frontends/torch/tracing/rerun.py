@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import torch
 
-from ....ir.traced_module import Example
-from .agreement import resized
+from tmconvert.frontends.torch.tracing.validate_dynamic_shapes import resized
+from tmconvert.ir.traced_module import Example
 
 # input arrays by name, and what the module computes for them
 Run = Callable[[Mapping[str, torch.Tensor]], Example]

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ....errors import TmconvertError
-from ....source import Source
-from ..names import Name, aten_name, name_of
-from .borrowed import said_to_be_exported
-from .places import STAND_INS
+from tmconvert.errors import TmconvertError
+from tmconvert.errors.source import Source
+from tmconvert.frontends.torch.names import Name, aten_name, name_of
+from tmconvert.frontends.torch.tracing.source_lines import STAND_INS
+from tmconvert.frontends.torch.tracing.state_guard import said_to_be_exported
 
 if TYPE_CHECKING:
-    from .recorder import Recorder
+    from tmconvert.frontends.torch.tracing.recorder import Recorder
 
 CALLED: tuple[Any, ...] = (
     torch._C.ScriptMethod,

@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
-from ....errors import UnsupportedError
-from ....ir.tree import leaves
-from ....source import Source
-from ....symbolics.custom import raised_at
-from .arrays import array_of
+from tmconvert.errors import UnsupportedError
+from tmconvert.errors.source import Source
+from tmconvert.frontends.torch.tracing.arrays import array_of
+from tmconvert.ir.tree import leaves
+from tmconvert.symbolics.custom import raised_at
 
 
 @dataclass

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ....ir import QParams
-from ....ir.tree import Tree, leaves
-from ....source import Source
+from tmconvert.errors.source import Source
+from tmconvert.ir import QParams
+from tmconvert.ir.tree import Tree, leaves
 
 
 class Value:

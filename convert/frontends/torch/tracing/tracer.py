@@ -15,28 +15,36 @@ import numpy as np
 import torch
 from torch.utils._pytree import SUPPORTED_NODES, tree_map
 
-from ....errors import UnsupportedError
-from ....ir import TracedModule
-from ....ir.traced_module import Example
-from ....ir.tree import leaves, map_leaves
-from ..vocabulary import VOCABULARY
-from . import agreement, fast_path, flow
-from .arrays import Arrays, array_of
-from .assemble import assemble
-from .batched import calls_of_vmap
-from .borrowed import said_to_be_exported, same_randomness
-from .boxes import boxes_at_once
-from .branches import calls_of_functions
-from .gradients import GradientTaken, calls_of_autograd, is_close, refused
-from .objects import cloned_object, is_cache, opener
-from .places import user_place
-from .quantized import PackedWeights, dtype_of, observers_at_rest, parts_of, qparams_of
-from .recorder import Recorder
-from .rerun import Rerun
-from .scripted import script_calls
-from .sizes import sizes_of_builtins
-from .structure import plain_structure
-from .tape import Scope, Tape, Value
+from tmconvert.errors import UnsupportedError
+from tmconvert.frontends.torch.tracing import data_access as flow
+from tmconvert.frontends.torch.tracing import fast_path
+from tmconvert.frontends.torch.tracing import validate_dynamic_shapes as agreement
+from tmconvert.frontends.torch.tracing.arrays import Arrays, array_of
+from tmconvert.frontends.torch.tracing.assemble import assemble
+from tmconvert.frontends.torch.tracing.batched import calls_of_vmap
+from tmconvert.frontends.torch.tracing.boxes import boxes_at_once
+from tmconvert.frontends.torch.tracing.branches import calls_of_functions
+from tmconvert.frontends.torch.tracing.gradients import GradientTaken, calls_of_autograd, is_close, refused
+from tmconvert.frontends.torch.tracing.objects import cloned_object, is_cache, opener
+from tmconvert.frontends.torch.tracing.quantized import (
+    PackedWeights,
+    dtype_of,
+    observers_at_rest,
+    parts_of,
+    qparams_of,
+)
+from tmconvert.frontends.torch.tracing.recorder import Recorder
+from tmconvert.frontends.torch.tracing.rerun import Rerun
+from tmconvert.frontends.torch.tracing.scripted import script_calls
+from tmconvert.frontends.torch.tracing.sizes import sizes_of_builtins
+from tmconvert.frontends.torch.tracing.source_lines import user_place
+from tmconvert.frontends.torch.tracing.state_guard import said_to_be_exported, same_randomness
+from tmconvert.frontends.torch.tracing.structure import plain_structure
+from tmconvert.frontends.torch.tracing.tape import Scope, Tape, Value
+from tmconvert.frontends.torch.vocabulary import VOCABULARY
+from tmconvert.ir import TracedModule
+from tmconvert.ir.traced_module import Example
+from tmconvert.ir.tree import leaves, map_leaves
 
 Module = Callable[..., Any]
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 
-from ....errors import LoadError, TmconvertError, UnsupportedError, UsageError
-from ....source import Source
-from .borrowed import Borrowed, same_randomness
-from .places import is_users
+from tmconvert.errors import LoadError, TmconvertError, UnsupportedError, UsageError
+from tmconvert.errors.source import Source
+from tmconvert.frontends.torch.tracing.source_lines import is_users
+from tmconvert.frontends.torch.tracing.state_guard import Borrowed, same_randomness
 
 _IMPORTING = str(Path(importlib.__file__).parent)
 # what others wrote: a line of the user's that calls it tells more

@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 
-from ....errors import UnsupportedError
-from ....ir.tree import leaves, map_leaves
-from ..names import aten_name, functional
-from .aliases import Tracked, View
-from .sizes import untraced
-from .tape import Value
+from tmconvert.errors import UnsupportedError
+from tmconvert.frontends.torch.names import aten_name, functional
+from tmconvert.frontends.torch.tracing.aliases import Tracked, View
+from tmconvert.frontends.torch.tracing.sizes import untraced
+from tmconvert.frontends.torch.tracing.tape import Value
+from tmconvert.ir.tree import leaves, map_leaves
 
 # (method, base, *arguments) -> Value like base
 Emit = Callable[..., Value]

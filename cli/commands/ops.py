@@ -1,0 +1,160 @@
+"""``tmconvert ops``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tmconvert.cli.conversion import version_of, version_text
+from tmconvert.cli.options import dialect_option, json_option, opset_option, runtime_option
+from tmconvert.cli.rendering import is_terminal, write, write_json, write_message, write_table
+from tmconvert.cli.wording import counted
+from tmconvert.targets.options import TARGETS, TITLES
+
+if TYPE_CHECKING:
+    from tmconvert.conversion.support import OpSupport
+
+Row = Sequence["OpSupport"]
+
+_MARKDOWN_HEAD = """\
+# Ops
+
+The ops to which tmconvert brings every model, and how each target has them: *native*, by an operator of
+the target or a few; *decomposed*, by way of other ops; from which opset or runtime on, if not from the
+first that tmconvert writes (opset 7). Each entry is proved by a generated test (`tests/test_catalogue.py`):
+converted, checked and run at every opset where its rule changes, and refused where this page says no.
+ONNX takes every element type of the second column, by casts where an operator does not.
+
+Made by `tmconvert ops --markdown > docs/ops.md`; do not edit.
+"""
+
+
+@click.command("ops")
+@click.option("--target", type=click.Choice(TARGETS), help="Only this target.  [default: all]")
+@opset_option
+@runtime_option
+@dialect_option
+@click.option("--search", metavar="TEXT", default="", help="Only ops whose name has TEXT in it.")
+@json_option
+@click.option("--markdown", is_flag=True, help="Print the page of the documentation.")
+def command(
+    target: str | None,
+    opset: int | None,
+    runtime: str | None,
+    dialect: str | None,
+    search: str,
+    as_json: bool,
+    markdown: bool,
+) -> None:
+    """List the ops that each target supports, and how.
+
+    "native" means by an operator or a few, "decomposed" by way of other ops, "from 9" not yet at this
+    version. With --target the table shows all versions, element types, ranks and the reasons.
+    """
+    if as_json and markdown:
+        raise click.UsageError("--json and --markdown exclude each other")
+    targets = TARGETS if target is None else (target,)
+    asked: dict[str, dict[str, Any]] = {
+        "onnx": {"opset": opset},
+        "tflite": {"runtime": runtime},
+        "caffe": {"dialect": dialect},
+    }
+    every = {option: value for each in asked.values() for option, value in each.items()}
+    versions = {name: version_of(name, **(every if target else asked[name])) for name in targets}
+    rows = [row for row in _rows(versions) if search.lower() in row[0].op.lower()]
+    if as_json:
+        write_json({"targets": versions, "ops": [_document(row) for row in rows]})
+    elif markdown:
+        write(*_page(targets, rows))
+    elif not rows:
+        write_message(f"no op has {search!r} in its name")
+    else:
+        _table(versions, rows, all_versions=opset is None and runtime is None)
+
+
+def _rows(versions: dict[str, Any]) -> list[Row]:
+    from tmconvert import api
+
+    support = [api.supported_ops(name, version) for name, version in versions.items()]
+    return list(zip(*support, strict=True))
+
+
+def _title(target: str, version: Any) -> str:
+    """With the version, unless it is the newest: so the longest row fits 80 columns."""
+    is_newest = target == "tflite" and version == version_of("tflite")
+    return TITLES[target] if is_newest else f"{TITLES[target]} {version}"
+
+
+def _table(versions: dict[str, Any], rows: list[Row], *, all_versions: bool) -> None:
+    if len(versions) > 1:
+        header = ["op", *(_title(name, version) for name, version in versions.items())]
+        cells = [[row[0].op, *map(_short, row)] for row in rows]
+    else:
+        ((target, version),) = versions.items()
+        header = ["op", "element types", TITLES[target] if all_versions else version_text(target, version)]
+        cell = _all_versions if all_versions else _at_version
+        cells = [[each.op, each.limits, cell(each)] for (each,) in rows]
+    write_table(header, cells, style=_style)
+    if is_terminal(sys.stdout):
+        write_message(counted(len(rows), "op"))
+
+
+def _document(row: Row) -> dict[str, object]:
+    cells = {
+        each.target: {
+            "support": each.support,
+            "since": each.since,
+            "reason": each.reason or None,
+            "versions": [{"since": since, "support": how} for since, how in each.versions],
+        }
+        for each in row
+    }
+    return {"op": row[0].op, "signature": row[0].signature, "arguments": row[0].arguments, **cells}
+
+
+def _page(targets: Sequence[str], rows: list[Row]) -> Iterator[str]:
+    yield from _MARKDOWN_HEAD.split("\n")
+    yield f"| op | element types | {' | '.join(TITLES[target] for target in targets)} |"
+    yield "|---" * (2 + len(targets)) + "|"
+    for row in rows:
+        cells = [f"`{row[0].signature}`", row[0].limits, *map(_all_versions, row)]
+        yield f"| {' | '.join(cells)} |".replace("\n", " ")
+
+
+def _short(each: OpSupport) -> str:
+    if each.support == "no" and each.since is not None:
+        return f"from {_version(each, each.since)}"
+    return each.support
+
+
+def _at_version(each: OpSupport) -> str:
+    return f"no: {each.reason}" if each.support == "no" else each.support
+
+
+def _all_versions(each: OpSupport) -> str:
+    """``native``, ``decomposed 7 to 16, native from 17``, ``no: reason``."""
+    if not each.versions:
+        return f"no: {each.reason}"
+    ends = [*(since for since, _ in each.versions[1:]), None]
+    parts = []
+    for (since, how), end in zip(each.versions, ends, strict=True):
+        if end is not None:
+            parts.append(f"{how} {_version(each, since)} to {_version(each, end - 1)}")
+        elif len(each.versions) > 1 or each.starts_later:
+            parts.append(f"{how} from {_version(each, since)}")
+        else:
+            parts.append(how)
+    return ", ".join(parts)
+
+
+def _version(each: OpSupport, version: int) -> str:
+    return f"2.{version}" if each.target == "tflite" else str(version)
+
+
+def _style(cell: str) -> str:
+    if cell.startswith(("no", "from ")):
+        return "red"
+    return "yellow" if cell.startswith("decomposed") else ""

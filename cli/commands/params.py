@@ -1,0 +1,136 @@
+"""``tmconvert params``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tmconvert.cli.messages import logging_to_stderr
+from tmconvert.cli.options import json_option
+from tmconvert.cli.rendering import write, write_json, write_table
+from tmconvert.cli.wording import counted
+from tmconvert.targets.options import TARGETS
+
+if TYPE_CHECKING:
+    from tmconvert.qparams.records import Record
+
+from_option = click.option(
+    "--from", "given", metavar="FORMAT", help="The format of FILE.  [default: by content]"
+)
+
+
+@click.group("params")
+def command() -> None:
+    """Show, convert and check files of quantization parameters.
+
+    Formats: mgeconvert, aimet, aimet-1.0, aimet-2.0, tensorrt, tensorrt-ranges, tensorrt-json, onnxruntime,
+    ncnn, mnn, ppq, ascend, ascend-caffe, tpu-mlir. docs/quantization-parameters.md says what each can carry.
+    """
+
+
+@command.command("show")
+@click.argument("file", metavar="FILE", type=click.Path())
+@from_option
+@json_option
+def show(file: str, given: str | None, as_json: bool) -> None:
+    """List what FILE says of each tensor."""
+    from tmconvert.qparams.file import read_parameters
+
+    records, format = read_parameters(Path(file), given)
+    if as_json:
+        entries = [record.to_json() for record in records]
+        write_json({"file": file, "format": format.name, "tensors": entries})
+        return
+    write(f"{file}: {format.title}, {counted(len(records), 'tensor')}")
+    header = ["tensor", "role", "type", "scale", "zero point", "range"]
+    write_table(header, [_row(record) for record in records])
+
+
+def _row(record: Record) -> list[str]:
+    if not record.dtype:
+        integers = span = "?"
+    else:
+        integers = record.dtype
+        span = f"{min(record.minima):.6g} to {max(record.maxima):.6g}"
+    return [
+        record.name,
+        "?" if record.role == "unknown" else record.role,
+        integers,
+        _several([f"{scale:.6g}" for scale in record.scales], record.axis),
+        _several([str(zero) for zero in record.zero_points], None),
+        span,
+    ]
+
+
+def _several(texts: list[str], axis: int | None) -> str:
+    text = texts[0] if len(set(texts)) == 1 else f"{texts[0]} ... {texts[-1]}"
+    along = "" if axis is None else f" along {axis}"
+    is_one = len(texts) == 1 or (len(set(texts)) == 1 and axis is None)
+    return text if is_one else f"{text} ({len(texts)}{along})"
+
+
+@command.command("convert")
+@click.argument("file", metavar="FILE", type=click.Path())
+@click.argument("out", metavar="OUT", type=click.Path())
+@click.option("--to", "to", required=True, metavar="FORMAT", help="The format of OUT.")
+@from_option
+@click.option(
+    "--model",
+    type=click.Path(),
+    metavar="MODEL",
+    help="The written model (.onnx, .tflite, .prototxt), for what FILE does not say: which tensors are "
+    "weights, their channels, the layers.",
+)
+@click.option("--partial", is_flag=True, help="Leave out tensors that the format has no place for.")
+def convert(file: str, out: str, to: str, given: str | None, model: str | None, partial: bool) -> None:
+    """Write FILE in another format to OUT.
+
+    What the format cannot say of a tensor ends it, with the name of the tensor: nothing is lost in silence.
+    """
+    from tmconvert.conversion.qparams_files import convert_parameters
+
+    with logging_to_stderr(False):
+        told = convert_parameters(
+            Path(file), Path(out), to, given, None if model is None else Path(model), partial
+        )
+    write(*told.split("\n"))
+
+
+@command.command("check")
+@click.argument("file", metavar="FILE", type=click.Path())
+@click.argument("model", metavar="MODEL", type=click.Path())
+@from_option
+@click.option(
+    "--target",
+    type=click.Choice(TARGETS),
+    help="What MODEL would be converted to, if it is no written model.  [default: onnx]",
+)
+@json_option
+@click.pass_context
+def check(
+    ctx: click.Context, file: str, model: str, given: str | None, target: str | None, as_json: bool
+) -> None:
+    """Check FILE against MODEL.
+
+    MODEL is a written .onnx, .tflite or .prototxt, or a model to convert: that knows all tensors which
+    should be there, and their scales. The exit status is 1 when anything is wrong.
+    """
+    from tmconvert.conversion.qparams_files import check_parameters
+
+    with logging_to_stderr(False):
+        records, found = check_parameters(Path(file), model, given, target)
+    wrong = [finding for finding in found if finding.is_wrong]
+    if as_json:
+        findings = [finding.to_json() for finding in found]
+        write_json(
+            {"file": file, "model": model, "ok": not wrong, "tensors": len(records), "findings": findings}
+        )
+    else:
+        for finding in found:
+            style = "bold red" if finding.is_wrong else "bold yellow"
+            write([("wrong" if finding.is_wrong else "note", style), (f": {finding}", "")])
+        if not wrong:
+            write([("ok", "bold green"), (f": {file} fits {model}, {counted(len(records), 'tensor')}", "")])
+    ctx.exit(1 if wrong else 0)

@@ -1,0 +1,146 @@
+"""``tmconvert verify``."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tmconvert.cli.conversion import verified
+from tmconvert.cli.io_options import boundary_arguments, names
+from tmconvert.cli.messages import logging_to_stderr, progress
+from tmconvert.cli.options import (
+    input_shape_option,
+    json_option,
+    model_argument,
+    outputs_option,
+    rename_option,
+    tracing_options,
+)
+from tmconvert.cli.rendering import write, write_json
+from tmconvert.cli.tracing_options import tracing_arguments
+from tmconvert.errors import UsageError
+from tmconvert.frontends.shared.array_files import UNREADABLE
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tmconvert.ir import TracedModule
+
+
+@click.command("verify")
+@model_argument
+@click.argument("out", metavar="OUT", type=click.Path())
+@click.option(
+    "--inputs",
+    type=click.Path(),
+    metavar="FILE.npz",
+    help="Arrays named as the inputs of MODEL, or in0, in1, ...  [default: random]",
+)
+@click.option(
+    "--calibration",
+    type=click.Path(),
+    metavar="DATA",
+    help="That of the conversion, if it began with a calibration.",
+)
+@input_shape_option
+@click.option("--input-nodes", metavar="NAME,...", help="Where OUT begins: --inputs of its conversion.")
+@outputs_option
+@rename_option
+@tracing_options
+@json_option
+def command(
+    model: str,
+    out: str,
+    inputs: str | None,
+    calibration: str | None,
+    input_nodes: str | None,
+    as_json: bool,
+    examples: tuple[str, ...],
+    freeze_control_flow: bool,
+    allow_code: bool,
+    **boundary: Any,
+) -> None:
+    """Compare the written file OUT with its source MODEL.
+
+    OUT is run in the runtime for its format; for Caffe it is the prototxt. The exit status is 1
+    when OUT computes something else than MODEL.
+    """
+    edges = boundary_arguments(**boundary)
+    tracing = tracing_arguments(examples, freeze_control_flow, allow_code)
+    begin = names(input_nodes, "--input-nodes")
+    from tmconvert import api
+
+    with logging_to_stderr(False), progress(f"verifying {out}"):
+        module = api.load(model, **tracing)
+        arrays = None if inputs is None else read_inputs(inputs, *_input_names(module, begin, out, edges))
+        verification = api.verify(module, out, arrays, calibration=calibration, input_nodes=begin, **edges)
+    if as_json:
+        write_json({"model": model, "file": out, "ok": True, **verification.to_json()})
+    else:
+        write([("ok", "bold green"), (f": {out} {verified(verification)}", "")])
+
+
+def _input_names(
+    module: TracedModule, begin: list[str] | None, out: str, edges: dict[str, Any]
+) -> tuple[list[str], list[str]]:
+    """The names of the inputs in the model, and in the file OUT."""
+    from tmconvert.conversion.io_overrides import names_of_file
+    from tmconvert.targets.recognize import written_options, written_target
+
+    whole = [] if module.graph is None else [node.name for node in module.graph.inputs[1:]]
+    named = begin or whole
+    path = Path(out)
+    rename = edges.get("rename") or names_of_file(written_options(path, written_target(path))).rename
+    return named, [rename.get(name, name) for name in named]
+
+
+def read_inputs(path: str, names: list[str], renamed: list[str]) -> list[np.ndarray]:
+    """The arrays of an npz for inputs of these names, or of those of the file, in that order.
+
+    Raises UsageError TM6011.
+    """
+    import numpy as np
+
+    with _faults(path), Path(path).open("rb") as file:
+        archive = np.load(file, allow_pickle=False)
+        if isinstance(archive, np.ndarray):
+            raise _unusable(path, "it is one array (.npy)")
+        with archive:
+            numbered = [f"in{index}" for index in range(len(names))]
+            choices = (each for each in (names, renamed) if set(each) & set(archive.files))
+            keys = next(choices, numbered)
+            missing = [
+                name if key == name else f"{name} ({key})"
+                for name, key in zip(names, keys, strict=True)
+                if key not in archive.files
+            ]
+            if missing:
+                has = ", ".join(archive.files) or "nothing"
+                raise _unusable(path, f"no array for the input {', '.join(missing)}; it has {has}")
+            return [archive[key] for key in keys]
+
+
+@contextlib.contextmanager
+def _faults(path: str) -> Iterator[None]:
+    """Turns what NumPy and zipfile raise for a missing or malformed file into a UsageError."""
+    try:
+        yield
+    except UNREADABLE as error:
+        reason = getattr(error, "strerror", None)
+        if reason is None and "allow_pickle" in str(error):
+            reason = "it holds Python objects, or is no .npz file; objects are never loaded"
+        raise _unusable(path, reason or str(error) or type(error).__name__) from error
+
+
+def _unusable(path: str, reason: str) -> UsageError:
+    return UsageError(
+        "TM6011",
+        f"cannot use the inputs in {path}: {reason}",
+        notes=[
+            ("help", "give an .npz file of numpy.savez, with arrays named as the inputs, or in0, in1, ...")
+        ],
+    )

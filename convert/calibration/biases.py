@@ -1,0 +1,128 @@
+"""Biases that make up for what rounding moves on average.
+
+A layer with constant weights is linear: what it gives on average for rounded operands is what it gives for
+their average. The mean of each operand is measured twice in one pass, as it is and on its grid; what the
+rounded weights make of the one and the exact weights of the other differ by an error for each channel of the
+result, which the bias takes. Source: Nagel et al., "Data-Free Quantization Through Weight Equalization and
+Bias Correction", 2019, section 4.2, with means that are measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tmconvert.calibration.execution import run
+from tmconvert.calibration.expansion import EXPANSION
+from tmconvert.calibration.placement import WEIGHTED
+from tmconvert.ir import CallFunction, Constant, InternalGraph, QParams, TensorNode
+from tmconvert.ir.fake_quant import fake_quantize
+from tmconvert.passes.propagate_qparams import KEEPING
+from tmconvert.symbolics.op import Op
+
+
+@dataclass
+class _Layer:
+    """A call with weights, and the sums of its operand over the samples."""
+
+    call: CallFunction
+    grid: QParams
+    weight: Constant
+    exact: np.ndarray | None = None
+    rounded: np.ndarray | None = None
+
+    @property
+    def operand(self) -> TensorNode:
+        node = self.call.args[0]
+        assert isinstance(node, TensorNode)
+        return node
+
+    def add(self, array: np.ndarray) -> None:
+        on_grid = fake_quantize(array, self.grid)
+        if self.exact is None or self.rounded is None:
+            self.exact, self.rounded = array.astype(np.float64), on_grid.astype(np.float64)
+            return
+        self.exact += array
+        self.rounded += on_grid
+
+
+def correct_biases(
+    graph: InternalGraph, catalogue: Mapping[str, Op], samples: Iterable[Sequence[np.ndarray]], count: int
+) -> None:
+    """Moves the biases of ``graph``, whose tensors and weights have grids, by what ``count`` samples tell."""
+    layers: dict[str, list[_Layer]] = {}
+    for layer in _layers(graph):
+        layers.setdefault(layer.operand.name, []).append(layer)
+    if not layers:
+        return
+
+    def look(name: str, array: np.ndarray) -> None:
+        for layer in layers[name]:
+            layer.add(array)
+
+    run(graph, catalogue, samples, list(layers), look)
+    for layer in (layer for each in layers.values() for layer in each):
+        _correct(layer, graph, catalogue, count)
+
+
+def _layers(graph: InternalGraph) -> Iterable[_Layer]:
+    for expr in graph.exprs():
+        if not isinstance(expr, CallFunction) or expr.function not in WEIGHTED or expr.made_by == EXPANSION:
+            continue
+        x, weight = expr.args[:2]
+        if not isinstance(x, TensorNode) or not isinstance(weight, TensorNode) or weight.qparams is None:
+            continue
+        grid = _grid(x)
+        if grid is not None and isinstance(weight.expr, Constant):
+            yield _Layer(expr, grid, weight.expr)
+
+
+def _grid(node: TensorNode) -> QParams | None:
+    """Of a tensor, or of what it has the elements of."""
+    while node.qparams is None:
+        expr = node.expr
+        if not isinstance(expr, CallFunction) or expr.function not in KEEPING:
+            return None
+        node = expr.inputs[0]  # type: ignore[assignment]
+    return node.qparams
+
+
+def _correct(layer: _Layer, graph: InternalGraph, catalogue: Mapping[str, Op], count: int) -> None:
+    call, weight = layer.call, np.asarray(layer.weight.value)
+    assert layer.exact is not None and layer.rounded is not None and layer.weight.output.qparams is not None
+    on_grid = fake_quantize(weight, layer.weight.output.qparams)
+    # what is small beside the means themselves is computed from their difference
+    moved = _product(call, catalogue, (layer.rounded - layer.exact) / count, on_grid)
+    moved += _product(call, catalogue, layer.exact / count, on_grid - weight)
+    axis = moved.ndim - 1 if call.function == "aten::linear" else 1
+    _take(call, moved.mean(axis=tuple(i for i in range(moved.ndim) if i != axis)), graph)
+
+
+def _product(
+    call: CallFunction, catalogue: Mapping[str, Op], x: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """The layer without its bias, in float64.
+
+    In float32 the bias would have other bytes on another processor, whose BLAS adds in another order.
+    """
+    wide = [x.astype(np.float64), weight.astype(np.float64), None]
+    return np.asarray(catalogue[call.function].evaluate(wide, call.kwargs))
+
+
+def _take(call: CallFunction, error: np.ndarray, graph: InternalGraph) -> None:
+    """Takes ``error`` off the bias of a call; one without gets one."""
+    bias = call.args[2]
+    old = bias.expr if isinstance(bias, TensorNode) else None
+    if bias is not None and not isinstance(old, Constant):
+        return
+    assert old is None or isinstance(old, Constant)
+    value = (-error if old is None else np.asarray(old.value) - error).astype(np.float32)
+    base = f"{call.output.name}_bias" if old is None else old.output.name
+    node = TensorNode(graph.free_name(base), value.shape, value.dtype)
+    graph.insert(Constant(value, old.name if old else None, result=node, source=call.source), before=call)
+    graph.set_arguments(call, (*call.args[:2], node), call.kwargs)
+    if old is not None and not graph.is_used(old.output):
+        graph.remove(old)
+        graph.rename(node, base)

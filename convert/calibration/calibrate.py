@@ -1,0 +1,279 @@
+"""From a float model and data to a model with grids, which conversions write in integers."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tmconvert.calibration.biases import correct_biases
+from tmconvert.calibration.data import Samples, inputs_of
+from tmconvert.calibration.equalization import equalize
+from tmconvert.calibration.execution import run
+from tmconvert.calibration.expansion import expand, function_of, measured_name
+from tmconvert.calibration.module import as_module
+from tmconvert.calibration.open_sizes import OpenSizes, open_sizes
+from tmconvert.calibration.placement import (
+    FIXED,
+    WEIGHTED,
+    KindOf,
+    called,
+    computed_kind,
+    kinds,
+    observed_nodes,
+    shared,
+    unused,
+    upper_bounds,
+    weights,
+    without_effect,
+)
+from tmconvert.calibration.ranges import METHODS, Histogram, Method, below, min_max
+from tmconvert.calibration.settings import Progress, Settings
+from tmconvert.conversion.io_overrides import NO_OVERRIDES, IoOverrides, bind_model
+from tmconvert.errors import UsageError
+from tmconvert.ir import CallFunction, Expr, InternalGraph, QParams, TensorNode, TracedModule
+from tmconvert.ir.symbolic.journal import SizeJournal
+from tmconvert.ir.unsupported import unsupported_error
+from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
+from tmconvert.passes.fold_constants import FoldConstants
+from tmconvert.passes.fuse_conv_bn import FuseConvBn
+from tmconvert.passes.manager import Pass, PassManager
+from tmconvert.passes.propagate_qparams import KEEPING, REQUANTIZE
+from tmconvert.passes.select_decomposition import SelectDecomposition
+from tmconvert.symbolics.op import Op
+
+_MARGIN = {"int16": 2.0, "places": 1.5}  # of ranges around what was seen
+_LEAST = 2.0**-8  # of the range of numbers, that of a mean
+_TINY = float(np.finfo(np.float32).tiny)
+_ENDS = {"int8": (-128, 127), "narrow": (-128, 127), "int16": (-32768, 32767), "places": (-2048, 2047)}
+
+
+@dataclass
+class _Calibration:
+    graph: InternalGraph
+    kind_of: KindOf
+    nodes: list[TensorNode]
+    open: OpenSizes
+    seen: dict[str, Histogram] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def calibrate(
+    module: TracedModule,
+    data: Any,
+    catalogue: Mapping[str, Op],
+    settings: Settings,
+    progress: Progress | None = None,
+    boundary: IoOverrides = NO_OVERRIDES,
+) -> TracedModule:
+    """A model of aten ops with the grids that ``data`` gives its tensors.
+
+    It is the model within ``boundary``, measured at the sizes of the example; those from which nothing
+    follows stay open. ``data`` is that of ``Samples``.
+    Raises UsageError TM6032 for settings that fit nothing, TM6033 for data that cannot be used.
+    """
+    work = _prepared(module, boundary, catalogue, settings)
+    samples = Samples(data, inputs_of(work.graph), settings)
+    total, count = 0 if progress is None else len(samples), 0
+
+    def counted() -> Iterable[Sequence[np.ndarray]]:
+        nonlocal count
+        for sample in samples:
+            yield sample
+            count += 1
+            if progress is not None:
+                progress(count, total)
+
+    if settings.equalization:
+        equalize(work.graph, catalogue, samples, work.nodes, is_per_channel=settings.per_channel)
+    work.kind_of = expand(work.graph, catalogue, work.kind_of)
+    work.nodes = observed_nodes(work.graph, work.kind_of)
+    measured = work.graph.copy()
+    PassManager([SelectDecomposition(takes_steps=True), EliminateDeadCode()], catalogue).run(measured)
+    names = list(dict.fromkeys(map(measured_name, work.nodes)))
+    run(measured, catalogue, counted(), names, _looking(work))
+    if not count:
+        raise UsageError("TM6033", "there are no samples in the data")
+    _annotate(work, settings, count)
+    if settings.bias_correction:
+        correct_biases(work.graph, catalogue, samples, count)
+    made = as_module(work.graph, module, catalogue)
+    work.open.leave(made)
+    made.notes += work.notes
+    return made
+
+
+def _prepared(
+    module: TracedModule, boundary: IoOverrides, catalogue: Mapping[str, Op], settings: Settings
+) -> _Calibration:
+    opened = bind_model(module, boundary, catalogue)
+    with SizeJournal():
+        normalized = opened.normalized(catalogue, opened.example())
+        if normalized.unsupported:
+            raise unsupported_error(normalized.unsupported, "tflite")
+        graph = normalized.graph
+        _simplify(graph, catalogue)
+    if any(isinstance(node, TensorNode) and node.qparams for expr in graph.exprs() for node in expr.outputs):
+        raise UsageError(
+            "TM6032",
+            "the model has been trained with fake quantization: it has scales already",
+            notes=[("help", "convert it with --quantized, and leave the calibration out")],
+        )
+    rules = [(pattern, "int16" if kind == "int16x8" else kind) for pattern, kind in settings.rules.items()]
+    for pattern in unused(graph, rules):
+        raise UsageError(
+            "TM6032",
+            f"the rule {pattern} fits no module and no tensor",
+            notes=[("help", _near(pattern, graph) or "`tmconvert inspect MODEL` lists the modules")],
+        )
+    for pattern, expr in without_effect(graph, rules):
+        raise UsageError(
+            "TM6032",
+            f"the rule {pattern} changes nothing: {expr.outputs[0].name} keeps the scale of its operand",
+            notes=[("help", "name the layer in front of it")],
+        )
+    kind_of = kinds(graph, rules)
+    if not observed_nodes(graph, kind_of):
+        why = "the rules leave all of it in float" if rules else "it computes nothing in float32"
+        raise UsageError("TM6032", f"nothing of the model can be measured: {why}")
+
+    def expanded(other: InternalGraph) -> None:
+        _simplify(other, catalogue)
+        expand(other, catalogue, kind_of)
+
+    sizes = open_sizes(opened, catalogue, expanded)
+    return _Calibration(graph, kind_of, observed_nodes(graph, kind_of), sizes)
+
+
+def _near(pattern: str, graph: InternalGraph) -> str:
+    """What a pattern that fits nothing may mean."""
+    names = dict.fromkeys(name for expr in graph.exprs() for name in called(expr))
+    near = difflib.get_close_matches(pattern, names, 3)
+    return f"near it: {', '.join(near)}" if near else ""
+
+
+def _simplify(graph: InternalGraph, catalogue: Mapping[str, Op]) -> None:
+    passes: list[Pass] = [EliminateDeadCode(), FoldConstants(catalogue), FuseConvBn(), EliminateDeadCode()]
+    PassManager(passes, catalogue).run(graph)
+
+
+def _looking(work: _Calibration) -> Callable[[str, np.ndarray], None]:
+    given = {node.name for node in work.graph.inputs}  # pixels, most often, which have ends
+
+    def look(name: str, array: np.ndarray) -> None:
+        try:
+            work.seen.setdefault(name, Histogram(has_tails=name not in given)).add(array)
+        except ValueError as error:
+            raise UsageError("TM6033", f"{name} cannot be measured on this data: {error}") from error
+
+    return look
+
+
+def _annotate(work: _Calibration, settings: Settings, count: int) -> None:
+    source = f"{settings.method} of {count} samples"
+    method = METHODS[settings.method]
+    ranges = {node: _range(work.seen[measured_name(node)], node.expr, work, method) for node in work.nodes}
+    for operand, result in shared(work.graph, work.nodes):
+        ranges[operand] = ranges[result]
+    for node in ranges:
+        ranges[node] = _wide_enough(node, ranges)
+    for node, (low, high) in ranges.items():
+        if node.qparams is not None:  # an input's, which was given
+            continue
+        if low == high and node in work.graph.inputs:
+            work.notes.append(f"{node.name} is 0 in all samples: no range can be measured")
+        expr = node.expr
+        assert expr is not None
+        kind = work.kind_of(expr)
+        if kind == "float":  # an input that others use in integers
+            kind = "int8"
+        fixed = FIXED.get(kind, {}).get(function_of(expr))
+        node.qparams = _fixed(fixed, kind, source) if fixed else _grid(low, high, kind, source)
+    _narrow(work, ranges, method, source)
+    for constant, axis in weights(work.graph, work.kind_of):
+        value = np.asarray(constant.value)
+        constant.output.qparams = weight_qparams(value, axis if settings.per_channel else None)
+
+
+def _narrow(
+    work: _Calibration, ranges: Mapping[TensorNode, tuple[float, float]], method: Method, source: str
+) -> None:
+    """Layers in int8 get tensors in int16 with scales of int8 that were measured: all of their 256 steps."""
+    made: dict[TensorNode, TensorNode] = {}
+    for expr in list(work.graph.exprs()):
+        if function_of(expr) not in WEIGHTED or not isinstance(expr, CallFunction) or not expr.outputs:
+            continue
+        operand = expr.args[0]
+        measured = operand
+        while measured not in ranges and function_of(measured.expr) in KEEPING:
+            measured = measured.expr.args[0]
+        kind = None if measured.qparams is None or measured not in ranges else measured.qparams.dtype
+        if kind != "int16" or computed_kind(work.graph, expr, work.kind_of) != "int8":
+            continue
+        if operand not in made:
+            seen = work.seen[measured_name(measured)]
+            low, high = method(seen)
+            node = TensorNode(work.graph.free_name(f"{operand.name}_int8"), operand.shape, operand.dtype)
+            node.qparams = _grid(below(low, high) if seen.hides else low, high, "int8", source)
+            work.graph.insert(
+                CallFunction(REQUANTIZE, (operand,), {}, result=node, source=expr.source), before=expr
+            )
+            made[operand] = node
+        work.graph.set_arguments(expr, (made[operand], *expr.args[1:]), dict(expr.kwargs))
+
+
+def _range(seen: Histogram, expr: Expr | None, work: _Calibration, method: Method) -> tuple[float, float]:
+    """In int16 there are steps enough for more than was seen; masks hide what is below it.
+
+    It ends with the least bound of a minimum, which integers then have no use for.
+    """
+    assert expr is not None
+    margin = _MARGIN.get(work.kind_of(expr))
+    low, high = method(seen) if margin is None else (margin * end for end in min_max(seen))
+    low = below(low, high) if seen.hides else low
+    bounds = upper_bounds(expr)
+    return low, high if bounds is None else min(high, float(bounds.min()))
+
+
+def _wide_enough(node: TensorNode, ranges: Mapping[TensorNode, tuple[float, float]]) -> tuple[float, float]:
+    """The range of a mean that is none but for rounding, as of what was normalized: that of rounded numbers.
+
+    Kernels wrap around where a result lies too far beyond its grid.
+    """
+    low, high = ranges[node]
+    expr = node.expr
+    if not isinstance(expr, CallFunction) or expr.function != "aten::mean":
+        return low, high
+    operand = expr.args[0]
+    while operand not in ranges and function_of(operand.expr) in KEEPING:
+        operand = operand.expr.args[0]
+    least = _LEAST * max(map(abs, ranges.get(operand, (0.0,))))
+    return (low, high) if high - low > least else (min(low, -least), max(high, least))
+
+
+def _grid(low: float, high: float, kind: str, source: str) -> QParams:
+    """The steps between the ends, 0 one of them. int16 is symmetric; places of a table may be from 0 on."""
+    low, high = min(low, 0.0), max(high, 0.0)
+    first, last = (0, 4095) if kind == "places" and low == 0 else _ENDS[kind]
+    if kind in ("int16", "places"):
+        scale = float(np.float32(max(-low, high, _TINY) / last)) if high > low else 1 / last
+        return QParams("int16", (scale,), (0,), first, last, symmetric=True, source=source)
+    scale = float(np.float32(max((high - low) / (last - first), _TINY))) if high > low else 1.0
+    zero_point = int(np.clip(round(first - low / scale), first, last))
+    return QParams("int8", (scale,), (zero_point,), first, last, source=source)
+
+
+def _fixed(fixed: tuple[float, int], kind: str, source: str) -> QParams:
+    return QParams(kind, (fixed[0],), (fixed[1],), *_ENDS[kind], symmetric=kind == "int16", source=source)
+
+
+def weight_qparams(weight: np.ndarray, axis: int | None) -> QParams:
+    """Symmetric steps in [-127, 127], with a scale for each index of ``axis``, or one."""
+    others = tuple(each for each in range(weight.ndim) if each != axis) if axis is not None else None
+    largest = np.max(np.abs(weight), axis=others, initial=0).reshape(-1)
+    scales = np.maximum(np.where(largest > 0, largest / np.float32(127), np.float32(1)), _TINY)
+    scale = tuple(map(float, scales.astype(np.float32)))
+    return QParams("int8_narrow", scale, (0,) * len(scale), -127, 127, axis, symmetric=True, source="weights")

@@ -1,0 +1,276 @@
+"""Which channels of which tensors a factor goes through, from the layers that make them to those that use
+them.
+
+Every channel of a tensor has a number; channels of one number are scaled by one factor. A layer with
+constant weights makes channels of its own, and its weights take up the factors of what it is given: one
+factor ends in front of it, another begins behind it. Between layers a factor goes through what is
+homogeneous, f(s x) = s f(x) for s > 0, and keeps channels apart; through a clamp, whose bound becomes one
+for each channel. All else holds its channels at 1, and so do inputs and outputs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tmconvert.calibration.placement import WEIGHTED
+from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
+
+
+@dataclass(frozen=True)
+class Labels:
+    """``numbers`` of the places along ``axis`` of a tensor."""
+
+    axis: int
+    numbers: np.ndarray
+
+
+@dataclass
+class Channels:
+    """``labels`` of tensors; ``held`` says for each number whether its factor is 1.
+
+    ``layers`` are the calls with weights, those of ``behind`` are given labelled channels; ``clamps`` are
+    those with an upper bound. The results of all have labels.
+    """
+
+    labels: dict[TensorNode, Labels] = field(default_factory=dict)
+    held: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
+    layers: list[CallFunction] = field(default_factory=list)
+    behind: list[CallFunction] = field(default_factory=list)
+    clamps: list[CallFunction] = field(default_factory=list)
+
+
+def channels(graph: InternalGraph) -> Channels:
+    """The channels of ``graph``, with numbers from 0 on."""
+    return _Walk(graph).run()
+
+
+class _Walk:
+    def __init__(self, graph: InternalGraph) -> None:
+        self.graph, self.found, self.count = graph, Channels(), 0
+        self.equal: list[tuple[np.ndarray, np.ndarray]] = []
+        self.held: list[np.ndarray] = []
+
+    def run(self) -> Channels:
+        for expr in self.graph.exprs():
+            if isinstance(expr, CallFunction):
+                self._visit(expr)
+        for node in self.graph.outputs:
+            self.hold(node)
+        return self._settled()
+
+    def _visit(self, call: CallFunction) -> None:
+        if call.function in WEIGHTED:
+            self._layer(call)
+            return
+        labels = RULES[call.function](call, self) if call.function in RULES else None
+        if labels is None:
+            for node in call.inputs:
+                self.hold(node)
+        elif len(call.outputs) == 1:
+            self.found.labels[call.output] = labels  # type: ignore[index]
+
+    def _layer(self, call: CallFunction) -> None:
+        x, *parameters = call.args
+        result = call.output
+        assert isinstance(result, TensorNode) and isinstance(x, TensorNode)
+        axis = len(result.type.shape) - 1 if call.function == "aten::linear" else 1
+        labels = self.found.labels.get(x)
+        is_matrix = len(parameters[0].type.shape) > 1
+        if not is_matrix or not all(node is None or self._is_own(node) for node in parameters):
+            self.hold(x)
+            return
+        if labels is not None and labels.axis == axis:
+            self.found.behind.append(call)
+        else:
+            self.hold(x)
+        extent = result.type.shape[axis]
+        self.found.labels[result] = Labels(axis, np.arange(self.count, self.count + extent))
+        self.count += extent
+        self.found.layers.append(call)
+
+    def _is_own(self, node: Any) -> bool:
+        """A constant that nothing else uses."""
+        return isinstance(node.expr, Constant) and self.graph.use_count(node) == 1
+
+    def hold(self, node: Any) -> None:
+        if node in self.found.labels:
+            self.held.append(self.found.labels[node].numbers)
+
+    def joined(self, first: Labels | None, second: Labels | None) -> Labels | None:
+        """The labels of the first, those of the second from now on equal to them."""
+        if first is None or second is None or first.axis != second.axis:
+            return None
+        if first.numbers.shape != second.numbers.shape:
+            return None
+        self.equal.append((first.numbers, second.numbers))
+        return first
+
+    def label(self, node: Any) -> Labels | None:
+        return self.found.labels.get(node)
+
+    def _settled(self) -> Channels:
+        """Equal numbers become one, the lowest of them."""
+        lowest = components(self.count, self.equal)
+        held = np.zeros(self.count, bool)
+        for numbers in self.held:
+            held[lowest[numbers]] = True
+        made = {node: Labels(each.axis, lowest[each.numbers]) for node, each in self.found.labels.items()}
+        return replace(self.found, labels=made, held=held)
+
+
+def components(count: int, pairs: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """For each of ``count`` numbers the lowest of those that ``pairs`` connect it to."""
+    lowest = np.arange(count)
+    if not pairs:
+        return lowest
+    first, second = (np.concatenate(each) for each in zip(*pairs, strict=True))
+    while True:
+        before = lowest.copy()
+        least = np.minimum(lowest[first], lowest[second])
+        for side in (first, second):
+            np.minimum.at(lowest, side, least)
+            np.minimum.at(lowest, before[side], least)
+        lowest = lowest[lowest]
+        if np.array_equal(lowest, before):
+            return lowest
+
+
+# ---- what factors go through
+
+Rule = Callable[[CallFunction, _Walk], "Labels | None"]
+
+
+def _same(call: CallFunction, walk: _Walk) -> Labels | None:
+    return walk.label(call.args[0])
+
+
+def _over_other_axes(call: CallFunction, walk: _Walk) -> Labels | None:
+    """A reduction that leaves the channels."""
+    labels, (x, *_), dims = walk.label(call.args[0]), call.args, call.kwargs["dim"]
+    rank = len(x.type.shape)
+    if labels is None or dims is None:
+        return None
+    reduced = {axis % rank for axis in dims}
+    if labels.axis in reduced:
+        return None
+    before = 0 if call.kwargs["keepdim"] else sum(axis < labels.axis for axis in reduced)
+    return Labels(labels.axis - before, labels.numbers)
+
+
+def _reshape(call: CallFunction, walk: _Walk) -> Labels | None:
+    """Channels stay together, alone or each with the places behind it."""
+    labels = walk.label(call.args[0])
+    if labels is None:
+        return None
+    old, new = call.args[0].type.shape, call.output.type.shape  # type: ignore[union-attr]
+    before = math.prod(old[: labels.axis])
+    for axis, extent in enumerate(new):
+        if math.prod(new[:axis]) == before and extent % old[labels.axis] == 0 and extent:
+            return Labels(axis, labels.numbers.repeat(extent // old[labels.axis]))
+    return None
+
+
+def _permute(call: CallFunction, walk: _Walk) -> Labels | None:
+    labels, dims = walk.label(call.args[0]), call.kwargs["dims"]
+    if labels is None:
+        return None
+    order = [axis % len(dims) for axis in dims]
+    return Labels(order.index(labels.axis), labels.numbers)
+
+
+def _pad(call: CallFunction, walk: _Walk) -> Labels | None:
+    """By zeros or by what is there, not along the channels. ``pad`` has the first axis first."""
+    labels, amounts = walk.label(call.args[0]), call.kwargs["pad"]
+    if labels is None or (call.kwargs["mode"] == "constant" and call.kwargs["value"]):
+        return None
+    return None if any(amounts[2 * labels.axis : 2 * labels.axis + 2]) else labels
+
+
+def _clamp(call: CallFunction, walk: _Walk) -> Labels | None:
+    """From 0 to a bound, if any."""
+    low, high = ends(call)
+    labels = walk.label(call.args[0])
+    if low != 0 or labels is None:
+        return None
+    if high is not None:
+        walk.found.clamps.append(call)
+    return labels
+
+
+_BOUNDS = {"aten::clamp": ("min", "max"), "aten::hardtanh": ("min_val", "max_val")}
+
+
+def ends(call: CallFunction) -> tuple[Any, Any]:
+    """The lower and upper bound of a clamp; None for none, and for what is no clamp."""
+    if call.function == "aten::relu":
+        return 0, None
+    if call.function == "aten::relu6":
+        return 0, 6
+    names = _BOUNDS.get(call.function, ("", ""))
+    return call.kwargs.get(names[0]), call.kwargs.get(names[1])
+
+
+def _both(call: CallFunction, walk: _Walk) -> Labels | None:
+    """Operands of one shape, channels of both with one factor."""
+    x, other = call.args
+    if not all(isinstance(node, TensorNode) for node in call.args) or x.type != other.type:
+        return None
+    return walk.joined(walk.label(x), walk.label(other))
+
+
+def _gated(call: CallFunction, walk: _Walk) -> Labels | None:
+    """A product takes the factor of its larger operand; the other keeps its channels."""
+    x, other = call.args
+    if walk.label(x) is None or x.type != call.output.type:  # type: ignore[union-attr]
+        x, other = other, x
+    if not isinstance(x, TensorNode) or x.type != call.output.type:  # type: ignore[union-attr]
+        return None
+    walk.hold(other)
+    return walk.label(x)
+
+
+def _cat(call: CallFunction, walk: _Walk) -> Labels | None:
+    parts = [walk.label(node) for node in call.inputs]
+    axes = {part.axis for part in parts if part is not None}
+    if None in parts or len(axes) != 1:
+        return None
+    axis = call.kwargs["dim"] % len(call.output.type.shape)  # type: ignore[union-attr]
+    if {axis} == axes:
+        return Labels(axis, np.concatenate([part.numbers for part in parts if part is not None]))
+    joined = parts[0]
+    for part in parts[1:]:
+        joined = walk.joined(joined, part)
+    return joined
+
+
+def _shuffle(call: CallFunction, walk: _Walk) -> Labels | None:
+    labels = walk.label(call.args[0])
+    if labels is None or labels.axis != 1:
+        return None
+    return Labels(1, labels.numbers.reshape(call.kwargs["groups"], -1).T.reshape(-1))
+
+
+def _names(*families: str) -> Iterator[str]:
+    for family in families:
+        yield from (f"aten::{family}{axes}d" for axes in (1, 2, 3))
+
+
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(("aten::relu", "aten::relu6", "aten::hardtanh", "aten::clamp"), _clamp),
+    **dict.fromkeys(("aten::leaky_relu", "aten::prelu", "aten::abs"), _same),
+    **dict.fromkeys(("aten::upsample_nearest2d", "aten::upsample_bilinear2d"), _same),
+    **dict.fromkeys(_names("max_pool", "avg_pool", "adaptive_avg_pool", "adaptive_max_pool"), _same),
+    **dict.fromkeys(("aten::mean", "aten::sum", "aten::amax", "aten::amin"), _over_other_axes),
+    **dict.fromkeys(("aten::add", "aten::sub", "aten::maximum", "aten::minimum"), _both),
+    "aten::reshape": _reshape,
+    "aten::permute": _permute,
+    "aten::pad": _pad,
+    "aten::mul": _gated,
+    "aten::cat": _cat,
+    "aten::channel_shuffle": _shuffle,
+}

@@ -1,0 +1,254 @@
+"""The data that a calibration looks at, one sample after the other: .npz, folders of .npy or of images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tmconvert.calibration.images import IMAGES, image, scaled
+from tmconvert.calibration.settings import CalibrationRequest, Settings
+from tmconvert.calibration.streams import PICKLED, Member, members, parts, whole
+from tmconvert.calibration.unfit import unfit
+from tmconvert.frontends.shared.array_files import UNREADABLE
+from tmconvert.ir import Input, InternalGraph, TensorNode
+from tmconvert.ir.types import TensorType
+
+REPORTED = 4  # samples of a calibration that a report is made of
+ARRAYS = frozenset({".npy", ".npz"})
+FORMS = "give a .npz file, or a folder of .npy or .npz files or of images"
+# A few bytes of a compressed file may stand for any number of samples: beyond so many, each must be stored in
+# so many bytes at least.
+FREE_SAMPLES = 10_000
+BYTES_PER_SAMPLE = 16
+_LAST_TO_FIRST = (0, 3, 1, 2)
+
+
+def inputs_of(graph: InternalGraph) -> list[tuple[str, TensorType]]:
+    """The inputs of a normalized graph, by the names of the arguments."""
+    return [
+        (node.expr.name, node.type)
+        for node in graph.inputs
+        if isinstance(node, TensorNode) and isinstance(node.expr, Input)
+    ]
+
+
+def report_samples(
+    measuring: CalibrationRequest, graph: InternalGraph
+) -> tuple[Iterable[list[np.ndarray]], str]:
+    """What to measure layers on, as inputs of a normalized graph, and what that is in words.
+
+    All that was given for the report, or the first samples of a calibration.
+    """
+    given = measuring.data if measuring.report_data is None else measuring.report_data
+    samples = Samples(given, inputs_of(graph), measuring.settings)
+    samples.may_be_unscaled = measuring.data is not None  # mean and std are those of the calibration's images
+    name = str(given) if isinstance(given, (str, PathLike)) else "the data given"
+    if measuring.report_data is not None:
+        return samples, f"the samples of {name}"
+    first = list(islice(samples, REPORTED))
+    return first, f"the first {len(first)} samples of {name}" if len(first) > 1 else f"a sample of {name}"
+
+
+class Samples:
+    """The samples of ``data``, each the arrays of ``inputs`` (name, type) in order.
+
+    ``data`` is a path, or a mapping from names to arrays, an array for a model of one input, or a sequence of
+    samples. Arrays are of one sample, of one without the batch of 1, or of many along the first axis; those
+    of uint8 are scaled as images are. It can be gone through several times. Raises UsageError TM6033 for what
+    does not fit, with the name of the file.
+    """
+
+    def __init__(
+        self,
+        data: str | PathLike[str] | Mapping[str, np.ndarray] | np.ndarray | Sequence[Any],
+        inputs: Sequence[tuple[str, TensorType]],
+        settings: Settings | None = None,
+    ) -> None:
+        self.inputs = inputs
+        self.settings = settings or Settings()
+        self.may_be_unscaled = False
+        if not isinstance(data, (str, PathLike, Mapping, np.ndarray, Iterable)):
+            raise unfit(f"data must be a path, arrays or a sequence of samples, got {data!r}", FORMS)
+        self.data: Any = Path(data) if isinstance(data, (str, PathLike)) else data
+        if isinstance(data, np.ndarray) and inputs and data.ndim == len(inputs[0][1].shape):
+            self.data = {inputs[0][0]: data}  # many along the first axis, not one in each row
+        if isinstance(self.data, Path) and not self.data.exists():
+            raise unfit(f"{self.data} is not there", FORMS)
+        if hasattr(data, "__next__"):
+            raise unfit(
+                "the data can be gone through only once, and is needed twice", "give a list of samples"
+            )
+
+    def __len__(self) -> int:
+        """How many samples there are, as far as that is told without reading them all: files count as one."""
+        if isinstance(self.data, Mapping) or (isinstance(self.data, Path) and self.data.is_file()):
+            array, (name, type_) = self._arrays(self.data)[0], self.inputs[0]
+            return self._lot(array, type_, name).count
+        return sum(1 for _ in self._sources())
+
+    def __iter__(self) -> Iterator[list[np.ndarray]]:
+        is_empty = True
+        for source in self._sources():
+            for sample in self._samples(source):
+                is_empty = False
+                yield sample
+        if is_empty:
+            raise unfit("there are no samples in the data", "")
+
+    def _sources(self) -> Iterator[Any]:
+        """Files, or mappings of arrays."""
+        if isinstance(self.data, Mapping) or (isinstance(self.data, Path) and self.data.is_file()):
+            yield self.data
+        elif isinstance(self.data, Path):
+            yield from self._files(self.data)
+        else:
+            yield from self.data
+
+    def _files(self, folder: Path) -> list[Path]:
+        """Of the folder and those in it."""
+        found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in IMAGES | ARRAYS)
+        if not found:
+            raise unfit(f"{folder} has no .npy, .npz or image file", FORMS)
+        return found
+
+    def _samples(self, source: Any) -> Iterator[list[np.ndarray]]:
+        where = str(source) if isinstance(source, Path) else "the data"
+        arrays = self._arrays(source)
+        names = [name for name, _ in self.inputs]
+        lots = [
+            self._lot(array, type_, f"{name} in {where}")
+            for array, (name, type_) in zip(arrays, self.inputs, strict=True)
+        ]
+        if len({lot.count for lot in lots}) > 1:
+            numbers = ", ".join(f"{lot.count} of {name}" for name, lot in zip(names, lots, strict=True))
+            raise unfit(f"{where} has different numbers of samples: {numbers}", "a sample has all inputs")
+        if isinstance(source, Path):
+            _check_budget(source, lots[0].count if lots else 0)
+        if self.settings.scales and not self.may_be_unscaled and not any(lot.is_scaled for lot in lots):
+            has = ", ".join(f"{lot.array.dtype} for {lot.type}" for lot in lots)
+            raise unfit(
+                f"mean and std are for images, or arrays of uint8, as inputs in float, and {where} has {has}",
+                "leave them out: the numbers are taken as they are",
+            )
+        try:
+            for number, sample in enumerate(zip(*(lot.samples() for lot in lots), strict=True), 1):
+                yield [self._checked(*each, where, number) for each in zip(sample, lots, names, strict=True)]
+        except UNREADABLE as error:
+            raise unfit(f"{where} cannot be read: {error}", "") from error
+
+    def _checked(self, array: np.ndarray, lot: _Lot, name: str, where: str, number: int) -> np.ndarray:
+        """In the type of the input."""
+        if lot.is_scaled:
+            array = scaled(array, self.settings, f"{name} in {where}")
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise unfit(f"{name} has NaN or infinity in sample {number} of {where}", "")
+        return np.ascontiguousarray(array, lot.type.dtype)
+
+    def _arrays(self, source: Any) -> list[Any]:
+        """The arrays of a source in the order of the inputs."""
+        where = str(source) if isinstance(source, Path) else "a sample"
+        if isinstance(source, Path):
+            source = self._read(source)
+        takes = ", ".join(f"{name} {type_}" for name, type_ in self.inputs)
+        if not isinstance(source, Mapping):
+            source = list(source) if isinstance(source, (list, tuple)) else [source]
+            if len(source) != len(self.inputs):
+                has = "1 array" if len(source) == 1 else f"{len(source)} arrays"
+                raise unfit(f"{where} has {has}, and the model takes {takes}", _named(self.inputs))
+            return [np.asarray(array) for array in source]
+        names = [name for name, _ in self.inputs]
+        for keys in (names, [f"in{index}" for index in range(len(names))]):
+            if set(keys) <= set(source):
+                return [source[name] for name in keys]
+        if len(names) == 1 == len(source):
+            return list(source.values())
+        has = ", ".join(map(str, source)) or "no arrays"
+        raise unfit(f"{where} has {has}, and the model takes {takes}", _named(self.inputs))
+
+    def _read(self, path: Path) -> Any:
+        if path.suffix.lower() in IMAGES:
+            return image(path, self.inputs, self.settings.layout)
+        if path.suffix.lower() not in ARRAYS:
+            raise unfit(f"{path} is no .npz or .npy file and no image", FORMS)
+        try:
+            if path.suffix.lower() == ".npz":
+                return members(path)
+            return np.lib.format.open_memmap(path, mode="r")
+        except UNREADABLE as error:
+            reason = PICKLED if "Python objects" in str(error) else error
+            raise unfit(f"{path} cannot be read: {reason}", "") from error
+
+    def _lot(self, array: Any, type_: TensorType, name: str) -> _Lot:
+        """The samples in an array of one or, along the first axis, of many."""
+        array = array if isinstance(array, Member) else np.asarray(array)
+        if array.dtype.kind != type_.dtype.kind and (
+            array.dtype.kind not in "iu" or type_.dtype.kind not in "iuf"
+        ):
+            raise unfit(f"{name} is of {array.dtype}, and the model takes {type_}", "")
+        wanted = type_.shape
+        if array.shape == wanted or (wanted[:1] == (1,) and array.shape == wanted[1:]):
+            return _Lot(array, type_, None)
+        if array.shape[1:] != wanted[1:] or len(array.shape) != len(wanted) or array.shape[0] < wanted[0]:
+            raise unfit(
+                f"{name} has the shape {list(array.shape)}, and the model takes {type_}",
+                _fitting(array, wanted),
+            )
+        return _Lot(array, type_, array.shape[0] // wanted[0])
+
+
+@dataclass(frozen=True)
+class _Lot:
+    """Samples of one input: ``number`` along the first axis, or the array is one."""
+
+    array: np.ndarray | Member
+    type: TensorType
+    number: int | None
+
+    @property
+    def count(self) -> int:
+        return 1 if self.number is None else self.number
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether they are pixels, as those of images."""
+        is_float = self.type.dtype.kind == "f"
+        return self.array.dtype == np.uint8 and is_float and len(self.type.shape) == 4
+
+    def samples(self) -> Iterator[np.ndarray]:
+        """Each in the model's shape."""
+        some = [whole(self.array)] if self.number is None else parts(self.array, self.type.shape[0])
+        for sample in some:
+            yield sample.reshape(self.type.shape)
+
+
+def _check_budget(file: Path, count: int) -> None:
+    """Raises UsageError TM6033 where a file has more samples than its bytes can tell."""
+    size = file.stat().st_size
+    if count > FREE_SAMPLES + size // BYTES_PER_SAMPLE:
+        raise unfit(
+            f"{file} has {count} samples in {size} bytes: nearly all of them are the same",
+            f"give {FREE_SAMPLES} samples or fewer; some hundred are enough",
+        )
+
+
+def _fitting(array: np.ndarray | Member, wanted: Sequence[int]) -> str:
+    """What to do about a shape."""
+    order = [array.shape[axis] for axis in _LAST_TO_FIRST] if len(array.shape) == 4 else []
+    if order[1:] == list(wanted[1:]):
+        return (
+            f"the channels are last here, and first in the model: transpose{_LAST_TO_FIRST} brings them there"
+        )
+    if list(array.shape[1:]) == list(wanted[1:]) and array.shape[0]:
+        return f"the model takes {wanted[0]} at a time: give as many, or make the model for one"
+    return "give arrays of that shape, or many along the first axis"
+
+
+def _named(inputs: Sequence[tuple[str, TensorType]]) -> str:
+    names = ", ".join(f"{name}=..." for name, _ in inputs)
+    return f"give .npz files that numpy.savez(file, {names}) writes"

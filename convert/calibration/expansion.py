@@ -1,0 +1,229 @@
+"""Calls without an integer kernel in TFLite, said in steps that have one, so that these are measured, too.
+
+A call stays as it is beside its steps (``tm::in_steps``): ONNX takes it whole. What is computed within the
+steps is in int16, where variances and exponentials keep their digits; functions of one number are looked up
+in tables of 4096 entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tmconvert.calibration.int16_tensors import fine_results
+from tmconvert.calibration.integer_forms import IntegerForms
+from tmconvert.calibration.placement import Kind, KindOf, is_clamped
+from tmconvert.calibration.recipes import RECIPES
+from tmconvert.errors import Refusal
+from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
+from tmconvert.ir.emitter import GraphEmitter
+from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
+from tmconvert.passes.propagate_qparams import KEEPING
+from tmconvert.passes.select_decomposition import IN_STEPS
+from tmconvert.symbolics.op import Op
+from tmconvert.targets.tflite.passes.layout_plan import rule_of
+
+EXPANSION = "expansion"  # made the steps, which are no other function than the whole
+# what divides by differences, over and over, keeps no digits of sixteen bits
+_ELIMINATIONS = ("aten::linalg_lu", "aten::linalg_inv", "aten::linalg_det", "aten::linalg_slogdet")
+_ENTRIES = 4096  # of a table within steps
+_DEEPEST = 16  # steps of steps
+
+
+class _NoSteps(Exception):
+    """There is no way to say a call in integer operators."""
+
+
+def expand(graph: InternalGraph, catalogue: Mapping[str, Op], kind_of: KindOf) -> KindOf:
+    """Adds the steps of calls that need some to ``graph``; what the results of each call are to be in."""
+    kinds = _Kinds(graph, kind_of)
+    forms = IntegerForms(catalogue)
+    fine = fine_results(graph)
+    calls = [expr for expr in graph.exprs() if isinstance(expr, CallFunction)]
+    behind = dict(zip(calls, [*calls[1:], None], strict=True))
+    for call in calls:
+        own = fine.get(call) if kind_of(call) == "int8" else None
+        if kind_of(call) == "float" or (own is None and forms.has(call, kinds.of)):
+            continue
+        steps = Steps(graph, catalogue, kinds, forms, call, behind[call])
+        try:
+            made = [steps.again(call, own)] if own else steps.of(call)
+        except (_NoSteps, Refusal):
+            continue
+        for old, new in zip(list(call.outputs), made, strict=True):
+            _put_beside(graph, kinds, old, new, behind[call], own)
+    EliminateDeadCode().run(graph)
+    return kinds
+
+
+def _put_beside(
+    graph: InternalGraph, kinds: _Kinds, whole: Any, steps: Any, before: Expr | None, own: Kind | None
+) -> None:
+    """A tensor that is ``whole`` or ``steps``, with the name and the users of the first.
+
+    Its grid is that of both, but for steps that are to have their ``own``, or that a clamp is to follow,
+    whose result then has it.
+    """
+    if not whole.users and not graph.is_output(whole):
+        return
+    name, made_by = whole.name, whole.expr
+    graph.rename(whole, graph.free_name(f"{name}_whole"))
+    result = TensorNode(name, whole.shape, whole.dtype)
+    users = TensorNode("", whole.shape, whole.dtype)
+    expr = CallFunction(IN_STEPS, (whole, steps), {}, result=result, source=made_by.source)
+    graph.replace_uses(whole, users)
+    graph.insert(expr, before=before)
+    graph.replace_uses(users, result)
+    own = own or ("int16" if is_clamped(graph, result) else "float")
+    kinds.known |= {result: kinds.rule(made_by), whole: "float", steps: own}
+
+
+def measured_name(node: TensorNode) -> str:
+    """What a tensor is called where all steps have been chosen."""
+    for user in node.users:
+        if isinstance(user, CallFunction) and user.function == IN_STEPS and user.args[1] is node:
+            return user.output.name
+    return node.name
+
+
+def function_of(expr: Expr) -> str:
+    """What a call computes, be it in steps."""
+    if isinstance(expr, CallFunction) and expr.function == IN_STEPS:
+        return function_of(expr.args[0].expr)
+    return expr.function if isinstance(expr, CallFunction) else ""
+
+
+class _Kinds:
+    """What the results of calls are to be in: the user's rules, and what the steps need.
+
+    "float" stands for no grid, "places" for int16 with 4096 steps, "narrow" for int8 on no fixed grid.
+    """
+
+    def __init__(self, graph: InternalGraph, rule: KindOf) -> None:
+        before = {expr: rule(expr) for expr in graph.exprs()}  # names change
+        self.rule: KindOf = lambda expr: before[expr] if expr in before else rule(expr)
+        self.known: dict[TensorNode, Kind] = {}
+
+    def __call__(self, expr: Expr) -> Kind:
+        node = expr.outputs[0]
+        return self.known[node] if node in self.known else self.rule(expr)  # type: ignore[index]
+
+    def of(self, node: TensorNode) -> str | None:
+        """As ``IntegerForms`` asks."""
+        assert node.expr is not None
+        kind = self.known.get(node) or (self(node.expr) if isinstance(node.expr, CallFunction) else "int8")
+        return {"narrow": "int8", "float": "int8" if node not in self.known else None}.get(kind, kind)
+
+
+class Steps:
+    """An emitter whose calls have integer forms: what has none is said in steps of its own."""
+
+    def __init__(
+        self,
+        graph: InternalGraph,
+        catalogue: Mapping[str, Op],
+        kinds: _Kinds,
+        forms: IntegerForms,
+        call: CallFunction,
+        before: Expr | None,
+    ) -> None:
+        self.graph, self.catalogue, self.kinds, self.forms = graph, catalogue, kinds, forms
+        self.plain = GraphEmitter(
+            graph,
+            catalogue,
+            source=call.source,
+            made_by=EXPANSION,
+            name=call.outputs[0].name,
+            before=before,
+        )
+        self.depth = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.plain, name)
+
+    def of(self, call: CallFunction) -> list[Any]:
+        """The results of ``call``. Raises _NoSteps."""
+        op = self.catalogue[call.function]
+        say: Callable[..., Any] | None = RECIPES.get(call.function)
+        if say is None and (looked_up := self._looked_up(call)) is not None:
+            return [looked_up]
+        say = say or op.decomposition
+        if say is None or self.depth > _DEEPEST or call.function.startswith(_ELIMINATIONS):
+            raise _NoSteps
+        self.depth += 1
+        made = say(self, **op.by_name(call.args, call.kwargs))
+        self.depth -= 1
+        return [self._computed(each) for each in (made if isinstance(made, (list, tuple)) else [made])]
+
+    def _computed(self, result: TensorNode) -> TensorNode:
+        """A result that may have another grid than what it picks and moves elements of."""
+        if not isinstance(result.expr, CallFunction) or result.expr.function not in KEEPING:
+            return result
+        made = self.plain.call("tm::requantize", result)
+        self.kinds.known[made] = "int16"
+        return made  # type: ignore[no-any-return]
+
+    def call(self, op: str, *args: Any, **attributes: Any) -> Any:
+        """As any emitter's; results are in int16, those of softmax in int8: they are factors of products."""
+        made = self.plain.call(op, *args, **attributes)
+        nodes = list(made) if isinstance(made, (list, tuple)) else [made]
+        call = nodes[0].expr
+        if not isinstance(call, CallFunction):
+            return made
+        kind = "narrow" if op == "aten::softmax" else "int16"
+        self.kinds.known |= dict.fromkeys(nodes, kind)
+        if self.forms.has(call, self.kinds.of, _ENTRIES):
+            return made
+        again = self.of(call)
+        self.graph.remove(call)
+        return again if isinstance(made, (list, tuple)) else again[0]
+
+    def again(self, call: CallFunction, kind: Kind) -> Any:
+        """The result of a like call in ``kind``."""
+        op = self.catalogue[call.function]
+        made = self.call(call.function, **op.by_name(call.args, call.kwargs))
+        self.kinds.known[made] = kind
+        return made
+
+    def table(self, x: Any, function: Callable[[Any, Any], Any]) -> Any:
+        """``function`` (of an emitter and a tensor), which goes element by element, by a table."""
+        if self.kinds.of(x) == "int16":
+            x = self.plain.call("tm::requantize", x)
+            self.kinds.known[x] = "places"
+        result = function(_Unmeasured(self.plain, self.kinds), x)
+        self.kinds.known[result] = "int16"
+        return result
+
+    def _looked_up(self, call: CallFunction) -> Any:
+        """The result of a function of one number that has no kernel in int16; None for others."""
+        op = self.catalogue[call.function]
+        computed: list[Any] = [x for x in call.inputs if not isinstance(x.expr, Constant)]
+        if len(computed) != 1 or len(call.outputs) != 1 or self.kinds.of(computed[0]) != "int16":
+            return None
+        rule = rule_of(call, self.catalogue)
+        if rule.kind != "any" or rule.axes or computed[0].type != call.output.type:
+            return None
+        arguments = op.by_name(call.args, call.kwargs)
+
+        def again(g: Any, x: Any) -> Any:
+            return g.call(
+                call.function, **{key: x if arg is computed[0] else arg for key, arg in arguments.items()}
+            )
+
+        return self.table(computed[0], again)
+
+
+class _Unmeasured:
+    """An emitter of calls that a table stands for."""
+
+    def __init__(self, plain: GraphEmitter, kinds: _Kinds) -> None:
+        self.plain, self.kinds = plain, kinds
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.plain, name)
+
+    def call(self, op: str, *args: Any, **attributes: Any) -> Any:
+        made = self.plain.call(op, *args, **attributes)
+        if isinstance(made.expr, CallFunction):
+            self.kinds.known[made] = "float"
+        return made

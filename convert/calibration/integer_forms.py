@@ -1,0 +1,125 @@
+"""Whether TFLite has a call in integers: it is lowered by itself, on grids that stand for any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tmconvert.conversion.pass_pipelines import pipeline
+from tmconvert.ir import CallFunction, Constant, InternalGraph, QParams, TensorNode
+from tmconvert.ir.tree import map_leaves
+from tmconvert.lowering.lower import lower
+from tmconvert.passes.decompose import Undecomposed
+from tmconvert.passes.manager import PassManager
+from tmconvert.passes.propagate_qparams import KEEPING
+from tmconvert.symbolics.op import Op
+from tmconvert.targets.options import TFLITE_RUNTIME, Integers, TargetOptions
+from tmconvert.targets.tflite.integer.graph import in_integers
+from tmconvert.targets.tflite.integer.kernels import TABLES
+from tmconvert.targets.tflite.integer.lookup_tables import tabulated
+from tmconvert.targets.tflite.passes.fuse_activations import fuse_activations
+
+# for each kind of tensor a grid that nothing else has
+GRIDS = {
+    "int8": QParams("int8", (0.037,), (3,), -128, 127, source="trial"),
+    "int16": QParams("int16", (0.0011,), (0,), -32768, 32767, source="trial"),
+    "places": QParams("int16", (0.0017,), (0,), 0, 4095, source="trial"),
+}
+_MAKER = "integer_forms"
+_SMALL = 16  # elements of constants that may matter
+# what a node is to be in: a key of GRIDS, or None for what has no grid
+KindOfNode = Callable[[Any], str | None]
+
+
+class IntegerForms:
+    """Asks for each kind of call once."""
+
+    def __init__(self, catalogue: Mapping[str, Op]) -> None:
+        self.catalogue = catalogue
+        self.known: dict[Any, int | None] = {}
+
+    def has(self, call: CallFunction, kind_of: KindOfNode, most: int = 1 << 16) -> bool:
+        """Whether ``call`` is integer operators alone where its tensors are of these kinds.
+
+        No table is to have more than ``most`` entries.
+        """
+        floats = [node for node in (*call.inputs, *call.outputs) if _is_float(node)]
+        if not any(not isinstance(node.expr, Constant) for node in floats):
+            return True
+        key = _key(call, kind_of)
+        if key not in self.known:
+            self.known[key] = self._entries(_alone(call, kind_of))
+        entries = self.known[key]
+        return entries is not None and entries <= most
+
+    def _entries(self, graph: InternalGraph) -> int | None:
+        """Of the largest table in the integers of a graph; None where something is left in float."""
+        goal = TargetOptions("tflite", TFLITE_RUNTIME, integers=Integers())
+        try:
+            PassManager(pipeline(goal, self.catalogue), self.catalogue).run(graph)
+            lowering = lower(graph, self.catalogue, goal.target, goal.version)
+        except Undecomposed:
+            return None
+        if lowering.unsupported:
+            return None
+        fuse_activations(lowering.graph, keeps_grids=True)
+        made = tabulated(lowering.graph, self.catalogue, "int8", infers=False)
+        if in_integers(made, infers=False).islands:
+            return None
+        tables = [each.inputs[-1] for each in made.operators if each.type in TABLES]
+        return max((table.shape[0] for table in tables if table is not None), default=0)
+
+
+def _is_float(node: object) -> bool:
+    return isinstance(node, TensorNode) and node.dtype == np.float32
+
+
+def _key(call: CallFunction, kind_of: KindOfNode) -> Any:
+    def seen(node: Any) -> Any:
+        if node is None:
+            return None
+        if not isinstance(node.expr, Constant):
+            return node.shape, node.dtype, kind_of(node)
+        value = np.asarray(node.expr.value)
+        return node.shape, node.dtype, value.tobytes() if value.size <= _SMALL else None
+
+    arguments = map_leaves(seen, list(call.args))
+    return call.function, repr(arguments), repr(call.kwargs), tuple(map(kind_of, call.outputs))
+
+
+def _alone(call: CallFunction, kind_of: KindOfNode) -> InternalGraph:
+    """A graph of ``call`` alone; what it takes and gives is on the grids of its kinds."""
+    graph, twins = InternalGraph("call"), dict[Any, Any]()
+    for node in call.inputs:
+        assert isinstance(node, TensorNode)
+        if node in twins:
+            continue
+        twin = TensorNode(graph.free_name(node.name), node.shape, node.dtype)
+        if isinstance(node.expr, Constant):
+            graph.insert(Constant(np.asarray(node.expr.value), None, result=twin, made_by=_MAKER))
+        else:
+            twin.qparams = _grid(node, kind_of)
+            graph.add_input(twin, made_by=_MAKER)
+        twins[node] = twin
+    for node in call.outputs:
+        assert isinstance(node, TensorNode)
+        twins[node] = TensorNode(graph.free_name(node.name), node.shape, node.dtype)
+        if call.function not in KEEPING:
+            twins[node].qparams = _grid(node, kind_of)
+
+    def twin_of(leaf: Any) -> Any:
+        return None if leaf is None else twins[leaf]
+
+    args, result = map_leaves(twin_of, call.args), map_leaves(twin_of, call.result)
+    twin_call = CallFunction(call.function, tuple(args), dict(call.kwargs), result=result, made_by=_MAKER)
+    graph.insert(twin_call)
+    graph.set_result(tuple(twins[node] for node in call.outputs))
+    return graph
+
+
+def _grid(node: TensorNode, kind_of: KindOfNode) -> QParams | None:
+    kind = kind_of(node) if _is_float(node) else None
+    return None if kind is None else replace(GRIDS[kind])

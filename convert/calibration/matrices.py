@@ -1,0 +1,35 @@
+"""Weights of layers as matrices: [O, C / groups, taps], rows the channels of the result."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tmconvert.calibration.placement import WEIGHTED
+from tmconvert.ir import CallFunction
+
+
+def groups(call: CallFunction) -> int:
+    return int(call.kwargs.get("groups", 1))  # type: ignore[arg-type]
+
+
+def rows(call: CallFunction, weight: np.ndarray) -> np.ndarray:
+    """[O, C / groups, taps] of the weight of ``call``; of a linear layer there is one tap."""
+    if not WEIGHTED[call.function]:
+        return weight.reshape(*weight.shape[:2], -1)
+    parted = weight.reshape(groups(call), -1, weight.shape[1], weight[0, 0].size)
+    return parted.swapaxes(1, 2).reshape(-1, parted.shape[1], parted.shape[3])
+
+
+def weight_of(call: CallFunction, matrix: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """The weight that has these rows."""
+    if not WEIGHTED[call.function]:
+        return matrix.reshape(shape)
+    parted = matrix.reshape(groups(call), shape[1], -1, matrix.shape[2])
+    return parted.swapaxes(1, 2).reshape(shape)
+
+
+def columns(call: CallFunction, matrix: np.ndarray) -> np.ndarray:
+    """[O, C / groups]: the channel of the operand for each row and column of a matrix."""
+    outputs, width = matrix.shape[:2]
+    group = np.arange(outputs) // (outputs // groups(call))
+    return group[:, None] * width + np.arange(width)

@@ -1,0 +1,111 @@
+"""Which sizes a calibrated model, made at those of the example, may leave open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tmconvert.conversion.io_overrides import BoundModel
+from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TracedModule
+from tmconvert.ir.symbolic.journal import SizeJournal
+from tmconvert.ir.tree import map_leaves
+from tmconvert.symbolics.op import Op
+
+RESHAPE = "aten::reshape"
+Work = Callable[[InternalGraph], None]
+
+
+@dataclass(frozen=True)
+class OpenSizes:
+    """``axes`` are names of open sizes by input and axis, ``places`` where reshapes have one, by result.
+
+    ``notes`` tell of the sizes that are not open.
+    """
+
+    axes: dict[str, dict[int, str]]
+    places: dict[str, int]
+    notes: list[str]
+
+    def leave(self, made: TracedModule) -> None:
+        """Leaves the sizes open in ``made``, whose graph is for those of the example."""
+        assert made.graph is not None
+        made.dynamic_shapes = self.axes
+        made.notes += self.notes
+        for expr in list(made.graph.exprs()):
+            place = self.places.get(expr.outputs[0].name) if expr.outputs else None
+            if isinstance(expr, CallFunction) and expr.function == RESHAPE and place is not None:
+                shape = [-1 if i == place else extent for i, extent in enumerate(expr.kwargs["shape"])]
+                made.graph.set_arguments(expr, expr.args, {**expr.kwargs, "shape": shape})
+
+
+def open_sizes(opened: BoundModel, catalogue: Mapping[str, Op], work: Work) -> OpenSizes:
+    """A size stays open where the graph for another number is the same: no number in it follows from that.
+
+    That a shape has it in one place is no hindrance: -1 can take that. ``work`` is what is done to graphs
+    before they are measured.
+    """
+    sizes = opened.example()
+    free, places = list[str](), dict[str, int]()
+    for name in sizes:
+        found = _places(name, opened, catalogue, work)
+        if found is not None and not found.keys() & places.keys():  # a shape has room for one -1
+            free.append(name)
+            places |= found
+    axes = {
+        input: {axis: str(extent) for axis, extent in enumerate(shape) if str(extent) in free}
+        for input, shape in opened.shapes.items()
+    }
+    notes = [
+        f"{name} is fixed to {sizes[name]} in the calibrated model, which has numbers that follow from it"
+        for name in sizes
+        if name not in free
+    ]
+    return OpenSizes({input: found for input, found in axes.items() if found}, places, notes)
+
+
+def _places(name: str, opened: BoundModel, catalogue: Mapping[str, Op], work: Work) -> dict[str, int] | None:
+    """The reshapes that have the size, by result, and in which place; None where others follow from it."""
+    graphs: list[list[Expr]] = []
+    for sizes in (opened.example(), {**opened.example(), name: opened.other()[name]}):
+        with SizeJournal():
+            normalized = opened.normalized(catalogue, sizes)
+            if normalized.unsupported:
+                return None
+            work(normalized.graph)
+        graphs.append(list(normalized.graph.exprs()))
+    found: dict[str, int] = {}
+    if len(graphs[0]) != len(graphs[1]):
+        return None
+    for one, other in zip(*graphs, strict=True):
+        if isinstance(one, Constant) and isinstance(other, Constant):
+            if not _is_same(np.asarray(one.value), np.asarray(other.value)):
+                return None
+        elif isinstance(one, CallFunction) and isinstance(other, CallFunction):
+            place = _differing(one, other)
+            if place is None and _call(one) != _call(other):
+                return None
+            if place is not None:
+                found[one.outputs[0].name] = place
+    return found
+
+
+def _is_same(one: np.ndarray, other: np.ndarray) -> bool:
+    return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+
+
+def _call(expr: CallFunction) -> tuple[str, str, str]:
+    names = map_leaves(lambda leaf: getattr(leaf, "name", leaf), list(expr.args))
+    return expr.function, repr(names), repr(expr.kwargs)
+
+
+def _differing(one: CallFunction, other: CallFunction) -> int | None:
+    """The one place in which the shapes of two reshapes differ, if -1 can take it."""
+    if one.function != RESHAPE or other.function != RESHAPE:
+        return None
+    shapes = one.kwargs["shape"], other.kwargs["shape"]
+    if len(shapes[0]) != len(shapes[1]) or -1 in shapes[0]:
+        return None
+    places = [place for place, (a, b) in enumerate(zip(*shapes, strict=True)) if a != b]
+    return places[0] if len(places) == 1 else None

@@ -1,0 +1,178 @@
+"""Which tensors of a float graph get a grid, and which of them share one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
+from tmconvert.passes.propagate_qparams import KEEPING
+
+# clamps that integer kernels have as part of what is in front of them
+_CLAMPS = frozenset({"aten::relu", "aten::relu6", "aten::hardtanh", "aten::clamp"})
+# (scale, zero point) of results whose kernels in TFLite have these alone; hardsigmoid's saturate at both ends
+FIXED = {
+    "int8": {
+        "aten::sigmoid": (1 / 256, -128),
+        "aten::hardsigmoid": (1 / 256, -128),
+        "aten::softmax": (1 / 256, -128),
+        "aten::tanh": (1 / 128, 0),
+        "aten::log_softmax": (16 / 256, 127),
+    },
+    "int16": dict.fromkeys(("aten::sigmoid", "aten::softmax", "aten::tanh"), (1 / 32768, 0)),
+}
+# averages are kept by the runtimes, but measured they are finer
+_AVERAGES = frozenset({"aten::avg_pool2d", "aten::adaptive_avg_pool2d"})
+# calls with constant weights as their second operand, and the axis of the channels of the result
+WEIGHTED = {
+    "aten::conv1d": 0,
+    "aten::conv2d": 0,
+    "aten::linear": 0,
+    "aten::conv_transpose2d": 1,
+    "aten::conv_transpose1d": 1,
+}
+
+Kind = str  # "int8", "int16" or "float"
+KindOf = Callable[[Expr], Kind]
+
+
+def kinds(graph: InternalGraph, rules: list[tuple[str, Kind]], default: Kind = "int8") -> KindOf:
+    """What the last rule says whose pattern fits a module that the call is in, or its result's name.
+
+    A clamp is part of the call in front of it: what is said of that is said of the clamp.
+    """
+
+    def kind(expr: Expr) -> Kind:
+        names = [name for each in _fused(graph, expr) for name in called(each)]
+        found = [kind for pattern, kind in rules if any(fnmatchcase(name, pattern) for name in names)]
+        return found[-1] if found else default
+
+    return kind
+
+
+def _fused(graph: InternalGraph, expr: Expr) -> Iterator[Expr]:
+    """A call, and those in front of it that have no result of their own in integers."""
+    yield expr
+    operand = expr.args[0] if isinstance(expr, CallFunction) and _is_clamp(expr) else None
+    if isinstance(operand, TensorNode) and is_clamped(graph, operand) and operand.expr is not None:
+        yield from _fused(graph, operand.expr)
+
+
+def called(expr: Expr) -> Iterator[str]:
+    """The names by which a rule may mean a call: modules that it is in, and its results."""
+    yield from _modules(expr)
+    yield from (node.name for node in expr.outputs)
+
+
+def _modules(expr: Expr) -> Iterator[str]:
+    """The paths of the modules around a call: where it was written, and whose parameters it has."""
+    paths = {expr.source.scope if expr.source else ""}
+    for node in expr.inputs:
+        if isinstance(node.expr, Constant) and node.expr.name:
+            paths.add(node.expr.name.rpartition(".")[0])
+    for path in paths:
+        while path:
+            yield path
+            path = path.rpartition(".")[0]
+
+
+def unused(graph: InternalGraph, rules: list[tuple[str, Kind]]) -> list[str]:
+    """The patterns that fit nothing."""
+    return [pattern for pattern, _ in rules if not _fitting(graph, pattern)]
+
+
+def without_effect(graph: InternalGraph, rules: list[tuple[str, Kind]]) -> list[tuple[str, Expr]]:
+    """Patterns that fit only calls whose results keep the scales of their operands, and one of these."""
+    found = []
+    for pattern, _ in rules:
+        fitting = _fitting(graph, pattern)
+        nodes = [(expr, node) for expr in fitting for node in expr.outputs]
+        if not any(
+            isinstance(expr, CallFunction) and _is_observed(graph, expr, node) for expr, node in nodes
+        ):
+            found.append((pattern, fitting[0]))
+    return found
+
+
+def _fitting(graph: InternalGraph, pattern: str) -> list[Expr]:
+    fits = kinds(graph, [(pattern, "yes")], "")
+    return [expr for expr in graph.exprs() if fits(expr)]
+
+
+def observed_nodes(graph: InternalGraph, kind_of: KindOf) -> list[TensorNode]:
+    """The tensors to be measured, in order: inputs, and results of calls that are to be in integers."""
+    nodes = [node for node in graph.inputs if isinstance(node, TensorNode) and _is_float(node)]
+    nodes = [node for node in nodes if any(kind_of(user) != "float" for user in node.users)]
+    for expr in graph.exprs():
+        if isinstance(expr, CallFunction) and kind_of(expr) != "float":
+            nodes += [node for node in expr.outputs if _is_observed(graph, expr, node)]  # type: ignore[misc]
+    return nodes
+
+
+def _is_observed(graph: InternalGraph, expr: CallFunction, node: object) -> bool:
+    if not isinstance(node, TensorNode) or not _is_float(node):
+        return False
+    if expr.function in KEEPING and expr.function not in _AVERAGES:
+        return False
+    return not is_clamped(graph, node)
+
+
+def is_clamped(graph: InternalGraph, node: TensorNode) -> bool:
+    """Whether nothing but clamps use a tensor."""
+    return bool(node.users) and all(map(_is_clamp, node.users)) and not graph.is_output(node)
+
+
+def _is_clamp(user: Expr) -> bool:
+    return isinstance(user, CallFunction) and (user.function in _CLAMPS or upper_bounds(user) is not None)
+
+
+def computed_kind(graph: InternalGraph, expr: Expr, kind_of: KindOf) -> Kind:
+    """What a call is computed in: its result's, or that of the clamps behind it."""
+    (node,) = expr.outputs
+    if not isinstance(node, TensorNode) or not is_clamped(graph, node):
+        return kind_of(expr)
+    found = {computed_kind(graph, user, kind_of) for user in node.users}
+    return "int16" if "int16" in found else kind_of(expr)
+
+
+def upper_bounds(expr: Expr) -> np.ndarray | None:
+    """Those of a minimum with constants."""
+    is_minimum = isinstance(expr, CallFunction) and expr.function == "aten::minimum"
+    if not is_minimum or not isinstance(expr.args[1], TensorNode):
+        return None
+    other = expr.args[1].expr
+    return np.asarray(other.value) if isinstance(other, Constant) else None
+
+
+def _is_float(node: TensorNode) -> bool:
+    return node.dtype == np.float32
+
+
+def shared(graph: InternalGraph, nodes: list[TensorNode]) -> Iterator[tuple[TensorNode, TensorNode]]:
+    """Pairs of an operand and the result of a concatenation that are to have one grid."""
+    known = set(nodes)
+    for expr in graph.exprs():
+        if isinstance(expr, CallFunction) and expr.function == "aten::cat":
+            result = expr.outputs[0]
+            for operand in expr.inputs:
+                alone = operand in known and len(operand.users) == 1 and operand not in graph.inputs
+                if alone and result in known and isinstance(operand, TensorNode):
+                    assert isinstance(result, TensorNode)
+                    yield operand, result
+
+
+def weights(graph: InternalGraph, kind_of: KindOf) -> Iterator[tuple[Constant, int | None]]:
+    """Constant weights of calls that are to be in integers; the axis of their channels, if one has them.
+
+    What others use, too, as a recurrent layer beside its steps, has no grid.
+    """
+    for expr in graph.exprs():
+        if not isinstance(expr, CallFunction) or expr.function not in WEIGHTED or kind_of(expr) == "float":
+            continue
+        weight = expr.args[1]
+        is_shared = any(getattr(user, "function", "") not in WEIGHTED for user in weight.users)
+        if isinstance(weight, TensorNode) and isinstance(weight.expr, Constant) and not is_shared:
+            axis = WEIGHTED[expr.function]
+            yield weight.expr, None if axis and expr.kwargs["groups"] > 1 else axis

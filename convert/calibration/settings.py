@@ -1,0 +1,122 @@
+"""What can be chosen of a calibration, and what a conversion that begins with one is given."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from tmconvert.calibration.ranges import METHODS
+from tmconvert.errors import UsageError
+
+KINDS = ("int8", "int16x8", "float")
+LAYOUTS = ("nchw", "nhwc")
+_NUMBERS = ("mean", "std")
+PIXELS = ("mean", "std", "layout")  # what is said of images
+_TYPES: dict[str, type] = {
+    "method": str,
+    "per_channel": bool,
+    "rules": Mapping,
+    "bias_correction": bool,
+    "equalization": bool,
+    "mean": Sequence,
+    "std": Sequence,
+    "layout": str,
+}
+# gets the number of samples done, and of all
+Progress = Callable[[int, int], None]
+
+
+class Settings(NamedTuple):
+    """``method`` is one of "minmax", "percentile", "mse" and "entropy".
+
+    ``per_channel`` gives weights a scale for each channel. ``rules`` are patterns of module paths or tensor
+    names, as of fnmatch, with "int8", "int16x8" or "float"; the last that fits counts. ``bias_correction``
+    moves biases by what rounding does on average; without it the model stays as it is. ``equalization``
+    scales channels between layers, which is the same model in real numbers. ``mean``, ``std`` and ``layout``
+    ("nchw" or "nhwc", of the model's input) are for images and arrays of uint8: (value / 255 - mean) / std
+    for each channel; the value if neither is given.
+    """
+
+    method: str = "mse"
+    per_channel: bool = True
+    rules: Mapping[str, str] = MappingProxyType({})
+    bias_correction: bool = True
+    equalization: bool = True
+    mean: Sequence[float] = ()
+    std: Sequence[float] = ()
+    layout: str = "nchw"
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Settings:
+        """Raises UsageError TM6032 for names that are no settings, and for what these cannot be."""
+        if not isinstance(given, Mapping):
+            raise UsageError("TM6032", f"the settings of a calibration are by name, not {given!r}")
+        for name in given:
+            _one_of(f"there is no setting {name!r} of a calibration", name, cls._fields)
+        made = cls(**{**given, **{name: _numbers(name, given[name]) for name in _NUMBERS if name in given}})
+        made._check()
+        return made
+
+    def _check(self) -> None:
+        for name, value in self._asdict().items():
+            wanted = _TYPES[name]
+            if not isinstance(value, wanted):
+                raise UsageError("TM6032", f"the setting {name} is {value!r}, and no {wanted.__name__}")
+        _one_of(f"there is no method {self.method!r}", self.method, METHODS)
+        _one_of(f"there is no layout {self.layout!r}", self.layout, LAYOUTS)
+        for pattern, kind in self.rules.items():
+            _one_of(f"the rule {pattern}={kind} asks for {kind!r}", kind, KINDS)
+        if not all(math.isfinite(each) and each > 0 for each in self.std):
+            raise UsageError("TM6032", f"std is {list(self.std)}, and what is divided by is above 0")
+        if not all(map(math.isfinite, self.mean)):
+            raise UsageError("TM6032", f"mean is {list(self.mean)}, and its numbers are finite")
+
+    def to_json(self) -> dict[str, Any]:
+        """What differs from the defaults."""
+        plain = self._field_defaults
+        chosen = {name: value for name, value in self._asdict().items() if value != plain[name]}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in chosen.items()}
+
+    @property
+    def scales(self) -> bool:
+        """Whether pixels are scaled."""
+        return len(self.mean) + len(self.std) > 0
+
+
+def _numbers(name: str, given: Any) -> tuple[float, ...]:
+    try:
+        return tuple(map(float, given))
+    except (TypeError, ValueError):
+        raise UsageError("TM6032", f"{name} is {given!r}, and should be a list of numbers") from None
+
+
+def _one_of(message: str, value: object, choices: Any) -> None:
+    if value not in choices:
+        raise UsageError("TM6032", message, notes=[("help", f"use {', '.join(choices)}")])
+
+
+class CalibrationRequest(NamedTuple):
+    """Data that a conversion is given: to calibrate its model with, and to report on; None for neither."""
+
+    data: Any = None
+    settings: Settings = Settings()
+    report_data: Any = None
+    progress: Progress | None = None
+
+    @property
+    def has_data(self) -> bool:
+        return self.data is not None or self.report_data is not None
+
+    @classmethod
+    def of(cls, data: Any, chosen: Mapping[str, Any] | None, report_data: Any = None) -> CalibrationRequest:
+        """``chosen`` are keywords of ``tmconvert.calibrate``. Raises UsageError TM6002, TM6032."""
+        given = {} if chosen is None else dict(chosen) if isinstance(chosen, Mapping) else chosen
+        progress = given.pop("progress", None) if isinstance(given, dict) else None
+        settings = Settings.of(given)
+        for_nothing = [name for name in given if data is None and (report_data is None or name not in PIXELS)]
+        if for_nothing:
+            names = ", ".join(for_nothing)
+            raise UsageError("TM6002", f"{names} given without data: settings go with calibration")
+        return cls(data, settings, report_data, progress)

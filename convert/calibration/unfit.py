@@ -1,0 +1,9 @@
+"""What is said of data that a model cannot take."""
+
+from __future__ import annotations
+
+from tmconvert.errors import UsageError
+
+
+def unfit(message: str, help: str) -> UsageError:
+    return UsageError("TM6033", message, notes=[("help", help)] if help else [])

@@ -1,0 +1,1 @@
+"""The container: the file of ``tmconvert save``; docs/container.md describes it."""

@@ -1,0 +1,54 @@
+"""Quantization parameters as ``tm.json`` says them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tmconvert.container.faults import nonsense
+from tmconvert.ir import QParams
+
+FIELDS = {
+    *("dtype", "scale", "zero_point", "quant_min", "quant_max", "channel_axis"),
+    *("symmetric", "source"),
+}
+NOT_FINITE = {"nan", "inf", "-inf"}
+MAX_NAME = 100
+
+
+def decode_qparams(value: Any) -> QParams:
+    """Raises LoadError TM1015 for anything but an object of the right fields and types."""
+    if not isinstance(value, dict) or set(value) != FIELDS:
+        raise nonsense("a quantization has not the entries that it must have, or others")
+    axis = value["channel_axis"]
+    integers = [value["quant_min"], value["quant_max"], *([] if axis is None else [axis])]
+    if not all(isinstance(value[name], list) for name in ("scale", "zero_point")):
+        raise nonsense("the scales or the zero points of a quantization are no list")
+    if not all(type(item) is int for item in (*integers, *value["zero_point"])):
+        raise nonsense("a bound, an axis or a zero point of a quantization is no integer")
+    if type(value["symmetric"]) is not bool:
+        raise nonsense("a quantization is neither symmetric nor asymmetric")
+    return QParams(
+        _name(value["dtype"]),
+        tuple(map(_scale, value["scale"])),
+        tuple(value["zero_point"]),
+        value["quant_min"],
+        value["quant_max"],
+        axis,
+        value["symmetric"],
+        _name(value["source"]),
+    )
+
+
+def _scale(value: Any) -> float:
+    if isinstance(value, dict) and set(value) == {"float"} and value["float"] in NOT_FINITE:
+        return float(value["float"])
+    if not isinstance(value, float) or not math.isfinite(value):
+        raise nonsense("a scale is no float")
+    return value
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > MAX_NAME:
+        raise nonsense("the type or the source of a quantization is no name")
+    return value

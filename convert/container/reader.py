@@ -1,0 +1,212 @@
+"""From the bytes of a container to a TracedModule; weights stay where they are in the file."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+
+from tmconvert.container.archive import Member, find_members
+from tmconvert.container.faults import bad_json, bad_tensors, newer, nonsense, over_limit
+from tmconvert.container.format import DESCRIPTION, EXAMPLE, FORMAT, MAX_DEPTH, VERSION, WEIGHTS
+from tmconvert.container.graphs import GraphDecoder, fields, listed
+from tmconvert.container.json_text import parse
+from tmconvert.container.quantization import decode_qparams
+from tmconvert.container.tensors import read_tensors, retyped
+from tmconvert.container.values import ValueDecoder, decode_dtype, text
+from tmconvert.errors import GraphError, LoadError
+from tmconvert.errors.source import Source
+from tmconvert.frontends.shared.mapped_file import map_file
+from tmconvert.ir import TracedModule
+from tmconvert.ir.fake_quant import with_qparams
+from tmconvert.ir.ownership import assign_owners
+from tmconvert.ir.traced_module import Example, Vocabulary
+
+MAX_NOTE = 10_000
+HEAD = {"format", "version", "writer", "vocabulary", "source", "dtypes", "qparams", "modules"}
+GRAPH = {"structure", "name", "inputs", "exprs", "nodes", "result"}
+MODULE = {"name", "class", "children", "tensors", "attributes", "graphs"}
+MAX_STRUCTURE = 1_000_000  # characters of a key that says how a module was called
+
+
+def load_container(path: str, check: bool = True) -> TracedModule:
+    """The model in a container, its tensors mapped from the file as long as they live.
+
+    ``check`` compares tensors with their checksums, which reads them once.
+
+    Raises LoadError: TM1001 as any reader; TM1006 and TM1010 to TM1015 for what is wrong with the file.
+    """
+    data = map_file(path)
+    try:
+        return _read(data, path, check)
+    except LoadError as error:
+        if error.source is not None:
+            raise
+        raise _blamed(error, path) from error
+    except GraphError as error:
+        raise _blamed(nonsense(error.message), path) from error
+    # The content is untrusted: whatever slips through the checks below is the file's fault.
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        damage = nonsense(f"the description is damaged ({type(error).__name__}: {error})")
+        raise _blamed(damage, path) from error
+
+
+def _blamed(error: LoadError, path: str) -> LoadError:
+    return LoadError(error.code, error.message, source=Source(path), notes=error.notes)
+
+
+def _read(data: memoryview, path: str, check: bool) -> TracedModule:
+    members = find_members(data)
+    document = _description(data, members[DESCRIPTION])
+    weights = _typed(read_tensors(data, members[WEIGHTS], "the weights"), document["dtypes"])
+    weights = _quantized(weights, document["qparams"])
+    modules = _Modules(path, weights, _vocabulary(document["vocabulary"]), len(data))
+    for item in listed(document["modules"], "the list of modules"):
+        modules.add(item)
+    if not modules.made or modules.made[-1].graph is None:
+        raise nonsense("the model has no graph")
+    model = modules.made[-1]
+    source = fields(document["source"], "the source", {"producer", "sha256"})
+    model.producer = text(source["producer"], "the producer")
+    model.source_sha256 = text(source["sha256"] or "", "a digest")
+    if "dynamic_shapes" in document:
+        model.dynamic_shapes = _open_sizes(document["dynamic_shapes"])
+    notes = listed(document.get("notes", []), "the notes")
+    model.notes = [text(note, "a note", MAX_NOTE) for note in notes]
+    if EXAMPLE in members:
+        model.example = _example(read_tensors(data, members[EXAMPLE], "the example"))
+    for name in members.keys() - {DESCRIPTION} if check else ():
+        _check_content(data, members[name], name)
+    return model
+
+
+def _check_content(data: memoryview, member: Member, name: str) -> None:
+    """Reads all tensors once: with a damaged weight, a wrong model would be made in silence."""
+    if zlib.crc32(data[member.start : member.start + member.size]) != member.checksum:
+        raise bad_tensors(f"the content of {name} is not what its checksum says")
+
+
+def _description(data: memoryview, member: Member) -> dict[str, Any]:
+    content = bytes(data[member.start : member.start + member.size])
+    document = parse(content, DESCRIPTION)
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise bad_json(f"{DESCRIPTION} does not say that it describes a model of tmconvert")
+    version = document.get("version")
+    if type(version) is not int or version < 1:
+        raise bad_json(f"{DESCRIPTION} does not say its version")
+    if version > VERSION:
+        writer = document.get("writer")
+        by = f" by {writer[:80]}" if isinstance(writer, str) else ""
+        raise newer(f"the file has version {version} of the format, made{by}; this tmconvert reads {VERSION}")
+    if zlib.crc32(content) != member.checksum:
+        raise bad_json(f"the content of {DESCRIPTION} is not what its checksum says")
+    return fields(document, DESCRIPTION, HEAD, frozenset({"dynamic_shapes", "notes"}))
+
+
+def _vocabulary(identifier: Any) -> Vocabulary:
+    from tmconvert.frontends.aten.vocabulary import IDENTIFIER as ATEN
+    from tmconvert.frontends.aten.vocabulary import VOCABULARY as ATEN_VOCABULARY
+    from tmconvert.frontends.torch.vocabulary import IDENTIFIER as TORCH
+    from tmconvert.frontends.torch.vocabulary import VOCABULARY as TORCH_VOCABULARY
+
+    name = text(identifier, "the vocabulary")
+    if name == TORCH:
+        return TORCH_VOCABULARY
+    if name == ATEN:
+        return ATEN_VOCABULARY
+    from tmconvert.frontends.megengine.older import release_called
+    from tmconvert.frontends.megengine.vocabulary import IDENTIFIER, vocabulary_of
+
+    if name.startswith(IDENTIFIER):
+        return vocabulary_of(release_called(name.removeprefix(IDENTIFIER)))
+    raise newer(f"the model speaks {name[:80]!r}, which this tmconvert does not know")
+
+
+def _open_sizes(value: Any) -> dict[str, dict[int, str]]:
+    """The sizes that the model was traced with as open, by input and axis."""
+    if not isinstance(value, dict) or not all(isinstance(axes, dict) for axes in value.values()):
+        raise nonsense("the open sizes are not by input and axis")
+    if not all(
+        axis.isascii() and axis.isdecimal() and len(axis) < 3 for axes in value.values() for axis in axes
+    ):
+        raise nonsense("an open size has an axis that is no number")
+    return {
+        name: {int(axis): text(size, "the name of a size") for axis, size in axes.items()}
+        for name, axes in value.items()
+    }
+
+
+def _typed(tensors: dict[str, np.ndarray], dtypes: Any) -> dict[str, np.ndarray]:
+    """The tensors, with the element types for which safetensors has no name."""
+    if not isinstance(dtypes, dict) or not set(dtypes) <= set(tensors):
+        raise nonsense("an element type is given to a tensor that the weights do not have")
+    return tensors | {name: retyped(tensors[name], decode_dtype(value)) for name, value in dtypes.items()}
+
+
+def _quantized(tensors: dict[str, np.ndarray], qparams: Any) -> dict[str, np.ndarray]:
+    """The tensors, those on the grid of a quantization with its parameters."""
+    if not isinstance(qparams, dict) or not set(qparams) <= set(tensors):
+        raise nonsense("a quantization is given to a tensor that the weights do not have")
+    return tensors | {
+        name: with_qparams(tensors[name], decode_qparams(value)) for name, value in qparams.items()
+    }
+
+
+def _example(tensors: dict[str, np.ndarray]) -> Example:
+    kinds = []
+    for kind in ("inputs", "outputs"):
+        count = sum(name.startswith(f"{kind}.") for name in tensors)
+        if not all(f"{kind}.{i}" in tensors for i in range(count)):
+            raise bad_tensors(f"the {kind} of the example are not numbered from zero")
+        kinds.append(tuple(tensors[f"{kind}.{i}"] for i in range(count)))
+    if sum(map(len, kinds)) != len(tensors):
+        raise bad_tensors("the example has tensors that are neither inputs nor outputs")
+    return Example(*kinds)
+
+
+class _Modules:
+    """Makes the modules in the order of the file, in which each comes behind those that it refers to."""
+
+    def __init__(
+        self, path: str, weights: dict[str, np.ndarray], vocabulary: Vocabulary, file_size: int
+    ) -> None:
+        self.path = path
+        self.vocabulary = vocabulary
+        self.made: list[TracedModule] = []
+        self.depths: dict[int, int] = {}
+        self.values = ValueDecoder(weights, self.made, file_size)
+
+    def add(self, value: Any) -> None:
+        said = fields(value, "a module", MODULE, frozenset({"buffers"}))
+        module = TracedModule(
+            text(said["name"], "the name of a module"),
+            text(said["class"], "a class"),
+            vocabulary=self.vocabulary,
+        )
+        module.source_file = self.path
+        for kind in ("children", "tensors", "attributes"):
+            if not isinstance(said[kind], dict):
+                raise nonsense(f"the {kind} of a module are no object")
+            for name in said[kind]:
+                text(name, "the name of an attribute")
+        module.children = {name: self.values.module(item) for name, item in said["children"].items()}
+        module.tensors = {name: self.values.tensor(item) for name, item in said["tensors"].items()}
+        module.buffers = {
+            text(name, "the name of a buffer") for name in listed(said.get("buffers", []), "buffers")
+        }
+        if not module.buffers <= set(module.tensors):
+            raise nonsense("a buffer is no tensor of its module")
+        module.attributes = {name: self.values.decode(item) for name, item in said["attributes"].items()}
+        depth = 1 + max((self.depths[id(child)] for child in module.children.values()), default=-1)
+        if depth > MAX_DEPTH:
+            raise over_limit(f"modules are nested more than {MAX_DEPTH} deep")
+        self.depths[id(module)] = depth
+        for item in listed(said["graphs"], "the list of graphs"):
+            described = fields(item, "a graph", GRAPH)
+            structure = text(described["structure"], "the structure of a call", MAX_STRUCTURE)
+            if structure in module.graphs:
+                raise nonsense("a module has two graphs for one structure of calls")
+            graph = module.graphs[structure] = GraphDecoder(self.path, self.values).graph(described)
+            assign_owners(graph, module)
+        self.made.append(module)

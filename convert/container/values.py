@@ -1,0 +1,232 @@
+"""Python values as ``tm.json`` says them; the other half of ``container/written_values.py``."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tmconvert.container.faults import nonsense, over_limit
+from tmconvert.container.format import MAX_NESTING, STORED_AS
+from tmconvert.container.quantization import decode_qparams
+from tmconvert.container.tensors import dtype_called
+from tmconvert.ir import Node, TracedModule
+from tmconvert.ir.inert import GlobalRef, Instance, Opaque
+
+MAX_TEXT = 1 << 16
+MAX_INTEGER_DIGITS = 2500
+SHOWN_ELEMENTS = 1000  # of an array, before NumPy abbreviates
+
+
+class ValueDecoder:
+    """Decodes values; ``modules`` are those that came before in the file."""
+
+    def __init__(
+        self, tensors: Mapping[str, np.ndarray], modules: Sequence[TracedModule], file_size: int
+    ) -> None:
+        self.tensors = tensors
+        self.modules = modules
+        # A reference of a few bytes makes a print of a thousand numbers; no real model has many.
+        self._shown_left = 1_000_000 + file_size
+
+    def decode(self, value: Any, nodes: Sequence[Node] | None = None, depth: int = 0) -> Any:
+        """The value; ``nodes`` are those of the graph, if it is in one. Raises LoadError TM1015, TM1006."""
+        if value is None or isinstance(value, (bool, str, float)):
+            return value
+        if type(value) is int:
+            if not -(2**63) < value < 2**63:
+                raise nonsense("an integer has more than 64 bits")
+            return value
+        if depth > MAX_NESTING:
+            raise over_limit(f"values are nested more than {MAX_NESTING} deep")
+
+        def inner(item: Any) -> Any:
+            return self.decode(item, nodes, depth + 1)
+
+        if isinstance(value, list):
+            return [inner(item) for item in value]
+        if not isinstance(value, dict) or len(value) != 1:
+            raise nonsense("a value is an object of more than one entry")
+        ((kind, content),) = value.items()
+        if kind == "node":
+            return self._node(content, nodes)
+        if kind == "tensor":
+            return self.shown_tensor(content)
+        if kind == "module":
+            return self.module(content)
+        decoder = DECODERS.get(kind)
+        if decoder is None:
+            raise nonsense(f"a value is of the kind {kind[:40]!r}, which is not known")
+        return decoder(content, inner)
+
+    def module(self, number: Any) -> TracedModule:
+        """A module that came before in the file."""
+        if type(number) is not int or not 0 <= number < len(self.modules):
+            raise nonsense("a module refers to one that does not come before it")
+        return self.modules[number]
+
+    def tensor(self, name: Any) -> np.ndarray:
+        """A tensor of the weights."""
+        if not isinstance(name, str) or name not in self.tensors:
+            raise nonsense("a tensor is named that the weights do not have")
+        return self.tensors[name]
+
+    def shown_tensor(self, name: Any) -> np.ndarray:
+        """A tensor among the values that a printed graph shows."""
+        array = self.tensor(name)
+        self._shown_left -= min(array.size, SHOWN_ELEMENTS)
+        if self._shown_left < 0:
+            raise over_limit("the file repeats the same tensors again and again")
+        return array
+
+    def _node(self, number: Any, nodes: Sequence[Node] | None) -> Node:
+        if nodes is None:
+            raise nonsense("a node stands outside of a graph")
+        if type(number) is not int or not 0 <= number < len(nodes):
+            raise nonsense("a node is used before it is made")
+        return nodes[number]
+
+
+def text(value: Any, what: str, longest: int = MAX_TEXT) -> str:
+    """A name of bearable length. Raises LoadError TM1015."""
+    if not isinstance(value, str) or len(value) > longest:
+        raise nonsense(f"{what} is no text, or a very long one")
+    return value
+
+
+def decode_dtype(value: Any) -> np.dtype:
+    """An element type, with MegEngine's quantization as its metadata. Raises LoadError TM1015."""
+    about = None
+    if isinstance(value, dict):
+        if set(value) != {"name", "quantization"}:
+            raise nonsense("an element type is not a name and a quantization")
+        value, about = value["name"], _quantization(value["quantization"])
+    if not isinstance(value, str) or value not in STORED_AS:
+        raise nonsense("an element type is not known")
+    dtype = dtype_called(value)
+    return dtype if about is None else np.dtype(dtype, metadata={"mgb_dtype": about})  # type: ignore[call-overload]
+
+
+def _quantization(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict) or set(value) != {"name", "scale", "zero_point"}:
+        raise nonsense("a quantization is not a name, a scale and a zero point")
+    scale = _float(value["scale"]["float"], None) if isinstance(value["scale"], dict) else value["scale"]
+    if not (scale is None or isinstance(scale, float)) or not (
+        value["zero_point"] is None or type(value["zero_point"]) is int
+    ):
+        raise nonsense("the scale or the zero point of a quantization is no number")
+    return {"name": text(value["name"], "a quantization"), "scale": scale, "zero_point": value["zero_point"]}
+
+
+Inner = Callable[[Any], Any]
+
+
+def _float(content: Any, _: Any) -> float:
+    if content not in ("nan", "inf", "-inf"):
+        raise nonsense("a float is neither nan, inf nor -inf")
+    return float(content)
+
+
+def _integer(content: Any, _: Inner) -> int:
+    if not isinstance(content, str) or len(content) > MAX_INTEGER_DIGITS:
+        raise nonsense("a large integer is no text, or a very long one")
+    return int(content, 16)
+
+
+def _parts(content: Any, inner: Inner, kind: type, count: int) -> list[Any]:
+    parts = inner(content) if isinstance(content, list) else None
+    if parts is None or len(parts) != count or not all(isinstance(part, kind) for part in parts):
+        raise nonsense("a value has not the parts that its kind has")
+    return parts
+
+
+def _items(content: Any, inner: Inner) -> list[Any]:
+    if not isinstance(content, list):
+        raise nonsense("a value that has parts is no list of them")
+    return [inner(item) for item in content]
+
+
+def _dict(content: Any, inner: Inner) -> dict[Any, Any]:
+    pairs = [_parts(pair, inner, object, 2) for pair in _items(content, lambda item: item)]
+    result = {}
+    for key, item in pairs:
+        if not (key is None or isinstance(key, (str, int, float, GlobalRef))) or key in result:
+            raise nonsense("a key of a dict is of another kind than keys are, or is there twice")
+        result[key] = item
+    return result
+
+
+def _set(content: Any, inner: Inner) -> set[Any]:
+    return set(_items(content, inner))
+
+
+def _constant(content: Any, _: Inner) -> Any:
+    if content != "Ellipsis":
+        raise nonsense("a constant is not known")
+    return Ellipsis
+
+
+def _bytes(content: Any, _: Inner) -> bytes:
+    if not isinstance(content, str):
+        raise nonsense("bytes are no text")
+    return base64.b64decode(content, validate=True)
+
+
+def _reference(content: Any, _: Any = None) -> GlobalRef:
+    if not isinstance(content, list) or len(content) != 2:
+        raise nonsense("a name is not a module and a name in it")
+    return GlobalRef(text(content[0], "a module"), text(content[1], "a name"))
+
+
+def _record(content: Any, inner: Inner) -> Instance:
+    if not isinstance(content, dict) or set(content) != {"class", "state"}:
+        raise nonsense("a record is not a class and its state")
+    if not isinstance(content["state"], dict):
+        raise nonsense("the state of a record is no object")
+    state = {text(name, "an attribute"): inner(item) for name, item in content["state"].items()}
+    return Instance(_reference(content["class"]), state)
+
+
+def _opaque(content: Any, inner: Inner) -> Opaque:
+    if not isinstance(content, dict) or set(content) != {"class", "arguments", "number"}:
+        raise nonsense("an object is not a class, arguments and a number")
+    arguments = inner(content["arguments"])
+    plain = isinstance(arguments, list) and all(
+        isinstance(item, (bool, int, float, str)) for item in arguments
+    )
+    if not plain or type(content["number"]) is not int:
+        raise nonsense("the arguments of an object are not plain, or its number is none")
+    return Opaque(_reference(content["class"]), tuple(arguments), content["number"])
+
+
+def _scalar(content: Any, inner: Inner) -> Any:
+    dtype, value = content if isinstance(content, list) and len(content) == 2 else (None, None)
+    number = inner(value)
+    if not isinstance(number, (bool, int, float, complex)):
+        raise nonsense("a scalar is no number")
+    made = np.array(number).astype(decode_dtype(dtype))[()]
+    if made.item() != number and number == number:
+        raise nonsense("a scalar is out of range")
+    return made
+
+
+DECODERS: dict[str, Callable[[Any, Inner], Any]] = {
+    "bytes": _bytes,
+    "complex": lambda content, inner: complex(*_parts(content, inner, float, 2)),
+    "constant": _constant,
+    "dict": _dict,
+    "dtype": lambda content, inner: decode_dtype(content),
+    "float": _float,
+    "frozenset": lambda content, inner: frozenset(_set(content, inner)),
+    "integer": _integer,
+    "qparams": lambda content, inner: decode_qparams(content),
+    "object": _opaque,
+    "record": _record,
+    "reference": _reference,
+    "scalar": _scalar,
+    "set": _set,
+    "slice": lambda content, inner: slice(*_parts(content, inner, object, 3)),
+    "tuple": lambda content, inner: tuple(_items(content, inner)),
+}

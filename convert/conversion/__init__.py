@@ -1,0 +1,1 @@
+"""One conversion: the request, the stages, and the report."""

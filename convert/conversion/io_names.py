@@ -1,0 +1,95 @@
+"""Names of a model's inputs and outputs in the written file.
+
+An input is called as the argument of ``forward``. An output is called as the node that computes it, or,
+where the model returns dicts, by the keys that lead to it: ``{"lst": [a, b], "pool": {"avg": c}}`` gives
+``lst_0``, ``lst_1`` and ``pool_avg``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tmconvert.errors import UsageError
+from tmconvert.ir import Constant, Input, InternalGraph, Node
+from tmconvert.ir.extract import unknown
+from tmconvert.ir.tree import Tree
+
+_NAME = re.compile(r"[A-Za-z_0-9.]+")
+
+
+def name_edges(graph: InternalGraph, result: Tree, rename: Mapping[str, str]) -> None:
+    """Names outputs by their place in ``result``, then applies ``rename``. Raises UsageError TM6014.
+
+    ``result`` is that of the source: its nodes have their names also where a call passes on what it got.
+    """
+    named = list(_output_names(graph.result, ()))
+    sources = [node for _, node in _output_names(result, ())]
+    if len(sources) != len(named):  # a node that was recorded as one tensor and is several
+        sources = [node for _, node in named]
+    outputs = [name or source.name for (name, _), source in zip(named, sources, strict=True)]
+    inputs = [node.name for node in graph.inputs]
+    _unique(outputs, inputs)
+    for old, new in rename.items():
+        if not isinstance(new, str) or not _NAME.fullmatch(new):
+            why = "is no name for an input or output: use letters, digits, _ and ."
+            raise UsageError("TM6014", f"{new!r} {why}")
+        if old not in (*inputs, *outputs):
+            unknown(old, [*inputs, *outputs], f"the model has no input or output {old!r} to rename")
+    inputs = [rename.get(name, name) for name in inputs]
+    outputs = [rename.get(name, name) for name in outputs]
+    for name in set(rename.values()):
+        if [*inputs, *outputs].count(name) > 1:
+            raise UsageError("TM6014", f"two inputs or outputs would be called {name!r}")
+    wanted: dict[Node, str] = dict(zip(graph.inputs, inputs, strict=True))
+    for node, name in zip(graph.outputs, outputs, strict=True):
+        if not isinstance(node.expr, (Input, Constant)):
+            wanted.setdefault(node, name)
+    _give(graph, {node: name for node, name in wanted.items() if node.name != name})
+    graph.output_names = tuple(outputs)
+
+
+def written_outputs(graph: InternalGraph) -> dict[str, Node]:
+    """The outputs of a flat graph by the names that the written file has for them."""
+    named = list(_output_names(graph.result, ()))
+    names = [name or node.name for name, node in named]
+    _unique(names, [node.name for node in graph.inputs])
+    return dict(zip(names, (node for _, node in named), strict=True))
+
+
+def _output_names(tree: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str, Node]]:
+    """(name, or nothing where only positions lead there; node) of each output, in order."""
+    if isinstance(tree, dict):
+        for key, child in tree.items():
+            yield from _output_names(child, (*path, str(key)))
+    elif isinstance(tree, (list, tuple)):
+        for index, child in enumerate(tree):
+            yield from _output_names(child, (*path, index))
+    elif isinstance(tree, Node):
+        parts = ["out", *path] if path and isinstance(path[0], int) else list(path)
+        is_telling = any(isinstance(part, str) for part in path)
+        yield re.sub(r"[^A-Za-z_0-9.]", "_", "_".join(map(str, parts))) if is_telling else "", tree
+
+
+def _unique(outputs: list[str], inputs: list[str]) -> None:
+    """Gives each output a name that no other and no input has, in place."""
+    taken = set(inputs)
+    for position, base in enumerate(outputs):
+        name, count = base, 0
+        while name in taken or not name:
+            count += 1
+            name = f"{base}_output" if count == 1 else f"{base}_output_{count - 1}"
+        taken.add(name)
+        outputs[position] = name
+
+
+def _give(graph: InternalGraph, wanted: Mapping[Node, str]) -> None:
+    """Renames nodes; others that have these names step aside."""
+    for node in wanted:
+        graph.rename(node, graph.free_name(f"{node.name}_inner"))
+    for node, name in wanted.items():
+        other = graph.node_called(name)
+        if other is not None:
+            graph.rename(other, graph.free_name(f"{name}_inner"))
+        graph.rename(node, name)

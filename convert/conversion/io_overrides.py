@@ -1,0 +1,289 @@
+"""The edges of a model as a caller wants them: shapes of its inputs, cuts, names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from tmconvert.conversion.io_names import name_edges, written_outputs
+from tmconvert.errors import UsageError
+from tmconvert.ir import Input, TensorNode, TensorType, TracedModule
+from tmconvert.ir.emitter import OpDefinition
+from tmconvert.ir.extract import cut_graph, unknown
+from tmconvert.ir.symbolic.dims import LEAST, Dim, Size, Symbol, dim, of, substituted, symbols_of
+from tmconvert.ir.symbolic.journal import Guard, SizeJournal
+from tmconvert.ir.symbolic.open_sizes import check_sizes, not_open, open_axes, sizes_by_name
+from tmconvert.ir.symbolic.text import RESERVED, is_size_name
+from tmconvert.passes.bake_weights import bake_weights
+from tmconvert.passes.input_qparams import give_grids
+from tmconvert.passes.normalize import Normalized, normalize
+
+MAX_EXTENT = 1 << 31
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+class IoOverrides(NamedTuple):
+    """Wishes about a model's edges; inputs go by the names of the arguments.
+
+    ``input_shapes`` are other shapes than those of the file, ``dynamic_shapes`` names of sizes by input
+    and axis. ``inputs`` and ``outputs`` are the nodes between which the model is cut, ``rename`` is from
+    a written input's or output's name to another. ``input_grids`` are type, scale and zero point of quantized
+    inputs of which the model itself says nothing, ``*`` those of all others. ``accept_range`` leaves sizes
+    open of which the model does the same in a range only.
+    """
+
+    input_shapes: Mapping[str, Sequence[int]] = _NONE
+    dynamic_shapes: Mapping[str, Mapping[int, str]] = _NONE
+    inputs: Sequence[str] | None = None
+    outputs: Sequence[str] | None = None
+    rename: Mapping[str, str] = _NONE
+    input_grids: Mapping[str, tuple[str, float, int]] = _NONE
+    accept_range: bool = False
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it is a part of the model only."""
+        return self.inputs is not None or self.outputs is not None
+
+    def to_json(self) -> dict[str, object]:
+        """What differs from the model as it is."""
+        chosen = {
+            "input_shapes": {name: list(shape) for name, shape in self.input_shapes.items()},
+            "dynamic_shapes": {
+                name: {str(axis): size for axis, size in axes.items()}
+                for name, axes in self.dynamic_shapes.items()
+            },
+            "inputs": list(self.inputs or ()),
+            "outputs": list(self.outputs or ()),
+            "rename": dict(self.rename),
+            "input_grids": {name: list(grid) for name, grid in self.input_grids.items()},
+            "accept_range": self.accept_range,
+        }
+        return {name: value for name, value in chosen.items() if value}
+
+    @staticmethod
+    def from_json(chosen: Mapping[str, Any]) -> IoOverrides:
+        """What ``to_json`` gave; other names are passed over. Raises UsageError TM6002 for what it is not."""
+        try:
+            dynamic = {
+                name: {int(axis): str(size) for axis, size in axes.items()}
+                for name, axes in chosen.get("dynamic_shapes", {}).items()
+            }
+            return IoOverrides(
+                {name: tuple(shape) for name, shape in chosen.get("input_shapes", {}).items()},
+                dynamic,
+                list(map(str, chosen.get("inputs") or ())) or None,
+                list(map(str, chosen.get("outputs") or ())) or None,
+                {old: str(new) for old, new in chosen.get("rename", {}).items()},
+                {name: tuple(grid) for name, grid in chosen.get("input_grids", {}).items()},
+                bool(chosen.get("accept_range")),
+            )
+        except (AttributeError, TypeError, ValueError) as error:
+            message = "what the file tells of its conversion cannot be read: it is damaged"
+            raise UsageError("TM6002", message) from error
+
+
+NO_OVERRIDES = IoOverrides()
+
+
+def names_of_file(options: Mapping[str, Any], given: IoOverrides = NO_OVERRIDES) -> IoOverrides:
+    """The names that a written file gave to inputs and outputs of a whole model, where nothing is given."""
+    if given != NO_OVERRIDES:
+        return given
+    chosen = IoOverrides.from_json(options)
+    return NO_OVERRIDES if chosen.inputs or chosen.outputs else IoOverrides(rename=chosen.rename)
+
+
+class BoundModel(NamedTuple):
+    """A flat model within its boundary, ready to be normalized at any sizes.
+
+    ``shapes`` are those of the inputs, with Dims; ``remarks`` what became of sizes that were to be dynamic.
+    ``bakes_weights`` rounds quantized weights to their grids.
+    """
+
+    flat: TracedModule
+    shapes: Mapping[str, tuple[Size, ...]]
+    rename: Mapping[str, str]
+    remarks: Mapping[str, str] = _NONE
+    context: str = ""
+    bakes_weights: bool = False
+
+    @property
+    def symbols(self) -> dict[str, Symbol]:
+        """The sizes that are still free."""
+        return symbols_of(list(self.shapes.values()))
+
+    def normalized(
+        self, catalogue: Mapping[str, OpDefinition], sizes: Mapping[str, int] | None = None
+    ) -> Normalized:
+        """The model in aten-style ops; with ``sizes``, for these numbers in the place of the symbols."""
+        shapes = {name: substituted(shape, sizes or {}) for name, shape in self.shapes.items()}
+        result = normalize(self.flat, catalogue, shapes)
+        if not result.unsupported:
+            assert self.flat.graph is not None
+            name_edges(result.graph, self.flat.graph.result, self.rename)
+            if self.bakes_weights:
+                bake_weights(result.graph)
+        return result
+
+    def settled(self, journal: SizeJournal) -> BoundModel:
+        """The model with what an attempt has found out about its sizes."""
+        shapes = {name: substituted(shape, journal.settled) for name, shape in self.shapes.items()}
+        return self._replace(shapes=shapes, remarks={**self.remarks, **journal.reasons})
+
+    def example(self) -> dict[str, int]:
+        """The sizes of the example, by symbol."""
+        return {name: symbol.example * symbol.unit for name, symbol in self.symbols.items()}
+
+    def other(self) -> dict[str, int]:
+        """Sizes that differ from those of the example, and from each other."""
+        return {
+            name: (max(symbol.example, 1) + number) * symbol.unit
+            for number, (name, symbol) in enumerate(self.symbols.items(), start=1)
+        }
+
+    def bounds(self) -> list[Guard]:
+        """The ranges to which symbols are held."""
+        found = []
+        for symbol in self.symbols.values():
+            found += [Guard(of(symbol) - symbol.lowest, frozenset({0, 1}))] * (symbol.lowest > LEAST)
+            found += [] if symbol.most is None else [Guard(of(symbol) - symbol.most, frozenset({-1, 0}))]
+        return found
+
+    def ones(self, guard: Guard) -> dict[str, int]:
+        """The sizes at which a guard of least sizes does not hold."""
+        return {name: self.symbols[name].unit for name in guard.difference.symbols}
+
+
+def bind_model(
+    module: TracedModule, boundary: IoOverrides, catalogue: Mapping[str, OpDefinition]
+) -> BoundModel:
+    """Flattens and cuts ``module``. Raises UsageError TM6014 for wishes that do not fit it."""
+    flat = module.flatten()
+    graph = flat.graph
+    assert graph is not None
+    if boundary.is_cut:
+        types: Mapping[Any, TensorType] = {}
+        if boundary.inputs is not None:
+            own = [node.expr.name for node in graph.inputs[1:] if isinstance(node.expr, Input)]
+            given = {name: tuple(shape) for name, shape in boundary.input_shapes.items() if name in own}
+            types = normalize(flat, catalogue, given).types
+        cut_graph(graph, boundary.inputs, boundary.outputs, types, written_outputs(graph))
+    nodes = {
+        node.expr.name: node
+        for node in graph.inputs[1:]
+        if isinstance(node.expr, Input) and isinstance(node, TensorNode)
+    }
+    for name in boundary.input_grids:
+        if name != "*":
+            _check_input(name, nodes)
+    give_grids(nodes, boundary.input_grids)
+    shapes: dict[str, tuple[Size, ...]] = {
+        name: node.shape for name, node in nodes.items() if node.shape is not None
+    }
+    for name, shape in boundary.input_shapes.items():
+        _check_input(name, nodes)
+        shapes[name] = _checked_shape(name, shape)
+    dynamic = _dynamic(module, boundary, nodes)
+    shapes = _with_named_sizes(module, boundary, shapes)
+    _make_dynamic(shapes, dynamic, nodes)
+    return BoundModel(flat, shapes, boundary.rename, context=_context(boundary, nodes))
+
+
+def _check_input(name: str, nodes: Mapping[str, TensorNode]) -> None:
+    if name not in nodes:
+        unknown(name, list(nodes), f"the model has no input {name!r}")
+
+
+def _checked_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
+    if isinstance(shape, str) or not isinstance(shape, Sequence):
+        raise UsageError("TM6014", f"the shape for the input {name!r} must be a list of sizes, got {shape!r}")
+    sizes = tuple(shape)
+    if not all(type(size) is int and 0 <= size < MAX_EXTENT for size in sizes):
+        raise UsageError("TM6014", f"the shape {list(sizes)} for the input {name!r} holds what is no size")
+    return sizes
+
+
+def _dynamic(
+    module: TracedModule, boundary: IoOverrides, nodes: Mapping[str, TensorNode]
+) -> Mapping[str, Mapping[int, str]]:
+    """The sizes to leave open: those requested, by default those with which the model was traced.
+
+    A PyTorch model has other sizes only where it was traced with them: Python may have looked at the others.
+    """
+    traced = module.dynamic_shapes
+    if traced is None:
+        return boundary.dynamic_shapes
+    for name, axes in boundary.dynamic_shapes.items():
+        recorded = (nodes[name].shape or ()) if name in nodes else ()
+        free, rank = open_axes(traced, name, len(recorded)), len(recorded)
+        for axis in axes:
+            if type(axis) is int and -rank <= axis < rank and axis % rank not in free:
+                raise not_open(name, axis % rank, recorded)
+    for name, shape in boundary.input_shapes.items():
+        check_sizes(traced, name, nodes[name].shape or (), tuple(shape))
+    numbers = sizes_by_name(traced, {name: tuple(shape) for name, shape in boundary.input_shapes.items()})
+    if boundary.dynamic_shapes:
+        return boundary.dynamic_shapes
+    return {
+        name: {axis: symbol for axis, symbol in axes.items() if symbol not in numbers}
+        for name, axes in traced.items()
+        if name not in boundary.input_shapes
+    }
+
+
+def _with_named_sizes(
+    module: TracedModule, boundary: IoOverrides, shapes: dict[str, tuple[Size, ...]]
+) -> dict[str, tuple[Size, ...]]:
+    """The shapes, with the sizes that ``input_shapes`` gives to symbols in the other inputs, too."""
+    traced = module.dynamic_shapes or {}
+    given = {name: shape for name, shape in boundary.input_shapes.items() if name in traced}
+    numbers = sizes_by_name(traced, given)
+    made = dict(shapes)
+    for name, shape in shapes.items():
+        if name not in boundary.input_shapes:
+            free = open_axes(traced, name, len(shape))
+            made[name] = tuple(numbers.get(free.get(axis, ""), size) for axis, size in enumerate(shape))
+    return made
+
+
+def _make_dynamic(
+    shapes: dict[str, tuple[Size, ...]],
+    dynamic: Mapping[str, Mapping[int, str]],
+    nodes: Mapping[str, TensorNode],
+) -> None:
+    """Puts symbols into ``shapes``."""
+    known: dict[str, tuple[int, str]] = {}
+    for name, axes in dynamic.items():
+        _check_input(name, nodes)
+        if name not in shapes:
+            raise UsageError("TM6014", f"the shape of the input {name!r} is not known")
+        shape = list(shapes[name])
+        for axis, symbol in axes.items():
+            if type(axis) is not int or not -len(shape) <= axis < len(shape):
+                raise UsageError("TM6014", f"the input {name!r} {shape} has no axis {axis}")
+            if not isinstance(symbol, str) or not is_size_name(symbol):
+                other = f"such as {symbol}_size" if symbol in RESERVED else "of letters, digits and _"
+                raise UsageError("TM6014", f"{symbol!r} is no name for a size: use another, {other}")
+            extent = shape[axis]
+            if isinstance(extent, Dim):
+                raise UsageError("TM6014", f"axis {axis} of the input {name!r} has two names")
+            first, place = known.setdefault(symbol, (extent, f"axis {axis} of {name}"))
+            if first != extent:
+                raise UsageError(
+                    "TM6014",
+                    f"{symbol} is {first} as {place} and {extent} as axis {axis} of {name}",
+                    notes=[("help", "give them names of their own, or equal sizes by --input-shape")],
+                )
+            shape[axis] = dim(symbol, extent)
+        shapes[name] = tuple(shape)
+
+
+def _context(boundary: IoOverrides, nodes: Mapping[str, TensorNode]) -> str:
+    """``x is [1,3,9,9] here, and was [1,3,8,8] when the model was traced``."""
+    parts = [
+        f"{name} is {list(shape)} here, and was {list(nodes[name].shape or ())} when the model was traced"
+        for name, shape in boundary.input_shapes.items()
+    ]
+    return "; ".join(parts)

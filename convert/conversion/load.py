@@ -1,0 +1,107 @@
+"""Which kind of file a model is: recognised by content, never by name."""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+from pathlib import Path
+
+from tmconvert.container.archive import is_container
+from tmconvert.errors import LoadError, UsageError
+from tmconvert.errors.source import Source
+from tmconvert.frontends.torch.archives import Kind, kind_of
+from tmconvert.frontends.torch.entry import factories_of, is_factory, trace_factory, trace_file
+from tmconvert.frontends.torch.request import Tracing
+from tmconvert.ir import TracedModule
+
+HEAD_BYTES = 64
+MOST_FACTORIES = 8  # in a message
+HELP = (
+    "give a .tm file (megengine.save writes it from a TracedModule, `tmconvert save` from any model), a .pt2 "
+    "file of torch.export.save, or PACKAGE.MODULE:FACTORY, what makes a PyTorch module"
+)
+# (offset, bytes, what such a file is): for a telling message about a file we do not read
+KNOWN = (
+    (0, b"PK\x03\x04", "a ZIP archive"),
+    (8, b'{"', "a safetensors file: it has weights, but not what is computed with them"),
+    (4, b"TFL3", "a TFLite model: it is what tmconvert writes, not what it reads"),
+    (0, b"\x08", "protobuf (an ONNX model, perhaps): it is what tmconvert writes, not what it reads"),
+)
+
+
+def is_traced(model: str | PathLike[str]) -> bool:
+    """Whether the model is a graph already, and none that PyTorch has to run."""
+    return not is_factory(model) and _kind(fspath(model), _head(fspath(model))) is None
+
+
+def load_model(path: str | PathLike[str], tracing: Tracing | None = None, check: bool = True) -> TracedModule:
+    """The model in the file, or of a factory. Raises LoadError TM1001 or TM1002, or what its loader raises.
+
+    ``tracing`` is for models that PyTorch has to run, and refused with others: UsageError TM6016. Without
+    ``check`` the weights of a container are not compared with their checksums.
+    """
+    name = fspath(path)
+    if is_factory(name):
+        return trace_factory(name, tracing or Tracing())
+    head = _head(name)
+    kind = _kind(name, head)
+    if kind is not None:
+        return trace_file(name, kind, tracing or Tracing())
+    from tmconvert.frontends.megengine.unpickler import is_pickle
+
+    is_ours = is_container(head)
+    if not is_ours and not is_pickle(head):
+        raise _unknown(name, head)
+    if tracing not in (None, Tracing()):
+        raise UsageError(
+            "TM6016",
+            f"{name} has a graph already: it is not traced",
+            notes=[("help", "leave the example inputs and other options of tracing out")],
+        )
+    if is_ours:
+        from tmconvert.container.reader import load_container
+
+        return load_container(name, check)
+    from tmconvert.frontends.megengine.loader import load_megengine
+
+    return load_megengine(name)
+
+
+def _unknown(name: str, head: bytes) -> LoadError:
+    known = next((what for offset, mark, what in KNOWN if head[offset:].startswith(mark)), None)
+    notes = [("it is", known)] if known else []
+    if not head:
+        notes = [("it is", "empty")]
+    if name.endswith(".py"):
+        notes = [("it is", "a Python file")]
+    return LoadError(
+        "TM1002",
+        "this is no model file that tmconvert reads",
+        source=Source(name),
+        notes=[*notes, ("help", _factories_in(name) or HELP)],
+    )
+
+
+def _factories_in(name: str) -> str:
+    """What to write in the place of a Python file, or of the name of one without its ``.py``."""
+    found = factories_of(name if name.endswith(".py") else f"{name}.py")
+    more = f", or another of its {len(found)} functions and classes" if len(found) > MOST_FACTORIES else ""
+    return f"name what makes the module: {', '.join(found[:MOST_FACTORIES])}{more}" if found else ""
+
+
+def _kind(name: str, head: bytes) -> Kind | None:
+    return None if is_container(head) else kind_of(name, head)
+
+
+def _head(name: str) -> bytes:
+    try:
+        with Path(name).open("rb") as file:
+            return file.read(HEAD_BYTES)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        found = _factories_in(name)
+        raise LoadError(
+            "TM1001",
+            f"cannot read the model file: {reason}",
+            source=Source(name),
+            notes=[("help", found)] if found else [],
+        ) from error

@@ -1,0 +1,84 @@
+"""What ``tmconvert params`` does: reads, converts and checks files of quantization parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tmconvert.conversion.load import load_model
+from tmconvert.conversion.pipeline import lowered
+from tmconvert.conversion.target_options import tflite_options
+from tmconvert.errors import UsageError
+from tmconvert.frontends.torch.entry import is_factory
+from tmconvert.ir import TracedModule
+from tmconvert.output.atomic import atomic_output
+from tmconvert.qparams.checks import Finding, differences, findings_of, with_model
+from tmconvert.qparams.file import counted, encoded, placed_in, read_parameters
+from tmconvert.qparams.formats import DEFAULT, format_called
+from tmconvert.qparams.records import Record, records_of
+from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets.options import Parameters, TargetOptions, target_version
+from tmconvert.targets.recognize import written_target
+from tmconvert.targets.written_model import written_tensors
+
+_SOURCES = (b"\x80", b"PK\x03\x04")  # pickles, and the archives of containers and of PyTorch
+
+
+def convert_parameters(
+    path: Path, out: Path, to: str, given: str | None = None, model: Path | None = None, partial: bool = False
+) -> str:
+    """Writes the file anew in the format called ``to``; what there is to tell.
+
+    ``model`` is a written model, for what the file does not say: roles, shapes, layers. Raises UsageError
+    TM6041 for a tensor that the format cannot carry; where it has no place for one, only without
+    ``partial``.
+    """
+    format = format_called(to)
+    records = read_parameters(path, given)[0]
+    if model is not None:
+        records = with_model(records, written_tensors(model))
+    placed, left = placed_in(format, records, partial)
+    data = encoded(placed, format)
+    with atomic_output(out) as file:
+        file.write(data)
+    told = f"{out}  ({format.title}, {counted(placed)})"
+    return f"{told}; left out: {counted(left)}" if left else told
+
+
+def check_parameters(
+    path: Path, model: str, given: str | None = None, target: str | None = None
+) -> tuple[list[Record], list[Finding]]:
+    """The records of a file, and what is wrong with them or missing beside a model.
+
+    ``model`` is a file that was written, or a source, as it would be converted for ``target`` (ONNX).
+    """
+    records, format = read_parameters(path, given)
+    if is_source(model):
+        expected = expected_records(load_model(model), target or "onnx")
+        if not expected:
+            raise UsageError("TM6040", "the model says nothing of quantization: there is nothing to check")
+        as_written = encoded(format.placed(expected), format).decode()
+        return records, differences(records, format.read(as_written))
+    if target is not None:
+        raise UsageError("TM6002", f"target is {target!r}, and goes with a model to convert")
+    return records, findings_of(records, written_tensors(Path(model)), by_layer=format.by_layer)
+
+
+def is_source(model: str) -> bool:
+    """Whether it is a model to convert, not one that was written."""
+    if is_factory(model):
+        return True
+    try:
+        with Path(model).open("rb") as file:
+            head = file.read(4)
+    except OSError:
+        written_target(Path(model))  # says why it cannot be read
+        return False
+    return head.startswith(_SOURCES)
+
+
+def expected_records(module: TracedModule, target: str) -> list[Record]:
+    """What a conversion of ``module`` would write beside the model."""
+    version = target_version(target, None)
+    goal = tflite_options(version, None) if target == "tflite" else TargetOptions(target, version)
+    goal = goal._replace(parameters=Parameters(Path("parameters"), DEFAULT))
+    return records_of(lowered(module, goal, catalogue()).graph)

@@ -1,0 +1,226 @@
+"""The sizes at which a file with open sizes is verified, and the ranges in which its source does the same.
+
+A guard is a comparison of sizes that came out as in the example. Where the source itself fails beyond it,
+such as an index beyond a table, nothing is lost. Where the source does something else there, a file
+that leaves the size open would compute wrongly: that is an error unless the caller accepts the range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tmconvert.conversion.io_overrides import BoundModel
+from tmconvert.errors import UnsupportedError
+from tmconvert.errors.source import Source
+from tmconvert.ir import InternalGraph, TensorNode, TensorType, TracedModule
+from tmconvert.ir.emitter import OpDefinition
+from tmconvert.ir.symbolic.data_dependent import anonymous
+from tmconvert.ir.symbolic.dims import Symbol, example, of, substituted
+from tmconvert.ir.symbolic.journal import Guard, SizeJournal, summarized
+from tmconvert.ir.symbolic.signs import thresholds
+from tmconvert.ir.traced_module import Example
+from tmconvert.passes.normalize import Normalized
+
+MAX_TRIED = 1 << 12  # sizes looked at for one beyond a guard
+MAX_BYTES = 1 << 28  # of the activations at the largest sizes that a file is compared at
+Sizes = Mapping[str, int]
+
+
+@dataclass
+class Trial:
+    """The source at some sizes: its graph, and what the source framework computes there, if that is known."""
+
+    sizes: Sizes
+    graph: InternalGraph
+    truth: Example | None = None
+
+
+class SizeChecks:
+    """Compares a symbolic graph with its source at plain sizes."""
+
+    def __init__(
+        self,
+        opened: BoundModel,
+        module: TracedModule,
+        symbolic: Normalized,
+        catalogue: Mapping[str, OpDefinition],
+        *,
+        has_source: bool,
+    ) -> None:
+        self.opened, self.catalogue = opened, catalogue
+        self.types = _types(symbolic.graph, {})
+        self.rerun = module.rerun if has_source and not module.is_edited() else None
+        self.symbolic = symbolic
+
+    def example(self, journal: SizeJournal) -> Trial | None:
+        """The source at the example's sizes; None, with what is fixed in ``journal``, where it differs there.
+
+        A size of 1 is fixed where the source does something else at 1 than at others.
+        """
+        sizes = self.opened.example()
+        trial = self._trial(sizes)
+        if trial is not None:
+            return trial
+        others = self.opened.other()
+        ones = [symbol for symbol in self.opened.symbols.values() if symbol.example < 2]
+        culprits = [
+            symbol for symbol in ones if self._trial({**others, symbol.name: sizes[symbol.name]}) is None
+        ]
+        if journal.settled:  # normalizing found that out, and has the place
+            return None
+        journal.place = "the model"
+        for symbol in culprits or ones or self.opened.symbols.values():
+            reason = f"does something else at {sizes[symbol.name]} than at other sizes"
+            journal.freeze(of(symbol), reason if ones else "gives other shapes than with plain sizes")
+        return None
+
+    def others(self, guards: Sequence[Guard]) -> tuple[list[Trial], list[Guard]]:
+        """The source at other sizes at which ``guards`` hold; guards of the least sizes that were found."""
+        found, least = list[Trial](), list[Guard]()
+        for sizes in (self.opened.other(), self._large(guards)):
+            trial = self._trial(sizes) if sizes and all(guard.holds(sizes) for guard in guards) else None
+            if trial is not None and trial.sizes not in [each.sizes for each in found]:
+                found.append(trial)
+        for symbol in self.opened.symbols.values():
+            sizes = {**self.opened.other(), symbol.name: symbol.unit}
+            if symbol.example < 2 or not all(guard.holds(sizes) for guard in guards):
+                continue
+            trial = self._trial(sizes)
+            if trial is not None:
+                found.append(trial)
+            elif self._runs(sizes):
+                least.append(Guard(of(symbol) - 2, frozenset({0, 1})))
+        return found, least
+
+    def broken(self, guard: Guard) -> Sizes | None:
+        """Sizes beyond the guard at which the source runs; None where it fails at all that were tried."""
+        return next((sizes for sizes in self._beyond(guard) if self._runs(sizes)), None)
+
+    def _beyond(self, guard: Guard) -> Iterator[Sizes]:
+        """For each size in the guard, the next smaller and larger one at which it does not hold."""
+        start = self.opened.other()
+        for name, symbol in guard.difference.symbols.items():
+            if name not in self.opened.symbols:
+                continue
+            for base in ({**self.opened.example()}, start):
+                around = base[name] // symbol.unit
+                below, above = range(around, 0, -1), range(around + 1, around + MAX_TRIED)
+                for candidates in (below, above):
+                    tried = ({**base, name: number * symbol.unit} for number in candidates)
+                    sizes = next((each for each in tried if not guard.holds(each)), None)
+                    if sizes is not None:
+                        yield sizes
+
+    def _large(self, guards: Sequence[Guard]) -> Sizes | None:
+        """Sizes beyond all that they were compared with, if the activations are not too large there."""
+        sizes = dict(self.opened.other())
+        differences = [guard.difference for guard in guards]
+        shapes = [each.shape for each in self._result_types()]
+        for name, number in thresholds([differences, shapes]).items():
+            if name in sizes:
+                unit = self.opened.symbols[name].unit
+                sizes[name] = max(sizes[name], (number + 2) * unit)
+        if sizes == self.opened.other():
+            sizes = {name: 2 * size + 1 * self.opened.symbols[name].unit for name, size in sizes.items()}
+        return sizes if self._bytes(sizes) <= MAX_BYTES else None
+
+    def _bytes(self, sizes: Sizes) -> int:
+        types = self._result_types()
+        return sum(int(example(substituted([each.size], sizes)[0])) * each.dtype.itemsize for each in types)
+
+    def _result_types(self) -> list[TensorType]:
+        nodes = [node for expr in self.symbolic.graph.exprs() for node in expr.outputs]
+        return [node.type for node in nodes if isinstance(node, TensorNode)]
+
+    def _trial(self, sizes: Sizes) -> Trial | None:
+        """The source at these sizes; None where it is refused there, or gives other types than expected."""
+        with SizeJournal():
+            plain = self.opened.normalized(self.catalogue, sizes)
+        if plain.unsupported or _types(plain.graph, {}) != _substituted(self.types, sizes):
+            return None
+        found = self._computed(sizes)
+        return None if isinstance(found, str) else Trial(sizes, plain.graph, found)
+
+    def _computed(self, sizes: Sizes) -> Example | str | None:
+        """What the source framework computes, or its error; None where it cannot be asked."""
+        if self.rerun is None:
+            return None
+        return self.rerun([tuple(substituted(list(shape), sizes)) for shape in self.opened.shapes.values()])
+
+    def _runs(self, sizes: Sizes) -> bool:
+        """Whether the source computes something at these sizes.
+
+        Where it cannot be asked: unless a call is refused there, other than for the way that was taken.
+        """
+        found = self._computed(sizes)
+        if found is not None:
+            return not isinstance(found, str)
+        with SizeJournal():
+            plain = self.opened.normalized(self.catalogue, sizes)
+        refused = [each for each in plain.unsupported if each.op != "tm.assume"]
+        return not refused
+
+
+def checked_sizes(
+    checks: SizeChecks, trials: list[Trial], opened: BoundModel, journal: SizeJournal, *, accept_range: bool
+) -> tuple[list[Trial], list[Guard]]:
+    """What the file is compared with, and all guards.
+
+    Raises SizesSettled where a pass made a guard that the source does not: its sizes are fixed. Raises
+    UnsupportedError TM2030 for a guard of the model beyond which it does something else.
+    """
+    guards = [*opened.bounds(), *journal.guards]
+    others, least = checks.others(guards)
+    broken: list[tuple[Guard, Mapping[str, int]]] = [
+        (guard, {**opened.other(), **opened.ones(guard)}) for guard in least
+    ]
+    for guard in guards:
+        sizes = None if _is_of_data(guard) else checks.broken(guard)
+        if sizes is not None and guard.is_ours:
+            journal.place = "the conversion"
+            journal.freeze(guard.difference, f"would be right for {summarized([guard])[0]} only")
+        elif sizes is not None:
+            broken.append((guard, sizes))
+    journal.check()
+    if not accept_range:
+        _check_ranges(broken, opened.symbols)
+    return [*trials, *others], [*guards, *least]
+
+
+def _check_ranges(broken: Sequence[tuple[Guard, Sizes]], symbols: Mapping[str, Symbol]) -> None:
+    """Raises UnsupportedError TM2030 where the source does something else beyond a guard."""
+    if not broken:
+        return
+    guard, sizes = broken[0]
+    names = [name for name in guard.difference.symbols if name in symbols]
+    at = ", ".join(f"{name} = {sizes[name]}" for name in names)
+    fixed = ", ".join(f"{name} at {symbols[name].example * symbols[name].unit}" for name in names)
+    also = [("also", text) for text in summarized([each for each, _ in broken[1:]])]
+    raise UnsupportedError(
+        "TM2030",
+        f"the file would be right for {summarized([guard])[0]} only: the model does something else at {at}",
+        source=guard.source if isinstance(guard.source, Source) else None,
+        notes=[
+            *also,
+            (
+                "help",
+                "accept that with --accept-range (accept_range=True), which writes the range into the "
+                f"file; leaving the size out of --dynamic fixes {fixed}",
+            ),
+        ],
+    )
+
+
+def _types(graph: InternalGraph, sizes: Sizes) -> list[TensorType]:
+    types = [node.type for node in graph.outputs if isinstance(node, TensorNode)]
+    return _substituted(types, sizes)
+
+
+def _substituted(types: Sequence[TensorType], sizes: Sizes) -> list[TensorType]:
+    return anonymous([TensorType(each.dtype, substituted(each.shape, sizes)) for each in types])
+
+
+def _is_of_data(guard: Guard) -> bool:
+    """Whether the guard is of a size that depends on the data."""
+    return any(symbol.from_data for symbol in guard.difference.symbols.values())

@@ -1,0 +1,122 @@
+"""What each target supports of the catalogue, from which version on, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tmconvert.symbolics.op import ANY_DTYPE, FLOATS, INTEGERS, NUMBERS, Argument, Attribute, Op, Tensors
+from tmconvert.targets.options import OLDEST_OPSET
+
+_KINDS = {
+    frozenset(ANY_DTYPE): "any",
+    frozenset(NUMBERS): "numbers",
+    frozenset(FLOATS): "floats",
+    frozenset(INTEGERS): "integers",
+    frozenset((*INTEGERS, "bool")): "integers, bool",
+    frozenset((*FLOATS, "bool")): "floats, bool",
+}
+
+
+@dataclass(frozen=True)
+class OpSupport:
+    """How one target has one op: "native", "decomposed", or "no" with the reason.
+
+    ``since`` is the first version of the target with the op, whatever version was asked for; None
+    when there is none. ``versions`` are all changes as (first version, "native" or "decomposed"), the
+    oldest version first.
+    """
+
+    op: str
+    target: str
+    support: str
+    since: int | None = None
+    reason: str = ""
+    versions: tuple[tuple[int, str], ...] = ()
+    definition: Op | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def signature(self) -> str:
+        """``aten::clamp(x, min=None, max=None)``."""
+        return f"{self.op}({', '.join(map(_argument, self.arguments))})"
+
+    @property
+    def arguments(self) -> list[dict[str, Any]]:
+        """In order: tensors with their element types and ranks (None: any), attributes with defaults."""
+        assert self.definition is not None
+        return [_described(argument) for argument in self.definition.args]
+
+    @property
+    def limits(self) -> str:
+        """``floats; rank 4``, ``any, indices: integers``: what the tensors of an op may be."""
+        return _limits([argument for argument in self.arguments if "dtypes" in argument])
+
+    @property
+    def starts_later(self) -> bool:
+        """Whether the oldest version that we write lacks the op."""
+        return self.since is not None and self.since > _oldest(self.target)
+
+
+def op_support(op: Op, target: str, version: int) -> OpSupport:
+    if target == "caffe":
+        return _in_dialect(op, version)
+    versions = tuple(_versions(op, target))
+    since = versions[0][0] if versions else None
+    usable = [support for first, support in versions if first <= version]
+    if usable:
+        return OpSupport(op.name, target, usable[-1], since, "", versions, op)
+    reason = op.reasons.get(target) or f"needs version {since} or later"
+    return OpSupport(op.name, target, "no", since, reason, versions, op)
+
+
+def _in_dialect(op: Op, number: int) -> OpSupport:
+    """How a Caffe dialect has the op: they have no order, so there is no first one."""
+    if op.lookup("caffe", number) is None and not op.is_decomposed("caffe", number):
+        return OpSupport(op.name, "caffe", "no", None, op.reasons.get("caffe", ""), (), op)
+    support = "decomposed" if op.lookup("caffe", number) is None else "native"
+    return OpSupport(op.name, "caffe", support, 0, "", ((0, support),), op)
+
+
+def _oldest(target: str) -> int:
+    return OLDEST_OPSET if target == "onnx" else 0
+
+
+def _versions(op: Op, target: str) -> Iterator[tuple[int, str]]:
+    """(first version, how); tests prove each, and that what is older is refused."""
+    oldest, native, decomposed = _oldest(target), op.lowest_version(target), op.decomposed_since(target)
+    native = None if native is None else max(native, oldest)
+    if decomposed is not None and (native is None or max(decomposed, oldest) < native):
+        yield max(decomposed, oldest), "decomposed"
+    if native is not None:
+        yield native, "native"
+
+
+def _described(argument: Argument) -> dict[str, Any]:
+    if isinstance(argument, Attribute):
+        entry = {"name": argument.name, "kind": "attribute", "required": argument.is_required}
+        return entry if argument.is_required else {**entry, "default": argument.default}
+    return {
+        "name": argument.name,
+        "kind": "tensors" if isinstance(argument, Tensors) else "tensor",
+        "required": isinstance(argument, Tensors) or not argument.optional,
+        "dtypes": list(argument.dtypes),
+        "ranks": None if argument.ranks is None else list(argument.ranks),
+    }
+
+
+def _argument(argument: dict[str, Any]) -> str:
+    name = f"[{argument['name']}, ...]" if argument["kind"] == "tensors" else str(argument["name"])
+    return name if argument["required"] else f"{name}={argument.get('default')!r}"
+
+
+def _limits(tensors: list[dict[str, Any]]) -> str:
+    if not tensors:
+        return ""
+    kinds = [_KINDS.get(frozenset(each["dtypes"])) or " ".join(each["dtypes"]) for each in tensors]
+    others = [
+        f"{each['name']}: {kind}" for each, kind in zip(tensors, kinds, strict=True) if kind != kinds[0]
+    ]
+    text = ", ".join([kinds[0], *others])
+    ranks = tensors[0]["ranks"]
+    return text if ranks is None else f"{text}; rank {' or '.join(map(str, ranks))}"

@@ -1,0 +1,117 @@
+"""Everything tmconvert raises.
+
+    TmconvertError              base; code, message, place, excerpt, notes; exit status 1
+    ├── LoadError               TM1xxx  a model file cannot be read
+    ├── UnsupportedError        TM2xxx  the model cannot be expressed for the target
+    ├── VerificationError       TM4xxx  a written file does not compute what its source computes
+    ├── WriteError              TM5xxx  an output cannot be written
+    ├── UsageError              TM6xxx  the request itself is wrong; exit status 2
+    └── InternalError           TM9xxx  a defect of tmconvert; exit status 3
+        └── GraphError          TM3xxx  an edit or a pass broke an invariant of the graph
+
+Codes are stable. ``convert/explanations.py`` says what each means and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tmconvert.errors.source import Source, printable
+
+
+class TmconvertError(Exception):
+    """An error that says what failed, where, in whose code, and what to do.
+
+    ``excerpt`` is the node in text form; ``notes`` are ``(label, text)`` pairs such as
+    ``("help", "use --opset 16 or later")``, shown in order.
+    """
+
+    exit_status = 1
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        source: Source | None = None,
+        excerpt: str = "",
+        notes: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.source = source if source is not None and str(source) else None
+        self.excerpt = excerpt
+        self.notes = tuple(notes)
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def render(self) -> str:
+        """The error as shown to a person, without colour."""
+        first, *rest = self.message.split("\n")
+        lines = [f"error[{self.code}]: {first}", *(f"  {line}" for line in rest)]
+        if self.source is not None:
+            lines.append(f"  --> {self.source}")
+        if self.excerpt:
+            lines += ["   |", *(f"   |  {line}" for line in self.excerpt.splitlines()), "   |"]
+        for label, text in self.notes:
+            first, *rest = text.splitlines() or [""]
+            lines.append(f"   = {label}: {first}")
+            lines += [" " * (7 + len(label)) + line for line in rest]
+        return "\n".join(map(printable, lines))
+
+    def to_json(self) -> dict[str, object]:
+        """The error as one JSON-ready object."""
+        source = self.source
+        return {
+            "code": self.code,
+            "message": self.message,
+            "source": None if source is None else str(source),
+            "excerpt": self.excerpt or None,
+            "notes": [{"label": label, "text": text} for label, text in self.notes],
+        }
+
+
+class LoadError(TmconvertError):
+    """A model file is damaged, of an unknown kind, or refused."""
+
+
+class UnsupportedError(TmconvertError):
+    """The model is understood, but the target cannot express it."""
+
+
+class VerificationError(TmconvertError):
+    """A written file failed to run, or computes something else than its source."""
+
+
+class WriteError(TmconvertError):
+    """An output file cannot be written."""
+
+
+class UsageError(TmconvertError):
+    """An option or argument is wrong, whatever the model."""
+
+    exit_status = 2
+
+
+class InternalError(TmconvertError):
+    """A defect of tmconvert itself."""
+
+    exit_status = 3
+
+
+class GraphError(InternalError):
+    """A graph invariant does not hold."""
+
+
+class Refusal(Exception):
+    """An adapter or a symbolic cannot say this one call; collected into a report, never shown as it is.
+
+    ``reason`` is a sentence without a full stop, ``help`` what the user can do, if anything.
+    """
+
+    def __init__(self, reason: str, help: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.help = help

@@ -1,0 +1,33 @@
+"""Errors of the public functions have the traceback of their caller, not that of tmconvert."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from tmconvert.errors import InternalError, Refusal, TmconvertError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def one_frame(function: Callable[P, R]) -> Callable[P, R]:
+    """Leaves the frames of tmconvert out of an error that says itself what is wrong and where.
+
+    Those of a defect, and all with TMCONVERT_DEBUG=1, stay. An exception of the user's code stays the cause.
+    """
+
+    @functools.wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except TmconvertError as error:
+            if isinstance(error, InternalError) or os.environ.get("TMCONVERT_DEBUG", "") not in ("", "0"):
+                raise
+            cause = error.__cause__
+            is_ours = isinstance(cause, (TmconvertError, Refusal))
+            raise error.with_traceback(None) from (None if is_ours else cause)
+
+    return called

@@ -1,0 +1,1 @@
+"""What the frontends share: adapter tables, arguments, indexing."""

@@ -1,0 +1,39 @@
+"""Tables of adapters by the source's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tmconvert.errors import InternalError
+
+Adapter = Callable[..., Any]
+
+
+class Table(dict[str, Adapter]):
+    """Adapters by qualified name. ``prefix`` is put in front of the names given to ``add``."""
+
+    def __init__(self, prefix: str = "") -> None:
+        super().__init__()
+        self.prefix = prefix
+
+    def add(self, *names: str) -> Callable[[Adapter], Adapter]:
+        """Declares the decorated function as the adapter of these names."""
+
+        def register(adapter: Adapter) -> Adapter:
+            for name in names:
+                if self.prefix + name in self:
+                    raise InternalError("TM3005", f"two adapters for {self.prefix}{name}")
+                self[self.prefix + name] = adapter
+            return adapter
+
+        return register
+
+    @classmethod
+    def merged(cls, *tables: Table) -> Table:
+        """One table of all rows."""
+        result = cls()
+        for table in tables:
+            for name, adapter in table.items():
+                result.add(name)(adapter)
+        return result

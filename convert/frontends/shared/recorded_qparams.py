@@ -1,0 +1,56 @@
+"""What frontends share of quantization: names of integers, tensors that the source kept as integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tmconvert.ir import Expr, TensorNode
+from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.fake_quant import Rounding
+from tmconvert.ir.tree import leaves
+
+NAMES = {
+    (-128, 127): "int8",
+    (-127, 127): "int8_narrow",
+    (0, 255): "uint8",
+    (-8, 7): "int4",
+    (0, 15): "uint4",
+    (-2, 1): "int2",
+    (0, 3): "uint2",
+    (0, 1): "int1",
+    (-(2**15), 2**15 - 1): "int16",
+    (-(2**31), 2**31 - 1): "int32",
+}
+
+
+def integers_of_range(low: int, high: int) -> str:
+    """The name of an integer type, for operators that say only its range."""
+    return NAMES.get((low, high), f"{'u' if low >= 0 else ''}int{(high - low).bit_length()}")
+
+
+def on_recorded_grid(g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any, rounded: Rounding) -> Any:
+    """Results of a call that the source kept as integers, put on the grid of those integers.
+
+    The grid is that of the operand where the source recorded the same one for both, as it does for
+    pooling and the like: a module may be called again with operands on another.
+    """
+    if not any(isinstance(node, TensorNode) and node.holds_integers for node in expr.outputs):
+        return result
+    operands = {
+        node.qparams: value.qparams
+        for node, value in zip(leaves(expr.args), leaves(args), strict=True)
+        if isinstance(node, TensorNode) and getattr(value, "qparams", None) is not None
+    }
+
+    def settled(structure: Any, value: Any) -> Any:
+        if isinstance(structure, (tuple, list)) and isinstance(value, (tuple, list)):
+            return [settled(*pair) for pair in zip(structure, value, strict=True)]
+        qparams = structure.qparams if isinstance(structure, TensorNode) else None
+        if qparams is None or not structure.holds_integers:
+            return value
+        if getattr(value, "qparams", None) is not None:  # the adapter knew
+            return value
+        qparams = operands.get(qparams) or qparams
+        return g.quantized(value, qparams, rounded)
+
+    return settled(expr.result, result)

@@ -1,0 +1,52 @@
+"""What a tensor is filled with: the whole of it, whatever it held."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters import shapes
+from tmconvert.frontends.torch.adapters.creation import filled
+from tmconvert.frontends.torch.adapters.gather_scatter import like
+from tmconvert.ir.emitter import Emitter
+
+ATEN = Table()
+
+
+@ATEN.add("copy")
+def copy(g: Emitter, input: Any, src: Any, non_blocking: bool = False) -> Any:
+    return shapes.expand(g, like(g, input, src), list(g.type(input).shape))
+
+
+@ATEN.add("fill")
+def fill(g: Emitter, input: Any, value: Any) -> Any:
+    type_ = g.type(input)
+    return filled(g, list(type_.shape), value, type_.dtype)
+
+
+@ATEN.add("zero")
+def zero(g: Emitter, input: Any) -> Any:
+    return fill(g, input, 0)
+
+
+@ATEN.add("fill_diagonal")
+def fill_diagonal(g: Emitter, input: Any, fill_value: Any, wrap: bool = False) -> Any:
+    """The elements [i, i, ...]; of a tall matrix over and over, with a row between, where ``wrap``."""
+    shape = g.type(input).shape
+    step = sum(_strides(shape))
+    rows = min(shape) if not wrap or len(shape) > 2 else shape[0] if shape[0] > shape[1] else min(shape)
+    end = rows * step if not wrap else g.type(input).size
+    row = shapes.view(g, input, [g.type(input).size])
+    end = end if end < g.type(input).size else g.type(input).size
+    count = -(-end // step)
+    values = filled(g, [count], fill_value, g.type(input).dtype)
+    return shapes.view(g, g.call("aten::slice_scatter", row, values, 0, 0, end, step), list(shape))
+
+
+def _strides(shape: Any) -> list[Any]:
+    strides: list[Any] = []
+    step: Any = 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step = step * extent
+    return strides

@@ -1,0 +1,179 @@
+"""Elements read and written by the numbers of their places, or by masks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters import shapes
+from tmconvert.frontends.torch.adapters.slicing import cut
+from tmconvert.frontends.torch.adapters.values import (
+    axis_of,
+    cast,
+    constant,
+    is_tensor,
+    number_of,
+    promoted,
+    rank,
+    reshaped,
+)
+from tmconvert.ir.emitter import Emitter
+
+ATEN = Table()
+
+
+def like(g: Emitter, x: Any, value: Any) -> Any:
+    """A tensor, or a number, of the element type of ``x``."""
+    dtype = g.type(x).dtype
+    return cast(g, value, dtype) if is_tensor(value) else constant(g, value, dtype)
+
+
+def with_axis(g: Emitter, *tensors: Any) -> list[Any]:
+    """Tensors without axes as those of one element."""
+    return [x if x is None or rank(g, x) else reshaped(g, x, [1]) for x in tensors]
+
+
+def _by_places(g: Emitter, op: str, x: Any, dim: Any, index: Any, *more: Any, **attributes: Any) -> Any:
+    """An op on a tensor, an axis, and places along it, which may be tensors without axes."""
+    shape = list(g.type(x).shape)
+    row, index, *sources = with_axis(g, x, index, *more)
+    result = g.call(op, row, axis_of(g, row, dim), index, *sources, **attributes)
+    return reshaped(g, result, shape) if not shape and g.type(result).size == 1 else result
+
+
+# ---- gather and scatter
+
+
+def _part(g: Emitter, src: Any, index: Any) -> Any:
+    """As many elements from the front of each axis as ``index`` has."""
+    for axis, extent in enumerate(g.type(index).shape if rank(g, src) else ()):
+        src = cut(g, src, axis, 0, extent)
+    return src
+
+
+@ATEN.add("gather")
+def gather(g: Emitter, input: Any, dim: Any, index: Any, *, sparse_grad: bool = False) -> Any:
+    if 0 in g.type(index).shape:  # torch asks neither for its type nor for its axes
+        return shapes.expand(g, g.constant(0, g.type(input).dtype), list(g.type(index).shape))
+    result = _by_places(g, "aten::gather", input, dim, index)
+    return reshaped(g, result, list(g.type(index).shape))
+
+
+@ATEN.add("scatter")
+def scatter(
+    g: Emitter,
+    input: Any,
+    dim: Any,
+    index: Any,
+    src: Any = None,
+    *,
+    value: Any = None,
+    reduce: str | None = None,
+) -> Any:
+    """``src`` is a tensor with at least as many elements as ``index`` along each axis, or a number."""
+    value, src = (src, None) if src is not None and not is_tensor(src) else (value, src)
+    source = like(g, input, value if src is None else src)
+    source = shapes.expand(g, source, list(g.type(index).shape)) if src is None else _part(g, source, index)
+    if reduce is None:
+        return _by_places(g, "aten::scatter", input, dim, index, source)
+    ops = {"add": "aten::scatter_add", "multiply": "tm::scatter_prod"}
+    return _by_places(g, ops[reduce], input, dim, index, source)
+
+
+@ATEN.add("scatter_add")
+def scatter_add(g: Emitter, input: Any, dim: Any, index: Any, src: Any) -> Any:
+    return _by_places(g, "aten::scatter_add", input, dim, index, _part(g, src, index))
+
+
+@ATEN.add("scatter_reduce")
+def scatter_reduce(
+    g: Emitter, input: Any, dim: Any, index: Any, src: Any, reduce: str, *, include_self: bool = True
+) -> Any:
+    options = {"reduce": reduce, "include_self": include_self}
+    return _by_places(g, "aten::scatter_reduce", input, dim, index, _part(g, src, index), **options)
+
+
+# ---- along one axis
+
+
+@ATEN.add("index_select", "index_select_copy")
+def index_select(g: Emitter, input: Any, dim: Any, index: Any) -> Any:
+    return _by_places(g, "aten::index_select", input, dim, index)
+
+
+@ATEN.add("index_copy")
+def index_copy(g: Emitter, input: Any, dim: Any, index: Any, source: Any) -> Any:
+    return _by_places(g, "aten::index_copy", input, dim, index, source)
+
+
+@ATEN.add("index_add")
+def index_add(g: Emitter, input: Any, dim: Any, index: Any, source: Any, *, alpha: Any = 1) -> Any:
+    alpha = number_of(g.type(input).dtype, alpha)
+    return _by_places(g, "aten::index_add", input, dim, index, source, alpha=alpha)
+
+
+@ATEN.add("index_reduce")
+def index_reduce(
+    g: Emitter, input: Any, dim: Any, index: Any, source: Any, reduce: str, *, include_self: bool = True
+) -> Any:
+    options = {"reduce": reduce, "include_self": include_self}
+    return _by_places(g, "aten::index_reduce", input, dim, index, source, **options)
+
+
+@ATEN.add("index_fill")
+def index_fill(g: Emitter, input: Any, dim: Any, index: Any, value: Any) -> Any:
+    shape = list(g.type(input).shape)
+    row, index = with_axis(g, input, index)
+    filled = g.call("aten::index_fill", row, axis_of(g, row, dim), index, like(g, input, value))
+    return reshaped(g, filled, shape)
+
+
+@ATEN.add("take_along_dim")
+def take_along_dim(g: Emitter, input: Any, indices: Any, dim: Any = None) -> Any:
+    return g.call("aten::take_along_dim", input, indices, None if dim is None else axis_of(g, input, dim))
+
+
+# ---- masks
+
+
+@ATEN.add("masked_fill")
+def masked_fill(g: Emitter, input: Any, mask: Any, value: Any) -> Any:
+    return g.call("aten::masked_fill", input, cast(g, mask, bool), like(g, input, value))
+
+
+@ATEN.add("masked_scatter")
+def masked_scatter(g: Emitter, input: Any, mask: Any, source: Any) -> Any:
+    return g.call("aten::masked_scatter", input, cast(g, mask, bool), source)
+
+
+@ATEN.add("masked_select")
+def masked_select(g: Emitter, input: Any, mask: Any) -> Any:
+    return g.call("aten::masked_select", input, cast(g, mask, bool))
+
+
+# ---- search
+
+
+@ATEN.add("bucketize")
+def bucketize(
+    g: Emitter, input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False
+) -> Any:
+    value, limits = promoted(g, input, boundaries)
+    return cast(g, g.call("aten::bucketize", value, limits, right), "int32" if out_int32 else "int64")
+
+
+@ATEN.add("searchsorted")
+def searchsorted(
+    g: Emitter,
+    sorted_sequence: Any,
+    input: Any = None,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Any = None,
+    self: Any = None,
+) -> Any:
+    limits, value = promoted(g, sorted_sequence, self if input is None else input)
+    places = g.call("aten::searchsorted", limits, value, right or side == "right", sorter)
+    return cast(g, places, "int32" if out_int32 else "int64")

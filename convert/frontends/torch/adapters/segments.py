@@ -1,0 +1,162 @@
+"""Elements that are sorted into bins or lie in segments, and are reduced there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters import shapes
+from tmconvert.frontends.torch.adapters.creation import filled, linspace
+from tmconvert.frontends.torch.adapters.slicing import cut
+from tmconvert.frontends.torch.adapters.values import axis_of, is_tensor, rank, reshaped, static_int
+from tmconvert.ir.emitter import Emitter
+from tmconvert.symbolics.idioms.formulas import Term
+from tmconvert.symbolics.idioms.indices import numbers
+
+ATEN = Table()
+
+
+# ---- histograms
+
+
+@ATEN.add("histogram")
+def histogram(
+    g: Emitter,
+    input: Any,
+    bins: Any = 100,
+    *,
+    range: Any = None,
+    weight: Any = None,
+    density: bool = False,
+) -> Any:
+    """How many elements, or what sum of their weights, lie in each bin; and the edges of the bins."""
+    count = g.type(input).size
+    column, row = reshaped(g, input, [count, 1]), None if weight is None else reshaped(g, weight, [count])
+    hist, edges = histogramdd(g, column, [bins], range, row, density)
+    return hist, edges[0]
+
+
+@ATEN.add("histogramdd")
+def histogramdd(
+    g: Emitter, input: Any, bins: Any, range: Any = None, weight: Any = None, density: bool = False
+) -> Any:
+    """Of points [..., N], in bins of N axes; ``bins`` has their numbers or their edges."""
+    *before, axes = g.type(input).shape
+    dtype, count = g.type(input).dtype, math.prod(before)
+    rows = reshaped(g, input, [count, axes])
+    bins = list(bins) if isinstance(bins, (list, tuple)) else [bins] * axes
+    columns = [Term(g, g.call("aten::select", rows, 1, axis)) for axis, _ in enumerate(bins)]
+    edges = [
+        each if is_tensor(each) else _edges(g, columns[i], static_int(g, each), range and range[2 * i :][:2])
+        for i, each in enumerate(bins)
+    ]
+    sizes = [g.type(each).size - 1 for each in edges]
+    parts = Term(g, filled(g, [count], 1, dtype) if weight is None else reshaped(g, weight, [count]))
+    hist = Term(g, filled(g, sizes, 0, dtype))
+    if count:
+        place, inside = _places(g, columns, edges, sizes)
+        row, parts = hist.call("reshape", shape=[math.prod(sizes)]), inside.where(parts, 0)
+        row = Term(g, g.call("aten::scatter_add", row.value, 0, place.value, parts.value))
+        hist = row.call("reshape", shape=sizes)
+    if density:
+        hist = hist / hist.call("sum", dim=None, keepdim=False)
+        for axis, (each, size) in enumerate(zip(edges, sizes, strict=True)):
+            wide = Term(g, cut(g, each, 0, 1, size + 1)) - Term(g, cut(g, each, 0, 0, size))
+            hist = hist / Term(g, reshaped(g, wide.value, [size, *[1] * (axes - axis - 1)]))
+    return hist.value, edges
+
+
+def _edges(g: Emitter, column: Term, count: int, bounds: Any) -> Any:
+    """Of ``count`` equal bins between ``bounds``, or those of the data; half a number around equal ones."""
+    dtype = column.dtype
+    if column.type.size == 0 and not bounds:
+        bounds = (0, 1)
+    if bounds:
+        low, high = (float(each) for each in bounds)
+        low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
+        return linspace(g, low, high, count + 1, dtype=dtype)
+    first, last = (column.call(name, dim=[0], keepdim=False) for name in ("amin", "amax"))
+    more = first.eq(last).to(dtype) * 0.5
+    return linspace(g, (first - more).value, (last + more).value, count + 1, dtype=dtype)
+
+
+def _places(
+    g: Emitter, columns: Sequence[Term], edges: Sequence[Any], sizes: Sequence[Any]
+) -> tuple[Term, Term]:
+    """The number of each point's bin, and whether there is one. The last bin includes its end."""
+    place, inside = None, None
+    for column, each, size in zip(columns, edges, sizes, strict=True):
+        first, last = (Term(g, g.call("aten::select", each, 0, number)) for number in (0, size))
+        within = (column >= first) & (column <= last)
+        found = Term(g, g.call("aten::searchsorted", each, column.value, True, None)).to("int64") - 1
+        found = (found > size - 1).where(size - 1, found)
+        found = within.where(found, 0)
+        place = found if place is None else place * size + found
+        inside = within if inside is None else inside & within
+    assert place is not None and inside is not None
+    return place, inside
+
+
+# ---- segments
+
+# torch's name: (that of aten::scatter_reduce, what there is before the first element)
+REDUCTIONS = {
+    "sum": ("sum", 0.0),
+    "mean": ("sum", 0.0),
+    "prod": ("prod", 1.0),
+    "max": ("amax", -math.inf),
+    "min": ("amin", math.inf),
+}
+
+
+@ATEN.add("segment_reduce")
+def segment_reduce(
+    g: Emitter,
+    data: Any,
+    reduce: str,
+    *,
+    lengths: Any = None,
+    indices: Any = None,
+    offsets: Any = None,
+    axis: Any = 0,
+    unsafe: bool = False,
+    initial: Any = None,
+) -> Any:
+    """Each segment along an axis reduced to one element, ``initial`` included.
+
+    Shapes: data [B, n, ...], lengths [B, S] or offsets [B, S + 1] -> [B, S, ...]. The mean of nothing is NaN
+    where there is no ``initial``. What lies in no segment goes to one more, which is cut off.
+    """
+    axis, type_ = axis_of(g, data, axis), g.type(data)
+    before, extent, behind = type_.shape[:axis], type_.shape[axis], type_.shape[axis + 1 :]
+    starts, ends = _segments(g, lengths, offsets)
+    count = ends.type.shape[-1]
+    number = Term(g, numbers(g, 0, extent))
+    is_over = Term(g, reshaped(g, ends.value, [*before, count, 1])) <= number
+    segment = is_over.to("int64").call("sum", dim=[-2], keepdim=False)
+    first = Term(g, cut(g, starts.value, axis, 0, 1))
+    segment = (number < first).where(count, segment)
+    places = shapes.expand(g, reshaped(g, segment.value, [*before, extent, *[1] * len(behind)]), type_.shape)
+    name, neutral = REDUCTIONS[reduce]
+    base = filled(g, [*before, count + 1, *behind], neutral if initial is None else initial, type_.dtype)
+    reduced = g.call("aten::scatter_reduce", base, axis, places, data, name, True)
+    result = Term(g, cut(g, reduced, axis, 0, count))
+    if reduce != "mean":
+        return result.value
+    length = (ends - starts).to(type_.dtype)
+    length = Term(g, reshaped(g, length.value, [*before, count, *[1] * len(behind)]))
+    mean = result / length.eq(0).where(1, length)
+    return (mean if initial is not None else length.eq(0).where(math.nan, mean)).value
+
+
+def _segments(g: Emitter, lengths: Any, offsets: Any) -> tuple[Term, Term]:
+    """Where the segments begin, and where they end."""
+    if lengths is None:
+        axis = rank(g, offsets) - 1
+        place, count = Term(g, offsets).to("int64").value, g.type(offsets).shape[axis] - 1
+        return Term(g, cut(g, place, axis, 0, count)), Term(g, cut(g, place, axis, 1, count + 1))
+    length = Term(g, lengths).to("int64")
+    ends = length.cumsum(dim=rank(g, lengths) - 1)
+    return ends - length, ends

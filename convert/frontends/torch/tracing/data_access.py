@@ -1,0 +1,176 @@
+"""Where Python looks into a tensor: its sizes, its data, its length."""
+
+from __future__ import annotations
+
+import builtins
+import linecache
+import math
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils.hooks import RemovableHandle
+
+from tmconvert.errors import UnsupportedError
+from tmconvert.errors.source import Source
+from tmconvert.frontends.torch.names import Name, aten_name
+from tmconvert.frontends.torch.tracing import packed, quantized
+from tmconvert.frontends.torch.tracing.sizes import TracedFloat, TracedInt
+from tmconvert.frontends.torch.tracing.source_lines import is_assertion, user_place
+
+if TYPE_CHECKING:
+    from tmconvert.frontends.torch.tracing.recorder import Recorder
+
+Special = Callable[["Recorder", Any, tuple[Any, ...], dict[str, Any]], Any]
+
+
+def _shape(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return torch.Size(recorder.shape_of(args[0]))
+
+
+def _size(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    shape = recorder.shape_of(args[0])
+    dim = args[1] if len(args) > 1 else kwargs.get("dim")
+    return torch.Size(shape) if dim is None else shape[dim]
+
+
+def _length(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    recorder.run(function, *args)  # raises for tensors without axes
+    return recorder.shape_of(args[0])[0]  # len() makes it a plain number, which a second run shows
+
+
+def _numel(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    shape = recorder.shape_of(args[0])
+    if not any(isinstance(extent, TracedInt) for extent in shape):
+        return recorder.run(function, *args, **kwargs)
+    count: Any = 1
+    for extent in shape:
+        count = count * extent
+    return count
+
+
+def _look(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The data of a tensor, which is a constant of the run only if no input goes into it."""
+    operands = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, torch.Tensor)]
+    result = recorder.run(function, *args, **kwargs)
+    if not any(recorder.value_of(operand).depends for operand in operands) or is_assertion():
+        return result
+    place = _place(recorder)
+    what = WHAT.get(
+        getattr(function, "__name__", "").partition(".")[0], "a number or array of Python is made of it"
+    )
+    if not recorder.freeze_control_flow:
+        raise UnsupportedError(
+            "TM2011",
+            f"the module looks into a tensor that depends on its input: {what}",
+            source=place,
+            excerpt=linecache.getline(place.file, place.line or 0).strip(),
+            notes=[("help", INSTEAD)],
+        )
+    shown = repr(result) if isinstance(result, (bool, int, float)) else type(result).__name__
+    recorder.tape.decisions.append(f"{place}: {what}, {shown} with the example inputs")
+    return result
+
+
+def _place(recorder: Recorder) -> Source:
+    """The user's line that is running, or the module at least."""
+    place, scope = user_place(), recorder.scope
+    return place if place.file else Source("", None, scope.path, scope.class_name.rpartition(".")[2])
+
+
+def _whole(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``torch.sym_int``: towards zero."""
+    number = args[0]
+    if isinstance(number, TracedFloat):
+        return math.floor(number) if number >= 0 else math.ceil(number)
+    return number if isinstance(number, TracedInt) else int(number)
+
+
+def _symbolic(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What torch has for sizes that are symbols does with ours what Python does."""
+    return getattr(builtins, function.__name__.removeprefix("sym_"))(*args)
+
+
+def special(name: Name) -> Special | None:
+    """What to do where a function looks into a tensor; None for one that computes."""
+    found = SPECIAL.get(name.text)
+    if found is not None and name.is_method == (not name.text.startswith("torch.")):
+        return found
+    own = aten_name(name.text, name.is_method)
+    return _look if own in READS else OF_SIZES.get(own)
+
+
+def _set_data(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    recorder.set_data(*args)
+
+
+def _text(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A text of a tensor. That of many numbers is a message; one number may name something, and decide."""
+    return recorder.run(function, *args) if args[0].numel() > 1 else _look(recorder, function, args, kwargs)
+
+
+def _unrecorded(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What is the same in every run, and no tensor that is computed."""
+    return recorder.run(function, *args, **kwargs)
+
+
+def _hook(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A hook of the backward pass, which changes no result; what removes it. A trace has no backward pass."""
+    if recorder.follows_gradients:
+        raise UnsupportedError(
+            "TM2016",
+            f"{function.__name__}: the hook may change the gradient that the module takes",
+            source=_place(recorder),
+            notes=[("help", "leave the hook out, and compute with the gradient where it has been taken")],
+        )
+    return RemovableHandle(OrderedDict())
+
+
+def _cond(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What exported programs have for ``torch.cond``, which is recorded."""
+    with recorder:
+        return torch.cond(*args, **kwargs)
+
+
+INSTEAD = (
+    "compute with tensors there (torch.where, masks, torch.cond), or trace with freeze_control_flow=True, "
+    "which keeps what the example inputs give"
+)
+WHAT = {
+    "__bool__": "Python branches on it",
+    "is_nonzero": "Python branches on it",
+    "equal": "Python branches on it",
+    "allclose": "Python branches on it",
+    "__contains__": "Python branches on it",
+    "item": "item() makes a number of it",
+    "_local_scalar_dense": "a number is made of it",
+    "tolist": "tolist() makes numbers of it",
+    "__int__": "int() makes a number of it",
+    "__float__": "float() makes a number of it",
+    "__index__": "it is used as a number, such as in range() or an index",
+    "numpy": "an array of NumPy is made of it",
+    "__array__": "an array of NumPy is made of it",
+}
+HOOKS = ("register_hook", "register_post_accumulate_grad_hook")
+OF_SIZES: dict[str, Special] = {"sym_size": _size, "sym_numel": _numel}  # in exported programs
+READS = frozenset(("_local_scalar_dense", "allclose", "equal", "is_nonzero", "item"))
+SPECIAL: dict[str, Special] = {
+    "shape": _shape,
+    "size": _size,
+    "__len__": _length,
+    "numel": _numel,
+    "nelement": _numel,
+    "data.__set__": _set_data,
+    **dict.fromkeys(quantized.PARAMETERS, _unrecorded),
+    "torch.fused_moving_avg_obs_fake_quant": quantized.without_observer,
+    "torch.ops.higher_order.cond": _cond,
+    "torch.sym_int": _whole,
+    "torch.sym_float": _symbolic,
+    "torch.sym_max": _symbolic,
+    "torch.sym_min": _symbolic,
+    **packed.SPECIAL,
+    **dict.fromkeys([*WHAT, "__complex__", "__dlpack__"], _look),
+    "__format__": _text,
+    **dict.fromkeys(HOOKS, _hook),
+}

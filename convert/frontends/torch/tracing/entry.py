@@ -1,0 +1,137 @@
+"""Everything that can be traced, whatever it comes as."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import torch
+from torch.utils._pytree import tree_leaves
+
+from tmconvert.errors import TmconvertError
+from tmconvert.frontends.torch.entry import inputs_needed
+from tmconvert.frontends.torch.request import Tracing
+from tmconvert.frontends.torch.tracing.exported_file import (
+    Exported,
+    exported_object,
+    read_exported,
+    unreadable,
+)
+from tmconvert.frontends.torch.tracing.factory import importable_folder, made_by
+from tmconvert.frontends.torch.tracing.state_guard import same_randomness
+from tmconvert.frontends.torch.tracing.tracer import named_tensors, trace_module
+from tmconvert.frontends.torch.tracing.users_code import check_arguments, raise_users_own, shown, signature_of
+from tmconvert.ir import TracedModule
+
+
+def trace_object(model: Any, tracing: Tracing) -> TracedModule:
+    """A module, a function of tensors, or an ExportedProgram."""
+    if isinstance(model, torch.export.ExportedProgram):
+        return _trace_exported(exported_object(model), tracing)
+    if not tracing.has_inputs and isinstance(model, torch.nn.Module):
+        raise inputs_needed(signature_of(model))
+    return _trace(model, *_tensors(tracing), tracing)
+
+
+def trace_script(path: str, tracing: Tracing) -> TracedModule:
+    """A file of TorchScript; code in it runs. Raises LoadError TM1026."""
+    if not tracing.has_inputs:
+        raise inputs_needed()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch says that TorchScript is deprecated
+            script = torch.jit.load(path, map_location="cpu")
+    except Exception as error:  # of many kinds, for files that are damaged or too new
+        raise unreadable(path, shown(error)) from error
+    return _trace_of_user(script, *_tensors(tracing), tracing)
+
+
+def trace_exported(path: str, tracing: Tracing) -> TracedModule:
+    """A file of ``torch.export.save``. Raises LoadError TM1026."""
+    return _trace_exported(read_exported(path), tracing)
+
+
+def _trace_exported(exported: Exported, tracing: Tracing) -> TracedModule:
+    """A program with its own example inputs and open sizes, where ``tracing`` has no others."""
+    args, kwargs = _tensors(tracing) if tracing.has_inputs else (exported.args, exported.kwargs)
+    if not args and not kwargs:
+        raise inputs_needed()
+    if tracing.dynamic_shapes is None:
+        tracing = tracing._replace(dynamic_shapes=_named_sizes(exported, args, kwargs))
+    return _trace_of_user(exported.program, args, kwargs, tracing)
+
+
+def _named_sizes(
+    exported: Exported, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dict[str, dict[int, str]]:
+    names = {id(tensor): name for name, tensor in named_tensors(exported.program, args, kwargs).items()}
+    flat = list(tree_leaves((args, kwargs)))
+    return {
+        names[id(flat[number])]: axes
+        for number, axes in exported.open_sizes.items()
+        if number < len(flat) and id(flat[number]) in names
+    }
+
+
+def trace_factory(name: str, tracing: Tracing) -> TracedModule:
+    """What ``package.module:factory`` makes; ``tracing``'s inputs go before those of the factory."""
+    with same_randomness(), importable_folder():
+        module, args, kwargs = made_by(name)
+        if tracing.has_inputs:
+            args, kwargs = _tensors(tracing)
+        if not args and not kwargs:
+            raise inputs_needed(signature_of(module))
+        return _trace_of_user(module, args, kwargs, tracing)
+
+
+def _trace_of_user(
+    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tracing: Tracing
+) -> TracedModule:
+    """The trace of a model that is not the caller's code: what it raises becomes UnsupportedError TM2014."""
+    check_arguments(module, args, kwargs)
+    try:
+        return _trace(module, args, kwargs, tracing)
+    except TmconvertError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise_users_own(module, args, kwargs, error)
+        raise
+
+
+def _trace(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tracing: Tracing) -> TracedModule:
+    with _uncompiled():
+        return trace_module(
+            getattr(module, "_orig_mod", module),  # of torch.compile
+            args,
+            kwargs,
+            dynamic_shapes=tracing.dynamic_shapes,
+            freeze_control_flow=tracing.freeze_control_flow,
+        )
+
+
+def _uncompiled() -> AbstractContextManager[Any]:
+    """What torch.compile has wrapped runs as it was written."""
+    if "torch._dynamo" not in sys.modules:  # nothing is compiled then, and importing it takes seconds
+        return nullcontext()
+    return torch.compiler.set_stance("force_eager")
+
+
+def _tensors(tracing: Tracing) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The example inputs with tensors in the place of arrays."""
+    return (
+        tuple(_tensor(value) for value in tracing.args),
+        {name: _tensor(value) for name, value in tracing.kwargs.items()},
+    )
+
+
+def _tensor(value: Any) -> Any:
+    if not isinstance(value, np.ndarray):
+        return value
+    array = np.array(value)  # a copy: torch does not take arrays that must not be written to
+    if array.dtype == ml_dtypes.bfloat16:
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)

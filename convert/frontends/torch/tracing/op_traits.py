@@ -1,0 +1,154 @@
+"""What the tracer has to know of torch's functions."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from tmconvert.frontends.torch.names import Name, aten_name, functional
+from tmconvert.frontends.torch.tracing.tape import Value
+from tmconvert.frontends.torch.vocabulary import VOCABULARY
+from tmconvert.ir.tree import leaves
+
+
+def knows(name: Name) -> bool:
+    """Whether the vocabulary has a meaning for the function, so that it need not be traced through."""
+    return VOCABULARY.knows(name.text, name.is_method)
+
+
+def forgets_data(name: Name) -> bool:
+    """Whether the data of the operands has no part in the result, only their shapes."""
+    own = aten_name(name.text, name.is_method)
+    return own.startswith("new_") or (own.endswith("_like") and not own.startswith("rand"))
+
+
+def is_constant(name: Name, arguments: Any) -> bool:
+    """Whether the function makes a tensor of Python's numbers: it is captured, with its data.
+
+    Of rows of floats, too, the last bits are torch's own: it computes them in blocks as long as the registers
+    of the processor, and rounds integers at the start of each.
+    """
+    own = aten_name(name.text, name.is_method)
+    return own in CONSTANTS or (
+        own == "arange" and any(isinstance(leaf, float) for leaf in leaves(arguments))
+    )
+
+
+def autograd_follows(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call is one that autograd may have to differentiate."""
+    return any(getattr(leaf, "requires_grad", False) is True for leaf in leaves((args, kwargs)))
+
+
+def is_assertion(name: Name) -> bool:
+    """Whether the function only checks something: it holds for the example, a file does not repeat it."""
+    own = aten_name(name.text, name.is_method)
+    return own.startswith(("_assert", "_check"))
+
+
+_CONSTANTS = "tensor as_tensor asarray from_numpy scalar_tensor frombuffer Tensor linspace logspace range"
+CONSTANTS = frozenset(_CONSTANTS.split())
+# functions whose results have as many elements as the data says
+_OPEN = """nonzero argwhere masked_select unique unique_consecutive _unique2 unique_dim bincount
+    torchvision::nms torchvision.ops.boxes.batched_nms"""
+OPEN = frozenset(_OPEN.split())
+
+
+def is_open(name: Name, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether the shapes of the results depend on what is in the Values among the arguments."""
+    values = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, Value)]
+    own = aten_name(name.text, name.is_method)
+    if own in OPEN:
+        return any(value.depends for value in values)
+    if own in ("__getitem__", "index", "_unsafe_index"):
+        return any(value.dtype in ("bool", "uint8") and value.depends for value in values[1:])
+    if own == "where":
+        return len(values) == 1 and values[0].depends
+    if own == "one_hot":
+        return values[0].depends and (*args[1:2], *kwargs.values()) in ((), (-1,))
+    if own == "tensor_split":
+        return any(value.depends for value in values[1:])
+    if own == "repeat_interleave":
+        return any(value.depends for value in (values[1:] or values))  # of repeats alone, too
+    return False
+
+
+def may_write(name: Name, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether the call might write to one of its operands."""
+    own = aten_name(name.text, name.is_method)
+    if functional(own) is not None or own in ("__setitem__", "data.__set__") or "out" in kwargs:
+        return True
+    if updates_statistics(name) or own.startswith("_foreach"):
+        return True
+    return name.is_python and any(
+        {**dict(zip(_parameters(function), args, strict=False)), **kwargs}.get(asked) for asked in WRITING
+    )
+
+
+WRITING = ("inplace", "max_norm")  # what asks torch's Python functions to write to an operand
+
+
+@cache
+def _parameters(function: Any) -> tuple[str, ...]:
+    return function.__code__.co_varnames[: function.__code__.co_argcount]
+
+
+def lays_out(name: Name) -> bool:
+    """Whether the function gives its operand other axes, in place, and leaves its elements as they are."""
+    return aten_name(name.text, name.is_method) in LAYING_OUT
+
+
+_LAYING_OUT = "t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_"
+LAYING_OUT = frozenset(_LAYING_OUT.split())
+
+
+def written_by_schema(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """The operands that an ATen op says it writes to: below autograd their versions do not tell."""
+    schema = getattr(function, "_schema", None)
+    if schema is None or not schema.is_mutable:
+        return []
+    given = dict(zip((argument.name for argument in schema.arguments), args, strict=False)) | kwargs
+    writes = (each for each in schema.arguments if each.alias_info is not None and each.alias_info.is_write)
+    return [leaf for argument in writes for leaf in leaves(given.get(argument.name))]
+
+
+def written_by_name(name: Name, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """The operands that a call writes to by its name: tensors of inference mode have no versions."""
+    own = aten_name(name.text, name.is_method)
+    if functional(own) is not None or own == "__setitem__" or kwargs.get("inplace"):
+        return [args[0]]
+    return list(leaves(kwargs.get("out")))
+
+
+def looks_at_memory(name: Name) -> bool:
+    """Whether the function takes elements by where they lie."""
+    return aten_name(name.text, name.is_method) == "as_strided"
+
+
+def writes_to_memory(name: Name) -> bool:
+    """Whether the function makes a copy with other elements by where they lie."""
+    return aten_name(name.text, name.is_method) == "as_strided_scatter"
+
+
+def updates_statistics(name: Name) -> bool:
+    return aten_name(name.text, name.is_method).rpartition("_norm")[0].endswith(("batch", "instance"))
+
+
+def is_number(function: Any, args: tuple[Any, ...]) -> bool:
+    """Whether a number of Python, which C++ made a tensor of, stands for the first argument of an ATen op."""
+    return bool(args) and isinstance(args[0], (bool, int, float)) and "Tensor self" in str(function._schema)
+
+
+def decomposition(function: Any) -> Any:
+    """What makes other calls of an ATen op; see ``torch._decomp`` and ``backward.py``."""
+    try:
+        if not function._schema.is_mutable and function._can_decompose():
+            return function.decompose
+    except (AttributeError, RuntimeError):
+        pass
+    if function._schema.is_mutable:
+        return None
+    from torch._decomp import decomposition_table
+
+    from tmconvert.frontends.torch.tracing import backward
+
+    return backward.decomposition(function) or decomposition_table.get(function)

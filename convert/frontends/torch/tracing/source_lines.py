@@ -1,0 +1,83 @@
+"""The user's line: the innermost frame that is neither torch's nor ours."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import torch
+
+from tmconvert.errors.source import Source
+
+_OURS = str(Path(__file__).parents[3])  # all of tmconvert
+# functions that make calls for lines of the user's that do not run, and how to tell which line it is
+STAND_INS: dict[CodeType, Callable[[FrameType], Source]] = {}
+_TRACER = str(Path(__file__).with_name("tracer.py"))
+_TORCH = str(Path(torch.__file__).parent)
+# methods that dataclasses and named tuples make of text
+_GENERATED = {"__init__", "__new__", "__repr__", "__eq__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__"}
+_NOT_USERS = {"torch", "tmconvert", *sys.stdlib_module_names} - {"__main__"}
+
+
+def user_place() -> Source:
+    """File and line of the call that is being recorded."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if is_users(code.co_filename, code.co_name, frame.f_globals):
+            return Source(_file(code.co_filename), frame.f_lineno)
+        if code.co_filename.startswith(_OURS):  # most are torch's
+            if _is_bottom(frame):
+                break
+            if code in STAND_INS:
+                place = STAND_INS[code](frame)
+                if place.file:
+                    return place
+        frame = frame.f_back
+    return Source("")
+
+
+def is_assertion() -> bool:
+    """Whether the user called an assertion of torch's, and not this call itself."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if is_users(code.co_filename, code.co_name, frame.f_globals):
+            return False
+        if code.co_name.startswith(("_assert", "_check")) and code.co_filename.startswith(_TORCH):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _is_bottom(frame: FrameType) -> bool:
+    """Whether the run began here: who asked for it is no part of the model."""
+    return frame.f_code.co_name == "_run" and frame.f_code.co_filename == _TRACER
+
+
+def is_users(file: str, function: str = "", names: Mapping[str, Any] | None = None) -> bool:
+    """Whether a line in ``function`` of this file is the user's; ``names`` are the globals there.
+
+    Code without a file has a name such as ``<stdin>``, ``<string>`` (``python -c``), ``<ipython-input-1>`` or
+    ``<eval_with_key>.0`` (a GraphModule). So have modules of Python itself, and methods that Python and
+    torch make, as ``__init__`` of a dataclass.
+    """
+    if not file.startswith("<"):
+        return _is_users_file(file)
+    if file.startswith("<frozen ") or (file == "<string>" and function in _GENERATED):
+        return False
+    return str((names or {}).get("__name__", "")).partition(".")[0] not in _NOT_USERS
+
+
+def _file(name: str) -> str:
+    """The name of a file; of other code, such as ``<eval_with_key>.3 from FILE``, what is not a counter's."""
+    return name.partition(">")[0] + ">" if name.startswith("<") else name
+
+
+@cache
+def _is_users_file(file: str) -> bool:
+    return not file.startswith((_OURS, _TORCH))

@@ -1,0 +1,318 @@
+"""Which sizes may differ from those of the example: the run is repeated at others, and must do the same.
+
+A size that Python made a plain number (``int(n)``, ``range(n)``, a list of so many layers) shows as a
+difference between the two tapes; so does a way that the module took for one size and not for another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tmconvert.errors import TmconvertError, UsageError
+from tmconvert.errors.source import Source
+from tmconvert.frontends.torch.tracing.tape import Record, Scope, Tape, Value
+from tmconvert.ir.tree import leaves, map_leaves
+
+Axes = Mapping[str, Mapping[int, str]]
+AGREEING = 2  # runs at other sizes that must do the same
+FAR = 19  # a size beyond most numbers of layers or of rows that a module looks for
+FAR_ELEMENTS = 1 << 16  # of the inputs at that size: a run with more would take long
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A size that is to stay open: where it is, as (input, axis), and its number in the example."""
+
+    name: str
+    places: tuple[tuple[str, int], ...]
+    number: int
+
+    def others(self) -> list[int]:
+        """Other numbers to try, none of them 1; multiples first, since a model may need those."""
+        if self.number < 2:
+            return [3, 4, 2, 5]
+        return list(dict.fromkeys((2 * self.number, 3 * self.number, self.number + 1, self.number + 2)))
+
+
+def symbols_of(wanted: Axes, inputs: Mapping[str, torch.Tensor]) -> list[Symbol]:
+    """The symbols of ``dynamic_shapes``. Raises UsageError TM6014 where they do not fit the inputs."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    numbers: dict[str, int] = {}
+    for name, axes in wanted.items():
+        if name not in inputs:
+            raise UsageError("TM6014", f"the model has no input {name!r}; it has {', '.join(inputs)}")
+        shape = inputs[name].shape
+        for axis, symbol in axes.items():
+            if not -len(shape) <= axis < len(shape):
+                raise UsageError("TM6014", f"the input {name!r} {list(shape)} has no axis {axis}")
+            if numbers.setdefault(symbol, shape[axis]) != shape[axis]:
+                raise UsageError("TM6014", f"{symbol} is {numbers[symbol]} and {shape[axis]} in the example")
+            found.setdefault(symbol, []).append((name, axis % len(shape)))
+    return [Symbol(name, tuple(places), numbers[name]) for name, places in found.items()]
+
+
+def resized(tensor: torch.Tensor, axis: int, size: int) -> torch.Tensor:
+    """The tensor with more or fewer slices along ``axis``: its own in turn, floats scaled down each time.
+
+    Slices that were all equal would hide that some were exchanged.
+    """
+    count = tensor.shape[axis]
+    if not count:
+        return tensor.new_zeros([*tensor.shape[:axis], size, *tensor.shape[axis + 1 :]])
+    numbers = torch.arange(size)
+    repeated = tensor.index_select(axis, numbers % count)
+    if size <= count or not tensor.is_floating_point():
+        return repeated
+    factors = 1 - (numbers // count) / (2.0 * (size // count + 1))
+    return repeated * factors.to(tensor.dtype).reshape([-1] + [1] * (tensor.dim() - axis - 1))
+
+
+class Agreement:
+    """What runs at other numbers for one symbol showed.
+
+    ``reason`` is why the size cannot stay open; empty when it can. ``at_one`` is "" where the module does the
+    same at 1, "other" where it does something else, and "fails" where it does not run.
+    ``without_effect`` are comparisons on the first tape that came out otherwise, and changed nothing.
+    """
+
+    def __init__(self) -> None:
+        self.reason = ""
+        self.at_one = ""
+        self.without_effect: set[Record] = set()
+
+
+def agreement(symbol: Symbol, tape: Tape, rerun: Callable[[Symbol, int], Tape], elements: int) -> Agreement:
+    """Runs the module by ``rerun`` at other numbers, the last far from the example if the inputs are small.
+
+    ``elements`` is how many these have in the example.
+    """
+    result, agreed, failure = Agreement(), 0, ""
+    for number in symbol.others():
+        other, failure = _attempt(lambda number=number: rerun(symbol, number))  # type: ignore[misc]
+        if other is None:
+            continue
+        result.reason = _compared(tape, other, result)
+        agreed += 1
+        if result.reason or agreed == AGREEING:
+            break
+    if not agreed:
+        result.reason = f"the module fails at other sizes ({failure})"
+    if not result.reason and symbol.number < FAR and elements * FAR <= FAR_ELEMENTS * max(symbol.number, 1):
+        far, _ = _attempt(lambda: rerun(symbol, FAR))
+        result.reason = _compared(tape, far, result) if far is not None else ""
+    if not result.reason and symbol.number != 1:
+        one, _ = _attempt(lambda: rerun(symbol, 1))
+        result.at_one = "fails" if one is None else "other" if _compared(tape, one, result) else ""
+    return result
+
+
+def _attempt(run: Callable[[], Tape]) -> tuple[Tape | None, str]:
+    """The tape of a run; None, with the reason, where the module fails."""
+    try:
+        return run(), ""
+    except TmconvertError as error:
+        return None, error.message
+    except (Exception, SystemExit) as error:  # the module's own, at a size that it does not take
+        return None, f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+
+
+def _compared(tape: Tape, other: Tape, result: Agreement) -> str:
+    """``difference``; where there is none, notes the comparisons that came out otherwise."""
+    found = difference(tape, other)
+    if not found:
+        result.without_effect |= _lone_assumptions(tape, other)
+    return found
+
+
+def without(tape: Tape, comparisons: set[Record]) -> None:
+    """Takes comparisons off the tape."""
+    scopes = [tape.top, *(step for step in _steps(tape.top) if isinstance(step, Scope))]
+    scopes += [body for step in _steps(tape.top) if isinstance(step, Record) for body in step.bodies]
+    for scope in scopes:
+        scope.items[:] = [item for item in scope.items if item not in comparisons]
+
+
+def not_at_one(tape: Tape, tensor: Value, axis: int) -> None:
+    """Puts on the tape that the module does what it has at sizes of at least 2 only."""
+    size = Value(tape.top, "size_out")
+    source = Source("")
+    taken = ("ge", size, 2, True)
+    tape.top.items += [
+        Record("size", True, (tensor, axis), {}, size, source),
+        Record("tm.assume", False, taken, {}, (), source),
+    ]
+
+
+def decided_by_data(tape: Tape, rerun: Callable[[Callable[[torch.Tensor], torch.Tensor]], Tape]) -> str:
+    """Where Python made a plain number of a size that only the data tells; empty where none was found.
+
+    ``rerun`` runs the module on inputs of other data. A comparison that comes out otherwise is no fault: it
+    is on the tape, and reported.
+    """
+    for other in (_negated, _halved):
+        try:
+            second = rerun(other)
+        except (Exception, SystemExit):  # data that the module does not take says nothing
+            continue
+        found = difference(tape, second, "on other data")
+        if found:
+            return found
+    return ""
+
+
+def _negated(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.dtype == torch.bool:
+        return ~tensor
+    return -tensor if tensor.is_floating_point() else tensor.flip(list(range(tensor.dim())))
+
+
+def _halved(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor / 2 if tensor.is_floating_point() else tensor
+
+
+def moved(tensor: torch.Tensor) -> torch.Tensor:
+    """Other data of the same signs, each element by another factor; integers in another order."""
+    if not tensor.is_floating_point():
+        return tensor.flip(list(range(tensor.dim())))
+    factors = torch.linspace(0.5, 0.9, max(tensor.numel(), 1))[: tensor.numel()]
+    return tensor * factors.reshape(tensor.shape).to(tensor.dtype)
+
+
+def difference(first: Tape, second: Tape, when: str = "at another size") -> str:
+    """The first place where two runs did different things; empty where they did the same.
+
+    A comparison of sizes after which both go on alike is no difference; of data it is.
+    """
+    numbering: tuple[dict[Value, int], dict[Value, int]] = ({}, {})
+    of_data = when != "at another size"
+    steps = [list(_steps(tape.top)) if of_data else _with_effect(tape) for tape in (first, second)]
+    previous = ""
+    for one, two in zip(*steps, strict=False):
+        keys = [_key(step, numbers) for step, numbers in zip((one, two), numbering, strict=True)]
+        if keys[0] != keys[1]:
+            if of_data and _is_assumption(one) and _is_assumption(two):
+                return ""
+            return f"{_shown(one) or _shown(two)} does something else {when}"
+        previous = _shown(one) or previous
+    results = [
+        _key(Record("", False, (tape.top.result,), {}, (), Source("")), numbers)
+        for tape, numbers in zip((first, second), numbering, strict=True)
+    ]
+    if len(steps[0]) == len(steps[1]) and results[0] == results[1]:
+        return ""
+    return f"{f'after {previous} ' if previous else ''}the module takes another way {when}"
+
+
+def _with_effect(tape: Tape) -> list[Record | Scope]:
+    """The steps without comparisons of sizes, and without the calculations that only these need."""
+    steps, needed = list(_steps(tape.top)), _values((tape.top.result,))
+    kept: list[Record | Scope] = []
+    for step in reversed(steps):
+        if isinstance(step, Record) and not step.bodies:
+            results = list(step.results())
+            sizes = all(value.shape is None and value.captured is None for value in results)
+            if _is_assumption(step) or (results and sizes and needed.isdisjoint(results)):
+                continue
+        needed |= _values((step.args, step.kwargs, step.result))
+        kept.append(step)
+    return kept[::-1]
+
+
+def _values(tree: Any) -> set[Value]:
+    return {leaf for leaf in leaves(tree) if isinstance(leaf, Value)}
+
+
+def _lone_assumptions(first: Tape, second: Tape) -> set[Record]:
+    """The comparisons of ``first`` that came out otherwise in ``second``, or were not made there."""
+    shown: list[dict[Any, Record]] = []
+    for tape in (first, second):
+        numbers: dict[Value, int] = {}
+        for step in _with_effect(tape):
+            _key(step, numbers)
+        shown.append(
+            {
+                repr(_calculated(step, numbers, calculations)): step
+                for step, calculations in _assumptions(tape)
+            }
+        )
+    return {record for key, record in shown[0].items() if key not in shown[1]}
+
+
+def _assumptions(tape: Tape) -> Iterator[tuple[Record, dict[Value, Record]]]:
+    """The comparisons, with the calculations of sizes by their results."""
+    calculations: dict[Value, Record] = {}
+    for step in _steps(tape.top):
+        if not isinstance(step, Record):
+            continue
+        if _is_assumption(step):
+            yield step, calculations
+        for value in step.results():
+            if value.shape is None:
+                calculations[value] = step
+
+
+def _calculated(step: Record, numbers: dict[Value, int], calculations: Mapping[Value, Record]) -> Any:
+    """A comparison or calculation, with what it is of written out."""
+
+    def leaf(value: Any) -> Any:
+        if isinstance(value, Value) and value in calculations:
+            return _calculated(calculations[value], numbers, calculations)
+        return ("value", numbers.get(value)) if isinstance(value, Value) else (type(value).__name__, value)
+
+    return (step.name, *map_leaves(leaf, step.args))
+
+
+def _is_assumption(step: Record | Scope) -> bool:
+    return isinstance(step, Record) and step.name == "tm.assume"
+
+
+def _steps(scope: Scope) -> Iterator[Record | Scope]:
+    for item in scope.items:
+        yield item
+        for inner in [item] if isinstance(item, Scope) else item.bodies:
+            yield from _steps(inner)
+
+
+def _key(step: Record | Scope, numbers: dict[Value, int]) -> Any:
+    """The step without what belongs to one run alone."""
+
+    def leaf(value: Any) -> Any:
+        if isinstance(value, Value):
+            if value.captured is not None:
+                return _Data(value.captured)
+            return numbers.setdefault(value, len(numbers))
+        if isinstance(value, Scope):
+            return value.path
+        if isinstance(value, float) and math.isnan(value):
+            return "nan"
+        return (type(value).__name__, value)
+
+    name = step.name if isinstance(step, Record) else step.path
+    result = step.result if isinstance(step, Record) else ()
+    return (name, *map_leaves(leaf, (step.args, step.kwargs, result)))
+
+
+class _Data:
+    """A captured tensor: equal to itself, and to one of the same numbers."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensor = tensor
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Data):
+            return False
+        one, two = self.tensor, other.tensor
+        return one is two or (one.dtype == two.dtype and one.shape == two.shape and torch.equal(one, two))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _shown(step: Record | Scope) -> str:
+    if isinstance(step, Scope):
+        return f"{step.source} (the call of {step.path})" if step.source else ""
+    return f"{step.source} ({step.name})"

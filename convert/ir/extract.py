@@ -1,0 +1,114 @@
+"""Cuts a flat graph at named nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
+
+from tmconvert.errors import UsageError
+from tmconvert.ir.expr import Constant, Input
+from tmconvert.ir.graph import InternalGraph
+from tmconvert.ir.node import Node, TensorNode
+from tmconvert.ir.types import TensorType
+
+MOST_NAMES = 12  # in a message
+
+
+def cut_graph(
+    graph: InternalGraph,
+    inputs: Sequence[str] | None,
+    outputs: Sequence[str] | None,
+    types: Mapping[Node, TensorType],
+    written: Mapping[str, Node] | None = None,
+) -> None:
+    """Leaves what computes ``outputs`` from ``inputs``, nodes by name; None keeps the graph's own.
+
+    ``written`` are other names for outputs, those of the written file, which they keep.
+
+    A node that becomes an input is of the type that ``types`` has, or that the source recorded. Inputs
+    that no output needs go, unless ``inputs`` names them. Raises UsageError TM6014.
+    """
+    nodes = _named(graph)
+    if outputs is not None:
+        for name, node in (written or {}).items():
+            if name not in nodes and isinstance(node, TensorNode):
+                nodes[name] = node
+                if name in outputs and not isinstance(node.expr, (Input, Constant)):
+                    graph.rename(node, name)
+        results = [_find(nodes, name, "output") for name in outputs]
+        graph.set_result(results[0] if len(results) == 1 else tuple(results))
+    if inputs is not None:
+        wanted = [_find(nodes, name, "input") for name in inputs]
+        made = [node if isinstance(node.expr, Input) else _new_input(graph, node, types) for node in wanted]
+        graph.inputs[1:] = [*made, *(node for node in graph.inputs[1:] if node not in made)]
+    _remove_unused(graph)
+    for node in list(graph.inputs[1:]):
+        if (inputs is not None and _input_name(node) in inputs) or node.name in (inputs or ()):
+            continue
+        if inputs is None and (outputs is None or graph.use_count(node)):
+            continue
+        if graph.use_count(node):
+            name = _input_name(node)
+            raise UsageError(
+                "TM6014",
+                f"the outputs still need the input {name!r}",
+                notes=[("help", f"add {name} to --inputs, or cut where it is no longer needed")],
+            )
+        graph.remove_input(node)
+
+
+def _input_name(node: Node) -> str:
+    return node.expr.name if isinstance(node.expr, Input) else node.name
+
+
+def _named(graph: InternalGraph) -> dict[str, TensorNode]:
+    """Every tensor by its name; inputs by those of the arguments, too."""
+    nodes = [node for expr in graph.exprs() for node in expr.outputs]
+    named = {node.name: node for node in (*nodes, *graph.inputs[1:]) if isinstance(node, TensorNode)}
+    for node in graph.inputs[1:]:
+        if isinstance(node, TensorNode):
+            named[_input_name(node)] = node
+    return named
+
+
+def _find(nodes: Mapping[str, TensorNode], name: str, what: str) -> TensorNode:
+    if name not in nodes:
+        unknown(name, list(nodes), f"no node of the model is called {name!r}, which is to be an {what}")
+    return nodes[name]
+
+
+def unknown(name: str, known: Sequence[str], message: str) -> NoReturn:
+    """Raises UsageError TM6014 for a name, with those that are near."""
+    import difflib
+
+    near = difflib.get_close_matches(name, known, n=5, cutoff=0.5)
+    contained = [each for each in known if name and name in each and each not in near]
+    suggested = (near + contained)[:MOST_NAMES]
+    if suggested:
+        hint = f"near it: {', '.join(suggested)}"
+    else:
+        more = f", and {len(known) - MOST_NAMES} more" if len(known) > MOST_NAMES else ""
+        hint = f"there are {', '.join(known[:MOST_NAMES]) or 'none'}{more}"
+    raise UsageError("TM6014", message, notes=[("help", hint)])
+
+
+def _new_input(graph: InternalGraph, node: TensorNode, types: Mapping[Node, TensorType]) -> TensorNode:
+    """An input in the place of a computed node, under its name."""
+    name = node.name
+    graph.rename(node, graph.free_name(f"{name}_before_cut"))
+    fresh = TensorNode(name, node.shape, node.dtype, qparams=node.qparams)
+    if node in types:
+        fresh.type = types[node]
+    source = node.expr.source if node.expr is not None else None
+    graph.add_input(fresh, name, source=source)
+    graph.replace_uses(node, fresh)
+    return fresh
+
+
+def _remove_unused(graph: InternalGraph) -> None:
+    expr = graph.last
+    while expr is not None:
+        previous = expr.previous
+        if not any(graph.use_count(node) for node in expr.outputs):
+            graph.remove(expr)
+        expr = previous

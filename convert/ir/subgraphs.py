@@ -1,0 +1,130 @@
+"""Graphs inside of calls: the branches of a conditional, the step of a loop.
+
+Such a graph is an attribute of a call. It sees nothing of the graph around it: what it takes from there are
+arguments of the call, in the order of its inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tmconvert.errors import Refusal
+from tmconvert.ir.expr import Constant, Expr, GetAttr
+from tmconvert.ir.graph import InternalGraph
+from tmconvert.ir.node import Node, TensorNode
+from tmconvert.ir.tree import Tree, map_leaves
+from tmconvert.ir.types import TensorType
+
+if TYPE_CHECKING:
+    from tmconvert.ir.emitter import Emitter, GraphEmitter, OpDefinition
+    from tmconvert.ir.traced_module import TracedModule
+
+
+def bodies(expr: Expr) -> list[InternalGraph]:
+    """The graphs among the attributes of a call."""
+    return [value for value in expr.kwargs.values() if isinstance(value, InternalGraph)]
+
+
+def nested(graph: InternalGraph) -> Iterator[InternalGraph]:
+    """``graph``, and the graphs inside of its calls at any depth, the innermost first."""
+    for expr in graph.exprs():
+        for value in expr.kwargs.values():
+            if isinstance(value, InternalGraph):
+                yield from nested(value)
+    yield graph
+
+
+def empty_body(
+    name: str, types: Sequence[TensorType], catalogue: Mapping[str, OpDefinition]
+) -> tuple[GraphEmitter, list[TensorNode]]:
+    """An emitter for a new graph with inputs of these types, and the inputs."""
+    from tmconvert.ir.emitter import GraphEmitter
+
+    graph = InternalGraph(name)
+    inputs = [
+        graph.add_input(TensorNode(graph.free_name(f"{name}_x"), type_.shape, type_.dtype), made_by="body")
+        for type_ in types
+    ]
+    return GraphEmitter(graph, catalogue, made_by="body", name=name), [
+        node for node in inputs if isinstance(node, TensorNode)
+    ]
+
+
+def body_of(
+    module: TracedModule,
+    given: Sequence[Any],
+    around: Mapping[int, TensorType],
+    catalogue: Mapping[str, OpDefinition],
+) -> InternalGraph:
+    """The graph of a call of ``module`` with ``given``, tensors and numbers, in ops of the catalogue.
+
+    ``around`` has the type of each input that the graph is to have, by the id of the tensor among ``given``
+    that it stands for. Raises Refusal.
+    """
+    flat = module.flatten()
+    assert flat.graph is not None and flat.vocabulary is not None
+    name = "".join(char if char.isalnum() else "_" for char in module.name.rpartition(".")[2]) or "body"
+    g, inputs = empty_body(name, list(around.values()), catalogue)
+    twins = dict(zip(around, inputs, strict=True))
+    formal = flat.graph.inputs
+    if len(formal) != len(given) + 1:
+        raise Refusal("a body was recorded with another number of arguments than it is called with")
+    values: dict[Node, Any] = {formal[0]: flat}
+    values.update((node, twins.get(id(value), value)) for node, value in zip(formal[1:], given, strict=True))
+    for expr in flat.graph.exprs():
+        g.begin(expr.outputs[0].name if expr.outputs else name, expr.source)
+        if isinstance(expr, Constant):
+            result = _captured(g, expr.value, expr.name)
+        elif isinstance(expr, GetAttr):
+            path = expr.name if expr.args[0] is formal[0] else None
+            result = _captured(g, values[expr.args[0]].get(expr.name), path)
+        else:
+            args, kwargs = map_leaves(
+                lambda leaf: values[leaf] if isinstance(leaf, Node) else leaf, (expr.args, expr.kwargs)
+            )
+            try:
+                result = flat.vocabulary.apply(g, expr, args, kwargs)
+            except Refusal as refusal:
+                raise Refusal(f"at {expr.source}: {refusal.reason}", refusal.help) from refusal
+        _bind(expr.result, result, values)
+    results = [values[node] for node in flat.graph.outputs]
+    if not all(isinstance(result, TensorNode) for result in results):
+        raise Refusal("a body returns what is no tensor")
+    g.graph.set_result(tuple(results))
+    return g.graph
+
+
+def inlined(g: Emitter, body: InternalGraph, inputs: Sequence[Any]) -> list[Any]:
+    """The results of a body on values of ``g``, its calls written to ``g``."""
+    values: dict[Node, Any] = dict(zip(body.inputs, inputs, strict=True))
+    for expr in body.exprs():
+        if isinstance(expr, Constant):
+            result = _captured(g, expr.value, expr.name)
+        else:
+            args = map_leaves(lambda leaf: values[leaf] if isinstance(leaf, Node) else leaf, expr.args)
+            own = map_leaves(
+                lambda leaf: leaf.copy() if isinstance(leaf, InternalGraph) else leaf, expr.kwargs
+            )
+            result = g.call(expr.function, *args, **own)  # type: ignore[attr-defined]
+        _bind(expr.result, result, values)
+    return [values[node] for node in body.outputs]
+
+
+def _captured(g: Emitter, value: Any, name: str | None) -> Any:
+    import numpy as np
+
+    if not isinstance(value, np.ndarray):
+        return value
+    return g.parameter(value, name) if name else g.constant(value)
+
+
+def _bind(structure: Tree, result: Any, values: dict[Node, Any]) -> None:
+    if isinstance(structure, Node):
+        values[structure] = result
+    elif isinstance(structure, (dict, list, tuple)):
+        children = list(structure.values()) if isinstance(structure, dict) else list(structure)
+        if not isinstance(result, (list, tuple)) or len(result) != len(children):
+            raise Refusal("the call was recorded with another number of results than it has")
+        for child, part in zip(children, result, strict=True):
+            _bind(child, part, values)

@@ -1,0 +1,71 @@
+"""Minimum and maximum of sizes: exact expressions, whichever of the two it is."""
+
+from __future__ import annotations
+
+import math
+
+from tmconvert.ir.symbolic.dims import LEAST, Dim, Positive, Size, of, same_size
+from tmconvert.ir.symbolic.signs import signs
+
+
+def positive(size: Size) -> Size:
+    """max(size, 0): in one form for equal sizes.
+
+    What holds from a size of 2 on only is not taken for certain: a slice of a batch of 1 is clamped, too.
+    """
+    possible = signs(size)
+    if not isinstance(size, Dim):
+        return max(size, 0)
+    at_one = size.at(lambda symbol: min(symbol.least, 1) if symbol.lowest == LEAST else symbol.lowest)
+    if possible <= {0, 1} and at_one >= 0:
+        return size
+    if possible <= {-1, 0} and at_one <= 0:
+        return 0
+    shared = math.gcd(*(factor for _, factor in size.terms))
+    if shared > 1:
+        return positive(size // shared) * shared
+    leading = next(factor for monomial, factor in size.terms if monomial)
+    if leading < 0:
+        return positive(-size) + size
+    return Dim((((Positive(size),), 1),))
+
+
+def minimum(first: Size, second: Size) -> Size:
+    """The smaller of two sizes, whichever that is."""
+    if isinstance(first, Dim) or isinstance(second, Dim):
+        return first - positive(first - second)
+    return min(first, second)
+
+
+def maximum(first: Size, second: Size) -> Size:
+    """The larger of two sizes, whichever that is."""
+    return -minimum(-first, -second)
+
+
+def unclamped(size: Size, extent: Size) -> Size:
+    """A bound of a slice for targets that hold it within the axis themselves: ``b`` for min(extent, b).
+
+    max(extent - count, 0) is -count: as many from the end.
+    """
+    found = as_minimum(size) if isinstance(size, Dim) else None
+    if found is not None and same_size(found[0], extent):
+        return found[1]
+    if isinstance(size, Dim) and len(size.terms) == 1:
+        monomial, factor = size.terms[0]
+        if factor == 1 and len(monomial) == 1 and isinstance(monomial[0], Positive):
+            count = extent - monomial[0].size
+            return -count if isinstance(count, int) and count > 0 else size
+    return size
+
+
+def as_minimum(size: Dim) -> tuple[Size, Size] | None:
+    """(a, b) where the size is min(a, b); None where it is not."""
+    clamps = [
+        monomial[0]
+        for monomial, factor in size.terms
+        if len(monomial) == 1 and isinstance(monomial[0], Positive) and factor == -1
+    ]
+    if len(clamps) != 1:
+        return None
+    first = size + of(clamps[0])
+    return first, first - clamps[0].size

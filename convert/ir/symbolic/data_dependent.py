@@ -1,0 +1,144 @@
+"""Sizes that only the data tells, such as how many elements a mask lets through.
+
+A result rule gives such an extent as ``found(most)``. That is a stand-in: the emitter that makes the call
+gives each one a symbol of its own (``named``), which the verifier (``agree``) and a decomposition
+(``taken_over``) see as the same. No number can be given for these symbols, and they may be 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tmconvert.errors import TmconvertError
+from tmconvert.ir.expr import CallFunction, Expr
+from tmconvert.ir.graph import InternalGraph
+from tmconvert.ir.node import TensorNode
+from tmconvert.ir.symbolic.dims import Dim, Size, Symbol, example, of, sole_symbol, substituted, symbols_of
+from tmconvert.ir.symbolic.journal import SizeJournal
+from tmconvert.ir.tree import map_leaves
+from tmconvert.ir.types import TensorType
+
+if TYPE_CHECKING:
+    from tmconvert.ir.emitter import OpDefinition
+
+STAND_IN = "?"
+
+
+def found(most: Size) -> Dim:
+    """The extent of a result: as many as there are in the data, at most ``most`` (for estimates)."""
+    return of(Symbol(STAND_IN, example(most), from_data=True))
+
+
+def data_symbols(tree: Any) -> dict[str, Symbol]:
+    """The symbols of the leaves that only the data tells, by name."""
+    return {name: symbol for name, symbol in symbols_of(tree).items() if symbol.from_data}
+
+
+def depends_on_data(graph: InternalGraph) -> bool:
+    """Whether there is such a size in the graph."""
+    return bool(data_symbols(_shapes(graph)))
+
+
+def named(types: list[TensorType], graph: InternalGraph) -> list[TensorType]:
+    """The types with a symbol that is new to ``graph`` in the place of the stand-in."""
+    stand_in = symbols_of([type_.shape for type_ in types]).get(STAND_IN)
+    if stand_in is None:
+        return types
+    taken, number = symbols_of(_shapes(graph)), 1
+    while f"found_{number}" in taken:
+        number += 1
+    symbol = of(Symbol(f"found_{number}", stand_in.example, from_data=True))
+    return [_with_sizes(type_, {STAND_IN: symbol}) for type_ in types]
+
+
+def agree(expected: list[TensorType], actual: list[TensorType]) -> bool:
+    """Whether types of a rule are those of the nodes, the stand-in being whatever symbol it became."""
+    if not any(isinstance(size, Dim) for each in expected for size in each.shape):
+        return expected == actual
+    if [(each.dtype, each.rank) for each in expected] != [(each.dtype, each.rank) for each in actual]:
+        return False
+    for size, extent in _extents(expected, actual):
+        symbol = sole_symbol(size)
+        if symbol is not None and symbol.name == STAND_IN:
+            return [_with_sizes(each, {STAND_IN: extent}) for each in expected] == actual
+    return expected == actual
+
+
+def taken_over(
+    graph: InternalGraph,
+    old: list[TensorType],
+    new: list[TensorType],
+    catalogue: Mapping[str, OpDefinition],
+) -> None:
+    """Puts the sizes of ``new`` in the place of the symbols of data in ``old``, in all of ``graph``.
+
+    A call may then no longer have a size of its own: a slice of what turned out to have 15 rows has a number.
+    """
+    next_ones: tuple[list[TensorType], list[TensorType]] | None = (old, new)
+    while next_ones is not None:
+        old, new = next_ones
+        if [each.rank for each in old] != [each.rank for each in new]:
+            return
+        symbols = ((sole_symbol(was), size) for was, size in _extents(old, new))
+        sizes = {symbol.name: size for symbol, size in symbols if symbol is not None and symbol.from_data}
+        if not sizes:
+            return
+        for expr in graph.exprs():
+            expr.kwargs = substituted(expr.kwargs, sizes)
+            for node in expr.outputs:
+                if isinstance(node, TensorNode) and node.shape is not None:
+                    node.shape = substituted(node.shape, sizes)
+        next_ones = next(_outdated(graph, catalogue), None)
+
+
+def _outdated(
+    graph: InternalGraph, catalogue: Mapping[str, OpDefinition]
+) -> Iterator[tuple[list[TensorType], list[TensorType]]]:
+    """The types of results with sizes of data that are known by now, and what they are."""
+    for expr in graph.exprs():
+        op = catalogue.get(expr.function) if isinstance(expr, CallFunction) else None
+        actual = [node.type for node in expr.outputs if isinstance(node, TensorNode)]
+        if op is None or not data_symbols([each.shape for each in actual]):
+            continue
+        given = map_leaves(lambda leaf: None if leaf is None else leaf.type, list(expr.args))
+        try:
+            with SizeJournal():  # what is compared here is nothing that the conversion relies on
+                expected = op.infer(given, expr.kwargs)
+        except TmconvertError:  # sizes that have to be equal, which only the data tells
+            continue
+        left = set(symbols_of([each.shape for each in expected]))
+        if STAND_IN not in left and left != set(symbols_of([each.shape for each in actual])):
+            yield actual, expected
+
+
+def bound(expr: Expr, arrays: Sequence[Any]) -> dict[str, int]:
+    """The symbols that are extents of the results of ``expr``, from its arrays."""
+    sizes = {}
+    for node, array in zip(expr.outputs, arrays, strict=True):
+        for extent, size in zip(getattr(node, "shape", None) or (), array.shape, strict=False):
+            symbol = sole_symbol(extent)
+            if symbol is not None:
+                sizes[symbol.name] = size
+    return sizes
+
+
+def anonymous(types: list[TensorType]) -> list[TensorType]:
+    """The types with the symbols of data called by the order in which they appear."""
+    symbols = data_symbols([type_.shape for type_ in types])
+    sizes = {name: of(Symbol(f"{STAND_IN}{i}", 0, from_data=True)) for i, name in enumerate(symbols)}
+    return [_with_sizes(type_, sizes) for type_ in types]
+
+
+def _extents(first: list[TensorType], second: list[TensorType]) -> Iterator[tuple[Size, Size]]:
+    for one, other in zip(first, second, strict=True):
+        yield from zip(one.shape, other.shape, strict=True)
+
+
+def _with_sizes(type_: TensorType, sizes: Mapping[str, Size]) -> TensorType:
+    return TensorType(type_.dtype, substituted(type_.shape, sizes))
+
+
+def _shapes(graph: InternalGraph) -> list[Any]:
+    nodes = [*graph.inputs, *(node for expr in graph.exprs() for node in expr.outputs)]
+    return [node.shape for node in nodes if isinstance(node, TensorNode) and node.shape is not None]

@@ -1,0 +1,499 @@
+"""Sizes that are not known yet: integer expressions of named symbols.
+
+A ``Dim`` stands for an int in shape arithmetic: ``+ - * // %`` give Dims, or plain ints where the
+symbols cancel. Equal expressions have one form, so they compare and hash equal:
+
+    (batch * 48) // 48 == batch          floor(floor((h + 1) / 2) / 2) == floor((h + 1) / 4)
+
+A symbol stands for a size of at least 2 (``LEAST``), so that broadcasting at 1 is never taken for the
+rule; only one of data (``data_sizes.py``) may be 0. A comparison that this decides for all sizes is an
+ordinary bool. Any other is decided by the sizes of the example and noted in the SizeJournal at work
+(``size_journal.py``). Where code needs a plain number (``int``, ``range``, an index), it gets that of
+the example, and the journal notes the symbol as frozen.
+
+Canonical form: a polynomial over atoms. An atom is a Symbol, the Floor of a quotient that does
+not come out even, or the Positive part of a size. ``a % b`` is ``a - b * (a // b)``, the
+minimum of a and b ``a - max(a - b, 0)``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Union
+
+import numpy as np
+
+from tmconvert.ir.symbolic.journal import current_journal
+from tmconvert.ir.tree import leaves, map_leaves
+
+LEAST = 2
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A named size, or its part of ``unit`` where it is known to be a multiple of that.
+
+    ``example`` is the value with which the model was given: the size is ``example * unit``. A symbol that is
+    ``from_data`` stands for what only the data tells (``data_sizes.py``); its example is the most it can be.
+    It is known to be at least ``lowest`` and at most ``most``.
+    """
+
+    name: str
+    example: int
+    unit: int = 1
+    from_data: bool = False
+    lowest: int = LEAST
+    most: int | None = None
+
+    @property
+    def least(self) -> int:
+        return 0 if self.from_data else self.lowest
+
+    def __str__(self) -> str:
+        return self.name if self.unit == 1 else f"{self.name}/{self.unit}"
+
+
+@dataclass(frozen=True)
+class Floor:
+    """floor(numerator / denominator), of which neither divides the other."""
+
+    numerator: Size
+    denominator: Size
+
+    @cached_property
+    def text(self) -> str:
+        return f"floor({_grouped(self.numerator)}/{_grouped(self.denominator)})"
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Positive:
+    """max(size, 0), of a size that may be below and above zero."""
+
+    size: Dim
+
+    def __str__(self) -> str:
+        return f"max({self.size},0)"
+
+
+Atom = Symbol | Floor | Positive
+Monomial = tuple[Atom, ...]  # a product, in the order of names
+Terms = dict[Monomial, int]
+Size = Union[int, "Dim"]
+
+
+class Dim:
+    """An integer expression of at least one symbol."""
+
+    __slots__ = ("_hash", "terms")
+    __array_ufunc__ = None  # NumPy's scalars leave arithmetic to the operators below
+
+    def __init__(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
+        self.terms = terms
+        self._hash = hash(terms)
+
+    # ---- arithmetic
+
+    def __add__(self, other: Any) -> Any:
+        return self._with(other, lambda a, b: _made(_sum(a, b)), lambda a, b: a + b)
+
+    def __sub__(self, other: Any) -> Any:
+        return self._with(other, lambda a, b: _made(_sum(a, b, -1)), lambda a, b: a - b)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._with(other, lambda a, b: _made(_sum(b, a, -1)), lambda a, b: b - a)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._with(other, lambda a, b: _made(_product(a, b)), lambda a, b: a * b)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __neg__(self) -> Dim:
+        return Dim(tuple((monomial, -factor) for monomial, factor in self.terms))
+
+    def __pos__(self) -> Dim:
+        return self
+
+    def __abs__(self) -> Dim:
+        return -self if self < 0 else self
+
+    def __pow__(self, exponent: int) -> Size:
+        return math.prod([self] * exponent)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self._with(other, lambda a, b: _quotient(_made(a), _made(b)), lambda a, b: a // b)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return self._with(other, lambda a, b: _quotient(_made(b), _made(a)), lambda a, b: b // a)
+
+    def __mod__(self, other: Any) -> Any:
+        return self - (self // other) * other
+
+    def __rmod__(self, other: Any) -> Any:
+        return other - (other // self) * self
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __truediv__(self, other: Any) -> Any:
+        return float(self) / other
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return other / float(self)
+
+    def __floor__(self) -> Dim:
+        return self
+
+    __ceil__ = __trunc__ = __round__ = __floor__
+
+    def _with(self, other: Any, exact: Callable[[Terms, Terms], Size], rounded: Callable[..., Any]) -> Any:
+        if isinstance(other, (int, np.integer, Dim)):
+            return exact(dict(self.terms), _terms(other))
+        if isinstance(other, (float, np.floating)):
+            return rounded(float(self), float(other))
+        return NotImplemented
+
+    # ---- comparison
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (int, np.integer, Dim)):
+            return NotImplemented
+        difference = self - other
+        if not isinstance(difference, Dim):
+            return difference == 0
+        if self._hash == hash(other) or 0 not in _signs(difference):
+            return False
+        return current_journal().equal(difference)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __bool__(self) -> bool:
+        return self != 0
+
+    def __lt__(self, other: Any) -> bool:
+        return self._compared(other, math.ceil, {-1})
+
+    def __le__(self, other: Any) -> bool:
+        return self._compared(other, math.floor, {-1, 0})
+
+    def __gt__(self, other: Any) -> bool:
+        return self._compared(other, math.floor, {1})
+
+    def __ge__(self, other: Any) -> bool:
+        return self._compared(other, math.ceil, {0, 1})
+
+    def _compared(self, other: Any, rounded: Callable[[float], int], wanted: set[int]) -> bool:
+        if isinstance(other, (float, np.floating)):
+            if not math.isfinite(other):
+                return (-1 if other > 0 else 1) in wanted
+            other = rounded(float(other))
+        difference = self - other
+        possible = _signs(difference)
+        if possible <= wanted or not possible & wanted:
+            return possible <= wanted
+        return current_journal().holds(difference, wanted)
+
+    # ---- numbers
+
+    def __index__(self) -> int:
+        return current_journal().number(self)
+
+    __int__ = __index__
+
+    def __float__(self) -> float:
+        return float(self.__index__())
+
+    @property
+    def example(self) -> int:
+        """The value at the sizes of the example."""
+        return self.at(lambda symbol: symbol.example)
+
+    @property
+    def symbols(self) -> dict[str, Symbol]:
+        """The symbols by name, in the order of appearance."""
+        return {atom.name: atom for atom in _symbols(self)}
+
+    def at(self, value: Callable[[Symbol], Size]) -> Any:
+        """The expression with ``value(symbol)`` in the place of each symbol."""
+        total: Size = 0
+        for monomial, factor in self.terms:
+            for atom in monomial:
+                factor = factor * _atom_at(atom, value)
+            total = total + factor
+        return total
+
+    def __str__(self) -> str:
+        # a first term below zero would read as an operator
+        from tmconvert.ir.symbolic.clamps import as_minimum
+
+        clamped = as_minimum(self)
+        if clamped is not None:
+            return f"min({clamped[0]},{clamped[1]})"
+        terms = sorted(self.terms, key=lambda term: (term[1] < 0, -len(term[0]), _key(term[0])))
+        text = "".join(_term(monomial, factor) for monomial, factor in terms)
+        return text.removeprefix("+")
+
+    __repr__ = __str__
+
+
+# ---- what shape arithmetic asks
+
+
+def example(value: Any) -> Any:
+    """The value at the sizes of the example; plain values are themselves."""
+    return value.example if isinstance(value, Dim) else value
+
+
+def is_symbolic(tree: Any) -> bool:
+    """Whether there is a Dim among the leaves."""
+    if type(tree) is tuple and _PLAIN.issuperset(map(type, tree)):  # most are shapes
+        return False
+    return Dim in map(type, leaves(tree))
+
+
+_PLAIN = frozenset({int})
+
+
+def symbols_of(tree: Any) -> dict[str, Symbol]:
+    """The symbols of all leaves by name."""
+    return {
+        name: symbol
+        for leaf in leaves(tree)
+        if isinstance(leaf, Dim)
+        for name, symbol in leaf.symbols.items()
+    }
+
+
+def substituted(tree: Any, sizes: Mapping[str, Size]) -> Any:
+    """The tree with sizes in the place of the symbols of these names."""
+
+    def part(symbol: Symbol) -> Size:
+        return sizes[symbol.name] // symbol.unit if symbol.name in sizes else of(symbol)
+
+    def leaf(value: Any) -> Any:
+        return value.at(part) if isinstance(value, Dim) else value
+
+    return map_leaves(leaf, tree)
+
+
+def sole_symbol(size: Any) -> Symbol | None:
+    """The symbol that ``size`` is, if it is nothing but one."""
+    if isinstance(size, Dim) and len(size.terms) == 1:
+        monomial, factor = size.terms[0]
+        if len(monomial) == 1 and isinstance(monomial[0], Symbol) and factor == monomial[0].unit:
+            return monomial[0]
+    return None
+
+
+def same_size(first: Size, second: Size) -> bool:
+    """Whether both are one expression."""
+    return _terms(first) == _terms(second)
+
+
+def of(atom: Atom) -> Dim:
+    """The atom as a size."""
+    return Dim((((atom,), 1),))
+
+
+def dim(name: str, example: int, unit: int = 1, lowest: int = LEAST, most: int | None = None) -> Dim:
+    """A new symbol as a size, a multiple of ``unit``; bounds are in units."""
+    return of(Symbol(name, example // unit, unit, lowest=lowest, most=most)) * unit
+
+
+# ---- canonical form
+
+
+def _terms(value: Any) -> Terms:
+    return dict(value.terms) if isinstance(value, Dim) else {(): int(value)}
+
+
+def _made(terms: Terms) -> Size:
+    kept = {monomial: factor for monomial, factor in terms.items() if factor}
+    if not kept:
+        return 0
+    if len(kept) == 1 and () in kept:
+        return kept[()]
+    return Dim(tuple(sorted(kept.items(), key=lambda term: _key(term[0]))))
+
+
+def _key(monomial: Monomial) -> tuple[str, ...]:
+    return tuple(map(str, monomial))
+
+
+def _sum(first: Terms, second: Terms, sign: int = 1) -> Terms:
+    result = dict(first)
+    for monomial, factor in second.items():
+        result[monomial] = result.get(monomial, 0) + sign * factor
+    return result
+
+
+def _product(first: Terms, second: Terms) -> Terms:
+    result: Terms = {}
+    for left, a in first.items():
+        for right, b in second.items():
+            monomial = tuple(sorted((*left, *right), key=str))
+            result[monomial] = result.get(monomial, 0) + a * b
+    return result
+
+
+def _quotient(numerator: Size, denominator: Size) -> Size:
+    """floor(numerator / denominator) in canonical form."""
+    if isinstance(denominator, int):
+        return _quotient_by_number(numerator, denominator)
+    whole, rest = _long_division(_terms(numerator), _terms(denominator))
+    remainder = _made(rest)
+    if isinstance(remainder, int) and remainder == 0:
+        return _made(whole)
+    if _is_between(remainder, denominator):
+        return _made(whole)
+    if _is_between(remainder + denominator, denominator):
+        return _made(whole) - 1
+    top, bottom = _without_shared_symbols(remainder, denominator)
+    if bottom is not denominator:
+        return _made(whole) + _quotient(top, bottom)
+    return _made(_sum(whole, {(Floor(top, bottom),): 1}))
+
+
+def _is_between(remainder: Size, denominator: Size) -> bool:
+    """Whether 0 <= remainder < denominator for all sizes."""
+    return _signs(remainder) <= {0, 1} and _signs(denominator - remainder) == {1}
+
+
+def _without_shared_symbols(top: Size, bottom: Size) -> tuple[Size, Size]:
+    """Both without the symbols that all their terms have as factors."""
+    monomials = [*_terms(top), *_terms(bottom)]
+    for atom in monomials[0]:
+        if isinstance(atom, Symbol) and all(atom in monomial for monomial in monomials):
+            shared = of(atom)
+            return _without_shared_symbols(
+                *(_made(_long_division(_terms(x), _terms(shared))[0]) for x in (top, bottom))
+            )
+    return top, bottom
+
+
+def _quotient_by_number(numerator: Size, denominator: int) -> Size:
+    if denominator == 0:
+        raise ZeroDivisionError("a size is divided by zero")
+    if denominator < 0:
+        numerator, denominator = -numerator, -denominator
+    if isinstance(numerator, int):
+        return numerator // denominator
+    whole = {
+        monomial: factor // denominator for monomial, factor in numerator.terms if factor % denominator == 0
+    }
+    rest = {monomial: factor for monomial, factor in numerator.terms if factor % denominator}
+    open_ = [monomial for monomial in rest if monomial]
+    if open_ and rest[open_[0]] < 0:  # floor(-a / d) = -floor((a + d - 1) / d): one form for rounding up
+        flipped = _sum({(): denominator - 1}, rest, -1)
+        return _made(_sum(whole, _terms(_quotient_by_number(_made(flipped), denominator)), -1))
+    for monomial, factor in rest.items():
+        whole[monomial] = whole.get(monomial, 0) + factor // denominator
+    rest = {monomial: factor % denominator for monomial, factor in rest.items()}
+    if not open_:
+        return _made(whole)
+    shared = math.gcd(denominator, *(rest[monomial] for monomial in open_))
+    constant = rest.pop((), 0)
+    rest = {monomial: factor // shared for monomial, factor in rest.items()}
+    return _made(_sum(whole, {(_floor(rest, constant // shared, denominator // shared),): 1}))
+
+
+def _floor(terms: Terms, constant: int, denominator: int) -> Floor:
+    """The atom; a quotient of a quotient is one quotient."""
+    (monomial, factor), *others = terms.items()
+    inner = monomial[0] if len(monomial) == 1 else None
+    if not others and factor == 1 and isinstance(inner, Floor) and isinstance(inner.denominator, int):
+        outer = inner.numerator + constant * inner.denominator
+        return Floor(outer, denominator * inner.denominator)
+    numerator = _made({**terms, (): constant})
+    assert isinstance(numerator, Dim)
+    return Floor(numerator, denominator)
+
+
+def exact_quotient(value: Dim, symbol: Symbol) -> Size:
+    """``value`` without one factor ``symbol`` of each of its terms."""
+    return _made(_long_division(_terms(value), {(symbol,): 1})[0])
+
+
+def _long_division(numerator: Terms, denominator: Terms) -> tuple[Terms, Terms]:
+    """(quotient, remainder) as polynomials with integer factors, by the denominator's leading term."""
+    leading = max(denominator, key=lambda monomial: (len(monomial), _key(monomial)))
+    quotient: Terms = {}
+    rest, kept = dict(numerator), Terms()
+    while rest:
+        monomial = max(rest, key=lambda each: (len(each), _key(each)))
+        factor, part = rest[monomial], _without(monomial, leading)
+        if part is None or factor % denominator[leading]:
+            kept[monomial] = rest.pop(monomial)
+            continue
+        step = {part: factor // denominator[leading]}
+        quotient = _sum(quotient, step)
+        rest = {key: value for key, value in _sum(rest, _product(step, denominator), -1).items() if value}
+    return quotient, kept
+
+
+def _without(monomial: Monomial, divisor: Monomial) -> Monomial | None:
+    """What is left of a product without the factors ``divisor``; None where it has not all of them."""
+    left = list(monomial)
+    for atom in divisor:
+        if atom not in left:
+            return None
+        left.remove(atom)
+    return tuple(left)
+
+
+def _signs(value: Size) -> set[int]:
+    from tmconvert.ir.symbolic.signs import signs
+
+    return signs(value)
+
+
+# ---- walking and printing
+
+
+def _symbols(value: Size) -> Iterator[Symbol]:
+    for monomial, _ in value.terms if isinstance(value, Dim) else ():
+        for atom in monomial:
+            if isinstance(atom, Symbol):
+                yield atom
+            elif isinstance(atom, Positive):
+                yield from _symbols(atom.size)
+            else:
+                yield from _symbols(atom.numerator)
+                yield from _symbols(atom.denominator)
+
+
+def _atom_at(atom: Atom, value: Callable[[Symbol], Size]) -> Size:
+    if isinstance(atom, Symbol):
+        return value(atom)
+    if isinstance(atom, Positive):
+        from tmconvert.ir.symbolic.clamps import positive
+
+        return positive(atom.size.at(value))
+    parts = (part.at(value) if isinstance(part, Dim) else part for part in (atom.numerator, atom.denominator))
+    numerator, denominator = parts
+    return numerator // denominator
+
+
+def _term(monomial: Monomial, factor: int) -> str:
+    """With its sign. A symbol of units takes these from the factor: 16 (height/32) is height/2."""
+    sign, factor, words = "-" if factor < 0 else "+", abs(factor), []
+    for atom in monomial:
+        if isinstance(atom, Symbol):
+            shared = math.gcd(factor, atom.unit)
+            factor, atom = factor // shared, replace(atom, unit=atom.unit // shared)
+        words.append(str(atom))
+    number = [str(factor)] if factor != 1 or not words else []
+    return sign + "*".join(number + words)
+
+
+def _grouped(value: Size) -> str:
+    text = str(value)
+    # height/32 is a part of a size, not a quotient
+    has_unit = isinstance(value, Dim) and any(symbol.unit > 1 for symbol in value.symbols.values())
+    return text if (text.isidentifier() and not has_unit) or text.isdigit() else f"({text})"

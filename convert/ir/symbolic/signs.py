@@ -1,0 +1,241 @@
+"""What is certain of the sign of a size, whatever the values of its symbols (each at least its ``least``)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tmconvert.ir.symbolic.dims import (
+    LEAST,
+    Atom,
+    Dim,
+    Floor,
+    Positive,
+    Size,
+    Symbol,
+    exact_quotient,
+    of,
+    same_size,
+)
+from tmconvert.ir.tree import leaves
+
+MAX_PERIOD = 1 << 12  # values tried to prove a comparison of floors
+
+
+def signs(value: Size) -> set[int]:
+    """The signs (-1, 0, 1) that ``value`` may have; all three where nothing is certain."""
+    if isinstance(value, int):
+        return {(value > 0) - (value < 0)}
+    shared = [atom for atom in value.terms[0][0] if isinstance(atom, Symbol)]
+    if shared and all(shared[0] in monomial for monomial, _ in value.terms):
+        rest = signs(exact_quotient(value, shared[0]))
+        return rest | {0} if shared[0].from_data else rest
+    found = _signs_if_growing(value)
+    if found is None:
+        opposite = _signs_if_growing(-value)
+        found = None if opposite is None else {-sign for sign in opposite}
+    return found or _signs_within(value) or _signs_by_case(value) or _signs_by_period(value) or {-1, 0, 1}
+
+
+def _signs_within(value: Dim) -> set[int] | None:
+    """Of one symbol that has an upper bound: all its values tell."""
+    (symbol, *others) = value.symbols.values()
+    if others or symbol.most is None or symbol.most - symbol.least > MAX_PERIOD:
+        return None
+    values = (_at(value, size) for size in range(symbol.least, symbol.most + 1))
+    return {(each > 0) - (each < 0) for each in values} or None
+
+
+def _signs_by_case(value: Dim) -> set[int] | None:
+    """Of an expression with the positive part of a size: that part is the size or nothing."""
+    clamp = next(
+        (atom for monomial, _ in value.terms for atom in monomial if isinstance(atom, Positive)), None
+    )
+    if clamp is None:
+        return None
+    found = set[int]()
+    for part in (0, clamp.size):
+        case = sum(
+            (
+                factor * math.prod([part if atom == clamp else of(atom) for atom in monomial])
+                for monomial, factor in value.terms
+            ),
+            start=0,
+        )
+        sign = -1 if isinstance(part, int) else 1  # of the size in this case, or zero
+        if same_size(case, clamp.size):
+            found |= {0, sign}
+        else:
+            found |= {0, -sign} if same_size(case, -clamp.size) else signs(case)
+    return found
+
+
+def _signs_if_growing(value: Dim) -> set[int] | None:
+    """Of an expression that grows with each symbol: its smallest value tells."""
+    if not _grows(value):
+        return None
+    least = value.at(lambda symbol: symbol.least)
+    tops = [symbol.most for symbol in value.symbols.values()]
+    if None not in tops and value.at(lambda symbol: symbol.most or 0) < 0:
+        return {-1}
+    return {1} if least > 0 else {0, 1} if least == 0 else None
+
+
+def _grows(value: Size) -> bool:
+    if isinstance(value, int):
+        return value >= 0
+    return all(
+        factor > 0 and all(_atom_grows(atom) for atom in monomial)
+        for monomial, factor in value.terms
+        if monomial
+    )
+
+
+def _atom_grows(atom: Atom) -> bool:
+    """Whether the atom grows with each symbol, and is never below zero."""
+    if isinstance(atom, Positive):
+        return _is_linear_growing(atom.size)
+    return isinstance(atom, Symbol) or _floor_grows(atom)
+
+
+def _is_linear_growing(size: Dim) -> bool:
+    return all(
+        factor > 0 and all(_atom_grows(atom) for atom in monomial)
+        for monomial, factor in size.terms
+        if monomial
+    )
+
+
+def _floor_grows(atom: Floor) -> bool:
+    return isinstance(atom.denominator, int) and _grows(atom.numerator) and signs(atom.numerator) <= {0, 1}
+
+
+def _signs_by_period(value: Dim) -> set[int] | None:
+    """Of one symbol, linear but for floors of numbers: it repeats itself, with a constant step a period."""
+    period = _period(value)
+    if len(value.symbols) != 1 or period is None or period > MAX_PERIOD:
+        return None
+    (symbol,) = value.symbols.values()
+    values = [_at(value, size) for size in range(symbol.least, symbol.least + period + 1)]
+    step = values.pop() - values[0]
+    found = {(each > 0) - (each < 0) for each in values}
+    steady = step == 0 or (step > 0 and found == {1}) or (step < 0 and found == {-1})
+    if step > 0 and min(values) == 0:
+        return {0, 1}
+    if step < 0 and max(values) == 0:
+        return {-1, 0}
+    return found if steady else None
+
+
+def least_size(difference: Dim, wanted: frozenset[int]) -> tuple[str, int] | None:
+    """(symbol, its least size), where that is all it takes for the sign to be one of ``wanted``."""
+    if wanted <= {-1, 0}:
+        difference, wanted = -difference, frozenset(-sign for sign in wanted)
+    if len(difference.symbols) != 1 or not _grows(difference):
+        return None
+    (symbol,) = difference.symbols.values()
+    for size in range(max(symbol.example, LEAST), 0, -1):
+        value = _at(difference, size)
+        if ((value > 0) - (value < 0)) not in wanted:
+            return symbol.name, (size + 1) * symbol.unit
+    return None
+
+
+def units_for_zero(value: Dim) -> dict[str, int] | None:
+    """The least units by symbol whose multiples make ``value`` zero; None if there are none.
+
+    Multiples of the denominators make floors come out even. The example must be among the multiples.
+    """
+    found = {
+        name: math.gcd(_denominators(value, symbol), symbol.example) for name, symbol in value.symbols.items()
+    }
+    if max(found.values()) > MAX_PERIOD or not _is_zero(value, found):
+        return None
+    for name, unit in found.items():
+        smaller = [
+            each for each in range(1, unit) if unit % each == 0 and _is_zero(value, {**found, name: each})
+        ]
+        found[name] = min(smaller, default=unit)
+    return {name: unit * value.symbols[name].unit for name, unit in found.items()}
+
+
+def _is_zero(value: Dim, units: Mapping[str, int]) -> bool:
+    made = value.at(lambda symbol: of(symbol) * units[symbol.name])
+    return isinstance(made, int) and made == 0
+
+
+def _denominators(value: Size, symbol: Symbol) -> int:
+    """A common multiple of what floors divide terms with ``symbol`` by."""
+    found = 1
+    for monomial, _ in value.terms if isinstance(value, Dim) else ():
+        for atom in monomial:
+            if isinstance(atom, Floor) and isinstance(atom.denominator, int):
+                inner = atom.numerator
+                if isinstance(inner, Dim) and symbol.name in inner.symbols:
+                    found = math.lcm(found, atom.denominator * _denominators(inner, symbol))
+    return found
+
+
+def _at(value: Dim, size: int) -> int:
+    """The value where all symbols are ``size``."""
+    return int(value.at(lambda _: size))
+
+
+def _period(value: Size) -> int | None:
+    """A number of steps after which the floors repeat; None where ``value`` is not linear in its atoms."""
+    period = 1
+    for monomial, _ in value.terms if isinstance(value, Dim) else ():
+        if len(monomial) > 1:
+            return None
+        for atom in monomial:
+            if isinstance(atom, Positive):
+                return None
+            if isinstance(atom, Floor):
+                inner = _period(atom.numerator)
+                if inner is None or not isinstance(atom.denominator, int):
+                    return None
+                period = math.lcm(period, inner * atom.denominator)
+    return period
+
+
+def thresholds(tree: Any) -> dict[str, int]:
+    """By symbol, the largest number that the sizes in the tree are compared with, a guess for bent ones."""
+    found: dict[str, int] = {}
+    for size in leaves(tree):
+        for symbol in size.symbols.values() if isinstance(size, Dim) else ():
+            constants = [abs(number) for number in _constants(size)]
+            found[symbol.name] = max(found.get(symbol.name, 0), *constants, 0)
+    return found
+
+
+def _constants(size: Size) -> Iterator[int]:
+    if isinstance(size, int):
+        yield size
+        return
+    for monomial, factor in size.terms:
+        if not monomial:
+            yield factor
+        for atom in monomial:
+            if isinstance(atom, Floor):
+                yield from _constants(atom.numerator)
+            if isinstance(atom, Positive):
+                yield from _constants(atom.size)
+
+
+def interval_of_zero(value: Dim) -> tuple[Symbol, int, int | None] | None:
+    """(symbol, least, most) of the sizes at which ``value``, of one symbol, is zero; None for no interval.
+
+    ``most`` None: from the least on, as far as was tried. The example, or the least size, is among them.
+    """
+    (symbol, *others) = value.symbols.values()
+    if others or not any(isinstance(atom, Positive) for monomial, _ in value.terms for atom in monomial):
+        return None
+    end = max(thresholds(value).values(), default=0) + 2
+    if end > MAX_PERIOD:
+        return None
+    zeros = [size for size in range(symbol.least, end + 1) if _at(value, size) == 0]
+    is_interval = len(zeros) > 1 and zeros[-1] - zeros[0] == len(zeros) - 1
+    if not is_interval or max(symbol.example, symbol.least) not in zeros:
+        return None
+    return symbol, zeros[0], None if zeros[-1] == end else zeros[-1]

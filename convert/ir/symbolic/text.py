@@ -1,0 +1,104 @@
+"""Reads sizes back from text: ``4*batch``, ``floor((height+1)/2)-3``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from tmconvert.ir.symbolic.clamps import maximum, minimum
+from tmconvert.ir.symbolic.dims import Size, Symbol, of
+
+_TOKEN = re.compile(r"\s*([0-9]{1,18}|[A-Za-z_]\w*|[-+*/(),])")
+MAX_TOKENS = 1000
+NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
+RESERVED = frozenset({"floor", "none", "true", "false", "inf", "nan", "q", "loc", "by", "nhwc", "min", "max"})
+
+
+def is_size_name(name: str) -> bool:
+    """Whether a symbol may be called ``name``."""
+    return NAME.fullmatch(name) is not None and name not in RESERVED
+
+
+def parse_size(text: str, symbols: Mapping[str, Symbol]) -> Size:
+    """The size that ``str(dim)`` printed. Raises ValueError for anything else, and for unknown symbols."""
+    tokens = _TOKEN.findall(text)
+    if len(tokens) > MAX_TOKENS or "".join(tokens) != re.sub(r"\s", "", text):
+        raise ValueError(f"{text!r:.60} is no size")
+    reader = _Reader(tokens[::-1], symbols)
+    result = reader.sum(0)
+    if reader.tokens:
+        raise ValueError(f"{text!r:.60} is no size")
+    return result
+
+
+class _Reader:
+    def __init__(self, tokens: list[str], symbols: Mapping[str, Symbol]) -> None:
+        self.tokens = tokens  # the next one is the last
+        self.symbols = symbols
+
+    def next(self) -> str:
+        return self.tokens[-1] if self.tokens else ""
+
+    def take(self, token: str) -> None:
+        if self.next() != token:
+            raise ValueError(f"{token!r} expected in a size, not {self.next() or 'its end'!r}")
+        self.tokens.pop()
+
+    def sum(self, depth: int) -> Size:
+        if depth > 50:
+            raise ValueError("a size is nested too deeply")
+        total: Size = 0
+        sign = 1
+        if self.next() == "-":
+            self.take("-")
+            sign = -1
+        while True:
+            total = total + sign * self.product(depth)
+            if self.next() not in ("+", "-"):
+                return total
+            sign = 1 if self.tokens.pop() == "+" else -1
+
+    def product(self, depth: int) -> Size:
+        result = self.factor(depth)
+        while self.next() == "*":
+            self.take("*")
+            result = result * self.factor(depth)
+        return result
+
+    def factor(self, depth: int) -> Size:
+        token = self.next()
+        if token.isdigit():
+            return int(self.tokens.pop())
+        if token == "floor":
+            self.take("floor")
+            self.take("(")
+            numerator = self.product(depth + 1)
+            self.take("/")
+            denominator = self.factor(depth + 1)
+            self.take(")")
+            if denominator == 0:
+                raise ValueError("a size is divided by zero")
+            return numerator // denominator
+        if token in ("min", "max"):
+            self.take(token)
+            self.take("(")
+            first = self.sum(depth + 1)
+            self.take(",")
+            second = self.sum(depth + 1)
+            self.take(")")
+            return minimum(first, second) if token == "min" else maximum(first, second)
+        if token == "(":
+            self.take("(")
+            inner = self.sum(depth + 1)
+            self.take(")")
+            return inner
+        if token not in self.symbols:
+            raise ValueError(f"the size {token!r} is not declared")
+        symbol = self.symbols[self.tokens.pop()]
+        divisor = 1
+        if symbol.unit > 1 and self.next() == "/" and "".join(self.tokens[-2:-1]).isdigit():
+            self.take("/")
+            divisor = int(self.tokens.pop())
+        if not divisor or symbol.unit % divisor:
+            raise ValueError(f"{token} is not declared a multiple of {divisor}")
+        return of(symbol) * (symbol.unit // divisor)

@@ -1,0 +1,114 @@
+"""The report of everything in a model that a target cannot express."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tmconvert.errors import UnsupportedError
+from tmconvert.ir import CallFunction, CallMethod, Expr, ModuleNode
+from tmconvert.ir.text import describe
+
+MANY = 4  # ops with one remedy that share a line of a message
+
+
+class Unsupported(NamedTuple):
+    """One expression that stops a conversion, why, and what to do about it."""
+
+    expr: Expr
+    reason: str
+    help: str = ""
+
+    @property
+    def op(self) -> str:
+        """What the source or the catalogue calls it: a function, a class of modules, ``Tensor.method``."""
+        if isinstance(self.expr, CallFunction):
+            return self.expr.function
+        if not isinstance(self.expr, CallMethod):  # what is no call stops a conversion as an output
+            return type(self.expr).__name__
+        first = self.expr.args[0]
+        return first.class_name if isinstance(first, ModuleNode) else f"Tensor.{self.expr.method}"
+
+    @property
+    def scope(self) -> str:
+        return self.expr.source.scope if self.expr.source is not None else ""
+
+
+class UnsupportedGroup(NamedTuple):
+    """All expressions, ``calls`` of them, that one op and one reason stop."""
+
+    op: str
+    reason: str
+    help: str
+    calls: int
+    scopes: tuple[str, ...]
+    first: Expr
+
+    def to_json(self) -> dict[str, object]:
+        source = self.first.source
+        return {
+            "op": self.op,
+            "count": self.calls,
+            "reason": self.reason,
+            "help": self.help or None,
+            "module_paths": list(self.scopes),
+            "first": str(source or "") or None,
+        }
+
+
+def grouped(unsupported: Sequence[Unsupported]) -> list[UnsupportedGroup]:
+    """Groups by op and reason, in the order of first appearance."""
+    members: dict[tuple[str, str], list[Unsupported]] = {}
+    for item in unsupported:
+        members.setdefault((item.op, item.reason), []).append(item)
+    return [
+        UnsupportedGroup(
+            op,
+            reason,
+            items[0].help,
+            len(items),
+            tuple(dict.fromkeys(item.scope for item in items)),
+            items[0].expr,
+        )
+        for (op, reason), items in members.items()
+    ]
+
+
+def unsupported_error(
+    unsupported: Sequence[Unsupported], target: str, sufficient_opset: int | None = None, context: str = ""
+) -> UnsupportedError:
+    """One error for all: the first group in full, the others in a line each.
+
+    ``sufficient_opset`` is the ONNX opset from which on nothing stands in the way,
+    ``context`` what is special about this conversion.
+    """
+    first, *others = grouped(unsupported)
+    notes = [("help", first.help)] if first.help and sufficient_opset is None else []
+    if sufficient_opset is not None:
+        what = "all of them" if others else "it"
+        notes.append(
+            ("help", f"opset {sufficient_opset} and later can express {what}: use --opset {sufficient_opset}")
+        )
+    if first.calls > 1:
+        notes.append(("also", f"{first.calls - 1} more of {first.op} in {_paths(first.scopes)}"))
+    alike = [group for group in others if group.help and group.help == first.help]
+    if len(alike) >= MANY:
+        others = [group for group in others if group not in alike]
+        ops = dict.fromkeys(group.op for group in alike)
+        counts = [f"{op} ({sum(group.calls for group in alike if group.op == op)})" for op in ops]
+        notes.append(("also", f"the same help is for {', '.join(counts)}"))
+    notes += [
+        ("also", f"{group.op} ({group.calls} in {_paths(group.scopes)}): {group.reason}") for group in others
+    ]
+    if context:
+        notes.append(("note", context))
+    notes.append(("see", f"`tmconvert check MODEL --target {target}` for the whole list"))
+    return UnsupportedError(
+        "TM2003", first.reason, source=first.first.source, excerpt=describe(first.first), notes=notes
+    )
+
+
+def _paths(scopes: tuple[str, ...]) -> str:
+    shown = [scope or "the top module" for scope in scopes[:3]]
+    more = f" and {len(scopes) - 3} more" if len(scopes) > 3 else ""
+    return ", ".join(shown) + more

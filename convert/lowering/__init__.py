@@ -1,0 +1,1 @@
+"""From the graph of aten ops to operators of a target."""

@@ -1,0 +1,218 @@
+"""The builder that symbolics write target operators to."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from tmconvert.errors import Refusal
+from tmconvert.errors.source import Source, printable
+from tmconvert.ir import InternalGraph
+from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.ir.lazy_constants import Array, Scaled, computed, memory_of, viewed
+from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.ir.types import QParams, TensorType
+from tmconvert.lowering.names import Names
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+
+if TYPE_CHECKING:
+    pass
+
+
+class Builder:
+    """Appends operators to a TargetGraph, one lowered expression at a time.
+
+    A symbolic gets the builder as ``g`` and returns the Value (or the list of Values) of its
+    result. ``result_types`` are the types that the current expression must produce, in the
+    target's memory order.
+    """
+
+    index_dtype: np.dtype = np.dtype(np.int64)
+
+    def __init__(self, graph: TargetGraph) -> None:
+        self.graph = graph
+        self.source: Source | None = None
+        self.name = ""
+        self.result_types: list[TensorType] = []
+        self.names = Names()
+        self._constants: dict[Any, Value] = {}
+        self._quantized: dict[int, tuple[np.ndarray, QParams]] = {}  # constants, by where their memory starts
+        self._operator_names = Names()
+        self.lowered: Callable[..., TargetGraph] | None = None  # lowers a graph inside of a call
+
+    def inside(self, graph: TargetGraph) -> Builder:
+        """A builder for a graph inside of this one's, which sees its values and keeps off its names."""
+        twin = copy.copy(self)
+        twin.graph = graph
+        return twin
+
+    # ---- for symbolics
+
+    def op(
+        self,
+        type: str,
+        *inputs: Value | None,
+        shape: Sequence[int] | None = None,
+        shapes: Sequence[Sequence[int]] | None = None,
+        dtype: Any = None,
+        **attributes: Any,
+    ) -> Any:
+        """Appends one operator and returns its output Value; a list of Values with ``shapes``.
+
+        ``type`` may be an operator that is none of the target's own, ``domain::type``.
+        An intermediate result has by default the dtype of the first input and the shape to which the
+        inputs broadcast; say ``shape`` (or ``shapes`` for several outputs) and ``dtype`` where that is
+        wrong. The final result of a symbolic takes the declared type of the expression.
+        """
+        present = [value for value in inputs if value is not None]
+        element = np.dtype(dtype) if dtype is not None else present[0].dtype
+        if shapes is None:
+            extents = [shape if shape is not None else self._broadcast(present)]
+        else:
+            extents = list(shapes)
+        own = type.rpartition("::")[2]
+        outputs = [
+            Value(self.names.free(f"{self.name}_{own.lower()}"), element, tuple(map(_size, extent)))
+            for extent in extents
+        ]
+        kept = {key: value for key, value in attributes.items() if value is not None}
+        name = self._operator_name(own)
+        self.graph.operators.append(Operator(type, list(inputs), outputs, kept, name, self.source))
+        return outputs[0] if shapes is None else list(outputs)
+
+    def const(
+        self,
+        value: Any,
+        dtype: Any = None,
+        *,
+        name: str = "",
+        qparams: QParams | None = None,
+        shape: Sequence[int] | None = None,
+    ) -> Value:
+        """A constant. Python numbers take the dtype of the current result unless ``dtype`` says else.
+
+        With ``shape``, of as many elements, it has that one, and is not copied to have fewer axes.
+
+        Views of one array with equal strides become one constant, but for different ``qparams``. A view
+        of all of a constant that has some has them, too; say those of a copy.
+        """
+        array = self._elements(value, dtype, is_quantized=qparams is not None)
+        extents = array.shape if shape is None else tuple(shape)
+        if array.flags.c_contiguous or array.ndim <= len(extents):
+            array = viewed(array, lambda each: each.reshape(extents))
+        if array.shape == extents and isinstance(array, np.ndarray):
+            if qparams is None:
+                qparams = self._inherited(array)
+            else:
+                self._quantized[_start(array)] = array, qparams
+        key = _identity(array), extents, qparams
+        if key not in self._constants:
+            name = self.names.free(name or f"{self.name}_const")
+            self._constants[key] = Value(name, array.dtype, extents, array, qparams=qparams)
+        return self._constants[key]
+
+    def _elements(self, value: Any, dtype: Any, is_quantized: bool) -> Array:
+        if isinstance(value, Scaled) and dtype is None and not is_quantized:
+            return value
+        if dtype is None and not isinstance(value, (np.ndarray, np.generic, Scaled)):
+            dtype = self.result_types[0].dtype
+        return np.asarray(computed(value), dtype)
+
+    def _inherited(self, array: np.ndarray) -> QParams | None:
+        """The parameters of the constant whose memory ``array`` is another view of."""
+        known = self._quantized.get(_start(array)) if array.dtype == np.float32 else None
+        if known is None or known[0].size != array.size:
+            return None
+        original, qparams = known
+        if qparams.channel_axis is None:
+            return qparams
+        place = original.strides[qparams.channel_axis], original.shape[qparams.channel_axis]
+        places = zip(array.strides, array.shape, strict=True)
+        axes = [axis for axis, other in enumerate(places) if other == place]
+        return replace(qparams, channel_axis=axes[0]) if len(axes) == 1 else None
+
+    def ints(self, values: Sequence[int] | np.ndarray | int) -> Value:
+        """A constant of the target's type for indices, shapes and axes."""
+        limits = np.iinfo(self.index_dtype)
+        if any(not limits.min <= value <= limits.max for value in np.ravel(np.asarray(values, object))):
+            self.refuse(f"{values} does not fit {self.index_dtype}, in which the target counts")
+        return self.const(np.asarray(values, self.index_dtype))
+
+    def body(self, graph: InternalGraph, inputs: Sequence[Value | None]) -> TargetGraph:
+        """A graph inside of the operator to come: its inputs are these values, and new ones for None."""
+        assert self.lowered is not None
+        return self.lowered(graph, inputs)
+
+    def inlined(self, graph: InternalGraph, inputs: Sequence[Value]) -> list[Value]:
+        """The results of a graph on values of this one, to which its operators are appended."""
+        assert self.lowered is not None
+        made = self.lowered(graph, inputs, inlined=True)
+        self.graph.operators += made.operators
+        return made.outputs
+
+    def formal(self, dtype: np.dtype, shape: Sequence[int]) -> Value:
+        """An input of a graph inside."""
+        return Value(self.names.free(f"{self.name}_input"), dtype, tuple(shape))
+
+    def refuse(self, reason: str, help: str = "") -> NoReturn:
+        """Ends the symbolic: the target cannot express this call."""
+        raise Refusal(reason, help)
+
+    # ---- for lower()
+
+    def begin(self, name: str, source: Source | None, types: list[TensorType]) -> None:
+        self.name, self.source, self.result_types = name, source, types
+
+    def rename(self, value: Value, name: str) -> None:
+        """Gives ``value`` exactly ``name``, which is reserved for it."""
+        self.names.give_back(value.name)
+        value.name = name
+
+    def identity(self, value: Value) -> Value:
+        """A computed copy, for an output that would share its value with something else."""
+        raise NotImplementedError
+
+    def define(self, value: Value) -> None:
+        """Called for each input and result, as soon as it has its type."""
+
+    def accept(self, operators: Sequence[Operator]) -> None:
+        """Called with the operators of each expression. Raises Refusal where the version lacks one."""
+
+    def finish(self) -> None:
+        """Called once, behind the last expression."""
+
+    def _operator_name(self, type: str) -> str:
+        scope = printable(self.source.scope).replace(".", "/") if self.source and self.source.scope else ""
+        return self._operator_names.free(f"/{scope}/{self.name}/{type}" if scope else f"/{self.name}/{type}")
+
+    def _broadcast(self, values: Sequence[Value]) -> tuple[Any, ...]:
+        try:
+            return broadcast_shapes(*(value.shape for value in values))
+        except ValueError:
+            return values[0].shape
+
+
+def builder_class(target: str) -> type[Builder]:
+    """The builder of "onnx", "tflite" or "caffe"; the others are not loaded."""
+    module = importlib.import_module(f"tmconvert.targets.{target}.builder")
+    made: type[Builder] = getattr(module, f"{target.capitalize()}Builder")
+    return made
+
+
+def _size(extent: Any) -> Any:
+    return extent if isinstance(extent, Dim) else int(extent)
+
+
+def _start(array: np.ndarray) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _identity(array: Array) -> Any:
+    if isinstance(array, np.ndarray) and array.nbytes <= 64:
+        return array.tobytes(), array.dtype.str, array.shape
+    return memory_of(array)

@@ -1,0 +1,312 @@
+"""Lowering: from aten-style expressions to operators of one target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tmconvert.errors import InternalError, Refusal, TmconvertError
+from tmconvert.ir import CallFunction, Constant, InternalGraph, QParams, TensorNode, TensorType
+from tmconvert.ir.lazy_constants import viewed
+from tmconvert.ir.symbolic.dims import Dim, is_symbolic
+from tmconvert.ir.symbolic.journal import current_journal
+from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.ir.unsupported import Unsupported
+from tmconvert.lowering.builder import Builder, builder_class
+from tmconvert.lowering.origins import Origin, Role
+from tmconvert.lowering.target_graph import TargetGraph, Value
+from tmconvert.symbolics.layouts import NCHW_TO_NHWC, remap
+from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.ops.view import stored
+from tmconvert.targets.options import TITLES
+
+
+@dataclass
+class Lowering:
+    """The lowered graph, and every expression that stood in the way (the graph is then unusable)."""
+
+    graph: TargetGraph
+    unsupported: list[Unsupported] = field(default_factory=list)
+
+
+def lower(graph: InternalGraph, catalogue: Mapping[str, Op], target: str, version: int) -> Lowering:
+    """Lowers a normalized graph. Unsupported expressions are collected, not raised."""
+    return _Lowerer(graph, catalogue, target, version).run()
+
+
+class _Lowerer:
+    def __init__(self, graph: InternalGraph, catalogue: Mapping[str, Op], target: str, version: int) -> None:
+        self.source_graph = graph
+        self.catalogue = catalogue
+        self.version = version
+        self.lowering = Lowering(TargetGraph(target, version, graph.name))
+        self.builder = builder_class(target)(self.lowering.graph)
+        self.builder.lowered = self.body
+        self.values: dict[TensorNode, Value] = {}
+
+    def body(
+        self, graph: InternalGraph, inputs: Sequence[Value | None], inlined: bool = False
+    ) -> TargetGraph:
+        """A graph inside of the call at hand, which sees the values around it.
+
+        Each output is a computed value of its own, unless the operators are to be ``inlined``.
+        """
+        target = self.lowering.graph
+        inner = _Lowerer(graph, self.catalogue, target.target, self.version)
+        made = inner.lowering.graph
+        made.origins = target.origins
+        inner.builder = self.builder.inside(made)
+        inner.builder.lowered = inner.body
+        inner.lowering.unsupported = self.lowering.unsupported
+        _rename_all(graph, self.builder)
+        for node, value in zip(graph.inputs, inputs, strict=True):
+            assert isinstance(node, TensorNode)
+            if value is None:
+                value = Value(node.name, node.type.dtype, node.type.shape)
+                made.inputs.append(value)
+            inner.values[node] = value
+            inner._stands_for(value, node)
+            inner.builder.define(value)
+        inner.run_body(inlined)
+        return made
+
+    def run_body(self, inlined: bool) -> None:
+        """The calls and the results of a graph inside."""
+        self._exprs()
+        made, graph = self.lowering.graph, self.source_graph
+        within = {id(value) for operator in made.operators for value in operator.outputs}
+        for node in graph.outputs:
+            assert isinstance(node, TensorNode)
+            value = self.values[node]
+            if not inlined and (id(value) not in within or value in made.outputs):
+                self.builder.begin(f"{node.name}_output", None, [node.type])
+                value = self.builder.identity(value)
+            made.outputs.append(value)
+
+    def run(self) -> Lowering:
+        self._reserve_names()
+        for node in self.source_graph.inputs:
+            assert isinstance(node, TensorNode)
+            type_ = stored_type(node)
+            self.values[node] = Value(node.name, type_.dtype, type_.shape, qparams=stored_qparams(node))
+            self._stands_for(self.values[node], node)
+            self.builder.define(self.values[node])
+            self.lowering.graph.inputs.append(self.values[node])
+        self._exprs()
+        self._outputs()
+        self.builder.finish()
+        self.lowering.graph.complete_origins()
+        self.lowering.graph.input_names = [node.name for node in self.source_graph.inputs]
+        self.lowering.graph.output_names = [value.name for value in self.lowering.graph.outputs]
+        return self.lowering
+
+    def _exprs(self) -> None:
+        for expr in self.source_graph.exprs():
+            if isinstance(expr, Constant):
+                self._constant(expr)
+            else:
+                assert isinstance(expr, CallFunction)
+                self._call(expr)
+                current_journal().check()
+
+    def _reserve_names(self) -> None:
+        """Inputs and results keep their names; what symbolics add must step aside."""
+        names = {node.name for node in self.source_graph.inputs}
+        for name in (*names, *(name for name in self.source_graph.output_names if name not in names)):
+            self.builder.names.free(name)
+        for expr in self.source_graph.exprs():
+            if not isinstance(expr, Constant):
+                for node in expr.outputs:
+                    if node.name not in self.source_graph.output_names:
+                        self.builder.names.free(node.name)
+
+    def _constant(self, expr: Constant) -> None:
+        array = expr.stored
+        if expr.output.layout == "nhwc":
+            array = viewed(array, lambda each: each.transpose(NCHW_TO_NHWC))
+        self.values[expr.output] = self.builder.const(
+            array, name=expr.name or expr.output.name, qparams=stored_qparams(expr.output)
+        )
+        self._stands_for(self.values[expr.output], expr.output, Role.CONSTANT)
+
+    def _call(self, expr: CallFunction) -> None:
+        types = [stored_type(node) for node in expr.outputs if isinstance(node, TensorNode)]
+        self.builder.begin(expr.outputs[0].name, expr.source, types)
+        current_journal().place = f"{expr.outputs[0].name} ({expr.function})"
+        first_new = len(self.lowering.graph.operators)
+        try:
+            results = self._symbolic_results(expr)
+        except Refusal as refusal:
+            del self.lowering.graph.operators[first_new:]
+            _freeze(expr, refusal)
+            self.lowering.unsupported.append(Unsupported(expr, refusal.reason, refusal.help))
+            results = [
+                Value(node.name, type_.dtype, type_.shape)
+                for node, type_ in zip(expr.outputs, types, strict=True)
+            ]
+        if len(results) != len(types):
+            raise InternalError("TM9004", f"the symbolic of {expr.function} returned {len(results)} values")
+        for node, value, type_ in zip(expr.outputs, results, types, strict=True):
+            assert isinstance(node, TensorNode)
+            self.values[node] = self._settle(node, value, type_, first_new)
+            self.builder.define(self.values[node])
+        self._parts_of(expr.outputs[0], first_new)
+        try:
+            self.builder.accept(self.lowering.graph.operators[first_new:])
+        except Refusal as refusal:
+            self.lowering.unsupported.append(Unsupported(expr, refusal.reason, refusal.help))
+
+    def _symbolic_results(self, expr: CallFunction) -> list[Value]:
+        op = self.catalogue.get(expr.function)
+        target = self.lowering.graph.target
+        if op is None:
+            raise Refusal(f"{expr.function} is not in the catalogue")
+        symbolic = op.lookup(target, self.version)
+        if symbolic is None:
+            raise Refusal(*_missing(op, target, self.version))
+        tensors = map_leaves(lambda leaf: None if leaf is None else self.values[leaf], list(expr.args))
+        arguments = op.by_name(tensors, self._attributes(op, expr))
+        try:
+            with current_journal().because(f"needs a number{_remedy(op, target, self.version)}"):
+                result = symbolic(self.builder, **arguments)
+        except (Refusal, TmconvertError):
+            raise
+        except MemoryError as error:  # extents may come from a damaged file
+            raise Refusal(f"{op.name} on tensors of this size takes more memory than there is") from error
+        except Exception as error:
+            if is_symbolic((expr.kwargs, _shapes(expr))):
+                raise Refusal(f"{op.name} cannot be said for symbolic sizes ({error})") from error
+            raise InternalError(
+                "TM9004", f"{symbolic.__name__} failed: {error}", source=expr.source, excerpt=repr(expr)
+            ) from error
+        return list(result) if isinstance(result, (list, tuple)) else [result]
+
+    def _attributes(self, op: Op, expr: CallFunction) -> dict[str, Any]:
+        """The attributes for tensors in the memory orders that the plan chose."""
+        nhwc_x = any(getattr(node, "layout", None) == "nhwc" for node in expr.inputs)
+        nhwc_result = any(getattr(node, "layout", None) == "nhwc" for node in expr.outputs)
+        if not nhwc_x and not nhwc_result:
+            return expr.kwargs
+        types = map_leaves(lambda leaf: None if leaf is None else leaf.type, list(expr.args))
+        rule = op.layout_rule(types, expr.kwargs)
+        if rule.kind == "view":
+            return stored(expr.kwargs, types[0].shape, nhwc_x=nhwc_x, nhwc_result=nhwc_result)
+        return remap(rule, expr.kwargs) if nhwc_x else expr.kwargs
+
+    def _settle(self, node: TensorNode, value: Value, type_: TensorType, first_new: int) -> Value:
+        """Gives a result its declared type and the node's name."""
+        if not value.is_constant and any(
+            value is output for made in self.lowering.graph.operators[first_new:] for output in made.outputs
+        ):
+            value.dtype, value.shape, value.is_typed = type_.dtype, type_.shape, True
+            value.qparams = stored_qparams(node)
+            self.builder.rename(value, node.name)
+            self._stands_for(value, node)
+        elif value.shape != type_.shape:
+            raise InternalError("TM9004", f"{node.name}: lowered to {value.shape}, declared {type_}")
+        return value
+
+    def _stands_for(self, value: Value, node: TensorNode, role: Role = Role.TENSOR) -> None:
+        """Records the node that ``value`` is: the first one, where several nodes share it."""
+        self.lowering.graph.origins.setdefault(value, Origin(node, role, value.qparams))
+
+    def _parts_of(self, node: Any, first_new: int) -> None:
+        """Records that the other results of new operators are intermediate results of ``node``."""
+        origins = self.lowering.graph.origins
+        for operator in self.lowering.graph.operators[first_new:]:
+            for value in operator.outputs:
+                origins.setdefault(value, Origin(node, Role.PART, value.qparams, is_inner=True))
+
+    def _outputs(self) -> None:
+        """Graph outputs: each a computed value of its own, under its own name."""
+        taken: set[int] = set()
+        graph = self.source_graph
+        for node, wanted in zip(graph.outputs, graph.output_names or [""] * len(graph.outputs), strict=True):
+            assert isinstance(node, TensorNode)
+            value = self.values[node]
+            if (
+                value.is_constant
+                or value in self.lowering.graph.inputs
+                or id(value) in taken
+                or (value.name != node.name)
+            ):
+                value = self._copied(node, value, wanted)
+            taken.add(id(value))
+            self.lowering.graph.outputs.append(value)
+
+    def _copied(self, node: TensorNode, value: Value, wanted: str) -> Value:
+        """A computed copy, called ``wanted`` where the graph has no other use for that name."""
+        if value.is_constant and value.name in (node.name, wanted):
+            self.builder.rename(value, self.builder.names.free(f"{node.name}_value"))
+        self.builder.begin(f"{node.name}_output", None, [stored_type(node)])
+        if wanted and (wanted != node.name or value.name != node.name):
+            name = wanted
+        else:
+            name = self.builder.names.free(f"{node.name}_output") if value.name == node.name else node.name
+        try:
+            value = self.builder.identity(value)
+        except Refusal as refusal:
+            assert node.expr is not None
+            self.lowering.unsupported.append(Unsupported(node.expr, refusal.reason, refusal.help))
+        self.builder.rename(value, name)
+        self._stands_for(value, node, Role.TENSOR if name == node.name else Role.COPY)
+        return value
+
+
+def _rename_all(graph: InternalGraph, builder: Builder) -> None:
+    """Gives the nodes of a graph inside names that nothing around it has."""
+    nodes = [*graph.inputs, *(node for expr in graph.exprs() for node in expr.outputs)]
+    for node in nodes:
+        while (name := builder.names.free(node.name)) != node.name and graph.node_called(name) is not None:
+            pass
+        graph.rename(node, name)
+
+
+def _remedy(op: Op, target: str, version: int) -> str:
+    """Which later opset says the op in another way."""
+    later = sorted(since for since in op.symbolics.get(target, {}) if since > version)
+    if target != "onnx" or not later:
+        return ""
+    return f" at opset {version}; --opset {later[0]} may keep it dynamic"
+
+
+def _shapes(expr: CallFunction) -> list[Any]:
+    return [node.shape for node in (*expr.inputs, *expr.outputs) if isinstance(node, TensorNode)]
+
+
+def _freeze(expr: CallFunction, refusal: Refusal) -> None:
+    """Fixes a size of a call that is refused: with a number it may go."""
+    sizes = [size for size in leaves((_shapes(expr), expr.kwargs)) if isinstance(size, Dim)]
+    current_journal().give_up(sizes, f"needs a number: {refusal.reason}")
+
+
+def stored_type(node: TensorNode) -> TensorType:
+    """The type in the memory order that the plan chose."""
+    if node.layout != "nhwc":
+        return node.type
+    return TensorType(node.type.dtype, tuple(node.type.shape[axis] for axis in NCHW_TO_NHWC))
+
+
+def stored_qparams(node: TensorNode) -> QParams | None:
+    """The quantization parameters, for the memory order that the plan chose."""
+    if node.layout != "nhwc" or node.qparams is None:
+        return node.qparams
+    return node.qparams.permuted(NCHW_TO_NHWC)
+
+
+def _missing(op: Op, target: str, version: int) -> tuple[str, str]:
+    """(reason, help) why there is no symbolic."""
+    name = TITLES[target]
+    if target in op.reasons:
+        return f"{name} cannot express {op.name}: {op.reasons[target]}", ""
+    starts = (op.lowest_version(target), op.decomposed_since(target))
+    lowest = min((since for since in starts if since is not None), default=None)
+    if lowest is None:
+        return f"no {name} symbolic for {op.name}", f"`tmconvert ops --target {target}` lists what there is"
+    if target == "tflite":
+        return (
+            f"no {name} symbolic for {op.name} at runtime 2.{version}",
+            f"use --runtime 2.{lowest} or later",
+        )
+    return f"no {name} symbolic for {op.name} at opset {version}", f"use --opset {lowest} or later"

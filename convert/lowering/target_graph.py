@@ -1,0 +1,189 @@
+"""The lowered graph: operators of one target, ready to be written.
+
+This is all that a serializer sees. It holds no layouts and no aten ops: shapes are those of the
+written file (NHWC where TFLite wants it), attributes are the target's own. For ONNX an extent may be
+symbolic; its text is the name to write.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Union
+
+import numpy as np
+
+from tmconvert.errors import InternalError
+from tmconvert.errors.source import Source
+from tmconvert.ir.lazy_constants import Array, computed
+from tmconvert.ir.types import QParams, name_of
+from tmconvert.lowering.origins import Origin, Role
+
+if TYPE_CHECKING:
+    from tmconvert.ir import TensorNode
+
+Attribute = Union[bool, int, float, str, np.ndarray, list[int], list[float], list[str], "TargetGraph"]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantization:
+    """Of a TFLite tensor: real = scale * (q - zero_point), each for each index of ``axis``, or one for all.
+
+    ``scale`` is float32; ``zero_point`` int64, or None where all are 0.
+    """
+
+    scale: np.ndarray
+    axis: int = 0
+    zero_point: np.ndarray | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Value:
+    """One tensor of the written file: computed, an input, or (with ``stored``) a constant.
+
+    ``stored`` has the elements, in the order of the file, in ``shape`` or in more axes. It may be a
+    non-contiguous view (a transposed weight, say) or a product that is not computed yet, of which a writer
+    makes a few rows at a time, so that memory does not grow with the model. ``qparams`` is what the source
+    says of the tensor's quantization, in the memory order of the file; ``quantization`` is what the file
+    says, and then the elements are integers. ``is_typed`` is False where nobody knows ``dtype`` and
+    ``shape``: an intermediate result of operators that a user's own function names.
+    """
+
+    name: str
+    dtype: np.dtype
+    shape: tuple[Any, ...]
+    stored: Array | None = None
+    quantization: Quantization | None = None
+    qparams: QParams | None = None
+    is_typed: bool = True
+
+    @property
+    def is_constant(self) -> bool:
+        return self.stored is not None
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of a constant; 0 of what is computed."""
+        return 0 if self.stored is None else self.stored.nbytes
+
+    @property
+    def data(self) -> np.ndarray | None:
+        """The elements in ``shape``: a copy where that is no view of ``stored``. A product is computed."""
+        if self.stored is None:
+            return None
+        array = computed(self.stored)
+        return array if array.shape == self.shape else array.reshape(self.shape)
+
+    def elements(self) -> Array:
+        """``stored``, of a constant. Raises InternalError TM9001 where it is not what is declared."""
+        stored = self.stored
+        assert stored is not None
+        merged = stored.ndim > len(self.shape) and stored.size == math.prod(self.shape)
+        if not (stored.shape == self.shape or merged) or name_of(stored.dtype) != name_of(self.dtype):
+            raise InternalError(
+                "TM9001",
+                f"constant {self.name!r} is declared {self.dtype}{list(self.shape)} "
+                f"and holds {stored.dtype}{list(stored.shape)}",
+            )
+        return stored
+
+
+@dataclass(eq=False, slots=True)
+class Operator:
+    """One operator (ONNX node, TFLite operator, Caffe layer).
+
+    ``type`` is ``domain::type`` for an operator of a library of the user's.
+    ``inputs`` holds None for an optional input left out. Caffe: constant inputs are the layer's
+    blobs, the others its bottoms. ``attributes`` by the target's names; a serializer knows the
+    types that the format wants and raises InternalError for a name the operator does not have.
+    """
+
+    type: str
+    inputs: list[Value | None]
+    outputs: list[Value]
+    attributes: dict[str, Attribute]
+    name: str
+    source: Source | None = None
+
+    @property
+    def domain(self) -> str:
+        """The user's library that has the operator; empty for the target's own."""
+        return self.type.rpartition("::")[0]
+
+
+@dataclass(eq=False, slots=True)
+class TargetGraph:
+    """A whole model for ``target`` ("onnx", "tflite", "caffe").
+
+    ``version`` is the ONNX opset, the N of the TFLite runtime 2.N or the Caffe dialect.
+    ``operators`` are in execution order; names of values and operators are unique. An output may
+    be an input or a constant. ``input_names`` and ``output_names`` are the user's names, in the
+    source's order (TFLite's signature; ONNX and Caffe use them as the values' names). ``origins`` has what
+    each value stands for; graphs inside of operators share that of the whole graph.
+    """
+
+    target: str
+    version: int | str
+    name: str
+    inputs: list[Value] = field(default_factory=list)
+    outputs: list[Value] = field(default_factory=list)
+    operators: list[Operator] = field(default_factory=list)
+    input_names: list[str] = field(default_factory=list)
+    output_names: list[str] = field(default_factory=list)
+    metadata: dict[str, str] = field(default_factory=dict)
+    origins: dict[Value, Origin] = field(default_factory=dict, repr=False)
+
+    def constants(self) -> list[Value]:
+        """Every constant, once, in the order of first use; those of graphs inside of operators, too."""
+        seen: dict[int, Value] = {}
+        for graph in self.nested():
+            for value in [
+                *(value for operator in graph.operators for value in operator.inputs),
+                *graph.outputs,
+            ]:
+                if value is not None and value.is_constant:
+                    seen.setdefault(id(value), value)
+        return list(seen.values())
+
+    def values(self) -> list[Value]:
+        """Every input, operand and result of this graph, once; not of the graphs inside of operators."""
+        operators = (value for each in self.operators for value in (*each.inputs, *each.outputs))
+        found = (value for value in (*self.inputs, *operators, *self.outputs) if value is not None)
+        return list(dict.fromkeys(found))
+
+    def node_of(self, value: Value) -> TensorNode | None:
+        """The node that ``value`` is in this graph; None for copies, constants and intermediate results."""
+        origin = self.origins.get(value)
+        is_own = origin is not None and origin.role is Role.TENSOR and not origin.is_inner
+        return origin.node if origin is not None and is_own else None
+
+    def inherit_origin(self, made: Value, value: Value) -> Value:
+        """``made``, which takes the place of ``value``, and has its origin."""
+        if value in self.origins:
+            self.origins[made] = self.origins[value]
+        return made
+
+    def complete_origins(self) -> None:
+        """Records that values added by rewritings are parts of the tensors that they are computed for."""
+        for graph in self.nested():
+            for operator in reversed(graph.operators):
+                given = [value for value in operator.inputs if value is not None]
+                known = [value for value in (*operator.outputs, *given) if value in self.origins]
+                node = self.origins[known[0]].node if known else None
+                for value in (*operator.outputs, *given):
+                    if node is not None and value not in self.origins:
+                        role = Role.CONSTANT if value.is_constant else Role.PART
+                        self.origins[value] = Origin(node, role, value.qparams, is_inner=True)
+
+    def nested(self) -> Iterator[TargetGraph]:
+        """This graph, and those among the attributes of its operators, at any depth."""
+        yield self
+        for operator in self.operators:
+            for value in operator.attributes.values():
+                if isinstance(value, TargetGraph):
+                    yield from value.nested()
+
+    def all_operators(self) -> Iterator[Operator]:
+        """The operators of this graph and of those inside."""
+        return (operator for graph in self.nested() for operator in graph.operators)

@@ -1,0 +1,329 @@
+"""Output files that appear whole or not at all.
+
+A file is written beside its target under a temporary name, flushed to the disk, and then renamed.
+Until the rename an older file under the target's name stays as it is, whatever happens: an exception,
+a full disk, ``kill -9``. The temporary name keeps the suffix, since runtimes look at it:
+``.out.tmconvert-6019814a27c1d3f0.onnx``. ``leftovers.py`` removes what a process that was ended leaves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from tmconvert.errors import WriteError
+from tmconvert.output.leftovers import Lock, hidden_name, register, remove_abandoned, unregister
+
+_HELP = {
+    errno.EFAULT: "the model file was changed while it was read: do not write to it meanwhile",
+    errno.EACCES: "choose a folder and a file that you may write to",
+    errno.EDQUOT: "your disk quota is used up: free some space, or write to another disk",
+    errno.EFBIG: "the file system, or a limit of your shell (ulimit -f), takes no file this large",
+    errno.EISDIR: "give the name of a file, not of a folder",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.ENOENT: "create the folder first",
+    errno.ENOSPC: "the disk is full: free some space, or write to another disk",
+    errno.ENOTDIR: "a part of this path is a file, not a folder",
+    errno.EPERM: "choose a folder and a file that you may write to",
+    errno.EROFS: "this disk is read-only: write to another one",
+}
+_OTHER_HELP = "check the path, and that its disk works"
+
+
+def write_error(path: Path, cause: OSError | ValueError) -> WriteError:
+    """The TM5001 that tells a person why ``path`` cannot be written."""
+    number = cause.errno if isinstance(cause, OSError) else None
+    reason = os.strerror(number) if number is not None else str(cause)
+    help_text = _HELP.get(number, _OTHER_HELP) if number is not None else _OTHER_HELP
+    return WriteError("TM5001", f"cannot write {path}: {reason}", notes=[("help", help_text)])
+
+
+class _ReportingFile(io.FileIO):
+    """A file whose failing writes name the target, so that other OSErrors are not taken for them."""
+
+    def __init__(self, path: Path, target: Path) -> None:
+        super().__init__(path, "x")
+        self.target = target
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            raise write_error(self.target, error) from error
+
+
+def reserve(file: BinaryIO, size: int) -> None:
+    """Take the place of ``size`` bytes on the disk before they are written.
+
+    A full disk is found out at once, and the writes cost less. Does nothing for other files than those of a
+    StagedOutput, and where the file system cannot. Raises: WriteError TM5001.
+    """
+    raw = getattr(file, "raw", None)
+    if not isinstance(raw, _ReportingFile) or not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(raw.fileno(), 0, size)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise write_error(raw.target, error) from error
+
+
+def check_writable(*targets: str | os.PathLike[str]) -> None:
+    """Finds out before long work whether these can be written. Raises: WriteError TM5001."""
+    for target in targets:
+        output = StagedOutput(target)
+        output.file.close()
+        output.discard()
+
+
+class StagedOutput:
+    """A file under a temporary name, on its way to ``target``.
+
+    ``file`` takes the bytes. After ``finish`` the whole file can be read at ``path``; ``commit`` gives
+    it its final name, ``discard`` removes it. A symbolic link at the target stays a link. In a
+    ``folder``, on the same disk, the file has its final name from the beginning.
+    Raises: WriteError TM5001 when the target cannot be written, at the first step that shows it.
+    """
+
+    def __init__(self, target: str | os.PathLike[str], folder: Path | None = None) -> None:
+        self.target = Path(target)
+        try:
+            self._final = Path(os.path.realpath(self.target))
+            _refuse_unencodable(self._final)
+            _refuse_unwritable(self._final)
+            raw = self._opened(folder)
+        except (OSError, ValueError) as error:
+            raise write_error(self.target, error) from error
+        self.file: BinaryIO = io.BufferedWriter(raw, buffer_size=1 << 20)
+
+    def _opened(self, folder: Path | None) -> _ReportingFile:
+        """The file at ``path``, locked: until that is so, another process may take it for abandoned."""
+        while True:
+            name = hidden_name(self.target.stem, self.target.suffix)
+            self.path = self._final.with_name(name) if folder is None else folder / self._final.name
+            register(self.path)
+            raw = _ReportingFile(self.path, self.target)
+            self._lock = Lock(self.path)
+            if not self._lock.is_lost:
+                return raw
+            raw.close()
+            self._let_go()
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the file when it has its final name."""
+        return self._final.parent
+
+    def finish(self) -> None:
+        """Bring every byte to the disk and close ``file``. Does nothing the second time."""
+        if self.file.closed:
+            return
+        try:
+            self.file.flush()
+            os.fsync(self.file.fileno())
+            self.file.close()
+            if self._final.exists():
+                self.path.chmod(stat.S_IMODE(self._final.stat().st_mode))
+        except OSError as error:
+            raise write_error(self.target, error) from error
+
+    def commit(self) -> None:
+        """Give the file its final name."""
+        self.finish()
+        try:
+            self.path.replace(self._final)
+        except OSError as error:
+            raise write_error(self.target, error) from error
+        self._let_go()
+        _sync_folder(self._final.parent)
+
+    def discard(self) -> None:
+        """Remove the temporary file; after ``commit`` there is none and nothing happens."""
+        # A full disk makes close fail again on what is left in the buffer; it does close.
+        with contextlib.suppress(OSError, WriteError):
+            self.file.close()
+        with contextlib.suppress(OSError):
+            self.path.unlink()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self._lock.release()
+        unregister(self.path)
+
+    def keep_older(self) -> Path | None:
+        """A second name of the file that ``commit`` would replace, or None if there is none."""
+        if not self._final.exists():
+            return None
+        kept = self._final.with_name(hidden_name(self._final.name, ".older"))
+        register(kept)
+        try:
+            kept.hardlink_to(self._final)
+        except OSError:  # a file system without hard links
+            shutil.copy2(self._final, kept)
+        return kept
+
+    def undo(self, older: Path | None) -> None:
+        """Put back what ``commit`` replaced."""
+        if older is None:
+            self._final.unlink()
+        else:
+            older.replace(self._final)
+
+
+def commit_together(outputs: Sequence[StagedOutput]) -> None:
+    """Commit all of ``outputs``, or none when one fails.
+
+    No file system renames two files in one step: a ``kill -9`` between the two renames can leave the
+    first file new and the second one old. Each of them is whole.
+    """
+    for output in outputs:
+        output.finish()
+    if len(outputs) == 1:
+        outputs[0].commit()
+        return
+    committed: list[tuple[StagedOutput, Path | None]] = []
+    with contextlib.ExitStack() as kept:
+        try:
+            for output in outputs:
+                older = _keep_older(output)
+                if older is not None:
+                    kept.callback(unregister, older)
+                    kept.callback(Lock(older).release)
+                    kept.callback(older.unlink, missing_ok=True)
+                output.commit()
+                committed.append((output, older))
+        except BaseException:
+            for output, older in reversed(committed):
+                with contextlib.suppress(OSError):
+                    output.undo(older)
+            raise
+
+
+@contextlib.contextmanager
+def staged_outputs(
+    *targets: str | os.PathLike[str], named: bool = False
+) -> Iterator[tuple[StagedOutput, ...]]:
+    """Staged files for ``targets``; those not committed at the end of the block are removed.
+
+    ``named``: they refer to one another by name, so they are staged under their own names in a
+    folder beside the first.
+    """
+    with contextlib.ExitStack() as stack:
+        outputs = []
+        folder = stack.enter_context(_folder_beside(Path(targets[0]))) if named else None
+        for target in targets:
+            outputs.append(StagedOutput(target, folder))
+            stack.callback(outputs[-1].discard)
+        for beside in sorted({output.folder for output in outputs}):
+            remove_abandoned(beside)
+        yield tuple(outputs)
+
+
+@contextlib.contextmanager
+def atomic_outputs(*targets: str | os.PathLike[str]) -> Iterator[tuple[BinaryIO, ...]]:
+    """Files that all appear under their names when the block ends well, and none otherwise."""
+    with staged_outputs(*targets) as outputs:
+        yield tuple(output.file for output in outputs)
+        commit_together(outputs)
+
+
+@contextlib.contextmanager
+def atomic_output(target: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file that appears under its name when the block ends well, and not otherwise."""
+    with atomic_outputs(target) as (file,):
+        yield file
+
+
+@contextlib.contextmanager
+def _folder_beside(target: Path) -> Iterator[Path]:
+    """A hidden folder that is gone, with all that is in it, at the end of the block."""
+    with hidden_folder(lambda: Path(os.path.realpath(target)).parent, target.stem, target) as folder:
+        yield folder
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder among the system's temporary ones, gone at the end of the block. Raises WriteError TM5001."""
+    where = Path(os.environ.get("TMPDIR") or "a temporary folder")
+    with hidden_folder(lambda: Path(tempfile.gettempdir()), "files", where) as folder:
+        yield folder
+
+
+@contextlib.contextmanager
+def hidden_folder(parent: Callable[[], Path], stem: str, told: Path) -> Iterator[Path]:
+    """A folder in what ``parent`` gives that is gone at the end of the block; errors name ``told``."""
+    try:
+        folder, lock = _made_folder(parent(), stem)
+    except (OSError, ValueError) as error:
+        raise write_error(told, error) from error
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        lock.release()
+        unregister(folder)
+
+
+def _made_folder(parent: Path, stem: str) -> tuple[Path, Lock]:
+    remove_abandoned(parent)
+    while True:
+        folder = parent / hidden_name(stem, "")
+        register(folder)
+        folder.mkdir(mode=0o700)
+        lock = Lock(folder)
+        if not lock.is_lost:
+            return folder, lock
+        lock.release()
+
+
+@contextlib.contextmanager
+def written(path: Path) -> Iterator[BinaryIO]:
+    """A file for use in this process, such as one in a ``temporary_folder``. Raises WriteError TM5001."""
+    try:
+        raw = _ReportingFile(path, path)
+    except (OSError, ValueError) as error:
+        raise write_error(path, error) from error
+    with io.BufferedWriter(raw, buffer_size=1 << 20) as file:
+        yield file
+
+
+def _refuse_unencodable(path: Path) -> None:
+    try:
+        os.fspath(path).encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("the name is not UTF-8, and runtimes take no other") from error
+
+
+def _refuse_unwritable(path: Path) -> None:
+    """Raise what opening ``path`` for writing would raise; a rename needs leave of the folder only."""
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "")
+    if path.exists() and not path.is_file():
+        raise ValueError("it is a device or a pipe, not a file")  # a rename would replace /dev/null
+    if path.exists() and not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, "")
+
+
+def _keep_older(output: StagedOutput) -> Path | None:
+    try:
+        return output.keep_older()
+    except OSError as error:
+        raise write_error(output.target, error) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """Bring the rename to the disk, where folders can be synced."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

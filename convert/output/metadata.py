@@ -1,0 +1,65 @@
+"""What a written file says of where it came from; nothing in it changes from run to run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from tmconvert.ir import TracedModule
+from tmconvert.targets.options import TargetOptions
+
+OPTIONS = "tmconvert.options"
+
+
+def metadata(
+    module: TracedModule,
+    goal: TargetOptions,
+    nhwc_inputs: Sequence[bool],
+    nhwc_outputs: Sequence[bool],
+    options: Mapping[str, object],
+    ranges: Sequence[str] = (),
+) -> dict[str, str]:
+    """Key -> text. ``tmconvert.layout`` lists the stored order of each input and output.
+
+    ``options`` are those of the conversion that shape the file, as ``OPTIONS``; ``ranges`` are those of
+    open sizes in which it is right.
+    """
+    entries = {"tmconvert.source": module.producer or "unknown"}
+    chosen = {name: value for name, value in options.items() if value}
+    entries[OPTIONS] = json.dumps(chosen, sort_keys=True)
+    if ranges:
+        entries["tmconvert.size_ranges"] = json.dumps(list(ranges))
+    if digest := source_sha256(module):
+        entries["tmconvert.source_sha256"] = digest
+    if goal.target == "tflite":
+        orders = {
+            "inputs": [_order(nhwc) for nhwc in nhwc_inputs],
+            "outputs": [_order(nhwc) for nhwc in nhwc_outputs],
+        }
+        entries["tmconvert.layout"] = json.dumps(orders)
+    return entries
+
+
+def _order(nhwc: bool) -> str:
+    return "nhwc" if nhwc else "source"
+
+
+def source_sha256(module: TracedModule) -> str | None:
+    """The digest of what the model first came from, in hexadecimal; None when it is not known."""
+    if module.source_sha256 or not module.source_file:
+        return module.source_sha256 or None
+    with suppress(OSError):
+        return _file_sha256(Path(module.source_file))
+    return None
+
+
+def _file_sha256(path: Path) -> str:
+    import hashlib
+
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

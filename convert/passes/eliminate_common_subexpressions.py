@@ -1,0 +1,64 @@
+"""Computes what is asked for twice, once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode, TensorType
+from tmconvert.ir.emitter import OpDefinition
+from tmconvert.ir.subgraphs import bodies
+from tmconvert.ir.symbolic.data_dependent import taken_over
+from tmconvert.ir.tree import map_leaves
+
+# elements of a constant that is compared with others by its values
+_SMALL = 64
+
+
+class EliminateCommonSubexpressions:
+    """Of equal calls of equal operands, on one grid, the first one stays.
+
+    Small constants are compared by their values.
+    """
+
+    name = "merge_equal"
+
+    def __init__(self, catalogue: Mapping[str, OpDefinition]) -> None:
+        self.catalogue = catalogue
+
+    def run(self, graph: InternalGraph) -> bool:
+        known: dict[Any, Expr] = {}
+        constants: dict[Any, Any] = {}  # the first that is equal
+        changed = False
+        for expr in list(graph.exprs()):
+            key = _key(expr, constants)
+            first = expr if key is None else known.setdefault(key, expr)
+            if isinstance(expr, Constant):
+                constants[expr.output] = first.outputs[0]
+            elif first is not expr and not any(map(graph.is_output, expr.outputs)):
+                was, types = (list(map(_type, each.outputs)) for each in (expr, first))
+                for node, twin in zip(expr.outputs, first.outputs, strict=True):
+                    graph.replace_uses(node, twin)
+                graph.remove(expr)
+                taken_over(graph, was, types, self.catalogue)
+                changed = True
+        return changed
+
+
+def _key(expr: Expr, constants: dict[Any, Any]) -> Any:
+    """What equal expressions have in common; None for what is not compared."""
+    if isinstance(expr, Constant):
+        if expr.output.qparams is not None or expr.output.type.size > _SMALL:
+            return None
+        value = expr.value
+        return value.dtype.str, value.shape, value.tobytes()
+    if not isinstance(expr, CallFunction) or any(True for _ in bodies(expr)):
+        return None
+    grids = tuple(node.qparams for node in expr.outputs if isinstance(node, TensorNode))
+    operands = map_leaves(lambda leaf: leaf if leaf is None else id(constants.get(leaf, leaf)), expr.args)
+    return expr.function, repr(operands), repr(expr.kwargs), grids
+
+
+def _type(node: Any) -> TensorType:
+    made: TensorType = node.type
+    return made

@@ -1,0 +1,51 @@
+"""Grids for the inputs of models that have no stub for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from tmconvert.errors import UsageError
+from tmconvert.ir import QParams, TensorNode
+
+RANGES = {
+    **dict.fromkeys(("qint8", "int8"), (-128, 127)),
+    **dict.fromkeys(("quint8", "uint8"), (0, 255)),
+    "qint8_narrow": (-127, 127),
+}
+
+
+def give_grids(nodes: Mapping[str, TensorNode], grids: Mapping[str, tuple[str, float, int]]) -> None:
+    """Notes type, scale and zero point on inputs, ``*`` on those in float32 that are not named.
+
+    Raises UsageError TM6014 for what is no grid, and for an input that has one already.
+    """
+    named = {name: _grid(name, *grid) for name, grid in grids.items()}
+    for name, node in nodes.items():
+        is_float = node.dtype == np.float32
+        grid = named.get(name, named.get("*") if is_float else None)
+        if grid is None:
+            continue
+        if node.qparams is not None or not is_float:
+            why = "has a scale in the model" if is_float else f"is of {node.dtype}"
+            raise UsageError("TM6014", f"the input {name!r} {why}: it takes no other")
+        node.qparams = grid
+
+
+def _grid(name: str, dtype: str, scale: float, zero_point: int) -> QParams:
+    of = "" if name == "*" else f" of {name!r}"
+    if dtype not in RANGES:
+        known = ", ".join(RANGES)
+        raise UsageError("TM6014", f"the type{of} is {dtype!r}", notes=[("help", f"use one of {known}")])
+    low, high = RANGES[dtype]
+    if not (math.isfinite(scale) and scale > 0):
+        raise UsageError("TM6014", f"the scale{of} is {scale}, and must be above 0")
+    if not low <= zero_point <= high:
+        raise UsageError("TM6014", f"the zero point{of} is {zero_point}, and {dtype} has {low} to {high}")
+    symmetric = zero_point == 0 and low < 0
+    step = float(np.float32(scale))
+    return QParams(
+        dtype.removeprefix("q"), (step,), (zero_point,), low, high, symmetric=symmetric, source="given"
+    )

@@ -1,0 +1,1 @@
+"""Quantization parameters of models, and files of them."""

@@ -1,0 +1,195 @@
+"""Holds records beside a model: names, channels, what is missing; and fills in what only the model knows."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tmconvert.errors import UsageError
+from tmconvert.qparams.records import ACTIVATION, BIAS, UNKNOWN, WEIGHT, Record
+from tmconvert.targets.written_model import Shape, WrittenLayer, WrittenModel
+
+# layers with a weight that is quantized in integers, as ONNX, TFLite and Caffe call them
+WEIGHTED = {
+    *("Conv", "ConvTranspose", "Gemm", "MatMul"),
+    *("CONV_2D", "CONV_3D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV", "BATCH_MATMUL"),
+    *("Convolution", "Deconvolution", "InnerProduct"),
+}
+_TRANSPOSED = ("ConvTranspose", "MatMul")  # channels of the output along the second axis
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something about a tensor: a mistake, or (not ``is_wrong``) what one may want to know."""
+
+    tensor: str
+    text: str
+    is_wrong: bool = True
+    nearest: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.tensor}: {self.text}" + (f", did you mean {self.nearest!r}?" if self.nearest else "")
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "tensor": self.tensor,
+            "text": self.text,
+            "wrong": self.is_wrong,
+            "nearest": self.nearest or None,
+        }
+
+
+def findings_of(records: Sequence[Record], model: WrittenModel, *, by_layer: bool) -> list[Finding]:
+    """Of a file beside a written model, whose float tensors do not say which of them are quantized."""
+    if by_layer:
+        return list(_layer_names(records, model))
+    found = list(_names_and_channels(records, model))
+    said = {record.name for record in records}
+    has_weights = any(record.role in (WEIGHT, UNKNOWN) for record in records)
+    lacking: dict[str, str] = {}
+    for layer in model.layers:
+        if layer.type not in WEIGHTED:
+            continue
+        weight = next((name for name in layer.inputs if _is_weight(name, model)), None)
+        taken = next((name for name in layer.inputs if name not in model.constants), None)
+        if weight is not None and has_weights:
+            lacking.setdefault(weight, f"the weight of a {layer.type} has no parameters")
+        if weight is not None and taken is not None:
+            lacking.setdefault(taken, f"what a {layer.type} takes has no parameters")
+    found += [Finding(name, text, False) for name, text in lacking.items() if name not in said]
+    return found
+
+
+def _is_weight(name: str, model: WrittenModel) -> bool:
+    return name in model.constants and len(model.tensors[name] or ()) > 1
+
+
+def differences(records: Sequence[Record], expected: Sequence[Record]) -> list[Finding]:
+    """Of a file beside another of its format, which says what the source does.
+
+    Kinds of tensors that the file leaves out altogether are not missing.
+    """
+    known = {record.name: record for record in expected}
+    found = []
+    for record in records:
+        other = known.get(record.name)
+        if other is None:
+            found.append(_unknown(record.name, known, "the model quantizes no tensor of that name"))
+        elif len(record.scales) != len(other.scales):
+            text = f"it has {len(record.scales)} scales, and the model {len(other.scales)}"
+            found.append(Finding(record.name, text))
+        elif _reals(record) != _reals(other):
+            found.append(Finding(record.name, "its scales or zero points are not those of the model"))
+    said = {record.name for record in records}
+    roles = {record.role for record in records}
+    for name, record in known.items():
+        if name not in said and (record.role in roles or UNKNOWN in roles):
+            found.append(Finding(name, f"the {record.role} is quantized in the model and not in the file"))
+    return found
+
+
+def _reals(record: Record) -> list[tuple[np.float32, int]]:
+    """Each scale, and how many steps are above 0: whatever integers count them."""
+    scales = np.asarray(record.scales, np.float32)
+    return [(scale, record.quant_max - zero) for scale, zero in zip(scales, record.zero_points, strict=True)]
+
+
+def _names_and_channels(records: Sequence[Record], model: WrittenModel) -> Iterator[Finding]:
+    for record in records:
+        if record.name not in model.tensors:
+            yield _unknown(record.name, model.tensors, "no tensor of the model has that name")
+            continue
+        is_constant = record.name in model.constants
+        if record.role == ACTIVATION and is_constant:
+            yield Finding(record.name, "an activation here, it is a constant of the model")
+        if record.role in (WEIGHT, BIAS) and not is_constant:
+            yield Finding(record.name, f"a {record.role} here, it is computed in the model")
+        if text := _channels(record, model.tensors[record.name]):
+            yield Finding(record.name, text)
+
+
+def _channels(record: Record, shape: Shape) -> str:
+    count = len(record.scales)
+    if count == 1 or shape is None:
+        return ""
+    if record.axis is not None:
+        if not -len(shape) <= record.axis < len(shape):
+            return f"it follows the axis {record.axis} of a tensor of {len(shape)} axes"
+        extents: Collection[int] = [shape[record.axis]]
+    else:
+        extents = shape
+    if count in extents:
+        return ""
+    return f"it has {count} scales, and the tensor is {list(shape)}"
+
+
+def _layer_names(records: Sequence[Record], model: WrittenModel) -> Iterator[Finding]:
+    names = {name for layer in model.layers for name in (layer.name, *layer.outputs)}
+    for name in dict.fromkeys(name for record in records for name in record.consumers):
+        if name not in names:
+            yield _unknown(name, names, "no layer of the model has that name")
+
+
+def _unknown(name: str, names: Iterable[str], text: str) -> Finding:
+    return Finding(name, text, nearest=next(iter(difflib.get_close_matches(name, names, 1)), ""))
+
+
+# ---- what only the model knows
+
+
+def with_model(records: Sequence[Record], model: WrittenModel) -> list[Record]:
+    """The records with roles, shapes, layers and axes of the model.
+
+    Raises UsageError TM6043 where they are of another model.
+    """
+    wrong = next((found for found in _names_and_channels(records, model) if found.is_wrong), None)
+    if wrong is not None:
+        raise UsageError("TM6043", f"the parameters are not of this model: {wrong}")
+    makers = {name: layer for layer in model.layers for name in layer.outputs}
+    users: dict[str, list[WrittenLayer]] = {}
+    for layer in model.layers:
+        for name in dict.fromkeys(layer.inputs):
+            users.setdefault(name, []).append(layer)
+    return [_filled(record, model, makers, users) for record in records]
+
+
+def _filled(
+    record: Record,
+    model: WrittenModel,
+    makers: Mapping[str, WrittenLayer],
+    users: Mapping[str, Sequence[WrittenLayer]],
+) -> Record:
+    taken_by = users.get(record.name, [])
+    maker = makers.get(record.name)
+    layer = (
+        maker if maker is not None else taken_by[0] if record.name in model.constants and taken_by else None
+    )
+    role, shape = record.role, model.tensors[record.name]
+    if role == UNKNOWN:
+        role = WEIGHT if record.name in model.constants else ACTIVATION
+    axis = record.axis
+    if axis is None and len(record.scales) > 1 and shape is not None:
+        axis = _axis(len(record.scales), shape, "" if layer is None else layer.type)
+    filled = replace(
+        record,
+        role=role,
+        axis=axis,
+        shape=shape,
+        producer="" if maker is None else maker.name,
+        consumers=tuple(dict.fromkeys(each.name for each in taken_by)),
+        operator="" if layer is None else layer.type,
+    )
+    if record.dtype:
+        return filled
+    dtype, low, high = ("int8", -128, 127) if role == WEIGHT else ("uint8", 0, 255)
+    return replace(filled, dtype=dtype, quant_min=low, quant_max=high)
+
+
+def _axis(count: int, shape: tuple[int, ...], type: str) -> int | None:
+    """The axis of the output's channels: the only one of that extent, or where the layer has them."""
+    axes = [axis for axis, extent in enumerate(shape) if extent == count]
+    usual = len(shape) - 1 if type == "DEPTHWISE_CONV_2D" else 1 if type in _TRANSPOSED else 0
+    return usual if usual in axes else axes[0] if len(axes) == 1 else None

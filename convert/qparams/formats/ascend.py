@@ -1,0 +1,151 @@
+"""Ascend's AMCT record: protobuf text, a record for each layer with a quantized weight.
+
+``scale_d`` and ``offset_d`` are those of what the layer takes, in int8; ``scale_w`` of its weight's
+channels, around 0. The flavour for Caffe has the extents of the input, too. Numbers are float32.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tmconvert.qparams.formats.format import (
+    CannotCarry,
+    Format,
+    Layer,
+    Unreadable,
+    eight_bits,
+    in_a_layer,
+    known_role,
+    layers,
+    of_layers,
+    one_activation_scale,
+    symmetric_weight,
+)
+from tmconvert.qparams.formats.proto_text import Message, parsed_messages
+from tmconvert.qparams.records import ACTIVATION, WEIGHT, Record
+from tmconvert.targets.written_model import blob_name
+
+# the layers with weights that AMCT quantizes, as ONNX and Caffe call them
+_TYPES = ("Conv", "Convolution", "ConvTranspose", "Deconvolution", "Gemm", "InnerProduct")
+_SMALLEST = 2.0**-23
+
+
+def write(records: Sequence[Record], *, with_extents: bool) -> str:
+    return "".join(_text(layer, with_extents) for layer in layers(records, _TYPES))
+
+
+def places(records: Sequence[Record]) -> list[Record]:
+    """Those of layers, but for layers that take what is not quantized: these stay in float."""
+    bare = {id(layer.weight) for layer in layers(records, _TYPES) if layer.given is None}
+    return [record for record in of_layers(records, _TYPES) if id(record) not in bare]
+
+
+def _text(layer: Layer, with_extents: bool) -> str:
+    lines = ["record {", f"  key: {json.dumps(layer.name)}", "  value {"]
+    lines += [f"    {name}: {value}" for name, value in _fields(layer, with_extents)]
+    return "\n".join([*lines, "  }", "}", ""])
+
+
+def _fields(layer: Layer, with_extents: bool) -> Iterator[tuple[str, object]]:
+    if layer.given is None:
+        raise CannotCarry(layer.weight, f"what its layer {layer.name} takes is not quantized")
+    given = layer.given.shifted(-128)
+    yield "scale_d", str(np.float32(given.scales[0]))
+    yield "offset_d", given.zero_points[0]
+    yield from (("scale_w", str(np.float32(scale))) for scale in layer.weight.scales)
+    yield from (("offset_w", 0) for _ in layer.weight.scales)
+    if with_extents:
+        shape = layer.given.shape
+        if shape is None or len(shape) not in (2, 4):
+            raise CannotCarry(layer.given, "its channels, height and width are not known")
+        yield from zip(("channels", "height", "width"), (*shape[1:], 1, 1), strict=False)
+
+
+def read(text: str) -> list[Record]:
+    found = []
+    for message in parsed_messages(text, "record"):
+        key = message.text("key")
+        value = message.inner("value")
+        scale, offset = value.numbers("scale_d"), value.integers("offset_d")
+        scales, offsets = value.numbers("scale_w"), value.integers("offset_w")
+        if len(scale) != 1 or len(offset) != 1 or not scales or len(offsets) != len(scales):
+            raise Unreadable(f"{key!r} needs scale_d, offset_d, and as many offset_w as scale_w")
+        if any(offsets):
+            raise Unreadable(f"{key!r} has an offset_w, and weights are symmetric")
+        shape = _shape(value)
+        found.append(
+            Record(
+                key, ACTIVATION, "int8", scale, offset, -128, 127, None, not any(offset), shape, "", (key,)
+            )
+        )
+        name = blob_name(key, 0)
+        found.append(
+            Record(name, WEIGHT, "int8", scales, offsets, -128, 127, symmetric=True, consumers=(key,))
+        )
+    return found
+
+
+def _shape(value: Message) -> tuple[int, ...] | None:
+    extents = tuple(extent for name in ("channels", "height", "width") for extent in value.integers(name))
+    return (1, *extents) if len(extents) == 3 else None
+
+
+def channels_of_images(record: Record) -> str:
+    if (
+        record.role == WEIGHT
+        and len(record.scales) > 1
+        and record.shape is not None
+        and len(record.shape) < 3
+    ):
+        return f"it has {len(record.scales)} scales, and a fully connected layer takes one"
+    return ""
+
+
+def eight_bit_activation(record: Record) -> str:
+    if record.role != ACTIVATION:
+        return ""
+    return eight_bits(record) or (
+        "" if record.is_full else "its integers are -127 to 127, and -128 is one of them"
+    )
+
+
+def in_range(record: Record) -> str:
+    bad = next((scale for scale in record.scales if not _SMALLEST <= scale <= 1 / _SMALLEST), None)
+    return "" if bad is None else f"its scale {bad!r} is not within 2**-23 and 2**23"
+
+
+def _recognised(text: str, found: dict[str, Any], with_extents: bool) -> bool:
+    return text.split(maxsplit=1)[:1] == ["record"] and ("channels:" in text) == with_extents
+
+
+def _format(name: str, title: str, with_extents: bool, target: str) -> Format:
+    rules = (
+        known_role,
+        one_activation_scale,
+        eight_bit_activation,
+        symmetric_weight,
+        in_a_layer,
+        channels_of_images,
+        in_range,
+    )
+    return Format(
+        name,
+        title,
+        partial(write, with_extents=with_extents),
+        read,
+        partial(_recognised, with_extents=with_extents),
+        rules,
+        (ACTIVATION, WEIGHT),
+        places,
+        (target,),
+        by_layer=True,
+    )
+
+
+ASCEND = _format("ascend", "Ascend AMCT record, for ONNX", False, "onnx")
+ASCEND_CAFFE = _format("ascend-caffe", "Ascend AMCT record, for Caffe", True, "caffe")

@@ -1,0 +1,172 @@
+"""What a file format of quantization parameters is, and rules of what it can carry."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tmconvert.qparams.records import ACTIVATION, ROLES, UNKNOWN, WEIGHT, Record
+
+# Why a format cannot carry a record; empty where it can.
+Rule = Callable[[Record], str]
+
+
+class Unreadable(ValueError):
+    """A text is no file of this format, or a damaged one; the message says where and why."""
+
+
+class CannotCarry(Exception):
+    """A format has no way to say something of a record, beside others."""
+
+    def __init__(self, record: Record, reason: str) -> None:
+        super().__init__(reason)
+        self.record, self.reason = record, reason
+
+
+@dataclass(frozen=True)
+class Format:
+    """A way to write records as text.
+
+    ``roles`` are the kinds of tensors that it has a place for, ``selects`` which records of these find one
+    (all, unless the file is ``by_layer``), ``rules`` what it cannot say of them. ``recognises`` takes a text,
+    and the object that it is in JSON, for its own; ``read`` may still raise Unreadable. ``targets`` are the
+    models that such a file goes with.
+    """
+
+    name: str
+    title: str
+    write: Callable[[Sequence[Record]], str]
+    read: Callable[[str], list[Record]]
+    recognises: Callable[[str, dict[str, Any]], bool]
+    rules: tuple[Rule, ...]
+    roles: tuple[str, ...] = ROLES
+    selects: Callable[[Sequence[Record]], list[Record]] = list
+    targets: tuple[str, ...] = ("onnx", "tflite", "caffe")
+    leaves_out_baked: bool = False
+    by_layer: bool = False
+
+    def placed(self, records: Sequence[Record]) -> list[Record]:
+        """Those of the records that the format has a place for."""
+        return self.selects([record for record in records if record.role in (*self.roles, UNKNOWN)])
+
+    def problem(self, record: Record) -> str:
+        """Why the format cannot carry a record; empty where it can."""
+        return next(filter(None, (rule(record) for rule in (positive, *self.rules))), "")
+
+
+def repeated(names: Iterable[str]) -> str | None:
+    """The first name that was there before."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+# ---- rules
+
+
+def positive(record: Record) -> str:
+    bad = next((scale for scale in record.scales if not (math.isfinite(scale) and scale > 0)), None)
+    return "" if bad is None else f"its scale is {bad!r}"
+
+
+def known_role(record: Record) -> str:
+    is_unknown = record.role == UNKNOWN or not record.dtype
+    return "its file does not say whether it is a weight" if is_unknown else ""
+
+
+def one_scale(record: Record) -> str:
+    return f"it has {len(record.scales)} scales, one for each channel" if len(record.scales) > 1 else ""
+
+
+def one_activation_scale(record: Record) -> str:
+    return one_scale(record) if record.role == ACTIVATION else ""
+
+
+def numbered_axis(record: Record) -> str:
+    is_said = len(record.scales) == 1 or record.axis is not None
+    return "" if is_said else "the axis of its channels is not said"
+
+
+def symmetric_bytes(record: Record) -> str:
+    """-128 (or -127) to 127 steps around 0, in whatever integers these are counted."""
+    if reason := eight_bits(record):
+        return reason
+    for zero in record.zero_points:
+        if record.quant_max - zero != 127:
+            return f"its zero point is {zero} in {record.quant_min} to {record.quant_max}, not in the middle"
+    return ""
+
+
+def symmetric_weight(record: Record) -> str:
+    return symmetric_bytes(record) if record.role == WEIGHT else ""
+
+
+def eight_bits(record: Record) -> str:
+    if record.bits != 8 or not (record.is_full or record.is_narrow):
+        return f"its integers are {record.quant_min} to {record.quant_max}, and 8 bits are meant"
+    return ""
+
+
+def eight_bits_at_most(record: Record) -> str:
+    return f"it has {record.bits} bits, and 8 are the most" if record.bits > 8 else ""
+
+
+def whole_bits(record: Record) -> str:
+    """All that some bits count; a range without the lowest stands for one with it around the same zero."""
+    if record.is_full or (record.is_narrow and not any(record.zero_points)):
+        return ""
+    return f"its integers are {record.quant_min} to {record.quant_max}, not all of {record.bits} bits"
+
+
+def plain_name(record: Record) -> str:
+    """A name that ends with the first space or line."""
+    is_plain = record.name and not any(char.isspace() for char in record.name)
+    return "" if is_plain and not record.name.startswith("#") else "its name has spaces in it"
+
+
+def one_line_name(record: Record) -> str:
+    lines = record.name.splitlines()
+    return "" if lines == [record.name] and record.name.strip() == record.name else "its name breaks lines"
+
+
+# ---- files by layer
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer with a quantized weight, and the tensor that it takes, where that is quantized."""
+
+    name: str
+    weight: Record
+    given: Record | None
+
+
+def layers(records: Sequence[Record], types: Collection[str]) -> list[Layer]:
+    """Those of ``types``, and of types that are not known, in the order of the weights."""
+    given: dict[str, Record] = {}
+    for record in records:
+        if record.role == ACTIVATION:
+            for name in record.consumers:
+                given.setdefault(name, record)
+    weights = [record for record in records if record.role == WEIGHT and record.operator in ("", *types)]
+    return [Layer(name, weight, given.get(name)) for weight in weights for name in weight.consumers]
+
+
+def of_layers(records: Sequence[Record], types: Collection[str]) -> list[Record]:
+    """The weights of layers of ``types``, and what these take."""
+    found = layers(records, types)
+    wanted = {id(layer.weight) for layer in found} | {id(layer.given) for layer in found}
+    return [
+        record
+        for record in records
+        if id(record) in wanted or record.role == UNKNOWN or (record.role == WEIGHT and not record.consumers)
+    ]
+
+
+def in_a_layer(record: Record) -> str:
+    return "" if record.consumers else "it is not said which layers take it"

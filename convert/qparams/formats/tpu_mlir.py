@@ -1,0 +1,59 @@
+"""Sophgo TPU-MLIR's calibration table: ``name threshold min max`` of each activation.
+
+int8 is read from it in two ways: around 0 with the step threshold / 127, or with the step (max - min) / 255
+and a zero point. What is symmetric comes out the same in both; of others the threshold is the larger end,
+and the step in symmetric mode a coarser one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tmconvert.qparams.formats.format import Format, Unreadable, eight_bits, known_role, one_scale, plain_name
+from tmconvert.qparams.records import ACTIVATION, Record
+
+_TITLE = "# op_name    threshold    min    max"
+_STEPS = 255
+
+
+def write(records: Sequence[Record]) -> str:
+    lines = ["###", _TITLE]
+    for record in records:
+        (low,), (high,) = record.minima, record.maxima
+        scale = record.scales[0]
+        threshold = 127 * scale if high == 127 * scale else max(abs(low), abs(high))
+        lines.append(f"{record.name} {threshold!r} {low!r} {high!r}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def read(text: str) -> list[Record]:
+    found = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        words = line.split()
+        if len(words) != 4:
+            raise Unreadable(f"line {number} is no 'name threshold min max'")
+        try:
+            _, low, high = map(float, words[1:])
+            scale = (high - low) / _STEPS
+            zero = -128 - round(low / scale)
+        except (ValueError, ZeroDivisionError, OverflowError):
+            raise Unreadable(f"line {number}: the range of {words[0]!r} is none") from None
+        found.append(Record(words[0], ACTIVATION, "int8", (scale,), (zero,), -128, 127, symmetric=zero == 0))
+    return found
+
+
+def all_bytes(record: Record) -> str:
+    return "" if record.is_full else "its integers are -127 to 127, and -128 is one of them"
+
+
+TPU_MLIR = Format(
+    "tpu-mlir",
+    "TPU-MLIR calibration table",
+    write,
+    read,
+    lambda text, found: "# op_name" in text[:4096],
+    (known_role, one_scale, eight_bits, all_bytes, plain_name),
+    (ACTIVATION,),
+)

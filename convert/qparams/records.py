@@ -1,0 +1,218 @@
+"""What parameter files say of tensors: one neutral record for each, made of a lowered graph.
+
+A record speaks of a tensor under the name that the written model has for it. Blobs of a Caffe layer have no
+names of their own; they are called after their layer: ``conv1_weight``, ``conv1_bias``, ``conv1_blob_2``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from tmconvert.ir.types import QParams
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.targets.written_model import blob_name
+
+ACTIVATION, WEIGHT, BIAS = "activation", "weight", "bias"
+UNKNOWN = "unknown"  # of a file that does not tell weights from activations
+ROLES = (ACTIVATION, WEIGHT, BIAS)
+
+# The result lies on its operand's grid: a tensor of the written model that the source does not know.
+_FORWARD = {
+    "onnx": {
+        "Flatten",
+        "Identity",
+        "MaxPool",
+        "Reshape",
+        "Slice",
+        "Split",
+        "Squeeze",
+        "Transpose",
+        "Unsqueeze",
+    },
+    "tflite": {"MAX_POOL_2D", "PAD", "RESHAPE", "SLICE", "SPLIT", "SQUEEZE", "STRIDED_SLICE", "TRANSPOSE"},
+    "caffe": {"Flatten", "Permute", "Pooling", "Reshape", "Slice", "Split"},
+}
+# max(round(x), 0) is round(max(x, 0)), as 0 is on every grid: what goes into ReLU may be on that of its
+# result.
+_BACKWARD = {"onnx": {"Relu"}, "tflite": {"RELU"}, "caffe": {"ReLU"}}
+
+
+@dataclass(frozen=True)
+class Record:
+    """Quantization of one tensor: real = scale * (q - zero_point), q from ``quant_min`` to ``quant_max``.
+
+    ``scales`` and ``zero_points`` have one entry, or one for each index of ``axis``, counted in the memory
+    order of the file; None where a file does not number the axis of its channels. ``symmetric`` says that
+    the zero points are in the middle by rule. ``shape`` is None where it is not known. ``producer`` and
+    ``consumers`` are names of layers, those of a weight the layers that have it; ``operator`` is the type of
+    the layer that makes the tensor, or has it as its weight. They are empty where they are not known.
+    """
+
+    name: str
+    role: str
+    dtype: str
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+    quant_min: int
+    quant_max: int
+    axis: int | None = None
+    symmetric: bool = False
+    shape: tuple[int, ...] | None = None
+    producer: str = ""
+    consumers: tuple[str, ...] = ()
+    operator: str = ""
+    source: str = field(default="", compare=False)
+
+    @property
+    def bits(self) -> int:
+        return (self.quant_max - self.quant_min).bit_length()
+
+    @property
+    def is_signed(self) -> bool:
+        return self.quant_min < 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the range is all that the bits can count."""
+        return self.quant_max - self.quant_min == 2**self.bits - 1
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the range is that of a signed integer without the lowest, such as -127 to 127."""
+        return self.is_signed and self.quant_min == -self.quant_max == 1 - 2 ** (self.bits - 1)
+
+    @property
+    def minima(self) -> tuple[float, ...]:
+        """The smallest real number for each scale."""
+        return self._ends(self.quant_min)
+
+    @property
+    def maxima(self) -> tuple[float, ...]:
+        return self._ends(self.quant_max)
+
+    def _ends(self, end: int) -> tuple[float, ...]:
+        pairs = zip(self.scales, self.zero_points, strict=True)
+        return tuple((end - zero) * scale for scale, zero in pairs)
+
+    def shifted(self, quant_min: int) -> Record:
+        """The same real numbers, counted from ``quant_min`` on."""
+        shift = quant_min - self.quant_min
+        low, high = quant_min, self.quant_max + shift
+        return replace(
+            self,
+            dtype=integer_name(low, high),
+            zero_points=tuple(zero + shift for zero in self.zero_points),
+            quant_min=low,
+            quant_max=high,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        derived = {"bits": self.bits, "signed": self.is_signed, "min": self.minima, "max": self.maxima}
+        return {**asdict(self), **derived}
+
+
+def integer_name(quant_min: int, quant_max: int) -> str:
+    """``int8``, ``uint8``, ``int8_narrow``: the integers from ``quant_min`` to ``quant_max``."""
+    bits = (quant_max - quant_min).bit_length()
+    name = f"{'int' if quant_min < 0 else 'uint'}{bits}"
+    return f"{name}_narrow" if quant_min < 0 and quant_max - quant_min == 2**bits - 2 else name
+
+
+def records_of(graph: TargetGraph) -> list[Record]:
+    """A record for each quantized tensor that ``graph`` writes: inputs; by layer its constants and results.
+
+    The tensors between two of the source's, such as a padded input, are on the grid of one of them.
+    """
+    grids = _grids(graph)
+    operators = list(graph.all_operators())
+    consumers: dict[int, list[str]] = {}
+    for operator in operators:
+        for value in operator.inputs:
+            if value is not None and operator.name not in consumers.setdefault(id(value), []):
+                consumers[id(value)].append(operator.name)
+    found: dict[str, Record] = {}
+    for value in graph.inputs:
+        _add(found, value, value.name, None, consumers, grids)
+    for operator in operators:
+        for name, value in named_constants(graph.target, operator):
+            used = {id(value): [operator.name]} if graph.target == "caffe" else consumers
+            _add(found, value, name, operator, used, grids)
+        for value in operator.outputs:
+            _add(found, value, value.name, operator, consumers, grids)
+    return list(found.values())
+
+
+def named_constants(target: str, operator: Operator) -> Iterator[tuple[str, Value]]:
+    """The constants of an operator, under the names by which a file can speak of them."""
+    constants = [value for value in operator.inputs if value is not None and value.is_constant]
+    for number, value in enumerate(constants):
+        yield (blob_name(operator.name, number) if target == "caffe" else value.name), value
+
+
+def _add(
+    found: dict[str, Record],
+    value: Value,
+    name: str,
+    operator: Operator | None,
+    consumers: dict[int, list[str]],
+    grids: dict[int, QParams],
+) -> None:
+    qparams = grids.get(id(value))
+    if qparams is None or name in found:
+        return
+    role = ACTIVATION if not value.is_constant else BIAS if qparams.dtype == "int32" else WEIGHT
+    found[name] = Record(
+        name,
+        role,
+        qparams.dtype,
+        qparams.scale,
+        qparams.zero_point,
+        qparams.quant_min,
+        qparams.quant_max,
+        qparams.channel_axis,
+        qparams.symmetric,
+        value.shape if all(type(extent) is int for extent in value.shape) else None,
+        "" if operator is None or value.is_constant else operator.name,
+        tuple(consumers.get(id(value), ())),
+        "" if operator is None else operator.type,
+        qparams.source if value.qparams is not None else "carried",
+    )
+
+
+def _grids(graph: TargetGraph) -> dict[int, QParams]:
+    """The parameters of each value, by id, those that operators carry on included."""
+    operators = list(graph.all_operators())
+    values = [*graph.inputs, *graph.constants(), *(value for each in operators for value in each.outputs)]
+    grids = {id(value): value.qparams for value in values if value.qparams is not None}
+    for operator in operators:
+        given = operator.inputs[0] if operator.inputs else None
+        if given is None or given.is_constant or not _is_single(grids.get(id(given))):
+            continue
+        if operator.type in _FORWARD[graph.target]:
+            for value in operator.outputs:
+                if value.dtype == given.dtype:
+                    grids.setdefault(id(value), grids[id(given)])
+    uses = _uses(graph)
+    for operator in reversed(operators):
+        given = operator.inputs[0] if operator.inputs else None
+        if operator.type not in _BACKWARD[graph.target] or given is None or uses.get(id(given)) != 1:
+            continue
+        made = grids.get(id(operator.outputs[0]))
+        if made is not None and _is_single(made):
+            grids.setdefault(id(given), made)
+    return grids
+
+
+def _is_single(qparams: QParams | None) -> bool:
+    return qparams is not None and len(qparams.scale) == 1
+
+
+def _uses(graph: TargetGraph) -> dict[int, int]:
+    counts: dict[int, int] = {}
+    for each in graph.nested():
+        used: Sequence[Value | None] = [value for operator in each.operators for value in operator.inputs]
+        for value in (*used, *each.outputs):
+            counts[id(value)] = counts.get(id(value), 0) + 1
+    return counts

@@ -1,9 +1,0 @@
-"""What is said of data that a model cannot take."""
-
-from __future__ import annotations
-
-from ...errors import UsageError
-
-
-def unfit(message: str, help: str) -> UsageError:
-    return UsageError("TM6033", message, notes=[("help", help)] if help else [])

@@ -1,0 +1,1 @@
+"""The targets: one folder each, behind ``targets/target.py``."""

@@ -1,0 +1,16 @@
+"""The dialects, by name. To add one: a file like ``ascend.py``, its line here and in ``targets.DIALECTS``."""
+
+from __future__ import annotations
+
+from tmconvert.targets.caffe.dialects import bvlc
+from tmconvert.targets.caffe.dialects.ascend import ASCEND
+from tmconvert.targets.caffe.dialects.dialect import Dialect
+from tmconvert.targets.caffe.dialects.mnn import MNN
+from tmconvert.targets.caffe.dialects.nnie import NNIE
+from tmconvert.targets.caffe.dialects.opencv import OPENCV
+
+BVLC = Dialect(
+    "bvlc", "BVLC Caffe", bvlc.LAYERS, bvlc.MESSAGES, bvlc.ENUMS, trains=True, outputs_are_unread=True
+)
+
+DIALECTS = {dialect.name: dialect for dialect in (BVLC, OPENCV, NNIE, ASCEND, MNN)}

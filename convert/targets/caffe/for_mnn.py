@@ -1,0 +1,76 @@
+"""Caffe nets as MNN's converter wants them said: the same net, in words that it does not mistake."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from google.protobuf import text_format
+
+from tmconvert.targets.caffe.lint import lint_text
+from tmconvert.targets.caffe.schema import schema
+
+DIALECT = "mnn"
+
+
+def mnn_reads(prototxt: Path) -> bool:
+    """Whether MNN has all the layers of the net, as they are meant, once the net is said in its words."""
+    try:
+        net = _net(prototxt)
+    except (text_format.ParseError, UnicodeDecodeError):
+        return False
+    return not lint_text(text_format.MessageToString(net), DIALECT)
+
+
+def parts_for_mnn(prototxt: Path, outputs: Sequence[str]) -> list[str]:
+    """The text of a net for each output. Raises: text_format.ParseError as ``mnn_reads`` would tell."""
+    net = _net(prototxt)
+    return [text_format.MessageToString(_part(net, output)) for output in outputs]
+
+
+def _net(prototxt: Path) -> Any:
+    """The net, with e for the base that -1 stands for, and an axis for blobs without any."""
+    net = schema(DIALECT).NetParameter()
+    text_format.Parse(prototxt.read_text("utf-8"), net)
+    for layer in net.layer:
+        if layer.type == "Log" and layer.log_param.base == -1:
+            layer.log_param.base = math.e
+        elif layer.type == "Reshape" and not layer.reshape_param.shape.dim:
+            layer.reshape_param.shape.dim.append(1)
+    return net
+
+
+def _part(net: Any, output: str) -> Any:
+    """The layers that ``output`` needs: MNN forgets the names of others, and of two layers that are alike.
+
+    A Split that makes it is written as a Power, since MNN leaves copies out.
+    """
+    part = schema(DIALECT).NetParameter(name=net.name)
+    needed, kept = {output}, []
+    for layer in reversed(net.layer):
+        if needed & set(layer.top):
+            kept.append(layer)
+            needed.update(layer.bottom)
+    part.layer.extend(reversed(kept))
+    _name_each_blob_once(part)
+    last = part.layer[-1]
+    if last.type == "Split":
+        last.type, last.top[:] = "Power", [output]
+    return part
+
+
+def _name_each_blob_once(part: Any) -> None:
+    """Layers in place get tops of their own: only what is written last keeps the name."""
+    writers = Counter(top for layer in part.layer for top in layer.top)
+    written: Counter[str] = Counter()
+
+    def current(name: str) -> str:
+        return name if written[name] == writers[name] else f"{name}/{written[name]}"
+
+    for layer in part.layer:
+        layer.bottom[:] = [current(name) for name in layer.bottom]
+        written.update(layer.top)
+        layer.top[:] = [current(name) for name in layer.top]

@@ -1,0 +1,41 @@
+"""Runs a Caffe net by the definition of its layers, in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tmconvert.targets.caffe.layers import LAYERS
+from tmconvert.targets.caffe.net import Net, NetLayer
+
+
+def run_net(net: Net, inputs: Mapping[str, np.ndarray], outputs: Sequence[str]) -> list[np.ndarray]:
+    """The blobs called ``outputs`` behind the last layer, float32 as all blobs are.
+
+    Raises: ValueError for a net that is not sound, KeyError for a blob that there is not.
+    """
+    blobs: dict[str, np.ndarray] = {}
+    for layer in net.layers:
+        if layer.type == "Input":
+            for name, shape in zip(layer.tops, LAYERS["Input"].shapes(layer, []), strict=True):
+                blobs[name] = np.asarray(inputs[name], np.float32).reshape(shape)
+            continue
+        made = _run(layer, [blobs[name] for name in layer.bottoms])
+        blobs.update(zip(layer.tops, made, strict=True))
+    return [blobs[name] for name in outputs]
+
+
+def _run(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
+    if layer.type not in LAYERS:
+        raise ValueError(f"there is no definition of {layer.type} (layer {layer.name})")
+    with np.errstate(all="ignore"):
+        try:
+            expected = LAYERS[layer.type].shapes(layer, [bottom.shape for bottom in bottoms])
+            made = LAYERS[layer.type].run(layer, bottoms)
+        except (ValueError, IndexError) as error:
+            raise ValueError(f"layer {layer.name} ({layer.type}): {error}") from error
+    made = [np.asarray(array, np.float32) for array in made]
+    if [array.shape for array in made] != [tuple(shape) for shape in expected]:
+        raise ValueError(f"layer {layer.name} ({layer.type}) made {[array.shape for array in made]}")
+    return made

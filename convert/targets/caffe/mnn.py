@@ -1,0 +1,66 @@
+"""MNN as a judge of Caffe files: it has layers that OpenCV lacks."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tmconvert.errors import VerificationError
+from tmconvert.verification.worker import command
+
+SECONDS = 300
+
+
+class MnnRuntime:
+    """MNN's converter for Caffe, and what it makes of the net, on the CPU."""
+
+    name = "MNN"
+
+    @property
+    def version(self) -> str:
+        from importlib.metadata import version
+
+        return version("MNN")
+
+    def run(
+        self,
+        paths: Sequence[Path],
+        inputs: Mapping[str, np.ndarray],
+        outputs: Sequence[str],
+        *,
+        shapes: Sequence[Sequence[int]] | None = None,
+    ) -> list[np.ndarray]:
+        from tmconvert.targets.caffe.for_mnn import parts_for_mnn
+
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            np.savez(folder / "inputs.npz", **{key: np.float32(array) for key, array in inputs.items()})
+            for number, part in enumerate(parts_for_mnn(paths[0], outputs)):
+                (folder / f"{number}.prototxt").write_text(part, encoding="utf-8")
+            self._start([*command(f"{__package__}.mnn_process"), name, str(paths[1].resolve()), *outputs])
+            arrays = [np.load(folder / f"{number}.npy") for number in range(len(outputs))]
+        if shapes is None:
+            return arrays
+        return [_as_shaped(array, shape) for array, shape in zip(arrays, shapes, strict=True)]
+
+    def _start(self, command: list[str]) -> None:
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
+        except subprocess.TimeoutExpired as error:
+            raise VerificationError("TM4002", f"MNN took more than {SECONDS} s for the file") from error
+        if done.returncode:
+            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            raise VerificationError(
+                "TM4002", f"MNN refused the file: {said[-1] if said else f'it ended by {-done.returncode}'}"
+            )
+
+
+def _as_shaped(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    """MNN's blobs may have axes of one element more than Caffe's."""
+    squeezed = tuple(extent for extent in array.shape if extent != 1)
+    is_same = squeezed == tuple(extent for extent in shape if extent != 1)
+    return array.reshape(shape) if is_same else array

@@ -1,0 +1,107 @@
+"""The numbers of a layer that rules of dialects are about, by the names that rules use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from tmconvert.targets.caffe.layers import convolution, pooling
+from tmconvert.targets.caffe.layers.layer import Shape
+from tmconvert.targets.caffe.net import NetLayer
+
+Numbers = Iterable[float]
+Quantity = Callable[[NetLayer, list[Shape], list[Shape]], Numbers]
+
+
+def _window(number: str) -> Quantity:
+    """ "kernel", "stride", "pad" or "dilation" of a convolution or a pooling, one for each axis."""
+
+    def numbers(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+        if layer.type != "Pooling":
+            return list(getattr(convolution.window(layer.parameters, len(bottoms[0])), number))
+        pool = pooling.pool_of(layer.parameters, bottoms[0])
+        return [] if layer.parameters.global_pooling else list(getattr(pool, number, []))
+
+    return numbers
+
+
+def _beyond(first: str, times: int) -> Quantity:
+    """By how much the ``first`` numbers of a window are above ``times`` the kernel."""
+
+    def numbers(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+        above, kernel = (_window(name)(layer, bottoms, tops) for name in (first, "kernel"))
+        return [a - times * k for a, k in zip(above, kernel, strict=True)]
+
+    return numbers
+
+
+def _volumes(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+    if len(bottoms[0]) != 5:
+        return []
+    return [len(getattr(layer.parameters, name)) for name in ("kernel_size", "stride", "pad", "dilation")]
+
+
+def _slices(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+    return [len(layer.tops) > 1 and not layer.parameters.slice_point]
+
+
+def _batch_statistics(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+    parameters = layer.parameters
+    return [parameters.HasField("use_global_stats") and not parameters.use_global_stats]
+
+
+def _affine(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+    return [layer.parameters.scale != 1 or layer.parameters.shift != 0]
+
+
+def _k_across(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+    return [layer.parameters.k] if layer.parameters.norm_region == pooling.ACROSS_CHANNELS else []
+
+
+def _negative_axis(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+    if not bottoms or len(bottoms[0]) == 4 or layer.parameters is None:
+        return []
+    axis = getattr(layer.parameters, "axis", 0)
+    return [isinstance(axis, int) and axis < 0]
+
+
+def _unequal(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+    dilations = list(_window("dilation")(layer, bottoms, tops))
+    return [max(dilations) - min(dilations)]
+
+
+def _rounds_down(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+    return [layer.parameters.round_mode]
+
+
+QUANTITIES: dict[str, Quantity] = {
+    "affine": _affine,
+    "axis": lambda layer, bottoms, tops: [layer.parameters.axis],
+    "base": lambda layer, bottoms, tops: [layer.parameters.base],
+    "batch axis": lambda layer, bottoms, tops: (
+        [abs(top[0] - bottoms[0][0]) for top in tops if top and bottoms[0]] if bottoms else []
+    ),
+    "batch statistics": _batch_statistics,
+    "bias": lambda layer, bottoms, tops: [layer.parameters.bias_term],
+    "bottoms": lambda layer, bottoms, tops: [len(bottoms)],
+    "difference of dilations": _unequal,
+    "dilation": _window("dilation"),
+    "eps": lambda layer, bottoms, tops: [layer.parameters.eps],
+    "exponent": lambda layer, bottoms, tops: [layer.parameters.power],
+    "extents": lambda layer, bottoms, tops: [extent for top in tops for extent in top[1:]],
+    "group": lambda layer, bottoms, tops: [layer.parameters.group],
+    "height and width": lambda layer, bottoms, tops: [e for top in tops if len(top) == 4 for e in top[2:]],
+    "k across channels": _k_across,
+    "kernel": _window("kernel"),
+    "negative axis below rank 4": _negative_axis,
+    "numbers of a window with three axes": _volumes,
+    "order": lambda layer, bottoms, tops: [int("".join(map(str, layer.parameters.order)) or 0)],
+    "pad": _window("pad"),
+    "pooling method": lambda layer, bottoms, tops: [layer.parameters.pool],
+    "ranks": lambda layer, bottoms, tops: [len(top) for top in tops],
+    "rank of inputs": lambda layer, bottoms, tops: [len(top) for top in tops],
+    "rounding down": _rounds_down,
+    "slices without a point": _slices,
+    "stride": _window("stride"),
+    "stride beyond two kernels": _beyond("stride", 2),
+    "transpose": lambda layer, bottoms, tops: [layer.parameters.transpose],
+}

@@ -1,0 +1,1 @@
+"""ONNX: builder, element types, integer encodings, writer, reader and runtime."""

@@ -1,0 +1,95 @@
+"""The builder of ONNX operators: element types by operator, and sizes that are computed as the file runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tmconvert.errors import Refusal
+from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.ir.types import name_of
+from tmconvert.lowering.builder import Builder
+from tmconvert.lowering.size_operators import SizeOperators, plain_attributes
+from tmconvert.lowering.target_graph import TargetGraph, Value
+from tmconvert.symbolics.ops.to import ONNX_TYPES
+from tmconvert.targets.onnx.casts import cast_plan
+from tmconvert.targets.onnx.integer_emulation import in_whole_numbers
+
+
+class OnnxBuilder(Builder):
+    def __init__(self, graph: TargetGraph) -> None:
+        super().__init__(graph)
+        self.sizes = SizeOperators(self)
+        self._uncast: dict[int, Value] = {}  # by the id of what a Cast behind an operator makes: its operand
+
+    def inside(self, graph: TargetGraph) -> Builder:
+        twin = super().inside(graph)
+        assert isinstance(twin, OnnxBuilder)
+        twin.sizes = self.sizes.inside(twin)
+        return twin
+
+    def operator(
+        self, type: str, inputs: Sequence[Value | None], attributes: dict[str, Any], results: int
+    ) -> list[Value]:
+        """Appends an operator as it is. Types and shapes of its results are not known."""
+        made = super().op(
+            type, *inputs, shapes=[()] * results, dtype=self.result_types[0].dtype, **attributes
+        )
+        for value in made:
+            value.is_typed = False
+        return list(made)
+
+    def ints(self, values: Sequence[int] | np.ndarray | int) -> Value:
+        """As any builder's; Dims among the values are computed as the file runs."""
+        return self.sizes.vector(values) if is_symbolic(values) else super().ints(values)
+
+    def op(self, type: str, *inputs: Value | None, **options: Any) -> Any:
+        """As ``Builder.op``; element types that the operator does not take are cast, there and back.
+
+        The types of the outputs follow from the operator's schema, where it says them.
+        """
+        assert isinstance(self.graph.version, int)
+        inputs = tuple(self.sizes.resolved(type, inputs))
+        options = plain_attributes(type, options, self.graph.version)
+        dtypes = tuple(None if value is None else name_of(value.dtype) for value in inputs)
+        try:
+            plan = cast_plan(type, dtypes, self.graph.version)
+        except Refusal:
+            other_way = in_whole_numbers(self, type, inputs, options)
+            if other_way is None:
+                raise
+            return other_way()
+        if plan is None:
+            return super().op(type, *inputs, **options)
+        cast = [
+            value if value is None or dtype is None else self.cast(value, dtype)
+            for value, dtype in zip(inputs, plan.inputs, strict=True)
+        ]
+        made = super().op(type, *cast, **options)
+        values = made if isinstance(made, list) else [made]
+        for i, value in enumerate(values):
+            output = plan.output(i)
+            if output is not None:
+                value.dtype = np.dtype(output.computed)
+                values[i] = self.cast(value, output.wanted)
+                self._uncast[id(values[i])] = value
+        return values if isinstance(made, list) else values[0]
+
+    def cast(self, value: Value, dtype: str) -> Value:
+        """``value`` as ``dtype``, which holds all that it can be."""
+        if name_of(value.dtype) == dtype:
+            return value
+        if value.data is not None:
+            return self.const(value.data.astype(dtype), name=self.names.free(f"{value.name}_{dtype}"))
+        return super().op("Cast", value, to=ONNX_TYPES[dtype], dtype=dtype, shape=value.shape)
+
+    def identity(self, value: Value) -> Value:
+        return self.op("Identity", value)
+
+    def define(self, value: Value) -> None:
+        operand = self._uncast.pop(id(value), None)
+        if operand is not None:
+            operand.shape = value.shape  # the result's declared one
+        self.sizes.define(value)

@@ -1,0 +1,90 @@
+"""The weights of an ONNX model in a file beside it.
+
+The model says of each tensor: location (the file's name), offset and length. Offsets are multiples of the
+page size, so that runtimes can map the weights into memory.
+Source: ONNX's docs/ExternalData.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from tmconvert.ir.lazy_constants import Array, computed
+from tmconvert.ir.types import name_of
+from tmconvert.lowering.target_graph import TargetGraph, Value
+from tmconvert.output.element_writer import ElementWriter
+
+# Bytes. Smaller constants stay in the model: the shape inference needs the values of shapes and axes.
+SMALL_CONSTANT = 1 << 10
+# Above this a model does not fit into one file: 2 GiB less what the nodes may take.
+MOST_INLINE = (2 << 30) - (64 << 20)
+
+_ALIGNMENT = 4096
+
+
+def external_constants(graph: TargetGraph) -> list[Value]:
+    """The constants that go into a file of their own, if there is one."""
+    return [value for value in graph.constants() if value.nbytes > SMALL_CONSTANT]
+
+
+def external_bytes(graph: TargetGraph) -> int:
+    return sum(value.nbytes for value in external_constants(graph))
+
+
+def weights_path(model: Path) -> Path:
+    """The file for the weights of ``model``: ``out.onnx.data`` beside ``out.onnx``."""
+    return Path(f"{model}.data")
+
+
+_HALVES = frozenset({"int4", "uint4"})
+
+
+def _length(data: Array) -> int:
+    """The bytes that ``in_bytes`` makes, without making them."""
+    return (data.size + 1) // 2 if name_of(data.dtype) in _HALVES else data.nbytes
+
+
+def in_bytes(data: Array) -> Array:
+    """Elements as a file has them: of four bits two in a byte, the first in its lower half."""
+    if name_of(data.dtype) not in _HALVES:
+        return data
+    halves = computed(data).reshape(-1).view(np.uint8) & 0x0F
+    halves = np.append(halves, np.zeros(halves.size % 2, np.uint8))
+    return np.asarray(halves[::2] | halves[1::2] << 4)
+
+
+class ExternalLayout:
+    """Where each of ``values`` lies in the file ``name``."""
+
+    def __init__(self, name: str, values: Sequence[Value]) -> None:
+        self.name = name
+        self._values = values
+        self._offsets: dict[int, int] = {}
+        end = 0
+        for value in values:
+            self._offsets[id(value)] = -(-end // _ALIGNMENT) * _ALIGNMENT
+            end = self._offsets[id(value)] + _length(value.elements())
+
+    def has(self, value: Value) -> bool:
+        return id(value) in self._offsets
+
+    def place(self, value: Value) -> dict[str, str]:
+        """The entries of the tensor's ``external_data``."""
+        return {
+            "location": self.name,
+            "offset": str(self._offsets[id(value)]),
+            "length": str(_length(value.elements())),
+        }
+
+    def write(self, file: BinaryIO) -> None:
+        """Write the values, one at a time, with zeros in between."""
+        end, elements = 0, ElementWriter(file)
+        for value in self._values:
+            file.write(bytes(self._offsets[id(value)] - end))
+            packed = in_bytes(value.elements())
+            elements.write(packed)
+            end = self._offsets[id(value)] + packed.nbytes

@@ -1,0 +1,117 @@
+"""The integers that ONNX quantizes to: which type holds the grid of a tensor, and from which opset on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import ml_dtypes
+import numpy as np
+
+from tmconvert.errors import Refusal
+from tmconvert.ir.types import QParams
+
+SINCE, _NEWEST = 10, 21
+# the ends of a type, and the opset that brought it to QuantizeLinear
+_TYPES = {
+    "int8": (-128, 127, SINCE),
+    "uint8": (0, 255, SINCE),
+    "int16": (-32768, 32767, _NEWEST),
+    "uint16": (0, 65535, _NEWEST),
+}
+# Weights alone are of four bits: ONNX Runtime takes the pairs around a MaxPool away, which then fails.
+_SMALL = {"int4": (-8, 7, _NEWEST), "uint4": (0, 15, _NEWEST)}
+_DTYPES = {"int4": np.dtype(ml_dtypes.int4), "uint4": np.dtype(ml_dtypes.uint4)}
+_SUMS = np.iinfo(np.int16)  # of two products
+_PARTS = 256  # of a step of eight bits, in 16
+
+
+def dtype_of(name: str) -> np.dtype:
+    return _DTYPES.get(name) or np.dtype(name)
+
+
+def stored_type(qparams: QParams, opset: int, *, is_weight: bool = False) -> str | None:
+    """The narrowest type of the opset that holds the integers; None where none does."""
+    types = {**_SMALL, **_TYPES} if is_weight else _TYPES
+    for name, (low, high, since) in types.items():
+        if since <= opset and low <= qparams.quant_min and qparams.quant_max <= high:
+            return name
+    return None
+
+
+def activation_grid(name: str, grid: QParams, asked: str, opset: int) -> QParams:
+    """The grid of an activation in the type ``asked``, or in 16 bits of its sign where the source has them.
+
+    On eight bits for eight it is the same grid, counted anew; in 16 bits a step of eight is 256. Raises
+    Refusal, which calls the tensor ``name``.
+    """
+    found = stored_type(grid, _NEWEST)
+    if found is None or len(grid.scale) != 1:
+        raise lacking_type(name, grid, _NEWEST)
+    wanted = asked if found.endswith("8") else f"{'u' if asked.startswith('u') else ''}int16"
+    if opset < _TYPES[wanted][2]:
+        raise lacking_type(name, grid, opset)
+    if found.endswith("8") and wanted.endswith("16"):
+        eight = wanted.replace("16", "8")
+        return _in_parts(_moved(grid, _TYPES[eight][0] - _TYPES[found][0]), wanted)
+    return replace(_moved(grid, _TYPES[wanted][0] - _TYPES[found][0]), dtype=wanted)
+
+
+def lacking_type(name: str, grid: QParams, opset: int) -> Refusal:
+    """Why no type of the opset is for the tensor ``name``."""
+    if opset < _NEWEST and (len(grid.scale) == 1 or stored_type(grid, _NEWEST, is_weight=True)):
+        help = f"use --opset {_NEWEST} or later"
+        return Refusal(f"{name} in integers of 16 bits: ONNX has these from opset {_NEWEST} on", help)
+    return Refusal(
+        f"{name} has parameters that no type of 16 bits, for all channels, holds", "leave it in float"
+    )
+
+
+def unsigned(grid: QParams) -> QParams:
+    """A grid of int8 as one of uint8, on which the same numbers are 128 more."""
+    return replace(_moved(grid, 128), dtype="uint8")
+
+
+def saturates(weights: np.ndarray, activations: QParams | None = None) -> bool:
+    """Whether x86 kernels without VNNI may sum products of int8 ``weights`` wrongly.
+
+    They add two products of an unsigned and a signed byte in 16 bits (``vpmaddubsw``), which hold all sums of
+    weights from -64 to 64. ``activations`` are those of the other operand, None where it may be any byte:
+    of int8 kernels make uint8, 128 more. What has 16 bits is computed in float.
+    """
+    largest = 255
+    if activations is not None and activations.dtype.endswith("8"):
+        largest = activations.quant_max + (0 if activations.dtype == "uint8" else 128)
+    elif activations is not None:
+        return False
+    low, high = int(np.min(weights, initial=0)), int(np.max(weights, initial=0))
+    return 2 * high * largest > _SUMS.max or 2 * low * largest < _SUMS.min
+
+
+def _moved(grid: QParams, shift: int) -> QParams:
+    return replace(
+        grid,
+        zero_point=tuple(each + shift for each in grid.zero_point),
+        quant_min=grid.quant_min + shift,
+        quant_max=grid.quant_max + shift,
+    )
+
+
+def _in_parts(grid: QParams, dtype: str) -> QParams:
+    return replace(
+        grid,
+        dtype=dtype,
+        scale=(grid.scale[0] / _PARTS,),
+        zero_point=(grid.zero_point[0] * _PARTS,),
+        quant_min=grid.quant_min * _PARTS,
+        quant_max=grid.quant_max * _PARTS + _PARTS - 1,
+    )
+
+
+def limits(grid: QParams) -> tuple[float, float] | None:
+    """The numbers at the ends of a grid that uses less of its type than all but the outermost steps."""
+    low, high, _ = _TYPES[grid.dtype]
+    margin = (high - low) // 255
+    if grid.quant_min <= low + margin and grid.quant_max >= high - margin:
+        return None
+    first, last = ((end - grid.zero_point[0]) * grid.scale[0] for end in (grid.quant_min, grid.quant_max))
+    return first, last

@@ -1,0 +1,359 @@
+"""ONNX: quantization as pairs of QuantizeLinear and DequantizeLinear, where ONNX Runtime looks for them.
+
+Every tensor to which the source gives a grid is rounded to it behind the operator that makes it; weights are
+integers in front of a DequantizeLinear, biases 32-bit integers at the scale of the products. An operator that
+only picks or moves elements stands between two pairs of one grid, and a ReLU does, so that what is in front
+of it becomes integers, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tmconvert.errors import Refusal
+from tmconvert.ir.fake_quant import quantize
+from tmconvert.ir.types import QParams
+from tmconvert.lowering.names import Names, name_of_form
+from tmconvert.lowering.origins import Origin, Role
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.targets.onnx.integer_types import (
+    SINCE,
+    activation_grid,
+    dtype_of,
+    lacking_type,
+    limits,
+    saturates,
+    stored_type,
+    unsigned,
+)
+from tmconvert.targets.tflite.passes.redundant_clamps import without_idle_bounds
+
+# Operators behind which rounding to the operand's grid changes nothing.
+_MOVING = frozenset(
+    {"MaxPool", "Reshape", "Transpose", "Slice", "Flatten", "Squeeze", "Unsqueeze", "Identity"}
+)
+_CLAMPS = frozenset({"Relu", "Clip"})
+# the operands that are weights and bias, and the axis of the weights' output channels
+_WEIGHTED = {"Conv": (1, 2, 0), "ConvTranspose": (1, 2, 1), "Gemm": (1, 2, 0)}
+_PRODUCTS = frozenset({*_WEIGHTED, "MatMul"})  # which sum products of their first two operands
+_CLIP_INPUTS_SINCE, _PER_CHANNEL_SINCE = 11, 13
+_BIAS = (-(2**31), 2**31 - 1)
+
+
+@dataclass
+class QdqGraph:
+    """``graph`` with the pairs; ``grids`` has that of each rounded tensor, by the name that it keeps.
+
+    ``stored`` has the DequantizeLinear of each constant, the constant and its grid, ``rounded`` that of each
+    other tensor, and the tensor. ``saturating`` are operators whose int8 weights some processors sum wrongly.
+    """
+
+    graph: TargetGraph
+    grids: dict[str, QParams] = field(default_factory=dict)
+    weights: int = 0
+    stored: list[tuple[Operator, Value, QParams]] = field(default_factory=list)
+    rounded: list[tuple[Operator, Value]] = field(default_factory=list)
+    saturating: list[str] = field(default_factory=list)
+
+    def notes(self) -> list[str]:
+        found = [f"{len(self.grids)} tensors and {self.weights} weights are quantized"]
+        if self.saturating:
+            some = "1 operator" if len(self.saturating) == 1 else f"{len(self.saturating)} operators"
+            found.append(f"int8 weights of {some} may saturate {PROCESSORS}: {REMEDY}")
+        return found
+
+
+# where int8 weights are at risk, whichever processor wrote the file, and what helps
+PROCESSORS = "in integer kernels of x86 processors without VNNI (AMD Zen 1 to 3, Intel before Ice Lake)"
+REMEDY = "--weight-type uint8 is exact everywhere, --reduce-range has weights in seven bits"
+
+
+def with_qdq(graph: TargetGraph, activations: str = "uint8", weight_type: str = "uint8") -> QdqGraph:
+    """``graph``, which is left as it is, with pairs, and activations as "uint8", "int8", "uint16" or "int16".
+
+    On the same grid int8 and uint8 are the same numbers. ONNX Runtime has kernels for uint8 on every
+    processor; others want int8. What the source has in 16 bits stays in 16, of the sign asked for. Weights
+    that kernels might sum wrongly as int8 are uint8, unless ``weight_type`` is "int8". Raises Refusal for
+    what the opset of ``graph`` cannot say.
+    """
+    assert isinstance(graph.version, int)
+    if graph.version < SINCE:
+        raise Refusal(f"ONNX has integers from opset {SINCE} on", f"use --opset {SINCE} or later")
+    return _Pairs(without_idle_bounds(graph), activations, weight_type).run()
+
+
+class _Pairs:
+    def __init__(self, graph: TargetGraph, activations: str, weight_type: str) -> None:
+        self.source, self.activations, self.weight_type = graph, activations, weight_type
+        self.made = QdqGraph(replace(graph, operators=[], origins=_without_qparams(graph)))
+        self.names = Names(value.name for each in graph.nested() for value in _all(each))
+        self.constant_names: set[str] = set()
+        self.rounded: dict[int, Value] = {}  # what takes the place of a value, by its id
+        self.constants: dict[tuple[int, QParams | None, str], Value] = {}
+        self.grids = _settled(graph)
+
+    def run(self) -> QdqGraph:
+        graph = self.made.graph
+        for value in graph.inputs:
+            self._round(value, is_input=True)
+        for operator in self.source.operators:
+            inputs = self._operands(operator)
+            outputs = [self._raw(value) for value in operator.outputs]
+            graph.operators.append(replace(operator, inputs=inputs, outputs=outputs))
+            for value, raw in zip(operator.outputs, outputs, strict=True):
+                if raw is not value:
+                    self._round(value, raw)
+        graph.outputs = [self.rounded.get(id(value), value) for value in self.source.outputs]
+        graph.complete_origins()
+        return self.made
+
+    @property
+    def _opset(self) -> int:
+        assert isinstance(self.source.version, int)
+        return self.source.version
+
+    def _operands(self, operator: Operator) -> list[Value | None]:
+        inputs: list[Value | None] = [
+            self._constant_operand(operator, place)
+            if value is not None and value.is_constant
+            else value and self.rounded.get(id(value), value)
+            for place, value in enumerate(operator.inputs)
+        ]
+        if operator.type in _WEIGHTED:
+            self._round_bias(operator, inputs)
+            self._keep_float(operator, inputs)
+        return inputs
+
+    def _keep_float(self, operator: Operator, inputs: list[Value | None]) -> None:
+        """Puts a sum of one operand in front of an operator whose weight the source leaves in float.
+
+        Between pairs ONNX Runtime would round that to int8 on a scale of its own, and saturate.
+        """
+        x, weight = operator.inputs[:2]
+        key = id(weight), None, "float32"
+        is_float = key in self.constants and inputs[1] is self.constants[key]
+        if x is None or not is_float or id(x) not in self.grids or id(operator.outputs[0]) not in self.grids:
+            return
+        given = inputs[0]
+        assert given is not None
+        made = Value(self.names.free(f"{operator.outputs[0].name}_operand"), given.dtype, given.shape)
+        self._append("Sum", [given], made)
+        inputs[0] = made
+
+    def _constant_operand(self, operator: Operator, place: int) -> Value:
+        value = operator.inputs[place]
+        assert value is not None
+        grid = value.qparams
+        if grid is None or value.dtype != np.float32 or grid.dtype == "int32":
+            return self._plain(value)
+        is_factor = operator.type in _PRODUCTS and place < 2
+        dtype = stored_type(grid, self._opset, is_weight=is_factor and place == 1)
+        if dtype is None:
+            raise lacking_type(value.name, grid, self._opset)
+        if is_factor and dtype == "int8" and self._saturates(value, grid, operator.inputs[1 - place]):
+            if self.weight_type == "uint8":
+                return self._constant(value, unsigned(grid), "uint8")
+            self.made.saturating.append(operator.name)
+        return self._constant(value, grid, dtype)
+
+    def _saturates(self, value: Value, grid: QParams, other: Value | None) -> bool:
+        """Whether kernels might sum products of the constant and ``other`` wrongly, as int8."""
+        assert value.data is not None
+        if other is None or id(other) not in self.grids:
+            # kernels may compute integers all the same, of the operands of what makes it
+            return self.activations.endswith("8") and saturates(_Stored(value.data, grid, "int8").array())
+        found = self._in_file(other)
+        return saturates(_Stored(value.data, grid, "int8").array(), found)
+
+    def _plain(self, value: Value) -> Value:
+        """A constant in float, which others may take as integers."""
+        key = id(value), None, value.dtype.name
+        if key not in self.constants:
+            name = self._unused(value.name)
+            self.constants[key] = value if name == value.name else replace(value, name=name)
+        return self.constants[key]
+
+    def _unused(self, name: str) -> str:
+        """A name for a constant, of which other forms may have taken its own."""
+        made = self.names.free(f"{name}_again") if name in self.constant_names else name
+        self.constant_names.add(made)
+        return made
+
+    def _round_bias(self, operator: Operator, inputs: list[Value | None]) -> None:
+        """The bias as 32-bit integers, where input and weights are integers."""
+        weight_at, bias_at, axis = _WEIGHTED[operator.type]
+        x, weight = operator.inputs[0], operator.inputs[weight_at]
+        bias = operator.inputs[bias_at] if bias_at < len(operator.inputs) else None
+        if x is None or weight is None or bias is None or bias.data is None or id(x) not in self.grids:
+            return
+        grid = weight.qparams
+        if (
+            grid is None
+            or not weight.is_constant
+            or any(grid.zero_point)
+            or grid.channel_axis not in (None, axis)
+        ):
+            return
+        scales = np.float64(self._in_file(x).scale[0]) * np.array(grid.scale)
+        if not np.all(np.abs(bias.data) < _BIAS[1] * scales):
+            return  # 32 bits do not reach as far
+        scales = tuple(map(float, scales.astype(np.float32)))
+        products = QParams("int32", scales, (0,) * len(scales), *_BIAS, None if len(scales) == 1 else 0)
+        inputs[bias_at] = self._constant(bias, products, "int32")
+
+    # ---- tensors
+
+    def _raw(self, value: Value) -> Value:
+        """What the operator itself writes: another tensor where ``value`` is to be rounded."""
+        if id(value) not in self.grids:
+            return value
+        made = replace(value, name=self.names.free(f"{value.name}_unrounded"), qparams=None)
+        return self._stands_for(made, value, Role.COMPUTED)
+
+    def _round(self, value: Value, raw: Value | None = None, *, is_input: bool = False) -> None:
+        if id(value) not in self.grids:
+            return
+        grid = self._in_file(value)
+        name, given = grid.dtype, self._clipped(raw or value, grid)
+        parameters = self._parameters(value.name, grid, name)
+        whole = Value(self._name(value, Role.QUANTIZED), np.dtype(name), value.shape)
+        self._stands_for(whole, value, Role.QUANTIZED, grid)
+        self._append("QuantizeLinear", [given, *parameters], whole)
+        role = Role.DEQUANTIZED if is_input else Role.TENSOR
+        result = replace(value, name=self._name(value, role) if is_input else value.name)
+        self._stands_for(result, value, role, grid)
+        pair = self._append("DequantizeLinear", [whole, *parameters], result)
+        self.made.rounded.append((pair, value))
+        self.rounded[id(value)] = result
+        self.made.grids[value.name] = grid
+
+    def _name(self, value: Value, role: Role) -> str:
+        return self.names.free(name_of_form(value.name, role))
+
+    def _stands_for(self, made: Value, value: Value, role: Role, grid: QParams | None = None) -> Value:
+        """``made``, recorded as a form of ``value`` of the float graph."""
+        origin = self.source.origins.get(value)
+        if origin is not None:
+            self.made.graph.origins[made] = replace(origin, role=role, qparams=grid, plain=value)
+        return made
+
+    def _in_file(self, value: Value) -> QParams:
+        return activation_grid(value.name, self.grids[id(value)], self.activations, self._opset)
+
+    def _clipped(self, value: Value, grid: QParams) -> Value:
+        """``value`` within the range of a grid that does not use all of its type."""
+        ends = limits(grid)
+        if ends is None:
+            return value
+        made = Value(self.names.free(f"{value.name}_clipped"), value.dtype, value.shape)
+        if self._opset < _CLIP_INPUTS_SINCE:
+            self._append("Clip", [value], made, {"min": ends[0], "max": ends[1]})
+            return made
+        numbers = [np.array(end, np.float32) for end in ends]
+        bounds = [Value(self.names.free(f"{made.name}_limit"), value.dtype, (), number) for number in numbers]
+        self._append("Clip", [value, *bounds], made)
+        return made
+
+    def _constant(self, value: Value, grid: QParams, dtype: str) -> Value:
+        """A constant as integers behind a DequantizeLinear, made once."""
+        key = id(value), grid, dtype
+        if key in self.constants:
+            return self.constants[key]
+        assert value.data is not None
+        whole = _Stored(value.data, grid, dtype).array()
+        stored = Value(self._name(value, Role.QUANTIZED), whole.dtype, value.shape, whole)
+        self._stands_for(stored, value, Role.CONSTANT, grid)
+        parameters = self._parameters(value.name, grid, dtype)
+        result = replace(value, stored=None, name=self._unused(value.name))
+        self._stands_for(result, value, Role.CONSTANT, grid)
+        attributes = {} if grid.channel_axis is None else {"axis": grid.channel_axis}
+        pair = self._append("DequantizeLinear", [stored, *parameters], result, attributes)
+        self.made.stored.append((pair, value, grid))
+        self.constants[key] = result
+        self.made.weights += grid.dtype != "int32"
+        return result
+
+    def _parameters(self, name: str, grid: QParams, dtype: str) -> list[Value]:
+        """Scale and zero point; a vector along an axis from opset 13 on."""
+        if grid.channel_axis is not None and self._opset < _PER_CHANNEL_SINCE:
+            raise Refusal(
+                f"{name} has a scale for each channel, which ONNX says from opset {_PER_CHANNEL_SINCE} on",
+                f"use --opset {_PER_CHANNEL_SINCE} or later",
+            )
+        shape = () if grid.channel_axis is None else (len(grid.scale),)
+        scale = np.array(grid.scale, np.float32).reshape(shape)
+        zero = np.array(grid.zero_point).astype(dtype_of(dtype)).reshape(shape)
+        return [
+            Value(self.names.free(f"{name}_scale"), scale.dtype, shape, scale),
+            Value(self.names.free(f"{name}_zero_point"), zero.dtype, shape, zero),
+        ]
+
+    def _append(
+        self,
+        type: str,
+        inputs: Sequence[Value],
+        output: Value,
+        attributes: Mapping[str, int | float] | None = None,
+    ) -> Operator:
+        name = f"/{output.name}/{type}"
+        made = Operator(type, list(inputs), [output], dict(attributes or {}), name)
+        self.made.graph.operators.append(made)
+        return made
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """A constant in steps of a grid."""
+
+    data: np.ndarray
+    grid: QParams
+    dtype: str
+
+    def array(self) -> np.ndarray:
+        if self.dtype != "int32":
+            return quantize(self.data, self.grid).astype(dtype_of(self.dtype))
+        steps = self.data.astype(np.float64) / np.array(self.grid.scale)
+        steps = np.trunc(steps + np.copysign(0.5, steps))
+        return np.clip(steps, *_BIAS).astype(np.int32)
+
+
+def _without_qparams(graph: TargetGraph) -> dict[Value, Origin]:
+    """The origins of a float graph, as tensors that no pair rounds have them in the file."""
+    return {value: replace(origin, qparams=None) for value, origin in graph.origins.items()}
+
+
+def _settled(graph: TargetGraph) -> dict[int, QParams]:
+    """The grid that each input and result is rounded to, by id."""
+    grids: dict[int, QParams] = {}
+    uses: dict[int, int] = {}
+    for operator in graph.operators:
+        for value in operator.inputs:
+            if value is not None:
+                uses[id(value)] = uses.get(id(value), 0) + 1
+    for value in graph.inputs:
+        if value.qparams is not None and value.dtype == np.float32:
+            grids[id(value)] = value.qparams
+    outputs = {id(value) for value in graph.outputs}
+    for operator in graph.operators:
+        x = operator.inputs[0] if operator.inputs else None
+        for value in operator.outputs:
+            if value.qparams is not None and not value.qparams.inferred and value.dtype == np.float32:
+                grids[id(value)] = value.qparams
+            elif operator.type in _MOVING and x is not None and id(x) in grids:
+                grids[id(value)] = grids[id(x)]
+        if operator.type in _CLAMPS and x is not None and not x.is_constant and uses[id(x)] == 1:
+            grid = grids.get(id(operator.outputs[0]))
+            if grid is not None and id(x) not in outputs:
+                grids.setdefault(id(x), grid)
+    return grids
+
+
+def _all(graph: TargetGraph) -> list[Value]:
+    values = [*graph.inputs, *graph.outputs]
+    for operator in graph.operators:
+        values += [value for value in operator.inputs if value is not None]
+        values += operator.outputs
+    return values

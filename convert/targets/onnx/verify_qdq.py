@@ -1,0 +1,197 @@
+"""An ONNX file with QuantizeLinear and DequantizeLinear, beside the model it was made of.
+
+As for integer TFLite files (``integers.py``): the float file agrees with the source, each integer constant is
+the one that belongs there, and each tensor is what its operands give.
+
+- What the file means is judged in ONNX Runtime without graph optimizations, where no kernel saturates: that
+  is the same on every processor.
+- Each tensor must be as near in the kernels that ONNX Runtime fuses, unless the file has int8 weights that
+  these are known to sum wrongly on this processor.
+- The session that users run has default options and reads the outputs only, so that all is fused that can be.
+  How far its outputs are from the first is reported, in steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from tmconvert.errors import VerificationError
+from tmconvert.ir import InternalGraph, Node, QParams
+from tmconvert.lowering.origins import Role
+from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.targets.onnx.integer_types import activation_grid
+from tmconvert.targets.onnx.qdq import REMEDY, QdqGraph
+from tmconvert.targets.onnx.reader import onnx_constants, onnx_results, with_outputs
+from tmconvert.targets.onnx.sessions import Session, saturates_here
+from tmconvert.targets.tflite.verify.observed import Observed
+from tmconvert.verification.constants import Kept, check_constants, check_grid
+from tmconvert.verification.layerwise import verify_layers
+from tmconvert.verification.references import References
+from tmconvert.verification.report import Verification
+from tmconvert.verification.tensors import Tensors
+
+
+def verify_qdq(
+    path: Path, plain: TargetGraph, made: QdqGraph, lowered: InternalGraph, truth: References
+) -> Verification | None:
+    """The comparison of the file at ``path`` with what it was made of; None, with a note, as without.
+
+    Raises VerificationError TM4001 for any of the three steps.
+    """
+    check_tensors(path, made)
+    _check_source(plain, made)
+    sessions = _Sessions(path, plain, made)
+    verified = verify_layers(path, plain, lowered, truth, sessions.observed, sessions.fused)
+    if verified is None:
+        return None
+    truth.notes.extend(sessions.notes())
+    return replace(verified, fused_steps=sessions.steps)
+
+
+class _Sessions:
+    """The three sessions that run a file: ``steps`` is how far the outputs of users are off, by name."""
+
+    def __init__(self, path: Path, plain: TargetGraph, made: QdqGraph) -> None:
+        self.path, self.made = path, made
+        self.nodes = _nodes(made.graph)
+        self.content, self.asked = with_outputs(path, list(self.nodes))
+        self.outputs = dict(zip(plain.output_names, plain.outputs, strict=True))
+        self.meant: list[np.ndarray] = []  # the outputs without graph optimizations
+        self.steps: dict[str, float] = {}
+
+    @cached_property
+    def _plain(self) -> Session:
+        return Session(self.content, fuses=False)
+
+    @cached_property
+    def _fused(self) -> Session:
+        return Session(self.content)
+
+    @cached_property
+    def _users(self) -> Session:
+        return Session(self.path)
+
+    @property
+    def saturates(self) -> bool:
+        """Whether kernels of this processor may sum products of the file wrongly."""
+        return bool(self.made.saturating) and saturates_here()
+
+    def observed(self, inputs: Mapping[str, np.ndarray]) -> Tensors:
+        """The tensors that the file has, and the inputs, as they are behind their pair."""
+        self.meant, arrays = self._run(self._plain, inputs)
+        return self._tensors(arrays)
+
+    def fused(self, inputs: Mapping[str, np.ndarray], tensors: Tensors) -> Tensors | None:
+        """The same in fused kernels, where there are others than ``tensors``; None where they saturate."""
+        made = self._users.run(list(self.outputs), inputs)
+        for (name, value), array, meant in zip(self.outputs.items(), made, self.meant, strict=True):
+            off = self._steps_off(value.name, np.asarray(array), meant)
+            self.steps[name] = max(off, self.steps.get(name, 0.0))
+        if self.saturates:
+            return None
+        found = self._tensors(self._run(self._fused, inputs)[1])
+        is_equal = all(
+            np.array_equal(one.array, other.array, equal_nan=one.array.dtype.kind == "f")
+            for (*_, one), (*_, other) in zip(found.items(), tensors.items(), strict=True)
+        )
+        return None if is_equal else found
+
+    def notes(self) -> Iterator[str]:
+        """How far the outputs of the session that users run are from what the file means."""
+        about = "ONNX Runtime's fused kernels"
+        if self.saturates:
+            about += " saturate on this processor, which has no VNNI"
+        for name, steps in self.steps.items():
+            if steps:
+                remedy = f": {REMEDY}" if self.saturates else ""
+                yield f"{about}: {name} is up to {steps:.1f} steps from the exact sums{remedy}"
+
+    def _run(
+        self, session: Session, inputs: Mapping[str, np.ndarray]
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """The outputs of the model, and the tensors that are asked for."""
+        names = list(dict.fromkeys([*self.outputs, *self.asked]))
+        arrays = dict(zip(names, session.run(names, inputs), strict=True))
+        return [arrays[name] for name in self.outputs], [arrays[name] for name in self.asked]
+
+    def _tensors(self, arrays: Sequence[np.ndarray]) -> Tensors:
+        found = Tensors()
+        for name, array in zip(self.asked, arrays, strict=True):
+            node, grid = self.nodes[name]
+            found.add(node, Role.TENSOR, _observed(array, grid))
+        return found
+
+    def _steps_off(self, name: str, made: np.ndarray, meant: np.ndarray) -> float:
+        """The largest distance in steps of the tensor; in float, in 255 parts of its largest number."""
+        if made.shape != meant.shape or made.dtype.kind != "f":
+            return 0.0 if np.array_equal(made, meant) else float("inf")
+        off = np.abs(made.astype(np.float64) - meant)
+        largest = float(np.max(np.abs(meant), initial=0, where=np.isfinite(meant))) or 1.0
+        grid = self.made.grids.get(name)
+        return float(np.max(off, initial=0, where=np.isfinite(off))) / (
+            grid.scale[0] if grid else largest / 255
+        )
+
+
+def _nodes(graph: TargetGraph) -> dict[str, tuple[Node, QParams | None]]:
+    """The node of each tensor that operators take as one, and its quantization parameters, by its name."""
+    found: dict[str, tuple[Node, QParams | None]] = {}
+    for value in (value for operator in graph.operators for value in operator.outputs):
+        origin = graph.origins.get(value)
+        is_node = origin is not None and origin.role in (Role.TENSOR, Role.DEQUANTIZED)
+        if origin is not None and is_node and not origin.is_inner:
+            found[value.name] = origin.node, origin.qparams
+    return found
+
+
+def _observed(array: np.ndarray, grid: QParams | None) -> Observed:
+    if grid is None:
+        return Observed(array)
+    low, high = ((end - grid.zero_point[0]) * grid.scale[0] for end in (grid.quant_min, grid.quant_max))
+    return Observed(array, grid.scale[0], low, high)
+
+
+def check_tensors(path: Path, made: QdqGraph) -> None:
+    """Raises VerificationError TM4001 where a tensor is missing, or has other integers or another grid.
+
+    Layers are found by the names of tensors: none may be gone.
+    """
+    stored, computed = onnx_constants(path), onnx_results(path)
+    for operator in made.graph.operators:
+        for value in operator.outputs:
+            if value.name not in computed:
+                raise VerificationError(
+                    "TM4001", f"the file has no tensor {value.name}, which its source has"
+                )
+        if operator.type not in ("QuantizeLinear", "DequantizeLinear"):
+            continue
+        for operand in operator.inputs:
+            if operand is None or operand.data is None:
+                continue
+            found = stored.get(operand.name)
+            if found is None or found.dtype != operand.dtype or not np.array_equal(found, operand.data):
+                message = f"the constant {operand.name} of the file is not that of its source"
+                raise VerificationError("TM4001", message)
+
+
+def _check_source(plain: TargetGraph, made: QdqGraph) -> None:
+    """Raises VerificationError TM4001 where constants, or grids that it names, are not the source's."""
+    kept = []
+    for pair, value, grid in made.stored:
+        steps, scale, zero = (operand.data for operand in pair.inputs if operand is not None)
+        assert steps is not None and scale is not None and zero is not None
+        kept.append(Kept(value.name, steps, scale, zero, value, grid))
+    check_constants(kept)
+    for pair, value in made.rounded:
+        assert isinstance(plain.version, int)
+        _, scale, zero = (operand.data if operand else None for operand in pair.inputs)
+        assert scale is not None and zero is not None
+        check_grid(value.name, scale, zero, made.grids[value.name])
+        if value.qparams is not None and not value.qparams.inferred:
+            grid = activation_grid(value.name, value.qparams, zero.dtype.name, plain.version)
+            check_grid(value.name, scale, zero, grid)

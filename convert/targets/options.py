@@ -1,0 +1,157 @@
+"""The targets, and the versions of each."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from tmconvert.errors import UsageError
+from tmconvert.symbolics.dialects import DIALECTS
+
+TITLES = {"onnx": "ONNX", "tflite": "TFLite", "caffe": "Caffe"}
+TARGETS = tuple(TITLES)
+OLDEST_OPSET = 7
+DEFAULT_OPSET = 17
+# Minor number N of the newest TFLite runtime 2.N whose operators we know. The count is TensorFlow's, with
+# which LiteRT goes on: its 1.0 has the operators of 2.18, its 2.2 those of 2.23.
+TFLITE_RUNTIME = 23
+# The N of the default: two years old; all packages of TensorFlow and LiteRT since then run it. What it lacks
+# is lowered to other operators (convert/targets/tflite/element_types.py has what each release runs).
+DEFAULT_TFLITE_RUNTIME = 18
+
+
+class Integers(NamedTuple):
+    """How a model is to be written in integers.
+
+    ``activations`` is "int8" or "int16" for TFLite, "uint8", "int8", "uint16" or "int16" for ONNX;
+    ``io_type`` that of inputs and outputs: "int8", "uint8", "int16" or "float32". ``allow_float`` leaves
+    quantized operators without an integer kernel in float. ``wide_weights`` leaves weights of -128, which
+    TFLite does not allow. ``weight_type`` is "uint8" or "int8" for ONNX; "uint8" is for weights that kernels
+    of some processors would sum wrongly as int8. ``reduce_range`` has weights in seven bits.
+    """
+
+    activations: str = "int8"
+    io_type: str = "int8"
+    allow_float: bool = False
+    wide_weights: bool = False
+    weight_type: str = "int8"
+    reduce_range: bool = False
+
+    @property
+    def narrows_weights(self) -> bool:
+        """Whether weights of -128 might be too large for kernels: those that sum products in 16 bits."""
+        return self.activations == "int8" and not self.wide_weights
+
+
+class Parameters(NamedTuple):
+    """What becomes of the source's quantization beside a float model.
+
+    ``path`` is a file for the parameters in the format called ``format``; ``bakes_weights`` rounds the
+    weights to their grids.
+    """
+
+    path: Path | None
+    format: str
+    bakes_weights: bool = False
+
+
+class TargetOptions(NamedTuple):
+    """What a model is converted to: a target, its version, and the order of its inputs and outputs.
+
+    ``version`` is the ONNX opset, the minor number N of the TFLite runtime 2.N, or the number of
+    the Caffe dialect.
+    ``io_layout`` is "nhwc" (rank-4 inputs and outputs of models with spatial ops channels-last) or
+    "source"; only TFLite has the choice. ``io_layouts`` are the orders of single inputs and outputs, as
+    pairs of name and order. ``integers`` asks for the source's quantization in the model itself.
+    ``keep_int64`` leaves whole numbers in TFLite as wide as the source has them. ``parameters`` asks for the
+    quantization beside the model.
+    """
+
+    target: str
+    version: int
+    io_layout: str = "source"
+    io_layouts: tuple[tuple[str, str], ...] = ()
+    integers: Integers | None = None
+    keep_int64: bool = False
+    parameters: Parameters | None = None
+
+    @property
+    def keeps_grids(self) -> bool:
+        """Whether each tensor with parameters of its own must be one of the file."""
+        return self.integers is not None or bool(self.beside)
+
+    @property
+    def beside(self) -> tuple[Path, ...]:
+        """The files that are written besides the model's own."""
+        return () if self.parameters is None or self.parameters.path is None else (self.parameters.path,)
+
+    @property
+    def bakes_weights(self) -> bool:
+        return self.parameters is not None and self.parameters.bakes_weights
+
+    def asked(self) -> dict[str, object]:
+        """What the file is told of: the order of all, or, where some have one of their own, by name; ``*``
+        are the others.
+        """
+        named = {"*": self.io_layout, **dict(self.io_layouts)} if self.io_layouts else self.io_layout
+        return {
+            "io_layout": named,
+            "keep_int64": self.keep_int64,
+            "integers": None if self.integers is None else self.integers._asdict(),
+            "fake_quant_weights": self.bakes_weights,
+        }
+
+
+def newest_opset() -> int:
+    """The newest opset that the installed ``onnx`` package knows."""
+    from tmconvert.targets.onnx.writer import newest_opset as installed
+
+    return installed()
+
+
+def target_version(target: str, version: int | str | None) -> int:
+    """The number by which symbolics of ``target`` are looked up. Raises UsageError."""
+    if target not in TARGETS:
+        raise UsageError(
+            "TM6001", f"there is no target {target!r}", notes=[("help", f"targets: {', '.join(TARGETS)}")]
+        )
+    if target == "onnx":
+        return _opset(DEFAULT_OPSET if version is None else version)
+    if target == "tflite":
+        return DEFAULT_TFLITE_RUNTIME if version is None else _runtime(version)
+    return dialect_number("bvlc" if version is None else version)
+
+
+def dialect_number(name: int | str) -> int:
+    """The number of a Caffe dialect. Raises UsageError."""
+    if name not in DIALECTS:
+        raise UsageError(
+            "TM6001",
+            f"there is no Caffe dialect {name!r}",
+            notes=[("help", f"dialects: {', '.join(DIALECTS)}")],
+        )
+    return DIALECTS.index(str(name))
+
+
+def _runtime(runtime: int | str) -> int:
+    """The N of the text "2.N"; a number would be ambiguous, as 2.1 is 2.10, too."""
+    match = re.fullmatch(r"2\.(\d{1,2})(\.\d+)?", runtime) if isinstance(runtime, str) else None
+    if match is None or int(match[1]) > TFLITE_RUNTIME:
+        raise UsageError(
+            "TM6001",
+            f"there is no TFLite runtime {runtime!r}",
+            notes=[("help", f'use "2.0" to "2.{TFLITE_RUNTIME}", as TensorFlow counts')],
+        )
+    return int(match[1])
+
+
+def _opset(opset: int | str) -> int:
+    newest = newest_opset()
+    if isinstance(opset, bool) or not isinstance(opset, int) or not OLDEST_OPSET <= opset <= newest:
+        raise UsageError(
+            "TM6001",
+            f"opset {opset!r} is not supported",
+            notes=[("help", f"use {OLDEST_OPSET} to {newest}, what the installed onnx package knows")],
+        )
+    return opset

@@ -1,0 +1,1 @@
+"""TFLite: operators, layout, integer kernels, writer, reader and verification."""

@@ -1,0 +1,122 @@
+"""The builder of TFLite operators: what the runtime has, its whole numbers, graphs inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.ir.types import name_of
+from tmconvert.lowering.builder import Builder
+from tmconvert.lowering.element_types import computed_type, type_operand
+from tmconvert.lowering.size_operators import SizeOperators, plain_attributes
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.targets.tflite.element_types import OLDEST
+from tmconvert.targets.tflite.pad_empty_dims import without_empty_parts
+from tmconvert.targets.tflite.runtimes import first_release, runtime_refusal, types_refusal, types_text
+from tmconvert.targets.tflite.versions import operator_version
+
+
+class TfliteBuilder(Builder):
+    index_dtype = np.dtype(np.int32)
+
+    def __init__(self, graph: TargetGraph) -> None:
+        super().__init__(graph)
+        self.sizes = SizeOperators(self)
+
+    def inside(self, graph: TargetGraph) -> Builder:
+        """As any builder's, but the graph sees no values around it."""
+        twin = super().inside(graph)
+        assert isinstance(twin, TfliteBuilder)
+        twin.sizes = SizeOperators(twin)
+        return twin
+
+    def ints(self, values: Sequence[int] | np.ndarray | int) -> Value:
+        """As any builder's; Dims among the values are computed as the file runs."""
+        return self.sizes.vector(values) if is_symbolic(values) else super().ints(values)
+
+    def define(self, value: Value) -> None:
+        self.sizes.define(value)
+
+    @property
+    def _runtime(self) -> int:
+        assert isinstance(self.graph.version, int)
+        return self.graph.version
+
+    def has(self, type: str, version: int = 1) -> bool:
+        """Whether the runtime has this version of an operator; where there is another way."""
+        return runtime_refusal(type, version, self._runtime) is None
+
+    def accept(self, operators: Sequence[Operator]) -> None:
+        for operator in operators:
+            refusal = runtime_refusal(operator.type, operator_version(operator), self._runtime)
+            refusal = refusal or types_refusal(operator, self._runtime)
+            if refusal:
+                self.refuse(*refusal)
+
+    def subgraph(
+        self, name: str, types: Sequence[Value], write: Callable[[TfliteBuilder, list[Value]], list[Value]]
+    ) -> TargetGraph:
+        """A graph with inputs of these types, which ``write`` fills: it gets them, and gives the outputs."""
+        twin = self.inside(TargetGraph(self.graph.target, self.graph.version, name))
+        assert isinstance(twin, TfliteBuilder)
+        twin.graph.inputs = [self.formal(value.dtype, value.shape) for value in types]
+        for value in twin.graph.inputs:
+            twin.define(value)
+        twin.graph.outputs = write(twin, list(twin.graph.inputs))
+        return twin.graph
+
+    def op(self, type: str, *inputs: Value | None, **options: Any) -> Any:
+        """As ``Builder.op``; whole numbers that the operator does not take are cast, there and back."""
+        if type == "RESHAPE" and is_symbolic(options.get("new_shape")):
+            del options["new_shape"]  # an attribute for what is an input
+        inputs = tuple(self.sizes.resolved(type, inputs))
+        options = plain_attributes(type, options)
+        whole = without_empty_parts(self, type, inputs, options)
+        if whole is not None:
+            return whole
+        operand = inputs[type_operand(type)] if inputs else None
+        if operand is None:
+            return super().op(type, *inputs, **options)
+        given = operand.dtype
+        computed = computed_type(type, given, lambda name: self._runs(type, inputs, given, name, options))
+        if computed == given:
+            return super().op(type, *inputs, **options)
+        cast = [
+            self.cast(value, computed) if value is not None and value.dtype == given else value
+            for value in inputs
+        ]
+        wanted = np.dtype(options.pop("dtype", None) or given)
+        if wanted != given:
+            return super().op(type, *cast, dtype=wanted, **options)
+        made = super().op(type, *cast, dtype=computed, **options)
+        return [self.cast(each, given) for each in made] if isinstance(made, list) else self.cast(made, given)
+
+    def _runs(
+        self,
+        type: str,
+        inputs: Sequence[Value | None],
+        given: np.dtype,
+        computed: str,
+        options: Mapping[str, Any],
+    ) -> bool:
+        """Whether the runtime runs an operator with operands of type ``given`` as ``computed``."""
+        names = [computed if value.dtype == given else name_of(value.dtype) for value in inputs if value]
+        made = np.dtype(options.get("dtype") or given)
+        text = types_text(names, [computed if made == given else name_of(made)])
+        return first_release(type, text) <= max(self._runtime, OLDEST)
+
+    def cast(self, value: Value, dtype: np.dtype) -> Value:
+        """``value`` as ``dtype``."""
+        if value.dtype == dtype:
+            return value
+        if value.data is not None:
+            return self.const(value.data.astype(dtype), name=f"{value.name}_{dtype.name}")
+        return super().op("CAST", *self.sizes.resolved("CAST", [value]), dtype=dtype, shape=value.shape)
+
+    def identity(self, value: Value) -> Value:
+        return self.op(
+            "RESHAPE", value, self.ints(value.shape), new_shape=list(value.shape), shape=value.shape
+        )

@@ -1,0 +1,281 @@
+"""TFLite: weights stored in fewer bits, as float16(w), or as scale * q with a scale for each channel and
+q = round(w / scale) in [-127, 127].
+
+Operators that have a kernel for int8 weights take them as they are (``dynamic_range.py``). A GATHER picks
+rows of the stored table. Any other operator has a DEQUANTIZE before it, which runtimes do once, and XNNPACK
+folds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tmconvert.lowering.target_graph import Operator, Quantization, TargetGraph, Value
+from tmconvert.targets.tflite.dynamic_range import (
+    KERNEL_STEPS,
+    OPERATORS,
+    takes,
+    with_rounded_activations,
+    with_stored,
+)
+
+KINDS = ("float16", "int8")
+
+# Elements; what is smaller does not matter to the file, and biases are best left alone.
+_SMALL = 1024
+
+# The input that is a weight, and the axis of its channels; BATCH_MATMUL's depends on the call.
+_CHANNELS = {
+    "CONV_2D": (1, 0),
+    "DEPTHWISE_CONV_2D": (1, 3),
+    "FULLY_CONNECTED": (1, 0),
+    "TRANSPOSE_CONV": (1, 0),
+    "GATHER": (0, 0),
+}
+
+
+@dataclass(frozen=True)
+class Compressed:
+    """``graph`` is to be written; ``restored`` has the same weights as plain float32 constants.
+
+    ``stored`` are the weights that changed, as pairs of before and after. ``rounded`` are graphs as
+    ``restored`` that round activations where the kernels of ``graph`` do, the first in the same steps, the
+    others in larger ones. There are none where no kernel does.
+    """
+
+    graph: TargetGraph
+    restored: TargetGraph
+    rounded: tuple[TargetGraph, ...]
+    stored: tuple[tuple[Value, Value], ...]
+
+    @property
+    def before(self) -> int:
+        """The bytes of the weights that changed."""
+        return sum(value.data.nbytes for value, _ in self.stored if value.data is not None)
+
+    @property
+    def after(self) -> int:
+        """The bytes that they take now."""
+        return sum(_bytes(value) for _, value in self.stored)
+
+
+# How many steps activations have in ``rounded``.
+_STEPS = (KERNEL_STEPS, KERNEL_STEPS - 4, KERNEL_STEPS - 8, KERNEL_STEPS - 12)
+
+
+def compress_weights(graph: TargetGraph, kind: str) -> Compressed:
+    """``graph`` with its large float32 weights as ``kind``; it is left as it is."""
+    weights = _Weights(kind)
+    written = _Written(weights).graph(graph)
+    restored = _Restored(weights).graph(graph)
+    rounds = any(
+        value is not None and value.quantization is not None and operator.type in OPERATORS
+        for operator in written.all_operators()
+        for value in operator.inputs
+    )
+    rounded = tuple(_Rounded(weights, steps).graph(graph) for steps in _STEPS) if rounds else ()
+    stored = tuple((before, after) for before, after in weights.stored.values() if after is not None)
+    return Compressed(written, restored, rounded, stored)
+
+
+class _Weights:
+    """Each weight once, however many operators take it."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.stored: dict[tuple[int, int | None], tuple[Value, Value | None]] = {}
+
+    def compressed(self, operator: Operator, index: int, value: Value) -> Value | None:
+        """The stored form of an operator's input; None for what stays as it is."""
+        if value.data is None or value.dtype != np.float32 or value.data.size < _SMALL:
+            return None
+        axis = _channel_axis(operator, index)
+        if self.kind == "int8" and axis is None:
+            return None
+        key = id(value), axis if self.kind == "int8" else None
+        if key not in self.stored:
+            self.stored[key] = value, self._converted(value, value.data, axis)
+        return self.stored[key][1]
+
+    def _converted(self, value: Value, data: np.ndarray, axis: int | None) -> Value | None:
+        if not np.all(np.isfinite(data)):
+            return None
+        if self.kind == "int8":
+            assert axis is not None
+            made = _int8(value, data, axis)
+            return made if 2 * _bytes(made) <= data.nbytes else None  # channels of few elements
+        if np.max(np.abs(data)) > np.finfo(np.float16).max:
+            return None
+        return Value(f"{value.name}_float16", np.dtype(np.float16), value.shape, data.astype(np.float16))
+
+
+def _int8(value: Value, data: np.ndarray, axis: int) -> Value:
+    others = tuple(each for each in range(data.ndim) if each != axis)
+    largest = np.max(np.abs(data), axis=others, keepdims=True)
+    scale = np.where(largest > 0, largest / np.float32(127), np.float32(1)).astype(np.float32)
+    scale = np.maximum(scale, np.finfo(np.float32).tiny)
+    steps = np.clip(np.rint(data / scale), -127, 127).astype(np.int8)
+    quantization = Quantization(scale.reshape(-1), axis)
+    return Value(f"{value.name}_int8", steps.dtype, value.shape, steps, quantization)
+
+
+def restored(value: Value) -> np.ndarray:
+    """The float32 numbers that DEQUANTIZE makes of a stored weight."""
+    assert value.data is not None
+    if value.quantization is None:
+        return value.data.astype(np.float32)
+    shape = [1] * value.data.ndim
+    shape[value.quantization.axis] = -1
+    return value.data.astype(np.float32) * value.quantization.scale.reshape(shape)
+
+
+def step_of(data: np.ndarray, stored: Value) -> np.ndarray:
+    """By how much neighbours of each weight of ``data`` differ once they are ``stored``, and a trifle."""
+    largest = np.abs(data)
+    if stored.quantization is None:
+        return largest * np.float32(2.0**-10 * 1.001) + np.float32(2.0**-24)
+    others = tuple(axis for axis in range(data.ndim) if axis != stored.quantization.axis)
+    return largest.max(axis=others, keepdims=True) * np.float32(1.001 / 127) + np.finfo(np.float32).tiny
+
+
+def rows_of(weight: Value) -> tuple[Value, Value]:
+    """A table of int8, and the scale of each of its rows."""
+    assert weight.quantization is not None
+    scale = weight.quantization.scale.reshape(-1, *[1] * (len(weight.shape) - 1))
+    rows = Value(f"{weight.name}_rows", weight.dtype, weight.shape, weight.data)
+    return rows, Value(f"{weight.name}_scale", scale.dtype, scale.shape, scale)
+
+
+def _channel_axis(operator: Operator, index: int) -> int | None:
+    """The axis of a weight's channels; None where the input is no weight."""
+    if operator.type == "BATCH_MATMUL" and index == 1:
+        weight = operator.inputs[1]
+        assert weight is not None
+        return len(weight.shape) - (2 if operator.attributes.get("adj_y") else 1)
+    place, axis = _CHANNELS.get(operator.type, (-1, 0))
+    if operator.type == "GATHER" and (operator.attributes.get("axis", 0) or len(_shape(operator, 0)) < 2):
+        return None
+    return axis if index == place else None
+
+
+def _shape(operator: Operator, index: int) -> tuple[int, ...]:
+    value = operator.inputs[index]
+    return () if value is None else value.shape
+
+
+class _Rebuilt:
+    """Copies of a graph and those inside, with the stored weights in the way that ``operators`` says."""
+
+    def __init__(self, weights: _Weights) -> None:
+        self.weights = weights
+        self.graphs: dict[int, TargetGraph] = {}
+
+    def graph(self, graph: TargetGraph) -> TargetGraph:
+        if id(graph) not in self.graphs:
+            made = self.graphs[id(graph)] = replace(graph, operators=[])
+            self.begin()
+            for operator in graph.operators:
+                attributes = {
+                    name: self.graph(value) if isinstance(value, TargetGraph) else value
+                    for name, value in operator.attributes.items()
+                }
+                stored = {
+                    index: after
+                    for index, value in enumerate(operator.inputs)
+                    if value is not None and (after := self.weights.compressed(operator, index, value))
+                }
+                copy = replace(operator, inputs=list(operator.inputs), attributes=attributes)
+                made.operators += self.operators(copy, stored, int(graph.version))
+        return self.graphs[id(graph)]
+
+    def begin(self) -> None:
+        """Called before the first operator of each graph."""
+
+    def operators(self, operator: Operator, stored: dict[int, Value], runtime: int) -> list[Operator]:
+        """What stands for ``operator``, some of whose inputs are stored."""
+        raise NotImplementedError
+
+
+class _Written(_Rebuilt):
+    """With the stored weights themselves."""
+
+    def begin(self) -> None:
+        self.floats: dict[int, Value] = {}
+
+    def operators(self, operator: Operator, stored: dict[int, Value], runtime: int) -> list[Operator]:
+        made: list[Operator] = []
+        for index, weight in stored.items():
+            if takes(operator, index, weight, runtime):
+                operator = with_stored(operator, index, weight)
+            elif _picks_rows(operator, weight):
+                return _rows(operator, weight)
+            else:
+                made += self._dequantized(operator, index, weight)
+        return [*made, operator]
+
+    def _dequantized(self, operator: Operator, index: int, weight: Value) -> list[Operator]:
+        value = operator.inputs[index]
+        assert value is not None
+        is_new = id(weight) not in self.floats
+        made = self.floats.setdefault(id(weight), Value(value.name, value.dtype, value.shape))
+        operator.inputs[index] = made
+        name = f"{operator.name}/{value.name}_dequantize"
+        return [Operator("DEQUANTIZE", [weight], [made], {}, name, operator.source)] if is_new else []
+
+
+class _Restored(_Rebuilt):
+    """With the numbers of the stored weights, in float32."""
+
+    def __init__(self, weights: _Weights) -> None:
+        super().__init__(weights)
+        self.constants: dict[int, Value] = {}
+
+    def operators(self, operator: Operator, stored: dict[int, Value], runtime: int) -> list[Operator]:
+        for index, weight in stored.items():
+            if id(weight) not in self.constants:
+                name = f"{weight.name}_restored"
+                self.constants[id(weight)] = Value(name, np.dtype(np.float32), weight.shape, restored(weight))
+            operator.inputs[index] = self.constants[id(weight)]
+        return [operator]
+
+
+class _Rounded(_Restored):
+    """As restored, with the activations rounded where kernels for int8 weights do."""
+
+    def __init__(self, weights: _Weights, steps: int) -> None:
+        super().__init__(weights)
+        self.steps = steps
+
+    def operators(self, operator: Operator, stored: dict[int, Value], runtime: int) -> list[Operator]:
+        rounds = any(takes(operator, index, weight, runtime) for index, weight in stored.items())
+        (plain,) = super().operators(operator, stored, runtime)
+        return with_rounded_activations(plain, self.steps) if rounds else [plain]
+
+
+def _picks_rows(operator: Operator, weight: Value) -> bool:
+    is_whole = not operator.attributes.get("batch_dims", 0)
+    return operator.type == "GATHER" and weight.quantization is not None and is_whole
+
+
+def _rows(operator: Operator, weight: Value) -> list[Operator]:
+    """A GATHER of rows of int8 and one of their scales: the whole table is never brought back."""
+    indices, (rows,) = operator.inputs[1], operator.outputs
+    table, scales = rows_of(weight)
+    picked = Value(f"{rows.name}_int8", weight.dtype, rows.shape)
+    steps = Value(f"{rows.name}_steps", rows.dtype, rows.shape)
+    ranks = len(rows.shape) - len(weight.shape) + 1
+    step = Value(f"{rows.name}_scale", rows.dtype, (*rows.shape[:ranks], *scales.shape[1:]))
+    name, source = operator.name, operator.source
+    return [
+        replace(operator, inputs=[table, indices], outputs=[picked]),
+        replace(operator, inputs=[scales, indices], outputs=[step], name=f"{name}/scale"),
+        Operator("CAST", [picked], [steps], {}, f"{name}/cast", source),
+        Operator("MUL", [steps, step], [rows], {}, f"{name}/mul", source),
+    ]
+
+
+def _bytes(value: Value) -> int:
+    assert value.data is not None
+    return value.data.nbytes + (0 if value.quantization is None else value.quantization.scale.nbytes)

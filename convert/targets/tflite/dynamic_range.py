@@ -1,0 +1,115 @@
+"""TFLite operators that take int8 weights beside float32 activations.
+
+The kernel rounds the activations as it runs, to 255 steps of their range with 0 among them: one range for
+each row of a product, and for each image of a convolution. In LiteRT 2.3 with XNNPACK that takes a third to a
+quarter of the time of float32. DEPTHWISE_CONV_2D is not here: XNNPACK leaves it to a kernel that takes
+seven times that of float32.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tmconvert.lowering.target_graph import Attribute, Operator, Value
+from tmconvert.targets.tflite.runtimes import runtime_refusal
+from tmconvert.targets.tflite.versions import operator_version
+
+
+@dataclass(frozen=True)
+class DynamicRange:
+    """Where an operator has its weight and its activations, and the oldest runtime 2.N that does well by it.
+
+    Versions of operators do not tell that. Measured: 2.14 runs none of them in XNNPACK, which makes them
+    slower than float32, and fails on TRANSPOSE_CONV; LiteRT 1.0 (2.18) has wrong scales in BATCH_MATMUL.
+    """
+
+    weight: int = 1
+    x: int = 0
+    since: int = 18
+    says_asymmetric: bool = False
+
+
+OPERATORS = {
+    "CONV_2D": DynamicRange(),
+    "FULLY_CONNECTED": DynamicRange(says_asymmetric=True),
+    "TRANSPOSE_CONV": DynamicRange(x=2),
+    "BATCH_MATMUL": DynamicRange(since=20, says_asymmetric=True),
+}
+
+KERNEL_STEPS = 255
+
+
+def takes(operator: Operator, index: int, stored: Value, runtime: int) -> bool:
+    """Whether ``operator`` computes with ``stored`` as it is, in the runtime 2.``runtime``."""
+    known = OPERATORS.get(operator.type)
+    if known is None or index != known.weight or stored.quantization is None or runtime < known.since:
+        return False
+    x = operator.inputs[known.x]
+    if x is None or x.is_constant or x.dtype != np.float32:
+        return False
+    # LiteRT's own kernel reads a weight that is broadcast in the wrong places.
+    if operator.type == "BATCH_MATMUL" and len(stored.shape) > 2 and stored.shape[:-2] != x.shape[:-2]:
+        return False
+    made = with_stored(operator, index, stored)
+    return runtime_refusal(made.type, operator_version(made), runtime) is None
+
+
+def with_stored(operator: Operator, index: int, stored: Value) -> Operator:
+    """``operator`` with the int8 weight at ``index``."""
+    inputs = [stored if i == index else value for i, value in enumerate(operator.inputs)]
+    attributes = dict(operator.attributes)
+    if OPERATORS[operator.type].says_asymmetric:
+        attributes["asymmetric_quantize_inputs"] = True
+    return replace(operator, inputs=inputs, attributes=attributes)
+
+
+def with_rounded_activations(operator: Operator, steps: int) -> list[Operator]:
+    """``operator`` in float32, behind operators that round its activations as its kernel for int8 weights.
+
+    step = (max(x, 0) - min(x, 0)) / steps for each range, x' = round(x / step) * step. The kernel has
+    ``KERNEL_STEPS``; with a few less the places that x is rounded to lie elsewhere.
+    """
+    place = OPERATORS[operator.type].x
+    x = operator.inputs[place]
+    assert x is not None
+    axes = _axes_of_a_range(operator, x)
+    ranges = tuple(1 if axis in axes else extent for axis, extent in enumerate(x.shape))
+    made: list[Operator] = []
+
+    def op(type: str, *inputs: Value, shape: tuple[int, ...] = x.shape, **attributes: Attribute) -> Value:
+        name = f"{operator.name}/round_{len(made)}"
+        result = Value(name, x.dtype, shape)
+        made.append(Operator(type, list(inputs), [result], attributes, name, operator.source))
+        return result
+
+    def number(value: float) -> Value:
+        return Value(f"{operator.name}/{value}", x.dtype, (), np.array(value, x.dtype))
+
+    over = Value(f"{operator.name}/axes", np.dtype(np.int32), (len(axes),), np.array(axes, np.int32))
+    low = op("MINIMUM", op("REDUCE_MIN", x, over, shape=ranges, keep_dims=True), number(0), shape=ranges)
+    high = op("MAXIMUM", op("REDUCE_MAX", x, over, shape=ranges, keep_dims=True), number(0), shape=ranges)
+    extent = op("SUB", high, low, shape=ranges)
+    step = op("MUL", extent, number(1 / steps), shape=ranges)
+    step = op("MAXIMUM", step, number(float(np.finfo(np.float32).tiny)), shape=ranges)
+    rounded = op("MUL", op("ROUND", op("DIV", x, step)), step)
+    inputs = [rounded if i == place else value for i, value in enumerate(operator.inputs)]
+    return [*made, replace(operator, inputs=inputs)]
+
+
+def _axes_of_a_range(operator: Operator, x: Value) -> list[int]:
+    """The axes of the activations within which one range holds."""
+    rank = len(x.shape)
+    if operator.type == "FULLY_CONNECTED":
+        weight = operator.inputs[1]
+        assert weight is not None
+        within = itertools.takewhile(
+            lambda axis: math.prod(x.shape[axis + 1 :]) != weight.shape[1], range(rank - 1, -1, -1)
+        )
+        return sorted(within)
+    if operator.type == "BATCH_MATMUL":
+        return [rank - (2 if operator.attributes.get("adj_x") else 1)]
+    return list(range(1, rank))

@@ -1,0 +1,167 @@
+"""Averages as products, where these are nearer to the source.
+
+An average of windows whose result has a grid of its own is a product of each channel with equal weights,
+which rounds once; the kernel of averages has one grid, and another product would bring it to the other. An
+average over all places and the product with a matrix behind it are one product.
+
+The source does not round the average, which in eight bits would cost more than all else. W mean(x) is
+[W W ... W] / places times x, whose integers are those of W: exact, for weights of moderate size.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from tmconvert.ir.types import QParams
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.targets.tflite.integer.qparams import settled
+
+_MOST = 1 << 18  # elements of the longer matrix
+
+
+def averages_in_products(graph: TargetGraph) -> TargetGraph:
+    """``graph``, which is left as it is, with such products; as it is without any."""
+    makers = {id(value): operator for operator in graph.operators for value in operator.outputs}
+    uses = _uses(graph)
+    replaced: dict[int, list[Operator]] = {}
+    for operator in graph.operators:
+        if operator.type != "FULLY_CONNECTED" or operator.outputs[0].qparams is None:
+            continue
+        chain = _chain(operator, makers, uses)
+        if chain is not None:
+            replaced |= {id(gone): [] for gone in chain} | {id(operator): _product(operator, chain[-1])}
+    if not replaced:
+        return graph
+    operators = [new for operator in graph.operators for new in replaced.get(id(operator), [operator])]
+    return replace(graph, operators=operators)
+
+
+def windows_in_products(graph: TargetGraph, kind: str, infers: bool) -> TargetGraph:
+    """``graph``, which is left as it is, with products for averages of windows that change the grid."""
+    if not any(operator.type == "AVERAGE_POOL_2D" for operator in graph.operators):
+        return graph
+    grids = settled(graph, kind, infers=infers)
+    operators = []
+    for operator in graph.operators:
+        given, own = grids.get(id(operator.inputs[0])), grids.get(id(operator.outputs[0]))
+        changes = given is not None and own is not None and given.dtype == own.dtype and given != own
+        is_full = operator.attributes.get("padding") == "VALID"
+        if operator.type == "AVERAGE_POOL_2D" and changes and is_full:
+            operator = _depthwise(operator)
+        operators.append(operator)
+    return replace(graph, operators=operators)
+
+
+def _depthwise(average: Operator) -> Operator:
+    """The same with a filter of equal weights for each channel."""
+    attributes, x = dict(average.attributes), average.inputs[0]
+    assert x is not None
+    window = [attributes.pop("filter_height"), attributes.pop("filter_width")]
+    data = np.full((1, *window, x.shape[3]), 1 / math.prod(window), np.float32)  # type: ignore[arg-type]
+    scales = (float(np.float32(data.flat[0] / np.float32(127))),) * x.shape[3]
+    qparams = QParams(
+        "int8_narrow", scales, (0,) * x.shape[3], -127, 127, 3, symmetric=True, source="average"
+    )
+    weight = Value(f"{average.outputs[0].name}_equal", data.dtype, data.shape, data, qparams=qparams)
+    none = np.zeros(x.shape[3], np.float32)
+    bias = Value(f"{average.outputs[0].name}_none", none.dtype, none.shape, none)
+    attributes |= {"depth_multiplier": 1, "dilation_w_factor": 1, "dilation_h_factor": 1}
+    return replace(average, type="DEPTHWISE_CONV_2D", inputs=[x, weight, bias], attributes=attributes)
+
+
+def _chain(product: Operator, makers: dict[int, Operator], uses: dict[int, int]) -> list[Operator] | None:
+    """The operators from the average to a product, the average last."""
+    chain: list[Operator] = []
+    value, weight = product.inputs[0], product.inputs[1]
+    while value is not None and id(value) in makers and uses[id(value)] == 1:
+        operator = makers[id(value)]
+        chain.append(operator)
+        if value.qparams is not None and not value.qparams.inferred:
+            return None
+        if _is_average(operator):
+            return chain if _fits(operator, weight) else None
+        value = operator.inputs[0]
+        if operator.type != "RESHAPE" or value is None or value.shape[-1] != operator.outputs[0].shape[-1]:
+            return None
+    return None
+
+
+def _fits(average: Operator, weight: Value | None) -> bool:
+    x = average.inputs[0]
+    if x is None or weight is None or weight.data is None or weight.shape[1] != x.shape[3]:
+        return False
+    return bool(weight.data.size * x.shape[1] * x.shape[2] <= _MOST)
+
+
+def _is_average(operator: Operator) -> bool:
+    """Over H and W of all channels, without an activation."""
+    x = operator.inputs[0]
+    if (
+        x is None
+        or len(x.shape) != 4
+        or operator.attributes.get("fused_activation_function", "NONE") != "NONE"
+    ):
+        return False
+    if not all(isinstance(extent, int) for extent in x.shape):
+        return False
+    if operator.type == "MEAN":
+        axes = operator.inputs[1]
+        return axes is not None and axes.data is not None and sorted(axes.data.reshape(-1) % 4) == [1, 2]
+    window = operator.attributes.get("filter_height"), operator.attributes.get("filter_width")
+    return (
+        operator.type == "AVERAGE_POOL_2D"
+        and window == x.shape[1:3]
+        and operator.outputs[0].shape[1:3] == (1, 1)
+        and operator.attributes.get("padding") == "VALID"
+    )
+
+
+def _product(product: Operator, average: Operator) -> list[Operator]:
+    x, weight = average.inputs[0], product.inputs[1]
+    assert x is not None and weight is not None and weight.data is not None
+    batch, height, width, channels = x.shape
+    places = height * width
+    row = Value(f"{average.outputs[0].name}_places", x.dtype, (batch, places * channels), qparams=x.qparams)
+    sizes = np.array(row.shape, np.int32)
+    shape = Value(f"{row.name}_shape", sizes.dtype, sizes.shape, sizes)
+    data = np.tile(weight.data, (1, places)) / np.float32(places)
+    qparams = None if weight.qparams is None else _divided(weight.qparams, places)
+    matrix = Value(f"{weight.name}_places", data.dtype, data.shape, data, qparams=qparams)
+    flat = Operator(
+        "RESHAPE", [x, shape], [row], {"new_shape": list(row.shape)}, f"{average.name}/places", average.source
+    )
+    result = product.outputs[0]
+    options = dict(product.attributes)
+    if len(result.shape) != 2:
+        return [flat, *_shaped(product, row, matrix, options)]
+    return [flat, replace(product, inputs=[row, matrix, *product.inputs[2:]], attributes=options)]
+
+
+def _shaped(product: Operator, row: Value, matrix: Value, options: dict) -> list[Operator]:
+    """A product whose result has axes of one element besides."""
+    result = product.outputs[0]
+    flat = replace(result, name=f"{result.name}_row", shape=(row.shape[0], result.shape[-1]))
+    sizes = np.array(result.shape, np.int32)
+    shape = Value(f"{result.name}_shape", sizes.dtype, sizes.shape, sizes)
+    options["keep_num_dims"] = False
+    return [
+        replace(product, inputs=[row, matrix, *product.inputs[2:]], outputs=[flat], attributes=options),
+        Operator(
+            "RESHAPE", [flat, shape], [result], {"new_shape": list(result.shape)}, f"{product.name}/shape"
+        ),
+    ]
+
+
+def _divided(qparams: QParams, places: int) -> QParams:
+    return replace(qparams, scale=tuple(float(np.float32(scale / places)) for scale in qparams.scale))
+
+
+def _uses(graph: TargetGraph) -> dict[int, int]:
+    counts: dict[int, int] = {}
+    for value in [*(value for operator in graph.operators for value in operator.inputs), *graph.outputs]:
+        if value is not None:
+            counts[id(value)] = counts.get(id(value), 0) + 1
+    return counts

@@ -1,0 +1,56 @@
+"""SPACE_TO_DEPTH and DEPTH_TO_SPACE in int16, for which there are no kernels: reshapes around a transpose."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tmconvert.lowering.target_graph import Attribute, Operator, TargetGraph, Value
+from tmconvert.targets.tflite.integer.qparams import settled
+
+BLOCKS = ("SPACE_TO_DEPTH", "DEPTH_TO_SPACE")
+_ORDER = np.array([0, 2, 1, 3], np.int32)
+
+
+def blocks_in_views(graph: TargetGraph, kind: str, infers: bool = True) -> TargetGraph:
+    """``graph``, which is left as it is, without these operators where they would work on int16."""
+    if not any(operator.type in BLOCKS for operator in graph.operators):
+        return graph
+    grids, operators = settled(graph, kind, infers=infers), []
+    for operator in graph.operators:
+        grid = grids.get(id(operator.outputs[0]))
+        if operator.type in BLOCKS and grid is not None and grid.dtype == "int16":
+            operators += _views(operator, operator.inputs[0], operator.outputs[0])
+        else:
+            operators.append(operator)
+    return replace(graph, operators=operators)
+
+
+def _views(operator: Operator, value: Value | None, result: Value) -> list[Operator]:
+    """Rows of pixels come apart into the columns of blocks: [.., block, columns, what is left], or back."""
+    assert value is not None
+    size = operator.attributes["block_size"]
+    assert isinstance(size, int)
+    small = result if operator.type == "SPACE_TO_DEPTH" else value
+    batch, rows, columns, channels = small.shape
+    apart = (batch * rows, size, columns, channels // size)
+    together = (batch * rows, columns, size, channels // size)
+    first, last = (apart, together) if operator.type == "SPACE_TO_DEPTH" else (together, apart)
+    split, turned = (
+        Value(f"{result.name}_{name}", value.dtype, shape)
+        for name, shape in (("blocks", first), ("turned", last))
+    )
+    order = Value(f"{turned.name}_order", _ORDER.dtype, _ORDER.shape, _ORDER)
+    return [
+        _reshape(operator, value, split),
+        replace(operator, type="TRANSPOSE", inputs=[split, order], outputs=[turned], attributes={}),
+        _reshape(operator, turned, result),
+    ]
+
+
+def _reshape(operator: Operator, value: Value, made: Value) -> Operator:
+    sizes = np.array(made.shape, np.int32)
+    shape = Value(f"{made.name}_shape", sizes.dtype, sizes.shape, sizes)
+    attributes: dict[str, Attribute] = {"new_shape": list(made.shape)}
+    return replace(operator, type="RESHAPE", inputs=[value, shape], outputs=[made], attributes=attributes)

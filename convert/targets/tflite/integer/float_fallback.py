@@ -1,0 +1,73 @@
+"""Which operators that stay in float the source means to be in integers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tmconvert.ir import CallFunction, Expr, InternalGraph
+from tmconvert.ir.unsupported import Unsupported
+from tmconvert.lowering.origins import Origin, Role
+from tmconvert.lowering.target_graph import Value
+from tmconvert.targets.tflite.integer.model import FloatFallback, IntegerGraph
+
+IN_STEPS = "tm::in_steps"
+
+
+def without_form(made: IntegerGraph, source: InternalGraph) -> list[Unsupported]:
+    """The calls of ``source`` that stay in float though it gives all of their tensors scales.
+
+    Operators that hand on tensors without a grid belong together. If one of these tensors is the source's,
+    that computes without scales there; what a call is made of in TFLite is none of its tensors.
+    """
+    makers: dict[str, Expr | None] = {node.name: node.expr for node in source.inputs}
+    makers |= {node.name: expr for expr in source.exprs() for node in expr.outputs}
+    origins = made.graph.origins
+    found: dict[int, Unsupported] = {}
+    for group in _groups(made.islands):
+        if any(_is_whole(origins.get(value), makers) for island in group for value in island.lacking):
+            continue
+        results = [origins.get(value) for island in group for value in island.operator.outputs]
+        known = [origin for origin in results if _is_whole(origin, makers)] or results[-1:]
+        for name in [origin.node.name for origin in known if origin is not None]:
+            expr = makers.get(name)
+            name = name if expr is None else expr.outputs[0].name
+            if isinstance(expr, CallFunction) and expr.function == IN_STEPS:
+                expr = expr.args[0].expr
+            if expr is not None:
+                found.setdefault(id(expr), Unsupported(expr, *_reason(group, made.activations, name)))
+    return list(found.values())
+
+
+def _is_whole(origin: Origin | None, makers: Mapping[str, object]) -> bool:
+    """Whether a tensor is one of the source's, and no intermediate result of operators that compute one."""
+    return (
+        origin is not None
+        and origin.role is Role.TENSOR
+        and not origin.is_inner
+        and origin.node.name in makers
+    )
+
+
+def _groups(islands: Sequence[FloatFallback]) -> list[list[FloatFallback]]:
+    """Those that a tensor without a grid connects."""
+    groups: list[tuple[list[FloatFallback], list[Value]]] = []
+    for island in islands:
+        mine, others = ([island], list(island.lacking)), []
+        for group in groups:
+            if any(value is other for value in mine[1] for other in group[1]):
+                mine = (group[0] + mine[0], group[1] + mine[1])
+            else:
+                others.append(group)
+        groups = [*others, mine]
+    return [group for group, _ in groups]
+
+
+def _reason(group: Sequence[FloatFallback], activations: str, name: str) -> tuple[str, str]:
+    types = dict.fromkeys(island.operator.type for island in group)
+    reason = f"TFLite has no kernel for {', '.join(types)} in {activations}"
+    if len(group) > 1:
+        reason = f"TFLite has no integer form of it: it is made of {', '.join(types)} in float"
+    help = "--allow-float leaves it in float, between DEQUANTIZE and QUANTIZE"
+    if activations == "int16":
+        help += "; --activations int8 has more kernels"
+    return reason, f"{help}; so does a calibration with --rule '{name}=float'"

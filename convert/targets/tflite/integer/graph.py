@@ -1,0 +1,473 @@
+"""A float TFLite graph, with what the source says of quantization, in integers.
+
+Each operator with an integer kernel whose tensors have grids works on integers; the others stay in float,
+between DEQUANTIZE and QUANTIZE. Where a kernel cannot bring a tensor to the grid that the source gives it,
+a product with one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tmconvert.ir.types import QParams
+from tmconvert.lowering.names import name_of_form
+from tmconvert.lowering.origins import Role
+from tmconvert.lowering.target_graph import Attribute, Operator, TargetGraph, Value
+from tmconvert.targets.tflite.integer.kernels import KERNELS, TABLES, WEIGHTED, WITHIN, Kernel
+from tmconvert.targets.tflite.integer.model import FloatFallback, IntegerGraph
+from tmconvert.targets.tflite.integer.parts import FLOAT, INT32, Parts
+from tmconvert.targets.tflite.integer.prepare import prepared
+from tmconvert.targets.tflite.integer.qparams import (
+    activation_grid,
+    brought,
+    constant_grid,
+    fixed_grid,
+    is_derived,
+    is_zero,
+    operands,
+    quantization,
+    settled,
+    steps_of,
+    summand_grid,
+    weight_grid,
+)
+
+_SUMS = frozenset({"ADD", "SUB"})
+_WIDE = {"int8": (-127, 127), "int16": (-32767, 32767)}  # grids that reach this far need no clamp
+_FAR = 100  # a product of that many steps may wrap around, kernels.py
+_PER_CHANNEL = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"})
+
+
+def in_integers(
+    graph: TargetGraph, *, activations: str = "int8", io_type: str = "int8", infers: bool = True
+) -> IntegerGraph:
+    """``graph``, which is left as it is, with int8 weights and activations of the type ``activations``.
+
+    ``io_type`` is that of its inputs and outputs: "int8", "uint8", "int16" or "float32". Without ``infers``
+    only what the source gives a grid, or a kernel, is in integers.
+    """
+    return _Integers(graph, activations, io_type, infers).run()
+
+
+class _Integers(Parts):
+    def __init__(self, graph: TargetGraph, kind: str, io_type: str, infers: bool) -> None:
+        graph = prepared(graph, kind, infers)
+        graph.complete_origins()
+        self.source, self.kind, self.io_type = graph, kind, io_type
+        self.grids = settled(graph, kind, infers=infers)
+        self._forget_idle()
+        super().__init__(IntegerGraph(replace(graph, inputs=[], outputs=[], operators=[], origins={}), kind))
+        self._distinct_names()
+        named = [*graph.inputs, *(value for each in graph.operators for value in each.outputs)]
+        self.made.grids = {value: self.grids[id(value)] for value in named if id(value) in self.grids}
+        self.whole: dict[tuple[int, QParams], Value] = {}  # integers of a source value, by grid
+        self.plain: dict[int, Value] = {}  # what is in float, or no number
+
+    def run(self) -> IntegerGraph:
+        for value in self.source.inputs:
+            self._input(value)
+        for operator in self.source.operators:
+            self._operator(operator)
+        for value in self.source.outputs:
+            self.made.graph.outputs.append(self._output(value))
+        graph = self.made.graph
+        for value in graph.values():
+            if value not in graph.origins:
+                origin = self.source.origins.get(value)
+                graph.origins |= {} if origin is None else {value: origin}
+        graph.complete_origins()
+        return self.made
+
+    def _distinct_names(self) -> None:
+        """Reserves the names of the source's tensors; those that a rewriting has added step aside."""
+        origins, added = self.source.origins, []
+        for value in self.source.values():
+            if value.is_constant:
+                self.names.take([value.name])
+                continue
+            if value in origins and origins[value].is_inner:
+                added.append(value)
+                continue
+            self.names.take([value.name])
+            self.computed_names.add(value.name)
+        for value in added:
+            value.name = self.names.free(value.name)
+            self.computed_names.add(value.name)
+
+    def _stands_for(
+        self, made: Value, value: Value, role: Role | None = None, grid: QParams | None = None
+    ) -> Value:
+        """``made``, recorded as a form of ``value`` of the float graph; without ``role`` as that itself."""
+        origin = self.source.origins.get(value)
+        if origin is not None:
+            self.made.graph.origins[made] = replace(
+                origin, role=role or origin.role, qparams=grid, plain=value
+            )
+        return made
+
+    def _takes_place_of(self, made: Value, other: Value, role: Role) -> None:
+        """Records that ``made`` is now what ``other`` was, and ``other`` has ``role``."""
+        origins = self.made.graph.origins
+        if other in origins:
+            origins[made] = origins[other]
+            origins[other] = replace(origins[other], role=role)
+
+    def _forget_idle(self) -> None:
+        """Takes the grid, where the source gives none, from what only operators in float use."""
+        wanted = {id(value) for value in self.source.outputs}
+        for operator in reversed(self.source.operators):
+            for value in operator.outputs:
+                is_own = (value.qparams is not None and not value.qparams.inferred) or operator.type in TABLES
+                if not is_own and id(value) not in wanted:
+                    self.grids.pop(id(value), None)
+            kernel = KERNELS.get(operator.type)
+            if kernel is not None and self._is_whole(operator, kernel):
+                wanted |= {id(value) for value in operator.inputs if value is not None}
+
+    # ---- edges
+
+    def _input(self, value: Value) -> None:
+        grid = self.grids.get(id(value))
+        if grid is None or self.io_type == "float32":
+            self._keep(value, value)
+            self.made.graph.inputs.append(value)
+            return
+        given = self._typed(value, grid, self._edge_type(grid), value.name)
+        self._stands_for(given, value, Role.TENSOR, grid)
+        self.made.graph.inputs.append(given)
+        if given.dtype.name != grid.dtype:
+            first = self._typed(value, grid, grid.dtype, self.names.free(f"{value.name}_{grid.dtype}"))
+            self._stands_for(first, value, Role.INTERNAL, grid)
+            self._append("QUANTIZE", [given], [first], value.name)
+            given = first
+        self.whole[id(value), grid] = self._clamped(given, grid, given.name)
+
+    def _output(self, value: Value) -> Value:
+        grid = self.grids.get(id(value))
+        if grid is None or (self.io_type == "float32" and (id(value), grid) not in self.whole):
+            return self._float(value)
+        if grid.inferred and self.io_type != "float32":
+            grid = brought(grid, self.kind)
+        result = self._on_grid(value, grid)
+        if self._edge_type(grid) == grid.dtype:
+            return result
+        name, result.name = result.name, self.names.free(f"{result.name}_{grid.dtype}")
+        if self.io_type == "float32":
+            final = Value(name, FLOAT, value.shape)
+            self._takes_place_of(final, result, Role.INTERNAL)
+            self._append("DEQUANTIZE", [result], [final], name)
+            return final
+        final = self._typed(value, grid, self.io_type, name)
+        self._takes_place_of(final, result, Role.INTERNAL)
+        self._append("QUANTIZE", [result], [final], name)
+        return final
+
+    def _edge_type(self, grid: QParams) -> str:
+        """What an input or output is in: what was asked for, or the type that it alone has."""
+        return self.io_type if self.io_type == "float32" or grid.dtype == self.kind else grid.dtype
+
+    def _typed(self, value: Value, grid: QParams, kind: str, name: str) -> Value:
+        """A value of an integer type on ``grid``, which is that of the activations."""
+        if kind == "uint8":
+            grid = replace(grid, dtype=kind, zero_point=(grid.zero_point[0] + 128,))
+        return Value(name, np.dtype(kind), value.shape, None, quantization(grid))
+
+    # ---- operators
+
+    def _operator(self, operator: Operator) -> None:
+        kernel = KERNELS.get(operator.type)
+        if kernel is None or not self._is_whole(operator, kernel):
+            self._in_float(operator, kernel)
+        elif kernel.relation == "weights":
+            self.made.integers[self._kind(operator, kernel)] += 1
+            self._weighted(operator)
+        elif operator.type in TABLES:
+            self.made.integers[self._kind(operator, kernel)] += 1
+            self._looked_up(operator)
+        elif operator.type == "RESHAPE" and _keeps_shape(operator):
+            self._renamed(operator)
+        else:
+            self.made.integers[self._kind(operator, kernel)] += 1
+            self._on_grids(operator, kernel)
+
+    def _kind(self, operator: Operator, kernel: Kernel) -> str:
+        """The type that the kernel computes in: the widest of its tensors', for products with weights and
+        what is looked up its result's, of a comparison its operands'.
+
+        What the source does not round is not rounded to eight bits in front of a product, either.
+        """
+        values = [operator.outputs[i] for i in kernel.outputs(len(operator.outputs))]
+        if kernel.relation == "compared":
+            values = []
+        if kernel.relation in ("compared", "free", "fixed") and operator.type not in TABLES:
+            values += [value for value in operands(operator, kernel) if not value.is_constant]
+        kinds = [self.grids[id(value)].dtype for value in values if id(value) in self.grids]
+        if kernel.relation == "weights":
+            given = [self.grids.get(id(value)) for value in operands(operator, kernel)]
+            kinds += [grid.dtype for grid in given if grid is not None and grid.inferred]
+        return max(kinds, key=("int8", "int16").index, default=self.kind)
+
+    def _is_whole(self, operator: Operator, kernel: Kernel) -> bool:
+        """Whether the kernel can do this call in integers."""
+        values = [operator.inputs[i] for i in kernel.operands(len(operator.inputs))]
+        numbers = [value for value in values if value is not None]
+        if self._kind(operator, kernel) not in kernel.types or any(value.dtype != FLOAT for value in numbers):
+            return False
+        if all(value is None or value.is_constant for value in operator.inputs):
+            return False
+        if operator.type in WEIGHTED:
+            place = WEIGHTED[operator.type]
+            others = [operator.inputs[i] for i in (place.weight, place.bias) if i < len(operator.inputs)]
+            if any(value is not None and value.data is None for value in others):
+                return False
+        if kernel.relation != "compared":
+            numbers += [operator.outputs[i] for i in kernel.outputs(len(operator.outputs))]
+        if not all(value.is_constant or id(value) in self.grids for value in numbers):
+            return False
+        # comparisons of LiteRT abort at a scale of 1 and more
+        return kernel.relation != "compared" or all(
+            self._own_grid(value, self._kind(operator, kernel)).scale[0] < 1 for value in numbers
+        )
+
+    def _in_float(self, operator: Operator, kernel: Kernel | None) -> None:
+        inputs = [None if value is None else self._float(value) for value in operator.inputs]
+        self.made.graph.operators.append(replace(operator, inputs=inputs))
+        for value in operator.outputs:
+            self._keep(value, value)
+        numbers = [value for value in (*operator.inputs, *operator.outputs) if value is not None]
+        computed = [value for value in numbers if value.dtype == FLOAT and not value.is_constant]
+        # whole numbers of the source have no grid: what makes numbers of them only converts
+        if any(value in operator.inputs for value in computed) and operator.type != "QUANTIZE":
+            lacking = tuple(value for value in computed if id(value) not in self.grids)
+            self.made.islands.append(FloatFallback(operator, lacking))
+
+    def _renamed(self, operator: Operator) -> None:
+        """A tensor with another name: only its grid is to change."""
+        value, result = operator.inputs[0], operator.outputs[0]
+        assert value is not None
+        given, grid = self._on_grid(value, self.grids[id(value)]), self.grids[id(result)]
+        made = self._stands_for(self._requantized(given, grid, result.name), result, Role.TENSOR, grid)
+        self.whole[id(result), grid] = self._clamped(made, grid, result.name)
+
+    def _looked_up(self, operator: Operator) -> None:
+        """The steps of the operands, counted from 0, are places in the table, of two row by row."""
+        *operands, table = operator.inputs
+        result = operator.outputs[0]
+        assert table is not None
+        grid = self.grids[id(result)]
+        places = [self._as_place(value, result.name) for value in operands if value is not None]
+        place = places[0]
+        if len(places) == 2:
+            row = self._counted("MUL", places[0], np.array(256, INT32), f"{result.name}_row")
+            place = Value(self.names.free(f"{result.name}_places"), INT32, result.shape)
+            self._append("ADD", [row, places[1]], [place], place.name)
+        made = Value(result.name, np.dtype(grid.dtype), result.shape, None, quantization(grid))
+        self._stands_for(made, result, Role.TENSOR, grid)
+        entries = self._constant(table, grid)
+        gather: dict[str, Attribute] = {"axis": 0}
+        self.made.graph.operators.append(
+            replace(operator, type="GATHER", inputs=[entries, place], outputs=[made], attributes=gather)
+        )
+        self.whole[id(result), grid] = made
+
+    def _as_place(self, value: Value, name: str) -> Value:
+        """The steps of a tensor, the lowest that a table knows being 0."""
+        grid = self.grids[id(value)]
+        given = self._on_grid(value, grid)
+        kind = given.dtype.name
+        counted = Value(self.names.free(f"{name}_steps"), INT32, value.shape)
+        self._append("CAST", [given], [counted], counted.name)
+        options: dict[str, Attribute] = {"in_data_type": kind.upper(), "out_data_type": "INT32"}
+        self.made.graph.operators[-1].attributes.update(options)
+        first = steps_of(grid).start
+        if not first:
+            return counted
+        return self._counted("ADD", counted, np.array(-first, INT32), f"{name}_places")
+
+    def _on_grids(self, operator: Operator, kernel: Kernel) -> None:
+        places = kernel.operands(len(operator.inputs))
+        results = [operator.outputs[i] for i in kernel.outputs(len(operator.outputs))]
+        inputs: list[Value | None] = [
+            None if value is None else self._plain(value) for value in operator.inputs
+        ]
+        kind = self._kind(operator, kernel)
+        grid = self._common_grid(operator, kernel, places)
+        for i in places:
+            value = operator.inputs[i]
+            if value is None:
+                continue
+            own = grid or self._own_grid(value, kind)
+            if operator.type in _SUMS:
+                own = summand_grid(value, own, self.grids[id(results[0])])
+            inputs[i] = self._on_grid(value, own)
+        if kernel.relation == "fixed":
+            grid = fixed_grid(operator.type, kind)
+        self._compute(operator, inputs, [] if kernel.relation == "compared" else results, grid)
+
+    def _common_grid(self, operator: Operator, kernel: Kernel, places: Sequence[int]) -> QParams | None:
+        """The one grid that a kernel knows: the operand's, or, of several, the result's.
+
+        Numbers in int16 are compared as they are; the widest grid, which is symmetric, holds them all.
+        """
+        numbers = [operator.inputs[i] for i in places]
+        if kernel.relation == "compared" and self._kind(operator, kernel) == "int16":
+            wide = [value for value in numbers if value is not None and not is_zero(value)]
+            grids = [self._own_grid(value, "int16") for value in wide]
+            return max(grids, key=lambda grid: grid.scale)
+        result = None if kernel.relation == "compared" else self.grids[id(operator.outputs[0])]
+        if result is not None and operator.type in WITHIN and result.inferred:
+            return result
+        if kernel.relation != "same":
+            return None
+        computed = [value for value in numbers if value is not None and not value.is_constant]
+        if len(computed) == 1 and len(numbers) == 1:
+            grid, kind = self.grids[id(computed[0])], self.grids[id(operator.outputs[0])].dtype
+            is_wider = (kind, grid.dtype) == ("int16", "int8")
+            return grid if grid.dtype in kernel.types and not is_wider else brought(grid, kind)
+        return self.grids[id(operator.outputs[0])]
+
+    def _weighted(self, operator: Operator) -> None:
+        place = WEIGHTED[operator.type]
+        inputs = list(operator.inputs)
+        x, weight = inputs[place.x], inputs[place.weight]
+        assert x is not None and weight is not None and weight.data is not None
+        grid = self._own_grid(x, self._kind(operator, KERNELS[operator.type]))
+        inputs[place.x] = self._on_grid(x, grid)
+        scales = weight_grid(weight, place.axis if operator.type in _PER_CHANNEL else None)
+        if is_derived(weight, scales) and weight.name not in self.made.derived:
+            self.made.derived.append(weight.name)
+        inputs[place.weight] = self._weight(weight, scales)
+        bias = inputs[place.bias] if place.bias < len(inputs) else None
+        if bias is not None:
+            inputs[place.bias] = self._bias(bias, grid, scales)
+        self._compute(operator, inputs, operator.outputs, None)
+
+    def _compute(
+        self,
+        operator: Operator,
+        inputs: Sequence[Value | None],
+        results: Sequence[Value],
+        fixed: QParams | None,
+    ) -> None:
+        """Appends the operator; its results on the grid that the kernel gives them, then on their own."""
+        outputs, after = [], []
+        kind = self._kind(operator, KERNELS[operator.type])
+        for value in operator.outputs:
+            if not any(value is result for result in results):
+                self._keep(value, value)
+                outputs.append(value)
+                continue
+            grid = self.grids[id(value)]
+            given = fixed or brought(grid, kind)
+            made = Value(value.name, np.dtype(given.dtype), value.shape, None, quantization(given))
+            outputs.append(self._stands_for(made, value, Role.TENSOR, given))
+            after.append((value, made, grid))
+        self.made.graph.operators.append(replace(operator, inputs=list(inputs), outputs=outputs))
+        for value, made, grid in after:
+            if not _is_equal(fixed or brought(grid, kind), grid):
+                made.name = self._name(value, Role.COMPUTED)
+                self._stands_for(made, value, Role.COMPUTED, fixed or brought(grid, kind))
+                made = self._stands_for(self._requantized(made, grid, value.name), value, Role.TENSOR, grid)
+            self.whole[id(value), grid] = self._clamped(made, grid, value.name)
+
+    # ---- tensors in one form and the other
+
+    def _on_grid(self, value: Value, grid: QParams) -> Value:
+        """``value`` in integers on ``grid``."""
+        if value.is_constant:
+            return self._constant(value, grid)
+        key = id(value), grid
+        if key in self.whole:
+            return self.whole[key]
+        own = self.grids[id(value)]
+        if (id(value), own) in self.whole:
+            if _is_equal(own, grid):
+                return self.whole[id(value), own]
+            # what int8 operators get of a tensor in int16 is what it is to them
+            role = Role.QUANTIZED if (own.dtype, grid.dtype) == ("int16", "int8") else Role.REQUANTIZED
+            name = self._name(value, role)
+            made = self._requantized(self.whole[id(value), own], grid, name)
+        else:
+            role = Role.QUANTIZED
+            name = self._name(value, role)
+            made = Value(name, np.dtype(grid.dtype), value.shape, None, quantization(grid))
+            self._append("QUANTIZE", [self.plain[id(value)]], [made], made.name)
+        self._stands_for(made, value, role, grid)
+        self.whole[key] = self._clamped(made, grid, name)
+        return self.whole[key]
+
+    def _own_grid(self, value: Value, kind: str) -> QParams:
+        """The grid of an operand, for a kernel in ``kind``."""
+        if not value.is_constant:
+            return brought(self.grids[id(value)], kind)
+        assert value.data is not None
+        grid = None if value.qparams is None else activation_grid(value.qparams, kind)
+        return grid or constant_grid(value.data, kind)
+
+    def _float(self, value: Value) -> Value:
+        """``value`` in float, or as it is."""
+        if value.is_constant or id(value) in self.plain:
+            return self.plain.get(id(value), value)
+        whole = self.whole[id(value), self.grids[id(value)]]
+        made = Value(self._name(value, Role.DEQUANTIZED), FLOAT, value.shape)
+        self._stands_for(made, value, Role.DEQUANTIZED)
+        self._append("DEQUANTIZE", [whole], [made], made.name)
+        self.plain[id(value)] = made
+        return made
+
+    def _plain(self, value: Value) -> Value:
+        """An operand that is no number on a grid."""
+        return self.plain.get(id(value), value)
+
+    def _keep(self, value: Value, made: Value) -> None:
+        self.plain[id(value)] = self._stands_for(made, value)
+
+    def _name(self, value: Value, role: Role) -> str:
+        return self.names.free(name_of_form(value.name, role))
+
+    def _requantized(self, value: Value, grid: QParams, name: str) -> Value:
+        """On another grid: times one, rounded once. XNNPACK's QUANTIZE of int8 rounds the ratio, too.
+
+        Where nearly all is beyond the range, the product would wrap around.
+        """
+        made = Value(name, np.dtype(grid.dtype), value.shape, None, quantization(grid))
+        assert value.quantization is not None
+        ratio = float(value.quantization.scale[0]) / grid.scale[0]
+        if value.dtype == made.dtype == np.int8 and ratio < _FAR:
+            self._append("MUL", [value, self._one(ratio)], [made], name)
+        else:
+            self._append("QUANTIZE", [value], [made], name)
+        self.made.requantized += 1
+        return made
+
+    def _clamped(self, value: Value, grid: QParams, name: str) -> Value:
+        """``value``, kept within a grid that does not use all of its type."""
+        low, high = (grid.quant_min, grid.quant_max) if grid.inferred else _WIDE[grid.dtype]
+        if grid.quant_min > low:
+            value = self._limited("MAXIMUM", value, grid, grid.quant_min, name)
+        if grid.quant_max < high:
+            value = self._limited("MINIMUM", value, grid, grid.quant_max, name)
+        return value
+
+    def _limited(self, type: str, value: Value, grid: QParams, limit: int, name: str) -> Value:
+        steps = np.array(limit, value.dtype)
+        bound = Value(self.names.free(f"{name}_limit"), value.dtype, (), steps, value.quantization)
+        number = np.array((limit - grid.zero_point[0]) * grid.scale[0], FLOAT)
+        self.made.stored.append((bound, Value(bound.name, FLOAT, (), number), grid))
+        made = Value(name, value.dtype, value.shape, None, value.quantization)
+        value.name = self.names.free(f"{name}_unlimited")
+        self._takes_place_of(made, value, Role.UNCLAMPED)
+        self._append(type, [value, bound], [made], name)
+        return made
+
+
+def _keeps_shape(operator: Operator) -> bool:
+    x = operator.inputs[0]
+    return x is not None and x.shape == operator.outputs[0].shape
+
+
+def _is_equal(one: QParams, other: QParams) -> bool:
+    return (one.dtype, one.scale, one.zero_point) == (other.dtype, other.scale, other.zero_point)

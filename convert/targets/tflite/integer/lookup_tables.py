@@ -1,0 +1,246 @@
+"""Functions of one or two numbers for which TFLite has no integer kernel: a table of what each step gives.
+
+The table is made by the reference kernels, of what the source says, however many operators of TFLite that
+would take. It is exact, so it also stands for kernels whose results are on a coarse grid of their own. For
+an operand in int8 it has 256 entries, in int16 as many as its grid has steps; for two in int8 65536.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tmconvert.ir import CallFunction, Constant, TensorNode
+from tmconvert.ir.tree import map_leaves
+from tmconvert.ir.types import QParams
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.symbolics.op import Op
+from tmconvert.targets.tflite.element_types import OLDEST
+from tmconvert.targets.tflite.integer.kernels import FIXED, KERNELS, TABLE, TABLE_OF_TWO, TABLES
+from tmconvert.targets.tflite.integer.prepare import prepared
+from tmconvert.targets.tflite.integer.qparams import settled, steps_of
+from tmconvert.targets.tflite.passes.layout_plan import rule_of
+from tmconvert.targets.tflite.runtimes import kernel_release
+
+# Steps of a result that one of a kernel's fixed scale may be: requantized, it is off by less than the two
+# steps that kernels are allowed, and it runs on NPUs and GPUs, which have no GATHER.
+COARSER = 1.5
+_MOST = 200  # calls that one table stands for
+_ROUNDS = 5
+
+
+def tabulated(
+    graph: TargetGraph, catalogue: Mapping[str, Op], kind: str, *, infers: bool = True
+) -> TargetGraph:
+    """``graph``, which is left as it is, with a TABLE of (operand, float32 results) for such functions.
+
+    Activations are ``kind``, "int8" or "int16"; ``infers`` is that of
+    ``in_integers``.
+    """
+    made = prepared(graph, kind, infers)
+    for _ in range(_ROUNDS):  # what a table gives may be what another takes
+        before, made = made, _once(made, catalogue, kind, infers)
+        if made is before:
+            break
+    return made
+
+
+def _once(graph: TargetGraph, catalogue: Mapping[str, Op], kind: str, infers: bool) -> TargetGraph:
+    grids, users = settled(graph, kind, infers=infers), _users(graph)
+    values = [*graph.inputs, *(value for operator in graph.operators for value in operator.outputs)]
+    nodes = {id(value): node for value in values if (node := graph.node_of(value)) is not None}
+    known = {nodes[id(value)]: value for value in values if id(value) in nodes and id(value) in grids}
+    operators = []
+    for operator in graph.operators:
+        node = nodes.get(id(operator.outputs[0]))
+        table = None
+        if not isinstance(node, TensorNode) or operator.type in TABLES:
+            pass
+        elif _is_wanted(operator, grids, graph.version) or (infers and _is_lacking(operator, grids, users)):
+            functions = (_Function(known, catalogue, node, most) for most in (2, 1))
+            tables = (_table(operator, node, function, grids) for function in functions)
+            table = next((each for each in tables if each is not None), None)
+        operators.append(table or operator)
+    if operators == graph.operators:
+        return graph
+    made = replace(graph, operators=_used(operators, graph.outputs))
+    again = settled(made, kind, infers=infers)
+    lost = [each for each in made.operators if each.type in TABLES and not _has_grid(each, grids, again)]
+    return graph if lost else made
+
+
+def _is_wanted(operator: Operator, grids: Mapping[int, QParams], runtime: int | str) -> bool:
+    """Whether the source quantizes the result, and no kernel of the runtime gives it, or not nearly."""
+    result, kernel = operator.outputs[0], KERNELS.get(operator.type)
+    if result.qparams is None or result.qparams.inferred or id(result) not in grids:
+        return False
+    numbers = [] if kernel is None else [operator.inputs[i] for i in kernel.operands(len(operator.inputs))]
+    kinds = [grids[id(value)].dtype for value in (result, *numbers) if id(value) in grids]
+    kind = max(kinds, key=("int8", "int16").index)
+    if kind == "int8" and operator.type in ("LOGISTIC", "TANH"):
+        return FIXED[kind][operator.type][0] > COARSER * grids[id(result)].scale[0]
+    if kernel is None or kind not in kernel.types:
+        return True
+    assert isinstance(runtime, int)
+    if kernel_release(operator.type, kind) > max(runtime, OLDEST):
+        return True
+    computed = [value for value in numbers if value is not None and not value.is_constant]
+    if any(id(value) not in grids for value in computed):
+        return True
+    return kernel.relation in ("free", "fixed") and any(grids[id(value)].inferred for value in computed)
+
+
+def _is_lacking(
+    operator: Operator, grids: Mapping[int, QParams], users: Mapping[int, list[Operator]]
+) -> bool:
+    """Whether the source does not round the result, no kernel gives it in int16, and operators want it."""
+    result, kernel = operator.outputs[0], KERNELS.get(operator.type)
+    if result.qparams is not None and not result.qparams.inferred:
+        return False
+    if not all(user.type in KERNELS for user in users.get(id(result), [])):
+        return False
+    if kernel is not None and "int16" in kernel.types and operator.type not in _ROUGH:
+        return id(result) not in grids and kernel.relation == "free"
+    return kernel is None or kernel.relation in ("free", "fixed")
+
+
+# kernels that look numbers in int16 up in tables of 513
+_ROUGH = frozenset({"LOGISTIC", "TANH"})
+
+
+def _users(graph: TargetGraph) -> dict[int, list[Operator]]:
+    found: dict[int, list[Operator]] = {}
+    for operator in graph.operators:
+        for value in operator.inputs:
+            if value is not None:
+                found.setdefault(id(value), []).append(operator)
+    return found
+
+
+class _Function:
+    """What a node is of ``most`` others on grids, or less, if calls that go element by element lead there."""
+
+    def __init__(
+        self, known: Mapping[TensorNode, Value], catalogue: Mapping[str, Op], result: TensorNode, most: int
+    ) -> None:
+        self.known, self.catalogue, self.result, self.most = known, catalogue, result, most
+        self.calls: list[CallFunction] = []
+        self.operands: list[TensorNode] = []
+        self.is_found = self._follow(result) and 1 <= len(self.operands) <= most
+
+    def _follow(self, node: Any) -> bool:
+        """Whether ``node`` is a function of operands, each element of theirs alone; its calls in order.
+
+        What has no parameters of its own is followed further, if that leads to no more than are asked for.
+        """
+        if isinstance(node.expr, Constant):
+            return bool(np.size(node.expr.value) == 1)
+        value = self.known.get(node) if node is not self.result else None
+        if not _fits_into(node.type.shape, self.result.type.shape):
+            return False
+        if value is not None and value.qparams is not None and not value.qparams.inferred:
+            self._end_at(node)
+            return True
+        kept = list(self.calls), list(self.operands)
+        if self._follow_call(node.expr) and (value is None or len(self.operands) <= self.most):
+            return True
+        self.calls, self.operands = kept
+        if value is not None:
+            self._end_at(node)
+        return value is not None
+
+    def _end_at(self, node: Any) -> None:
+        if node not in self.operands:
+            self.operands.append(node)
+
+    def _follow_call(self, expr: Any) -> bool:
+        if expr in self.calls:
+            return True
+        if not isinstance(expr, CallFunction) or len(expr.outputs) != 1 or len(self.calls) >= _MOST:
+            return False
+        rule = rule_of(expr, self.catalogue)
+        if rule.kind != "any" or rule.axes or not all(self._follow(each) for each in expr.inputs):
+            return False
+        self.calls.append(expr)
+        return True
+
+    def __call__(self, *numbers: np.ndarray) -> np.ndarray:
+        made: dict[Any, Any] = dict(zip(self.operands, numbers, strict=True))
+
+        def operand(leaf: Any) -> Any:
+            if leaf is None:
+                return None
+            return np.asarray(leaf.expr.value) if isinstance(leaf.expr, Constant) else made[leaf]
+
+        for expr in self.calls:
+            arguments = map_leaves(operand, list(expr.args))
+            made[expr.output] = self.catalogue[expr.function].evaluate(arguments, expr.kwargs)
+        return np.asarray(made[self.result])
+
+
+def _table(
+    operator: Operator, node: TensorNode, function: _Function, grids: Mapping[int, QParams]
+) -> Operator | None:
+    if not function.is_found:
+        return None
+    operands, result = [function.known[node] for node in function.operands], operator.outputs[0]
+    if any(value.dtype != np.float32 for value in (*operands, result)):
+        return None
+    if not all(_fits_into(value.shape, result.shape) for value in operands):
+        return None
+    if np.broadcast_shapes(*(value.shape for value in operands)) != result.shape:
+        return None
+    steps = [grids[id(value)] for value in operands]
+    given = grids.get(id(result))
+    if len(operands) == 2 and (given is None or any(grid.dtype != "int8" for grid in (*steps, given))):
+        return None
+    numbers = [_numbers(grid) for grid in steps]
+    if len(operands) == 2:
+        numbers[0] = numbers[0][:, None]
+    made = np.asarray(function(*numbers), np.float32)
+    made = np.nan_to_num(np.broadcast_to(made, np.broadcast_shapes(*(each.shape for each in numbers))))
+    if steps[0].inferred and steps[0].dtype == "int16" and _is_steep(made, given):
+        return None
+    table = Value(f"{result.name}_table", result.dtype, (made.size,), made.reshape(-1))
+    kind = TABLE if len(operands) == 1 else TABLE_OF_TWO
+    return replace(operator, type=kind, inputs=[*operands, table], attributes={})
+
+
+def _is_steep(made: np.ndarray, grid: QParams | None) -> bool:
+    """Whether the result moves by more than half a step of eight bits from one step of the operand on.
+
+    The operand is not exact then: its last step is rounded.
+    """
+    with np.errstate(all="ignore"):
+        step = float(np.ptp(made)) / 255 if grid is None or grid.dtype == "int16" else grid.scale[0]
+        return not bool(np.max(np.abs(np.diff(made)), initial=0) <= step / 2)
+
+
+def _fits_into(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether a tensor of one shape may be repeated to be of the other."""
+    pairs = zip(reversed(shape), reversed(other), strict=False)
+    return len(shape) <= len(other) and all(extent in (1, wanted) for extent, wanted in pairs)
+
+
+def _numbers(grid: QParams) -> np.ndarray:
+    """What each integer stands for."""
+    steps = np.array(steps_of(grid), np.float32) - np.float32(grid.zero_point[0])
+    return np.asarray(steps * np.float32(grid.scale[0]))
+
+
+def _used(operators: Sequence[Operator], outputs: Sequence[Value]) -> list[Operator]:
+    """Those of which something is an output, or an operand of another."""
+    wanted, kept = {id(value) for value in outputs}, []
+    for operator in reversed(operators):
+        if any(id(value) in wanted for value in operator.outputs):
+            wanted |= {id(value) for value in operator.inputs if value is not None}
+            kept.append(operator)
+    return kept[::-1]
+
+
+def _has_grid(table: Operator, before: Mapping[int, QParams], after: Mapping[int, QParams]) -> bool:
+    """Whether the operands of a table are still on the grids that the table was made for."""
+    return all(before[id(x)] == after.get(id(x)) for x in table.inputs[:-1])

@@ -1,0 +1,70 @@
+"""What a float graph became in integers, and what there is to tell of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tmconvert.ir.types import QParams
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+
+
+@dataclass(frozen=True)
+class FloatFallback:
+    """An operator that stays in float, and those of its tensors that are on no grid.
+
+    Where there are none of these, there is no integer kernel.
+    """
+
+    operator: Operator
+    lacking: tuple[Value, ...]
+
+
+@dataclass
+class IntegerGraph:
+    """``graph`` in integers, and what there is to tell of it.
+
+    ``requantized`` counts the tensors that are brought to another grid, ``derived`` are weights whose
+    scales the source does not say, ``integers`` counts the operators on integers by their type. ``stored``
+    has each constant in integers beside the float one, and its grid; ``grids`` has that of each tensor that
+    the float graph has, too.
+    """
+
+    graph: TargetGraph
+    activations: str
+    integers: Counter[str] = field(default_factory=Counter)
+    stored: list[tuple[Value, Value, QParams]] = field(default_factory=list)
+    grids: dict[Value, QParams] = field(default_factory=dict)
+    islands: list[FloatFallback] = field(default_factory=list)
+    requantized: int = 0
+    derived: list[str] = field(default_factory=list)
+    clipped: int = 0
+
+    def notes(self) -> list[str]:
+        """What a report tells."""
+        counts = [f"{count} operators in {kind}" for kind, count in sorted(self.integers.items())]
+        told = [", ".join(reversed(counts)) or "no operator computes: the model only rounds"]
+        if self.requantized:
+            told.append(f"{self.requantized} tensors are brought to another scale")
+        if self.clipped:
+            told.append(
+                f"{self.clipped} weights of -128 are -127, which kernels of all processors take: "
+                "wide_weights leaves them"
+            )
+        if self.derived:
+            told.append(f"scales measured on the weights themselves: {_listed(self.derived)}")
+        for is_lacking, why in (
+            (True, "for which the model has no scales"),
+            (False, f"without a kernel for {self.activations}"),
+        ):
+            islands = [island for island in self.islands if bool(island.lacking) == is_lacking]
+            names = [island.operator.outputs[0].name for island in islands]
+            if names:
+                told.append(f"in float stay operators {why}: {_listed(names)}")
+        return told
+
+
+def _listed(names: Sequence[str], most: int = 5) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

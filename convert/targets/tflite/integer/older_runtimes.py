@@ -1,0 +1,205 @@
+"""Integer operators that older runtimes lack for their types, as others that these have.
+
+Which runtime runs which types is measured (``tflite_types.py``). Where there is no other form the
+conversion is refused, with the release that runs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from tmconvert.lowering.names import Names
+from tmconvert.lowering.target_graph import Attribute, Operator, Quantization, TargetGraph, Value
+from tmconvert.targets.tflite.integer.kernels import KERNELS
+from tmconvert.targets.tflite.integer.parts import INT32
+from tmconvert.targets.tflite.runtimes import types_refusal
+
+# The first releases that are right where types alone do not tell.
+_ONE_ZERO = 22  # XNNPACK in 2.20 and 2.21 takes the zero point of the second of two matrices for 0
+_ROWS = 19  # before, biases of channels in int16 are wrong where axes in front are kept
+_BROADCAST = 15  # before, broadcasting above rank 4 ends the process
+
+
+def for_runtime(graph: TargetGraph) -> TargetGraph:
+    """``graph``, which is left as it is, in operators that its runtime runs, where there are such."""
+    return replace(graph, operators=list(_Older(graph).operators()))
+
+
+class _Older:
+    def __init__(self, graph: TargetGraph) -> None:
+        assert isinstance(graph.version, int)
+        self.graph, self.runtime = graph, graph.version
+        self.names = Names(value.name for value in (*graph.inputs, *graph.constants()))
+        self.names.take(value.name for operator in graph.operators for value in operator.outputs)
+
+    def operators(self) -> Iterator[Operator]:
+        for operator in self.graph.operators:
+            form = self._form(operator)
+            yield from (operator,) if form is None else form(operator)
+
+    def _form(self, operator: Operator) -> Callable[[Operator], Iterator[Operator]] | None:
+        if (
+            operator.type == "BATCH_MATMUL"
+            and self.runtime < _ONE_ZERO
+            and _has_zero_point(operator.inputs[1])
+        ):
+            return self._product
+        if self.runtime < _ROWS and _keeps_axes(operator):
+            return self._in_rows
+        if self.runtime < _BROADCAST and operator.type == "MUL" and _broadcasts(operator):
+            return self._broadcast
+        if types_refusal(operator, self.runtime) is None:
+            return None
+        if operator.type in _OTHERS:
+            return lambda each: _OTHERS[operator.type](self, each)
+        relation = KERNELS[operator.type].relation if operator.type in KERNELS else ""
+        return {"compared": self._compared, "same": self._moved}.get(relation)
+
+    def _quantized(self, operator: Operator) -> Iterator[Operator]:
+        """The integers in 16 bits, less the zero point: a sum, which brings them to the scale, exactly."""
+        x, result = operator.inputs[0], operator.outputs[0]
+        assert x is not None and x.quantization is not None and x.quantization.zero_point is not None
+        quantization = replace(x.quantization, zero_point=np.zeros(1, np.int64))
+        wide = self._value(operator, "wide", result.dtype, quantization)
+        data = np.array(-int(x.quantization.zero_point[0]), result.dtype)
+        zero = Value(self.names.free(f"{result.name}_zero"), result.dtype, (), data, quantization)
+        yield _cast(x, wide)
+        yield replace(operator, type="ADD", inputs=[wide, zero], attributes={"pot_scale_int16": False})
+
+    def _compared(self, operator: Operator) -> Iterator[Operator]:
+        """As int32: both operands have one scale."""
+        wide = [self._wide(value) for value in operator.inputs if value is not None]
+        for value, made in zip(operator.inputs, wide, strict=True):
+            if value is not None and not made.is_constant:
+                yield _cast(value, made)
+        yield replace(operator, inputs=list(wide))
+
+    def _moved(self, operator: Operator) -> Iterator[Operator]:
+        """As int32, and back."""
+        places = KERNELS[operator.type].operands(len(operator.inputs))
+        inputs = list(operator.inputs)
+        for i in places:
+            value = inputs[i]
+            assert value is not None
+            inputs[i] = made = self._wide(value)
+            if not made.is_constant:
+                yield _cast(value, made)
+        results = [
+            Value(self.names.free(f"{each.name}_wide"), INT32, each.shape) for each in operator.outputs
+        ]
+        yield replace(operator, inputs=inputs, outputs=results)
+        for made, result in zip(results, operator.outputs, strict=True):
+            yield _cast(made, result)
+
+    def _summed(self, operator: Operator) -> Iterator[Operator]:
+        """The mean, whose integers are the sum's where its scale is so many times smaller."""
+        x, result = operator.inputs[0], operator.outputs[0]
+        assert x is not None and result.quantization is not None
+        count = int(np.prod(x.shape)) // max(int(np.prod(result.shape)), 1)
+        quantization = replace(result.quantization, scale=result.quantization.scale / np.float32(count))
+        mean = self._value(operator, "mean", result.dtype, quantization)
+        scale = Quantization(np.array([count], np.float32), 0, np.zeros(1, np.int64))
+        one = Value(
+            self.names.free(f"{result.name}_count"), result.dtype, (), np.array(1, result.dtype), scale
+        )
+        yield replace(operator, type="MEAN", name=mean.name, outputs=[mean])
+        yield replace(operator, type="MUL", inputs=[mean, one], attributes={})
+
+    def _product(self, operator: Operator) -> Iterator[Operator]:
+        """With a second matrix whose zero point is 0."""
+        y = operator.inputs[1]
+        assert y is not None and y.quantization is not None and y.quantization.zero_point is not None
+        zero, scale = int(y.quantization.zero_point[0]), float(y.quantization.scale[0])
+        largest = max(127 - zero, 128 + zero)
+        quantization = Quantization(np.array([scale * largest / 127], np.float32), 0, np.zeros(1, np.int64))
+        made = Value(self.names.free(f"{y.name}_symmetric"), y.dtype, y.shape, None, quantization)
+        yield Operator("QUANTIZE", [y], [made], {}, made.name, operator.source)
+        yield replace(operator, inputs=[operator.inputs[0], made, *operator.inputs[2:]])
+
+    def _in_rows(self, operator: Operator) -> Iterator[Operator]:
+        """A layer of a matrix, reshaped before and after."""
+        x, result = operator.inputs[0], operator.outputs[0]
+        assert x is not None
+        rows, made = (
+            Value(
+                self.names.free(f"{each.name}_rows"),
+                each.dtype,
+                (-1, each.shape[-1]),
+                None,
+                each.quantization,
+            )
+            for each in (x, result)
+        )
+        count = int(np.prod(x.shape[:-1]))
+        rows.shape, made.shape = (count, x.shape[-1]), (count, result.shape[-1])
+        attributes = {**operator.attributes, "keep_num_dims": False}
+        yield self._reshape(x, rows, operator)
+        yield replace(operator, inputs=[rows, *operator.inputs[1:]], outputs=[made], attributes=attributes)
+        yield self._reshape(made, result, operator)
+
+    def _reshape(self, x: Value, made: Value, operator: Operator) -> Operator:
+        shape = self._shape(made.name, made.shape)
+        attributes: dict[str, Attribute] = {"new_shape": list(made.shape)}
+        return Operator("RESHAPE", [x, shape], [made], attributes, f"/{made.name}/RESHAPE", operator.source)
+
+    def _shape(self, name: str, shape: tuple[int, ...]) -> Value:
+        numbers = np.array(shape, INT32)
+        return Value(self.names.free(f"{name}_shape"), INT32, numbers.shape, numbers)
+
+    def _broadcast(self, operator: Operator) -> Iterator[Operator]:
+        """With operands of the shape of the result."""
+        shape, inputs = operator.outputs[0].shape, list(operator.inputs)
+        for i, value in enumerate(operator.inputs):
+            if value is None or value.shape == shape:
+                continue
+            name = self.names.free(f"{value.name}_broadcast")
+            inputs[i] = made = Value(name, value.dtype, shape, None, value.quantization)
+            if value.data is not None:
+                made.stored = np.ascontiguousarray(np.broadcast_to(value.data, shape))
+                continue
+            wanted: list[Value | None] = [value, self._shape(name, shape)]
+            yield Operator("BROADCAST_TO", wanted, [made], {}, f"/{name}/BROADCAST_TO", operator.source)
+        yield replace(operator, inputs=inputs)
+
+    def _value(
+        self, operator: Operator, part: str, dtype: np.dtype, quantization: Quantization | None = None
+    ) -> Value:
+        result = operator.outputs[0]
+        return Value(self.names.free(f"{result.name}_{part}"), dtype, result.shape, None, quantization)
+
+    def _wide(self, value: Value) -> Value:
+        name = self.names.free(f"{value.name}_wide")
+        if value.data is not None:
+            return Value(name, INT32, value.shape, value.data.astype(INT32))
+        return Value(name, INT32, value.shape)
+
+
+_OTHERS = {"QUANTIZE": _Older._quantized, "SUM": _Older._summed}
+
+
+def _has_zero_point(value: Value | None) -> bool:
+    if value is None or value.dtype != np.int8 or value.quantization is None:
+        return False
+    return value.quantization.zero_point is not None and bool(value.quantization.zero_point.any())
+
+
+def _keeps_axes(operator: Operator) -> bool:
+    x = operator.inputs[0] if operator.type == "FULLY_CONNECTED" else None
+    has_bias = len(operator.inputs) > 2 and operator.inputs[2] is not None
+    return x is not None and x.dtype == np.int16 and len(x.shape) > 2 and has_bias
+
+
+def _broadcasts(operator: Operator) -> bool:
+    shape = operator.outputs[0].shape
+    return len(shape) > 4 and any(value is not None and value.shape != shape for value in operator.inputs)
+
+
+def _cast(value: Value, made: Value) -> Operator:
+    options: dict[str, Attribute] = {
+        "in_data_type": value.dtype.name.upper(),
+        "out_data_type": made.dtype.name.upper(),
+    }
+    return Operator("CAST", [value], [made], options, f"/{made.name}/CAST")

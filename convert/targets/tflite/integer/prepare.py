@@ -1,0 +1,19 @@
+"""What an integer graph is made of: a float one, in which some operators have a better form for integers."""
+
+from __future__ import annotations
+
+from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.targets.tflite.integer.averages import averages_in_products, windows_in_products
+from tmconvert.targets.tflite.integer.blocks import blocks_in_views
+from tmconvert.targets.tflite.integer.gates import clamped_gates
+from tmconvert.targets.tflite.integer.quotients import quotients_in_products
+from tmconvert.targets.tflite.integer.resizes import resizes_in_products
+from tmconvert.targets.tflite.passes.redundant_clamps import without_idle_bounds
+
+
+def prepared(graph: TargetGraph, kind: str, infers: bool) -> TargetGraph:
+    """``graph``, which is left as it is; once more changes nothing. The others as for ``in_integers``."""
+    graph = averages_in_products(without_idle_bounds(quotients_in_products(graph)))
+    graph = clamped_gates(graph, kind)
+    graph = windows_in_products(graph, kind, infers)
+    return blocks_in_views(resizes_in_products(graph, kind, infers), kind, infers)

@@ -1,0 +1,301 @@
+"""The grids of an integer TFLite file: which integers stand for the numbers of a tensor."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from tmconvert.ir.fake_quant import fake_quantize, quantize
+from tmconvert.ir.types import QParams
+from tmconvert.lowering.target_graph import Operator, Quantization, TargetGraph, Value
+from tmconvert.targets.tflite.integer.infer_int16 import ends_of, fine, leaving, spanning, unrounded
+from tmconvert.targets.tflite.integer.kernels import FIXED, KERNELS, MOVING, WITHIN, Kernel
+
+RANGES = {"int8": (-128, 127), "int16": (-32768, 32767)}
+_SHIFT = 128  # from uint8 to int8
+# steps of a sum that one of a summand is at most: from 2**14 on the kernel of int16 aborts
+_COARSEST = 4096.0
+_TINY = float(np.finfo(np.float32).tiny)
+_LOWEST = float(np.finfo(np.float32).min)
+
+
+def activation_grid(qparams: QParams, kind: str) -> QParams | None:
+    """The grid of an activation in int8 or int16; None for parameters of single channels, or of more bits.
+
+    Types of eight bits and less keep scale and steps; unsigned ones of eight bits are moved by 128. In int16
+    it is symmetric: the source's, or as fine as the range allows. What the source has in 16 bits stays in
+    int16.
+    """
+    if len(qparams.scale) != 1:
+        return None
+    low, high = _ends(qparams)
+    wide = high - low > 255
+    if wide and qparams.zero_point == (0,) and low >= -32768 and high <= 32767:
+        return replace(qparams, dtype="int16")
+    if kind == "int16" or (wide and high - low <= 65535):
+        ends = [(end - qparams.zero_point[0]) * qparams.scale[0] for end in _ends(qparams)]
+        return _symmetric(max(map(abs, ends)), 32767, "int16")
+    if qparams.quant_max > 127:
+        qparams = replace(
+            qparams,
+            zero_point=(qparams.zero_point[0] - _SHIFT,),
+            quant_min=qparams.quant_min - _SHIFT,
+            quant_max=qparams.quant_max - _SHIFT,
+        )
+    lowest, highest = RANGES["int8"]
+    if qparams.quant_min < lowest or qparams.quant_max > highest:
+        return None
+    return QParams("int8", qparams.scale, qparams.zero_point, qparams.quant_min, qparams.quant_max)
+
+
+def brought(grid: QParams, kind: str) -> QParams:
+    """A grid of the other type for the same tensor: in int16 it has all steps of the one in int8."""
+    if grid.dtype == kind:
+        return grid
+    if kind == "int16":
+        return fine(grid)
+    if grid.inferred and (spanned := spanning(*ends_of(grid), kind)) is not None:
+        return spanned
+    return _symmetric(grid.scale[0] * RANGES["int16"][1], RANGES[kind][1], kind)
+
+
+def fixed_grid(type: str, kind: str) -> QParams:
+    """The grid of the results of a "fixed" kernel."""
+    scale, zero_point = FIXED[kind][type]
+    return QParams(kind, (scale,), (zero_point,), *RANGES[kind])
+
+
+def steps_of(grid: QParams) -> range:
+    """The steps that a table has entries for: those of the grid, in int8 all."""
+    low, high = RANGES["int8"] if grid.dtype == "int8" else _ends(grid)
+    return range(low, high + 1)
+
+
+def summand_grid(value: Value, grid: QParams, result: QParams) -> QParams:
+    """The grid of a summand: its own, or that of the sum, where that is finer by far."""
+    is_coarse = is_zero(value) or grid.scale[0] > _COARSEST * result.scale[0]
+    return brought(result, grid.dtype) if is_coarse else grid
+
+
+def is_zero(value: Value) -> bool:
+    return value.data is not None and not value.data.any()
+
+
+def constant_grid(data: np.ndarray, kind: str) -> QParams:
+    """The finest grid that holds 0 and all elements of a constant; the ends are on it."""
+    low, high = min(float(np.min(data, initial=0)), 0.0), max(float(np.max(data, initial=0)), 0.0)
+    if kind == "int16" or low == 0 == high or _is_one_number(data):
+        return _symmetric(max(-low, high), RANGES[kind][1], kind)
+    scale = float(np.float32(max((high - low) / 255, _TINY)))
+    zero_point = int(np.clip(round(-128 - low / scale), -128, 127))
+    return QParams("int8", (scale,), (zero_point,), -128, 127)
+
+
+def weight_grid(value: Value, axis: int | None) -> QParams:
+    """int8 with zero point 0: the source's scales if they are of that kind, else the finest in [-127, 127].
+
+    ``axis`` has the channels, None asks for one scale. A weight that the source has on another kind of grid
+    is brought to it first (``weight_steps``). Of one with zero points, channels without keep their scales, as
+    do those whose steps from 0 are 127 at most.
+    """
+    given = value.qparams
+    if given is not None and given.channel_axis in (None, axis) and _is_symmetric(given):
+        ends = given.quant_min, given.quant_max
+        return QParams("int8", given.scale, given.zero_point, *ends, given.channel_axis)
+    data = _known(value)
+    others = tuple(each for each in range(data.ndim) if each != axis)
+    largest = np.max(np.abs(data), axis=others if axis is not None else None, initial=0).reshape(-1)
+    scale = np.maximum(np.where(largest > 0, largest / np.float32(127), np.float32(1)), _TINY)
+    lowest = -127
+    if given is not None and given.channel_axis in (None, axis):
+        lowest = max(given.quant_min, -128) if given.is_signed else lowest
+        own = np.array(given.scale)
+        is_whole = np.array(given.zero_point) == 0 if given.quant_max <= 127 else False
+        scale = np.where(is_whole | (np.rint(largest / own) <= 127), own, scale)
+    scales = tuple(map(float, scale.astype(np.float32)))
+    return QParams("int8", scales, (0,) * len(scales), lowest, 127, axis)
+
+
+def _is_symmetric(qparams: QParams) -> bool:
+    """Whether these are integers of eight bits or less around 0."""
+    return not any(qparams.zero_point) and qparams.quant_min >= -128 and qparams.quant_max <= 127
+
+
+def weight_steps(value: Value, grid: QParams) -> np.ndarray:
+    """The weights in steps of ``grid``, int8."""
+    return quantize(_known(value), grid).astype(np.int8)
+
+
+def restored_weight(value: Value, axis: int) -> np.ndarray:
+    """The numbers that the integers of a weight stand for; its channels are along ``axis``."""
+    grid = weight_grid(value, axis)
+    return fake_quantize(_known(value), grid)
+
+
+def is_derived(value: Value, grid: QParams) -> bool:
+    """Whether the scales of a weight are not the source's."""
+    return value.qparams is None or value.qparams.scale != grid.scale
+
+
+def _known(value: Value) -> np.ndarray:
+    """The numbers of a weight, on the source's grid where ours is another."""
+    assert value.data is not None
+    given = value.qparams
+    if given is None or _is_symmetric(given):
+        return value.data
+    return fake_quantize(value.data, given)
+
+
+def quantization(grid: QParams) -> Quantization:
+    """As the file says it."""
+    return Quantization(
+        np.array(grid.scale, np.float32), grid.channel_axis or 0, np.array(grid.zero_point, np.int64)
+    )
+
+
+def settled(graph: TargetGraph, kind: str, *, infers: bool = True) -> dict[int, QParams]:
+    """The grid of each input and result that has one, by id: the source's, and what kernels make of these.
+
+    A kernel that only moves elements hands its grid on, in either direction; a clamp to its operand. With
+    ``infers`` other results get one over the range that they can have (unrounded.py).
+    """
+    grids: dict[int, QParams] = {}
+    for value in _values(graph):
+        given = value.qparams
+        is_said = given is not None and (not given.inferred or (infers and given.dtype == "int16"))
+        grid = activation_grid(given, kind) if given is not None and is_said else None
+        if value.dtype == np.float32 and grid is not None:
+            grids[id(value)] = grid
+    positive, alone = _positive(graph), _used_once(graph)
+    leaves = leaving(graph) if infers else set[int]()
+    for operator in reversed(graph.operators):
+        if all(
+            id(value) in alone for value in operator.inputs if value is not None and not value.is_constant
+        ):
+            _backward(operator, grids)
+    for _ in range(2):
+        for operator in graph.operators:
+            made = None
+            if infers and operator.type in KERNELS and not _keeps(operator, grids):
+                made = unrounded(operator, grids, kind, id(operator.outputs[0]) in leaves, positive)
+            _forward(operator, grids, positive, made)
+        for operator in reversed(graph.operators):
+            _backward(operator, grids)
+    return grids
+
+
+def _keeps(operator: Operator, grids: dict[int, QParams]) -> bool:
+    """Whether results are on the grid of the operands, all of them."""
+    if operator.type in MOVING:
+        return True
+    kernel = KERNELS[operator.type]
+    if kernel.relation != "same" or operator.type in WITHIN:
+        return False
+    values = operands(operator, kernel)
+    found = [grids.get(id(value)) for value in values if not value.is_constant]
+    if not found or found[0] is None or any(grid != found[0] for grid in found):
+        return False
+    constants = [value.data for value in values if value.data is not None]
+    # what is padded with the lowest number is for maxima: the grid's own is as good
+    is_padded = operator.type == "PADV2" and all(np.max(data) <= _LOWEST for data in constants)
+    return is_padded or all(np.array_equal(fake_quantize(data, found[0]), data) for data in constants)
+
+
+def _forward(operator: Operator, grids: dict[int, QParams], positive: set[int], made: QParams | None) -> None:
+    """``made`` is the grid of a result that is not on the operands'."""
+    kernel = KERNELS.get(operator.type)
+    if kernel is None:
+        return
+    results = [operator.outputs[i] for i in kernel.outputs(len(operator.outputs))]
+    if made is not None:
+        for value in results:
+            grids.setdefault(id(value), made)
+        return
+    grid = next((grids[id(value)] for value in operands(operator, kernel) if id(value) in grids), None)
+    if grid is not None and operator.type in FIXED[grid.dtype]:
+        grid = fixed_grid(operator.type, grid.dtype)
+    elif operator.type in ("RELU", *WITHIN) and grid is not None:
+        grid = _finer(grid) if id(operator.inputs[0]) in positive else grid
+    elif kernel.relation != "same" or not _are_known(operator, kernel, grids):
+        return
+    if grid is not None:
+        for value in results:
+            grids.setdefault(id(value), grid)
+
+
+def _are_known(operator: Operator, kernel: Kernel, grids: dict[int, QParams]) -> bool:
+    """Whether no operand may lie beyond the grids of the others."""
+    return all(value.is_constant or id(value) in grids for value in operands(operator, kernel))
+
+
+def _backward(operator: Operator, grids: dict[int, QParams]) -> None:
+    kernel = KERNELS.get(operator.type)
+    is_kept = operator.type in _CLAMPS or operator.type not in WITHIN
+    if kernel is None or not is_kept or not (kernel.relation == "same" or operator.type in _CLAMPS):
+        return
+    grid = grids.get(id(operator.outputs[0]))
+    if grid is not None:
+        for value in operands(operator, kernel):
+            if not value.is_constant and value.dtype == np.float32:
+                grids.setdefault(id(value), grid)
+
+
+_CLAMPS = frozenset({"RELU", "RELU6", "RELU_N1_TO_1"})  # rounding before or after is the same
+
+
+def operands(operator: Operator, kernel: Kernel) -> list[Value]:
+    """The operands of an operator that are on a grid, constants among them."""
+    found = [operator.inputs[i] for i in kernel.operands(len(operator.inputs))]
+    return [value for value in found if value is not None]
+
+
+def _used_once(graph: TargetGraph) -> set[int]:
+    """The ids of values that one operator takes, once, and nothing else."""
+    values = [value for operator in graph.operators for value in operator.inputs if value is not None]
+    counts = Counter(id(value) for value in [*values, *graph.outputs])
+    return {key for key, count in counts.items() if count == 1}
+
+
+def _values(graph: TargetGraph) -> Iterable[Value]:
+    yield from graph.inputs
+    for operator in graph.operators:
+        yield from operator.outputs
+
+
+def _positive(graph: TargetGraph) -> set[int]:
+    """The ids of results that are never below 0."""
+    found: set[int] = set()
+    for operator in graph.operators:
+        rectified = operator.attributes.get("fused_activation_function") in ("RELU", "RELU6")
+        kept = operator.type in _KEEP_SIGN and id(operator.inputs[0]) in found
+        if rectified or kept or operator.type in ("RELU", "RELU6"):
+            found |= {id(value) for value in operator.outputs}
+    return found
+
+
+_KEEP_SIGN = {"MAX_POOL_2D", "AVERAGE_POOL_2D", "MEAN", "RESHAPE", "TRANSPOSE", "PAD"}
+
+
+def _finer(grid: QParams) -> QParams:
+    """With all steps for what is not below 0."""
+    highest, steps = grid.quant_max - grid.zero_point[0], RANGES[grid.dtype]
+    if grid.dtype != "int8" or highest >= 255:
+        return grid
+    scale = float(np.float32(grid.scale[0] * highest / 255))
+    return QParams("int8", (scale,), (steps[0],), *steps)
+
+
+def _symmetric(largest: float, steps: int, kind: str) -> QParams:
+    scale = float(np.float32(max(largest / steps, _TINY))) if largest > 0 else 0.5
+    return QParams(kind, (scale,), (0,), *RANGES[kind])
+
+
+def _is_one_number(data: np.ndarray) -> bool:
+    return data.size > 0 and bool(np.all(data == data.reshape(-1)[0]))
+
+
+def _ends(qparams: QParams) -> tuple[int, int]:
+    return qparams.quant_min, qparams.quant_max

@@ -1,0 +1,122 @@
+"""Bilinear resizing in integers: what TFLite's kernel computes, and products with matrices in its place.
+
+The kernel counts places between pixels in 1/1024, and their distance, too: far from the first pixel it may
+be a fourth of a pixel off, unless the distance is a fraction of that kind, as for twice the size. In int8
+XNNPACK has a kernel of its own, which is exact; in int16 there is none.
+Source: LiteRT's reference ResizeBilinearInteger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tmconvert.ir.types import QParams
+from tmconvert.lowering.target_graph import Attribute, Operator, TargetGraph, Value
+from tmconvert.symbolics.resizing import linear_matrix
+from tmconvert.targets.tflite.integer.qparams import settled
+
+_ONE, _HALF = 1024, 512
+_STEPS = 32767  # of 1, in the matrices
+_MOST = 1 << 20  # elements of a matrix
+
+
+def kernel_matrix(extent: int, outputs: int, align_corners: bool) -> np.ndarray:
+    """[outputs, extent]: what the kernel computes along one axis; of half pixels, if not of corners."""
+    if align_corners and outputs > 1:
+        distance = (_ONE * (extent - 1) + (outputs - 1) // 2) // (outputs - 1)
+    else:
+        distance = (_ONE * extent + outputs // 2) // outputs
+    rows = np.arange(outputs)
+    places = rows * distance + (0 if align_corners else distance // 2 - _HALF)
+    lower = np.clip(places // _ONE, 0, extent - 1)
+    upper = np.clip(-(-places // _ONE), 0, extent - 1)
+    fraction = (places - lower * _ONE) / _ONE
+    matrix = np.zeros((outputs, extent))
+    np.add.at(matrix, (rows, lower), 1 - fraction)
+    np.add.at(matrix, (rows, upper), fraction)
+    return matrix
+
+
+def is_exact(extent: int, outputs: int, align_corners: bool) -> bool:
+    """Whether the kernel is where it should be along an axis."""
+    exact = linear_matrix(extent, outputs, align_corners)
+    return bool(np.allclose(kernel_matrix(extent, outputs, align_corners), exact, rtol=0, atol=1e-9))
+
+
+def rounded_matrix(extent: int, outputs: int, align_corners: bool) -> np.ndarray:
+    """[outputs, extent] in steps of int16, as products have it."""
+    return np.rint(linear_matrix(extent, outputs, align_corners) * _STEPS) / _STEPS
+
+
+def resizes_in_products(graph: TargetGraph, kind: str, infers: bool = True) -> TargetGraph:
+    """``graph``, which is left as it is, with products for what the kernel has not exact in int16."""
+    if not any(operator.type == "RESIZE_BILINEAR" for operator in graph.operators):
+        return graph
+    grids, operators = settled(graph, kind, infers=infers), []
+    for operator in graph.operators:
+        grid = grids.get(id(operator.outputs[0]))
+        wanted = operator.type == "RESIZE_BILINEAR" and grid is not None and grid.dtype == "int16"
+        given = grids.get(id(operator.inputs[0]))
+        if wanted and grid and given and _is_better(operator):
+            operators += _products(operator, given, grid)
+        else:
+            operators.append(operator)
+    return replace(graph, operators=operators)
+
+
+def _is_better(resize: Operator) -> bool:
+    x, result = resize.inputs[0], resize.outputs[0]
+    assert x is not None
+    pairs = list(zip(x.shape[1:3], result.shape[1:3], strict=True))
+    if not any(resize.attributes.get(name) for name in ("align_corners", "half_pixel_centers")):
+        return False  # pixels counted from their corners, which no source does
+    return needs_products(pairs, bool(resize.attributes.get("align_corners")))
+
+
+def needs_products(pairs: Sequence[tuple[int, int]], align_corners: bool) -> bool:
+    """Whether resizing from and to these extents is done by products in int16."""
+    fits = all(extent * outputs <= _MOST for extent, outputs in pairs)
+    return fits and not all(is_exact(*pair, align_corners) for pair in pairs)
+
+
+def _products(resize: Operator, given: QParams, grid: QParams) -> list[Operator]:
+    """Along the height, then along the width: [outputs, extent] times [.., extent, what is left].
+
+    What is between the two is on the grid of the operand, within whose range it is.
+    """
+    value, result = resize.inputs[0], resize.outputs[0]
+    assert value is not None
+    (batch, height, width, channels), (rows, columns) = value.shape, result.shape[1:3]
+    align_corners, operators = bool(resize.attributes.get("align_corners")), list[Operator]()
+
+    def append(type: str, inputs: list[Value], made: Value, attributes: dict[str, Attribute]) -> Value:
+        operators.append(
+            Operator(type, list(inputs), [made], attributes, f"/{made.name}/{type}", resize.source)
+        )
+        return made
+
+    def reshaped(value: Value, made: Value) -> Value:
+        sizes = np.array(made.shape, np.int32)
+        shape = Value(f"{made.name}_shape", sizes.dtype, sizes.shape, sizes)
+        return append("RESHAPE", [value, shape], made, {"new_shape": list(made.shape)})
+
+    sides = (
+        ("rows", height, rows, batch, width * channels),
+        ("columns", width, columns, batch * rows, channels),
+    )
+    for side, extent, outputs, many, left in sides:
+        if extent == outputs:
+            continue
+        name = f"{result.name}_{side}"
+        flat = reshaped(value, Value(f"{name}_flat", value.dtype, (many, extent, left)))
+        data = linear_matrix(extent, outputs, align_corners).astype(np.float32)[None]
+        matrix = Value(f"{name}_matrix", data.dtype, data.shape, data)
+        own = given if side == "rows" and width != columns and given.dtype == grid.dtype else grid
+        own = replace(own, inferred=grid.inferred, quant_min=-_STEPS - 1, quant_max=_STEPS)
+        made = Value(name, value.dtype, (many, outputs, left), qparams=own)
+        value = append("BATCH_MATMUL", [matrix, flat], made, {"adj_x": False, "adj_y": False})
+    reshaped(value, result)
+    return operators

@@ -1,0 +1,62 @@
+"""Extents that the data may make 0, where LiteRT does not take that.
+
+Such an operator is given one part more, and its result is cut to what was asked for. Measured with LiteRT
+2.3, operator by operator: SOFTMAX over nothing ends the process, XNNPACK refuses products of empty matrices,
+and makes up the height and the width of windows in no images.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tmconvert.ir.symbolic.data_dependent import data_symbols
+from tmconvert.ir.symbolic.signs import signs
+
+if TYPE_CHECKING:
+    from tmconvert.lowering.target_graph import Value
+    from tmconvert.targets.tflite.builder import TfliteBuilder
+
+_ALL, _FIRST, _LAST = slice(None), slice(0, 1), slice(-1, None)
+# operator: how many of its inputs must not be empty, along which axes (of the result, too), what fills them
+_FILLED: dict[str, tuple[int, slice, float]] = {
+    **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D"), (1, _FIRST, 0.0)),
+    **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX"), (1, _LAST, -math.inf)),
+    "BATCH_MATMUL": (2, _ALL, 0.0),
+}
+
+
+def without_empty_parts(
+    g: TfliteBuilder, type: str, inputs: Sequence[Value | None], options: dict[str, Any]
+) -> Value | None:
+    """The result of the operator; None where it may be written as it is."""
+    count, axes, number = _FILLED.get(type, (0, _ALL, 0.0))
+    operands = [value for value in inputs[:count] if value is not None]
+    filled = [_filled(g, value, axes, number) for value in operands]
+    if filled == operands:
+        return None
+    shape = options.get("shape") or operands[0].shape
+    made = g.op(type, *filled, *inputs[count:], **options | {"shape": _sizes(shape, axes)})
+    return g.op("SLICE", made, g.ints([0] * len(shape)), g.ints(shape), shape=shape)
+
+
+def _filled(g: TfliteBuilder, x: Value, axes: slice, number: float) -> Value:
+    sizes = _sizes(x.shape, axes)
+    if sizes == list(x.shape):
+        return x
+    grown = [size is not extent for size, extent in zip(sizes, x.shape, strict=True)]
+    widths = g.ints(np.array([[0, int(more)] for more in grown]))
+    if number == 0:
+        return g.op("PAD", x, widths, shape=sizes)
+    return g.op("PADV2", x, widths, g.const(np.array(number, x.dtype)), shape=sizes)
+
+
+def _sizes(shape: Sequence[Any], axes: slice) -> list[Any]:
+    chosen = range(len(shape))[axes]
+    return [
+        extent + 1 if axis in chosen and data_symbols(extent) and 0 in signs(extent) else extent
+        for axis, extent in enumerate(shape)
+    ]

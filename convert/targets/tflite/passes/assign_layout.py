@@ -1,0 +1,241 @@
+"""TFLite: gives every rank-4 tensor its memory order, by a plan over the whole graph."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from tmconvert.errors import UsageError
+from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, Node, QParams, TensorNode
+from tmconvert.ir.emitter import GraphEmitter
+from tmconvert.ir.extract import unknown
+from tmconvert.ir.subgraphs import nested
+from tmconvert.ir.tree import map_leaves, replaced
+from tmconvert.symbolics.layouts import NCHW_TO_NHWC
+from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.ops.view import KEPT
+from tmconvert.targets.tflite.passes.check_layout import check_layout
+from tmconvert.targets.tflite.passes.layout_plan import (
+    LayoutPlan,
+    is_image,
+    operand_orders,
+    plan_layout,
+    rule_of,
+)
+
+
+class AssignLayout:
+    """Marks nodes with ``layout``, inserts ``tm::relayout`` where two users disagree.
+
+    ``io_layout`` "nhwc" makes the rank-4 inputs and outputs of a model with spatial ops
+    channels-last; without spatial ops, or with "source", they keep the order of the source.
+    ``named`` has those of single inputs and outputs, by name, whatever ops there are.
+    """
+
+    name = "assign_layout"
+    after = ("align_ranks", "fuse_views")
+
+    def __init__(
+        self, catalogue: Mapping[str, Op], io_layout: str, named: Mapping[str, str] | None = None
+    ) -> None:
+        self.catalogue = catalogue
+        self.io_layout = io_layout
+        self.named = named or {}
+
+    @property
+    def inside(self) -> AssignLayout:
+        """Calls with graphs inside take and give tensors in the order of the source."""
+        return AssignLayout(self.catalogue, "source")
+
+    def run(self, graph: InternalGraph) -> bool:
+        self._check_names(graph)
+        is_spatial = any(self._is_spatial(expr) for expr in graph.exprs())
+        if not is_spatial and "nhwc" not in self.named.values():
+            return False
+        default = self.io_layout if is_spatial else "source"
+        inputs = self._nhwc(graph, [(node.name, node) for node in graph.inputs], default)
+        outputs = self._nhwc(graph, self._named_outputs(graph), default)
+        plan = plan_layout(
+            graph,
+            self.catalogue,
+            nhwc_inputs=inputs,
+            nhwc_outputs=outputs,
+            absorbs_flatten=lambda expr: absorbs_flatten(graph, expr),
+        )
+        self._apply(graph, plan, inputs, outputs)
+        return True
+
+    def _named_outputs(self, graph: InternalGraph) -> list[tuple[str, Node]]:
+        names = graph.output_names or [node.name for node in graph.outputs]
+        return list(zip(names, graph.outputs, strict=True))
+
+    def _check_names(self, graph: InternalGraph) -> None:
+        """Raises UsageError TM6014 where an order was asked for what has none."""
+        edges = {node.name: node for node in graph.inputs} | dict(self._named_outputs(graph))
+        for name in self.named:
+            if name not in edges:
+                unknown(name, list(edges), f"the model has no input or output {name!r} to give an order")
+            if not is_image(edges[name]):
+                raise UsageError("TM6014", f"{name!r} has no channels: an order is for tensors of four axes")
+
+    def _nhwc(self, graph: InternalGraph, edges: Sequence[tuple[str, Node]], default: str) -> set[Node]:
+        """Those to store channels-last; a node that is returned twice goes by its first name."""
+        orders: dict[Node, str] = {}
+        for name, node in edges:
+            orders.setdefault(node, self.named.get(name, default))
+        return {node for node, order in orders.items() if is_image(node) and order == "nhwc"}
+
+    def ensures(self, graph: InternalGraph) -> None:
+        """Raises GraphError TM3019 when an op gets or gives a tensor in an order it does not work in."""
+        for each in nested(graph):
+            check_layout(each, self.catalogue)
+
+    def _is_spatial(self, expr: Expr) -> bool:
+        return isinstance(expr, CallFunction) and rule_of(expr, self.catalogue).kind == "nhwc"
+
+    def _apply(self, graph: InternalGraph, plan: LayoutPlan, inputs: set[Node], outputs: set[Node]) -> None:
+        for node in graph.inputs:
+            if is_image(node):
+                assert isinstance(node, TensorNode)
+                node.layout = "nhwc" if node in inputs else None
+        converted: dict[tuple[Node, str | None], TensorNode] = {}
+        for expr in graph.exprs():
+            if isinstance(expr, Constant) or expr not in plan.takes_nhwc or _is_made_here(expr):
+                continue
+            order = "nhwc" if plan.takes_nhwc[expr] else None
+            self._bring(graph, expr, order, converted)
+            if plan.takes_nhwc[expr] and absorbs_flatten(graph, expr):
+                self._absorb_flatten(graph, expr)
+            for node in expr.outputs:
+                if is_image(node) and plan.gives_nhwc[expr]:
+                    node.layout = "nhwc"  # type: ignore[attr-defined]
+        self._bring_outputs(graph, outputs, converted)
+
+    def _bring(
+        self,
+        graph: InternalGraph,
+        expr: Expr,
+        order: str | None,
+        converted: dict[tuple[Node, str | None], TensorNode],
+    ) -> None:
+        """Gives an expression its rank-4 operands in ``order``."""
+        orders = iter(operand_orders(expr, self.catalogue, order))
+
+        def brought(leaf: object) -> object:
+            if not isinstance(leaf, TensorNode):
+                return leaf
+            wanted = next(orders)
+            if not is_image(leaf) or leaf.layout == wanted:
+                return leaf
+            return self._converted(graph, leaf, wanted, converted, expr)
+
+        args = map_leaves(brought, expr.args)
+        if args != expr.args:
+            graph.set_arguments(expr, args, expr.kwargs)
+
+    def _converted(
+        self,
+        graph: InternalGraph,
+        node: TensorNode,
+        order: str | None,
+        converted: dict[tuple[Node, str | None], TensorNode],
+        before: Expr | None,
+    ) -> TensorNode:
+        if (node, order) not in converted:
+            assert node.expr is not None
+            if isinstance(node.expr, Constant):
+                twin = TensorNode(graph.free_name(f"{node.name}_{order}"), node.shape, node.dtype)
+                constant = Constant(
+                    node.expr.stored, node.expr.name, result=twin, source=node.expr.source, made_by=self.name
+                )
+                graph.insert(constant, before=before)
+            else:
+                emitter = GraphEmitter(
+                    graph,
+                    self.catalogue,
+                    source=node.expr.source,
+                    made_by=self.name,
+                    name=node.name,
+                    before=before,
+                )
+                twin = emitter.call("tm::relayout", node, order or "source")
+            twin.layout, twin.qparams = order, node.qparams
+            converted[node, order] = twin
+        return converted[node, order]
+
+    def _bring_outputs(
+        self,
+        graph: InternalGraph,
+        nhwc: set[Node],
+        converted: dict[tuple[Node, str | None], TensorNode],
+    ) -> None:
+        for node in dict.fromkeys(graph.outputs):
+            order = "nhwc" if node in nhwc else None
+            if is_image(node) and isinstance(node, TensorNode) and node.layout != order:
+                twin = self._converted(graph, node, order, converted, None)
+                name = node.name
+                graph.set_result(replaced(graph.result, node, twin))
+                if not any(node is given for given in graph.inputs):
+                    graph.rename(node, graph.free_name(f"{name}_source"))
+                    graph.rename(twin, name)
+
+    def _absorb_flatten(self, graph: InternalGraph, flatten: Expr) -> None:
+        """Flattens in channels-last order, and permutes the columns of the weights behind instead."""
+        batch, channels, height, width = flatten.args[0].type.shape
+        for user in flatten.outputs[0].users:
+            x, weight, bias = user.args
+            emitter = GraphEmitter(
+                graph,
+                self.catalogue,
+                source=user.source,
+                made_by=self.name,
+                name=f"{weight.name}_hwc",
+                before=user,
+            )
+            split = [weight.shape[0], channels, height, width]
+            columns = emitter.call(
+                "tm::view", weight, split, [KEPT] * 4, list(NCHW_TO_NHWC), list(weight.shape)
+            )
+            columns.qparams = _of_rows(weight)
+            graph.set_arguments(user, (x, columns, bias), user.kwargs)
+        attributes = {
+            "split": [batch, channels, height, width],
+            "index": [KEPT] * 4,
+            "order": list(NCHW_TO_NHWC),
+            "shape": list(flatten.outputs[0].type.shape),  # type: ignore[attr-defined]
+        }
+        graph.set_arguments(flatten, flatten.args, attributes)
+
+
+def _of_rows(weight: TensorNode) -> QParams | None:
+    """The quantization parameters of a matrix whose columns change places."""
+    qparams = weight.qparams
+    return qparams if qparams is None or qparams.channel_axis in (None, 0) else None
+
+
+def absorbs_flatten(graph: InternalGraph, expr: Expr) -> bool:
+    """Whether ``expr`` flattens [N, C, H, W] to [N, C H W] for linear layers with constant weights only."""
+    if not isinstance(expr, CallFunction) or expr.function != "tm::view" or not is_image(expr.args[0]):
+        return False
+    shape, result = expr.args[0].type.shape, expr.output
+    attributes = expr.kwargs
+    if result.shape != (shape[0], math.prod(shape[1:])) or graph.is_output(result):
+        return False
+    if any(index != KEPT for index in attributes["index"]):
+        return False
+    if attributes["order"] != sorted(attributes["order"]):
+        return False
+    return bool(result.users) and all(_is_linear_over(user, result) for user in result.users)
+
+
+def _is_linear_over(user: Expr, node: TensorNode) -> bool:
+    return (
+        isinstance(user, CallFunction)
+        and user.function == "aten::linear"
+        and user.args[0] is node
+        and isinstance(user.args[1].expr, Constant)
+    )
+
+
+def _is_made_here(expr: Expr) -> bool:
+    return isinstance(expr, CallFunction) and expr.function == "tm::relayout"

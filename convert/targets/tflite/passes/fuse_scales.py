@@ -1,0 +1,61 @@
+"""TFLite: a factor and a summand for each channel of images are one convolution by them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.targets.tflite.passes.fuse_activations import use_counts
+
+
+def fuse_scales(graph: TargetGraph) -> int:
+    """Makes MUL and ADD by constants one DEPTHWISE_CONV_2D, in place; the number of them.
+
+    It reads and writes the image once, and XNNPACK has a kernel for that. An activation of the ADD is kept.
+    """
+    producers = {id(value): operator for operator in graph.operators for value in operator.outputs}
+    uses = use_counts(graph)
+    gone: set[int] = set()
+    for operator in graph.operators:
+        shift = _per_channel(operator, "ADD")
+        if shift is None:
+            continue
+        given, summands = shift
+        scale = _per_channel(producers.get(id(given)), "MUL")
+        if scale is None or uses[id(given)] != 1 or _is_active(producers[id(given)]):
+            continue
+        x, factors = scale
+        gone.add(id(producers[id(given)]))
+        operator.type = "DEPTHWISE_CONV_2D"
+        name, channels = operator.outputs[0].name, x.shape[3]
+        operator.inputs = [
+            x,
+            _reshaped(factors, (1, 1, 1, channels), f"{name}_factors"),
+            _reshaped(summands, (channels,), f"{name}_summands"),
+        ]
+        operator.attributes |= {"depth_multiplier": 1, "padding": "VALID", "stride_h": 1, "stride_w": 1}
+    graph.operators = [operator for operator in graph.operators if id(operator) not in gone]
+    return len(gone)
+
+
+def _per_channel(operator: Operator | None, type: str) -> tuple[Value, Value] | None:
+    """What ``operator`` takes, and the number that it has for each channel."""
+    if operator is None or operator.type != type:
+        return None
+    for x, constant in (operator.inputs, operator.inputs[::-1]):
+        if x is None or constant is None or not constant.is_constant or x.is_constant:
+            continue
+        is_image = len(x.shape) == 4 and x.dtype == np.float32
+        if is_image and constant.shape and math.prod(constant.shape) == constant.shape[-1] == x.shape[3]:
+            return x, constant
+    return None
+
+
+def _is_active(operator: Operator) -> bool:
+    return operator.attributes.get("fused_activation_function", "NONE") != "NONE"
+
+
+def _reshaped(value: Value, shape: tuple[int, ...], name: str) -> Value:
+    return value if value.shape == shape else Value(name, value.dtype, shape, value.stored)

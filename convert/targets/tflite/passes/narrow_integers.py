@@ -1,0 +1,381 @@
+"""TFLite: int64 made int32 where no number can be too large, since runtimes and phones do better by int32.
+
+Ranges are intervals that hold for every run: of constants, of results of other types, of what is used as an
+index (a run with another number is an error), and what operators make of these. A number whose interval
+fits int32 is int32, and so are graph outputs. All else stays int64, behind a CAST where it takes what became
+int32.
+
+An input becomes int32 where its interval fits, or where it is only moved, compared, converted, added,
+multiplied or used as an index: a caller has no numbers beyond int32 there, and of those within comes what the
+source makes of them. An input of whose numbers a remainder, a quotient or bits are taken, or that comes out
+again as a whole number, stays int64.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+
+Range = tuple[int, int]
+
+_INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
+_NARROW: Range = (-(1 << 31), (1 << 31) - 1)
+_WIDE: Range = (-(1 << 63), (1 << 63) - 1)
+_MOST = (1 << 31) - 1  # elements of a tensor
+
+# The operands whose elements come out again; None for all of them.
+_MOVING: dict[str, tuple[int, ...] | None] = {
+    **dict.fromkeys(("RESHAPE", "TRANSPOSE", "EXPAND_DIMS", "SQUEEZE", "REVERSE_V2"), (0,)),
+    **dict.fromkeys(("SLICE", "STRIDED_SLICE", "SPLIT_V", "UNPACK", "TILE", "BROADCAST_TO"), (0,)),
+    **dict.fromkeys(
+        ("GATHER", "GATHER_ND", "MIRROR_PAD", "REDUCE_MAX", "REDUCE_MIN", "PAD", "TOPK_V2"), (0,)
+    ),
+    **dict.fromkeys(("CONCATENATION", "PACK"), None),
+    **dict.fromkeys(("SELECT", "SELECT_V2"), (1, 2)),
+    "DYNAMIC_UPDATE_SLICE": (0, 1),
+    "FILL": (1,),
+    "ONE_HOT": (2, 3),
+    "PADV2": (0, 2),
+    "SPLIT": (1,),
+}
+# Those that keep every element.
+_KEEPING = ("RESHAPE", "TRANSPOSE", "EXPAND_DIMS", "SQUEEZE", "REVERSE_V2", "PAD")
+_ARITHMETIC: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "FLOOR_MOD"), (0, 1)),
+    **dict.fromkeys(("NEG", "ABS", "SUM", "CUMSUM"), (0,)),
+}
+_COMPARING = dict.fromkeys(("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"), (0, 1))
+# The operand that is an index, of whatever whole type.
+_INDEX = {"GATHER": 1, "GATHER_ND": 1, "ONE_HOT": 0, "EMBEDDING_LOOKUP": 0}
+
+
+@dataclass
+class Narrowed:
+    """What became int32: names of inputs and of outputs, and how many tensors between them."""
+
+    inputs: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+    inside: int = 0
+
+    def note(self) -> str:
+        """In words; empty where nothing did."""
+        edges = [
+            f"{kind}{'s' * (len(names) > 1)} {', '.join(names)}"
+            for kind, names in (("input", self.inputs), ("output", self.outputs))
+            if names
+        ]
+        inside = f"{self.inside} tensor{'s' * (self.inside > 1)} inside"
+        return (
+            "int64 as int32: " + "; ".join([*edges, *[inside] * bool(self.inside)])
+            if edges or self.inside
+            else ""
+        )
+
+
+def narrow_integers(graph: TargetGraph) -> Narrowed:
+    """Changes ``graph``, and those inside, whose inputs and outputs stay as they are."""
+    told = Narrowed()
+    for each in list(graph.nested()):
+        narrowing = _Narrowing(each, is_main=each is graph)
+        narrowing.run()
+        told.inside += narrowing.inside
+        if each is graph:
+            told.inputs = [
+                name
+                for name, value in zip(graph.input_names, graph.inputs, strict=True)
+                if id(value) in narrowing.narrow
+            ]
+            told.outputs = [graph.output_names[number] for number in narrowing.outputs]
+    return told
+
+
+class _Narrowing:
+    """Of one graph. ``narrow`` are the ids of computed values and inputs that become int32, ``operators``
+    those of operators that take and make nothing else of their kind.
+    """
+
+    def __init__(self, graph: TargetGraph, *, is_main: bool) -> None:
+        self.graph = graph
+        self.is_main = is_main
+        self.ranges = _Ranges(graph)
+        self.narrow: set[int] = set()
+        self.operators: set[int] = set()
+        self.fixed = set() if is_main else {id(value) for value in graph.outputs}
+        self.outputs: list[int] = []
+        self.inside = 0
+
+    def run(self) -> None:
+        if self.is_main:
+            self._inputs()
+        for operator in self.graph.operators:
+            if not all(self._may_be(value) for value in _wide_operands(operator)):
+                continue
+            if operator.type in _COMPARING:
+                self.operators.add(id(operator))
+            made = [value for value in operator.outputs if value.dtype == _INT64]
+            if made and all(self._fits(operator, value) for value in made):
+                self.operators.add(id(operator))
+                self.narrow |= {id(value) for value in made}
+        self.outputs = [i for i, value in enumerate(self.graph.outputs) if id(value) in self.narrow]
+        _Rewriting(self.graph, self.narrow, self.operators).run()
+        left = {id(value) for operator in self.graph.operators for value in operator.outputs}
+        self.inside = len((left & self.narrow) - {id(value) for value in self.graph.outputs})
+
+    def _inputs(self) -> None:
+        users = _users(self.graph)
+        outputs = {id(value) for value in self.graph.outputs}
+        for value in self.graph.inputs:
+            if value.dtype != _INT64 or id(value) in outputs:
+                continue
+            if _within(self.ranges.of(value), _NARROW) or _is_small(value, users, outputs):
+                self.narrow.add(id(value))
+        self.ranges.tell({id(value): _NARROW for value in self.graph.inputs if id(value) in self.narrow})
+
+    def _may_be(self, value: Value) -> bool:
+        return id(value) in self.narrow or (value.is_constant and _within(self.ranges.of(value), _NARROW))
+
+    def _fits(self, operator: Operator, value: Value) -> bool:
+        if id(value) in self.fixed or operator.type not in {**_MOVING, **_ARITHMETIC, "CAST": ()}:
+            return False
+        return _within(self.ranges.of(value), _NARROW)
+
+
+class _Ranges:
+    """An interval for each whole number of a graph."""
+
+    def __init__(self, graph: TargetGraph) -> None:
+        self.graph = graph
+        self.known: dict[int, Range] = {}
+        self.tell({})
+
+    def of(self, value: Value) -> Range:
+        if id(value) not in self.known:
+            self.known[id(value)] = _own_range(value)
+        return self.known[id(value)]
+
+    def tell(self, more: Mapping[int, Range]) -> None:
+        """Takes ``more`` as known, and draws conclusions: forwards, backwards, and forwards again."""
+        for value in self.graph.inputs:
+            self._refine(value, more.get(id(value), _WIDE))
+        for _ in range(2):
+            for operator in self.graph.operators:
+                for value in operator.outputs:
+                    if value.dtype.kind in "iub":
+                        self._refine(value, self._made(operator, value))
+            for operator in reversed(self.graph.operators):
+                self._needed(operator)
+
+    def _refine(self, value: Value, range: Range) -> None:
+        low, high = self.of(value)
+        made = max(low, range[0]), min(high, range[1])
+        if made[0] <= made[1]:  # else no run gets there
+            self.known[id(value)] = made
+
+    def _made(self, operator: Operator, value: Value) -> Range:
+        """The interval of a result, as far as the operator tells."""
+        type, operands = operator.type, _operands(operator)
+        if operator.attributes.get("fused_activation_function", "NONE") != "NONE":
+            return _WIDE
+        if type in ("ARG_MAX", "ARG_MIN") or (type == "TOPK_V2" and value is not operator.outputs[0]):
+            return 0, _count(operator.inputs[0]) - 1
+        if type == "CAST":
+            (x,) = operator.inputs
+            is_exact = x is not None and x.dtype.kind in "iub" and value.dtype.itemsize >= x.dtype.itemsize
+            return self.of(x) if x is not None and is_exact else _WIDE
+        if type in _MOVING:
+            zero = [(0, 0)] if type == "PAD" else []
+            return _hull([*map(self.of, operands), *zero])
+        if type in _ARITHMETIC:
+            made = _COMPUTED[type](*map(self.of, operands), *_counts(operator))
+            return made if _within(made, _own_range(value)) else _WIDE  # else it wraps around
+        return _WIDE
+
+    def _needed(self, operator: Operator) -> None:
+        """What operands must be for a run to succeed, or for the result to be what it is."""
+        place = _INDEX.get(operator.type)
+        if operator.type in ("GATHER", "EMBEDDING_LOOKUP") and place is not None:
+            index = operator.inputs[place]
+            assert index is not None
+            self._refine(index, (0, _MOST - 1))
+        if len(operator.outputs) != 1 or operator.outputs[0].dtype.kind not in "iub":
+            return
+        low, high = self.of(operator.outputs[0])
+        operands = _operands(operator)
+        if operator.type in _KEEPING:
+            self._refine(operands[0], (low, high))
+        elif operator.type in ("ADD", "SUB") and operator.outputs[0].dtype == _INT64:
+            x, y = operands
+            (x_low, x_high), (y_low, y_high) = self.of(x), self.of(y)
+            needed = [(x, (low - y_high, high - y_low)), (y, (low - x_high, high - x_low))]
+            if operator.type == "SUB":
+                needed = [(x, (low + y_low, high + y_high))]
+            for value, range in needed:
+                if _within(range, _WIDE):  # no sum beyond int64 comes round to the same
+                    self._refine(value, range)
+
+
+def _own_range(value: Value) -> Range:
+    if value.dtype.kind == "b":
+        return 0, 1
+    if value.dtype.kind not in "iu":
+        return _WIDE
+    if value.data is not None and value.data.size:
+        return int(value.data.min()), int(value.data.max())
+    limits = np.iinfo(value.dtype)
+    return int(limits.min), int(limits.max)
+
+
+def _operands(operator: Operator) -> list[Value]:
+    """The operands that are of the result's kind."""
+    places = {**_MOVING, **_ARITHMETIC, **_COMPARING}.get(operator.type, ())
+    found = operator.inputs if places is None else [operator.inputs[place] for place in places]
+    return [value for value in found if value is not None]
+
+
+def _wide_operands(operator: Operator) -> list[Value]:
+    return [value for value in _operands(operator) if value.dtype == _INT64]
+
+
+def _counts(operator: Operator) -> list[int]:
+    """How many elements a sum has at most."""
+    return [_count(operator.inputs[0])] if operator.type in ("SUM", "CUMSUM") else []
+
+
+def _count(x: Value | None) -> int:
+    """How many elements a tensor has, or the most that one can have."""
+    assert x is not None
+    return _MOST if is_symbolic(x.shape) else math.prod(x.shape)
+
+
+def _hull(ranges: Iterable[Range]) -> Range:
+    lows, highs = zip(*ranges, strict=True)
+    return min(lows), max(highs)
+
+
+def _within(inner: Range, outer: Range) -> bool:
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
+
+
+def _product(x: Range, y: Range) -> Range:
+    corners = [a * b for a in x for b in y]
+    return min(corners), max(corners)
+
+
+def _sum(x: Range, count: int) -> Range:
+    return min(x[0], x[0] * count, 0), max(x[1], x[1] * count, 0)
+
+
+_COMPUTED: dict[str, Callable[..., Range]] = {
+    "ADD": lambda x, y: (x[0] + y[0], x[1] + y[1]),
+    "SUB": lambda x, y: (x[0] - y[1], x[1] - y[0]),
+    "MUL": _product,
+    "MAXIMUM": lambda x, y: (max(x[0], y[0]), max(x[1], y[1])),
+    "MINIMUM": lambda x, y: (min(x[0], y[0]), min(x[1], y[1])),
+    "NEG": lambda x: (-x[1], -x[0]),
+    "ABS": lambda x: (0, max(abs(x[0]), abs(x[1]))),
+    "SUM": _sum,
+    "CUMSUM": _sum,
+    "FLOOR_MOD": lambda x, y: (min(y[0] + 1, 0), max(y[1] - 1, 0)),
+}
+
+
+def _users(graph: TargetGraph) -> dict[int, list[Operator]]:
+    users: dict[int, list[Operator]] = {}
+    for operator in graph.operators:
+        for value in operator.inputs:
+            if value is not None:
+                users.setdefault(id(value), []).append(operator)
+    return users
+
+
+def _is_small(value: Value, users: Mapping[int, Sequence[Operator]], outputs: set[int]) -> bool:
+    """Whether all that is made of a whole number ends in an index, a comparison or another type."""
+    waiting, seen = [value], {id(value)}
+    while waiting:
+        x = waiting.pop()
+        if id(x) in outputs:
+            return False
+        for operator in users.get(id(x), ()):
+            place = _INDEX.get(operator.type)
+            is_index = place is not None and operator.inputs[place] is x
+            is_told = operator.type == "CAST" or any(y is x for y in _operands(operator))
+            if operator.type == "FLOOR_MOD" or not (is_index or is_told):
+                return False
+            made = [y for y in operator.outputs if y.dtype == _INT64 and id(y) not in seen]
+            seen |= {id(y) for y in made}
+            waiting += [] if is_index else made
+    return True
+
+
+class _Rewriting:
+    """Makes the values ``narrow`` int32, and puts a CAST where they meet what stays int64."""
+
+    def __init__(self, graph: TargetGraph, narrow: set[int], operators: set[int]) -> None:
+        self.graph = graph
+        self.narrow = narrow
+        self.operators = operators
+        self.constants: dict[int, Value] = {}
+        self.widened: dict[int, Value] = {}
+        self.same: dict[int, Value] = {}  # what stands for the results of casts that became none
+
+    def run(self) -> None:
+        operators, self.graph.operators = self.graph.operators, []
+        for value in self.graph.inputs:
+            if id(value) in self.narrow:
+                value.dtype = _INT32
+        for operator in operators:
+            inputs = [
+                None if value is None else self._operand(operator, place, value)
+                for place, value in enumerate(operator.inputs)
+            ]
+            for value in operator.outputs:
+                if id(value) in self.narrow:
+                    value.dtype = _INT32
+            if operator.type != "CAST" or not self._is_none(inputs[0], operator.outputs[0]):
+                self.graph.operators.append(replace(operator, inputs=inputs))
+
+    def _operand(self, operator: Operator, place: int, value: Value) -> Value:
+        """What an operator takes in the place of ``value``."""
+        now = self.same.get(id(value), value)
+        if id(operator) in self.operators and any(value is operand for operand in _operands(operator)):
+            return self._constant(value) if value.is_constant else now
+        if id(value) not in self.narrow or operator.type == "CAST" or _INDEX.get(operator.type) == place:
+            return now
+        if id(value) not in self.widened:
+            name = f"{value.name}_int64"
+            made = self.widened[id(value)] = Value(name, _INT64, value.shape)
+            self.graph.operators.append(Operator("CAST", [now], [made], {}, name, operator.source))
+        return self.widened[id(value)]
+
+    def _constant(self, value: Value) -> Value:
+        if value.dtype != _INT64:
+            return value
+        if id(value) not in self.constants:
+            assert value.data is not None
+            data = value.data.astype(_INT32)
+            self.constants[id(value)] = Value(f"{value.name}_int32", _INT32, value.shape, data)
+        return self.constants[id(value)]
+
+    def _is_none(self, value: Value | None, result: Value) -> bool:
+        """Whether a CAST changes nothing, and ``value`` can take the place of ``result``, or the reverse."""
+        outputs = self.graph.outputs
+        if value is None or value.dtype != result.dtype:
+            return False
+        if all(result is not output for output in outputs):
+            self.same[id(result)] = value
+            return True
+        made_here = any(value is each for operator in self.graph.operators for each in operator.outputs)
+        if not made_here or any(value is output for output in outputs):
+            return False
+        for operator in self.graph.operators:
+            operator.inputs = [result if each is value else each for each in operator.inputs]
+            operator.outputs = [result if each is value else each for each in operator.outputs]
+        self.same = {key: result if each is value else each for key, each in self.same.items()}
+        self.same[id(value)] = result
+        return True

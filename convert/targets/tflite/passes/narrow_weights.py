@@ -1,0 +1,83 @@
+"""Integers from -127 to 127 for weights that go from -128, where a kernel might not take these.
+
+TFLite asks for it: kernels for processors of Arm without dot products sum two products in 16 bits, which
+overflows where both are (-128)**2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tmconvert.ir import CallFunction, Constant, InternalGraph, QParams, TensorNode
+from tmconvert.ir.fake_quant import quantize
+from tmconvert.passes.propagate_qparams import KEEPING
+
+# calls with weights, and the axis of their output channels
+WEIGHTS = {
+    **dict.fromkeys(("aten::conv1d", "aten::conv2d", "aten::linear"), 0),
+    "aten::conv_transpose2d": 1,
+}
+_AVERAGES = frozenset({"aten::mean", "aten::avg_pool2d", "aten::adaptive_avg_pool2d"})
+_LOWEST = -128
+
+
+class NarrowWeights:
+    """Clips the grid of weights at -127.
+
+    They stay as they are where the input never is -128, and where a channel has -128 once at most.
+    """
+
+    name = "narrow_weights"
+
+    def run(self, graph: InternalGraph) -> bool:
+        changed = False
+        for expr in graph.exprs():
+            if not isinstance(expr, CallFunction) or expr.function not in WEIGHTS:
+                continue
+            x, weight = expr.args[0], expr.args[1]
+            grid = weight.qparams if isinstance(weight.expr, Constant) else None
+            if grid is None or grid.quant_min != _LOWEST or _is_above(x.qparams):
+                continue
+            others = [axis for axis in range(len(weight.type.shape)) if axis != WEIGHTS[expr.function]]
+            lowest = _is_lowest(np.asarray(weight.expr.value), grid)
+            most = 0 if _is_average(x) else 1  # which is one product with the average: integers/averages.py
+            if np.any(np.count_nonzero(lowest, axis=tuple(others)) > most):
+                weight.qparams = replace(grid, quant_min=_LOWEST + 1)
+                changed = True
+        return changed
+
+
+def clipped_weights(data: np.ndarray, grid: QParams) -> int:
+    """How many weights are -128 in the source, and -127 on the ``grid`` that the pass gave them."""
+    if (grid.dtype, grid.quant_min) != ("int8", _LOWEST + 1):
+        return 0
+    return int(np.count_nonzero(_is_lowest(data, replace(grid, quant_min=_LOWEST))))
+
+
+def _is_lowest(data: np.ndarray, grid: QParams) -> np.ndarray:
+    """Which elements are -128; those of channels with a zero point are brought to other integers."""
+    columns = [1] * data.ndim
+    if grid.channel_axis is not None:
+        columns[grid.channel_axis] = -1
+    return (quantize(data, grid) <= _LOWEST) & (np.array(grid.zero_point) == 0).reshape(columns)
+
+
+def _is_above(grid: QParams | None) -> bool:
+    """Whether integers of eight bits on a grid are all above -128: unsigned ones are moved by 128."""
+    if grid is None:
+        return False
+    lowest = grid.quant_min - 128 if grid.quant_max > 127 else grid.quant_min
+    return lowest > _LOWEST
+
+
+def _is_average(x: TensorNode) -> bool:
+    """Whether ``x`` is an average without a grid of its own, or a view of one."""
+    while isinstance(x.expr, CallFunction) and (x.qparams is None or x.qparams.inferred):
+        if x.expr.function in _AVERAGES:
+            return True
+        if x.expr.function not in KEEPING:
+            return False
+        x = x.expr.args[0]
+    return False

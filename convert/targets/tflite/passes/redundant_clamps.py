@@ -1,0 +1,54 @@
+"""Minima with constants that change no integer: what they cut off lies beyond the grid."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tmconvert.ir.fake_quant import quantize
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+
+_MINIMA = frozenset({"MINIMUM", "Min"})
+
+
+def without_idle_bounds(graph: TargetGraph) -> TargetGraph:
+    """``graph``, which is left as it is, without such minima; as it is without any.
+
+    Rounding to a grid cuts at its ends. A bound that is rounded to the upper end, for all elements, does the
+    same.
+    """
+    uses = _uses(graph)
+    moved: dict[int, Value] = {}  # what an operator in front of a minimum gives in its place
+    gone: set[int] = set()
+    makers = {id(value) for operator in graph.operators for value in operator.outputs}
+    for operator in graph.operators:
+        if operator.type not in _MINIMA or len(operator.inputs) != 2 or not _is_idle(operator):
+            continue
+        x = operator.inputs[0]
+        if x is not None and id(x) in makers and uses[id(x)] == 1 and x.shape == operator.outputs[0].shape:
+            moved[id(x)] = operator.outputs[0]
+            gone.add(id(operator))
+    if not gone:
+        return graph
+    operators = [
+        replace(operator, outputs=[moved.get(id(value), value) for value in operator.outputs])
+        for operator in graph.operators
+        if id(operator) not in gone
+    ]
+    return replace(graph, operators=operators)
+
+
+def _is_idle(operator: Operator) -> bool:
+    grid, bounds = operator.outputs[0].qparams, operator.inputs[1]
+    if grid is None or grid.inferred or len(grid.scale) != 1 or bounds is None or bounds.data is None:
+        return False
+    return bool(np.all(quantize(bounds.data, grid) >= grid.quant_max))
+
+
+def _uses(graph: TargetGraph) -> dict[int, int]:
+    counts: dict[int, int] = {}
+    for value in [*(value for operator in graph.operators for value in operator.inputs), *graph.outputs]:
+        if value is not None:
+            counts[id(value)] = counts.get(id(value), 0) + 1
+    return counts

@@ -1,0 +1,72 @@
+"""TFLite: equal parts of a matrix are a SPLIT, which GPU delegates run; SLICE they run of 3 or 4 axes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tmconvert.lowering.names import Names
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+
+_MOST = 4  # parts; XNNPACK has kernels for so many
+
+
+def split_slices(graph: TargetGraph) -> int:
+    """Makes SLICEs of equal parts of a matrix one SPLIT, in place; the number of these."""
+    names = Names(value.name for value in graph.inputs)
+    names.take(value.name for operator in graph.operators for value in operator.outputs)
+    groups: dict[tuple[int, int, int], dict[int, Operator]] = {}
+    for operator in graph.operators:
+        part = _part(operator)
+        if part is not None:
+            axis, count, at = part
+            group = groups.setdefault((id(operator.inputs[0]), axis, count), {})
+            group.setdefault(at, operator)  # the same part once more stays a SLICE
+    made = {
+        id(next(iter(group.values()))): _split(group, axis, count, names)
+        for (_, axis, count), group in groups.items()
+    }
+    gone = {id(operator) for group in groups.values() for operator in group.values()}
+    graph.operators = [
+        made.get(id(operator), operator)
+        for operator in graph.operators
+        if id(operator) in made or id(operator) not in gone
+    ]
+    return len(made)
+
+
+def _part(operator: Operator) -> tuple[int, int, int] | None:
+    """The axis along which this takes one of several equal parts of a matrix, how many, and which."""
+    if operator.type != "SLICE" or len(operator.outputs[0].shape) != 2:
+        return None
+    x, begin, _ = operator.inputs
+    result = operator.outputs[0]
+    if x is None or x.is_constant or begin is None or begin.data is None:
+        return None
+    shape, made = x.shape, result.shape
+    if not all(isinstance(extent, int) and extent for extent in (*shape, *made)):
+        return None
+    cut = [axis for axis in (0, 1) if shape[axis] != made[axis]]
+    if len(cut) != 1 or (result.qparams not in (None, x.qparams)):
+        return None
+    (axis,) = cut
+    first, extent = int(begin.data[axis]), made[axis]
+    count = shape[axis] // extent
+    is_equal = shape[axis] == count * extent and first % extent == 0
+    return (axis, count, first // extent) if is_equal and count <= _MOST else None
+
+
+def _split(group: dict[int, Operator], axis: int, count: int, names: Names) -> Operator:
+    first = next(iter(group.values()))
+    x, shape = first.inputs[0], first.outputs[0].shape
+    assert x is not None
+    name = first.outputs[0].name
+    outputs = [
+        group[i].outputs[0]
+        if i in group
+        else Value(names.free(f"{name}_unused_{i}"), x.dtype, shape, qparams=x.qparams)
+        for i in range(count)
+    ]
+    place = Value(names.free(f"{name}_axis"), np.dtype(np.int32), (), np.array(axis, np.int32))
+    return replace(first, type="SPLIT", inputs=[place, x], outputs=outputs, attributes={"num_splits": count})

@@ -1,0 +1,104 @@
+"""What a TFLite file says of itself, and the constants in it."""
+
+from __future__ import annotations
+
+import json
+import mmap
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tmconvert.lowering.target_graph import Quantization, Value
+from tmconvert.targets.tflite.schema import TENSOR_TYPES
+
+_LAYOUT, _OPTIONS = "tmconvert.layout", "tmconvert.options"
+
+
+def tflite_layouts(path: Path) -> tuple[list[bool], list[bool]] | None:
+    """Which inputs and outputs are stored channels-last, as the file's metadata says; None if it does not."""
+    orders = _entry(path, _LAYOUT)
+    if orders is None:
+        return None
+    inputs, outputs = ([order == "nhwc" for order in orders[of]] for of in ("inputs", "outputs"))
+    return inputs, outputs
+
+
+def tflite_options(path: Path) -> Mapping[str, Any]:
+    """The options of the conversion that wrote the file, as ``metadata`` stored them; empty without."""
+    return _entry(path, _OPTIONS) or {}
+
+
+def tflite_constants(path: Path) -> dict[str, list[Value]]:
+    """The constants of all subgraphs that may hold weights or biases, by name, with their data and scales.
+
+    Tensors may share a name.
+    """
+    found = {}
+    for name, values in tflite_tensors(path).items():
+        if constants := [value for value in values if value.is_constant and value.dtype.name in _NUMBERS]:
+            found[name] = constants
+    return found
+
+
+_NUMBERS = ("float32", "float16", "int8", "int16", "int32", "int64")
+
+
+def tflite_tensors(path: Path) -> dict[str, list[Value]]:
+    """The tensors of all subgraphs, by name, but for types that NumPy lacks; constants have their data."""
+    model, data = _model(path)
+    dtypes = {number: np.dtype(name) for name, number in TENSOR_TYPES.items() if name in np.sctypeDict}
+    found: dict[str, list[Value]] = defaultdict(list)
+    for subgraph in (model.Subgraphs(i) for i in range(model.SubgraphsLength())):
+        for tensor in (subgraph.Tensors(i) for i in range(subgraph.TensorsLength())):
+            if tensor.Type() not in dtypes:
+                continue
+            dtype, content = dtypes[tensor.Type()], _content(model.Buffers(tensor.Buffer()), data)
+            shape = tuple(int(tensor.Shape(i)) for i in range(tensor.ShapeLength()))
+            array = None if content is None else content.view(dtype).reshape(shape)
+            name = tensor.Name().decode()
+            found[name].append(Value(name, dtype, shape, array, _quantization(tensor)))
+    return found
+
+
+def _quantization(tensor: Any) -> Quantization | None:
+    said = tensor.Quantization()
+    if said is None or not said.ScaleLength():
+        return None
+    zero_point = said.ZeroPointAsNumpy() if said.ZeroPointLength() else None
+    return Quantization(said.ScaleAsNumpy(), said.QuantizedDimension(), zero_point)
+
+
+def tflite_model(path: Path) -> Any:
+    """The root table of the file, whose accessors read as they are called."""
+    return _model(path)[0]
+
+
+def _model(path: Path) -> tuple[Any, mmap.mmap]:
+    import tflite
+
+    with path.open("rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return tflite.Model.GetRootAsModel(data, 0), data
+
+
+def _entry(path: Path, key: str) -> Any:
+    """An entry of the metadata, which is JSON; None without."""
+    model, data = _model(path)
+    for i in range(model.MetadataLength()):
+        entry = model.Metadata(i)
+        if entry.Name() == key.encode():
+            content = _content(model.Buffers(entry.Buffer()), data)
+            return None if content is None else json.loads(bytes(content))
+    return None
+
+
+def _content(buffer: Any, data: mmap.mmap) -> np.ndarray | None:
+    """The bytes of a buffer: within the flatbuffer, or behind it where the buffer says."""
+    if buffer.DataLength():
+        return np.asarray(buffer.DataAsNumpy())
+    if buffer.Size() > 1:
+        return np.frombuffer(data, np.uint8, buffer.Size(), buffer.Offset())
+    return None

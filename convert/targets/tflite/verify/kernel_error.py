@@ -1,0 +1,63 @@
+"""How far TFLite's integer kernels are from what they compute, beyond two roundings.
+
+Measured over all integers and many grids, in LiteRT 2.3 (tests/lower/test_integer_kernels.py has the check):
+all but these are within 1.6 steps. SOFTMAX in int16 reads each exponential from a table of 513 entries that
+is up to two steps off, and their sum likewise; TANH and LOGISTIC in int16 have another, coarser way for
+scales that are powers of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tmconvert.ir import CallFunction
+from tmconvert.symbolics.resizing import linear_matrix
+from tmconvert.targets.tflite.integer.resizes import kernel_matrix, needs_products, rounded_matrix
+
+_STEP = 2.0**-15  # of the results of these kernels in int16
+Slack = Callable[[CallFunction, list[Any], np.ndarray, float], Any]
+
+
+def _softmax(expr: CallFunction, operands: list[Any], result: np.ndarray, step: float) -> np.ndarray:
+    """Of e / sum(e), whose largest e is 1: two steps of each e, of their sum as many for each."""
+    axis = expr.kwargs["dim"]
+    largest, count = np.max(result, axis=axis, keepdims=True, initial=0), result.shape[axis]
+    return np.asarray((largest * (2 + 2 * count * result) + 1) * _STEP)
+
+
+def _silu(expr: CallFunction, operands: list[Any], result: np.ndarray, step: float) -> np.ndarray:
+    """A product with LOGISTIC."""
+    return np.asarray(np.abs(operands[0]) * _LOGISTIC)
+
+
+def _resized(expr: CallFunction, operands: list[Any], result: np.ndarray, step: float, kind: str) -> Any:
+    """How far pixels move where places are counted, or weights rounded, as in the file."""
+    x, align_corners = operands[0].astype(np.float64), bool(expr.kwargs.get("align_corners"))
+    if expr.kwargs.get("scales") is not None:
+        return 0.0
+    sizes = list(zip(x.shape[2:], expr.kwargs["output_size"], strict=True))
+    in_products = kind == "int16" and needs_products(sizes, align_corners)
+    matrix = rounded_matrix if in_products else kernel_matrix
+    moved, right = (
+        np.einsum("nchw,ah,bw->ncab", x, *(made(*size, align_corners) for size in sizes), optimize=True)
+        for made in (matrix, linear_matrix)
+    )
+    return np.abs(moved - right) + (_PRODUCT * step if in_products else 0.0)
+
+
+_LOGISTIC, _TANH = 7 * _STEP, 12 * _STEP
+_PRODUCT = 1.5  # steps, of what is between two products: its multiplier has fifteen bits
+# By how much the result of a call, in a type, may be further off: all elements, or each. Given are the call,
+# its operands, what it gives for them, and the step of the first of them.
+SLACK: dict[tuple[str, str], Slack] = {
+    ("aten::softmax", "int16"): _softmax,
+    ("aten::silu", "int16"): _silu,
+    ("aten::sigmoid", "int16"): lambda *given: _LOGISTIC,
+    ("aten::tanh", "int16"): lambda *given: _TANH,
+    ("aten::upsample_bilinear2d", "int8"): partial(_resized, kind="int8"),
+    ("aten::upsample_bilinear2d", "int16"): partial(_resized, kind="int16"),
+}

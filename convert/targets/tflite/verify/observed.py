@@ -1,0 +1,95 @@
+"""All tensors of a TFLite file in one run, as the numbers that their integers stand for."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tmconvert.ir.fake_quant import quantize
+from tmconvert.ir.types import QParams
+from tmconvert.verification import worker
+from tmconvert.verification.runtimes import THREADS, allocate, refusals, silent_stderr
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A tensor: float32 numbers (or integers that are no steps), the step between two, and their range.
+
+    ``step`` is 0 for what is on no grid.
+    """
+
+    array: np.ndarray
+    step: float = 0.0
+    low: float = -math.inf
+    high: float = math.inf
+
+    @property
+    def kind(self) -> str:
+        """The type of its integers in TFLite; empty for what is on no grid."""
+        return "" if not self.step else "int8" if self.high - self.low < 256 * self.step else "int16"
+
+
+def observed(path: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, Observed]:
+    """``observed_here`` in a worker, since the runtime may abort."""
+    try:
+        found = worker.observe(path, inputs)
+    except worker.Unavailable:
+        return observed_here(path, inputs)
+    return {name: Observed(array, *numbers) for name, array, numbers in found}
+
+
+def observed_here(path: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, Observed]:
+    """Tensors by name, in LiteRT's own kernels: a delegate would keep what is between its operators.
+
+    ``inputs`` are float32 where the file takes integers on a grid, and in its memory order.
+    """
+    from ai_edge_litert import interpreter as litert
+
+    with refusals("LiteRT"), silent_stderr():
+        interpreter = litert.Interpreter(
+            model_path=os.fspath(path),
+            num_threads=THREADS,
+            experimental_op_resolver_type=litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+            experimental_preserve_all_tensors=True,
+        )
+        (signature,) = interpreter.get_signature_list()
+        details = interpreter.get_signature_runner(signature).get_input_details()
+        allocate(interpreter, {each["index"]: inputs[name].shape for name, each in details.items()})
+        for name, described in details.items():
+            interpreter.set_tensor(described["index"], in_steps(inputs[name], described))
+        interpreter.invoke()
+        return {
+            described["name"]: _observed(interpreter, described)
+            for described in interpreter.get_tensor_details()
+            if described["name"]
+        }
+
+
+def in_steps(array: np.ndarray, described: Mapping[str, Any]) -> np.ndarray:
+    """An input as the file takes it."""
+    dtype, (scale, zero_point) = np.dtype(described["dtype"]), described["quantization"]
+    if dtype == array.dtype or not scale:
+        return np.ascontiguousarray(array.astype(dtype, copy=False))
+    ends = np.iinfo(dtype)
+    grid = QParams(dtype.name, (float(scale),), (int(zero_point),), int(ends.min), int(ends.max))
+    return np.ascontiguousarray(quantize(array, grid).astype(dtype))
+
+
+def _observed(interpreter: Any, described: Mapping[str, Any]) -> Observed:
+    try:
+        array = interpreter.get_tensor(described["index"])
+    except ValueError:  # of an operator that needs none, such as a bias left out
+        return Observed(np.zeros(0, np.float32))
+    scale, zero_point = described["quantization"]
+    if not scale:
+        return Observed(np.array(array))
+    ends = np.iinfo(array.dtype)
+    real = (array.astype(np.float32) - np.float32(zero_point)) * np.float32(scale)
+    low, high = ((int(end) - int(zero_point)) * float(scale) for end in (ends.min, ends.max))
+    return Observed(real, float(scale), low, high)

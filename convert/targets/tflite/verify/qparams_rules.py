@@ -1,0 +1,61 @@
+"""The grids that TFLite's operators ask for: runtimes do not look, and compute as if tensors were on them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tmconvert.errors import VerificationError
+from tmconvert.lowering.target_graph import Operator, Quantization, TargetGraph
+from tmconvert.targets.tflite.integer.kernels import FIXED, KERNELS, WEIGHTED, Kernel
+from tmconvert.targets.tflite.integer.qparams import operands
+
+
+def check_rules(graph: TargetGraph) -> None:
+    """Raises VerificationError TM4001 where a tensor is not on the grid that its operator asks for.
+
+    Operands and results of one that moves elements are on one grid, a result may have one of the kernel's
+    own, a bias is at the scale of the products.
+    """
+    for operator in graph.all_operators():
+        kernel = KERNELS.get(operator.type)
+        if kernel is not None and not _is_fit(operator, kernel):
+            message = f"the tensors of {operator.name} are not on the grids that {operator.type} asks for"
+            raise VerificationError("TM4001", message)
+
+
+def _is_fit(operator: Operator, kernel: Kernel) -> bool:
+    numbers = operands(operator, kernel)
+    if kernel.relation != "compared":
+        numbers += [operator.outputs[i] for i in kernel.outputs(len(operator.outputs))]
+    grids = [value.quantization for value in numbers if value.quantization is not None]
+    if len(grids) != len(numbers):
+        return not grids  # in float
+    if kernel.relation == "same":
+        return len({_step(grid) for grid in grids}) == 1
+    if kernel.relation == "fixed":
+        return _step(grids[-1]) == FIXED[operator.outputs[0].dtype.name][operator.type]
+    return kernel.relation != "weights" or _is_product(operator, grids[0])
+
+
+def _step(grid: Quantization) -> tuple[float, int]:
+    return float(grid.scale[0]), int(zero_points(grid)[0])
+
+
+def _is_product(operator: Operator, x: Quantization) -> bool:
+    """Whether weights have zero points of 0, and a bias those and the scales of products."""
+    place, count = WEIGHTED[operator.type], len(operator.inputs)
+    weight, bias = (operator.inputs[i] if i < count else None for i in (place.weight, place.bias))
+    if weight is None or weight.quantization is None or zero_points(weight.quantization).any():
+        return False
+    if bias is None:
+        return True
+    products, given = float(x.scale[0]) * weight.quantization.scale.astype(np.float64), bias.quantization
+    if given is None or zero_points(given).any() or given.scale.shape != products.shape:
+        return False
+    return bool(np.allclose(given.scale, products, rtol=1e-6, atol=0))
+
+
+def zero_points(quantization: Quantization) -> np.ndarray:
+    if quantization.zero_point is None:
+        return np.zeros(len(quantization.scale), np.int64)
+    return quantization.zero_point

@@ -1,0 +1,375 @@
+"""TFLite files.
+
+A subgraph for the model and one for each graph inside of it, the weights in the file, streamed: memory in
+use does not grow with them. The same graph gives the same bytes. Slots and codes: LiteRT's schema.fbs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import BinaryIO, TypeGuard
+
+import numpy as np
+
+from tmconvert import __version__
+from tmconvert.errors import InternalError
+from tmconvert.ir.lazy_constants import Array, computed, memory_of
+from tmconvert.ir.symbolic.dims import Dim, example, is_symbolic
+from tmconvert.ir.types import name_of
+from tmconvert.lowering.target_graph import Attribute, Operator, TargetGraph, Value
+from tmconvert.targets.tflite.flatbuffer_writer import Field, FlatbufferWriter
+from tmconvert.targets.tflite.passes.own_biases import BIAS_INPUTS
+from tmconvert.targets.tflite.runtimes import minimum_runtime
+from tmconvert.targets.tflite.schema import (
+    ENUMS,
+    OPERATORS,
+    STATE_INPUTS,
+    TENSOR_TYPES,
+    OptionField,
+    options_code,
+    options_fields,
+)
+from tmconvert.targets.tflite.versions import model_versions
+
+_FILE_IDENTIFIER = b"TFL3"
+_SCHEMA_VERSION = 3
+_CUSTOM = 32  # the code of operators that a name tells
+_SIGNATURE = "serving_default"
+_RUNTIME_FIELD_BYTES = 16
+
+# Readers older than the 32-bit code look only at this 8-bit one, where 127 stands for a larger code.
+_LARGEST_SHORT_CODE = 127
+
+# Above this, weights are told by their place in the file: 2 GiB less what the tables may take.
+_MOST_WITHIN = (2 << 30) - (64 << 20)
+# Smaller constants stay in the flatbuffer all the same: runtimes look at shapes and axes early.
+_SMALL = 1 << 10
+
+# Up to this size, equal constants are found by their contents.
+_COMPARED = 64 * 1024
+
+
+def write_tflite(graph: TargetGraph, file: BinaryIO) -> None:
+    """Write ``graph`` to ``file`` as one TFLite model.
+
+    ``input_names`` and ``output_names`` are those of the signature "serving_default".
+    ``graph.metadata`` becomes metadata entries of UTF-8 text, "min_runtime_version" is added. A value
+    which nothing computes, at an input where its operator keeps a state, is a variable tensor.
+    Weights above 2 GiB follow the flatbuffer, which says where.
+    Raises: InternalError TM9001 when the graph does not fit TFLite; WriteError TM5002 when the tables and
+    small constants alone do not fit a flatbuffer. Either comes before the first byte is written.
+    """
+    skeleton = FlatbufferWriter()
+    buffers = _Buffers()
+    versions = model_versions(_known(graph.all_operators()))
+    codes = {type: code for code, type in enumerate(versions)}
+    numbers = {inside: number for number, inside in enumerate(dict.fromkeys(graph.nested()))}
+    made = [_subgraph(skeleton, buffers, inside, codes, numbers) for inside in numbers]
+    metadata = _metadata(skeleton, buffers, graph.metadata, minimum_runtime(versions))
+    root = skeleton.table(
+        (0, "uint32", _SCHEMA_VERSION),
+        (1, "offset", _operator_codes(skeleton, versions)),
+        (2, "offset", skeleton.offsets([table for table, _ in made])),
+        (3, "offset", skeleton.string(f"tmconvert {__version__}")),
+        (4, "offset", buffers.tables(skeleton)),
+        (6, "offset", metadata),
+        (7, "offset", skeleton.offsets([_signature(skeleton, graph, made[0][1])])),
+    )
+    skeleton.write(root, _FILE_IDENTIFIER, file)
+
+
+class _Buffers:
+    """The file's buffers: number 0 is the empty one, and equal contents share one."""
+
+    def __init__(self) -> None:
+        self._contents: list[Array] = []
+        self._indices: dict[Hashable, int] = {}
+
+    def index(self, data: Array, *, is_alone: bool = False) -> int:
+        """The number of the buffer with ``data``; with ``is_alone`` no other tensor has it."""
+        key = ("alone", len(self._contents)) if is_alone else self._key(data)
+        if key not in self._indices:
+            self._contents.append(data)
+            self._indices[key] = len(self._contents)
+        return self._indices[key]
+
+    def tables(self, skeleton: FlatbufferWriter) -> int:
+        are_far = sum(data.nbytes for data in self._contents) > _MOST_WITHIN
+        return skeleton.offsets(
+            [
+                skeleton.table(),
+                *(
+                    skeleton.table_of_place(1, 2, data)
+                    if are_far and data.nbytes > _SMALL
+                    else skeleton.table_of_bytes(0, data)
+                    for data in self._contents
+                ),
+            ]
+        )
+
+    def _key(self, data: Array) -> Hashable:
+        if data.nbytes <= _COMPARED:
+            return _Contents(computed(data))
+        # Two views of the same memory; reading large ones to compare them would cost a pass over the file.
+        return memory_of(data)
+
+
+class _Contents:
+    """The bytes of an array as a key, which keeps no copy of them."""
+
+    __slots__ = ("_data", "_hash")
+
+    def __init__(self, data: np.ndarray) -> None:
+        self._data = data
+        self._hash = hash(data.tobytes())
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Contents) or self._hash != other._hash:
+            return False
+        return self._data is other._data or self._data.tobytes() == other._data.tobytes()
+
+
+def _known(operators: Iterable[Operator]) -> Iterable[Operator]:
+    for operator in operators:
+        if operator.type not in OPERATORS and not operator.domain:
+            raise _misfit(operator, f"TFLite has no operator {operator.type}")
+        yield operator
+
+
+def _operator_codes(skeleton: FlatbufferWriter, versions: dict[str, int]) -> int:
+    tables = []
+    for type, version in versions.items():
+        code = OPERATORS[type][0] if type in OPERATORS else _CUSTOM
+        fields: list[Field] = [(0, "int8", min(code, _LARGEST_SHORT_CODE))]
+        if code == _CUSTOM:
+            fields.append((1, "offset", skeleton.string(type.rpartition("::")[2])))
+        tables.append(skeleton.table(*fields, (2, "int32", version), (3, "int32", code)))
+    return skeleton.offsets(tables)
+
+
+def _subgraph(
+    skeleton: FlatbufferWriter,
+    buffers: _Buffers,
+    graph: TargetGraph,
+    codes: Mapping[str, int],
+    numbers: Mapping[TargetGraph, int],
+) -> tuple[int, dict[int, int]]:
+    """The subgraph's table, and each value's tensor index by its id()."""
+    values, states = _values(graph)
+    indices = {id(value): index for index, value in enumerate(values)}
+    biases = _biases(graph)
+    tensors = [
+        _tensor(skeleton, buffers, value, id(value) in states, id(value) in biases) for value in values
+    ]
+    operators = [
+        _operator(skeleton, operator, codes[operator.type], indices, numbers) for operator in graph.operators
+    ]
+    table = skeleton.table(
+        (0, "offset", skeleton.offsets(tensors)),
+        (1, "offset", skeleton.int32s(indices[id(value)] for value in graph.inputs)),
+        (2, "offset", skeleton.int32s(indices[id(value)] for value in graph.outputs)),
+        (3, "offset", skeleton.offsets(operators)),
+        (4, "offset", skeleton.string(graph.name)),
+    )
+    return table, indices
+
+
+def _values(graph: TargetGraph) -> tuple[list[Value], set[int]]:
+    """Every value once, in the order of first use, and the ids of those that hold a state."""
+    values = {id(value): value for value in graph.inputs}
+    states: set[int] = set()
+    for operator in graph.operators:
+        for index, value in enumerate(operator.inputs):
+            if value is None or id(value) in values:
+                continue
+            values[id(value)] = value
+            if value.is_constant:
+                continue
+            if index not in STATE_INPUTS.get(operator.type, ()):
+                raise _misfit(operator, f"its input {value.name!r} is not computed before it")
+            states.add(id(value))
+        values.update((id(value), value) for value in operator.outputs)
+    for value in graph.outputs:
+        if id(value) not in values and not value.is_constant:
+            raise InternalError("TM9001", f"nothing computes the output {value.name!r}")
+        values[id(value)] = value
+    return list(values.values()), states
+
+
+def _biases(graph: TargetGraph) -> set[int]:
+    """The ids of biases, to which quantizers give the scale of their operator: they share no buffer."""
+    found = set()
+    for operator in graph.operators:
+        at = BIAS_INPUTS.get(operator.type, len(operator.inputs))
+        found |= {id(value) for value in operator.inputs[at : at + 1] if value is not None}
+    return found
+
+
+def _tensor(
+    skeleton: FlatbufferWriter, buffers: _Buffers, value: Value, is_state: bool, is_bias: bool
+) -> int:
+    """A Tensor table. Sizes that are open are those of the example until the tensor is resized."""
+    if name_of(value.dtype) not in TENSOR_TYPES:
+        raise InternalError("TM9001", f"TFLite has no type for the tensor {value.name!r}: {value.dtype}")
+    fields: list[Field] = [
+        (0, "offset", skeleton.int32s(map(example, value.shape))),
+        (1, "int8", TENSOR_TYPES[name_of(value.dtype)]),
+        (2, "uint32", _buffer(buffers, value, is_bias)),
+        (3, "offset", skeleton.string(value.name)),
+        (8, "bool", True),  # tells a scalar from a tensor of unknown rank
+    ]
+    if value.quantization is not None:
+        scale, zero_point = value.quantization.scale, value.quantization.zero_point
+        if zero_point is None:
+            zero_point = np.zeros(len(scale), np.int64)
+        quantization = skeleton.table(
+            (2, "offset", skeleton.float32s(scale)),
+            (3, "offset", skeleton.int64s(zero_point)),
+            (6, "int32", value.quantization.axis),
+        )
+        fields.append((4, "offset", quantization))
+    if is_state:
+        fields.append((5, "bool", True))
+    if is_symbolic(value.shape):
+        signature = (-1 if isinstance(extent, Dim) else extent for extent in value.shape)
+        fields.append((7, "offset", skeleton.int32s(signature)))
+    return skeleton.table(*fields)
+
+
+def _buffer(buffers: _Buffers, value: Value, is_bias: bool) -> int:
+    return buffers.index(value.elements(), is_alone=is_bias) if value.is_constant else 0
+
+
+def _operator(
+    skeleton: FlatbufferWriter,
+    operator: Operator,
+    code_index: int,
+    indices: Mapping[int, int],
+    numbers: Mapping[TargetGraph, int],
+) -> int:
+    inputs = [-1 if value is None else indices[id(value)] for value in operator.inputs]
+    outputs = [indices[id(value)] for value in operator.outputs]
+    fields: list[Field] = [
+        (0, "uint32", code_index),
+        (1, "offset", skeleton.int32s(inputs)),
+        (2, "offset", skeleton.int32s(outputs)),
+    ]
+    if operator.domain:
+        return skeleton.table(*fields, (5, "offset", skeleton.int8s(_flexible(operator))))
+    table = OPERATORS[operator.type][1]
+    options = _options(skeleton, operator, options_fields(table) if table else {}, numbers)
+    if table:
+        fields += [(3, "uint8", options_code(table)), (4, "offset", skeleton.table(*options))]
+    return skeleton.table(*fields)
+
+
+def _flexible(operator: Operator) -> bytes:
+    """The attributes of an operator of the user's as a FlexBuffers map, as custom operators expect it."""
+    from flatbuffers import flexbuffers
+
+    plain = {
+        name: value.tolist() if isinstance(value, np.ndarray) else value
+        for name, value in operator.attributes.items()
+    }
+    try:
+        return bytes(flexbuffers.Dumps(plain))
+    except TypeError as error:
+        raise _misfit(operator, f"its attributes {plain} are not plain: {error}") from error
+
+
+def _options(
+    skeleton: FlatbufferWriter,
+    operator: Operator,
+    known: Mapping[str, OptionField],
+    numbers: Mapping[TargetGraph, int],
+) -> list[Field]:
+    for name in operator.attributes:
+        if name not in known:
+            raise _misfit(operator, f"{operator.type} has no attribute {name!r}")
+    fields: list[Field] = []
+    for name, field in known.items():
+        if name not in operator.attributes:
+            if field.required:
+                raise _misfit(operator, f"{operator.type} needs the attribute {name!r}")
+            continue
+        value = operator.attributes[name]
+        if field.kind == "int32s":
+            fields.append((field.slot, "offset", skeleton.int32s(_int32s(operator, name, value))))
+            continue
+        number = _number(operator, field, numbers[value] if isinstance(value, TargetGraph) else value)
+        if number != field.default:
+            kind = {"graph": "int32", **dict.fromkeys(ENUMS, "int8")}.get(field.kind, field.kind)
+            fields.append((field.slot, kind, number))
+    return fields
+
+
+def _number(operator: Operator, field: OptionField, value: Attribute) -> float:
+    """The attribute as the number that the field stores."""
+    if field.kind in ENUMS:
+        names = ENUMS[field.kind]
+        if isinstance(value, str) and value in names:
+            return names[value]
+        raise _wrong(operator, field.name, f"one of {', '.join(names)}", value)
+    if field.kind == "bool":
+        if isinstance(value, (bool, np.bool_)):
+            return bool(value)
+        raise _wrong(operator, field.name, "a bool", value)
+    if field.kind == "float32":
+        if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
+            return float(value)
+        raise _wrong(operator, field.name, "a float", value)
+    if _is_int32(value):
+        return int(value)
+    raise _wrong(operator, field.name, "an int32", value)
+
+
+def _int32s(operator: Operator, name: str, value: object) -> list[int]:
+    items: list[object] = list(value) if isinstance(value, (list, tuple, np.ndarray)) else [None]
+    numbers = [int(item) for item in items if _is_int32(item)]
+    if len(numbers) != len(items):
+        raise _wrong(operator, name, "a list of int32", value)
+    return numbers
+
+
+def _is_int32(item: object) -> TypeGuard[int]:
+    if isinstance(item, bool) or not isinstance(item, (int, np.integer)):
+        return False
+    return bool(-(2**31) <= item < 2**31)
+
+
+def _signature(skeleton: FlatbufferWriter, graph: TargetGraph, indices: dict[int, int]) -> int:
+    def tensor_maps(names: list[str], values: list[Value]) -> int:
+        return skeleton.offsets(
+            [
+                skeleton.table((0, "offset", skeleton.string(name)), (1, "uint32", indices[id(value)]))
+                for name, value in zip(names, values, strict=True)
+            ]
+        )
+
+    return skeleton.table(
+        (0, "offset", tensor_maps(graph.input_names, graph.inputs)),
+        (1, "offset", tensor_maps(graph.output_names, graph.outputs)),
+        (2, "offset", skeleton.string(_SIGNATURE)),
+        (4, "uint32", 0),
+    )
+
+
+def _metadata(skeleton: FlatbufferWriter, buffers: _Buffers, metadata: dict[str, str], runtime: str) -> int:
+    texts = {name: text.encode() for name, text in metadata.items()}
+    texts["min_runtime_version"] = runtime.encode().ljust(_RUNTIME_FIELD_BYTES, b"\0")
+    tables = []
+    for name, text in texts.items():
+        buffer = buffers.index(np.frombuffer(text, np.uint8))
+        tables.append(skeleton.table((0, "offset", skeleton.string(name)), (1, "uint32", buffer)))
+    return skeleton.offsets(tables)
+
+
+def _wrong(operator: Operator, name: str, wanted: str, value: object) -> InternalError:
+    return _misfit(operator, f"attribute {name!r} of {operator.type} is {wanted}, not {value!r:.80}")
+
+
+def _misfit(operator: Operator, message: str) -> InternalError:
+    return InternalError("TM9001", f"operator {operator.name!r}: {message}", source=operator.source)

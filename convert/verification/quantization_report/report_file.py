@@ -1,0 +1,50 @@
+"""The report of a conversion to integers, in the form that its suffix says: .html, .json or .txt."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tmconvert.errors import UsageError
+from tmconvert.output.atomic import check_writable
+from tmconvert.verification.quantization_report.page import page
+
+if TYPE_CHECKING:
+    from tmconvert.verification.noise import Noise
+    from tmconvert.verification.report import Verification
+
+SUFFIXES = (".html", ".json", ".txt")
+
+
+def check_suffix(path: Path) -> None:
+    """Raises UsageError TM6002 for another suffix."""
+    if path.suffix.lower() not in SUFFIXES:
+        help = [("help", f"end it in {', '.join(SUFFIXES)}")]
+        raise UsageError("TM6002", f"the report {path} has no known form", notes=help)
+
+
+def check_report_file(path: Path) -> None:
+    """Raises UsageError TM6002 for another suffix, WriteError TM5001 where it cannot be written."""
+    check_suffix(path)
+    check_writable(path)
+
+
+def report_text(suffix: str, title: str, verification: Verification) -> str:
+    """The whole file: where and on what layers were measured, and each layer."""
+    runtime, inputs, layers = verification.runtime, verification.inputs, verification.noise
+    if suffix == ".json":
+        about = {"model": title, "runtime": runtime, "inputs": inputs}
+        return json.dumps({**about, "layers": [layer.to_json() for layer in layers]}, indent=2) + "\n"
+    measured = f"{len(layers)} layers, measured in {runtime} on {inputs}."
+    return page(title, measured, layers) if suffix == ".html" else f"{title}: {measured}\n\n{table(layers)}"
+
+
+def table(layers: tuple[Noise, ...]) -> str:
+    rows = [("layer", "op", "local dB", "accumulated dB", "clipped", "range used")]
+    for layer in layers:
+        shares = (f"{layer.clipped:.3%}", f"{layer.used:.1%}") if layer.step else ("float", "float")
+        rows.append((layer.name, layer.function, f"{layer.local:.1f}", f"{layer.whole:.1f}", *shares))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    return "".join(f"{line.rstrip()}\n" for line in lines)

@@ -1,0 +1,25 @@
+"""What a written file is compared with, and on what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tmconvert.verification.reference import Reference
+
+
+@dataclass(frozen=True)
+class References:
+    """``references`` are the source at one or two sets of sizes, ``inputs`` are for the first, in its order.
+
+    ``samples`` are inputs to measure the layers of a file in integers on, ``about`` is what they are in
+    words. ``notes`` take what there is to tell.
+    """
+
+    references: Sequence[Reference]
+    inputs: Sequence[np.ndarray] | None
+    notes: list[str] = field(default_factory=list)
+    samples: Iterable[Sequence[np.ndarray]] | None = None
+    about: str = ""
