@@ -21,7 +21,7 @@ import torch
 
 import tmconvert
 from tmconvert.errors import InternalError, TmconvertError
-from tmconvert.verification.runtimes import runtime_for
+from tmconvert.targets.registry import runtime_for
 
 ROWS = (1, 2, 3, 5)
 OTHERS = (1, 2, 3, 4, 7, 11, 23)

@@ -14,10 +14,11 @@ from tmconvert.cli.messages import counting, logging_to_stderr, progress
 from tmconvert.cli.rendering import sys_stderr, write, write_json, write_message, write_table
 from tmconvert.cli.tracing_options import tracing_arguments
 from tmconvert.cli.wording import counted, quantity, size
-from tmconvert.targets.options import DEFAULT_OPSET, DEFAULT_TFLITE_RUNTIME, DIALECTS
+from tmconvert.symbolics.dialects import DIALECTS
+from tmconvert.targets.options import DEFAULT_OPSET, DEFAULT_TFLITE_RUNTIME
 
 if TYPE_CHECKING:
-    from tmconvert.conversion.pipeline import Report
+    from tmconvert.conversion.report import Report
     from tmconvert.passes.manager import PassOptions
     from tmconvert.verification.report import Verification
 
@@ -117,7 +118,7 @@ def verified(verification: Verification) -> str:
     """``verified in ONNX Runtime 1.31.1: max error 3.1e-07 (limit 1e-04)``."""
     if not verification.tells:
         return f"not verified in {verification.runtime}: no output tells anything of the inputs tried"
-    left_out = f"; not compared: {', '.join(verification.untold)}" if verification.vacuous else ""
+    left_out = f"; not compared: {', '.join(verification.vacuous)}" if verification.vacuous else ""
     worst = max(verification.comparisons, key=lambda each: (each.max_error, each.tolerance), default=None)
     if worst is None or worst.max_error == 0:
         return f"verified in {verification.runtime}: equal outputs{left_out}"

@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from tmconvert.targets.options import DEFAULT_OPSET, DEFAULT_TFLITE_RUNTIME, DIALECTS
+from tmconvert.symbolics.dialects import DIALECTS
+from tmconvert.targets.options import DEFAULT_OPSET, DEFAULT_TFLITE_RUNTIME
 
 Command = Callable[..., Any]
 

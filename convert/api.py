@@ -12,8 +12,9 @@ import numpy as np
 from tmconvert.calibration.settings import CalibrationRequest, Progress, Settings
 from tmconvert.conversion.io_overrides import NO_OVERRIDES, IoOverrides, names_of_file
 from tmconvert.conversion.load import load_model
-from tmconvert.conversion.pipeline import Report, beyond_limits, lowered, survey, verify_form
-from tmconvert.conversion.pipeline import sufficient_opset as find_opset
+from tmconvert.conversion.lowering import lowered, survey
+from tmconvert.conversion.lowering import sufficient_version as find_version
+from tmconvert.conversion.pipeline import verify_encoding
 from tmconvert.conversion.prepared_model import (
     InputGrids,
     Model,
@@ -26,6 +27,7 @@ from tmconvert.conversion.prepared_model import (
     loaded,
     model_of,
 )
+from tmconvert.conversion.report import Report
 from tmconvert.conversion.target_options import (
     integers_asked,
     onnx_options,
@@ -44,8 +46,8 @@ from tmconvert.passes.manager import PassOptions
 from tmconvert.symbolics.registry import catalogue, register
 from tmconvert.symbolics.registry import temporary_symbolics as temporary_symbolics
 from tmconvert.targets.onnx.external_data import weights_path
-from tmconvert.targets.options import DEFAULT_OPSET, TargetOptions, target_version
-from tmconvert.verification.runtimes import start_runtime
+from tmconvert.targets.options import DEFAULT_OPSET, TargetOptions
+from tmconvert.targets.registry import target_named, target_version
 
 if TYPE_CHECKING:
     from tmconvert.conversion.support import OpSupport
@@ -154,14 +156,14 @@ def to_onnx(
     version = target_version("onnx", DEFAULT_OPSET if opset is None else opset)
     goal = onnx_options(version, quantized, activations, weight_type, reduce_range)
     goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights)
+    goal = goal._replace(external_data=external_data, value_info=value_info)
     measuring = CalibrationRequest.of(calibration, calibration_settings, report_data)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     boundary = io_overrides_of(input_shapes, inputs, outputs, rename, input_grids, accept_range)
     given = PreparedModel.of(
         model, [Path(path), weights_path(Path(path))], goal, tracing, boundary, measuring
     )
-    options: dict[str, Any] = {"external_data": external_data, "value_info": value_info}
-    return given.convert([Path(path)], goal, verify, pass_options, version_name=goal.version, **options)
+    return given.convert([Path(path)], goal, verify, pass_options)
 
 
 @one_frame
@@ -211,7 +213,7 @@ def to_tflite(
     -128. The rest is as in ``to_onnx``; open sizes are the example's.
     """
     if verify:
-        start_runtime("tflite")
+        target_named("tflite").start_runtime()
     integers = integers_asked(quantized, weights, activations, io_type, allow_float, wide_weights)
     goal = tflite_options(target_version("tflite", runtime), io_layout, integers, keep_int64=keep_int64)
     goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights, weights=weights)
@@ -219,9 +221,7 @@ def to_tflite(
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     boundary = io_overrides_of(input_shapes, inputs, outputs, rename, input_grids, accept_range)
     given = PreparedModel.of(model, [Path(path)], goal, tracing, boundary, measuring)
-    return given.convert(
-        [Path(path)], goal, verify, pass_options, weights=weights, version_name=f"2.{goal.version}"
-    )
+    return given.convert([Path(path)], goal._replace(weights=weights), verify, pass_options)
 
 
 @one_frame
@@ -257,7 +257,7 @@ def to_caffe(
     which Caffe has not; the runtime is OpenCV's dnn, or the definitions of the layers where that lacks one.
     """
     if verify:
-        start_runtime("caffe")
+        target_named("caffe").start_runtime()
     dialect = dialect or "bvlc"
     goal = TargetOptions("caffe", target_version("caffe", dialect))
     goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights)
@@ -266,7 +266,7 @@ def to_caffe(
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     boundary = io_overrides_of(input_shapes, inputs, outputs, rename, input_grids, accept_range)
     given = PreparedModel.of(model, [Path(prototxt), weights], goal, tracing, boundary, measuring)
-    return given.convert([Path(prototxt), weights], goal, verify, pass_options, version_name=dialect)
+    return given.convert([Path(prototxt), weights], goal, verify, pass_options)
 
 
 @one_frame
@@ -304,7 +304,7 @@ def check(
     outputs: Sequence[str] | None = None,
 ) -> list[UnsupportedGroup]:
     """Everything in the model that would stop a conversion, grouped by op; empty when nothing would."""
-    layout = "nhwc" if target == "tflite" else "source"
+    layout = target_named(target).default_io_layout
     goal = TargetOptions(target, target_version(target, version), layout)
     boundary = io_overrides_of(input_shapes, inputs, outputs)
     return grouped(survey(loaded(model), goal, catalogue(), boundary))
@@ -326,7 +326,7 @@ def missing_kernels(
     from tmconvert.targets.onnx.kernels import missing_kernels as missing
 
     goal = TargetOptions("onnx", target_version("onnx", opset))
-    return missing(lowered(loaded(model), goal, catalogue(), boundary=boundary).graph)
+    return missing(lowered(loaded(model), goal, catalogue(), overrides=boundary).graph)
 
 
 def violations(
@@ -342,9 +342,10 @@ def violations(
     Raises UnsupportedError where the model cannot be converted, as ``check`` tells.
     """
     boundary = io_overrides_of(input_shapes, inputs, outputs)
-    return beyond_limits(
-        loaded(model), TargetOptions("caffe", target_version("caffe", dialect)), catalogue(), boundary
-    )
+    from tmconvert.targets.caffe.target import beyond_limits
+
+    options = TargetOptions("caffe", target_version("caffe", dialect))
+    return beyond_limits(lowered(loaded(model), options, catalogue(), overrides=boundary).graph)
 
 
 def lint(prototxt: str | PathLike[str], dialect: str = "bvlc") -> list[Violation]:
@@ -365,7 +366,7 @@ def sufficient_opset(
 ) -> int | None:
     """The lowest opset > ``above`` from which on nothing in the model would stop a conversion to ONNX."""
     boundary = io_overrides_of(input_shapes, inputs, outputs)
-    return find_opset(loaded(model), catalogue(), above, boundary)
+    return find_version(loaded(model), TargetOptions("onnx", above), catalogue(), boundary)
 
 
 def quantization(model: Model) -> Quantization | None:
@@ -396,20 +397,20 @@ def verify(
     VerificationError TM4001 with the error of the worst output, TM4002 when the runtime refuses the file,
     TM4003 when it is not installed.
     """
-    from tmconvert.targets.recognize import written_options, written_target
+    from tmconvert.targets.recognize import target_of_file
     from tmconvert.verification.files import verify_file
 
     module, boundary = loaded(model), io_overrides_of(input_shapes, input_nodes, outputs, rename)
     path = Path(path)
-    target = written_target(path)
-    options = written_options(path, target)
-    goal = options_of_file(target, options)
+    target = target_of_file(path)
+    options = target.stored_options(path)
+    goal = options_of_file(target.name, options)
     module = calibrated_as(module, options.get("calibration"), calibration)
     if goal is None:
         return verify_file(module, path, inputs, catalogue(), names_of_file(options, boundary))
     if boundary == NO_OVERRIDES:
         boundary = IoOverrides.from_json(options)
-    return verify_form(module, path, goal, options.get("weights"), inputs, catalogue(), boundary)
+    return verify_encoding(module, path, goal, inputs, catalogue(), boundary)
 
 
 @one_frame

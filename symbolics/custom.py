@@ -18,7 +18,8 @@ from tmconvert.ir.emitter import EagerEmitter, GraphEmitter
 from tmconvert.ir.symbolic.journal import SizesSettled
 from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.op import ANY_DTYPE, TARGETS, Attribute, Op, Tensor
+from tmconvert.symbolics.op import ANY_DTYPE, Attribute, Op, Tensor
+from tmconvert.symbolics.target_names import TARGETS
 
 Function = Callable[..., Any]
 

@@ -21,7 +21,6 @@ INTEGERS = ("int32", "int64", "int16", "int8", "uint8")
 NUMBERS = FLOATS + INTEGERS
 ANY_DTYPE = (*NUMBERS, "bool")
 INDICES = ("int64", "int32")
-TARGETS = ("onnx", "tflite", "caffe")
 
 _REQUIRED = object()
 # what type rules raise for arguments that do not fit each other

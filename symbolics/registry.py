@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from tmconvert.errors import InternalError, UsageError
-from tmconvert.symbolics.op import TARGETS, Op
+from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.target_names import TARGETS
 
 
 class Catalogue(Mapping[str, Op]):

@@ -15,9 +15,10 @@ import pytest
 import tmconvert
 from tmconvert.errors import InternalError
 from tmconvert.symbolics import ops
-from tmconvert.symbolics.op import TARGETS, Op, Tensor
+from tmconvert.symbolics.op import Op, Tensor
 from tmconvert.symbolics.registry import Catalogue, catalogue
 from tmconvert.symbolics.results import same_as
+from tmconvert.symbolics.target_names import TARGETS
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = {"convert": "tmconvert", "symbolics": "tmconvert.symbolics", "cli": "tmconvert.cli"}
@@ -321,7 +322,7 @@ FORMS = ("quantized", "requantized", "dequantized", "computed", "unrounded", "un
 
 
 def names_taken_apart(path: Path) -> Iterator[str]:
-    """Calls that read parts of the name of a tensor or node, and names of forms outside of lowering/names.py."""
+    """Calls that read parts of the name of a tensor or node, and names of forms outside of names.py."""
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             text = ast.unparse(node.func.value)

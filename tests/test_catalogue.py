@@ -31,11 +31,12 @@ from tmconvert.ir import CallFunction
 from tmconvert.ir.emitter import SIZES
 from tmconvert.lowering.lower import lower
 from tmconvert.passes.decompose import Decompose
-from tmconvert.symbolics.op import TARGETS, Op, Tensor
+from tmconvert.symbolics.op import Op, Tensor
 from tmconvert.symbolics.registry import Catalogue, catalogue
 from tmconvert.symbolics.results import same_as
+from tmconvert.symbolics.target_names import TARGETS, TITLES
 from tmconvert.targets.onnx.writer import check_onnx, newest_opset, write_onnx
-from tmconvert.targets.options import OLDEST_OPSET, TITLES
+from tmconvert.targets.options import OLDEST_OPSET
 
 OPS = list(catalogue())
 

@@ -13,7 +13,7 @@ import pytest
 
 import tmconvert
 from tests.cli.runner import model, run
-from tmconvert.conversion.pipeline import Report
+from tmconvert.conversion.report import Report
 from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.ir.tree import leaves
 

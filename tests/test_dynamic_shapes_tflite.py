@@ -14,7 +14,7 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 import tmconvert
 from tests.cli.runner import model
 from tests.nets.corpus import relative_error
-from tmconvert.conversion.pipeline import Report
+from tmconvert.conversion.report import Report
 from tmconvert.ir.tree import leaves
 
 IMAGE = {0: "batch", 2: "height", 3: "width"}

@@ -24,7 +24,7 @@ from tmconvert.cli.rendering import Line, write, write_json
 from tmconvert.cli.tracing_options import tracing_arguments
 from tmconvert.cli.violations import violation_lines
 from tmconvert.cli.wording import counted
-from tmconvert.targets.options import TARGETS
+from tmconvert.symbolics.target_names import TARGETS
 
 if TYPE_CHECKING:
     from tmconvert.ir.unsupported import UnsupportedGroup

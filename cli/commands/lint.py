@@ -8,7 +8,7 @@ from tmconvert.cli.messages import logging_to_stderr
 from tmconvert.cli.options import dialect_option, json_option
 from tmconvert.cli.rendering import write, write_json
 from tmconvert.cli.violations import violation_lines
-from tmconvert.targets.options import DIALECTS
+from tmconvert.symbolics.dialects import DIALECTS
 
 
 @click.command("lint")

@@ -12,7 +12,7 @@ from tmconvert.cli.conversion import version_of, version_text
 from tmconvert.cli.options import dialect_option, json_option, opset_option, runtime_option
 from tmconvert.cli.rendering import is_terminal, write, write_json, write_message, write_table
 from tmconvert.cli.wording import counted
-from tmconvert.targets.options import TARGETS, TITLES
+from tmconvert.symbolics.target_names import TARGETS, TITLES
 
 if TYPE_CHECKING:
     from tmconvert.conversion.support import OpSupport

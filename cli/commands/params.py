@@ -11,7 +11,7 @@ from tmconvert.cli.messages import logging_to_stderr
 from tmconvert.cli.options import json_option
 from tmconvert.cli.rendering import write, write_json, write_table
 from tmconvert.cli.wording import counted
-from tmconvert.targets.options import TARGETS
+from tmconvert.symbolics.target_names import TARGETS
 
 if TYPE_CHECKING:
     from tmconvert.qparams.records import Record

@@ -89,12 +89,12 @@ def _input_names(
 ) -> tuple[list[str], list[str]]:
     """The names of the inputs in the model, and in the file OUT."""
     from tmconvert.conversion.io_overrides import names_of_file
-    from tmconvert.targets.recognize import written_options, written_target
+    from tmconvert.targets.recognize import target_of_file
 
     whole = [] if module.graph is None else [node.name for node in module.graph.inputs[1:]]
     named = begin or whole
     path = Path(out)
-    rename = edges.get("rename") or names_of_file(written_options(path, written_target(path))).rename
+    rename = edges.get("rename") or names_of_file(target_of_file(path).stored_options(path)).rename
     return named, [rename.get(name, name) for name in named]
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.conversion.pass_pipelines import pipeline
-from tmconvert.conversion.writers import write
 from tmconvert.errors import UsageError
 from tmconvert.ir import Expr, InternalGraph
 from tmconvert.ir.interpreter import Interpreter
@@ -20,8 +18,10 @@ from tmconvert.passes.manager import PassManager
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.onnx.reader import with_outputs
 from tmconvert.targets.onnx.runtime import onnx_runtime
-from tmconvert.targets.options import TargetOptions, newest_opset
-from tmconvert.verification.runtimes import THREADS
+from tmconvert.targets.onnx.target import newest_opset
+from tmconvert.targets.options import TargetOptions
+from tmconvert.targets.registry import passes_for, write
+from tmconvert.verification.runtime import THREADS
 
 # gets the name of a tensor and what it is for one sample
 Look = Callable[[str, np.ndarray], None]
@@ -60,7 +60,7 @@ def _session(graph: InternalGraph, catalogue: Mapping[str, Op], names: Sequence[
     onnxruntime = onnx_runtime()
 
     goal, copy = TargetOptions("onnx", min(newest_opset(), 21)), graph.copy()
-    PassManager(pipeline(goal, catalogue), catalogue).run(copy)
+    PassManager(passes_for(goal, catalogue), catalogue).run(copy)
     lowering = lower(copy, catalogue, goal.target, goal.version)
     if lowering.unsupported:
         return None

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.conversion.pass_pipelines import pipeline
 from tmconvert.ir import CallFunction, Constant, InternalGraph, QParams, TensorNode
 from tmconvert.ir.tree import map_leaves
 from tmconvert.lowering.lower import lower
@@ -17,6 +16,7 @@ from tmconvert.passes.manager import PassManager
 from tmconvert.passes.propagate_qparams import KEEPING
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.options import TFLITE_RUNTIME, Integers, TargetOptions
+from tmconvert.targets.registry import passes_for
 from tmconvert.targets.tflite.integer.graph import in_integers
 from tmconvert.targets.tflite.integer.kernels import TABLES
 from tmconvert.targets.tflite.integer.lookup_tables import tabulated
@@ -59,7 +59,7 @@ class IntegerForms:
         """Of the largest table in the integers of a graph; None where something is left in float."""
         goal = TargetOptions("tflite", TFLITE_RUNTIME, integers=Integers())
         try:
-            PassManager(pipeline(goal, self.catalogue), self.catalogue).run(graph)
+            PassManager(passes_for(goal, self.catalogue), self.catalogue).run(graph)
             lowering = lower(graph, self.catalogue, goal.target, goal.version)
         except Undecomposed:
             return None

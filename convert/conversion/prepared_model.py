@@ -14,7 +14,8 @@ import numpy as np
 from tmconvert.calibration.settings import CalibrationRequest, Settings
 from tmconvert.conversion.io_overrides import IoOverrides
 from tmconvert.conversion.load import is_traced, load_model
-from tmconvert.conversion.pipeline import Report, convert
+from tmconvert.conversion.pipeline import convert
+from tmconvert.conversion.report import Report
 from tmconvert.conversion.target_options import check_data
 from tmconvert.errors import UsageError
 from tmconvert.frontends.torch.entry import trace_object
@@ -62,37 +63,32 @@ class PreparedModel(NamedTuple):
         return cls(module, inputs, boundary._replace(dynamic_shapes=dynamic or {}), measuring)
 
     def convert(
-        self,
-        paths: Sequence[Path],
-        goal: TargetOptions,
-        verify: bool,
-        options: PassOptions | None,
-        **others: Any,
+        self, paths: Sequence[Path], options: TargetOptions, verify: bool, pass_options: PassOptions | None
     ) -> Report:
         """Calibrates the model, if there is data for that, and converts it."""
-        module, boundary = self.module, self.boundary
+        module, overrides, calibration = self.module, self.boundary, None
         if self.measuring.data is not None:
             from tmconvert.calibration.calibrate import calibrate
 
             settings, progress = self.measuring.settings, self.measuring.progress
-            within, boundary = boundary._replace(rename={}), IoOverrides(rename=boundary.rename)
-            others["calibration"] = {"settings": settings.to_json(), "boundary": within.to_json()}
+            within, overrides = overrides._replace(rename={}), IoOverrides(rename=overrides.rename)
+            calibration = {"settings": settings.to_json(), "boundary": within.to_json()}
             module = calibrate(module, self.measuring.data, catalogue(), settings, progress, within)
-        elif goal.integers is not None or goal.parameters is not None:
+        elif options.integers is not None or options.parameters is not None:
             from tmconvert.qparams.survey import check_converted
 
             check_converted(module)
         return convert(
             module,
             paths,
-            goal,
+            options,
             catalogue(),
             verify=verify,
             inputs=self.inputs,
-            options=options,
-            boundary=boundary,
-            measuring=self.measuring,
-            **others,
+            pass_options=pass_options,
+            overrides=overrides,
+            calibration_request=self.measuring,
+            calibration=calibration,
         )
 
 

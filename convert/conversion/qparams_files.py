@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tmconvert.conversion.load import load_model
-from tmconvert.conversion.pipeline import lowered
-from tmconvert.conversion.target_options import tflite_options
+from tmconvert.conversion.lowering import lowered
 from tmconvert.errors import UsageError
 from tmconvert.frontends.torch.entry import is_factory
 from tmconvert.ir import TracedModule
@@ -16,9 +15,10 @@ from tmconvert.qparams.file import counted, encoded, placed_in, read_parameters
 from tmconvert.qparams.formats import DEFAULT, format_called
 from tmconvert.qparams.records import Record, records_of
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.targets.options import Parameters, TargetOptions, target_version
-from tmconvert.targets.recognize import written_target
-from tmconvert.targets.written_model import written_tensors
+from tmconvert.targets.options import Parameters, TargetOptions
+from tmconvert.targets.recognize import target_of_file
+from tmconvert.targets.registry import target_named, target_version
+from tmconvert.targets.written_model import written_model
 
 _SOURCES = (b"\x80", b"PK\x03\x04")  # pickles, and the archives of containers and of PyTorch
 
@@ -35,7 +35,7 @@ def convert_parameters(
     format = format_called(to)
     records = read_parameters(path, given)[0]
     if model is not None:
-        records = with_model(records, written_tensors(model))
+        records = with_model(records, written_model(model))
     placed, left = placed_in(format, records, partial)
     data = encoded(placed, format)
     with atomic_output(out) as file:
@@ -60,7 +60,7 @@ def check_parameters(
         return records, differences(records, format.read(as_written))
     if target is not None:
         raise UsageError("TM6002", f"target is {target!r}, and goes with a model to convert")
-    return records, findings_of(records, written_tensors(Path(model)), by_layer=format.by_layer)
+    return records, findings_of(records, written_model(Path(model)), by_layer=format.by_layer)
 
 
 def is_source(model: str) -> bool:
@@ -71,14 +71,13 @@ def is_source(model: str) -> bool:
         with Path(model).open("rb") as file:
             head = file.read(4)
     except OSError:
-        written_target(Path(model))  # says why it cannot be read
+        target_of_file(Path(model))  # says why it cannot be read
         return False
     return head.startswith(_SOURCES)
 
 
 def expected_records(module: TracedModule, target: str) -> list[Record]:
     """What a conversion of ``module`` would write beside the model."""
-    version = target_version(target, None)
-    goal = tflite_options(version, None) if target == "tflite" else TargetOptions(target, version)
-    goal = goal._replace(parameters=Parameters(Path("parameters"), DEFAULT))
-    return records_of(lowered(module, goal, catalogue()).graph)
+    layout, parameters = target_named(target).default_io_layout, Parameters(Path("parameters"), DEFAULT)
+    options = TargetOptions(target, target_version(target, None), layout, parameters=parameters)
+    return records_of(lowered(module, options, catalogue()).graph)

@@ -9,7 +9,8 @@ from typing import Any
 
 from tmconvert.calibration.settings import CalibrationRequest
 from tmconvert.errors import UsageError
-from tmconvert.targets.options import Integers, Parameters, TargetOptions, target_version
+from tmconvert.targets.options import Integers, Parameters, TargetOptions
+from tmconvert.targets.registry import target_version
 
 
 def tflite_options(
@@ -104,7 +105,7 @@ def options_of_file(target: str, options: Mapping[str, Any]) -> TargetOptions | 
     goal = tflite_options(
         target_version(target, version), options.get("io_layout"), integers, keep_int64=keep_int64
     )
-    return goal._replace(parameters=baked)
+    return goal._replace(parameters=baked, weights=weights)
 
 
 def check_data(goal: TargetOptions, measuring: CalibrationRequest) -> None:

@@ -19,7 +19,7 @@ from tmconvert.lowering.target_graph import TargetGraph, Value
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, remap
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.ops.view import stored
-from tmconvert.targets.options import TITLES
+from tmconvert.symbolics.target_names import TITLES, VERSION_WORDS
 
 
 @dataclass
@@ -297,16 +297,13 @@ def stored_qparams(node: TensorNode) -> QParams | None:
 
 def _missing(op: Op, target: str, version: int) -> tuple[str, str]:
     """(reason, help) why there is no symbolic."""
-    name = TITLES[target]
+    name = TITLES.get(target, target)
     if target in op.reasons:
         return f"{name} cannot express {op.name}: {op.reasons[target]}", ""
     starts = (op.lowest_version(target), op.decomposed_since(target))
     lowest = min((since for since in starts if since is not None), default=None)
     if lowest is None:
         return f"no {name} symbolic for {op.name}", f"`tmconvert ops --target {target}` lists what there is"
-    if target == "tflite":
-        return (
-            f"no {name} symbolic for {op.name} at runtime 2.{version}",
-            f"use --runtime 2.{lowest} or later",
-        )
-    return f"no {name} symbolic for {op.name} at opset {version}", f"use --opset {lowest} or later"
+    words, option = VERSION_WORDS[target]
+    help = f"use {option.format(lowest)} or later"
+    return f"no {name} symbolic for {op.name} at {words.format(version)}", help

@@ -8,23 +8,21 @@ from contextlib import suppress
 from pathlib import Path
 
 from tmconvert.ir import TracedModule
-from tmconvert.targets.options import TargetOptions
 
 OPTIONS = "tmconvert.options"
 
 
 def metadata(
     module: TracedModule,
-    goal: TargetOptions,
-    nhwc_inputs: Sequence[bool],
-    nhwc_outputs: Sequence[bool],
+    layouts: tuple[Sequence[bool], Sequence[bool]] | None,
     options: Mapping[str, object],
     ranges: Sequence[str] = (),
 ) -> dict[str, str]:
-    """Key -> text. ``tmconvert.layout`` lists the stored order of each input and output.
+    """Key -> text.
 
-    ``options`` are those of the conversion that shape the file, as ``OPTIONS``; ``ranges`` are those of
-    open sizes in which it is right.
+    ``layouts`` are which inputs and outputs are stored channels-last, for targets that have the choice, as
+    ``tmconvert.layout``. ``options`` are those of the conversion that shape the file, as ``OPTIONS``;
+    ``ranges`` are those of dynamic sizes in which it is right.
     """
     entries = {"tmconvert.source": module.producer or "unknown"}
     chosen = {name: value for name, value in options.items() if value}
@@ -33,12 +31,9 @@ def metadata(
         entries["tmconvert.size_ranges"] = json.dumps(list(ranges))
     if digest := source_sha256(module):
         entries["tmconvert.source_sha256"] = digest
-    if goal.target == "tflite":
-        orders = {
-            "inputs": [_order(nhwc) for nhwc in nhwc_inputs],
-            "outputs": [_order(nhwc) for nhwc in nhwc_outputs],
-        }
-        entries["tmconvert.layout"] = json.dumps(orders)
+    if layouts is not None:
+        inputs, outputs = ([_order(nhwc) for nhwc in each] for each in layouts)
+        entries["tmconvert.layout"] = json.dumps({"inputs": inputs, "outputs": outputs})
     return entries
 
 

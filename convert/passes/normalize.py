@@ -64,7 +64,8 @@ def normalize(
 
     The inputs keep their names, without ``self``; results keep the names of the source's nodes.
     ``shapes`` are those of inputs by name where they are other than the source recorded; their Dims go
-    through the graph as far as they can (see ``ir/symbolic/journal.py``). Raises SizesSettled where one cannot.
+    through the graph as far as they can (see ``ir/symbolic/journal.py``). Raises SizesSettled where one
+    cannot.
     """
     return _Normalizer(flat, catalogue, shapes or {}).run()
 

@@ -14,7 +14,8 @@ from tmconvert.qparams.formats import FORMATS, format_called
 from tmconvert.qparams.formats.format import CannotCarry, Format, Unreadable, repeated
 from tmconvert.qparams.formats.json_text import parsed
 from tmconvert.qparams.records import ACTIVATION, BIAS, UNKNOWN, WEIGHT, Record, records_of
-from tmconvert.targets.options import TITLES, Parameters
+from tmconvert.symbolics.target_names import TITLES
+from tmconvert.targets.options import Parameters
 
 MOST_BYTES = (
     32 << 20

@@ -1,16 +1,10 @@
-"""The targets, and the versions of each."""
+"""The options of a conversion that its target reads."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import NamedTuple
 
-from tmconvert.errors import UsageError
-from tmconvert.symbolics.dialects import DIALECTS
-
-TITLES = {"onnx": "ONNX", "tflite": "TFLite", "caffe": "Caffe"}
-TARGETS = tuple(TITLES)
 OLDEST_OPSET = 7
 DEFAULT_OPSET = 17
 # Minor number N of the newest TFLite runtime 2.N whose operators we know. The count is TensorFlow's, with
@@ -64,8 +58,10 @@ class TargetOptions(NamedTuple):
     ``io_layout`` is "nhwc" (rank-4 inputs and outputs of models with spatial ops channels-last) or
     "source"; only TFLite has the choice. ``io_layouts`` are the orders of single inputs and outputs, as
     pairs of name and order. ``integers`` asks for the source's quantization in the model itself.
-    ``keep_int64`` leaves whole numbers in TFLite as wide as the source has them. ``parameters`` asks for the
-    quantization beside the model.
+    ``keep_int64`` leaves whole numbers in TFLite as wide as the source has them. ``parameters`` requests the
+    quantization in a file of its own. ``weights`` stores large weights as "float16" or "int8".
+    ``external_data`` stores the weights of ONNX files in a second file; ``value_info`` stores the types of
+    intermediate results.
     """
 
     target: str
@@ -75,6 +71,9 @@ class TargetOptions(NamedTuple):
     integers: Integers | None = None
     keep_int64: bool = False
     parameters: Parameters | None = None
+    weights: str | None = None
+    external_data: bool = False
+    value_info: bool = True
 
     @property
     def keeps_grids(self) -> bool:
@@ -90,9 +89,10 @@ class TargetOptions(NamedTuple):
     def bakes_weights(self) -> bool:
         return self.parameters is not None and self.parameters.bakes_weights
 
-    def asked(self) -> dict[str, object]:
-        """What the file is told of: the order of all, or, where some have one of their own, by name; ``*``
-        are the others.
+    def recorded(self) -> dict[str, object]:
+        """The options as the file's metadata names them; layouts by name where some inputs have their own.
+
+        ``*`` stands for the other inputs and outputs.
         """
         named = {"*": self.io_layout, **dict(self.io_layouts)} if self.io_layouts else self.io_layout
         return {
@@ -100,58 +100,7 @@ class TargetOptions(NamedTuple):
             "keep_int64": self.keep_int64,
             "integers": None if self.integers is None else self.integers._asdict(),
             "fake_quant_weights": self.bakes_weights,
+            "external_data": self.external_data,
+            "no_value_info": not self.value_info,
+            "weights": self.weights,
         }
-
-
-def newest_opset() -> int:
-    """The newest opset that the installed ``onnx`` package knows."""
-    from tmconvert.targets.onnx.writer import newest_opset as installed
-
-    return installed()
-
-
-def target_version(target: str, version: int | str | None) -> int:
-    """The number by which symbolics of ``target`` are looked up. Raises UsageError."""
-    if target not in TARGETS:
-        raise UsageError(
-            "TM6001", f"there is no target {target!r}", notes=[("help", f"targets: {', '.join(TARGETS)}")]
-        )
-    if target == "onnx":
-        return _opset(DEFAULT_OPSET if version is None else version)
-    if target == "tflite":
-        return DEFAULT_TFLITE_RUNTIME if version is None else _runtime(version)
-    return dialect_number("bvlc" if version is None else version)
-
-
-def dialect_number(name: int | str) -> int:
-    """The number of a Caffe dialect. Raises UsageError."""
-    if name not in DIALECTS:
-        raise UsageError(
-            "TM6001",
-            f"there is no Caffe dialect {name!r}",
-            notes=[("help", f"dialects: {', '.join(DIALECTS)}")],
-        )
-    return DIALECTS.index(str(name))
-
-
-def _runtime(runtime: int | str) -> int:
-    """The N of the text "2.N"; a number would be ambiguous, as 2.1 is 2.10, too."""
-    match = re.fullmatch(r"2\.(\d{1,2})(\.\d+)?", runtime) if isinstance(runtime, str) else None
-    if match is None or int(match[1]) > TFLITE_RUNTIME:
-        raise UsageError(
-            "TM6001",
-            f"there is no TFLite runtime {runtime!r}",
-            notes=[("help", f'use "2.0" to "2.{TFLITE_RUNTIME}", as TensorFlow counts')],
-        )
-    return int(match[1])
-
-
-def _opset(opset: int | str) -> int:
-    newest = newest_opset()
-    if isinstance(opset, bool) or not isinstance(opset, int) or not OLDEST_OPSET <= opset <= newest:
-        raise UsageError(
-            "TM6001",
-            f"opset {opset!r} is not supported",
-            notes=[("help", f"use {OLDEST_OPSET} to {newest}, what the installed onnx package knows")],
-        )
-    return opset

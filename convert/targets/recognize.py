@@ -1,19 +1,17 @@
-"""Which kind of written file this is."""
+"""Which target a written file is of: recognised by content."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
-from tmconvert.output.metadata import OPTIONS
+from tmconvert.targets.registry import target_named, target_names
+from tmconvert.targets.target import Target
 
 
-def written_target(path: Path) -> str:
-    """ "onnx", "tflite" or "caffe" (a prototxt), by content. Raises LoadError TM1001, TM1009."""
+def target_of_file(path: Path) -> Target:
+    """The target of an ONNX or TFLite file or a prototxt. Raises LoadError TM1001, TM1009."""
     try:
         with path.open("rb") as file:
             head = file.read(4096)
@@ -21,42 +19,15 @@ def written_target(path: Path) -> str:
         raise LoadError(
             "TM1001", f"cannot read the file: {error.strerror}", source=Source(str(path))
         ) from error
-    if head[4:8] == b"TFL3":
-        return "tflite"
-    if head[:1] == b"\x08":  # ModelProto.ir_version, the first field of every ONNX file
-        return "onnx"
-    text = head.decode("utf-8", "replace")
-    if "layer" in text and "{" in text:
-        return "caffe"
+    for name in target_names():
+        target = target_named(name)
+        if target.recognizes(head):
+            return target
     raise LoadError(
         "TM1009",
         "this is no ONNX, TFLite or Caffe model",
         source=Source(str(path)),
         notes=[
-            ("help", "give a .onnx, .tflite or .prototxt file; a caffemodel is found beside its prototxt")
+            ("help", "give a .onnx, .tflite or .prototxt file; a caffemodel is found next to its prototxt")
         ],
     )
-
-
-def written_options(path: Path, target: str) -> Mapping[str, Any]:
-    """The options of the conversion that wrote the file, as its metadata says; empty where it does not."""
-    if target == "tflite":
-        from tmconvert.targets.tflite.reader import tflite_options
-
-        return tflite_options(path)
-    if target == "onnx":
-        from tmconvert.targets.onnx.reader import onnx_options
-
-        return onnx_options(path)
-    return _caffe_options(path)
-
-
-def _caffe_options(path: Path) -> Mapping[str, Any]:
-    """Those of the comment in the first line of a prototxt."""
-    with path.open("rb") as file:
-        name, _, text = file.readline().decode("utf-8", "replace").removeprefix("# ").partition(": ")
-    try:
-        found = json.loads(text) if name == OPTIONS else {}
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}

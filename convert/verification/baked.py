@@ -9,43 +9,23 @@ import numpy as np
 
 from tmconvert.errors import VerificationError
 from tmconvert.lowering.target_graph import TargetGraph
-from tmconvert.targets.options import DIALECTS
+from tmconvert.targets.registry import target_named
 from tmconvert.verification.references import References
 from tmconvert.verification.report import Verification, verify_written
 
 
-def verify_baked(paths: Sequence[Path], graph: TargetGraph, truth: References) -> Verification | None:
+def verify_baked(paths: Sequence[Path], graph: TargetGraph, references: References) -> Verification | None:
     """The comparison of the files at ``paths``, written of ``graph``, with the source, weights on grids.
 
     Raises VerificationError TM4001 where a constant or an output is another; None as ``verify_written``.
     """
-    stored = _stored(paths, graph)
+    assert isinstance(graph.version, int)
+    stored = target_named(graph.target).constants(paths, graph.version)
     for name, array in _wanted(graph):
         if not any(np.array_equal(each, array, equal_nan=True) for each in stored.get(name, [])):
             message = f"the constant {name} of the file is not that of its source"
             raise VerificationError("TM4001", message)
-    return verify_written(graph.target, paths, graph, truth.references, truth.inputs, truth.notes)
-
-
-def _stored(paths: Sequence[Path], graph: TargetGraph) -> dict[str, list[np.ndarray]]:
-    """The constants that files hold, by name; blobs of Caffe in the order of their layer."""
-    if graph.target == "onnx":
-        from tmconvert.targets.onnx.reader import onnx_constants
-
-        return {name: [array] for name, array in onnx_constants(paths[0]).items()}
-    if graph.target == "tflite":
-        from tmconvert.targets.tflite.reader import tflite_constants
-
-        found = tflite_constants(paths[0]).items()
-        return {name: [each.data for each in values if each.data is not None] for name, values in found}
-    from tmconvert.targets.caffe.reader import read_net
-
-    assert isinstance(graph.version, int)
-    net = read_net(paths[0], paths[1], DIALECTS[graph.version])
-    blobs = (
-        (f"{layer.name}/{number}", blob) for layer in net.layers for number, blob in enumerate(layer.blobs)
-    )
-    return {name: [blob] for name, blob in blobs}
+    return verify_written(graph.target, paths, graph, references)
 
 
 def _wanted(graph: TargetGraph) -> Iterator[tuple[str, np.ndarray]]:

@@ -7,17 +7,16 @@ from pathlib import Path
 
 import numpy as np
 
-from tmconvert.conversion.writers import write
 from tmconvert.errors import VerificationError
 from tmconvert.ir import InternalGraph, TensorNode
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder, written
+from tmconvert.targets.registry import runtime_for, write
 from tmconvert.verification.compare import Comparison, example_inputs
 from tmconvert.verification.layers import Layer, layers
 from tmconvert.verification.noise import LARGEST, Energies
 from tmconvert.verification.references import References
 from tmconvert.verification.report import Verification, verify_written
-from tmconvert.verification.runtimes import runtime_for
 from tmconvert.verification.tensors import Tensors
 from tmconvert.verification.vacuous import untold_output, vacuous_notes
 
@@ -47,7 +46,7 @@ def verify_layers(
         float_path = folder / "float"
         with written(float_path) as file:
             write(plain, [file])
-        verified = verify_written(target, [float_path], plain, truth.references, truth.inputs, truth.notes)
+        verified = verify_written(target, [float_path], plain, truth)
     if verified is None or runtime_for(target, path) is None:
         return None
     samples, about = _samples(truth, lowered)

@@ -11,19 +11,18 @@ import numpy as np
 from tmconvert.errors import VerificationError
 from tmconvert.ir.symbolic.data_dependent import depends_on_data
 from tmconvert.lowering.target_graph import TargetGraph
-from tmconvert.targets.options import TITLES
+from tmconvert.targets.registry import runtime_for, target_named
 from tmconvert.verification.compare import Comparison
 from tmconvert.verification.judgement import judged
 from tmconvert.verification.noise import Noise
 from tmconvert.verification.reference import SMALL, Reference
-from tmconvert.verification.runtimes import Runtime, RuntimeTooOld, UnknownOperator, runtime_for
+from tmconvert.verification.references import References
+from tmconvert.verification.runtime import Runtime, RuntimeTooOld, UnknownOperator
 from tmconvert.verification.source import beside_fake_quantized
 from tmconvert.verification.vacuous import vacuous_notes, vacuous_outputs
 
 # Beyond this the reference interpreter would take minutes and more memory than the model itself.
 MAX_BYTES = 4 << 30
-
-PACKAGES = {"onnx": "onnxruntime", "tflite": "ai-edge-litert", "caffe": "opencv-python-headless<5"}
 
 
 @dataclass(frozen=True)
@@ -76,31 +75,28 @@ def verify_written(
     target: str,
     paths: Sequence[Path],
     graph: TargetGraph,
-    references: Sequence[Reference],
-    inputs: Sequence[np.ndarray] | None,
-    notes: list[str],
+    references: References,
 ) -> Verification | None:
     """The verification of files just written; None, with a note, when it cannot be done here.
 
-    ``inputs`` are for the first of ``references``, which is what the report is of; the file must agree
-    with the others, too. Raises VerificationError when the runtime refuses the file or computes something
-    else.
+    The report is of the first of ``references``; the file must agree with the others, too. Raises
+    VerificationError when the runtime refuses the file or computes something else.
     """
-    runtime = runtime_for(target, paths[0])
+    inputs, notes = references.inputs, references.notes
+    described, runtime = target_named(target), runtime_for(target, paths[0])
     if runtime is None:
-        notes.append(
-            f"not verified: no runtime for {TITLES[target]} is installed (pip install '{PACKAGES[target]}')"
-        )
+        package = described.runtime_package
+        notes.append(f"not verified: no runtime for {described.title} is installed (pip install '{package}')")
         return None
-    if max(reference.bytes_needed() for reference in references) > MAX_BYTES:
+    if max(reference.bytes_needed() for reference in references.references) > MAX_BYTES:
         notes.append("not verified: the activations take more than 4 GiB in the reference interpreter")
         return None
     names = graph.output_names
     try:
-        found = _cases(runtime, paths, graph, references, inputs, notes)
+        found = _cases(runtime, paths, graph, references.references, inputs, notes)
     except RuntimeTooOld:
         notes.append(
-            f"not verified: {runtime.name} {runtime.version} is too old for this version of {TITLES[target]}"
+            f"not verified: {runtime.name} {runtime.version} is too old for this version of {described.title}"
         )
         return None
     except UnknownOperator:

@@ -219,7 +219,9 @@ def start(runtime: Any) -> None:
 
 
 def about(runtime: Any) -> dict[str, Any]:
-    return {"runtime": runtime.name, "delegates": getattr(runtime, "delegates", True)}
+    """What the worker makes the runtime of: its class, and the arguments for it."""
+    kind = type(runtime)
+    return {"runtime": f"{kind.__module__}:{kind.__qualname__}", "settings": runtime.settings}
 
 
 def version(runtime: Any) -> str:
@@ -246,11 +248,13 @@ def run(
     return worker().ask(header, list(inputs.values())).arrays
 
 
-def observe(path: Path, inputs: Mapping[str, np.ndarray]) -> list[tuple[str, np.ndarray, list[float]]]:
-    """``observed.observed_here`` in the worker: names, arrays, and the step, low and high of each."""
+def observe(
+    runtime: Any, path: Path, inputs: Mapping[str, np.ndarray]
+) -> list[tuple[str, np.ndarray, list[float]]]:
+    """``runtime.observe_here`` in the worker: names, arrays, and the step, low and high of each."""
     header = {
         "do": "observe",
-        "runtime": "LiteRT",
+        **about(runtime),
         "paths": _absolute([path]),
         "inputs": list(inputs),
     }
@@ -292,9 +296,9 @@ def _error(told: Mapping[str, Any]) -> Exception:
         defect = InternalError("TM9000", told["message"], notes=notes)
         defect.__cause__ = RuntimeError(told["cause"])
         return defect
-    from tmconvert.verification import runtimes
+    from tmconvert.verification import runtime
 
-    kinds = {each.__name__: each for each in (runtimes.RuntimeTooOld, runtimes.UnknownOperator)}
+    kinds = {each.__name__: each for each in (runtime.RuntimeTooOld, runtime.UnknownOperator)}
     kind = kinds.get(told["kind"]) or getattr(errors, told["kind"])
     error = kind(told["code"], told["message"], notes=notes)
     error.__cause__ = RuntimeError(told["cause"]) if "cause" in told else None

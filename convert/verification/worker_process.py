@@ -14,6 +14,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -66,9 +67,9 @@ def _defect(error: Exception) -> dict[str, Any]:
 
 
 def _answer(request: Message) -> Message:
-    from tmconvert.verification import runtimes
+    from tmconvert.verification import runtime
 
-    runtimes.is_apart = True
+    runtime.is_apart = True
     try:
         return _ACTIONS[request.header["do"]](request)
     except TmconvertError as error:
@@ -100,21 +101,16 @@ def _run(request: Message) -> Message:
 
 
 def _observe(request: Message) -> Message:
-    from tmconvert.targets.tflite.verify.observed import observed_here
-
     inputs = dict(zip(request.header["inputs"], request.arrays, strict=True))
     (path,) = request.header["paths"]
-    found = observed_here(Path(path), inputs)
+    found = _runtime(request).observe_here(Path(path), inputs)
     told = [[name, each.step, each.low, each.high] for name, each in found.items()]
     return Message({"observed": told}, [each.array for each in found.values()])
 
 
 def _runtime(request: Message) -> Any:
-    from tmconvert.verification.runtimes import LiteRtRuntime, OpenCvRuntime
-
-    if request.header["runtime"] == OpenCvRuntime.name:
-        return OpenCvRuntime()
-    return LiteRtRuntime(delegates=request.header["delegates"])
+    module, _, name = request.header["runtime"].partition(":")
+    return getattr(import_module(module), name)(**request.header["settings"])
 
 
 _ACTIONS: dict[str, Callable[[Message], Message]] = {

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.runner import model, run
 from tmconvert import api
-from tmconvert.conversion.pipeline import Report
+from tmconvert.conversion.report import Report
 
 CONV = model("op_s_conv_bn_relu")
 SMALL = ("op_s_conv_bn_relu", "op_s_elemwise", "op_s_flatten_linear")

@@ -24,7 +24,7 @@ from tests.frontends.pickles import (
     traced_module,
     tree,
 )
-from tmconvert.conversion.pipeline import survey
+from tmconvert.conversion.lowering import survey
 from tmconvert.errors import LoadError, TmconvertError
 from tmconvert.frontends.megengine.arguments import merged
 from tmconvert.frontends.megengine.budget import Budget

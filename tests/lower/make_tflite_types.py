@@ -28,13 +28,13 @@ from tests.lower.integer_samples import SAMPLES as KERNEL_SAMPLES
 from tests.lower.test_integer_kernels import given, grid
 from tests.ops import harness
 from tests.ops.samples import SAMPLES
-from tmconvert.conversion.writers import write
 from tmconvert.errors import TmconvertError
 from tmconvert.ir import CallFunction
 from tmconvert.lowering.lower import lower
 from tmconvert.lowering.target_graph import Operator, Quantization, TargetGraph, Value
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import TFLITE_RUNTIME
+from tmconvert.targets.registry import write
 from tmconvert.targets.tflite.integer.graph import in_integers
 from tmconvert.targets.tflite.integer.kernels import KERNELS
 from tmconvert.targets.tflite.integer.lookup_tables import tabulated
@@ -47,8 +47,8 @@ RUNTIMES = Path(__file__).parent / "tflite_runtimes"
 RELEASES = (14, 15, 18, 20, 21, TFLITE_RUNTIME)  # whose forms of ops are cases
 _MOST = 6  # cases of one operator and its types
 _CONTROL = ("IF", "WHILE")  # which run graphs of any types
-# Types that releases run but for some shapes or scales, for which convert/targets/tflite/integer/older_runtimes.py,
-# or the symbolic, has another form.
+# Types that releases run but for some shapes or scales, for which
+# convert/targets/tflite/integer/older_runtimes.py, or the symbolic, has another form.
 _OTHER_FORMS = {
     ("BATCH_MATMUL", "int8q>int8q"),
     ("FULLY_CONNECTED", "int16q,int8q,int64q>int16q"),

@@ -13,9 +13,9 @@ from tmconvert.errors import UsageError, VerificationError
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.targets.tflite import compress_weights as module
 from tmconvert.targets.tflite.compress_weights import compress_weights, restored
+from tmconvert.targets.tflite.runtime import LiteRtRuntime
+from tmconvert.targets.tflite.verify.weights import check_weights
 from tmconvert.targets.tflite.writer import write_tflite
-from tmconvert.verification.runtimes import LiteRtRuntime
-from tmconvert.verification.weights import check_weights
 
 DATA = Path(__file__).parent.parent / "data"
 F32 = np.dtype(np.float32)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tests.lower.integer_samples import RESULTS, SAMPLES, Sample
-from tmconvert.conversion.writers import write
 from tmconvert.ir.types import QParams
 from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.targets.registry import write
 from tmconvert.targets.tflite.integer.graph import in_integers
 from tmconvert.targets.tflite.integer.kernels import FIXED, KERNELS, TABLES
 from tmconvert.targets.tflite.integer.model import IntegerGraph

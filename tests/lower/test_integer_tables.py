@@ -9,13 +9,13 @@ import pytest
 
 from tests.lower.test_integer_kernels import MODES, grid, run
 from tests.passes.graphs import Net
-from tmconvert.conversion.pass_pipelines import pipeline
 from tmconvert.ir import InternalGraph
 from tmconvert.ir.types import QParams
 from tmconvert.lowering.lower import lower
 from tmconvert.passes.manager import PassManager
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import Integers, TargetOptions
+from tmconvert.targets.registry import passes_for
 from tmconvert.targets.tflite.integer.graph import in_integers
 from tmconvert.targets.tflite.integer.lookup_tables import tabulated
 from tmconvert.targets.tflite.integer.model import IntegerGraph
@@ -27,7 +27,7 @@ GRID = grid(-2.0, 3.0)
 
 def converted(graph: InternalGraph, kind: str = "int8") -> IntegerGraph:
     goal = TargetOptions("tflite", 23, "source", integers=Integers(kind, kind, False))
-    PassManager(pipeline(goal, catalogue()), catalogue()).run(graph)
+    PassManager(passes_for(goal, catalogue()), catalogue()).run(graph)
     lowered = lower(graph, catalogue(), "tflite", 23)
     assert not lowered.unsupported
     fuse_activations(lowered.graph, keeps_grids=True)

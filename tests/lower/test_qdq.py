@@ -210,7 +210,7 @@ def test_some_layers_in_sixteen_bits(
 
 @pytest.mark.skipif(not is_full_runtime(), reason="older releases load it")
 def test_int8_that_onnxruntime_does_not_load(tmp_path: Path) -> None:
-    """Its optimizer fails from opset 21 on, see HELPS in verification/runtimes.py."""
+    """Its optimizer fails from opset 21 on, see HELPS in verification/runtime.py."""
     source = BITS / "all_4.tm"
     options = {"quantized": True, "activations": "int8"}
     assert tmconvert.to_onnx(source, tmp_path / "m.onnx", opset=20, **options).verified

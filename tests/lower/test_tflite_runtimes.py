@@ -13,7 +13,8 @@ from tests.ops.harness import prepared
 from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.targets.options import DEFAULT_TFLITE_RUNTIME, TFLITE_RUNTIME, target_version
+from tmconvert.targets.options import DEFAULT_TFLITE_RUNTIME, TFLITE_RUNTIME
+from tmconvert.targets.registry import target_version
 from tmconvert.targets.tflite.runtimes import _RELEASES, runtime_refusal
 
 DATA = Path(__file__).parent.parent / "data"

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tests.lower.test_integer_kernels import grid
-from tmconvert.conversion.writers import write
 from tmconvert.ir.types import QParams
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.targets.registry import write
 from tmconvert.targets.tflite.integer.graph import in_integers
 from tmconvert.targets.tflite.integer.infer_int16 import ends_of, fine, spanning
 from tmconvert.targets.tflite.integer.qparams import settled

@@ -12,7 +12,6 @@ import tflite
 from tests.nets import corpus
 from tests.ops.harness import normal, run_lowered
 from tests.passes.graphs import Net, run
-from tmconvert.conversion.pass_pipelines import pipeline
 from tmconvert.ir import InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.lowering.lower import lower
@@ -20,6 +19,7 @@ from tmconvert.passes.manager import PassManager
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import TFLITE_RUNTIME, TargetOptions
+from tmconvert.targets.registry import passes_for
 
 SPATIAL = {"CONV_2D", "DEPTHWISE_CONV_2D"}
 NAMES = {code: name for name, code in vars(tflite.BuiltinOperator).items() if isinstance(code, int)}
@@ -44,7 +44,7 @@ def test_no_transpose_around_resizes(sizes: list[tuple[int, int]]) -> None:
     """Resizes by operators and (14 to 2 rows, nearest) by indices, between convolutions and joins."""
     graph = _with_resizes(sizes)
     reference, x = graph.copy(), normal(3, 1, 3, 14, 20)
-    PassManager(pipeline(TargetOptions("tflite", TFLITE_RUNTIME, "nhwc"), catalogue()), catalogue()).run(
+    PassManager(passes_for(TargetOptions("tflite", TFLITE_RUNTIME, "nhwc"), catalogue()), catalogue()).run(
         graph
     )
     lowering = lower(graph, catalogue(), "tflite", TFLITE_RUNTIME)
@@ -92,7 +92,7 @@ def _converted(net: Net, *nodes: TensorNode) -> tuple[list[str], list[np.ndarray
     (given,) = graph.inputs
     assert isinstance(given, TensorNode)
     reference, x = graph.copy(), normal(3, *given.type.shape)
-    PassManager(pipeline(TargetOptions("tflite", TFLITE_RUNTIME, "nhwc"), catalogue()), catalogue()).run(
+    PassManager(passes_for(TargetOptions("tflite", TFLITE_RUNTIME, "nhwc"), catalogue()), catalogue()).run(
         graph
     )
     lowering = lower(graph, catalogue(), "tflite", TFLITE_RUNTIME)

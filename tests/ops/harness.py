@@ -46,22 +46,20 @@ from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.lowering.lower import Lowering, lower
 from tmconvert.passes.decompose import Decompose
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
-from tmconvert.symbolics.op import TARGETS, Attribute
+from tmconvert.symbolics.op import Attribute
 from tmconvert.symbolics.registry import catalogue
+from tmconvert.symbolics.target_names import TARGETS
+from tmconvert.targets.caffe.runtimes import NumpyCaffeRuntime, OpenCvRuntime
 from tmconvert.targets.caffe.writer import write_caffe
+from tmconvert.targets.onnx.runtime import OnnxRuntime
 from tmconvert.targets.onnx.writer import check_onnx, write_onnx
 from tmconvert.targets.options import OLDEST_OPSET, TFLITE_RUNTIME
+from tmconvert.targets.registry import runtime_for
 from tmconvert.targets.tflite.passes.align_ranks import AlignRanks
 from tmconvert.targets.tflite.passes.assign_layout import AssignLayout
+from tmconvert.targets.tflite.runtime import LiteRtRuntime
 from tmconvert.targets.tflite.writer import write_tflite
 from tmconvert.verification.compare import check
-from tmconvert.verification.runtimes import (
-    LiteRtRuntime,
-    NumpyCaffeRuntime,
-    OnnxRuntime,
-    OpenCvRuntime,
-    runtime_for,
-)
 
 NEWEST_OPSET = newest_runnable()
 

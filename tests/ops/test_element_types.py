@@ -27,9 +27,10 @@ from tmconvert.ir import InternalGraph
 from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
-from tmconvert.symbolics.op import ANY_DTYPE, INDICES, TARGETS, Attribute, Tensor, Tensors
+from tmconvert.symbolics.op import ANY_DTYPE, INDICES, Attribute, Tensor, Tensors
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.symbolics.results import fits
+from tmconvert.symbolics.target_names import TARGETS
 from tmconvert.targets.options import OLDEST_OPSET
 from tmconvert.verification.compare import check
 

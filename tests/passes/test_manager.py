@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from tmconvert.conversion.pass_pipelines import pipeline
 from tmconvert.errors import GraphError, InternalError, UsageError, WriteError
 from tmconvert.ir import InternalGraph
 from tmconvert.ir.parser import parse_graph
 from tmconvert.passes.manager import PassManager, PassOptions
-from tmconvert.symbolics.op import TARGETS
 from tmconvert.symbolics.registry import catalogue
+from tmconvert.symbolics.target_names import TARGETS
 from tmconvert.targets.options import TargetOptions
+from tmconvert.targets.registry import passes_for
 
 TEXT = """\
 graph net(%x: f32[2,3]) -> (%z) {
@@ -129,7 +129,7 @@ def test_what_a_pass_ensures_is_checked() -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_pipelines_are_in_an_order_that_the_manager_accepts(target: str) -> None:
-    steps = pipeline(TargetOptions(target, 17), catalogue())
+    steps = passes_for(TargetOptions(target, 17), catalogue())
     PassManager(steps, catalogue()).run(parse_graph(TEXT))
     assert all(step.name == step.name.lower() for step in steps)
 

@@ -18,7 +18,7 @@ from tmconvert.ir.fake_quant import fake_quantize
 from tmconvert.qparams.file import read_parameters
 from tmconvert.qparams.records import ACTIVATION, BIAS, WEIGHT, Record
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.targets.written_model import written_tensors
+from tmconvert.targets.written_model import written_model
 
 MODELS = sorted(
     path.stem
@@ -50,7 +50,7 @@ def source_grids(name: str) -> list[QParams]:
 @pytest.mark.parametrize("name", MODELS)
 def test_names_are_those_of_the_model_and_nothing_is_left_out(name: str, target: str, tmp_path: Path) -> None:
     paths, records = with_parameters(name, target, tmp_path)
-    written = written_tensors(paths[0])
+    written = written_model(paths[0])
     assert {record.name for record in records} <= set(written.tensors)
     for record in records:
         assert (record.name in written.constants) == (record.role in (WEIGHT, BIAS)), record.name
@@ -167,7 +167,7 @@ def ours_by_their_names(name: str, target: str, folder: Path) -> dict[str, dict[
     """Our entries, under mgeconvert's names for parameters and for what its own steps add."""
     paths, records = with_parameters(name, target, folder)
     entries = json.loads((folder / "q.json").read_text())
-    layers = written_tensors(paths[0]).layers
+    layers = written_model(paths[0]).layers
     padded = {layer.outputs[0]: layer.inputs[0] for layer in layers if layer.type == "PAD"}
     (folder / "onnx").mkdir()
     _, named = with_parameters(name, "onnx", folder / "onnx")

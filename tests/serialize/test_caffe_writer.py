@@ -14,9 +14,9 @@ from google.protobuf import text_format
 from tmconvert.errors import InternalError, WriteError
 from tmconvert.errors.source import Source
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.symbolics.dialects import DIALECTS
 from tmconvert.targets.caffe.schema import schema
 from tmconvert.targets.caffe.writer import write_caffe
-from tmconvert.targets.options import DIALECTS
 
 LayerParameter, NetParameter = schema().LayerParameter, schema().NetParameter
 F32 = np.dtype(np.float32)

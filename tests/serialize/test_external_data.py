@@ -13,9 +13,9 @@ import pytest
 import tmconvert
 from tests.opsets import newest_runnable
 from tests.serialize.test_onnx_writer import constant, conv_net, graph_of, tensor
-from tmconvert.conversion import writers
 from tmconvert.errors import WriteError
 from tmconvert.lowering.target_graph import Operator, TargetGraph
+from tmconvert.targets.onnx import target as onnx_target
 from tmconvert.targets.onnx.writer import check_onnx, write_onnx
 
 DATA = Path(__file__).parent.parent / "data"
@@ -91,7 +91,7 @@ def test_a_conversion_writes_both_files(tmp_path: Path) -> None:
 def test_weights_that_one_file_cannot_hold_go_into_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writers, "MOST_INLINE", 1 << 16)
+    monkeypatch.setattr(onnx_target, "MOST_INLINE", 1 << 16)
     report = tmconvert.to_onnx(MODEL, tmp_path / "out.onnx")
     assert [path.name for path in report.paths] == ["out.onnx", "out.onnx.data"]
     assert report.verified

@@ -21,8 +21,8 @@ from tmconvert.errors import InternalError, WriteError
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.targets.tflite import flatbuffer_writer as tflite_skeleton
 from tmconvert.targets.tflite import writer as tflite_writer
+from tmconvert.targets.tflite.runtime import LiteRtRuntime
 from tmconvert.targets.tflite.writer import write_tflite
-from tmconvert.verification.runtimes import LiteRtRuntime
 
 F32 = np.dtype(np.float32)
 

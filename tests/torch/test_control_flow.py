@@ -14,7 +14,7 @@ from torch._higher_order_ops import map as map_slices
 
 import tmconvert
 from tests.custom_ops import run
-from tmconvert.conversion.pipeline import lowered
+from tmconvert.conversion.lowering import lowered
 from tmconvert.errors import UnsupportedError
 from tmconvert.ir.parser import parse_graph
 from tmconvert.ir.text import graph_constants

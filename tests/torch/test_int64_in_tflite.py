@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 import tmconvert  # noqa: E402
 from tests.cli.runner import run  # noqa: E402
 from tmconvert.errors import VerificationError  # noqa: E402
-from tmconvert.verification.runtimes import LiteRtRuntime  # noqa: E402
+from tmconvert.targets.tflite.runtime import LiteRtRuntime  # noqa: E402
 
 TABLE = torch.linspace(-1, 1, 400).reshape(50, 8)
 IDS = torch.tensor([[3, 1, 0, 7], [1, 1, 20, 40]])

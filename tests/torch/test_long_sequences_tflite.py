@@ -12,7 +12,7 @@ from torch import nn
 
 import tmconvert
 from tmconvert.conversion.io_overrides import IoOverrides
-from tmconvert.conversion.pipeline import lowered
+from tmconvert.conversion.lowering import lowered
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.symbolics.idioms.tflite_loops import BLOCK
 from tmconvert.symbolics.registry import catalogue

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 import tmconvert
 from tmconvert.errors import UnsupportedError
-from tmconvert.verification.runtimes import runtime_for
+from tmconvert.targets.registry import runtime_for
 
 from .harness import arrays
 

@@ -21,8 +21,8 @@ from tmconvert.errors import TmconvertError
 from tmconvert.ir import TracedModule
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.caffe.schema import schema
+from tmconvert.targets.registry import runtime_for
 from tmconvert.verification.inputs import drawn_inputs
-from tmconvert.verification.runtimes import runtime_for
 
 
 class Change(NamedTuple):

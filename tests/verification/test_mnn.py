@@ -15,8 +15,10 @@ from tmconvert.errors import VerificationError
 from tmconvert.targets.caffe.dialects import DIALECTS
 from tmconvert.targets.caffe.for_mnn import mnn_reads
 from tmconvert.targets.caffe.mnn import MnnRuntime
+from tmconvert.targets.caffe.runtimes import NumpyCaffeRuntime, OpenCvRuntime
 from tmconvert.targets.caffe.schema import schema
-from tmconvert.verification.runtimes import FirstToTakeIt, NumpyCaffeRuntime, OpenCvRuntime, runtime_for
+from tmconvert.targets.registry import runtime_for
+from tmconvert.verification.runtime import FirstToTakeIt
 
 needs_mnn = pytest.mark.skipif(importlib.util.find_spec("MNN") is None, reason="MNN is not installed")
 X = {"x": normal(0, 2, 6, 9, 11)}

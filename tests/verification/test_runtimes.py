@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tmconvert.conversion.writers import write
 from tmconvert.errors import VerificationError
 from tmconvert.ir import InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.verification.runtimes import LiteRtRuntime, allocate, runtime_for
+from tmconvert.targets.registry import runtime_for, write
+from tmconvert.targets.tflite.runtime import LiteRtRuntime, allocate
 
 SUFFIXES = {"onnx": [".onnx"], "tflite": [".tflite"], "caffe": [".prototxt", ".caffemodel"]}
 VERSIONS = {"onnx": 17, "tflite": 18, "caffe": 0}
@@ -151,7 +151,7 @@ def run_python(code: str, *args: Any) -> subprocess.CompletedProcess[str]:
 
 def test_importing_loads_no_runtime() -> None:
     code = (
-        "import sys, tmconvert.verification.runtimes as r; r.runtime_for('onnx')\n"
+        "import sys, tmconvert.targets.registry as r; r.runtime_for('onnx')\n"
         "print({'onnxruntime', 'ai_edge_litert', 'cv2', 'onnx'} & set(sys.modules))"
     )
     assert run_python(code).stdout == "set()\n"
@@ -162,7 +162,7 @@ def test_runtimes_keep_quiet_and_give_stderr_back(target: str, tmp_path: Path) -
     np.savez(tmp_path / "inputs.npz", a=A, b=B)
     code = (
         "import sys, pathlib, numpy\n"
-        "from tmconvert.verification.runtimes import runtime_for\n"
+        "from tmconvert.targets.registry import runtime_for\n"
         "target, inputs, *paths = sys.argv[1:]\n"
         "feeds = dict(numpy.load(inputs))\n"
         "runtime_for(target).run([pathlib.Path(path) for path in paths], feeds, ['v_sub'])\n"

@@ -9,7 +9,7 @@ import pytest
 
 import tmconvert
 from tmconvert.errors import VerificationError
-from tmconvert.targets.options import newest_opset
+from tmconvert.targets.onnx.target import newest_opset
 
 DATA = Path(__file__).parents[1] / "data"
 

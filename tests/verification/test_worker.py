@@ -18,9 +18,9 @@ import pytest
 from tests.cli.runner import command_line, environment, model
 from tmconvert import api
 from tmconvert.errors import InternalError, UsageError, VerificationError
+from tmconvert.targets.tflite.runtime import LiteRtRuntime
 from tmconvert.verification import worker
 from tmconvert.verification.messages import read_message, send_message
-from tmconvert.verification.runtimes import LiteRtRuntime
 
 ABORTS = """
 import os
@@ -152,7 +152,7 @@ def test_without_a_worker_files_run_here(tmp_path: Path, monkeypatch: pytest.Mon
 STARTS = """
 import time
 from tmconvert.verification import worker
-from tmconvert.verification.runtimes import LiteRtRuntime
+from tmconvert.targets.tflite.runtime import LiteRtRuntime
 worker.version(LiteRtRuntime())
 print(worker.worker()._process.pid, flush=True)
 time.sleep(60)

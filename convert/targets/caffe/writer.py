@@ -16,8 +16,8 @@ from tmconvert.errors import InternalError, WriteError
 from tmconvert.lowering.target_graph import Attribute, Operator, TargetGraph, Value
 from tmconvert.output.metadata import OPTIONS
 from tmconvert.output.protobuf_stream import LARGEST_MESSAGE, StreamedMessage
+from tmconvert.symbolics.dialects import DIALECTS
 from tmconvert.targets.caffe.schema import Schema, schema
-from tmconvert.targets.options import DIALECTS
 
 # the same in every dialect
 _NET_LAYER = schema().NetParameter.DESCRIPTOR.fields_by_name["layer"].number

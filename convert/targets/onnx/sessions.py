@@ -11,7 +11,7 @@ import numpy as np
 
 from tmconvert.targets.onnx.runtime import onnx_runtime
 from tmconvert.targets.onnx.saturation_probe import byte_products
-from tmconvert.verification.runtimes import THREADS, refusals
+from tmconvert.verification.runtime import THREADS, refusals
 
 
 class Session:

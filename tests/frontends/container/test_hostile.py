@@ -27,7 +27,7 @@ from tests.frontends.container.forge import (
     with_document,
     with_weights,
 )
-from tmconvert.conversion.pipeline import survey
+from tmconvert.conversion.lowering import survey
 from tmconvert.errors import LoadError, TmconvertError
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import TargetOptions

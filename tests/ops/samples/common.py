@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tests.ops.harness import Const, normal
-from tmconvert.symbolics.op import TARGETS
+from tmconvert.symbolics.target_names import TARGETS
 
 
 @dataclass(frozen=True)

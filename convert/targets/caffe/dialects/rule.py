@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Rule:
     """A limit that a dialect sets.
 
-    ``layers`` are the types it is for (none: all), ``quantity`` a name of ``convert/targets/caffe/quantities.py``,
+    ``layers`` are the types it is for (none: all), ``quantity`` a name of ``caffe/quantities.py``,
     which says what the numbers are; each must lie within ``low`` and ``high``, or be ``among`` some.
     ``help`` says what to do. ``confirmed`` is false for a limit that no document
     confirms.

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,32 +11,16 @@ import numpy as np
 
 from tmconvert.ir.fake_quant import quantize
 from tmconvert.ir.types import QParams
+from tmconvert.targets.tflite.runtime import LiteRtRuntime, allocate
 from tmconvert.verification import worker
-from tmconvert.verification.runtimes import THREADS, allocate, refusals, silent_stderr
-
-
-@dataclass(frozen=True)
-class Observed:
-    """A tensor: float32 numbers (or integers that are no steps), the step between two, and their range.
-
-    ``step`` is 0 for what is on no grid.
-    """
-
-    array: np.ndarray
-    step: float = 0.0
-    low: float = -math.inf
-    high: float = math.inf
-
-    @property
-    def kind(self) -> str:
-        """The type of its integers in TFLite; empty for what is on no grid."""
-        return "" if not self.step else "int8" if self.high - self.low < 256 * self.step else "int16"
+from tmconvert.verification.observed import Observed
+from tmconvert.verification.runtime import THREADS, refusals, silent_stderr
 
 
 def observed(path: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, Observed]:
     """``observed_here`` in a worker, since the runtime may abort."""
     try:
-        found = worker.observe(path, inputs)
+        found = worker.observe(LiteRtRuntime(), path, inputs)
     except worker.Unavailable:
         return observed_here(path, inputs)
     return {name: Observed(array, *numbers) for name, array, numbers in found}

@@ -21,16 +21,16 @@ from pathlib import Path
 
 import numpy as np
 
-from tmconvert.conversion.writers import write
 from tmconvert.errors import VerificationError
 from tmconvert.lowering.target_graph import TargetGraph, Value
 from tmconvert.output.atomic import temporary_folder, written
+from tmconvert.targets.registry import runtime_for, write
 from tmconvert.targets.tflite.compress_weights import Compressed, restored, rows_of, step_of
 from tmconvert.targets.tflite.reader import tflite_constants
 from tmconvert.verification.compare import Comparison, check, compare
 from tmconvert.verification.references import References
 from tmconvert.verification.report import Verification, verify_written
-from tmconvert.verification.runtimes import Runtime, runtime_for
+from tmconvert.verification.runtime import Runtime
 
 # The largest of several deviations that rounding to other places causes is hardly ever a fourth of one more.
 _MARGIN = 4
@@ -47,7 +47,7 @@ def verify_compressed(
     references, inputs, notes = truth.references, truth.inputs, truth.notes
     with temporary_folder() as folder:
         float_path = _written(plain, folder, "plain")
-        verified = verify_written("tflite", [float_path], plain, references, inputs, notes)
+        verified = verify_written("tflite", [float_path], plain, truth)
         runtime = runtime_for("tflite", path)
         if verified is None or runtime is None:
             return None

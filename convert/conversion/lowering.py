@@ -1,0 +1,249 @@
+"""The first half of a conversion: from a model to the operators of its target.
+
+With dynamic shapes this is tried again whenever a symbolic size turns out to be bound, or needed as a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tmconvert.conversion.io_overrides import NO_OVERRIDES, BoundModel, IoOverrides, bind_model
+from tmconvert.conversion.size_ranges import SizeChecks, Trial, checked_sizes
+from tmconvert.errors import InternalError, UsageError
+from tmconvert.ir import InternalGraph, TensorNode, TracedModule
+from tmconvert.ir.expr import CallFunction
+from tmconvert.ir.symbolic.data_dependent import depends_on_data
+from tmconvert.ir.symbolic.journal import SizeJournal, SizesSettled, note_of, summarized
+from tmconvert.ir.traced_module import Example
+from tmconvert.ir.unsupported import Unsupported, unsupported_error
+from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.passes.decompose import Undecomposed
+from tmconvert.passes.manager import PassManager, PassOptions
+from tmconvert.passes.normalize import Normalized
+from tmconvert.symbolics.op import Op
+from tmconvert.targets.options import TargetOptions
+from tmconvert.targets.registry import target_named
+from tmconvert.targets.target import Target
+
+MAX_ATTEMPTS = 100
+
+
+@dataclass
+class LoweredModel:
+    """The lowered graph, beside normalized graphs of its source as the truth to compare with.
+
+    The first is for the sizes of the example, others for other sizes where some are dynamic. ``lowered``
+    is what the passes made of it. ``truths`` are what the source framework computes at these sizes, where it
+    could be asked; ``ranges`` are the guards of the sizes in words.
+    """
+
+    references: list[InternalGraph]
+    truths: list[Example | None]
+    ranges: list[str]
+    lowered: InternalGraph
+    graph: TargetGraph
+    nhwc_inputs: tuple[bool, ...]
+    nhwc_outputs: tuple[bool, ...]
+    manager: PassManager
+    notes: list[str]
+
+    @property
+    def layouts(self) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
+        return self.nhwc_inputs, self.nhwc_outputs
+
+
+def survey(
+    module: TracedModule,
+    options: TargetOptions,
+    catalogue: Mapping[str, Op],
+    overrides: IoOverrides = NO_OVERRIDES,
+) -> list[Unsupported]:
+    """Every expression that would stop this conversion; empty when it would succeed."""
+    bound = bind_model(module, overrides, catalogue)
+    with SizeJournal():
+        normalized = bound.normalized(catalogue, bound.example())
+        return _blocked(normalized, options, catalogue) or _lacking(normalized.graph, options, catalogue)
+
+
+def sufficient_version(
+    module: TracedModule,
+    options: TargetOptions,
+    catalogue: Mapping[str, Op],
+    overrides: IoOverrides = NO_OVERRIDES,
+) -> int | None:
+    """The lowest newer version from which on each one expresses the whole module; None without one."""
+    bound = bind_model(module, overrides, catalogue)
+    with SizeJournal():
+        normalized = bound.normalized(catalogue, bound.example())
+        return None if normalized.unsupported else _sufficient(normalized.graph, options, catalogue)
+
+
+def _sufficient(graph: InternalGraph, options: TargetOptions, catalogue: Mapping[str, Op]) -> int | None:
+    found = None
+    for version in reversed(target_named(options.target).newer_versions(options.version)):
+        if _lacking(graph.copy(), TargetOptions(options.target, version), catalogue):
+            break
+        found = version
+    return found
+
+
+def _blocked(
+    normalized: Normalized, options: TargetOptions, catalogue: Mapping[str, Op]
+) -> list[Unsupported]:
+    """What stops a model before any pass; empty where nothing does.
+
+    Passes for a target without dynamic shapes do not expect data-dependent sizes.
+    """
+    has_dynamic_shapes = target_named(options.target).has_dynamic_shapes
+    if normalized.unsupported or (not has_dynamic_shapes and depends_on_data(normalized.graph)):
+        return [*normalized.unsupported, *_without_symbolic(normalized, options, catalogue)]
+    return []
+
+
+def _lacking(graph: InternalGraph, options: TargetOptions, catalogue: Mapping[str, Op]) -> list[Unsupported]:
+    """What stops a normalized graph, which the passes change."""
+    target = target_named(options.target)
+    try:
+        PassManager(target.passes(options, catalogue), catalogue).run(graph)
+    except Undecomposed as found:
+        return [found.unsupported]
+    return target.lower(graph, catalogue, options).unsupported
+
+
+def _without_symbolic(
+    normalized: Normalized, options: TargetOptions, catalogue: Mapping[str, Op]
+) -> list[Unsupported]:
+    """The catalogued ops that the target lacks, found by look-up alone: some types are not known."""
+    found, target, version = [], options.target, options.version
+    for expr in normalized.graph.exprs():
+        op = catalogue.get(expr.function) if isinstance(expr, CallFunction) else None
+        if op is None or op.lookup(target, version) or op.is_decomposed(target, version):
+            continue
+        reason = op.reasons.get(target, f"no {target} symbolic for {op.name}")
+        found.append(Unsupported(expr, reason))
+    return found
+
+
+def lowered(
+    module: TracedModule,
+    options: TargetOptions,
+    catalogue: Mapping[str, Op],
+    pass_options: PassOptions | None = None,
+    overrides: IoOverrides = NO_OVERRIDES,
+) -> LoweredModel:
+    """Runs passes and lowering. Raises UnsupportedError with everything that stands in the way.
+
+    Where symbolic sizes turn out to be bound or needed as numbers, all starts again with these.
+    """
+    bound = bind_model(module, overrides, catalogue)._replace(bakes_weights=options.bakes_weights)
+    target = target_named(options.target)
+    if bound.symbols and not target.has_dynamic_shapes:
+        raise UsageError("TM6014", f"dynamic sizes are not available for {target.title} yet")
+    attempt = _Attempt(module, target, options, catalogue, pass_options or PassOptions(), overrides)
+    for _ in range(MAX_ATTEMPTS):
+        with SizeJournal(bound.symbols) as journal:
+            try:
+                model = attempt.run(bound, journal)
+                model.notes += [*bound.remarks.values(), *note_of(model.ranges)]
+                return model
+            except SizesSettled:
+                pass
+            except (TypeError, ValueError, IndexError) as error:
+                if not bound.symbols:
+                    raise
+                raise _without_rule(journal, error) from error
+        bound = bound.settled(journal)
+    raise _unsettled(bound)
+
+
+def _without_rule(journal: SizeJournal, error: Exception) -> InternalError:
+    return InternalError(
+        "TM9005",
+        f"{journal.place or 'the conversion'} does not take symbolic sizes ({error})",
+        source=journal.source,
+        notes=[("help", "convert without --dynamic, and report this as a defect")],
+    )
+
+
+def _unsettled(bound: BoundModel) -> InternalError:
+    return InternalError("TM9004", f"the sizes {', '.join(bound.symbols)} do not settle")
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """Passes and lowering at given sizes; raises SizesSettled where the journal learned more of them."""
+
+    module: TracedModule
+    target: Target
+    options: TargetOptions
+    catalogue: Mapping[str, Op]
+    pass_options: PassOptions
+    overrides: IoOverrides
+
+    def run(self, bound: BoundModel, journal: SizeJournal) -> LoweredModel:
+        normalized = bound.normalized(self.catalogue)
+        if found := _blocked(normalized, self.options, self.catalogue):
+            raise unsupported_error(found, self.options.target, context=bound.context)
+        checks, first = None, Trial(bound.example(), normalized.graph.copy())
+        if bound.symbols:
+            checks = self._size_checks(bound, normalized)
+            first = _at_example(checks, bound, journal)
+        source = first.graph.copy()
+        journal.in_passes = True
+        manager, graph, notes = self._through_passes(normalized, source, bound)
+        journal.check()
+        layouts = _nhwc(normalized.graph.inputs), _nhwc(normalized.graph.outputs)
+        trials, guards = [Trial(first.sizes, source, first.truth)], journal.guards
+        if checks is not None:
+            accepts = self.overrides.accept_range
+            trials, guards = checked_sizes(checks, trials, bound, journal, accept_range=accepts)
+        return LoweredModel(
+            [trial.graph for trial in trials],
+            [trial.truth for trial in trials],
+            summarized(guards),
+            normalized.graph,
+            graph,
+            *layouts,
+            manager,
+            notes,
+        )
+
+    def _size_checks(self, bound: BoundModel, normalized: Normalized) -> SizeChecks:
+        has_source = not self.overrides.is_cut and not self.options.bakes_weights
+        return SizeChecks(bound, self.module, normalized, self.catalogue, has_source=has_source)
+
+    def _through_passes(
+        self, normalized: Normalized, source: InternalGraph, bound: BoundModel
+    ) -> tuple[PassManager, TargetGraph, list[str]]:
+        """What passes and lowering make of the normalized graph; ``source`` is it before, at plain sizes."""
+        target, options, catalogue = self.target, self.options, self.catalogue
+        manager = PassManager(target.passes(options, catalogue), catalogue, self.pass_options)
+        graph, unsupported = TargetGraph(options.target, options.version, bound.flat.name), []
+        try:
+            manager.run(normalized.graph)
+            if not manager.stopped:
+                lowering = target.lower(normalized.graph, catalogue, options)
+                graph, unsupported = lowering.graph, lowering.unsupported
+        except Undecomposed as found:
+            unsupported = [found.unsupported]
+        if unsupported:
+            enough = _sufficient(source, options, catalogue)
+            raise unsupported_error(unsupported, options.target, enough, bound.context)
+        notes = normalized.notes()
+        if not manager.stopped:
+            notes += target.finish(graph, options)
+        return manager, graph, notes
+
+
+def _at_example(checks: SizeChecks, bound: BoundModel, journal: SizeJournal) -> Trial:
+    trial = checks.example(journal)
+    if trial is None:
+        journal.check()
+        raise _unsettled(bound)
+    return trial
+
+
+def _nhwc(nodes: Sequence[Any]) -> tuple[bool, ...]:
+    return tuple(isinstance(node, TensorNode) and node.layout == "nhwc" for node in nodes)

@@ -1,0 +1,124 @@
+"""What a conversion made, for people and for programs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tmconvert.errors import UsageError
+from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.lowering.target_graph import TargetGraph, Value
+from tmconvert.output.atomic import commit_together, staged_outputs
+
+if TYPE_CHECKING:
+    from tmconvert.verification.report import Verification
+
+
+@dataclass
+class Report:
+    """What a conversion made.
+
+    ``max_error`` is the largest max|a - b| / max|b| over the outputs, or None when no runtime for
+    the target is installed or verification was switched off (``verified`` is then False).
+    ``seconds`` are (pass, time) pairs; ``stopped`` says that ``stop_after`` ended before anything
+    was written. ``inputs`` and ``outputs`` describe those of the file: name, dtype, and shape, in which a
+    dynamic size is a text. ``ranges`` says in which ranges of dynamic sizes the file is right: ``n <= 512``.
+    """
+
+    target: str
+    version: int | str
+    paths: tuple[Path, ...]
+    operators: int = 0
+    parameters: int = 0
+    verification: Verification | None = None
+    notes: list[str] = field(default_factory=list)
+    seconds: list[tuple[str, float]] = field(default_factory=list, repr=False)
+    stopped: bool = False
+    inputs: list[dict[str, Any]] = field(default_factory=list)
+    outputs: list[dict[str, Any]] = field(default_factory=list)
+    ranges: list[str] = field(default_factory=list)
+
+    @property
+    def verified(self) -> bool:
+        return self.verification is not None and self.verification.tells
+
+    @property
+    def max_error(self) -> float | None:
+        return None if self.verification is None else self.verification.max_error
+
+    def write_layers(self, path: str | PathLike[str]) -> None:
+        """Writes what each layer of a file in integers costs, as .html, .json or .txt.
+
+        Raises UsageError TM6002 for another suffix, and where there are no layers in integers that were
+        verified.
+        """
+        from tmconvert.verification.quantization_report.report_file import check_suffix, report_text
+
+        path = Path(path)
+        check_suffix(path)
+        if self.verification is None or not self.verification.noise:
+            raise UsageError("TM6002", f"there is nothing for {path}: no file in integers was verified")
+        text = report_text(path.suffix.lower(), self.paths[0].name, self.verification)
+        with staged_outputs(path) as outputs:
+            outputs[0].file.write(text.encode())
+            outputs[0].finish()
+            commit_together(outputs)
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "target": self.target,
+            "version": self.version,
+            "paths": [str(path) for path in self.paths],
+            "inputs": self.inputs,
+            "outputs": self.outputs,
+            "operators": self.operators,
+            "parameters": self.parameters,
+            "verified": self.verified,
+            "max_error": self.max_error,
+            "verification": None if self.verification is None else self.verification.to_json(),
+            "ranges": self.ranges,
+            "notes": self.notes,
+            "stopped": self.stopped,
+        }
+
+
+def _described(names: Sequence[str], values: Sequence[Value]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "dtype": value.dtype.name,
+            "shape": [str(extent) if isinstance(extent, Dim) else extent for extent in value.shape],
+        }
+        for name, value in zip(names, values, strict=True)
+    ]
+
+
+def describe(report: Report, graph: TargetGraph, paths: Sequence[Path]) -> None:
+    """Fills in what ``report`` says of the graph that is written to ``paths``."""
+    report.inputs = _described(graph.input_names, graph.inputs)
+    report.outputs = _described(graph.output_names, graph.outputs)
+    report.operators = len(list(graph.all_operators()))
+    report.parameters = _parameters(graph)
+    report.paths = tuple(paths)
+
+
+def _parameters(graph: TargetGraph) -> int:
+    """Elements of the weights in the file: of its constants but for single numbers, indices and shapes."""
+    readers = (each for each in graph.all_operators() if each.type == "DequantizeLinear")
+    quantized = {id(each.inputs[0]) for each in readers}  # ONNX has the scales of weights in operators
+    return sum(
+        math.prod(value.shape)
+        for value in graph.constants()
+        if value.shape
+        and (
+            value.quantization is not None
+            or id(value) in quantized
+            or not np.issubdtype(value.dtype, np.integer)
+        )
+    )

@@ -1,0 +1,37 @@
+"""The passes that every target begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
+from tmconvert.passes.fold_constants import FoldConstants
+from tmconvert.passes.fuse_conv_bn import FuseConvBn
+from tmconvert.passes.manager import Pass
+from tmconvert.passes.merge_reductions import MergeReductions
+from tmconvert.passes.propagate_qparams import PropagateQParams
+from tmconvert.passes.select_decomposition import SelectDecomposition
+from tmconvert.symbolics.op import Op
+
+
+def initial_passes(
+    catalogue: Mapping[str, Op], *, keeps_qparams: bool, takes_decompositions: bool = False
+) -> list[Pass]:
+    """Fresh passes on the normalized graph, before ops that the target lacks are decomposed.
+
+    ``keeps_qparams`` leaves each tensor with quantization parameters of its own a tensor of the file;
+    ``takes_decompositions`` prefers the decomposition of calls that have no integer kernel.
+    """
+    return [
+        SelectDecomposition(takes_steps=takes_decompositions),
+        EliminateDeadCode(),
+        PropagateQParams(dissolves=not keeps_qparams),
+        FoldConstants(catalogue),
+        FuseConvBn(),
+        MergeReductions(catalogue),
+    ]
+
+
+def cleanup_passes(catalogue: Mapping[str, Op]) -> list[Pass]:
+    """Fresh passes that fold and remove what others left over."""
+    return [FoldConstants(catalogue), EliminateDeadCode()]

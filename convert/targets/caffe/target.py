@@ -1,0 +1,192 @@
+"""Caffe as a target: its versions are dialects."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from tmconvert.errors import InternalError, LoadError, UnsupportedError, UsageError
+from tmconvert.errors.source import Source
+from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.output.atomic import temporary_folder, written
+from tmconvert.output.metadata import OPTIONS
+from tmconvert.passes.decompose import Decompose
+from tmconvert.passes.drop_identities import DropIdentities
+from tmconvert.passes.eliminate_common_subexpressions import EliminateCommonSubexpressions
+from tmconvert.passes.fold_scale_bias import FoldScaleBias
+from tmconvert.passes.fuse_views import FuseViews
+from tmconvert.passes.initial import cleanup_passes, initial_passes
+from tmconvert.passes.manager import Pass
+from tmconvert.symbolics.dialects import DIALECTS
+from tmconvert.symbolics.op import Op
+from tmconvert.targets.options import TargetOptions
+from tmconvert.targets.target import Target
+
+if TYPE_CHECKING:
+    from tmconvert.targets.caffe.violation import Violation
+    from tmconvert.targets.written_model import WrittenModel
+    from tmconvert.verification.runtime import Runtime
+
+
+class CaffeTarget(Target):
+    """Version numbers are positions in ``DIALECTS``."""
+
+    name, title, suffixes = "caffe", "Caffe", (".prototxt", ".caffemodel")
+    runtime_package, operator_word = "opencv-python-headless<5", "layer"
+    has_dynamic_shapes = False
+    drops_low_ranks = True
+
+    def version_number(self, version: int | str | None) -> int:
+        name = "bvlc" if version is None else version
+        if name not in DIALECTS:
+            raise UsageError(
+                "TM6001",
+                f"there is no Caffe dialect {name!r}",
+                notes=[("help", f"dialects: {', '.join(DIALECTS)}")],
+            )
+        return DIALECTS.index(str(name))
+
+    def version_name(self, number: int) -> int | str:
+        return DIALECTS[number]
+
+    def passes(self, options: TargetOptions, catalogue: Mapping[str, Op]) -> list[Pass]:
+        return [
+            *initial_passes(catalogue, keeps_qparams=options.keeps_grids),
+            Decompose(catalogue, self.name, options.version),
+            DropIdentities(),
+            EliminateCommonSubexpressions(catalogue),
+            FoldScaleBias(catalogue, roots=False),
+            # a chain of views that was fused comes apart again into the fewest layers
+            FuseViews(catalogue),
+            Decompose(catalogue, self.name, options.version),
+            *cleanup_passes(catalogue),
+        ]
+
+    def write(
+        self, graph: TargetGraph, files: Sequence[BinaryIO], names: Sequence[str], *, value_info: bool = True
+    ) -> None:
+        from tmconvert.targets.caffe.writer import write_caffe
+
+        write_caffe(graph, files[0], files[1])
+
+    def check(self, graph: TargetGraph, paths: Sequence[Path]) -> list[str]:
+        """Returns the limits that no document confirms and the net exceeds.
+
+        Raises UnsupportedError TM2019 for confirmed ones, InternalError TM9001 for a net that is not sound.
+        """
+        found = self.violations(graph, paths[0])
+        broken = [violation for violation in found if violation.confirmed]
+        if broken:
+            raise _beyond_limits(graph, broken)
+        return [f"{_dialect(graph)}: {violation}" for violation in found]
+
+    def violations(self, graph: TargetGraph, prototxt: Path) -> list[Violation]:
+        """The limits of its dialect that a net just written exceeds; see ``check``."""
+        from tmconvert.targets.caffe.dialects import DIALECTS as RECORDS
+        from tmconvert.targets.caffe.lint import lint
+
+        limits = {rule.name for rule in RECORDS[_dialect(graph)].rules}
+        found = lint(prototxt, _dialect(graph))
+        for violation in found:
+            if violation.rule not in limits:
+                raise InternalError("TM9001", f"the net is not sound: {violation}")
+        return found
+
+    def recognizes(self, head: bytes) -> bool:
+        text = head.decode("utf-8", "replace")
+        return "layer" in text and "{" in text
+
+    def model_files(self, path: Path) -> list[Path]:
+        weights = path.with_suffix(".caffemodel")
+        if not weights.is_file():
+            raise LoadError(
+                "TM1001",
+                f"the net has no weights: {weights} is missing",
+                source=Source(str(path)),
+                notes=[("help", "put the caffemodel next to the prototxt, under the same name")],
+            )
+        return [path, weights]
+
+    def stored_options(self, path: Path) -> Mapping[str, Any]:
+        """Those of the comment in the first line of a prototxt."""
+        with path.open("rb") as file:
+            name, _, text = file.readline().decode("utf-8", "replace").removeprefix("# ").partition(": ")
+        try:
+            found = json.loads(text) if name == OPTIONS else {}
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def stored_input_shapes(self, path: Path) -> Mapping[str, Sequence[int]]:
+        from tmconvert.targets.caffe.reader import caffe_input_sizes
+
+        return caffe_input_sizes(path)
+
+    def written_model(self, path: Path) -> WrittenModel:
+        from tmconvert.targets.caffe.written_model import written_caffe
+
+        return written_caffe(path)
+
+    def constants(self, paths: Sequence[Path], version: int) -> dict[str, list[np.ndarray]]:
+        from tmconvert.targets.caffe.reader import read_net
+
+        net = read_net(paths[0], paths[1], DIALECTS[version])
+        return {
+            f"{layer.name}/{number}": [blob]
+            for layer in net.layers
+            for number, blob in enumerate(layer.blobs)
+        }
+
+    def runtime(self, path: Path | None = None) -> Runtime:
+        """OpenCV where it has all layers of the net, else MNN where it has; their definitions otherwise."""
+        from tmconvert.targets.caffe.runtimes import caffe_runtime
+
+        return caffe_runtime(path)
+
+    def start_runtime(self) -> None:
+        from tmconvert.targets.caffe.runtimes import OpenCvRuntime
+        from tmconvert.verification import worker
+
+        if importlib.util.find_spec("cv2") is not None:
+            worker.start(OpenCvRuntime())
+
+
+def beyond_limits(graph: TargetGraph) -> list[Violation]:
+    """The limits of its dialect that a lowered graph would exceed as a file."""
+    target = CaffeTarget()
+    with temporary_folder() as folder, Path(os.devnull).open("wb") as weights:
+        prototxt = folder / "net.prototxt"
+        with written(prototxt) as text:
+            target.write(graph, [text, weights], ())
+        return target.violations(graph, prototxt)
+
+
+def _dialect(graph: TargetGraph) -> str:
+    assert isinstance(graph.version, int)
+    return DIALECTS[graph.version]
+
+
+def _beyond_limits(graph: TargetGraph, broken: Sequence[Violation]) -> UnsupportedError:
+    """The first violation in full, the others in a line for each rule."""
+    from tmconvert.targets.caffe.dialects import DIALECTS as RECORDS
+
+    first, dialect = broken[0], _dialect(graph)
+    sources = {operator.name: operator.source for operator in graph.operators}
+    more = Counter(violation.rule for violation in broken[1:])
+    return UnsupportedError(
+        "TM2019",
+        f"the net is beyond the limits of {RECORDS[dialect].title}: {first}",
+        source=sources.get(first.layer),
+        notes=[
+            ("help", first.help),
+            *(("also", f"{rule} ({count} more)") for rule, count in more.items()),
+            ("see", f"`tmconvert check MODEL --target caffe --dialect {dialect}` lists all of them"),
+        ],
+    )

@@ -1,0 +1,44 @@
+"""ONNX files in integers: pairs of QuantizeLinear and DequantizeLinear."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tmconvert.errors import Refusal, UsageError
+from tmconvert.targets.onnx.qdq import QdqGraph, with_qdq
+from tmconvert.targets.options import Integers
+from tmconvert.targets.target import Encoding, LoweredGraphs, without_scales
+
+if TYPE_CHECKING:
+    from tmconvert.verification.references import References
+    from tmconvert.verification.report import Verification
+
+
+class Qdq(Encoding):
+    """A graph with pairs of QuantizeLinear and DequantizeLinear."""
+
+    def __init__(self, graphs: LoweredGraphs, made: QdqGraph) -> None:
+        super().__init__(graphs.graph)
+        self.made, self.lowered, self.graph = made, graphs.lowered, made.graph
+
+    def verify(self, paths: Sequence[Path], references: References) -> Verification | None:
+        from tmconvert.targets.onnx.verify_qdq import verify_qdq
+
+        return verify_qdq(paths[0], self.plain, self.made, self.lowered, references)
+
+
+def qdq_encoding(graphs: LoweredGraphs, integers: Integers) -> Encoding:
+    """Raises UsageError TM6030 for a model without scales, TM6031 for what the opset cannot hold."""
+    try:
+        made = with_qdq(graphs.graph, integers.activations, integers.weight_type)
+    except Refusal as refusal:
+        help = [("help", refusal.help)] if refusal.help else []
+        raise UsageError("TM6031", f"quantized: {refusal.reason}", notes=help) from refusal
+    if not made.grids:
+        raise without_scales()
+    graphs.notes += made.notes()
+    if integers.reduce_range:
+        graphs.notes.append("weights are in seven bits, from -64 to 64 (--reduce-range)")
+    return Qdq(graphs, made)

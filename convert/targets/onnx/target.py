@@ -1,0 +1,122 @@
+"""ONNX as a target."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from tmconvert.errors import UsageError
+from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.passes.decompose import Decompose
+from tmconvert.passes.drop_identities import DropIdentities
+from tmconvert.passes.eliminate_common_subexpressions import EliminateCommonSubexpressions
+from tmconvert.passes.fold_scale_bias import FoldScaleBias
+from tmconvert.passes.initial import cleanup_passes, initial_passes
+from tmconvert.passes.manager import Pass
+from tmconvert.symbolics.op import Op
+from tmconvert.targets.onnx.external_data import MOST_INLINE, external_bytes, weights_path
+from tmconvert.targets.onnx.reduce_weight_range import ReduceWeightRange
+from tmconvert.targets.options import DEFAULT_OPSET, OLDEST_OPSET, TargetOptions
+from tmconvert.targets.target import Encoding, LoweredGraphs, Target
+
+if TYPE_CHECKING:
+    from tmconvert.targets.written_model import WrittenModel
+    from tmconvert.verification.runtime import Runtime
+
+
+class OnnxTarget(Target):
+    """Versions are opsets."""
+
+    name, title, suffixes = "onnx", "ONNX", (".onnx",)
+    runtime_package = "onnxruntime"
+    oldest_version = OLDEST_OPSET
+
+    def version_number(self, version: int | str | None) -> int:
+        opset, newest = DEFAULT_OPSET if version is None else version, newest_opset()
+        if isinstance(opset, bool) or not isinstance(opset, int) or not OLDEST_OPSET <= opset <= newest:
+            raise UsageError(
+                "TM6001",
+                f"opset {opset!r} is not supported",
+                notes=[("help", f"use {OLDEST_OPSET} to {newest}, what the installed onnx package knows")],
+            )
+        return opset
+
+    def newer_versions(self, number: int) -> Sequence[int]:
+        return range(number + 1, newest_opset() + 1)
+
+    def passes(self, options: TargetOptions, catalogue: Mapping[str, Op]) -> list[Pass]:
+        integers = options.integers
+        reduce: list[Pass] = [ReduceWeightRange()] if integers is not None and integers.reduce_range else []
+        return [
+            *initial_passes(catalogue, keeps_qparams=options.keeps_grids),
+            Decompose(catalogue, self.name, options.version),
+            DropIdentities(),
+            EliminateCommonSubexpressions(catalogue),
+            FoldScaleBias(catalogue, roots=False),
+            *cleanup_passes(catalogue),
+            *reduce,
+        ]
+
+    def encode(self, graphs: LoweredGraphs, options: TargetOptions) -> Encoding:
+        if options.integers is None:
+            return super().encode(graphs, options)
+        from tmconvert.targets.onnx.encodings import qdq_encoding
+
+        return qdq_encoding(graphs, options.integers)
+
+    def files(self, graph: TargetGraph, paths: Sequence[Path], options: TargetOptions) -> list[Path]:
+        """With ``external_data``, and where one file cannot hold the weights, a second one for these."""
+        size = external_bytes(graph)
+        has_second = size and (options.external_data or size > MOST_INLINE)
+        return [*paths, weights_path(paths[0])] if has_second else list(paths)
+
+    def write(
+        self, graph: TargetGraph, files: Sequence[BinaryIO], names: Sequence[str], *, value_info: bool = True
+    ) -> None:
+        from tmconvert.targets.onnx.writer import write_onnx
+
+        weights = files[1] if len(files) > 1 else None
+        write_onnx(graph, files[0], weights, names[-1], value_info=value_info)
+
+    def check(self, graph: TargetGraph, paths: Sequence[Path]) -> list[str]:
+        from tmconvert.targets.onnx.writer import check_onnx
+
+        check_onnx(paths[0], graph)
+        return []
+
+    def recognizes(self, head: bytes) -> bool:
+        # ModelProto.ir_version is the first field of every ONNX file
+        return head[:1] == b"\x08" and head[4:8] != b"TFL3"
+
+    def stored_options(self, path: Path) -> Mapping[str, Any]:
+        from tmconvert.targets.onnx.reader import onnx_options
+
+        return onnx_options(path)
+
+    def written_model(self, path: Path) -> WrittenModel:
+        from tmconvert.targets.onnx.written_model import written_onnx
+
+        return written_onnx(path)
+
+    def constants(self, paths: Sequence[Path], version: int) -> dict[str, list[np.ndarray]]:
+        from tmconvert.targets.onnx.reader import onnx_constants
+
+        return {name: [array] for name, array in onnx_constants(paths[0]).items()}
+
+    def runtime(self, path: Path | None = None) -> Runtime | None:
+        if importlib.util.find_spec("onnxruntime") is None:
+            return None
+        from tmconvert.targets.onnx.runtime import OnnxRuntime
+
+        return OnnxRuntime()
+
+
+def newest_opset() -> int:
+    """The newest opset that the installed ``onnx`` package knows."""
+    from tmconvert.targets.onnx.writer import newest_opset as installed
+
+    return installed()

@@ -1,0 +1,85 @@
+"""The targets by name: ours, and those of packages with entry points in the group ``tmconvert.targets``.
+
+A module is imported when its target is first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from tmconvert.errors import UsageError
+from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.passes.manager import Pass
+from tmconvert.symbolics.op import Op
+from tmconvert.targets.options import TargetOptions
+from tmconvert.targets.target import Target
+
+if TYPE_CHECKING:
+    from tmconvert.verification.runtime import Runtime
+
+GROUP = "tmconvert.targets"
+_BUILT_IN = {
+    "onnx": "tmconvert.targets.onnx.target:OnnxTarget",
+    "tflite": "tmconvert.targets.tflite.target:TfliteTarget",
+    "caffe": "tmconvert.targets.caffe.target:CaffeTarget",
+}
+_registered: dict[str, Target] = {}
+
+
+def register_target(target: Target) -> None:
+    """Adds a target for this process. Raises UsageError TM6001 for a name that is taken."""
+    if target.name in target_names():
+        raise UsageError("TM6001", f"there is already a target {target.name!r}")
+    _registered[target.name] = target
+
+
+def target_names() -> list[str]:
+    """The names of all targets, our own first."""
+    return [*_BUILT_IN, *_installed(), *_registered]
+
+
+def target_named(name: str) -> Target:
+    """The target of this name. Raises UsageError TM6001."""
+    return _registered.get(name) or _loaded(name)
+
+
+def target_version(target: str, version: int | str | None) -> int:
+    """The number by which symbolics of ``target`` are looked up. Raises UsageError TM6001."""
+    return target_named(target).version_number(version)
+
+
+def passes_for(options: TargetOptions, catalogue: Mapping[str, Op]) -> list[Pass]:
+    """Fresh passes for one conversion, in order."""
+    return target_named(options.target).passes(options, catalogue)
+
+
+def write(graph: TargetGraph, files: Sequence[BinaryIO], names: Sequence[str] = ("",)) -> None:
+    """Writes a graph to its open files: one, or two for Caffe, or for ONNX with external data."""
+    target_named(graph.target).write(graph, files, names)
+
+
+def runtime_for(target: str, path: Path | None = None) -> Runtime | None:
+    """The runtime that judges files of a target, or the one at ``path``; None where none is installed."""
+    return target_named(target).runtime(path)
+
+
+@cache
+def _loaded(name: str) -> Target:
+    if name in _BUILT_IN:
+        module, _, attribute = _BUILT_IN[name].partition(":")
+        return getattr(import_module(module), attribute)()  # type: ignore[no-any-return]
+    if name in _installed():
+        return _installed()[name].load()()  # type: ignore[no-any-return]
+    raise UsageError(
+        "TM6001", f"there is no target {name!r}", notes=[("help", f"targets: {', '.join(target_names())}")]
+    )
+
+
+@cache
+def _installed() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP) if point.name not in _BUILT_IN}

@@ -1,0 +1,193 @@
+"""What a target is: versions, passes, lowering, encodings, files and the runtime that judges them.
+
+``conversion/pipeline.py`` runs the stages of a conversion and knows no target by name; all that is special to
+one is a method here, which ``targets/onnx``, ``targets/tflite`` and ``targets/caffe`` override.
+docs/development/add-a-target.md shows how a package of its own adds another.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
+
+from tmconvert.errors import UsageError
+from tmconvert.ir import InternalGraph, TracedModule
+from tmconvert.lowering.lower import Lowering, lower
+from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.passes.manager import Pass
+from tmconvert.symbolics.op import Op
+from tmconvert.targets.options import TargetOptions
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tmconvert.targets.written_model import WrittenModel
+    from tmconvert.verification.references import References
+    from tmconvert.verification.report import Verification
+    from tmconvert.verification.runtime import Runtime
+
+
+@dataclass
+class LoweredGraphs:
+    """A model between lowering and writing.
+
+    ``graph`` holds the operators of the target, ``lowered`` the aten graph that they were lowered from,
+    ``source`` the aten graph before all passes. ``notes`` are for the report.
+    """
+
+    graph: TargetGraph
+    lowered: InternalGraph
+    source: InternalGraph
+    module: TracedModule
+    catalogue: Mapping[str, Op]
+    notes: list[str] = field(default_factory=list)
+
+
+class Encoding:
+    """How a lowered graph is stored: in float, as it is. Subclasses store weights or all tensors otherwise.
+
+    ``graph`` is what is written, ``plain`` the float graph. Each encoding has the verification that fits what
+    it rounds.
+    """
+
+    def __init__(self, plain: TargetGraph) -> None:
+        self.plain = self.graph = plain
+
+    def verify(self, paths: Sequence[Path], references: References) -> Verification | None:
+        """The comparison of the files at ``paths`` with the source; None, with a note, if it is impossible.
+
+        Raises VerificationError.
+        """
+        from tmconvert.verification.report import verify_written
+
+        return verify_written(self.plain.target, paths, self.graph, references)
+
+
+class FakeQuantFloat(Encoding):
+    """A float graph with weights that are rounded to their quantization parameters."""
+
+    def verify(self, paths: Sequence[Path], references: References) -> Verification | None:
+        from tmconvert.verification.baked import verify_baked
+
+        return verify_baked(paths, self.graph, references)
+
+
+class Target(ABC):
+    """One kind of output file. Instances have no state; ``targets/registry.py`` finds them by name.
+
+    ``name`` is that of the command and of the symbolics (``@op.onnx``), ``title`` the one for messages.
+    ``suffixes`` are those of its files, the structure's first. ``runtime_package`` is what pip installs to
+    verify files. ``operator_word`` is what the format calls an operator.
+    ``drops_low_ranks`` says that its runtimes do not keep ranks below 2.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]]
+    runtime_package: ClassVar[str] = ""
+    operator_word: ClassVar[str] = "operator"
+    default_io_layout: ClassVar[str] = "source"
+    oldest_version: ClassVar[int] = 0
+    has_dynamic_shapes: ClassVar[bool] = True
+    drops_low_ranks: ClassVar[bool] = False
+
+    # ---- versions
+
+    @abstractmethod
+    def version_number(self, version: int | str | None) -> int:
+        """The number by which symbolics are looked up; of the default version for None. Raises UsageError."""
+
+    def version_name(self, number: int) -> int | str:
+        """The version as users write it; the inverse of ``version_number``."""
+        return number
+
+    def newer_versions(self, number: int) -> Sequence[int]:
+        """Versions above ``number`` that an error may recommend, ascending."""
+        return ()
+
+    # ---- from the aten graph to operators
+
+    @abstractmethod
+    def passes(self, options: TargetOptions, catalogue: Mapping[str, Op]) -> list[Pass]:
+        """Fresh passes for one conversion, in order."""
+
+    def lower(self, graph: InternalGraph, catalogue: Mapping[str, Op], options: TargetOptions) -> Lowering:
+        """The operators of a graph that went through ``passes``, and what has none."""
+        return lower(graph, catalogue, self.name, options.version)
+
+    def finish(self, graph: TargetGraph, options: TargetOptions) -> list[str]:
+        """Rewrites the operators in place, after lowering; returns notes."""
+        return []
+
+    def encode(self, graphs: LoweredGraphs, options: TargetOptions) -> Encoding:
+        """The lowered graph in the encoding that is requested.
+
+        Raises UsageError TM6002 where the version cannot hold it, UnsupportedError TM2003 for a quantized
+        operator without an integer kernel.
+        """
+        return FakeQuantFloat(graphs.graph) if options.bakes_weights else Encoding(graphs.graph)
+
+    # ---- writing
+
+    def files(self, graph: TargetGraph, paths: Sequence[Path], options: TargetOptions) -> list[Path]:
+        """The files to write for output ``paths``."""
+        return list(paths)
+
+    @abstractmethod
+    def write(
+        self, graph: TargetGraph, files: Sequence[BinaryIO], names: Sequence[str], *, value_info: bool = True
+    ) -> None:
+        """Writes the graph to open files, which will be called ``names``."""
+
+    def check(self, graph: TargetGraph, paths: Sequence[Path]) -> list[str]:
+        """Checks files just written by the format's own rules; returns notes. Raises TmconvertError."""
+        return []
+
+    # ---- reading back
+
+    @abstractmethod
+    def recognizes(self, head: bytes) -> bool:
+        """Whether a file that begins with ``head`` (up to 4096 bytes) is of this target."""
+
+    def model_files(self, path: Path) -> list[Path]:
+        """The files of the model whose structure is at ``path``. Raises LoadError TM1001."""
+        return [path]
+
+    def stored_options(self, path: Path) -> Mapping[str, Any]:
+        """The options of the conversion that wrote the file, from its metadata; empty where it has none."""
+        return {}
+
+    def stored_layouts(self, path: Path) -> tuple[Sequence[bool], Sequence[bool]] | None:
+        """Which inputs and outputs of the file are channels-last; None where none are."""
+        return None
+
+    def stored_input_shapes(self, path: Path) -> Mapping[str, Sequence[int]]:
+        """Shapes of inputs by name, for targets whose runtimes do not check the shapes of inputs."""
+        return {}
+
+    def written_model(self, path: Path) -> WrittenModel:
+        """Names, shapes and layers of the file. Raises LoadError."""
+        raise NotImplementedError
+
+    def constants(self, paths: Sequence[Path], version: int) -> dict[str, list[np.ndarray]]:
+        """The float constants in written files, by name; several may share one."""
+        raise NotImplementedError
+
+    def runtime(self, path: Path | None = None) -> Runtime | None:
+        """The runtime that judges the file at ``path``, or any file; None where none is installed."""
+        return None
+
+    def start_runtime(self) -> None:  # noqa: B027 (nothing to start is the default)
+        """Starts, in the background, what a later run of ``runtime`` would wait for."""
+
+
+def without_scales() -> UsageError:
+    """The error for a model without quantization parameters that is to be written in integers."""
+    return UsageError(
+        "TM6030",
+        "the model says nothing of quantization: there are no scales to write integers with",
+        notes=[("help", "measure them on data: --calibration DATA, or `tmconvert calibrate`")],
+    )

@@ -1,0 +1,114 @@
+"""TFLite files in integers, and with weights in fewer bits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tmconvert.errors import UsageError
+from tmconvert.ir.unsupported import unsupported_error
+from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.targets.options import TargetOptions
+from tmconvert.targets.target import Encoding, LoweredGraphs, without_scales
+from tmconvert.targets.tflite.runtimes import runtime_refusal, types_refusal
+from tmconvert.targets.tflite.versions import model_versions
+
+if TYPE_CHECKING:
+    from tmconvert.targets.tflite.compress_weights import Compressed
+    from tmconvert.targets.tflite.integer.model import IntegerGraph
+    from tmconvert.verification.references import References
+    from tmconvert.verification.report import Verification
+
+
+class CompressedWeights(Encoding):
+    """Large weights in fewer bits, all else in float."""
+
+    def __init__(self, plain: TargetGraph, compressed: Compressed) -> None:
+        super().__init__(plain)
+        self.compressed, self.graph = compressed, compressed.graph
+
+    def verify(self, paths: Sequence[Path], references: References) -> Verification | None:
+        from tmconvert.targets.tflite.verify.weights import verify_compressed
+
+        return verify_compressed(paths[0], self.plain, self.compressed, references)
+
+
+class FullInteger(Encoding):
+    """Integers for all tensors that have quantization parameters and an integer kernel."""
+
+    def __init__(self, graphs: LoweredGraphs, made: IntegerGraph) -> None:
+        super().__init__(graphs.graph)
+        self.made, self.lowered, self.graph = made, graphs.lowered, made.graph
+
+    def verify(self, paths: Sequence[Path], references: References) -> Verification | None:
+        from tmconvert.targets.tflite.verify.integers import verify_integers
+
+        return verify_integers(paths[0], self.plain, self.made, self.lowered, references)
+
+
+def compressed_encoding(graphs: LoweredGraphs, options: TargetOptions) -> Encoding:
+    """Raises UsageError TM6002 where the runtime cannot read such weights."""
+    from tmconvert.targets.tflite.compress_weights import compress_weights
+
+    assert options.weights is not None
+    made = compress_weights(graphs.graph, options.weights)
+    before, after = made.before / 1e6, made.after / 1e6
+    of = "1 tensor" if len(made.stored) == 1 else f"{len(made.stored)} tensors"
+    graphs.notes.append(f"weights as {options.weights}: {after:.2f} MB instead of {before:.2f} MB, in {of}")
+    encoding = CompressedWeights(graphs.graph, made)
+    encoding.graph.complete_origins()
+    _check_runtime(encoding, options.version, f"weights as {options.weights}")
+    return encoding
+
+
+def integer_encoding(graphs: LoweredGraphs, options: TargetOptions) -> Encoding:
+    """Raises UsageError TM6030 without scales, TM6002 for an older runtime, UnsupportedError TM2003."""
+    from tmconvert.targets.tflite.integer.float_fallback import without_form
+    from tmconvert.targets.tflite.integer.graph import in_integers
+    from tmconvert.targets.tflite.integer.lookup_tables import tabulated
+    from tmconvert.targets.tflite.integer.older_runtimes import for_runtime
+
+    integers, vocabulary = options.integers, graphs.module.vocabulary
+    assert integers is not None
+    infers = vocabulary is None or not vocabulary.names_all_grids
+    graph = tabulated(graphs.graph, graphs.catalogue, integers.activations, infers=infers)
+    made = in_integers(graph, activations=integers.activations, io_type=integers.io_type, infers=infers)
+    made.graph = for_runtime(made.graph)
+    if not made.integers:
+        _check_has_scales(graphs.graph, made)
+    if not integers.allow_float and (lacking := without_form(made, graphs.source)):
+        raise unsupported_error(lacking, "tflite")
+    graphs.notes += made.notes()
+    encoding = FullInteger(graphs, made)
+    encoding.graph.complete_origins()
+    _check_runtime(encoding, options.version, "in integers")
+    return encoding
+
+
+def _check_runtime(encoding: Encoding, runtime: int, what: str) -> None:
+    """Raises UsageError TM6002 where ``runtime`` lacks an operator, or its kernel for the types."""
+    versions = model_versions(encoding.graph.all_operators())
+    refusals = [runtime_refusal(type, version, runtime) for type, version in versions.items()]
+    refusals += [types_refusal(operator, runtime) for operator in encoding.graph.operators]
+    for refusal in refusals:
+        if refusal:
+            raise UsageError("TM6002", f"{what}: {refusal[0]}", notes=[("help", refusal[1])])
+
+
+def _check_has_scales(plain: TargetGraph, made: IntegerGraph) -> None:
+    """Raises UsageError TM6030 where nothing can be in integers; a model of only stubs may be written."""
+    results = [value for operator in plain.all_operators() for value in operator.outputs]
+    names = [value.name for value in (*plain.inputs, *results) if value.qparams is not None]
+    if not names:
+        raise without_scales()
+    if made.islands:
+        some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        raise UsageError(
+            "TM6030",
+            f"nothing can be in integers: there are scales for {some}, and no operator has them for all of "
+            "its inputs and outputs",
+            notes=[
+                ("help", "quantize its inputs, too; for inputs of the model use --input-type, --input-scale")
+            ],
+        )

@@ -1,0 +1,124 @@
+"""LiteRT, which judges TFLite files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tmconvert.verification.file_edges import check_edges
+from tmconvert.verification.observed import Observed
+from tmconvert.verification.runtime import (
+    THREADS,
+    IsolatedRuntime,
+    installed_version,
+    refusals,
+    silent_stderr,
+)
+
+
+class LiteRtRuntime(IsolatedRuntime):
+    """LiteRT's interpreter; without ``delegates`` its own kernels only, else XNNPACK where it can."""
+
+    name = "LiteRT"
+
+    def __init__(self, *, delegates: bool = True) -> None:
+        self.delegates = delegates
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"delegates": self.delegates}
+
+    @property
+    def version_here(self) -> str:
+        return installed_version("ai-edge-litert")
+
+    version = version_here
+
+    def load(self) -> None:
+        from ai_edge_litert import interpreter  # noqa: F401
+
+    def run_here(
+        self,
+        paths: Sequence[Path],
+        inputs: Mapping[str, np.ndarray],
+        outputs: Sequence[str],
+        shapes: Sequence[Sequence[int]] | None,
+    ) -> list[np.ndarray]:
+        with refusals(self.name), silent_stderr():
+            interpreter = self._interpreter(paths[0])
+            input_at, output_at = _tflite_positions(interpreter, list(inputs), list(outputs))
+            check_edges(inputs, outputs, dict.fromkeys(input_at), list(output_at))
+            allocate(interpreter, {input_at[name]: array.shape for name, array in inputs.items()})
+            taken = {each["index"]: np.dtype(each["dtype"]) for each in interpreter.get_input_details()}
+            for name, array in inputs.items():
+                fed = _as_taken(name, array, taken[input_at[name]])
+                interpreter.set_tensor(input_at[name], np.ascontiguousarray(fed).reshape(array.shape))
+            interpreter.invoke()
+            described = {each["index"]: each for each in interpreter.get_output_details()}
+            return [_tflite_result(interpreter, described[output_at[name]]) for name in outputs]
+
+    def observe_here(self, path: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, Observed]:
+        from tmconvert.targets.tflite.verify.observed import observed_here
+
+        return observed_here(path, inputs)
+
+    def _interpreter(self, path: Path) -> Any:
+        from ai_edge_litert import interpreter as litert
+
+        resolver = litert.OpResolverType
+        kind = resolver.AUTO if self.delegates else resolver.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+        return litert.Interpreter(
+            model_path=os.fspath(path), num_threads=THREADS, experimental_op_resolver_type=kind
+        )
+
+
+def allocate(interpreter: Any, shapes: Mapping[int, tuple[int, ...]]) -> None:
+    """Allocates LiteRT's tensors for inputs of these shapes, by index.
+
+    Inputs that have their shape are not resized: on 64-bit ARM LiteRT crashes where the shape is ().
+    """
+    for described in interpreter.get_input_details():
+        index = described["index"]
+        if index in shapes and tuple(described["shape"]) != shapes[index]:
+            interpreter.resize_tensor_input(index, shapes[index])
+    interpreter.allocate_tensors()
+
+
+def _as_taken(name: str, array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """An input as the file takes it: int32 in the place of int64. Raises ValueError where that cannot be."""
+    if array.dtype != np.int64 or dtype != np.int32:
+        return array
+    narrow = array.astype(dtype)
+    if not np.array_equal(narrow, array):
+        raise ValueError(f"the input {name} has numbers beyond int32, which the file takes (--keep-int64)")
+    return narrow
+
+
+def _tflite_result(interpreter: Any, described: dict[str, Any]) -> np.ndarray:
+    """A copy of an output; LiteRT 2.3 cannot read one that turned out to be empty."""
+    if 0 in described["shape"]:
+        return np.zeros(described["shape"], described["dtype"])
+    return np.array(interpreter.get_tensor(described["index"]))
+
+
+def _tflite_positions(
+    interpreter: Any, inputs: list[str], outputs: list[str]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Tensor indices by the names of the signature; without one, by position."""
+    signatures = interpreter.get_signature_list()
+    if signatures:
+        runner = interpreter.get_signature_runner(next(iter(signatures)))
+        return _indices(runner.get_input_details()), _indices(runner.get_output_details())
+    described_inputs, described_outputs = interpreter.get_input_details(), interpreter.get_output_details()
+    return (
+        _indices(dict(zip(inputs, described_inputs, strict=True))),
+        _indices(dict(zip(outputs, described_outputs, strict=True))),
+    )
+
+
+def _indices(details: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+    return {name: detail["index"] for name, detail in details.items()}

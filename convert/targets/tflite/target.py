@@ -1,0 +1,167 @@
+"""TFLite as a target."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from tmconvert.errors import UsageError
+from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.passes.decompose import Decompose
+from tmconvert.passes.drop_identities import DropIdentities
+from tmconvert.passes.eliminate_common_subexpressions import EliminateCommonSubexpressions
+from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
+from tmconvert.passes.fold_scale_bias import FoldScaleBias
+from tmconvert.passes.fuse_views import FuseViews
+from tmconvert.passes.initial import cleanup_passes, initial_passes
+from tmconvert.passes.manager import Pass
+from tmconvert.symbolics.op import Op
+from tmconvert.targets.options import DEFAULT_TFLITE_RUNTIME, TFLITE_RUNTIME, TargetOptions
+from tmconvert.targets.target import Encoding, LoweredGraphs, Target
+from tmconvert.targets.tflite.passes.align_ranks import AlignRanks
+from tmconvert.targets.tflite.passes.assign_layout import AssignLayout
+from tmconvert.targets.tflite.passes.drop_reshapes import drop_reshapes
+from tmconvert.targets.tflite.passes.fold_channel_shuffles import FoldChannelShuffles
+from tmconvert.targets.tflite.passes.fold_transposes import FoldTransposes
+from tmconvert.targets.tflite.passes.fuse_activations import fuse_activations
+from tmconvert.targets.tflite.passes.fuse_scales import fuse_scales
+from tmconvert.targets.tflite.passes.group_statistics import GroupStatistics
+from tmconvert.targets.tflite.passes.narrow_integers import narrow_integers
+from tmconvert.targets.tflite.passes.narrow_weights import NarrowWeights
+from tmconvert.targets.tflite.passes.own_biases import own_biases
+from tmconvert.targets.tflite.passes.sink_reshapes import SinkReshapes
+from tmconvert.targets.tflite.passes.split_slices import split_slices
+
+if TYPE_CHECKING:
+    from tmconvert.targets.written_model import WrittenModel
+    from tmconvert.verification.runtime import Runtime
+
+
+class TfliteTarget(Target):
+    """Versions are minor numbers N of the runtimes 2.N, as TensorFlow counts."""
+
+    name, title, suffixes = "tflite", "TFLite", (".tflite", ".lite")
+    runtime_package = "ai-edge-litert"
+    default_io_layout = "nhwc"
+
+    def version_number(self, version: int | str | None) -> int:
+        """The N of the text "2.N"; a number would be ambiguous, as 2.1 is 2.10, too."""
+        if version is None:
+            return DEFAULT_TFLITE_RUNTIME
+        match = re.fullmatch(r"2\.(\d{1,2})(\.\d+)?", version) if isinstance(version, str) else None
+        if match is None or int(match[1]) > TFLITE_RUNTIME:
+            raise UsageError(
+                "TM6001",
+                f"there is no TFLite runtime {version!r}",
+                notes=[("help", f'use "2.0" to "2.{TFLITE_RUNTIME}", as TensorFlow counts')],
+            )
+        return int(match[1])
+
+    def version_name(self, number: int) -> int | str:
+        return f"2.{number}"
+
+    def passes(self, options: TargetOptions, catalogue: Mapping[str, Op]) -> list[Pass]:
+        integers = options.integers
+        narrow: list[Pass] = [NarrowWeights()] if integers is not None and integers.narrows_weights else []
+        return [
+            *initial_passes(
+                catalogue, keeps_qparams=options.keeps_grids, takes_decompositions=integers is not None
+            ),
+            GroupStatistics(catalogue, options.version),
+            Decompose(catalogue, self.name, options.version),
+            AlignRanks(catalogue),
+            *_fold_layout_changes(catalogue),
+            *cleanup_passes(catalogue),
+            AssignLayout(catalogue, options.io_layout, dict(options.io_layouts)),
+            EliminateDeadCode(),
+            *narrow,
+        ]
+
+    def finish(self, graph: TargetGraph, options: TargetOptions) -> list[str]:
+        for each in graph.nested():
+            fuse_activations(each, keeps_grids=options.keeps_grids)
+            if not options.keeps_grids:  # a rescaling between the two would be lost
+                fuse_scales(each)
+            drop_reshapes(each)
+            split_slices(each)
+            own_biases(each)
+        note = "" if options.keep_int64 else narrow_integers(graph).note()
+        return [note] if note else []
+
+    def encode(self, graphs: LoweredGraphs, options: TargetOptions) -> Encoding:
+        if options.integers is None and options.weights is None:
+            return super().encode(graphs, options)
+        from tmconvert.targets.tflite.encodings import compressed_encoding, integer_encoding
+
+        if options.integers is not None:
+            return integer_encoding(graphs, options)
+        return compressed_encoding(graphs, options)
+
+    def write(
+        self, graph: TargetGraph, files: Sequence[BinaryIO], names: Sequence[str], *, value_info: bool = True
+    ) -> None:
+        from tmconvert.targets.tflite.writer import write_tflite
+
+        write_tflite(graph, files[0])
+
+    def recognizes(self, head: bytes) -> bool:
+        return head[4:8] == b"TFL3"
+
+    def stored_options(self, path: Path) -> Mapping[str, Any]:
+        from tmconvert.targets.tflite.reader import tflite_options
+
+        return tflite_options(path)
+
+    def stored_layouts(self, path: Path) -> tuple[Sequence[bool], Sequence[bool]] | None:
+        from tmconvert.targets.tflite.reader import tflite_layouts
+
+        return tflite_layouts(path)
+
+    def written_model(self, path: Path) -> WrittenModel:
+        from tmconvert.targets.tflite.written_model import written_tflite
+
+        return written_tflite(path)
+
+    def constants(self, paths: Sequence[Path], version: int) -> dict[str, list[np.ndarray]]:
+        from tmconvert.targets.tflite.reader import tflite_constants
+
+        found = tflite_constants(paths[0]).items()
+        return {name: [each.data for each in values if each.data is not None] for name, values in found}
+
+    def runtime(self, path: Path | None = None) -> Runtime | None:
+        if importlib.util.find_spec("ai_edge_litert") is None:
+            return None
+        from tmconvert.targets.tflite.runtime import LiteRtRuntime
+
+        return LiteRtRuntime()
+
+    def start_runtime(self) -> None:
+        from tmconvert.verification import worker
+
+        runtime = self.runtime()
+        if runtime is not None:
+            worker.start(runtime)
+
+
+def _fold_layout_changes(catalogue: Mapping[str, Op]) -> list[Pass]:
+    """Passes that merge reshapes and transposes, move them to where others are, and fold the rest."""
+    fuse: list[Pass] = [FuseViews(catalogue), DropIdentities(), EliminateDeadCode()]
+    move: list[Pass] = [FoldTransposes(catalogue), SinkReshapes(catalogue), EliminateDeadCode()]
+    scales = FoldScaleBias(catalogue, roots=True)
+    return [
+        *fuse,
+        EliminateCommonSubexpressions(catalogue),
+        scales,
+        *move,
+        *fuse,
+        SinkReshapes(catalogue),
+        *fuse,  # views that met are one now
+        scales,
+        FoldChannelShuffles(catalogue),
+        DropIdentities(),
+    ]

@@ -1,0 +1,210 @@
+"""Runtimes that we did not write, as judges of the files that we write.
+
+What all of them share; ``targets/*/runtime.py`` has those of each target, which are imported only when a file
+is run, so this module loads nothing heavy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from tmconvert.errors import VerificationError
+from tmconvert.verification import worker
+
+is_apart = False  # whether this is the process of a worker
+
+# More threads than this change the order of sums from machine to machine.
+THREADS = 2
+
+
+# What ONNX Runtime says of a sound file of an opset or IR version that is newer than itself.
+TOO_NEW = ("is under development and support for this is limited", "Unsupported model IR version")
+
+
+# What runtimes say of an operator of the user's, which is in none of their libraries.
+NOT_REGISTERED = ("is not a registered function/op", "Encountered unresolved custom op")
+
+
+# What ONNX Runtime says of sound files that it cannot run, and the way out.
+HELPS = {
+    # element types that the standard has and it has not, or operators that newer releases have
+    "Could not find an implementation for": (
+        "this release lacks the operator, or computes it in float32 only: install a newer one, write an "
+        "older --opset, convert the model in float32 (of PyTorch: module.float()), or write the file "
+        "without verification"
+    ),
+    # its optimizer makes int8 uint8, but for the attribute with the type, from opset 21 on:
+    # https://github.com/microsoft/onnxruntime/issues/25526
+    "output_dtype INT8 does not match y_zero_point type UINT8": (
+        "it fails to bring int8 to uint8, which it computes with on this processor: use --activations uint8, "
+        "or --opset 20, or write the file without verification"
+    ),
+}
+
+
+class RuntimeTooOld(VerificationError):
+    """The installed runtime is older than the version that the file was written for."""
+
+
+class UnknownOperator(VerificationError):
+    """The runtime has not the library of the user's that an operator of the file is in."""
+
+
+class Runtime(Protocol):
+    """Runs a written file.
+
+    ``name`` and ``version`` are those of the software, for the report.
+    """
+
+    name: str
+
+    @property
+    def version(self) -> str: ...
+
+    def run(
+        self,
+        paths: Sequence[Path],
+        inputs: Mapping[str, np.ndarray],
+        outputs: Sequence[str],
+        *,
+        shapes: Sequence[Sequence[int]] | None = None,
+    ) -> list[np.ndarray]:
+        """The arrays of ``outputs``, in that order.
+
+        ``paths`` are the files that make up the model, the one with the structure first. ``shapes``
+        are those expected of the outputs, for runtimes that do not keep ranks below 2.
+        Raises: VerificationError TM4002 when the runtime does not load or run the file, and
+        RuntimeTooOld TM4004 when the file is for a later version of it.
+        """
+
+
+def installed_version(package: str) -> str:
+    """The version of a package."""
+    from importlib.metadata import version
+
+    return version(package)
+
+
+class IsolatedRuntime:
+    """A runtime that may abort, so it runs in a worker (``worker.py``), or here where there can be none.
+
+    ``settings`` are the arguments that make it again in the worker.
+    """
+
+    name = ""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {}
+
+    @property
+    def version_here(self) -> str:
+        raise NotImplementedError
+
+    def load(self) -> None:
+        """Imports what it needs."""
+        raise NotImplementedError
+
+    def run_here(
+        self,
+        paths: Sequence[Path],
+        inputs: Mapping[str, np.ndarray],
+        outputs: Sequence[str],
+        shapes: Sequence[Sequence[int]] | None,
+    ) -> list[np.ndarray]:
+        raise NotImplementedError
+
+    @property
+    def version(self) -> str:
+        try:
+            return worker.version(self)
+        except worker.Unavailable:
+            return self.version_here
+
+    def run(
+        self,
+        paths: Sequence[Path],
+        inputs: Mapping[str, np.ndarray],
+        outputs: Sequence[str],
+        *,
+        shapes: Sequence[Sequence[int]] | None = None,
+    ) -> list[np.ndarray]:
+        try:
+            return worker.run(self, paths, inputs, outputs, shapes)
+        except worker.Unavailable:
+            return self.run_here(paths, inputs, outputs, shapes)
+
+
+class FirstToTakeIt:
+    """The first of several runtimes that takes the file; ``name`` and ``version`` are that one's."""
+
+    def __init__(self, *runtimes: Runtime) -> None:
+        self._runtimes = list(runtimes)
+        self.name = runtimes[0].name
+
+    @property
+    def version(self) -> str:
+        return self._runtimes[0].version
+
+    def run(
+        self,
+        paths: Sequence[Path],
+        inputs: Mapping[str, np.ndarray],
+        outputs: Sequence[str],
+        *,
+        shapes: Sequence[Sequence[int]] | None = None,
+    ) -> list[np.ndarray]:
+        while len(self._runtimes) > 1:
+            try:
+                return self._runtimes[0].run(paths, inputs, outputs, shapes=shapes)
+            except VerificationError:
+                self._runtimes.pop(0)
+                self.name = self._runtimes[0].name
+        return self._runtimes[0].run(paths, inputs, outputs, shapes=shapes)
+
+
+@contextlib.contextmanager
+def refusals(name: str) -> Iterator[None]:
+    """Turns whatever a runtime raises into a VerificationError."""
+    try:
+        yield
+    except (MemoryError, VerificationError):
+        raise
+    except KeyError as error:
+        raise VerificationError("TM4002", f"{name} refused the file: it has no tensor {error}") from error
+    except Exception as error:  # each runtime has exceptions of its own, some of them plain RuntimeErrors
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        if any(phrase in first for phrase in TOO_NEW):
+            raise RuntimeTooOld("TM4004", f"the installed {name} is too old for this file") from error
+        if any(phrase in str(error) for phrase in NOT_REGISTERED):
+            unknown = f"{name} does not know an operator of the file: {first}"
+            raise UnknownOperator("TM4002", unknown) from error
+        notes = [("help", help) for phrase, help in HELPS.items() if phrase in first]
+        raise VerificationError("TM4002", f"{name} refused the file: {first}", notes=notes) from error
+
+
+@contextlib.contextmanager
+def silent_stderr() -> Iterator[None]:
+    """Keeps what C++ code logs to file descriptor 2 off the terminal; in a worker it goes to a file."""
+    if is_apart:
+        yield
+        return
+    try:
+        kept = os.dup(2)
+    except OSError:  # there is no stderr
+        yield
+        return
+    sink = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(sink, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(sink)
