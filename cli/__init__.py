@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import click
 
-from tmconvert import __version__
+from tmconvert._version import __version__
 from tmconvert.cli.group import CommandGroup
 
 # name -> one line of help, known without importing the command's module (which has the same name)

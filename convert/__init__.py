@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from tmconvert._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from tmconvert.api import (

@@ -46,7 +46,7 @@ from tmconvert.passes.manager import PassOptions
 from tmconvert.symbolics.registry import catalogue, register
 from tmconvert.symbolics.registry import temporary_symbolics as temporary_symbolics
 from tmconvert.targets.onnx.external_data import weights_path
-from tmconvert.targets.options import DEFAULT_OPSET, TargetOptions
+from tmconvert.targets.options import TargetOptions
 from tmconvert.targets.registry import target_named, target_version
 
 if TYPE_CHECKING:
@@ -136,9 +136,8 @@ def to_onnx(
 ) -> Report:
     """Converts to an ONNX file of ``opset`` (17 by default).
 
-    ``quantized`` writes a model that was trained with fake quantization with pairs of QuantizeLinear and
-    DequantizeLinear, which ONNX Runtime makes integers of (opset 10; 13 for a scale for each channel);
-    ``activations`` are "uint8" (the default), "int8", or of opset 21 and later "uint16" or "int16".
+    ``quantized`` writes a quantized model with pairs of QuantizeLinear and DequantizeLinear (opset 10; 13 for
+    per-channel scales); ``activations`` are "uint8" (the default), "int8", or from opset 21 on "uint16", "int16".
     ``weight_type`` "uint8" is exact on every processor, "int8" is not without ``reduce_range``, and faster.
     Weights go into the file, or with ``external_data``, and always above 2 GiB, into ``path`` + ".data";
     with ``value_info`` the types and shapes of all intermediate results do, too. ``verify`` runs the file in
@@ -150,20 +149,19 @@ def to_onnx(
     is cut; ``rename`` gives inputs and outputs other names. ``qparams`` is a file for parameters in
     ``qparams_format`` (docs/quantization-parameters.md); ``fake_quant_weights`` rounds weights to their
     grids. ``input_grids`` are for inputs without a stub. ``calibration`` is data of ``calibrate`` for a
-    float model, ``calibration_settings`` are its keywords; ``report_data`` is data to measure layers on,
-    else its first samples. Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
+    float model, ``calibration_settings`` are its keywords; ``report_data`` is what layers are measured on.
+    Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
     """
-    version = target_version("onnx", DEFAULT_OPSET if opset is None else opset)
+    version = target_version("onnx", opset)
     goal = onnx_options(version, quantized, activations, weight_type, reduce_range)
-    goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights)
     goal = goal._replace(external_data=external_data, value_info=value_info)
+    goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights)
     measuring = CalibrationRequest.of(calibration, calibration_settings, report_data)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     boundary = io_overrides_of(input_shapes, inputs, outputs, rename, input_grids, accept_range)
-    given = PreparedModel.of(
-        model, [Path(path), weights_path(Path(path))], goal, tracing, boundary, measuring
-    )
-    return given.convert([Path(path)], goal, verify, pass_options)
+    paths = [Path(path), weights_path(Path(path))]
+    prepared = PreparedModel.of(model, paths, goal, tracing, boundary, measuring)
+    return prepared.convert(paths[:1], goal, verify, pass_options)
 
 
 @one_frame

@@ -1,1 +1,17 @@
 """The container: the file of ``tmconvert save``; docs/container.md describes it."""
+
+from __future__ import annotations
+
+from os import PathLike
+
+from tmconvert.ir.traced_module import TracedModule, register_container_writer
+
+
+def save(module: TracedModule, path: str | PathLike[str]) -> None:
+    """Writes a module to a container. Raises WriteError. ``TracedModule.save`` calls it."""
+    from tmconvert.container.writer import save_container
+
+    save_container(module, path)
+
+
+register_container_writer(save)

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tmconvert.container.format import ALIGNMENT, STORED_AS
-from tmconvert.output.element_writer import ElementWriter
-from tmconvert.output.stored_zip import Sink
+from tmconvert.output.element_writer import ElementWriter, Sink
 
 _LENGTH = struct.Struct("<Q")
 

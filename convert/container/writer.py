@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert import __version__
+from tmconvert._version import __version__
 from tmconvert.container.format import (
     DESCRIPTION,
     EXAMPLE,
@@ -22,6 +22,7 @@ from tmconvert.container.format import (
     WEIGHTS,
 )
 from tmconvert.container.safetensors_writer import Safetensors
+from tmconvert.container.stored_zip import StoredZip
 from tmconvert.container.written_values import (
     ValueEncoder,
     cannot_hold,
@@ -49,7 +50,6 @@ from tmconvert.ir.traced_module import Example
 from tmconvert.ir.tree import leaves
 from tmconvert.output.atomic import atomic_output
 from tmconvert.output.metadata import source_sha256
-from tmconvert.output.stored_zip import StoredZip
 
 
 def save_container(module: TracedModule, path: str | os.PathLike[str]) -> None:

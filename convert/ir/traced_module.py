@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from tmconvert.errors import InternalError
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.node import ModuleNode, Node
 from tmconvert.ir.pristine import State
@@ -178,9 +179,7 @@ class TracedModule:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the module to a ``.tm`` container, which ``tmconvert.load`` reads. Raises WriteError."""
-        from tmconvert.container.writer import save_container
-
-        save_container(self, path)
+        _container_writer(self, path)
 
     def __repr__(self) -> str:
         return f"TracedModule({self.name!r}, {self.class_name})"
@@ -209,3 +208,16 @@ def _structure(tree: Tree) -> str:
     if isinstance(tree, slice):
         return f"slice{_structure((tree.start, tree.stop, tree.step))}"
     return f"{type(tree).__name__} {tree!r}"
+
+
+def _no_container_writer(module: TracedModule, path: str | PathLike[str]) -> None:
+    raise InternalError("TM9001", "no writer of containers is registered: import tmconvert.container first")
+
+
+_container_writer: Callable[[TracedModule, str | PathLike[str]], None] = _no_container_writer
+
+
+def register_container_writer(write: Callable[[TracedModule, str | PathLike[str]], None]) -> None:
+    """Has ``TracedModule.save`` call ``write``; ``tmconvert.container`` registers it when it is imported."""
+    global _container_writer
+    _container_writer = write

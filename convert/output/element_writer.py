@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from operator import itemgetter
+from typing import Any, Protocol
 
 import numpy as np
 
 from tmconvert.ir.lazy_constants import Array, Scaled, computed, viewed
-from tmconvert.output.stored_zip import Sink
 
 # So much is made contiguous at a time: it stays in the processor's cache.
 _ROWS_BYTES = 1 << 18
+
+
+class Sink(Protocol):
+    """Where the bytes of a member go."""
+
+    def write(self, piece: Any, /) -> object: ...
 
 
 class ElementWriter:

@@ -12,9 +12,9 @@ from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.lazy_constants import Array, scaled
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.tree import leaves
+from tmconvert.passes.view_groups import keeps_features, result_groups
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.ops.view import KEPT, groups_of
-from tmconvert.targets.tflite.passes.fold_transposes import keeps_features, result_groups
 
 FACTORS = {"aten::mul": 1, "aten::div": -1}
 SUMMANDS = {"aten::add": 1, "aten::sub": -1}

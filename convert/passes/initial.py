@@ -9,7 +9,7 @@ from tmconvert.passes.fold_constants import FoldConstants
 from tmconvert.passes.fuse_conv_bn import FuseConvBn
 from tmconvert.passes.manager import Pass
 from tmconvert.passes.merge_reductions import MergeReductions
-from tmconvert.passes.propagate_qparams import PropagateQParams
+from tmconvert.passes.propagate_qparams import PropagateQparams
 from tmconvert.passes.select_decomposition import SelectDecomposition
 from tmconvert.symbolics.op import Op
 
@@ -25,7 +25,7 @@ def initial_passes(
     return [
         SelectDecomposition(takes_steps=takes_decompositions),
         EliminateDeadCode(),
-        PropagateQParams(dissolves=not keeps_qparams),
+        PropagateQparams(dissolves=not keeps_qparams),
         FoldConstants(catalogue),
         FuseConvBn(),
         MergeReductions(catalogue),

@@ -19,7 +19,7 @@ KEEPING = frozenset(
 )
 
 
-class PropagateQParams:
+class PropagateQparams:
     """Merges ``tm::requantize`` into its operand where nothing else uses that, then fills in what ops keep.
 
     Parameters of single channels go through no op but a reshape that leaves the channels together. With

@@ -10,7 +10,7 @@ from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.ir import CallFunction, TensorNode, TracedModule
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.normalize import normalize
-from tmconvert.passes.propagate_qparams import PropagateQParams
+from tmconvert.passes.propagate_qparams import PropagateQparams
 from tmconvert.symbolics.op import Op
 
 FIXED, AWARE, PAIRS, CALIBRATED = "fixed-point", "quantization-aware", "quantized", "calibrated"
@@ -51,7 +51,7 @@ def quantization_of(module: TracedModule, catalogue: Mapping[str, Op]) -> Quanti
     except TmconvertError:
         return Quantization(kind, {})
     EliminateDeadCode().run(graph)
-    PropagateQParams().run(graph)
+    PropagateQparams().run(graph)
     for node in [*graph.inputs, *(node for expr in graph.exprs() for node in expr.outputs)]:
         if isinstance(node, TensorNode) and node.qparams is not None:
             tensors[node.qparams.dtype] += 1

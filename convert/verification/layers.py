@@ -19,8 +19,8 @@ from tmconvert.symbolics.op import Op
 from tmconvert.targets.tflite.integer.qparams import restored_weight, weight_grid
 from tmconvert.targets.tflite.passes.narrow_weights import WEIGHTS
 from tmconvert.targets.tflite.verify.kernel_error import SLACK
-from tmconvert.targets.tflite.verify.observed import Observed
 from tmconvert.verification.noise import LARGEST, Energies, energies_of
+from tmconvert.verification.observed import Observed
 from tmconvert.verification.tensors import OPERANDS, Tensors
 
 

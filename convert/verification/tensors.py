@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tmconvert.ir import Node
 from tmconvert.lowering.origins import Role
 from tmconvert.lowering.target_graph import TargetGraph
-from tmconvert.targets.tflite.verify.observed import Observed
+from tmconvert.verification.observed import Observed
 
 # the forms that an operator in the file may take of a tensor, those first that its own operator computes
 OPERANDS = (Role.TENSOR, Role.QUANTIZED, Role.REQUANTIZED)

@@ -101,15 +101,15 @@ class Worker:
                     answer = self._answer(header, arrays)
             except Unavailable:
                 if is_late.is_set():
-                    raise self._late(header["runtime"], seconds) from None
+                    raise self._late(header["name"], seconds) from None
                 raise
             except BaseException:  # Ctrl-C between a request and its answer, which nobody would read
                 self.end()
                 raise
             if answer is None and is_late.is_set():
-                raise self._late(header["runtime"], seconds)
+                raise self._late(header["name"], seconds)
             if answer is None:
-                raise self._ended(header["runtime"])
+                raise self._ended(header["name"])
         if "error" in answer.header:
             raise _error(answer.header["error"])
         return answer
@@ -221,7 +221,8 @@ def start(runtime: Any) -> None:
 def about(runtime: Any) -> dict[str, Any]:
     """What the worker makes the runtime of: its class, and the arguments for it."""
     kind = type(runtime)
-    return {"runtime": f"{kind.__module__}:{kind.__qualname__}", "settings": runtime.settings}
+    made_by = f"{kind.__module__}:{kind.__qualname__}"
+    return {"runtime": made_by, "settings": runtime.settings, "name": runtime.name}
 
 
 def version(runtime: Any) -> str:

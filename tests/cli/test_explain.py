@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 def codes_in_the_source() -> set[str]:
     files = [path for folder in ("convert", "symbolics", "cli") for path in (ROOT / folder).rglob("*.py")]
-    texts = [path.read_text(encoding="utf-8") for path in files if not path.name.startswith("explanations")]
+    texts = [path.read_text(encoding="utf-8") for path in files if path.parent.name != "explanations"]
     return set(re.findall(r"TM\d{4}", "\n".join(texts)))
 
 

@@ -70,7 +70,7 @@ def test_another_models_file() -> None:
 
 def test_no_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
     api.to_onnx(CONV, "o.onnx", verify=False)
-    monkeypatch.setattr("tmconvert.verification.files.runtime_for", lambda target, path=None: None)
+    monkeypatch.setattr("tmconvert.targets.onnx.target.OnnxTarget.runtime", lambda self, path=None: None)
     outcome = run("verify", CONV, "o.onnx")
     assert (outcome.status, outcome.stdout) == (1, "")
     assert outcome.stderr.startswith("error[TM4003]: no runtime for ONNX is installed\n")

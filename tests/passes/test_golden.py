@@ -18,7 +18,7 @@ from tmconvert.passes.fold_constants import FoldConstants
 from tmconvert.passes.fuse_conv_bn import FuseConvBn
 from tmconvert.passes.fuse_views import FuseViews
 from tmconvert.passes.merge_reductions import MergeReductions
-from tmconvert.passes.propagate_qparams import PropagateQParams
+from tmconvert.passes.propagate_qparams import PropagateQparams
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.tflite.passes.align_ranks import AlignRanks
 from tmconvert.targets.tflite.passes.assign_layout import AssignLayout
@@ -33,7 +33,7 @@ PASSES: dict[str, Any] = {
     "fuse_conv_bn": FuseConvBn,
     "fuse_views": lambda: FuseViews(catalogue()),
     "merge_reductions": lambda: MergeReductions(catalogue()),
-    "settle_quantization": PropagateQParams,
+    "settle_quantization": PropagateQparams,
 }
 CASES = sorted(path.name.removesuffix(".before.ir") for path in GOLDEN.glob("*.before.ir"))
 

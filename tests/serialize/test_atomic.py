@@ -229,7 +229,7 @@ def test_each_reason_has_a_help(number: int, help_text: str) -> None:
 KILLED = """
 import sys
 import time
-from tmconvert.serialize.atomic import atomic_output
+from tmconvert.output.atomic import atomic_output
 
 with atomic_output(sys.argv[1]) as file:
     file.write(b"x" * 3_000_000)

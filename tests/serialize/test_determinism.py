@@ -9,9 +9,9 @@ import sys
 SCRIPT = """
 import hashlib, io
 import numpy as np
-from tmconvert.lower.target_graph import Operator, TargetGraph, Value
-from tmconvert.serialize.caffe_writer import write_caffe
-from tmconvert.serialize.onnx_writer import write_onnx
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.targets.caffe.writer import write_caffe
+from tmconvert.targets.onnx.writer import write_onnx
 
 F32 = np.dtype("f4")
 x, y = Value("x", F32, (2, 3, 5, 7)), Value("y", F32, (2, 4, 5, 7))

@@ -375,8 +375,8 @@ def test_the_runtime_checks_what_it_reads() -> None:
 SCRIPT = """
 import hashlib, io
 import numpy as np
-from tmconvert.lower.target_graph import Operator, TargetGraph, Value
-from tmconvert.serialize.tflite_writer import write_tflite
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.targets.tflite.writer import write_tflite
 
 F32 = np.dtype("f4")
 x, y = Value("x", F32, (2, 5, 7, 3)), Value("y", F32, (2, 5, 7, 4))

@@ -11,7 +11,7 @@ import pytest
 
 LOADED = """
 import os
-from tmconvert.verification.onnx_runtime import onnx_runtime
+from tmconvert.targets.onnx.runtime import onnx_runtime
 runtime = onnx_runtime()
 assert runtime is onnx_runtime()
 runtime.InferenceSession  # the whole module

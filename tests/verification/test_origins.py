@@ -11,6 +11,8 @@ import pytest
 import tmconvert
 from tests.nets import corpus
 from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.targets.registry import target_named
+from tmconvert.targets.target import Target
 from tmconvert.targets.tflite.reader import tflite_tensors
 
 torch = pytest.importorskip("torch")
@@ -96,13 +98,14 @@ def test_each_tensor_has_an_origin_and_a_name_of_its_own(
 ) -> None:
     kind, options = TARGETS[target]
     written: list[TargetGraph] = []
-    write = tmconvert.conversion.pipeline.write
+    described = type(target_named(kind))
+    write = described.write
 
-    def noted(graph: TargetGraph, *rest: Any, **more: Any) -> None:
+    def noted(self: Target, graph: TargetGraph, *rest: Any, **more: Any) -> None:
         written.append(graph)
-        write(graph, *rest, **more)
+        write(self, graph, *rest, **more)
 
-    monkeypatch.setattr(tmconvert.conversion.pipeline, "write", noted)
+    monkeypatch.setattr(described, "write", noted)
     convert = getattr(tmconvert, f"to_{kind}")
     more = {"allow_float": True} if kind == "tflite" else {}
     convert(corpus.model(name), tmp_path / "m", quantized=True, verify=False, **options, **more)

@@ -66,7 +66,7 @@ def test_an_abort_is_an_error_of_the_file(
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(VerificationError) as caught:
         if observes:
-            worker.observe(tmp_path / "m.tflite", {})
+            worker.observe(LiteRtRuntime(), tmp_path / "m.tflite", {})
         else:
             LiteRtRuntime().run([tmp_path / "m.tflite"], {"x": np.zeros(3)}, ["y"])
     assert caught.value.code == "TM4002"
@@ -151,6 +151,7 @@ def test_without_a_worker_files_run_here(tmp_path: Path, monkeypatch: pytest.Mon
 
 STARTS = """
 import time
+from tmconvert.targets.tflite.runtime import LiteRtRuntime
 from tmconvert.verification import worker
 from tmconvert.targets.tflite.runtime import LiteRtRuntime
 worker.version(LiteRtRuntime())

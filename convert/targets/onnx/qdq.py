@@ -18,6 +18,7 @@ from tmconvert.ir.fake_quant import quantize
 from tmconvert.ir.types import QParams
 from tmconvert.lowering.names import Names, name_of_form
 from tmconvert.lowering.origins import Origin, Role
+from tmconvert.lowering.redundant_clamps import without_idle_bounds
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.targets.onnx.integer_types import (
     SINCE,
@@ -29,7 +30,6 @@ from tmconvert.targets.onnx.integer_types import (
     stored_type,
     unsigned,
 )
-from tmconvert.targets.tflite.passes.redundant_clamps import without_idle_bounds
 
 # Operators behind which rounding to the operand's grid changes nothing.
 _MOVING = frozenset(

@@ -28,9 +28,9 @@ from tmconvert.targets.onnx.integer_types import activation_grid
 from tmconvert.targets.onnx.qdq import REMEDY, QdqGraph
 from tmconvert.targets.onnx.reader import onnx_constants, onnx_results, with_outputs
 from tmconvert.targets.onnx.sessions import Session, saturates_here
-from tmconvert.targets.tflite.verify.observed import Observed
 from tmconvert.verification.constants import Kept, check_constants, check_grid
 from tmconvert.verification.layerwise import verify_layers
+from tmconvert.verification.observed import Observed
 from tmconvert.verification.references import References
 from tmconvert.verification.report import Verification
 from tmconvert.verification.tensors import Tensors

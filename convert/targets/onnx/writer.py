@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
-from tmconvert import __version__
+from tmconvert._version import __version__
 from tmconvert.errors import InternalError, WriteError
 from tmconvert.ir.types import name_of
 from tmconvert.lowering.target_graph import Attribute, Operator, TargetGraph, Value

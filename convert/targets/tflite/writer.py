@@ -11,7 +11,7 @@ from typing import BinaryIO, TypeGuard
 
 import numpy as np
 
-from tmconvert import __version__
+from tmconvert._version import __version__
 from tmconvert.errors import InternalError
 from tmconvert.ir.lazy_constants import Array, computed, memory_of
 from tmconvert.ir.symbolic.dims import Dim, example, is_symbolic

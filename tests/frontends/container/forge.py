@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import tmconvert
-from tmconvert.output.stored_zip import StoredZip
+from tmconvert.container.stored_zip import StoredZip
 
 DATA = Path(__file__).parents[2] / "data"
 DESCRIPTION, EXAMPLE, WEIGHTS = "tm.json", "example.safetensors", "weights.safetensors"

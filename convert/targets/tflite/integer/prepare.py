@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from tmconvert.lowering.redundant_clamps import without_idle_bounds
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.targets.tflite.integer.averages import averages_in_products, windows_in_products
 from tmconvert.targets.tflite.integer.blocks import blocks_in_views
 from tmconvert.targets.tflite.integer.gates import clamped_gates
 from tmconvert.targets.tflite.integer.quotients import quotients_in_products
 from tmconvert.targets.tflite.integer.resizes import resizes_in_products
-from tmconvert.targets.tflite.passes.redundant_clamps import without_idle_bounds
 
 
 def prepared(graph: TargetGraph, kind: str, infers: bool) -> TargetGraph:

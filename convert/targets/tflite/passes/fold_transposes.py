@@ -11,8 +11,9 @@ import numpy as np
 from tmconvert.ir import CallFunction, Constant, InternalGraph, Node, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.passes.view_groups import keeps_features, result_groups
 from tmconvert.symbolics.op import Op
-from tmconvert.symbolics.ops.view import KEPT, groups_of
+from tmconvert.symbolics.ops.view import KEPT
 
 # of BATCH_MATMUL in XNNPACK
 PRODUCT_RANK = 5
@@ -136,15 +137,6 @@ def _is_plain(node: Node) -> bool:
     return isinstance(node, TensorNode) and isinstance(node.expr, Constant) and node.qparams is None
 
 
-def result_groups(attributes: Mapping[str, Any]) -> list[list[int]]:
-    """Of each axis of a view's result, the places of its factors in ``split``. Raises ValueError."""
-    split, index = attributes["split"], attributes["index"]
-    kept = [place for place, chosen in enumerate(index) if chosen == KEPT]
-    placed = [kept[number] for number in attributes["order"]]
-    groups = groups_of([split[place] for place in placed], attributes["shape"])
-    return [[placed[position] for position in group] for group in groups]
-
-
 def _permuted(attributes: Mapping[str, Any], axes: Sequence[int]) -> dict[str, Any]:
     """The attributes of a view whose result has its axes permuted."""
     groups = result_groups(attributes)
@@ -166,13 +158,6 @@ def _ends_in_transpose(view: CallFunction) -> bool:
     real = [place for place in range(len(split)) if split[place] != 1 and index[place] == KEPT]
     rows = [place for place in groups[-2] if split[place] != 1]
     return bool(real) and bool(rows) and rows[-1] == real[-1]
-
-
-def keeps_features(attributes: Mapping[str, Any], width: int) -> bool:
-    """Whether a view leaves the last axis, of ``width``, as it is, in one factor at the end."""
-    split, order, shape = attributes["split"], attributes["order"], attributes["shape"]
-    is_last = bool(order) and order[-1] == max(order) and attributes["index"][-1] == KEPT
-    return is_last and bool(shape) and split[-1] == width == shape[-1]
 
 
 class _Split(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 from tmconvert.container.format import (
     ALIGNMENT,
@@ -23,15 +23,10 @@ from tmconvert.container.format import (
     WIDE,
     WIDE_FIELD,
 )
+from tmconvert.output.element_writer import Sink
 
 _NO_DATE = (0, 0x21)  # 1980-01-01, the earliest that the format can say
 _FIELD_HEAD = 4
-
-
-class Sink(Protocol):
-    """Where the bytes of a member go."""
-
-    def write(self, piece: Any, /) -> object: ...
 
 
 class StoredZip:

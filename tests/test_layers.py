@@ -1,0 +1,154 @@
+"""Which folders may import which: one table, checked for every import, lazy ones and those for types too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.source_tree import ALL, FILES, Import, module_name
+
+# From the bottom to the top. A module is of the layer with the longest prefix, and may import its own layer
+# and those above it in this list. Modules of one target may not import those of another.
+LAYERS: dict[str, tuple[str, ...]] = {
+    "base": ("_version", "garbage_collection", "signals"),
+    "errors": ("errors",),
+    "ir": ("ir",),
+    "symbolics": ("symbolics",),
+    "output": ("output",),
+    "frontends": ("frontends",),
+    "container": ("container",),
+    "passes": ("passes",),
+    "lowering": ("lowering",),
+    "input and output overrides": ("conversion.io_overrides", "conversion.io_names"),
+    "the interface of targets": tuple(
+        f"targets.{name}" for name in ("options", "recognize", "registry", "target", "written_model")
+    ),
+    "verification": ("verification",),
+    "targets": ("targets",),
+    "quantization parameters": ("qparams",),
+    "calibration": ("calibration",),
+    "conversion": ("conversion",),
+    "api": ("api",),
+    "command line": ("cli", "__main__"),
+}
+# (importing module, imported module): the reason
+UPWARD = {
+    (
+        "tmconvert.targets.target",
+        "tmconvert.verification.report",
+    ): "an encoding has its verification as a method",
+    (
+        "tmconvert.targets.target",
+        "tmconvert.verification.baked",
+    ): "an encoding has its verification as a method",
+    ("tmconvert.verification.layers", "tmconvert.targets.tflite.integer.qparams"): (
+        "the layers of integer files are compared with what TFLite's kernels compute"
+    ),
+    ("tmconvert.verification.layers", "tmconvert.targets.tflite.passes.narrow_weights"): (
+        "the layers of integer files are compared with what TFLite's kernels compute"
+    ),
+    ("tmconvert.verification.layers", "tmconvert.targets.tflite.verify.kernel_error"): (
+        "the layers of integer files are compared with what TFLite's kernels compute"
+    ),
+}
+# packages whose builders and graphs are the types of the ``g`` that symbolics are given
+TYPES_OF_BUILDERS = (
+    "tmconvert.lowering",
+    "tmconvert.targets.onnx.builder",
+    "tmconvert.targets.tflite.builder",
+)
+LARGEST_CYCLE = 10  # modules
+
+
+def layer(module: str) -> int | None:
+    name = module.removeprefix("tmconvert").lstrip(".")
+    matching = {
+        prefix: number
+        for number, prefixes in enumerate(LAYERS.values())
+        for prefix in prefixes
+        if name == prefix or name.startswith(f"{prefix}.")
+    }
+    return matching[max(matching, key=len)] if matching else None
+
+
+def ours() -> Iterator[tuple[str, Import]]:
+    for item in ALL:
+        if item.is_of("tmconvert") and module_name(item.path) != "tmconvert":
+            yield module_name(item.path), item
+
+
+def test_every_module_is_of_a_layer() -> None:
+    names = {module_name(path) for path in FILES} - {"tmconvert", "tmconvert.targets", "tmconvert.conversion"}
+    assert not [name for name in names if layer(name) is None]
+
+
+def is_upward(module: str, item: Import) -> bool:
+    if item.module in ("tmconvert", "tmconvert.api"):  # the package itself; the command line's only import
+        return False
+    mine, other = layer(module), layer(item.module)
+    assert mine is not None and other is not None, str(item)
+    return other > mine
+
+
+def test_no_import_runs_upward() -> None:
+    found = []
+    for module, item in ours():
+        is_type = item.for_types_only and item.is_of(*TYPES_OF_BUILDERS)
+        if is_upward(module, item) and (module, item.module) not in UPWARD and not is_type:
+            if item.for_types_only and item.is_of(
+                "tmconvert.verification", "tmconvert.targets.written_model"
+            ):
+                continue  # methods of Target are declared with these
+            found.append(str(item))
+    assert found == []
+
+
+def test_each_exception_is_needed() -> None:
+    used = {(module, item.module) for module, item in ours()}
+    assert [pair for pair in UPWARD if pair not in used] == []
+
+
+def test_no_target_imports_another() -> None:
+    targets = ("onnx", "tflite", "caffe")
+    found = [
+        str(item)
+        for module, item in ours()
+        for target in targets
+        if module.startswith(f"tmconvert.targets.{target}.")
+        and item.is_of(*(f"tmconvert.targets.{other}" for other in targets if other != target))
+    ]
+    assert found == []
+
+
+def test_no_large_cycle_of_modules() -> None:
+    edges: dict[str, set[str]] = {module_name(path): set() for path in FILES}
+    for module, item in ours():
+        if not item.for_types_only and item.module in edges:
+            edges[module].add(item.module)
+    largest = max(strongly_connected(edges), key=len)
+    assert len(largest) < LARGEST_CYCLE, sorted(largest)
+
+
+def strongly_connected(edges: dict[str, set[str]]) -> list[set[str]]:
+    """Tarjan's algorithm, in the order of its paper: Depth-first search and linear graph algorithms, 1972."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[set[str]] = []
+
+    def visit(module: str) -> None:
+        index[module] = low[module] = len(index)
+        stack.append(module)
+        for other in sorted(edges[module]):
+            if other not in index:
+                visit(other)
+            if other in stack:
+                low[module] = min(low[module], low[other])
+        if low[module] == index[module]:
+            component = set(stack[stack.index(module) :])
+            del stack[stack.index(module) :]
+            found.append(component)
+
+    for module in edges:
+        if module not in index:
+            visit(module)
+    return found
