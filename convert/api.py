@@ -137,7 +137,7 @@ def to_onnx(
     """Converts to an ONNX file of ``opset`` (17 by default).
 
     ``quantized`` writes a quantized model with pairs of QuantizeLinear and DequantizeLinear (opset 10; 13 for
-    per-channel scales); ``activations`` are "uint8" (the default), "int8", or from opset 21 on "uint16", "int16".
+    per-channel scales); ``activations`` are "uint8" (the default), "int8", from opset 21 "uint16", "int16".
     ``weight_type`` "uint8" is exact on every processor, "int8" is not without ``reduce_range``, and faster.
     Weights go into the file, or with ``external_data``, and always above 2 GiB, into ``path`` + ".data";
     with ``value_info`` the types and shapes of all intermediate results do, too. ``verify`` runs the file in
