@@ -24,6 +24,7 @@ from tmconvert.ir.verifier import verify_graph
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.verification.reference import Reference
+from tmconvert.verification.references import References
 from tmconvert.verification.report import verify_written
 
 FOLDER = Path(__file__).parent / "data/made/found"
@@ -195,11 +196,10 @@ def test_inputs_in_which_too_few_are_found() -> None:
     with SizeJournal() as journal:
         graph.set_result(g.call("aten::reshape", g.call("aten::nonzero", x), [2, 2]))
     assert journal.summary() == ["assumed of the sizes: 2*found_1 == 4"]
-    notes: list[str] = []
-    reference = Reference(graph, catalogue())
+    references = References([Reference(graph, catalogue())], None)
     target = TargetGraph("onnx", 17, "net")
-    assert verify_written("onnx", [Path("net.onnx")], target, [reference], None, notes) is None
-    assert notes[0].startswith("not verified: for these inputs the model itself has no result")
+    assert verify_written("onnx", [Path("net.onnx")], target, references) is None
+    assert references.notes[0].startswith("not verified: for these inputs the model itself has no result")
 
 
 def test_text_form_and_reference() -> None:

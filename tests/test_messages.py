@@ -20,7 +20,15 @@ METHODS = frozenset(
 
 # fields of records that have such a name
 FIELDS = frozenset(
-    {"explanation.title", "format.title", "dialect.title", "CAFFE[dialect].title", "lot.count"}
+    {
+        "RECORDS[dialect].title",
+        "described.title",
+        "dialect.title",
+        "explanation.title",
+        "format.title",
+        "lot.count",
+        "target.title",
+    }
 )
 
 

@@ -33,16 +33,18 @@ tmconvert.to_caffe(model, folder + "/m.prototxt", verify=False)
 """
 
 STOP_IN_MID_WRITE = """
-import sys, time, tmconvert, tmconvert.conversion.pipeline as conversion
-whole = conversion.write
-def half(graph, files, weights_name, **options):
-    whole(graph, files, **options)
+import sys, time, tmconvert
+from tmconvert.targets.registry import target_named
+target = type(target_named(sys.argv[1].removeprefix("to_")))
+whole = target.write
+def half(self, graph, files, names, **options):
+    whole(self, graph, files, names, **options)
     for file in files:
         file.flush()
         file.truncate(file.tell() // 2)
     print("writing", flush=True)
     time.sleep(60)
-conversion.write = half
+target.write = half
 getattr(tmconvert, sys.argv[1])(sys.argv[2], sys.argv[3])
 """
 
@@ -95,9 +97,9 @@ def test_a_mismatch_fails_and_leaves_nothing(target: str, tmp_path: Path) -> Non
         paths.append(tmp_path / "out.caffemodel")
     paths[0].write_text("an older file")
     module = tmconvert.load(DATA / "op_s_conv_bn_relu.tm")
-    goal = TargetOptions(target, {"onnx": 17, "tflite": 18, "caffe": 0}[target])
+    options = TargetOptions(target, {"onnx": 17, "tflite": 18, "caffe": 0}[target])
     with pytest.raises(VerificationError) as caught:
-        convert(module, paths, goal, _wrong_relu(), version_name="17")
+        convert(module, paths, options, _wrong_relu())
     assert caught.value.code == "TM4001"
     assert "output r_out differs by" in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == [paths[0].name]

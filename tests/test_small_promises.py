@@ -28,6 +28,18 @@ class Heads(torch.nn.Module):
         return {"a": self.first(y), "b": [self.second(y), y]}
 
 
+class OtherOutput(Heads):
+    def forward(self, x: torch.Tensor) -> dict[str, object]:
+        result = super().forward(x)
+        result["other"] = result.pop("a")
+        return result
+
+
+class OtherInput(Heads):
+    def forward(self, other: torch.Tensor) -> dict[str, object]:  # type: ignore[override]
+        return super().forward(other)
+
+
 @pytest.fixture
 def heads() -> tmconvert.ir.TracedModule:
     torch.manual_seed(0)
@@ -65,12 +77,12 @@ def test_outputs_go_by_the_names_of_the_file(
 def test_a_file_of_another_model(suffix: str, heads: tmconvert.ir.TracedModule, tmp_path: Path) -> None:
     write = tmconvert.to_onnx if suffix == "onnx" else tmconvert.to_tflite
     path = tmp_path / f"m.{suffix}"
-    write(heads, path, rename={"a": "other"})
+    write(tmconvert.trace(OtherOutput().eval(), torch.rand(2, 4)), path)
     with pytest.raises(
         VerificationError, match="the file has other outputs than the model: b_0, b_1, other, and"
     ):
         tmconvert.verify(heads, path)
-    write(heads, path, rename={"x": "other"})
+    write(tmconvert.trace(OtherInput().eval(), torch.rand(2, 4)), path)
     with pytest.raises(VerificationError, match="the file has other inputs than the model: other, and"):
         tmconvert.verify(heads, path)
 

@@ -72,8 +72,9 @@ def test_what_is_copied_each_step_does_not_grow() -> None:
     """WHILE copies what a turn changes: only a turn of a block writes to what is as long as the sequence."""
     open_sizes = {"input": {1: "length"}}
     model = tmconvert.trace(LAYERS["lstm"].eval(), torch.randn(1, 5, 4), dynamic_shapes=open_sizes)
-    boundary = IoOverrides(dynamic_shapes=open_sizes)
-    graph = lowered(model, TargetOptions("tflite", TFLITE_RUNTIME), catalogue(), boundary=boundary).graph
+    overrides = IoOverrides(dynamic_shapes=open_sizes)
+    options = TargetOptions("tflite", TFLITE_RUNTIME)
+    graph = lowered(model, options, catalogue(), overrides=overrides).graph
     found = []
     for each in graph.nested():
         types = [operator.type for operator in each.operators]

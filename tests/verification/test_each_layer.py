@@ -155,7 +155,7 @@ def changes_onnx(graph: TargetGraph) -> Iterator[tuple[str, Change]]:
 
 PLACES = {
     "tflite": ("tmconvert.targets.tflite.integer.graph.in_integers", changes_tflite),
-    "onnx": ("tmconvert.targets.onnx.qdq.with_qdq", changes_onnx),
+    "onnx": ("tmconvert.targets.onnx.encodings.with_qdq", changes_onnx),
 }
 
 

@@ -258,19 +258,20 @@ def test_onnx(what: str, pairs: Path, tmp_path: Path) -> None:
 def test_a_conversion_looks_at_what_it_wrote(
     target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tmconvert.conversion import pipeline as conversion
     from tmconvert.lowering.target_graph import TargetGraph
+    from tmconvert.targets.registry import target_named
 
-    def wrong(graph: TargetGraph, files: Any, weights_name: str = "", **options: Any) -> None:
+    def wrong(self: object, graph: TargetGraph, files: Any, names: Any, **options: Any) -> None:
         constant = next(
             value for value in graph.constants() if value.dtype in (np.int8, np.uint8) and value.data.size > 9
         )
         constant.stored, kept = ~constant.data, constant.stored
-        write(graph, files, weights_name, **options)
+        write(self, graph, files, names, **options)
         constant.stored = kept
 
-    write = conversion.write
-    monkeypatch.setattr(conversion, "write", wrong)
+    described = type(target_named(target))
+    write = described.write
+    monkeypatch.setattr(described, "write", wrong)
     with pytest.raises(VerificationError, match="TM4001"):
         corpus.converted(NAME, target, tmp_path, quantized=True)
     assert not list(tmp_path.iterdir())
