@@ -1,0 +1,89 @@
+"""The options of each command: those of conversions, and what the other commands have beside them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tmconvert.conversion.option import Option, switch
+from tmconvert.conversion.options import (
+    DYNAMIC_SHAPES,
+    INPUT_SHAPES,
+    INPUTS,
+    JSON,
+    OUTPUTS,
+    RENAME,
+    SETTINGS,
+    TRACING,
+    VERSIONS,
+    conversion_options,
+)
+from tmconvert.symbolics.target_names import TARGETS
+
+# the settings are keywords of ``calibrate`` itself
+_SETTINGS = tuple(replace(option, part_of="") for option in SETTINGS)
+_CALIBRATE = (
+    Option(
+        "data",
+        "calibration",
+        "Representative inputs: FILE.npz, or a folder of .npy, .npz or image files.",
+        "path",
+        metavar="DATA",
+        short_flag="-d",
+        is_required=True,
+    ),
+    Option(
+        "output",
+        "output",
+        "The model with its quantization parameters.",
+        "path",
+        metavar="OUT.tm",
+        short_flag="-o",
+        is_required=True,
+    ),
+    Option(
+        "progress",
+        "debugging",
+        "Function that is called with the number of samples done, and of all.",
+        only="python",
+    ),
+)
+_TARGET = Option("target", "output", "Target format.", choices=TARGETS, is_required=True)
+_VERIFY = (
+    Option(
+        "inputs",
+        "input",
+        "Arrays named as the inputs of MODEL, or in0, in1, ...",
+        "path",
+        default_text="random inputs",
+        metavar="FILE.npz",
+    ),
+    Option("input_nodes", "input", "The --inputs of the conversion.", "names", metavar="NAME,..."),
+    Option("calibration", "calibration", "The --calibration data of the conversion.", "path", metavar="DATA"),
+)
+_TRACE_OUTPUT = Option(
+    "output", "output", "The traced model.", "path", metavar="MODEL.tm", short_flag="-o", is_required=True
+)
+_INSPECT = (
+    switch("graph", "output", "Print the graph in MegEngine's notation, and nothing else."),
+    switch("tabular", "output", "Print a table of the expressions, with submodules inlined."),
+)
+_OPS = (
+    replace(_TARGET, help="List this target only.", is_required=False, default_text="all"),
+    *VERSIONS,
+    Option("search", "output", "List only ops whose name contains TEXT.", default="", metavar="TEXT"),
+    JSON,
+    switch("markdown", "output", "Print the page docs/ops.md.", only="command line"),
+)
+
+# command -> options, in the order of its help
+COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
+    **{target: conversion_options(target) for target in TARGETS},
+    "calibrate": (*_CALIBRATE, JSON, INPUT_SHAPES, DYNAMIC_SHAPES, *_SETTINGS, *TRACING),
+    "check": (INPUTS, OUTPUTS, _TARGET, *VERSIONS, JSON, INPUT_SHAPES, *TRACING),
+    "inspect": (*_INSPECT, JSON, *TRACING),
+    "lint": (VERSIONS[2], JSON),
+    "ops": _OPS,
+    "save": (JSON, DYNAMIC_SHAPES, *TRACING),
+    "trace": (_TRACE_OUTPUT, JSON, DYNAMIC_SHAPES, *TRACING),
+    "verify": (_VERIFY[0], _VERIFY[1], OUTPUTS, RENAME, JSON, INPUT_SHAPES, _VERIFY[2], *TRACING),
+}

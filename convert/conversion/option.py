@@ -1,0 +1,82 @@
+"""The record by which an option of a command, or keyword of a function, is declared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Group = Literal["input", "output", "shapes", "quantization", "calibration", "tracing", "debugging"]
+# group -> heading, in the order of help texts and documents
+HEADINGS: dict[Group, str] = {
+    "input": "Input",
+    "output": "Output",
+    "shapes": "Shapes",
+    "quantization": "Quantization",
+    "calibration": "Calibration",
+    "tracing": "Tracing of PyTorch models",
+    "debugging": "Debugging",
+}
+# "entries" are options that may be repeated; "names" and "numbers" are lists with commas
+Kind = Literal["switch", "integer", "text", "path", "names", "numbers", "entries"]
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: a keyword of Python functions and a flag of the command line.
+
+    ``name`` is the keyword. The flag is the same with hyphens, ``--no-NAME`` for a switch that is on by
+    default, or ``flag``. ``default`` is the keyword's; ``default_text`` says what None stands for.
+    ``choices`` are all valid values, ``suggestions`` some, for the completion in shells.
+    ``targets`` are those with the option, all when empty; ``needs`` is another option without which this one
+    has no meaning. ``part_of`` is the keyword that takes the value of this flag together with others.
+    ``only`` restricts an option to one of the two interfaces. ``is_version`` marks the option for the version
+    of the target; ``is_required`` a flag that must be given.
+    """
+
+    name: str
+    group: Group
+    help: str
+    kind: Kind = "text"
+    default: Any = None
+    default_text: str = ""
+    choices: tuple[str, ...] = ()
+    suggestions: tuple[str, ...] = ()
+    metavar: str = ""
+    flag: str = ""
+    short_flag: str = ""
+    targets: tuple[str, ...] = ()
+    needs: str = ""
+    part_of: str = ""
+    only: Literal["", "python", "command line"] = ""
+    is_version: bool = False
+    is_required: bool = False
+
+    @property
+    def spelling(self) -> str:
+        """The flag: ``--io-layout``, ``--no-verify``."""
+        negation = "no-" if self.kind == "switch" and self.default is True else ""
+        return self.flag or f"--{negation}{self.name.replace('_', '-')}"
+
+    @property
+    def is_keyword(self) -> bool:
+        """Whether the functions of conversions have a keyword of this name."""
+        return self.only != "command line" and not self.part_of
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether the command line has the option."""
+        return self.only != "python"
+
+    def applies_to(self, target: str) -> bool:
+        return not self.targets or target in self.targets
+
+    def help_text(self) -> str:
+        """The help with what holds of all options of the kind: repetition, the default."""
+        repeated = " May be repeated." if self.kind == "entries" else ""
+        default = f"  [default: {self.default_text}]" if self.default_text else ""
+        return f"{self.help}{repeated}{default}"
+
+
+def switch(name: str, group: Group, help: str, *, default: bool = False, **others: Any) -> Option:
+    """An option that is on or off; its flag changes the default."""
+    return Option(name, group, help, "switch", default, **others)

@@ -1,0 +1,464 @@
+"""Every option of the functions and commands, declared once.
+
+The click options, their help and completion, the checks of keywords and docs/reference/options.md are made
+from these records; a test compares them with the signatures in ``tmconvert.api``.
+"""
+
+from __future__ import annotations
+
+from tmconvert.conversion.option import Option, switch
+from tmconvert.symbolics.dialects import DIALECTS
+from tmconvert.targets.options import DEFAULT_OPSET, DEFAULT_TFLITE_RUNTIME, TFLITE_RUNTIME
+
+_ONNX, _TFLITE, _CAFFE = ("onnx",), ("tflite",), ("caffe",)
+_WITH_INTEGERS = ("onnx", "tflite")
+
+# ---- input
+
+INPUTS = Option(
+    "inputs", "input", "Extract the subgraph that starts at these tensors.", "names", metavar="NAME,..."
+)
+OUTPUTS = Option(
+    "outputs", "input", "Extract the subgraph that ends at these tensors.", "names", metavar="NAME,..."
+)
+PLUGIN = Option(
+    "plugin",
+    "input",
+    "Run this Python file first; it registers custom ops.",
+    "entries",
+    metavar="FILE.py",
+    only="command line",
+)
+
+# ---- output
+
+VERSIONS = (
+    Option(
+        "opset",
+        "output",
+        "ONNX opset version.",
+        "integer",
+        default_text=str(DEFAULT_OPSET),
+        metavar="N",
+        targets=_ONNX,
+        is_version=True,
+    ),
+    Option(
+        "runtime",
+        "output",
+        "Oldest TFLite runtime that must run the file, in TensorFlow's numbers: LiteRT 1.0 is 2.18, "
+        "LiteRT 2.2 is 2.23.",
+        default_text=f"2.{DEFAULT_TFLITE_RUNTIME}",
+        suggestions=tuple(f"2.{minor}" for minor in range(TFLITE_RUNTIME + 1)),
+        metavar="2.N",
+        targets=_TFLITE,
+        is_version=True,
+    ),
+    Option(
+        "dialect",
+        "output",
+        "Caffe dialect.",
+        default_text=DIALECTS[0],
+        choices=DIALECTS,
+        metavar="DIALECT",
+        targets=_CAFFE,
+        is_version=True,
+    ),
+)
+EXTERNAL_DATA = switch(
+    "external_data",
+    "output",
+    "Store the weights in OUT.onnx.data; always above 2 GiB.",
+    targets=_ONNX,
+)
+VALUE_INFO = switch(
+    "value_info",
+    "output",
+    "Leave out types and shapes of intermediate results.",
+    default=True,
+    targets=_ONNX,
+)
+IO_LAYOUT = Option(
+    "io_layout",
+    "output",
+    "Layout of rank-4 inputs and outputs, or of NAME alone: channels-last, or the layout of MODEL.",
+    "entries",
+    default_text="nhwc",
+    suggestions=("nhwc", "source"),
+    metavar="[NAME=]nhwc|source",
+    targets=_TFLITE,
+)
+WEIGHTS = Option(
+    "weights",
+    "output",
+    "Type in which large weights are stored. With int8, matrix products and convolutions also round "
+    "their activations.",
+    choices=("float16", "int8"),
+    targets=_TFLITE,
+)
+KEEP_INT64 = switch(
+    "keep_int64",
+    "output",
+    "Keep int64 tensors instead of int32.",
+    targets=_TFLITE,
+)
+RENAME = Option(
+    "rename", "output", "Rename an input or output of the written model.", "entries", metavar="OLD=NEW"
+)
+VERIFY = switch("verify", "output", "Do not run the written file to compare it with MODEL.", default=True)
+JSON = switch("json", "output", "Print the result as one JSON document.", only="command line")
+
+# ---- shapes
+
+INPUT_SHAPES = Option(
+    "input_shapes",
+    "shapes",
+    "Shape of an input, in place of the one in MODEL.",
+    "entries",
+    metavar="NAME=N,N,...",
+    flag="--input-shape",
+)
+DYNAMIC_SHAPES = Option(
+    "dynamic_shapes",
+    "shapes",
+    "Make a dimension of an input dynamic and name it, as in x:0=batch.",
+    "entries",
+    metavar="NAME:AXIS=SIZE",
+    flag="--dynamic",
+)
+ACCEPT_RANGE = switch(
+    "accept_range",
+    "shapes",
+    "Accept dynamic dimensions for which the file is valid in a range only; the file states the range.",
+)
+
+# ---- quantization
+
+QUANTIZED = switch(
+    "quantized",
+    "quantization",
+    "Write an integer model; in ONNX with QuantizeLinear and DequantizeLinear.",
+    targets=_WITH_INTEGERS,
+)
+ACTIVATIONS = (
+    Option(
+        "activations",
+        "quantization",
+        "Type of activations; 16 bits need opset 21.",
+        default_text="uint8",
+        choices=("uint8", "int8", "uint16", "int16"),
+        metavar="TYPE",
+        targets=_ONNX,
+        needs="quantized",
+    ),
+    Option(
+        "activations",
+        "quantization",
+        "Type of activations.",
+        default_text="int8",
+        choices=("int8", "int16"),
+        targets=_TFLITE,
+        needs="quantized",
+    ),
+)
+WEIGHT_TYPE = Option(
+    "weight_type",
+    "quantization",
+    "Type of weights: uint8 is exact on every processor, int8 faster on x86 with VNNI.",
+    default_text="uint8, or int8 with signed activations",
+    choices=("uint8", "int8"),
+    targets=_ONNX,
+    needs="quantized",
+)
+REDUCE_RANGE = switch(
+    "reduce_range",
+    "quantization",
+    "Quantize weights to 7 bits: int8 is then exact on every processor, but coarser.",
+    targets=_ONNX,
+    needs="quantized",
+)
+IO_TYPE = Option(
+    "io_type",
+    "quantization",
+    "Type of inputs and outputs.",
+    default_text="the type of activations",
+    choices=("int8", "uint8", "int16", "float32"),
+    metavar="TYPE",
+    targets=_TFLITE,
+    needs="quantized",
+)
+ALLOW_FLOAT = switch(
+    "allow_float",
+    "quantization",
+    "Keep quantized operators without an integer kernel in float.",
+    targets=_TFLITE,
+    needs="quantized",
+)
+WIDE_WEIGHTS = switch(
+    "wide_weights",
+    "quantization",
+    "Keep weights of -128; exact on x86 and on Arm with dot products.",
+    targets=_TFLITE,
+    needs="quantized",
+)
+INPUT_GRIDS = (
+    Option(
+        "input_grids",
+        "quantization",
+        "Type, scale and zero point of inputs without a QuantStub, by name; `*` stands for all others.",
+        only="python",
+    ),
+    Option(
+        "input_type",
+        "quantization",
+        "Type (qint8, quint8) of a quantized input without a QuantStub.",
+        "entries",
+        metavar="[NAME=]TYPE",
+        part_of="input_grids",
+    ),
+    Option(
+        "input_scale",
+        "quantization",
+        "Scale of that input, as in 0.125.",
+        "entries",
+        metavar="[NAME=]SCALE",
+        part_of="input_grids",
+    ),
+    Option(
+        "input_zero_point",
+        "quantization",
+        "Zero point of that input.",
+        "entries",
+        default_text="0",
+        metavar="[NAME=]N",
+        part_of="input_grids",
+    ),
+)
+QPARAMS = (
+    Option("qparams", "quantization", "Also write the quantization parameters to FILE.", "path"),
+    Option(
+        "qparams_format",
+        "quantization",
+        "Format of that file: aimet, tensorrt, ncnn, onnxruntime, ...; `tmconvert params --help` lists all.",
+        default_text="mgeconvert",
+        metavar="FORMAT",
+        needs="qparams",
+    ),
+    switch(
+        "fake_quant_weights",
+        "quantization",
+        "Round the weights of a float model to their quantization parameters.",
+    ),
+)
+REPORT = Option(
+    "report",
+    "quantization",
+    "Write the quantization error of each layer to FILE.html, .json or .txt.",
+    "path",
+    targets=_WITH_INTEGERS,
+    only="command line",
+)
+REPORT_DATA = Option(
+    "report_data",
+    "quantization",
+    "Data for that report, as for --calibration.",
+    "path",
+    default_text="the first samples of --calibration, else random inputs",
+    metavar="DATA",
+    targets=_WITH_INTEGERS,
+)
+
+# ---- calibration
+
+CALIBRATION = Option(
+    "calibration",
+    "calibration",
+    "Calibrate a float model first, on FILE.npz or a folder of .npy, .npz or image files.",
+    "path",
+    metavar="DATA",
+)
+CALIBRATION_SETTINGS = Option(
+    "calibration_settings", "calibration", "Keywords of `calibrate`, by name.", only="python"
+)
+# keywords of ``calibrate``; flags of that command and of conversions
+SETTINGS = (
+    Option(
+        "method",
+        "calibration",
+        "Range estimator.",
+        default="mse",
+        default_text="mse",
+        choices=("minmax", "percentile", "mse", "entropy"),
+        metavar="METHOD",
+        part_of="calibration_settings",
+    ),
+    switch(
+        "per_channel",
+        "calibration",
+        "Quantize weights per tensor instead of per channel.",
+        default=True,
+        flag="--per-tensor",
+        part_of="calibration_settings",
+    ),
+    Option(
+        "rules",
+        "calibration",
+        "Type (int8, int16x8, float) of modules or tensors: 'head.*=int16x8'. The last match counts.",
+        "entries",
+        metavar="PATTERN=TYPE",
+        flag="--rule",
+        part_of="calibration_settings",
+    ),
+    switch(
+        "bias_correction",
+        "calibration",
+        "Do not correct biases for the rounding of weights.",
+        default=True,
+        part_of="calibration_settings",
+    ),
+    switch(
+        "equalization",
+        "calibration",
+        "Do not equalize channel ranges across layers.",
+        default=True,
+        part_of="calibration_settings",
+    ),
+    Option(
+        "mean",
+        "calibration",
+        "Normalization mean of image inputs: (pixel / 255 - mean) / std.",
+        "numbers",
+        default=(),
+        metavar="M,M,M",
+        part_of="calibration_settings",
+    ),
+    Option(
+        "std",
+        "calibration",
+        "Normalization standard deviation of image inputs.",
+        "numbers",
+        default=(),
+        metavar="S,S,S",
+        part_of="calibration_settings",
+    ),
+    Option(
+        "layout",
+        "calibration",
+        "Layout of the image input.",
+        default="nchw",
+        default_text="nchw",
+        choices=("nchw", "nhwc"),
+        part_of="calibration_settings",
+    ),
+)
+
+# ---- tracing
+
+TRACING = (
+    Option(
+        "example_inputs",
+        "tracing",
+        "Example input: 'float32[1,3,224,224]' or 'int64[1,16]<1000' (random, below 1000), FILE.npy, "
+        "FILE.npz, or a number.",
+        "entries",
+        metavar="[NAME=]INPUT",
+        flag="--input",
+    ),
+    Option(
+        "example_kwargs",
+        "tracing",
+        "Example inputs by name; `--input NAME=INPUT` on the command line.",
+        only="python",
+    ),
+    switch(
+        "freeze_control_flow",
+        "tracing",
+        "Where control flow depends on data, record the branch that the example inputs take.",
+    ),
+    switch("allow_code", "tracing", "Allow the code in a TorchScript file to run."),
+)
+
+# ---- debugging
+
+DEBUGGING = (
+    switch(
+        "verbose",
+        "debugging",
+        "Print what each pass did and refused, and why, to stderr.",
+        short_flag="-v",
+        only="command line",
+    ),
+    Option(
+        "pass_options",
+        "debugging",
+        "A PassOptions record: dumps of the graph, and the pass to stop after.",
+        only="python",
+    ),
+    Option(
+        "dump_after",
+        "debugging",
+        "Write the graph after these passes, or after all.",
+        metavar="NAME,...|all",
+        part_of="pass_options",
+    ),
+    Option(
+        "dump_folder",
+        "debugging",
+        "Folder for these graphs.",
+        default_text="OUT.passes",
+        metavar="DIR",
+        needs="dump_after",
+        part_of="pass_options",
+    ),
+    Option(
+        "stop_after",
+        "debugging",
+        "Stop after this pass and write no model.",
+        metavar="NAME",
+        part_of="pass_options",
+    ),
+    switch(
+        "time_passes",
+        "debugging",
+        "Print the time of each pass to stderr.",
+        only="command line",
+    ),
+)
+
+_CONVERSIONS = (
+    INPUTS,
+    OUTPUTS,
+    *VERSIONS,
+    EXTERNAL_DATA,
+    VALUE_INFO,
+    IO_LAYOUT,
+    WEIGHTS,
+    KEEP_INT64,
+    RENAME,
+    VERIFY,
+    JSON,
+    INPUT_SHAPES,
+    DYNAMIC_SHAPES,
+    ACCEPT_RANGE,
+    QUANTIZED,
+    *ACTIVATIONS,
+    WEIGHT_TYPE,
+    REDUCE_RANGE,
+    IO_TYPE,
+    ALLOW_FLOAT,
+    WIDE_WEIGHTS,
+    *INPUT_GRIDS,
+    *QPARAMS,
+    REPORT,
+    REPORT_DATA,
+    CALIBRATION,
+    CALIBRATION_SETTINGS,
+    *SETTINGS,
+    *TRACING,
+    *DEBUGGING,
+)
+
+
+def conversion_options(target: str) -> tuple[Option, ...]:
+    """The options of conversions to ``target``, in the order of its help."""
+    return tuple(option for option in _CONVERSIONS if option.applies_to(target))
