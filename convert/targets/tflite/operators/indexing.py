@@ -1,0 +1,109 @@
+"""Gathering, scattering, and tensors made of numbers."""
+
+from __future__ import annotations
+
+from tmconvert.targets.tflite.operators.record import COMMON, FLOAT32_INT32_INT64, IntegerKernel, OperatorSpec
+from tmconvert.targets.tflite.operators.version_rules import V2_INT8, differs, is_type, per_channel
+
+SPECS = (
+    OperatorSpec(
+        "GATHER",
+        code=36,
+        options="GatherOptions",
+        releases="1.6 1.14 1.15 2.4 2.5 2.13 2.15 2.23",
+        versions=(
+            (6, is_type("int16", input=1)),
+            (5, differs("batch_dims", 0)),
+            (4, is_type("int16")),
+            (3, is_type("bool")),
+            *V2_INT8,
+        ),
+        types=COMMON,
+        index=1,
+        index_is_checked=True,
+        moves=True,
+        integer=IntegerKernel("same"),
+    ),
+    OperatorSpec(
+        "GATHER_ND",
+        code=107,
+        options="GatherNdOptions",
+        releases="1.14 2.3 2.5 2.13 2.16 2.23",
+        versions=((5, is_type("bool")), (4, is_type("int16", input=1)), (3, is_type("int16"))),
+        index=1,
+        moves=True,
+        integer=IntegerKernel("same"),
+    ),
+    OperatorSpec(
+        "EMBEDDING_LOOKUP",
+        code=7,
+        releases="1.13 1.14 1.14 2.18 2.22",
+        versions=((4, per_channel(1)),),
+        data=(1,),
+        index=0,
+        index_is_checked=True,
+    ),
+    OperatorSpec(
+        "SCATTER_ND",
+        code=122,
+        options="ScatterNdOptions",
+        releases="2.1",
+        types=("float32", "int8", "int32", "int64", "uint8", "bool"),
+        data=(1,),
+    ),
+    OperatorSpec(
+        "SPARSE_TO_DENSE",
+        code=68,
+        options="SparseToDenseOptions",
+        releases="1.9 1.14 1.15",
+        versions=((3, is_type("int8", "uint8", input=2)), (2, is_type("int64", input=2))),
+    ),
+    OperatorSpec(
+        "ONE_HOT",
+        code=85,
+        options="OneHotOptions",
+        releases="1.11",
+        data=(2, 3),
+        index=0,
+        moves=True,
+    ),
+    OperatorSpec(
+        "FILL",
+        code=94,
+        options="FillOptions",
+        releases="1.13 2.3 2.5 2.12 2.23",
+        versions=(
+            (4, is_type("float16", input=1)),
+            (3, is_type("int8", "int16", input=1)),
+            (2, is_type("bool", input=1)),
+        ),
+        data=(1,),
+        moves=True,
+    ),
+    OperatorSpec(
+        "RANGE",
+        code=96,
+        options="RangeOptions",
+        releases="1.13 2.14",
+        versions=((2, is_type("int64")),),
+        types=FLOAT32_INT32_INT64,
+    ),
+    OperatorSpec(
+        "ZEROS_LIKE",
+        code=93,
+        options="ZerosLikeOptions",
+        releases="1.12",
+    ),
+    OperatorSpec(
+        "MATRIX_DIAG",
+        code=113,
+        options="MatrixDiagOptions",
+        releases="1.14",
+    ),
+    OperatorSpec(
+        "MATRIX_SET_DIAG",
+        code=115,
+        options="MatrixSetDiagOptions",
+        releases="1.14",
+    ),
+)
