@@ -1,4 +1,4 @@
-"""tmconvert: trained models, converted to the files that devices run, and proved right.
+"""tmconvert: converts trained models to ONNX, TFLite and Caffe, and verifies the written files.
 
 Importing this package loads nothing heavy: the public names come from ``tmconvert.api`` on first use.
 """

@@ -1,4 +1,4 @@
-"""``python -m tmconvert`` is the command ``tmconvert``: this is where both begin."""
+"""The entry point of the command ``tmconvert`` and of ``python -m tmconvert``."""
 
 import os
 
@@ -6,7 +6,9 @@ from tmconvert.signals import ending_by_signals
 
 
 def _fill_standard_streams() -> None:
-    """Where 0, 1 or 2 is closed, a file of ours would get that number, and whatever libraries print."""
+    """Opens the null device as stdin, stdout or stderr where it is closed, so that no file gets its
+    number.
+    """
     for number in range(3):
         try:
             os.fstat(number)
@@ -15,7 +17,7 @@ def _fill_standard_streams() -> None:
 
 
 def main() -> None:
-    """Runs the command; signals are handled before all that it needs is imported."""
+    """Runs the command line; signal handlers are installed before the other imports."""
     _fill_standard_streams()
     with ending_by_signals():
         from tmconvert.cli import main as command

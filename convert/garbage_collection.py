@@ -1,4 +1,4 @@
-"""Python's garbage collector beside a large program."""
+"""Limits the cost of Python's garbage collector during conversions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MANY = 20_000  # young objects: graphs are large, and make little garbage
 
 @contextlib.contextmanager
 def no_collections() -> Iterator[None]:
-    """While modules load, which make many objects and no garbage. They count as old from then on."""
+    """Disables the collector while modules load, and counts their objects as old from then on."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -29,7 +29,7 @@ def no_collections() -> Iterator[None]:
 
 @contextlib.contextmanager
 def full_collections_wait() -> Iterator[None]:
-    """Collections of all that there is wait until it is done; young objects are collected less often.
+    """Postpones full collections, and collects young objects less often, until the conversion is done.
 
     With PyTorch and torchvision loaded a full collection takes 0.2 s, most of a small conversion, which makes
     enough objects to start one. Python would put it off until a quarter of all objects is new, which the

@@ -1,4 +1,4 @@
-"""How a command ends that is told to: by Ctrl-C, SIGTERM, SIGHUP or SIGQUIT, leaving nothing behind.
+"""Ends the process cleanly on SIGINT (Ctrl-C), SIGTERM, SIGHUP and SIGQUIT, and removes temporary files.
 
 The first signal is raised as an exception, so that all that is under way is undone; then the hidden files
 that are left are removed. While a module is imported the process ends at once: what an extension module makes
@@ -24,7 +24,7 @@ _STATUS = 128  # and the number of the signal, as shells have it
 
 
 class Ended(BaseException):
-    """A signal told the process to end."""
+    """Raised in the main thread when the process receives a signal that ends it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -46,7 +46,9 @@ def message_of(number: int) -> str:
 
 @contextlib.contextmanager
 def ending_by_signals() -> Iterator[None]:
-    """Handles the signals meanwhile that nobody else handles or ignores (as ``nohup`` does SIGHUP)."""
+    """Handles these signals inside the context, except those that are already handled or ignored
+    (``nohup``).
+    """
     global received, is_handled
     if is_handled:
         yield
@@ -69,7 +71,7 @@ def ending_by_signals() -> Iterator[None]:
 
 
 def remove_leftovers() -> None:
-    """Of this process; imports nothing, since there may be no more time."""
+    """Removes the temporary files of this process; imports nothing, since little time may be left."""
     leftovers = sys.modules.get("tmconvert.output.leftovers")
     if leftovers is not None:
         leftovers.remove_all()

@@ -1,4 +1,4 @@
-"""Everything tmconvert raises.
+"""Exception classes of tmconvert.
 
     TmconvertError              base; code, message, place, excerpt, notes; exit status 1
     ├── LoadError               TM1xxx  a model file cannot be read
@@ -20,7 +20,7 @@ from tmconvert.errors.source import Source, printable
 
 
 class TmconvertError(Exception):
-    """An error that says what failed, where, in whose code, and what to do.
+    """Base class of all errors: a code, a message, the source location, an excerpt of the graph, and notes.
 
     ``excerpt`` is the node in text form; ``notes`` are ``(label, text)`` pairs such as
     ``("help", "use --opset 16 or later")``, shown in order.
@@ -48,7 +48,7 @@ class TmconvertError(Exception):
         return self.render()
 
     def render(self) -> str:
-        """The error as shown to a person, without colour."""
+        """Returns the error as plain text, as the command line shows it without colour."""
         first, *rest = self.message.split("\n")
         lines = [f"error[{self.code}]: {first}", *(f"  {line}" for line in rest)]
         if self.source is not None:
@@ -62,7 +62,7 @@ class TmconvertError(Exception):
         return "\n".join(map(printable, lines))
 
     def to_json(self) -> dict[str, object]:
-        """The error as one JSON-ready object."""
+        """Returns the error as a JSON-serializable dict."""
         source = self.source
         return {
             "code": self.code,
@@ -82,7 +82,7 @@ class UnsupportedError(TmconvertError):
 
 
 class VerificationError(TmconvertError):
-    """A written file failed to run, or computes something else than its source."""
+    """A written file failed to run, or its outputs differ from those of its source."""
 
 
 class WriteError(TmconvertError):
@@ -106,7 +106,7 @@ class GraphError(InternalError):
 
 
 class Refusal(Exception):
-    """An adapter or a symbolic cannot say this one call; collected into a report, never shown as it is.
+    """Raised by an adapter or symbolic that cannot convert one call; collected into a report.
 
     ``reason`` is a sentence without a full stop, ``help`` what the user can do, if anything.
     """

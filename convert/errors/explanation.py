@@ -1,4 +1,4 @@
-"""What is said of an error code."""
+"""The explanation of an error code: title, cause, example and remedy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Explanation:
-    """``title`` says it in a line, ``cause`` when it comes up, ``example`` how, ``remedy`` what to do."""
+    """One line of title, when the error occurs (cause), an example, and how to resolve it (remedy)."""
 
     title: str
     cause: str

@@ -1,4 +1,4 @@
-"""Errors of the public functions have the traceback of their caller, not that of tmconvert."""
+"""Shortens tracebacks of public functions to the caller's frames."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 
 def one_frame(function: Callable[P, R]) -> Callable[P, R]:
-    """Leaves the frames of tmconvert out of an error that says itself what is wrong and where.
+    """Removes the frames of tmconvert from the traceback of an error that has its own message and location.
 
     Those of a defect, and all with TMCONVERT_DEBUG=1, stay. An exception of the user's code stays the cause.
     """

@@ -1,4 +1,4 @@
-"""Where a piece of a graph comes from: the user's file, line and module."""
+"""The source location of a graph element: the user's file, line and module."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def printable(text: str) -> str:
-    """One line of text, control characters spelled out as ``\\x1b``: names may be made to deceive."""
+    """Escapes control characters of a text as ``\\x1b``: names in a file may be crafted to deceive."""
     return _CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
 
 
 class Source(NamedTuple):
-    """A place in the user's model.
+    """A location in the user's model.
 
     ``file`` is the user's Python file, or the model file for formats that keep no Python lines. It is what
     Python calls the code that is in no file (``<stdin>``), and empty where no line of the user's ran, as

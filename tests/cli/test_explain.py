@@ -46,13 +46,13 @@ def test_one_code(spelling: str) -> None:
     assert outcome.stdout == (
         "TM6007: two outputs are the same file\n"
         "\n"
-        "  The prototxt and the caffemodel need names of their own.\n"
+        "  The prototxt and the caffemodel need different file names.\n"
         "\n"
         "example\n"
         "  tmconvert caffe model.tm net.caffemodel\n"
         "\n"
         "remedy\n"
-        "  Give the prototxt first, then the caffemodel.\n"
+        "  Pass the prototxt first, then the caffemodel.\n"
     )
 
 

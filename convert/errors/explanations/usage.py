@@ -1,4 +1,4 @@
-"""What the error codes of wrong options and arguments mean."""
+"""Explanations of the error codes of wrong options and arguments."""
 
 from __future__ import annotations
 
@@ -6,53 +6,53 @@ from tmconvert.errors.explanation import Explanation
 
 USAGE = {
     "TM6001": Explanation(
-        "there is no such target or version",
-        "The target, the opset or the Caffe dialect is none of those that tmconvert writes.",
+        "unknown target or version",
+        "tmconvert does not write this target, opset or Caffe dialect.",
         "tmconvert onnx model.tm out.onnx --opset 99",
         "Use one of those that the message lists.",
     ),
     "TM6002": Explanation(
-        "there is no such layout of inputs and outputs",
+        "unknown layout of inputs and outputs",
         'TFLite inputs and outputs are stored channels-last ("nhwc") or as the source has them ("source").',
         'tmconvert.to_tflite(tm, "out.tflite", io_layout="nchw")',
         'Use "nhwc" or "source".',
     ),
     "TM6003": Explanation(
         "inputs do not fit the model",
-        "There are too many or too few arrays, or one has another shape or dtype than the model's input.",
+        "There are too many or too few arrays, or the shape or dtype of one differs from the model's input.",
         "float64 arrays for a float32 input",
         "`tmconvert inspect MODEL` shows names, dtypes and shapes; astype and reshape change arrays.",
     ),
     "TM6004": Explanation(
         "a module has no graph to run",
-        "Builtin modules, such as a Conv2d, have a meaning but no graph; they run as part of a model only.",
+        "Built-in modules, such as a Conv2d, have no graph of their own; they run only as part of a model.",
         'tm.get("conv1")(x)',
-        "Run the module that holds it.",
+        "Run the module that contains it.",
     ),
     "TM6005": Explanation(
         "a graph has no typed text form",
-        "Only flat graphs of aten-style ops have one.",
+        "Only flat graphs of ATen-style ops have one.",
         "tm.graph.to_text(), right after loading",
         "Print str(graph), or dump the graph of a conversion with --dump-after.",
     ),
     "TM6006": Explanation(
-        "there is no such pass",
+        "unknown pass",
         "--dump-after or --stop-after names a pass that the target's pipeline does not have.",
         "--dump-after fuse_everything",
         "Use a name that the message lists, or 'all'.",
     ),
     "TM6007": Explanation(
         "two outputs are the same file",
-        "The prototxt and the caffemodel need names of their own.",
+        "The prototxt and the caffemodel need different file names.",
         "tmconvert caffe model.tm net.caffemodel",
-        "Give the prototxt first, then the caffemodel.",
+        "Pass the prototxt first, then the caffemodel.",
     ),
     "TM6008": Explanation(
         "an object cannot be converted",
-        "Conversions take a TracedModule, the path of a model file, or a PyTorch module with the inputs that "
-        "it is traced with.",
+        "Conversions accept a TracedModule, the path of a model file, or a PyTorch module with its "
+        "example inputs.",
         'tmconvert.to_onnx({"weights": array}, "out.onnx")',
-        "Give one of these; for a PyTorch module example_inputs=(x, ...), or --input for each input.",
+        "Pass one of these; for a PyTorch module also example_inputs=(x, ...), or --input for each input.",
     ),
     "TM6010": Explanation(
         "the command line is wrong",
@@ -62,45 +62,46 @@ USAGE = {
     ),
     "TM6011": Explanation(
         "a file of inputs cannot be used",
-        "It cannot be read, is no .npz file, holds Python objects, or lacks an array for an input.",
+        "It cannot be read, is not an .npz file, holds Python objects, or lacks an array for an input.",
         "tmconvert verify model.tm out.onnx --inputs photo.png",
         "Save the arrays with numpy.savez, named as the inputs of the model, or in0, in1, ... in order.",
     ),
     "TM6012": Explanation(
-        "there is no such error code",
-        "Codes are TM and four digits.",
+        "unknown error code",
+        "Codes consist of TM and four digits.",
         "tmconvert explain TM0000",
         "`tmconvert explain` lists all codes.",
     ),
     "TM6013": Explanation(
         "the output is the model itself",
-        "Writing there would replace the model that is read. Links to the same file count as one.",
+        "Writing there would replace the model that is read. Links to the same file count as the same file.",
         "tmconvert onnx net.tm net.tm",
-        "Give the output a name of its own.",
+        "Choose another path for the output.",
     ),
     "TM6014": Explanation(
-        "an input, node or size that was named does not fit the model",
-        "Options such as --input-shape, --dynamic, --inputs, --outputs and --rename name inputs by the "
-        "arguments of forward, and nodes as `tmconvert inspect --graph` and the written model call them.",
+        "an input, node or dimension name does not belong to the model",
+        "Options such as --input-shape, --dynamic, --inputs, --outputs and --rename identify inputs "
+        "by the arguments of forward, and nodes by the names of `tmconvert inspect --graph` and of "
+        "the written model.",
         "tmconvert onnx net.tm net.onnx --outputs head_conv",
         "Use one of the names that the error lists.",
     ),
     "TM6020": Explanation(
         "a plugin cannot be loaded",
-        "A plugin is a Python file that calls tmconvert.register_symbolic; it is run. Installed packages "
-        "name theirs under the entry-point group tmconvert.symbolics.",
+        "A plugin is a Python file that calls tmconvert.register_symbolic; tmconvert runs it. "
+        "Installed packages list their plugins in the entry-point group tmconvert.symbolics.",
         "tmconvert onnx net.tm net.onnx --plugin my_ops.py, where my_ops.py raises",
-        "Correct the plugin at the line that the message names, or leave it out.",
+        "Correct the plugin at the line that the message names, or omit it.",
     ),
     "TM6021": Explanation(
         "a symbolic cannot be registered",
-        "Its target is none of ours, or the parameters of the functions of one op are not the same.",
+        "Its target does not exist, or the functions of one op have different parameters.",
         "register_symbolic('mylib::swish', lambda g, x: x, target='onix')",
-        "The message says what does not fit; docs/custom-ops.md has examples.",
+        "The message names the mismatch; docs/custom-ops.md has examples.",
     ),
     "TM6022": Explanation(
         "a function that was registered for an op failed",
-        "It raised, or returned another number of results than the op has.",
+        "It raised an exception, or returned another number of results than the op has.",
         "a symbolic that returns None",
         "Correct the function at the line that the message names.",
     ),

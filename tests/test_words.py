@@ -1,0 +1,199 @@
+"""Names, docstrings and messages use the field's words; retired words fail with their replacement.
+
+A reader who knows PyTorch and ONNX searches for the words of these projects. ``RETIRED`` lists private words
+that this project once used in their place, and what to write instead.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.source_tree import FILES, ROOT, parsed
+
+# a retired word, as a regular expression of whole words, and what to write instead
+RETIRED = {
+    r"grids?": "quantization parameters, QParams, quantized with",
+    r"whole[ _]numbers?": "integers",
+    r"memory[ _]orders?": "layout",
+    r"islands?": "float fallback",
+    r"told": "reported, known",
+    r"asked|asks": "requested, requests",
+    r"wish(es)?": "options, arguments",
+    r"beside": "compared with, next to, in addition to",
+    r"twins?": "copy, counterpart, float reference",
+    r"settled?s?|settling": "resolve, infer",
+    r"brings?|brought": "convert, align, move",
+    r"behind": "after",
+    r"in front": "before",
+    r"doors?": "entry point",
+    r"rooms?": "package, folder, space",
+    r"goals?": "options, target options",
+    r"boundary": "I/O overrides",
+    r"bodies": "subgraphs",
+    r"borrowed": "state guard",
+    r"truth": "reference",
+    r"turned": "transposed, converted, rotated",
+    r"freezes?|freezing": "specialize (a dynamic dimension)",
+    r"idle": "redundant, unused",
+}
+# forms of a sentence, in docstrings and messages only
+PHRASES = {
+    r"and no (str|int|float|bool|list|tuple|dict|name)": "must be ..., got ...",
+    r"(?<!there )(is|are) no(?! (longer|more))": "is not a ..., has no ...",
+    r"(is|are) none": "expected ..., got ...",
+    r"holds what": "a sentence that names what is stored",
+    r"in float stay": "N operators kept in float: ...",
+    r"says?|said": "states, reports, expresses, lowers, lists",
+    r"speaks? of": "describes, belongs to",
+    r"anew": "again",
+    r"places": "positions, indices, locations",
+}
+# how a first docstring line must not begin
+OPENING = re.compile(r"(What|Those|Of|Such|That)\b")
+
+# names that others gave, by file (or folder) and word, each with whose name it is
+NAMED = {
+    "convert/garbage_collection.py": {"freeze": "gc.freeze of Python"},
+    "": {
+        "freeze_control_flow": "a keyword of the public functions",
+        "freeze-control-flow": "an option of the command line",
+    },
+}
+
+# folders that are not yet swept; a folder leaves this list when its last retired word is gone
+UNSWEPT = [
+    "cli",
+    "convert/api.py",
+    "convert/calibration",
+    "convert/container",
+    "convert/conversion",
+    "convert/frontends/aten",
+    "convert/frontends/megengine",
+    "convert/frontends/shared",
+    "convert/frontends/torch",
+    "convert/ir",
+    "convert/lowering",
+    "convert/output",
+    "convert/passes",
+    "convert/qparams",
+    "convert/targets",
+    "convert/verification",
+    "symbolics",
+]
+
+
+class Text(NamedTuple):
+    """A name, first docstring paragraph or message of a source file."""
+
+    line: int
+    kind: str
+    text: str
+
+
+def _names(tree: ast.AST) -> Iterator[Text]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            yield Text(node.lineno, "name", node.id)
+        elif isinstance(node, (ast.arg, ast.keyword)) and node.arg:
+            yield Text(node.lineno, "name", node.arg)
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield Text(node.lineno, "name", node.name)
+        elif isinstance(node, ast.Attribute):
+            yield Text(node.lineno, "name", node.attr)
+
+
+def _prose(tree: ast.AST) -> Iterator[Text]:
+    """First docstring paragraphs, and other literals of three words or more: messages and help texts."""
+    others: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
+            statement = node.body[0]
+            assert isinstance(statement, ast.Expr)
+            others.add(statement.value)
+            first = (ast.get_docstring(node) or "").split("\n\n")[0]
+            yield Text(statement.lineno, "docstring", first)
+        elif isinstance(node, ast.JoinedStr):
+            others |= {each for each in ast.walk(node) if each is not node}
+    for node in ast.walk(tree):
+        if node in others:
+            continue
+        if isinstance(node, ast.JoinedStr):
+            parts = [each.value if isinstance(each, ast.Constant) else "{}" for each in node.values]
+            yield Text(node.lineno, "message", "".join(map(str, parts)))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.count(" ") >= 2:
+            yield Text(node.lineno, "message", node.value)
+
+
+def _allowed(path: str, word: str, text: str) -> bool:
+    return any(
+        path.startswith(where) and (word in words or any(name in text for name in words if word in name))
+        for where, words in NAMED.items()
+    )
+
+
+def complaints(path: str, tree: ast.AST) -> list[str]:
+    """The retired words of a file, each with its line and its replacement."""
+    found = []
+    for each in _names(tree):
+        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", each.text).lower()
+        found += [(each, match, RETIRED) for match in _matches(RETIRED, words)]
+    for each in _prose(tree):
+        for table in (RETIRED, PHRASES):
+            found += [(each, match, table) for match in _matches(table, each.text.lower())]
+        if each.kind == "docstring" and OPENING.match(each.text):
+            found.append(
+                (each, (OPENING.pattern, each.text.split()[0]), {OPENING.pattern: "a verb or a noun"})
+            )
+    return [
+        f"{path}:{each.line}: '{word}' in the {each.kind} {' '.join(each.text.split())!r}: "
+        f"use {table[pattern]}"
+        for each, (pattern, word), table in found
+        if not _allowed(path, word, each.text)
+    ]
+
+
+def _matches(table: dict[str, str], text: str) -> list[tuple[str, str]]:
+    return [
+        (pattern, match.group())
+        for pattern in table
+        if (match := re.search(rf"\b({pattern})\b", text)) is not None
+    ]
+
+
+def _is_unswept(path: str) -> bool:
+    return any(path == each or path.startswith(f"{each}/") for each in UNSWEPT)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_retired_words(path: Path) -> None:
+    name = str(path.relative_to(ROOT))
+    if not _is_unswept(name):
+        assert complaints(name, parsed(path)) == []
+
+
+@pytest.mark.parametrize("folder", UNSWEPT)
+def test_unswept_folders_have_retired_words(folder: str) -> None:
+    """The list shrinks: a folder without a retired word leaves it."""
+    paths = {path: str(path.relative_to(ROOT)) for path in FILES}
+    inside = {path: name for path, name in paths.items() if name == folder or name.startswith(f"{folder}/")}
+    assert any(complaints(name, parsed(path)) for path, name in inside.items()), (
+        f"take {folder} out of UNSWEPT"
+    )
+
+
+def test_the_test_sees_each_kind_of_text() -> None:
+    source = (
+        '"""What a tensor has."""\ndef is_told(grid):\n    raise Error(f"the method is {grid}, and no str")\n'
+    )
+    seen = complaints("x.py", ast.parse(source))
+    assert [text.split("'")[1] for text in seen] == ["told", "grid", "grid", "What", "and no str"]
+    assert seen[0].endswith("use reported, known")
+    assert (
+        complaints("x.py", ast.parse('"""Affine transforms of frozen dataclasses."""\nbehindhand = 1')) == []
+    )
