@@ -11,6 +11,7 @@ import click
 from tmconvert.cli.calibration_options import chosen
 from tmconvert.cli.io_options import boundary_arguments
 from tmconvert.cli.messages import counting, logging_to_stderr, progress
+from tmconvert.cli.pass_log import pass_lines
 from tmconvert.cli.rendering import sys_stderr, write, write_json, write_message, write_table
 from tmconvert.cli.tracing_options import tracing_arguments
 from tmconvert.cli.wording import counted, quantity, size
@@ -28,7 +29,7 @@ def run_conversion(
     model: str,
     *,
     as_json: bool,
-    verbose: bool,
+    verbose: int,
     verify: bool,
     dump_after: str | None,
     dump_folder: str | None,
@@ -52,7 +53,7 @@ def run_conversion(
     edges = boundary_arguments(**others)
     edges |= tracing_arguments(examples, freeze_control_flow, allow_code, dynamic)
     options = _pass_options(dump_after, dump_folder, stop_after)
-    with logging_to_stderr(verbose), _heard(model, calibration, verbose) as counted:
+    with logging_to_stderr(verbose > 0), _heard(model, calibration, verbose) as counted:
         if counted is not None:
             settings["progress"] = counted
         data = {"calibration": calibration, "report_data": report_data}
@@ -65,6 +66,8 @@ def run_conversion(
     if options.dump_after:
         where = options.dump_folder or options.beside(report.paths[0]).dump_folder
         write_message(f"wrote the graphs to {where}")
+    if verbose:
+        write_message(*pass_lines(report.passes, shows_all=verbose > 1))
     if time_passes:
         _write_times(report.seconds)
     write_message(*_remarks(report, verify))
@@ -75,7 +78,7 @@ def run_conversion(
 
 
 @contextlib.contextmanager
-def _heard(model: str, calibration: str | None, verbose: bool) -> Iterator[Callable[[int, int], None] | None]:
+def _heard(model: str, calibration: str | None, verbose: int) -> Iterator[Callable[[int, int], None] | None]:
     """What a terminal hears meanwhile; what counts samples, where there are some to count."""
     if calibration is None:
         with progress(f"converting {model}", enabled=not verbose):

@@ -88,4 +88,4 @@ def _has(args: list[str], *options: str) -> bool:
 
 def _wants_traceback(args: list[str]) -> bool:
     debug = os.environ.get("TMCONVERT_DEBUG", "")
-    return debug not in ("", "0") or _has(args, "-v", "--verbose")
+    return debug not in ("", "0") or _has(args, "-v", "-vv", "--verbose")

@@ -150,7 +150,13 @@ _CONVERSION_OPTIONS = (
     *_TRACING_OPTIONS,
     click.option("--no-verify", is_flag=True, help="Do not run the written file to compare it with MODEL."),
     json_option,
-    click.option("-v", "--verbose", is_flag=True, help="Say on stderr which fusions were refused, and why."),
+    click.option(
+        "-v",
+        "--verbose",
+        count=True,
+        help="Show on stderr how much each pass changed and what it refused to change, with the reason and "
+        "the place; -vv shows every change, too.",
+    ),
     click.option("--dump-after", metavar="NAME[,NAME]", help="Write the graph after these passes, or 'all'."),
     click.option("--dump-folder", metavar="DIR", help="Where --dump-after writes.  [default: OUT.passes]"),
     click.option("--stop-after", metavar="NAME", help="End after this pass and write no model."),

@@ -52,7 +52,8 @@ def convert(
     pass_options = (pass_options or PassOptions()).beside(paths[0])
     model = lowered(module, options, catalogue, pass_options, overrides)
     report = Report(target.name, version, tuple(paths), notes=[*module.notes, *model.notes])
-    report.seconds, report.ranges = model.manager.seconds, model.ranges
+    report.seconds, report.passes = model.manager.seconds, model.manager.records
+    report.ranges = model.ranges
     if model.manager.stopped:
         report.stopped = True
         return report

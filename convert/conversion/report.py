@@ -15,6 +15,7 @@ from tmconvert.errors import UsageError
 from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.lowering.target_graph import TargetGraph, Value
 from tmconvert.output.atomic import commit_together, staged_outputs
+from tmconvert.passes.rewriting import PassRecord
 
 if TYPE_CHECKING:
     from tmconvert.verification.report import Verification
@@ -26,9 +27,11 @@ class Report:
 
     ``max_error`` is the largest max|a - b| / max|b| over the outputs, or None when no runtime for
     the target is installed or verification was switched off (``verified`` is then False).
-    ``seconds`` are (pass, time) pairs; ``stopped`` says that ``stop_after`` ended before anything
-    was written. ``inputs`` and ``outputs`` describe those of the file: name, dtype, and shape, in which a
-    dynamic size is a text. ``ranges`` says in which ranges of dynamic sizes the file is right: ``n <= 512``.
+    ``seconds`` are (pass, time) pairs; ``passes`` has what each pass did (``done``) and what it refused to do
+    (``refused``), as events with the name of a node, a text and a source. ``stopped`` says that
+    ``stop_after`` ended before anything was written. ``inputs`` and ``outputs`` describe those of the file:
+    name, dtype, and shape, in which a dynamic size is a text. ``ranges`` says in which ranges of dynamic
+    sizes the file is right: ``n <= 512``.
     """
 
     target: str
@@ -39,6 +42,7 @@ class Report:
     verification: Verification | None = None
     notes: list[str] = field(default_factory=list)
     seconds: list[tuple[str, float]] = field(default_factory=list, repr=False)
+    passes: list[PassRecord] = field(default_factory=list, repr=False)
     stopped: bool = False
     inputs: list[dict[str, Any]] = field(default_factory=list)
     outputs: list[dict[str, Any]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Folds a batch norm into the convolution or linear layer in front of it, in float64.
+"""Fold batch norms into the convolutions or linear layers before them, in float64.
 
 Between the two may be sums and products with a number for each channel: PyTorch trains quantized models with
 the norm already in the rounded weight, takes it out of the product again, and then applies it. Such a weight
@@ -13,6 +13,7 @@ import numpy as np
 
 from tmconvert.ir import CallFunction, Constant, InternalGraph, Node, TensorNode
 from tmconvert.ir.lazy_constants import Array, scaled
+from tmconvert.passes.rewriting import RewritePass
 from tmconvert.symbolics.ops.batch_norm import affine
 
 TRANSPOSED = ("aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d")
@@ -20,24 +21,26 @@ ARITHMETIC = ("aten::add", "aten::sub", "aten::mul", "aten::div")
 PRODUCERS = ("aten::linear", "aten::conv1d", "aten::conv2d", "aten::conv3d", *TRANSPOSED)
 
 
-class FuseConvBn:
+class FuseConvBn(RewritePass[list[CallFunction]]):
+    """Fuse a batch norm into the convolution or linear layer before it.
+
+    The match are the calls from that layer to the norm.
+    """
+
     name = "fuse_conv_bn"
 
-    def run(self, graph: InternalGraph) -> bool:
-        changed = False
-        for expr in graph.exprs():
-            if not isinstance(expr, CallFunction) or expr.function != "aten::batch_norm":
-                continue
-            reason = _refusal(graph, expr)
-            if reason:
-                _log(f"not fused: {expr.output.name}: {reason}")
-                continue
-            self._fuse(graph, expr)
-            changed = True
-        return changed
+    def match(self, graph: InternalGraph, call: CallFunction) -> list[CallFunction] | None:
+        return _chain(call) if call.function == "aten::batch_norm" else None
 
-    def _fuse(self, graph: InternalGraph, norm: CallFunction) -> None:
-        producer, *steps = _chain(norm)
+    def check(self, graph: InternalGraph, call: CallFunction, match: list[CallFunction]) -> str | None:
+        return _refusal(graph, call, match)
+
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: list[CallFunction]) -> str:
+        self._fuse(graph, call, match)
+        return f"was fused into `{match[0].output.name}`"
+
+    def _fuse(self, graph: InternalGraph, norm: CallFunction, chain: list[CallFunction]) -> None:
+        producer, *steps = chain
         x, weight, bias = producer.args
         scale, shift = _composed(steps)
         new_bias = shift if bias is None else shift + scale * _array(bias)
@@ -72,12 +75,6 @@ class FuseConvBn:
         node = TensorNode(graph.free_name(base), value.shape, value.dtype)
         graph.insert(Constant(value, name, result=node, source=norm.source, made_by=self.name), before=norm)
         return node
-
-
-def _log(message: str) -> None:
-    import logging
-
-    logging.getLogger(__name__).debug(message)
 
 
 def _scaled(weight: Array, scale: np.ndarray, groups: int | None) -> Array:
@@ -138,26 +135,31 @@ def _by_channel(step: CallFunction) -> np.ndarray | None:
     return array.reshape(-1).astype(np.float64)
 
 
-def _refusal(graph: InternalGraph, norm: CallFunction) -> str:
-    """Why this batch norm stays, or nothing."""
-    chain = _chain(norm)
+def _refusal(graph: InternalGraph, norm: CallFunction, chain: list[CallFunction]) -> str | None:
+    """Why this batch norm stays."""
     if not chain:
-        return "it does not follow a convolution or linear layer"
+        return "no convolution or linear layer comes before it"
     producer, *steps = chain
-    if producer.function == "aten::linear" and len(norm.args[0].type.shape) != 2:
-        return "its channels are not the features of the linear layer"
+    layer = f"`{producer.output.name}`"
+    if producer.function == "aten::linear" and norm.args[0].type.rank != 2:
+        return f"its channels are not the features of the linear layer {layer}"
     between = [expr.output for expr in chain[:-1]]
-    if any(node.qparams for node in between if isinstance(node, TensorNode)):
-        return "what it is given is quantized by itself"
     for node in between:
+        if node.qparams:
+            return f"`{node.name}` before it has quantization parameters of its own"
         if graph.use_count(node) != 1:
-            return f"{node.name} has other users"
-    if any(_array(node) is None for node in (*producer.args[1:], *norm.args[1:]) if node is not None):
+            is_input = node is norm.args[0]
+            return "its input has other users" if is_input else f"`{node.name}` before it has other users"
+    if any(_array(node) is None for node in norm.args[1:] if node is not None):
         return "its parameters are computed"
+    if any(_array(node) is None for node in producer.args[1:] if node is not None):
+        return f"the parameters of {layer} are computed"
     weight, *biases = (node for node in producer.args[1:] if isinstance(node, TensorNode))
-    if any(bias.qparams for bias in biases) or (weight.qparams and not _cancels(steps)):
-        return "it was quantized by itself"  # the scales of its weight would be wrong for the product
-    return ""
+    if any(bias.qparams for bias in biases):
+        return f"the bias of {layer} is quantized"
+    if weight.qparams and not _cancels(steps):
+        return f"the weight of {layer} is quantized, and its scales would not fit the product"
+    return None
 
 
 def _cancels(steps: list[CallFunction]) -> bool:

@@ -13,10 +13,11 @@ from tmconvert.ir import Expr, InternalGraph
 from tmconvert.ir.emitter import OpDefinition
 from tmconvert.ir.subgraphs import nested
 from tmconvert.ir.verifier import Checked, verify_graph
+from tmconvert.passes.rewriting import PassRecord
 
 
 class Pass(Protocol):
-    """One step. ``run`` says whether it changed the graph; graphs inside of its calls had their turn before.
+    """One step. ``run`` records what it did; it has run on the subgraphs of the calls before.
 
     ``after`` names passes that must have run before. ``ensures(graph)``, where a pass has it,
     raises GraphError when what comes out is not what the pass promises. ``inside``, where a pass has it,
@@ -25,7 +26,7 @@ class Pass(Protocol):
 
     name: str
 
-    def run(self, graph: InternalGraph) -> bool: ...
+    def run(self, graph: InternalGraph) -> PassRecord | bool: ...
 
 
 class PassOptions(NamedTuple):
@@ -49,13 +50,15 @@ class PassOptions(NamedTuple):
 class PassManager:
     """Runs passes in order.
 
-    ``seconds`` holds (name, time) of each; ``stopped`` says whether ``stop_after`` ended the run.
+    ``seconds`` holds (name, time) of each, ``records`` what each did and refused; ``stopped`` says whether
+    ``stop_after`` ended the run.
     """
 
     passes: Sequence[Pass]
     catalogue: Mapping[str, OpDefinition]
     options: PassOptions = field(default_factory=PassOptions)
     seconds: list[tuple[str, float]] = field(default_factory=list)
+    records: list[PassRecord] = field(default_factory=list)
     stopped: bool = False
 
     def __post_init__(self) -> None:
@@ -94,11 +97,14 @@ class PassManager:
     def _step(self, graph: InternalGraph, step: Pass, number: int, checked: dict[Expr, Checked]) -> None:
         is_last = number == len(self.passes) or step.name == self.options.stop_after
         try:
-            has_changed = False
+            record, has_changed = PassRecord(step.name), False
+            self.records.append(record)
             for each in list(nested(graph)):
                 before = each.edits
-                told = (step if each is graph else getattr(step, "inside", step)).run(each)
-                has_changed |= told or each.edits != before
+                made = (step if each is graph else getattr(step, "inside", step)).run(each)
+                has_changed |= bool(made) or each.edits != before
+                if isinstance(made, PassRecord):
+                    record.add(made)
             if is_last:
                 verify_graph(graph, self.catalogue)
             elif has_changed or number == 1:

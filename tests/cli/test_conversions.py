@@ -10,6 +10,9 @@ import pytest
 from tests.cli.runner import model, run
 from tmconvert import api
 from tmconvert.conversion.report import Report
+from tmconvert.errors.source import Source
+from tmconvert.ir import TensorNode
+from tmconvert.passes.rewriting import PassRecord
 
 CONV = model("op_s_conv_bn_relu")
 SMALL = ("op_s_conv_bn_relu", "op_s_elemwise", "op_s_flatten_linear")
@@ -144,12 +147,12 @@ def test_options_reach_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch
     }
 
 
-def test_verbose_says_why_fusions_were_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verbose_shows_log_messages(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import logging
 
     def to_onnx(*args: object, **options: object) -> Report:
         logger = logging.getLogger("tmconvert.passes.fuse_conv_bn")
-        logger.debug("not fused: %s has two users", "conv1")
+        logger.debug("something of no importance")
         logger.warning("one thing more")
         return Report("onnx", 17, (), stopped=True, seconds=[("fuse_conv_bn", 0.0)])
 
@@ -157,8 +160,54 @@ def test_verbose_says_why_fusions_were_refused(folder: Path, monkeypatch: pytest
     stopped = "stopped after fuse_conv_bn: no model was written\n"
     quiet, verbose = run("onnx", "m", "o"), run("onnx", "m", "o", "-v")
     assert quiet.stderr == "warning: one thing more\n" + stopped
-    assert verbose.stderr == "not fused: conv1 has two users\nwarning: one thing more\n" + stopped
+    assert verbose.stderr == "something of no importance\nwarning: one thing more\n" + stopped
     assert logging.getLogger("tmconvert").handlers == []
+
+
+def test_verbose_shows_what_each_pass_did(folder: Path) -> None:
+    """Of a convolution and a batch norm of MegEngine, fused: its lines are those of the model file."""
+    assert "fuse_conv_bn" not in run("onnx", CONV, "o.onnx", "--no-verify").stderr
+    lines = run("onnx", CONV, "o.onnx", "--no-verify", "-v").stderr.splitlines()
+    assert "fuse_conv_bn: 1 change" in lines
+    assert not [line for line in lines if "was fused" in line]
+    lines = run("onnx", CONV, "o.onnx", "--no-verify", "-vv").stderr.splitlines()
+    (change,) = [line for line in lines if "was fused" in line]
+    assert re.fullmatch(
+        r"fuse_conv_bn: `\w+` was fused into `\w+` \(.*op_s_conv_bn_relu\.tm:%\d+, in .*\)", change
+    )
+
+
+def test_verbose_shows_each_reason_a_few_times(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the last run of a pass; alike are those that differ in names of nodes only."""
+    early, late = PassRecord("fuse_views"), PassRecord("fuse_views")
+    early.refuse(_Step("gone"), "its input is an output")
+    early.did(_Step("a"), "was fused into `b`")
+    for number in range(5):
+        late.refuse(_Step(f"x{number}"), f"`y{number}` has other users")
+    late.refuse(_Step("z"), "its input is an output")
+    report = Report("onnx", 17, (), stopped=True, seconds=[("fuse_views", 0.0)], passes=[early, late])
+    monkeypatch.setattr(api, "to_onnx", lambda *args, **options: report)
+    few = [
+        "fuse_views: 1 change in 2 runs, 6 refusals",
+        "fuse_views: `x0` stays: `y0` has other users (model.py:3)",
+        "fuse_views: `x1` stays: `y1` has other users (model.py:3)",
+        "fuse_views: `x2` stays: `y2` has other users (model.py:3)",
+        "fuse_views: 2 more refusals for the same reason (-vv shows all)",
+        "fuse_views: `z` stays: its input is an output (model.py:3)",
+    ]
+    assert run("onnx", "m", "o", "-v").stderr.splitlines()[:-1] == few
+    shown = run("onnx", "m", "o", "-vv").stderr.splitlines()
+    assert shown[1] == "fuse_views: `a` was fused into `b` (model.py:3)"
+    assert sum("stays" in line for line in shown) == 6
+
+
+class _Step:
+    """An expression of one result."""
+
+    source = Source("model.py", 3)
+
+    def __init__(self, name: str) -> None:
+        self.outputs = [TensorNode(name)]
 
 
 def test_dump_after(folder: Path) -> None:

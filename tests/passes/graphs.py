@@ -39,22 +39,34 @@ def run(graph: InternalGraph, inputs: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def apply(step: Any, graph: InternalGraph) -> bool:
-    """Runs a pass and checks what holds of all: valid, same values, and an honest report of change."""
+    """Runs a pass and checks what holds of all; whether it changed the graph."""
+    return bool(recorded(step, graph))
+
+
+def refusals(step: Any, graph: InternalGraph) -> list[str]:
+    """Why a pass leaves a graph as it is: its refusals without the names of nodes."""
+    record = recorded(step, graph)
+    assert not record
+    return [event.text.removeprefix("stays: ") for event in record.refused]
+
+
+def recorded(step: Any, graph: InternalGraph) -> Any:
+    """Runs a pass and checks what holds of all: valid, same values, and an honest record of changes."""
     before, text = graph.copy(), graph.to_text()
     inputs = random_inputs(graph)
     names = [node.name for node in graph.outputs]
     expected = run(before, inputs)
-    changed = step.run(graph)
+    record = step.run(graph)
     verify_graph(graph, catalogue())
     if hasattr(step, "ensures"):
         step.ensures(graph)
-    assert changed == (graph.to_text() != text), f"{step.name} reports changed={changed}"
+    assert bool(record) == (graph.to_text() != text), f"{step.name} reports changed={bool(record)}"
     results = run(graph, inputs)
     assert len(results) == len(expected) == len(names)
     for result, value in zip(results, expected, strict=True):
         assert result.dtype == value.dtype
         np.testing.assert_allclose(result, value, rtol=1e-4, atol=1e-4)
-    return changed
+    return record
 
 
 class Net:

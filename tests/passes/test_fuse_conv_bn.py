@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.passes.graphs import Net, apply
-from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
+from tests.passes.graphs import Net, apply, recorded, refusals
+from tmconvert.errors.source import Source
+from tmconvert.ir import CallFunction, Constant, InternalGraph, QParams, TensorNode
 from tmconvert.passes.fuse_conv_bn import FuseConvBn
 
 
@@ -114,48 +114,68 @@ def test_a_channel_that_overflows_warns_of_nothing() -> None:
     assert FuseConvBn().run(net.give(y))
 
 
-def refused(graph: InternalGraph, caplog: pytest.LogCaptureFixture) -> str:
-    with caplog.at_level(logging.DEBUG, logger="tmconvert.passes.fuse_conv_bn"):
-        assert not apply(FuseConvBn(), graph)
-    (record,) = caplog.records
-    return record.getMessage()
+def reason(graph: InternalGraph) -> str:
+    (only,) = refusals(FuseConvBn(), graph)
+    return only
 
 
-def test_refused_behind_something_else(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_record_names_the_norm_and_its_line() -> None:
+    net = Net()
+    x = conv(net, net.input(2, 4, 5, 7), net.constant(3, 4, 1, 1))
+    y = norm(net, x)
+    y.expr.source = Source("model.py", 31)
+    (event,) = recorded(FuseConvBn(), net.give(y)).done
+    assert str(event) == f"`{y.name}` was fused into `{x.name}` (model.py:31)"
+    y = norm(net, net.input(2, 3, 5, 7))
+    y.expr.source = Source("model.py", 31)
+    (event,) = recorded(FuseConvBn(), net.give(y)).refused
+    assert str(event) == f"`{y.name}` stays: no convolution or linear layer comes before it (model.py:31)"
+
+
+def test_refused_behind_something_else() -> None:
     net = Net()
     y = norm(net, net("aten::relu", net.input(2, 3, 5, 7)))
-    assert (
-        refused(net.give(y), caplog)
-        == f"not fused: {y.name}: it does not follow a convolution or linear layer"
-    )
+    assert reason(net.give(y)) == "no convolution or linear layer comes before it"
 
 
-def test_refused_on_an_input(caplog: pytest.LogCaptureFixture) -> None:
-    net = Net()
-    assert "does not follow" in refused(net.give(norm(net, net.input(2, 3, 5, 7))), caplog)
-
-
-def test_refused_when_the_convolution_has_other_users(caplog: pytest.LogCaptureFixture) -> None:
+def test_refused_when_the_convolution_has_other_users() -> None:
     net = Net()
     x = conv(net, net.input(2, 4, 5, 7), net.constant(3, 4, 1, 1))
-    assert refused(net.give(norm(net, x), x), caplog).endswith(f"{x.name} has other users")
-    caplog.clear()
+    assert reason(net.give(norm(net, x), x)) == "its input has other users"
     net = Net()
     x = conv(net, net.input(2, 4, 5, 7), net.constant(3, 4, 1, 1))
-    assert refused(net.give(net("aten::add", norm(net, x), x)), caplog).endswith(f"{x.name} has other users")
+    assert reason(net.give(net("aten::add", norm(net, x), x))) == "its input has other users"
+    net = Net()
+    x = conv(net, net.input(2, 4, 5, 7), net.constant(3, 4, 1, 1))
+    y = norm(net, net("aten::mul", x, net.emitter.constant(np.float32(2))))
+    assert reason(net.give(y, x)) == f"`{x.name}` before it has other users"
 
 
-def test_refused_when_parameters_are_computed(caplog: pytest.LogCaptureFixture) -> None:
+def test_refused_when_parameters_are_computed() -> None:
     net = Net()
     y = norm(net, conv(net, net.input(2, 4, 5, 7), net.constant(3, 4, 1, 1)), computed=True)
-    assert refused(net.give(y), caplog).endswith("its parameters are computed")
-    caplog.clear()
+    assert reason(net.give(y)) == "its parameters are computed"
     net = Net()
-    y = norm(net, conv(net, net.input(2, 4, 5, 7), net.input(3, 4, 1, 1)))
-    assert refused(net.give(y), caplog).endswith("its parameters are computed")
+    layer = conv(net, net.input(2, 4, 5, 7), net.input(3, 4, 1, 1))
+    assert reason(net.give(norm(net, layer))) == f"the parameters of `{layer.name}` are computed"
 
 
-def test_refused_when_channels_are_not_features(caplog: pytest.LogCaptureFixture) -> None:
+def test_refused_when_channels_are_not_features() -> None:
     net = Net()
-    y = norm(net, net("aten::linear", net.input(2, 3, 5), net.constant(7, 5), None))
-    assert refused(net.give(y), caplog).endswith("its channels are not the features of the linear layer")
+    layer = net("aten::linear", net.input(2, 3, 5), net.constant(7, 5), None)
+    expected = f"its channels are not the features of the linear layer `{layer.name}`"
+    assert reason(net.give(norm(net, layer))) == expected
+
+
+def test_refused_when_something_before_it_is_quantized() -> None:
+    grid = QParams("int8", (0.1,), (0,), -128, 127)
+    for quantized, expected in (
+        (0, "`{}` before it has quantization parameters of its own"),
+        (1, "the weight of `{}` is quantized, and its scales would not fit the product"),
+        (2, "the bias of `{}` is quantized"),
+    ):
+        net = Net()
+        layer = conv(net, net.input(2, 4, 5, 7), net.constant(3, 4, 1, 1), net.constant(3))
+        graph = net.give(norm(net, layer))
+        (layer.expr.args[quantized] if quantized else layer).qparams = grid
+        assert reason(graph) == expected.format(layer.name)

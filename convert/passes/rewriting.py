@@ -1,0 +1,154 @@
+"""Rewrite rules (pattern, check, rewrite), and the record of what passes did and refused."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+
+from tmconvert.errors.source import Source
+from tmconvert.ir import CallFunction, InternalGraph
+from tmconvert.ir.emitter import GraphEmitter, OpDefinition
+
+M = TypeVar("M")
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+class Step(Protocol):
+    """What a record names: an expression of a graph, or an operator of a lowered one."""
+
+    @property
+    def outputs(self) -> Sequence[_Named]: ...
+
+    @property
+    def source(self) -> Source | None: ...
+
+
+class PassEvent(NamedTuple):
+    """What a pass did at a node, or why it refused: ``text`` continues the sentence that the name begins.
+
+    >>> str(PassEvent("bn", "was folded into `conv`", Source("model.py", 31)))
+    '`bn` was folded into `conv` (model.py:31)'
+    """
+
+    node: str
+    text: str
+    source: Source | None = None
+
+    def __str__(self) -> str:
+        place = "" if self.source is None else str(self.source)
+        return f"`{self.node}` {self.text}" + (f" ({place})" if place else "")
+
+
+@dataclass
+class PassRecord:
+    """What a pass did to a graph, and what it refused to do; true if it changed anything.
+
+    ``notes`` are for everybody who converts the model, not only for those who ask about passes.
+    """
+
+    name: str
+    done: list[PassEvent] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    _refused: dict[str, dict[PassEvent, None]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.done)
+
+    @property
+    def refused(self) -> list[PassEvent]:
+        """The refusals, but for those at nodes that the pass changed afterwards, by another rule say."""
+        return [event for events in self._refused.values() for event in events]
+
+    def did(self, step: Step, text: str) -> None:
+        """Records a change at ``step``: ``was folded into `conv```."""
+        event = _event(step, text)
+        self.done.append(event)
+        self._refused.pop(event.node, None)
+
+    def refuse(self, step: Step, reason: str) -> None:
+        """Records why ``step`` stays as it is: ``its input is used twice``."""
+        event = _event(step, f"stays: {reason}")
+        self._refused.setdefault(event.node, {})[event] = None
+
+    def add(self, other: PassRecord) -> None:
+        """Takes over what a run on another graph recorded."""
+        self.done += other.done
+        self.notes += other.notes
+        for node, events in other._refused.items():
+            self._refused.setdefault(node, {}).update(events)
+
+
+def _event(step: Step, text: str) -> PassEvent:
+    return PassEvent(step.outputs[0].name if step.outputs else "", text, step.source)
+
+
+class Rule(ABC, Generic[M]):
+    """One rewriting of calls. ``M`` is what ``match`` finds and the other two methods work with."""
+
+    @abstractmethod
+    def match(self, graph: InternalGraph, call: CallFunction) -> M | None:
+        """The pattern that ends in ``call``; None where it is not there."""
+
+    def check(self, graph: InternalGraph, call: CallFunction, match: M) -> str | None:
+        """Why the pattern must stay as it is: the end of a sentence, ``its input is used twice``; or None."""
+        return None
+
+    @abstractmethod
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: M) -> str:
+        """Rewrites the pattern; what was done to ``call``: ``was folded into `conv```."""
+
+
+class RewritePass(Rule[M]):
+    """A pass of one rule, which is tried at each call in order of execution."""
+
+    name: ClassVar[str]
+
+    def run(self, graph: InternalGraph) -> PassRecord:
+        record = PassRecord(self.name)
+        apply_rules(record, graph, (self,))
+        return record
+
+
+def apply_rules(
+    record: PassRecord, graph: InternalGraph, rules: Sequence[Rule[Any]], *, backwards: bool = False
+) -> None:
+    """Tries ``rules`` at each call of ``graph``, the first that applies; records changes and refusals.
+
+    Calls that a rule makes are not visited.
+    """
+    exprs: Iterable[Any] = list(graph.exprs())
+    for call in reversed(list(exprs)) if backwards else exprs:
+        if isinstance(call, CallFunction) and call.graph is graph:
+            _try(record, graph, rules, call)
+
+
+def _try(record: PassRecord, graph: InternalGraph, rules: Sequence[Rule[Any]], call: CallFunction) -> None:
+    for rule in rules:
+        match = rule.match(graph, call)
+        if match is None:
+            continue
+        reason = rule.check(graph, call, match)
+        if reason is not None:
+            record.refuse(call, reason)
+            continue
+        record.did(call, rule.rewrite(graph, call, match))
+        return
+
+
+def emitter_before(call: CallFunction, catalogue: Mapping[str, OpDefinition], made_by: str) -> GraphEmitter:
+    """An emitter of calls in front of ``call``, named after its first result."""
+    assert call.graph is not None
+    return GraphEmitter(
+        call.graph,
+        catalogue,
+        source=call.source,
+        made_by=made_by,
+        name=call.outputs[0].name,
+        before=call,
+    )
