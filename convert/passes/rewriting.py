@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from tmconvert.errors.source import Source
 from tmconvert.ir import CallFunction, InternalGraph
@@ -107,7 +107,7 @@ class Rule(ABC, Generic[M]):
 class RewritePass(Rule[M]):
     """A pass of one rule, which is tried at each call in order of execution."""
 
-    name: ClassVar[str]
+    name: str
 
     def run(self, graph: InternalGraph) -> PassRecord:
         record = PassRecord(self.name)
