@@ -31,10 +31,11 @@ from tests.nets import corpus, integers
 from tests.ops import harness
 from tests.ops.samples import SAMPLES, Sample
 from tmconvert.ir import InternalGraph
-from tmconvert.lowering.lower import Lowering, lower
+from tmconvert.lowering.lower import Lowering
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.onnx.writer import write_onnx
 from tmconvert.targets.options import DEFAULT_OPSET, TFLITE_RUNTIME
+from tmconvert.targets.registry import lower
 from tmconvert.targets.tflite.writer import write_tflite
 from tmconvert.verification.compare import compare
 

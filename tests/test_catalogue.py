@@ -29,7 +29,6 @@ from tmconvert.conversion.support import op_support
 from tmconvert.errors import InternalError
 from tmconvert.ir import CallFunction
 from tmconvert.ir.emitter import SIZES
-from tmconvert.lowering.lower import lower
 from tmconvert.passes.decompose import Decompose
 from tmconvert.symbolics.op import Op, Tensor
 from tmconvert.symbolics.registry import Catalogue, catalogue
@@ -37,6 +36,7 @@ from tmconvert.symbolics.results import same_as
 from tmconvert.symbolics.target_names import TARGETS, TITLES
 from tmconvert.targets.onnx.writer import check_onnx, newest_opset, write_onnx
 from tmconvert.targets.options import OLDEST_OPSET
+from tmconvert.targets.registry import lower
 
 OPS = list(catalogue())
 

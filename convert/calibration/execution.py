@@ -12,7 +12,6 @@ from tmconvert.errors import UsageError
 from tmconvert.ir import Expr, InternalGraph
 from tmconvert.ir.interpreter import Interpreter
 from tmconvert.ir.tree import leaves
-from tmconvert.lowering.lower import lower
 from tmconvert.output.atomic import temporary_folder, written
 from tmconvert.passes.manager import PassManager
 from tmconvert.symbolics.op import Op
@@ -20,7 +19,7 @@ from tmconvert.targets.onnx.reader import with_outputs
 from tmconvert.targets.onnx.runtime import onnx_runtime
 from tmconvert.targets.onnx.target import newest_opset
 from tmconvert.targets.options import TargetOptions
-from tmconvert.targets.registry import passes_for, write
+from tmconvert.targets.registry import lower, passes_for, write
 from tmconvert.verification.runtime import THREADS
 
 # gets the name of a tensor and what it is for one sample

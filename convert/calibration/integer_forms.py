@@ -10,13 +10,12 @@ import numpy as np
 
 from tmconvert.ir import CallFunction, Constant, InternalGraph, QParams, TensorNode
 from tmconvert.ir.tree import map_leaves
-from tmconvert.lowering.lower import lower
 from tmconvert.passes.decompose import Undecomposed
 from tmconvert.passes.manager import PassManager
 from tmconvert.passes.propagate_qparams import KEEPING
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.options import TFLITE_RUNTIME, Integers, TargetOptions
-from tmconvert.targets.registry import passes_for
+from tmconvert.targets.registry import lower, passes_for
 from tmconvert.targets.tflite.integer.graph import in_integers
 from tmconvert.targets.tflite.integer.kernels import TABLES
 from tmconvert.targets.tflite.integer.lookup_tables import tabulated

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -195,13 +194,6 @@ class Builder:
             return broadcast_shapes(*(value.shape for value in values))
         except ValueError:
             return values[0].shape
-
-
-def builder_class(target: str) -> type[Builder]:
-    """The builder of "onnx", "tflite" or "caffe"; the others are not loaded."""
-    module = importlib.import_module(f"tmconvert.targets.{target}.builder")
-    made: type[Builder] = getattr(module, f"{target.capitalize()}Builder")
-    return made
 
 
 def _size(extent: Any) -> Any:

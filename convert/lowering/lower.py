@@ -13,7 +13,7 @@ from tmconvert.ir.symbolic.dims import Dim, is_symbolic
 from tmconvert.ir.symbolic.journal import current_journal
 from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.ir.unsupported import Unsupported
-from tmconvert.lowering.builder import Builder, builder_class
+from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.origins import Origin, Role
 from tmconvert.lowering.target_graph import TargetGraph, Value
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, remap
@@ -30,18 +30,27 @@ class Lowering:
     unsupported: list[Unsupported] = field(default_factory=list)
 
 
-def lower(graph: InternalGraph, catalogue: Mapping[str, Op], target: str, version: int) -> Lowering:
+def lower(
+    graph: InternalGraph, catalogue: Mapping[str, Op], target: str, version: int, builder: type[Builder]
+) -> Lowering:
     """Lowers a normalized graph. Unsupported expressions are collected, not raised."""
-    return _Lowerer(graph, catalogue, target, version).run()
+    return _Lowerer(graph, catalogue, target, version, builder).run()
 
 
 class _Lowerer:
-    def __init__(self, graph: InternalGraph, catalogue: Mapping[str, Op], target: str, version: int) -> None:
+    def __init__(
+        self,
+        graph: InternalGraph,
+        catalogue: Mapping[str, Op],
+        target: str,
+        version: int,
+        builder: type[Builder],
+    ) -> None:
         self.source_graph = graph
         self.catalogue = catalogue
         self.version = version
         self.lowering = Lowering(TargetGraph(target, version, graph.name))
-        self.builder = builder_class(target)(self.lowering.graph)
+        self.builder = builder(self.lowering.graph)
         self.builder.lowered = self.body
         self.values: dict[TensorNode, Value] = {}
 
@@ -53,7 +62,7 @@ class _Lowerer:
         Each output is a computed value of its own, unless the operators are to be ``inlined``.
         """
         target = self.lowering.graph
-        inner = _Lowerer(graph, self.catalogue, target.target, self.version)
+        inner = _Lowerer(graph, self.catalogue, target.target, self.version, type(self.builder))
         made = inner.lowering.graph
         made.origins = target.origins
         inner.builder = self.builder.inside(made)

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from tmconvert.errors import UsageError
+from tmconvert.ir import InternalGraph
+from tmconvert.lowering.lower import Lowering
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.passes.manager import Pass
 from tmconvert.symbolics.op import Op
@@ -56,6 +58,11 @@ def target_version(target: str, version: int | str | None) -> int:
 def passes_for(options: TargetOptions, catalogue: Mapping[str, Op]) -> list[Pass]:
     """Fresh passes for one conversion, in order."""
     return target_named(options.target).passes(options, catalogue)
+
+
+def lower(graph: InternalGraph, catalogue: Mapping[str, Op], target: str, version: int) -> Lowering:
+    """Lowers a graph that went through the passes of ``target``; see ``Target.lower``."""
+    return target_named(target).lower(graph, catalogue, TargetOptions(target, version))
 
 
 def write(graph: TargetGraph, files: Sequence[BinaryIO], names: Sequence[str] = ("",)) -> None:

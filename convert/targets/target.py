@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 from tmconvert.errors import UsageError
 from tmconvert.ir import InternalGraph, TracedModule
+from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.lower import Lowering, lower
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.passes.manager import Pass
@@ -116,7 +117,11 @@ class Target(ABC):
 
     def lower(self, graph: InternalGraph, catalogue: Mapping[str, Op], options: TargetOptions) -> Lowering:
         """The operators of a graph that went through ``passes``, and what has none."""
-        return lower(graph, catalogue, self.name, options.version)
+        return lower(graph, catalogue, self.name, options.version, self.builder())
+
+    def builder(self) -> type[Builder]:
+        """The class of ``g``, which symbolics append operators to."""
+        return Builder
 
     def finish(self, graph: TargetGraph, options: TargetOptions) -> list[str]:
         """Rewrites the operators in place, after lowering; returns notes."""

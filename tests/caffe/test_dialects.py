@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tests.ops.harness import assert_target_matches, normal, prepared, reference
-from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.dialects import DIALECTS
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.caffe.schema import schema
 from tmconvert.targets.caffe.writer import write_caffe
+from tmconvert.targets.registry import lower
 
 IMAGE = normal(0, 2, 3, 8, 10)
 WINDOWS = {"kernel_size": [3, 2], "stride": [2, 3], "padding": [1, 0]}

@@ -30,11 +30,10 @@ from tests.ops import harness
 from tests.ops.samples import SAMPLES
 from tmconvert.errors import TmconvertError
 from tmconvert.ir import CallFunction
-from tmconvert.lowering.lower import lower
 from tmconvert.lowering.target_graph import Operator, Quantization, TargetGraph, Value
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import TFLITE_RUNTIME
-from tmconvert.targets.registry import write
+from tmconvert.targets.registry import lower, write
 from tmconvert.targets.tflite.integer.graph import in_integers
 from tmconvert.targets.tflite.integer.kernels import KERNELS
 from tmconvert.targets.tflite.integer.lookup_tables import tabulated

@@ -6,9 +6,9 @@ import numpy as np
 
 from tests.ops.harness import normal, run_lowered
 from tests.passes.graphs import Net, run
-from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import TFLITE_RUNTIME
+from tmconvert.targets.registry import lower
 from tmconvert.targets.tflite.passes.drop_reshapes import drop_reshapes
 
 

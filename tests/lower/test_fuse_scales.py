@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.passes.graphs import Net
-from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets.registry import lower
 from tmconvert.targets.tflite.passes.assign_layout import AssignLayout
 from tmconvert.targets.tflite.passes.fuse_activations import fuse_activations
 from tmconvert.targets.tflite.passes.fuse_scales import fuse_scales

@@ -11,11 +11,10 @@ from tests.lower.test_integer_kernels import MODES, grid, run
 from tests.passes.graphs import Net
 from tmconvert.ir import InternalGraph
 from tmconvert.ir.types import QParams
-from tmconvert.lowering.lower import lower
 from tmconvert.passes.manager import PassManager
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import Integers, TargetOptions
-from tmconvert.targets.registry import passes_for
+from tmconvert.targets.registry import lower, passes_for
 from tmconvert.targets.tflite.integer.graph import in_integers
 from tmconvert.targets.tflite.integer.lookup_tables import tabulated
 from tmconvert.targets.tflite.integer.model import IntegerGraph

@@ -13,11 +13,11 @@ import pytest
 from tests.ops.harness import assert_op_matches, normal, prepared, reference, run_op
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
-from tmconvert.lowering.lower import lower
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.onnx.writer import write_onnx
 from tmconvert.targets.options import TFLITE_RUNTIME
+from tmconvert.targets.registry import lower
 
 
 def lowered(opset: int, op: str, args: list[Any], attributes: dict[str, Any]) -> TargetGraph:

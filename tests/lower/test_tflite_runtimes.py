@@ -11,10 +11,9 @@ import tmconvert
 from tests.cli.runner import run
 from tests.ops.harness import prepared
 from tmconvert.errors import UnsupportedError, UsageError
-from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import DEFAULT_TFLITE_RUNTIME, TFLITE_RUNTIME
-from tmconvert.targets.registry import target_version
+from tmconvert.targets.registry import lower, target_version
 from tmconvert.targets.tflite.runtimes import _RELEASES, runtime_refusal
 
 DATA = Path(__file__).parent.parent / "data"

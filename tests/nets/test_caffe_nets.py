@@ -12,9 +12,9 @@ from tests.ops.harness import run_lowered
 from tests.passes.graphs import Net, random_inputs, run
 from tmconvert.ir import InternalGraph
 from tmconvert.ir.unsupported import unsupported_error
-from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.caffe.writer import write_caffe
+from tmconvert.targets.registry import lower
 
 
 def forward(graph: InternalGraph, inputs: list[np.ndarray], folder: Path) -> list[np.ndarray]:

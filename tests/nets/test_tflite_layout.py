@@ -14,12 +14,11 @@ from tests.ops.harness import normal, run_lowered
 from tests.passes.graphs import Net, run
 from tmconvert.ir import InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
-from tmconvert.lowering.lower import lower
 from tmconvert.passes.manager import PassManager
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import TFLITE_RUNTIME, TargetOptions
-from tmconvert.targets.registry import passes_for
+from tmconvert.targets.registry import lower, passes_for
 
 SPATIAL = {"CONV_2D", "DEPTHWISE_CONV_2D"}
 NAMES = {code: name for name, code in vars(tflite.BuiltinOperator).items() if isinstance(code, int)}

@@ -43,7 +43,7 @@ from tmconvert.ir.subgraphs import nested
 from tmconvert.ir.symbolic.data_dependent import agree
 from tmconvert.ir.symbolic.journal import SizeJournal
 from tmconvert.ir.tree import leaves, map_leaves
-from tmconvert.lowering.lower import Lowering, lower
+from tmconvert.lowering.lower import Lowering
 from tmconvert.passes.decompose import Decompose
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
 from tmconvert.symbolics.op import Attribute
@@ -54,7 +54,7 @@ from tmconvert.targets.caffe.writer import write_caffe
 from tmconvert.targets.onnx.runtime import OnnxRuntime
 from tmconvert.targets.onnx.writer import check_onnx, write_onnx
 from tmconvert.targets.options import OLDEST_OPSET, TFLITE_RUNTIME
-from tmconvert.targets.registry import runtime_for
+from tmconvert.targets.registry import lower, runtime_for
 from tmconvert.targets.tflite.passes.align_ranks import AlignRanks
 from tmconvert.targets.tflite.passes.assign_layout import AssignLayout
 from tmconvert.targets.tflite.runtime import LiteRtRuntime

@@ -9,8 +9,8 @@ import pytest
 from tests.ops.harness import NEWEST_OPSET, normal, run_lowered
 from tmconvert.ir import InternalGraph, TensorNode
 from tmconvert.ir.emitter import EagerEmitter, Emitter, GraphEmitter
-from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets.registry import lower
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "max_pool": ("max_pool2d", {"kernel_size": [2, 3], "stride": [2, 2]}),

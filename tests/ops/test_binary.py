@@ -18,9 +18,9 @@ from tests.ops.harness import (
     run_lowered,
 )
 from tmconvert.ir.emitter import GraphEmitter
-from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.op import SchemaError
 from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets.registry import lower
 
 NAMES = ["add", "sub", "mul", "div", "maximum", "minimum"]
 X = (2, 3, 5, 7)

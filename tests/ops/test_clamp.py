@@ -9,11 +9,11 @@ import pytest
 
 from tests.ops.harness import NEWEST_OPSET, assert_op_matches, normal, op_graph, refusal
 from tmconvert.ir import TensorType
-from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.op import SchemaError
 from tmconvert.symbolics.ops.clamp import clamp
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import TFLITE_RUNTIME
+from tmconvert.targets.registry import lower
 
 BOUNDS: list[tuple[Any, Any]] = [
     (-0.5, 0.75),

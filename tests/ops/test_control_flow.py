@@ -9,9 +9,9 @@ import pytest
 from tests.ops.harness import assert_target_matches, normal, prepared, reference
 from tests.ops.samples.control_flow import body
 from tmconvert.ir.emitter import Emitter
-from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import TFLITE_RUNTIME
+from tmconvert.targets.registry import lower
 
 
 def decayed(g: Emitter, carry: Any, row: Any) -> Any:

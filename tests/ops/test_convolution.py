@@ -17,10 +17,10 @@ from tests.ops.harness import (
     refusal,
     store_channels_last,
 )
-from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.op import SchemaError
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import TFLITE_RUNTIME
+from tmconvert.targets.registry import lower
 
 # id: (x, weight, has a bias, attributes); no two axes are alike
 CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], bool, dict[str, Any]]] = {

@@ -25,13 +25,13 @@ from tmconvert.conversion.support import op_support
 from tmconvert.errors import VerificationError
 from tmconvert.ir import InternalGraph
 from tmconvert.ir.tree import leaves, map_leaves
-from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
 from tmconvert.symbolics.op import ANY_DTYPE, INDICES, Attribute, Tensor, Tensors
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.symbolics.results import fits
 from tmconvert.symbolics.target_names import TARGETS
 from tmconvert.targets.options import OLDEST_OPSET
+from tmconvert.targets.registry import lower
 from tmconvert.verification.compare import check
 
 

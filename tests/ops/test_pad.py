@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from tests.ops.harness import NEWEST_OPSET, assert_op_matches, normal, op_graph, refusal
 from tmconvert.ir import TensorType
-from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.op import SchemaError
 from tmconvert.symbolics.ops.pad import MODES, pad
 from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets.registry import lower
 
 X = (2, 3, 5, 7)
 SPATIAL = [0, 0, 0, 0, 1, 2, 3, 0]

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from tests.ops.harness import NEWEST_OPSET, assert_op_matches, normal, op_graph, refusal
 from tmconvert.ir import TensorType
-from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.op import SchemaError
 from tmconvert.symbolics.ops.permute import cheapest_swaps, merged, permute
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import TFLITE_RUNTIME
+from tmconvert.targets.registry import lower
 
 
 def in_loops(x: np.ndarray, dims: list[int]) -> np.ndarray:

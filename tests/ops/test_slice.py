@@ -12,10 +12,10 @@ from tmconvert.ir import InternalGraph, TensorNode, TensorType
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.symbolic.dims import dim as symbolic
 from tmconvert.ir.symbolic.journal import SizeJournal, SizesSettled
-from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.op import SchemaError
 from tmconvert.symbolics.ops.slice import select, slice_
 from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets.registry import lower
 
 X = (2, 3, 5, 7)
 

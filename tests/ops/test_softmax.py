@@ -16,11 +16,11 @@ from tests.ops.harness import (
     store_channels_last,
 )
 from tmconvert.ir import TensorType
-from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.op import SchemaError
 from tmconvert.symbolics.ops.softmax import softmax
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import TFLITE_RUNTIME
+from tmconvert.targets.registry import lower
 
 SHAPES = [(5,), (3, 5), (2, 3, 5), (2, 3, 5, 7), (2, 3, 1, 5, 7)]
 

@@ -19,11 +19,11 @@ from tests.ops.harness import (
     store_channels_last,
 )
 from tmconvert.ir import TensorType
-from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.op import SchemaError
 from tmconvert.symbolics.ops.upsample import upsample_bilinear2d, upsample_nearest2d
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import TFLITE_RUNTIME
+from tmconvert.targets.registry import lower
 
 NEAREST, BILINEAR = "aten::upsample_nearest2d", "aten::upsample_bilinear2d"
 X = (2, 3, 5, 7)

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from tests.passes.graphs import Net, apply
 from tmconvert.errors import GraphError
 from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
-from tmconvert.lowering.builder import builder_class
-from tmconvert.lowering.lower import lower
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.passes.fuse_views import FuseViews
 from tmconvert.symbolics.ops.view import simplified, stored
 from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets.registry import lower
+from tmconvert.targets.tflite.builder import TfliteBuilder
 from tmconvert.targets.tflite.passes.align_ranks import AlignRanks
 from tmconvert.targets.tflite.passes.assign_layout import AssignLayout, absorbs_flatten
 from tmconvert.targets.tflite.passes.check_layout import check_layout
@@ -335,7 +335,7 @@ def test_an_operand_of_lower_rank_is_found() -> None:
 
 @pytest.mark.parametrize("shape", [(6, 4), (3, 8), (24,), (2, 3, 4), (1, 24)])
 def test_constants_in_another_order_have_the_shape_asked_for(shape: tuple[int, ...]) -> None:
-    builder = builder_class("tflite")(TargetGraph("tflite", 20, "net"))
+    builder = TfliteBuilder(TargetGraph("tflite", 20, "net"))
     array = np.arange(24, dtype=np.float32).reshape(4, 6)
     value = builder.const(array.T, shape=shape)
     assert value.shape == value.elements().reshape(shape).shape == value.data.shape

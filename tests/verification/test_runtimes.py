@@ -16,9 +16,8 @@ import pytest
 from tmconvert.errors import VerificationError
 from tmconvert.ir import InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
-from tmconvert.lowering.lower import lower
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.targets.registry import runtime_for, write
+from tmconvert.targets.registry import lower, runtime_for, write
 from tmconvert.targets.tflite.runtime import LiteRtRuntime, allocate
 
 SUFFIXES = {"onnx": [".onnx"], "tflite": [".tflite"], "caffe": [".prototxt", ".caffemodel"]}

@@ -30,6 +30,7 @@ from tmconvert.targets.options import TargetOptions
 from tmconvert.targets.target import Target
 
 if TYPE_CHECKING:
+    from tmconvert.lowering.builder import Builder
     from tmconvert.targets.caffe.violation import Violation
     from tmconvert.targets.written_model import WrittenModel
     from tmconvert.verification.runtime import Runtime
@@ -68,6 +69,11 @@ class CaffeTarget(Target):
             Decompose(catalogue, self.name, options.version),
             *cleanup_passes(catalogue),
         ]
+
+    def builder(self) -> type[Builder]:
+        from tmconvert.targets.caffe.builder import CaffeBuilder
+
+        return CaffeBuilder
 
     def write(
         self, graph: TargetGraph, files: Sequence[BinaryIO], names: Sequence[str], *, value_info: bool = True

@@ -24,6 +24,7 @@ from tmconvert.targets.options import DEFAULT_OPSET, OLDEST_OPSET, TargetOptions
 from tmconvert.targets.target import Encoding, LoweredGraphs, Target
 
 if TYPE_CHECKING:
+    from tmconvert.lowering.builder import Builder
     from tmconvert.targets.written_model import WrittenModel
     from tmconvert.verification.runtime import Runtime
 
@@ -60,6 +61,11 @@ class OnnxTarget(Target):
             *cleanup_passes(catalogue),
             *reduce,
         ]
+
+    def builder(self) -> type[Builder]:
+        from tmconvert.targets.onnx.builder import OnnxBuilder
+
+        return OnnxBuilder
 
     def encode(self, graphs: LoweredGraphs, options: TargetOptions) -> Encoding:
         if options.integers is None:

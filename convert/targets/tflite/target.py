@@ -38,6 +38,7 @@ from tmconvert.targets.tflite.passes.sink_reshapes import SinkReshapes
 from tmconvert.targets.tflite.passes.split_slices import split_slices
 
 if TYPE_CHECKING:
+    from tmconvert.lowering.builder import Builder
     from tmconvert.targets.written_model import WrittenModel
     from tmconvert.verification.runtime import Runtime
 
@@ -81,6 +82,11 @@ class TfliteTarget(Target):
             EliminateDeadCode(),
             *narrow,
         ]
+
+    def builder(self) -> type[Builder]:
+        from tmconvert.targets.tflite.builder import TfliteBuilder
+
+        return TfliteBuilder
 
     def finish(self, graph: TargetGraph, options: TargetOptions) -> list[str]:
         for each in graph.nested():
