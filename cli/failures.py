@@ -8,17 +8,15 @@ import os
 import signal
 import sys
 import traceback
-from pathlib import Path
 
 import click
 
 from tmconvert import signals
 from tmconvert.cli.rendering import write_error, write_json, write_message
 from tmconvert.errors import InternalError, LoadError, TmconvertError, UsageError, WriteError
+from tmconvert.errors.environment import environment_error
 
 _NO_MEMORY = ("cannot allocate memory", "failed to map segment")
-# of disks and limits: the machine's, not ours
-_ENVIRONMENT = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE})
 PIPE_CLOSED = 141  # 128 + SIGPIPE
 REPORT = "this is a defect of tmconvert: please report it, with the command and, if you can, the model"
 
@@ -78,11 +76,8 @@ def as_tmconvert_error(error: BaseException) -> TmconvertError:
             "there is not enough memory",
             notes=[("help", "close other programs, or use a larger machine")],
         )
-    if isinstance(error, OSError) and error.errno in _ENVIRONMENT:
-        where = f" {error.filename}" if isinstance(error.filename, str) else ""
-        return WriteError("TM5001", f"the system fails to serve{where}: {os.strerror(error.errno)}")
-    if isinstance(error, FileNotFoundError) and not _has_working_folder():
-        return WriteError("TM5001", "the working folder was removed", notes=[("help", "go to another one")])
+    if isinstance(error, OSError) and (environmental := environment_error(error)) is not None:
+        return environmental
     detail = f": {error}" if str(error) else ""
     return InternalError("TM9000", f"{type(error).__name__}{detail}")
 
@@ -93,13 +88,6 @@ def _is_out_of_memory(error: BaseException) -> bool:
         return True
     said = str(error).lower()
     return isinstance(error, (ImportError, OSError)) and any(words in said for words in _NO_MEMORY)
-
-
-def _has_working_folder() -> bool:
-    try:
-        return bool(Path.cwd())
-    except OSError:
-        return False
 
 
 def _reportable(error: InternalError, with_traceback: bool) -> InternalError:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tmconvert.calibration.settings import CalibrationRequest, Progress, Settings
+from tmconvert.conversion.arguments import entry_point
 from tmconvert.conversion.io_overrides import NO_OVERRIDES, IoOverrides, names_of_file
 from tmconvert.conversion.load import load_model
 from tmconvert.conversion.lowering import lowered, survey
@@ -26,6 +27,7 @@ from tmconvert.conversion.prepared_model import (
     keep_model,
     loaded,
     model_of,
+    weights_beside,
 )
 from tmconvert.conversion.report import Report
 from tmconvert.conversion.target_options import (
@@ -35,7 +37,6 @@ from tmconvert.conversion.target_options import (
     tflite_options,
     with_parameters,
 )
-from tmconvert.errors.short_traceback import one_frame
 from tmconvert.frontends.torch.entry import trace_object
 from tmconvert.frontends.torch.request import DynamicShapes, Tracing
 from tmconvert.garbage_collection import full_collections_wait
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from tmconvert.verification.report import Verification
 
 
-@one_frame
+@entry_point
 def load(
     path: str | PathLike[str],
     *,
@@ -80,7 +81,7 @@ def load(
     return load_model(path, tracing, check)
 
 
-@one_frame
+@entry_point
 @full_collections_wait()
 def trace(
     module: Any,
@@ -101,7 +102,7 @@ def trace(
     )
 
 
-@one_frame
+@entry_point
 @full_collections_wait()
 def to_onnx(
     model: Model,
@@ -164,7 +165,7 @@ def to_onnx(
     return prepared.convert(paths[:1], goal, verify, pass_options)
 
 
-@one_frame
+@entry_point
 @full_collections_wait()
 def to_tflite(
     model: Model,
@@ -222,7 +223,7 @@ def to_tflite(
     return given.convert([Path(path)], goal._replace(weights=weights), verify, pass_options)
 
 
-@one_frame
+@entry_point
 @full_collections_wait()
 def to_caffe(
     model: Model,
@@ -259,7 +260,7 @@ def to_caffe(
     dialect = dialect or "bvlc"
     goal = TargetOptions("caffe", target_version("caffe", dialect))
     goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights)
-    weights = Path(caffemodel) if caffemodel is not None else Path(prototxt).with_suffix(".caffemodel")
+    weights = Path(caffemodel) if caffemodel is not None else weights_beside(Path(prototxt))
     measuring = CalibrationRequest.of(calibration, calibration_settings)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     boundary = io_overrides_of(input_shapes, inputs, outputs, rename, input_grids, accept_range)
@@ -267,7 +268,7 @@ def to_caffe(
     return given.convert([Path(prototxt), weights], goal, verify, pass_options)
 
 
-@one_frame
+@entry_point
 @full_collections_wait()
 def save(
     model: Model,
@@ -291,7 +292,7 @@ def save(
     return module
 
 
-@one_frame
+@entry_point
 def check(
     model: Model,
     target: str,
@@ -308,6 +309,7 @@ def check(
     return grouped(survey(loaded(model), goal, catalogue(), boundary))
 
 
+@entry_point
 def missing_kernels(
     model: Model,
     opset: int | None = None,
@@ -327,6 +329,7 @@ def missing_kernels(
     return missing(lowered(loaded(model), goal, catalogue(), overrides=boundary).graph)
 
 
+@entry_point
 def violations(
     model: Model,
     dialect: str,
@@ -346,6 +349,7 @@ def violations(
     return beyond_limits(lowered(loaded(model), options, catalogue(), overrides=boundary).graph)
 
 
+@entry_point
 def lint(prototxt: str | PathLike[str], dialect: str = "bvlc") -> list[Violation]:
     """All that is wrong with a Caffe net, whoever wrote it, in the eyes of ``dialect``. Raises LoadError."""
     target_version("caffe", dialect)
@@ -354,6 +358,7 @@ def lint(prototxt: str | PathLike[str], dialect: str = "bvlc") -> list[Violation
     return lint_net(Path(prototxt), dialect)
 
 
+@entry_point
 def sufficient_opset(
     model: Model,
     above: int,
@@ -367,6 +372,7 @@ def sufficient_opset(
     return find_version(loaded(model), TargetOptions("onnx", above), catalogue(), boundary)
 
 
+@entry_point
 def quantization(model: Model) -> Quantization | None:
     """What the model says of quantization; None for a float model."""
     from tmconvert.qparams.survey import quantization_of
@@ -374,7 +380,7 @@ def quantization(model: Model) -> Quantization | None:
     return quantization_of(loaded(model), catalogue())
 
 
-@one_frame
+@entry_point
 def verify(
     model: Model,
     path: str | PathLike[str],
@@ -411,7 +417,7 @@ def verify(
     return verify_encoding(module, path, goal, inputs, catalogue(), boundary)
 
 
-@one_frame
+@entry_point
 def calibrate(
     model: Model,
     data: Any,
@@ -469,6 +475,7 @@ def calibrate(
     return made
 
 
+@entry_point
 def supported_ops(target: str, version: int | str | None = None) -> list[OpSupport]:
     """Every op of the catalogue, and how ``target`` says it at ``version`` (the default one if None)."""
     from tmconvert.conversion.support import op_support
@@ -477,6 +484,7 @@ def supported_ops(target: str, version: int | str | None = None) -> list[OpSuppo
     return [op_support(op, target, number) for op in catalogue().values()]
 
 
+@entry_point
 def register_symbolic(
     name: str,
     function: Callable[..., Any] | None = None,

@@ -13,6 +13,7 @@ import numpy as np
 
 from tmconvert.errors import Refusal, TmconvertError, UsageError
 from tmconvert.errors.source import Source
+from tmconvert.errors.values import shown_value
 from tmconvert.ir import InternalGraph, TensorNode
 from tmconvert.ir.emitter import EagerEmitter, GraphEmitter
 from tmconvert.ir.symbolic.journal import SizesSettled
@@ -159,14 +160,21 @@ def _copied(op: Op) -> Op:
 
 def _parameters(name: str, function: Function) -> tuple[inspect.Parameter, ...]:
     """The parameters behind ``g``."""
-    try:
-        first, *others = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError) as error:
-        raise _unfit(name, f"{function!r} is no function (g, ...)", "its first parameter is g") from error
+    parameters = _signature(name, function).parameters.values()
+    if not parameters:
+        raise _unfit(name, f"{_called(function)} takes no arguments", "its first parameter is g")
+    first, *others = parameters
     variable = (first.VAR_POSITIONAL, first.VAR_KEYWORD)
     if first.kind in variable or any(other.kind in variable for other in others):
         raise _unfit(name, f"{_called(function)} takes *args or **kwargs", "name its parameters")
     return tuple(other.replace(kind=other.KEYWORD_ONLY, annotation=other.empty) for other in others)
+
+
+def _signature(name: str, function: Function) -> inspect.Signature:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError) as error:
+        raise _unfit(name, f"{shown_value(function)} has no signature that can be read") from error
 
 
 def _check_signatures(op: Op, symbolic: Function, reference: Any, result: Any) -> None:
@@ -176,7 +184,7 @@ def _check_signatures(op: Op, symbolic: Function, reference: Any, result: Any) -
         raise _unfit(op.name, f"result is {result!r}, which is none of {', '.join(names)}")
     found = [(symbolic, [parameter.name for parameter in _parameters(op.name, symbolic)])]
     plain = [function for function in (reference, result) if callable(function)]
-    found += [(function, list(inspect.signature(function).parameters)) for function in plain]
+    found += [(function, list(_signature(op.name, function).parameters)) for function in plain]
     for function, given in found:
         if given != names:
             raise _unfit(

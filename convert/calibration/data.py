@@ -15,6 +15,7 @@ from tmconvert.calibration.images import IMAGES, image, scaled
 from tmconvert.calibration.settings import CalibrationRequest, Settings
 from tmconvert.calibration.streams import PICKLED, Member, members, parts, whole
 from tmconvert.calibration.unfit import unfit
+from tmconvert.errors.values import type_and_value
 from tmconvert.frontends.shared.array_files import UNREADABLE
 from tmconvert.ir import Input, InternalGraph, TensorNode
 from tmconvert.ir.types import TensorType
@@ -74,11 +75,13 @@ class Samples:
         self.settings = settings or Settings()
         self.may_be_unscaled = False
         if not isinstance(data, (str, PathLike, Mapping, np.ndarray, Iterable)):
-            raise unfit(f"data must be a path, arrays or a sequence of samples, got {data!r}", FORMS)
+            raise unfit(
+                f"data must be a path, arrays or a sequence of samples, got {type_and_value(data)}", FORMS
+            )
         self.data: Any = Path(data) if isinstance(data, (str, PathLike)) else data
         if isinstance(data, np.ndarray) and inputs and data.ndim == len(inputs[0][1].shape):
             self.data = {inputs[0][0]: data}  # many along the first axis, not one in each row
-        if isinstance(self.data, Path) and not self.data.exists():
+        if isinstance(self.data, Path) and not _is_there(self.data):
             raise unfit(f"{self.data} is not there", FORMS)
         if hasattr(data, "__next__"):
             raise unfit(
@@ -200,6 +203,13 @@ class Samples:
                 _fitting(array, wanted),
             )
         return _Lot(array, type_, array.shape[0] // wanted[0])
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # a name that no file can have
+        return False
 
 
 @dataclass(frozen=True)

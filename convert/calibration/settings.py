@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from tmconvert.calibration.ranges import METHODS
 from tmconvert.errors import UsageError
+from tmconvert.errors.values import type_and_value
 
 KINDS = ("int8", "int16x8", "float")
 LAYOUTS = ("nchw", "nhwc")
@@ -52,7 +53,9 @@ class Settings(NamedTuple):
     def of(cls, given: Mapping[str, Any]) -> Settings:
         """Raises UsageError TM6032 for names that are no settings, and for what these cannot be."""
         if not isinstance(given, Mapping):
-            raise UsageError("TM6032", f"the settings of a calibration are by name, not {given!r}")
+            raise UsageError(
+                "TM6032", f"the settings of a calibration are by name, got {type_and_value(given)}"
+            )
         for name in given:
             _one_of(f"there is no setting {name!r} of a calibration", name, cls._fields)
         made = cls(**{**given, **{name: _numbers(name, given[name]) for name in _NUMBERS if name in given}})
@@ -63,7 +66,9 @@ class Settings(NamedTuple):
         for name, value in self._asdict().items():
             wanted = _TYPES[name]
             if not isinstance(value, wanted):
-                raise UsageError("TM6032", f"the setting {name} is {value!r}, and no {wanted.__name__}")
+                raise UsageError(
+                    "TM6032", f"the setting {name} must be {wanted.__name__}, got {type_and_value(value)}"
+                )
         _one_of(f"there is no method {self.method!r}", self.method, METHODS)
         _one_of(f"there is no layout {self.layout!r}", self.layout, LAYOUTS)
         for pattern, kind in self.rules.items():
@@ -89,7 +94,7 @@ def _numbers(name: str, given: Any) -> tuple[float, ...]:
     try:
         return tuple(map(float, given))
     except (TypeError, ValueError):
-        raise UsageError("TM6032", f"{name} is {given!r}, and should be a list of numbers") from None
+        raise UsageError("TM6032", f"{name} must be a list of numbers, got {type_and_value(given)}") from None
 
 
 def _one_of(message: str, value: object, choices: Any) -> None:
@@ -114,6 +119,8 @@ class CalibrationRequest(NamedTuple):
         """``chosen`` are keywords of ``tmconvert.calibrate``. Raises UsageError TM6002, TM6032."""
         given = {} if chosen is None else dict(chosen) if isinstance(chosen, Mapping) else chosen
         progress = given.pop("progress", None) if isinstance(given, dict) else None
+        if progress is not None and not callable(progress):
+            raise UsageError("TM6032", f"progress must be a function, got {type_and_value(progress)}")
         settings = Settings.of(given)
         for_nothing = [name for name in given if data is None and (report_data is None or name not in PIXELS)]
         if for_nothing:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from os import PathLike
 
+from tmconvert.errors.values import checked_path
 from tmconvert.ir.traced_module import TracedModule, register_container_writer
 
 
 def save(module: TracedModule, path: str | PathLike[str]) -> None:
-    """Writes a module to a container. Raises WriteError. ``TracedModule.save`` calls it."""
+    """Writes a module to a container; ``TracedModule.save`` calls it. Raises UsageError TM6009, WriteError."""
     from tmconvert.container.writer import save_container
 
-    save_container(module, path)
+    save_container(module, checked_path(path))
 
 
 register_container_writer(save)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from tmconvert.conversion.io_names import name_edges, written_outputs
 from tmconvert.errors import UsageError
+from tmconvert.errors.values import shown_value, type_and_value
 from tmconvert.ir import Input, TensorNode, TensorType, TracedModule
 from tmconvert.ir.emitter import OpDefinition
 from tmconvert.ir.extract import cut_graph, unknown
@@ -198,10 +199,12 @@ def _check_input(name: str, nodes: Mapping[str, TensorNode]) -> None:
 
 def _checked_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
     if isinstance(shape, str) or not isinstance(shape, Sequence):
-        raise UsageError("TM6014", f"the shape for the input {name!r} must be a list of sizes, got {shape!r}")
+        raise UsageError(
+            "TM6014", f"the shape for the input {name!r} must be a list of sizes, got {type_and_value(shape)}"
+        )
     sizes = tuple(shape)
     if not all(type(size) is int and 0 <= size < MAX_EXTENT for size in sizes):
-        raise UsageError("TM6014", f"the shape {list(sizes)} for the input {name!r} holds what is no size")
+        raise UsageError("TM6014", f"the shape {shown_value(list(sizes))} for the input {name!r} holds what is no size")
     return sizes
 
 

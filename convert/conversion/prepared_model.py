@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from tmconvert.conversion.pipeline import convert
 from tmconvert.conversion.report import Report
 from tmconvert.conversion.target_options import check_data
 from tmconvert.errors import UsageError
+from tmconvert.errors.values import type_and_value
 from tmconvert.frontends.torch.entry import trace_object
 from tmconvert.frontends.torch.request import Tracing
 from tmconvert.ir import TracedModule
@@ -115,6 +116,13 @@ def check_names(target: str, outputs: Sequence[Path]) -> None:
         raise UsageError("TM6002", f"{path} is {what}", notes=[("help", help)])
 
 
+def weights_beside(prototxt: Path) -> Path:
+    """The caffemodel of a prototxt. Raises UsageError TM6002 for a path without a name, such as ``.``."""
+    if not prototxt.name:
+        raise UsageError("TM6002", f"{prototxt} is a folder: give the name of a prototxt in it")
+    return prototxt.with_suffix(".caffemodel")
+
+
 def calibrated_as(module: TracedModule, told: Any, data: Any) -> TracedModule:
     """A model calibrated on ``data`` as a file has ``told`` of itself; one with scales as it is.
 
@@ -146,13 +154,7 @@ def io_overrides_of(
     input_grids: InputGrids | None = None,
     accept_range: bool = False,
 ) -> IoOverrides:
-    """Raises UsageError TM6014 for lists of names that are none."""
-    for name, value in (("inputs", inputs), ("outputs", outputs)):
-        if value is not None and (isinstance(value, str) or not isinstance(value, Collection) or not value):
-            raise UsageError("TM6014", f"{name} is {value!r}, and should be a list of names")
-    for name, by_name in (("input_shapes", input_shapes), ("rename", rename)):
-        if by_name is not None and not isinstance(by_name, Mapping):
-            raise UsageError("TM6014", f"{name} must be a dict by name, got {by_name!r}")
+    """The overrides of inputs and outputs, None for those that are not given."""
     return IoOverrides(input_shapes or {}, {}, inputs, outputs, rename or {}, input_grids or {}, accept_range)
 
 
@@ -164,8 +166,8 @@ def loaded(model: Model) -> TracedModule:
         return load_model(model, Tracing())
     raise UsageError(
         "TM6008",
-        f"cannot convert a {type(model).__name__}",
-        notes=[("help", "give a TracedModule, the path of a model file, or a PyTorch module")],
+        f"model must be a TracedModule, a path or a PyTorch module, got {type_and_value(model)}",
+        notes=[("help", "give a PyTorch module together with example_inputs, which it is traced with")],
     )
 
 
@@ -201,7 +203,7 @@ def keep_model(model: Model, *outputs: Path) -> None:
     if not isinstance(model, (str, PathLike)):
         return
     for path in outputs:
-        with contextlib.suppress(OSError):  # one of them does not exist
+        with contextlib.suppress(OSError, ValueError):  # one of them does not exist, or cannot
             if path.samefile(model):
                 raise UsageError(
                     "TM6013",

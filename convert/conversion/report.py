@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tmconvert.errors import UsageError
+from tmconvert.errors.values import checked_path
 from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.lowering.target_graph import TargetGraph, Value
 from tmconvert.output.atomic import commit_together, staged_outputs
@@ -64,7 +65,7 @@ class Report:
         """
         from tmconvert.verification.quantization_report.report_file import check_suffix, report_text
 
-        path = Path(path)
+        path = checked_path(path)
         check_suffix(path)
         if self.verification is None or not self.verification.noise:
             raise UsageError("TM6002", f"there is nothing for {path}: no file in integers was verified")

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.errors import UnsupportedError, UsageError
+from tmconvert.errors import TmconvertError, UnsupportedError, UsageError
+from tmconvert.ir.arrays import as_array
 from tmconvert.ir.expr import CallMethod, Expr, Input
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.node import Node, TensorNode
 from tmconvert.ir.symbolic.open_sizes import check_sizes, sizes_by_name
 from tmconvert.ir.traced_module import Evaluate, TracedModule
 from tmconvert.ir.tree import map_leaves
+from tmconvert.ir.types import TensorType
 
 # Python itself ends at 1000 frames; a call takes a handful.
 MAX_CALL_DEPTH = 100
@@ -91,7 +93,7 @@ def interpret_graph(graph: InternalGraph, inputs: Sequence[Any], evaluate: Evalu
 
 
 def run_module(module: TracedModule, inputs: Sequence[np.ndarray]) -> Any:
-    """``module(*inputs)``."""
+    """``module(*inputs)``. Raises UsageError TM6003, TM6014 for inputs that do not fit the model."""
     if module.graph is None or module.vocabulary is None:
         raise UsageError("TM6004", f"{module!r} has no graph to run")
     expected = len(module.graph.inputs) - 1
@@ -99,9 +101,19 @@ def run_module(module: TracedModule, inputs: Sequence[np.ndarray]) -> Any:
         raise UsageError(
             "TM6003", f"{module.name or 'the model'} takes {expected} inputs, {len(inputs)} were given"
         )
-    arrays = [np.asarray(array) for array in inputs]
+    nodes = module.graph.inputs[1:]
+    arrays = [as_array(value, _name_of(node)) for node, value in zip(nodes, inputs, strict=True)]
     _check_shapes(module, arrays)
-    result = Interpreter(module.graph, module.vocabulary.evaluate).run([module, *arrays])
+    different = [_difference(node, array) for node, array in zip(nodes, arrays, strict=True)]
+    try:
+        result = Interpreter(module.graph, module.vocabulary.evaluate).run([module, *arrays])
+    except TmconvertError:
+        raise
+    except Exception as error:
+        if not any(different):
+            raise
+        message = f"the model cannot be run on these inputs: {'; '.join(filter(None, different))}"
+        raise UsageError("TM6003", message, notes=[("it fails with", str(error))]) from error
     return map_leaves(lambda leaf: np.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, result)
 
 
@@ -115,6 +127,18 @@ def _check_shapes(module: TracedModule, arrays: Sequence[np.ndarray]) -> None:
             check_sizes(module.dynamic_shapes, node.expr.name, node.shape, array.shape)
             shapes[node.expr.name] = array.shape
     sizes_by_name(module.dynamic_shapes, shapes)
+
+
+def _difference(node: Node, array: np.ndarray) -> str:
+    """How an array differs from the input that was recorded; empty where it does not."""
+    if not isinstance(node, TensorNode) or node.shape is None or node.dtype is None:
+        return ""
+    given = TensorType(array.dtype, array.shape)
+    return "" if given == node.type else f"{_name_of(node)} is {given}, and was recorded as {node.type}"
+
+
+def _name_of(node: Node) -> str:
+    return f"the input {node.expr.name if isinstance(node.expr, Input) else node.name!r}"
 
 
 def _bind(structure: Any, result: Any, values: dict[Node, Any]) -> None:

@@ -118,6 +118,8 @@ class TracedModule:
     def get(self, path: str) -> Any:
         """The child, tensor or attribute at a dotted path. Raises KeyError with the missing part."""
         module: Any = self
+        if not isinstance(path, str):
+            raise KeyError(path)
         for part in path.split("."):
             if not isinstance(module, TracedModule):
                 raise KeyError(path)

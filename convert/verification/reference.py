@@ -9,6 +9,7 @@ import numpy as np
 
 from tmconvert.errors import UsageError
 from tmconvert.ir import CallFunction, Expr, InternalGraph, TensorNode, TensorType
+from tmconvert.ir.arrays import as_array
 from tmconvert.ir.interpreter import Interpreter
 from tmconvert.ir.symbolic.data_dependent import bound
 from tmconvert.ir.symbolic.dims import example, substituted
@@ -248,7 +249,7 @@ def matching_inputs(inputs: Sequence[np.ndarray], types: Sequence[TensorType]) -
     """The given inputs, checked against the model's types."""
     if len(inputs) != len(types):
         raise UsageError("TM6003", f"the model takes {len(types)} inputs, {len(inputs)} were given")
-    arrays = [np.asarray(array) for array in inputs]
+    arrays = [as_array(array, f"input {number}") for number, array in enumerate(inputs)]
     for number, (array, type_) in enumerate(zip(arrays, types, strict=True)):
         if array.shape != type_.shape or array.dtype != type_.dtype:
             given = TensorType(array.dtype, array.shape)

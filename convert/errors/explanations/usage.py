@@ -54,6 +54,12 @@ USAGE = {
         'tmconvert.to_onnx({"weights": array}, "out.onnx")',
         "Pass one of these; for a PyTorch module also example_inputs=(x, ...), or --input for each input.",
     ),
+    "TM6009": Explanation(
+        "an argument of a function has the wrong type",
+        "The message names the argument, what it must be, and what was given.",
+        'tmconvert.to_onnx(model, "out.onnx", verify="no")',
+        "Give a value of the type that the message names.",
+    ),
     "TM6010": Explanation(
         "the command line is wrong",
         "A command or option does not exist, an argument is missing, or a value is not of the right kind.",

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tmconvert.errors import UsageError
+from tmconvert.errors.values import shown_value, type_and_value
 from tmconvert.ir.symbolic.text import RESERVED, is_size_name
 
 # sizes to leave open, by input: see open_sizes
@@ -88,15 +89,16 @@ def _size_name(size: Any, automatic: str) -> str | None:
         return None if hint == "STATIC" else re.sub(r"\W", "_", automatic)
     name = getattr(size, "__name__", size)  # that of a Dim
     if not isinstance(name, str) or not is_size_name(name):
-        other = f"such as {name}_size" if name in RESERVED else "of letters, digits and _"
-        raise UsageError("TM6014", f"{name!r} is no name for a size: use another, {other}")
+        is_reserved = isinstance(name, str) and name in RESERVED
+        other = f"such as {name}_size" if is_reserved else "of letters, digits and _"
+        raise UsageError("TM6014", f"{shown_value(name)} is no name for a size: use another, {other}")
     return name
 
 
 def _no_sizes(what: str, given: Any, wanted: str) -> UsageError:
     return UsageError(
         "TM6014",
-        f"{what} must be {wanted}, got {type(given).__name__} ({given!r:.60})",
+        f"{what} must be {wanted}, got {type_and_value(given)}",
         notes=[
             ("help", 'write dynamic_shapes={"x": {0: "batch"}}, with the names of the arguments of forward')
         ],
@@ -104,4 +106,4 @@ def _no_sizes(what: str, given: Any, wanted: str) -> UsageError:
 
 
 def _no_inputs(what: str, given: Any, wanted: str) -> UsageError:
-    return UsageError("TM6008", f"{what} must be {wanted}, got {type(given).__name__} ({given!r:.60})")
+    return UsageError("TM6008", f"{what} must be {wanted}, got {type_and_value(given)}")

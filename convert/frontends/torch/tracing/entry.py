@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch.utils._pytree import tree_leaves
 
-from tmconvert.errors import TmconvertError
+from tmconvert.errors import TmconvertError, UsageError
+from tmconvert.errors.values import type_and_value
 from tmconvert.frontends.torch.entry import inputs_needed
 from tmconvert.frontends.torch.request import Tracing
 from tmconvert.frontends.torch.tracing.exported_file import (
@@ -24,17 +25,50 @@ from tmconvert.frontends.torch.tracing.exported_file import (
 from tmconvert.frontends.torch.tracing.factory import importable_folder, made_by
 from tmconvert.frontends.torch.tracing.state_guard import same_randomness
 from tmconvert.frontends.torch.tracing.tracer import named_tensors, trace_module
-from tmconvert.frontends.torch.tracing.users_code import check_arguments, raise_users_own, shown, signature_of
+from tmconvert.frontends.torch.tracing.users_code import (
+    check_arguments,
+    failure,
+    raise_users_own,
+    shown,
+    signature_of,
+)
 from tmconvert.ir import TracedModule
 
 
 def trace_object(model: Any, tracing: Tracing) -> TracedModule:
-    """A module, a function of tensors, or an ExportedProgram."""
+    """A module, a function of tensors, or an ExportedProgram.
+
+    The caller's code runs: what it raises is not wrapped, but for SystemExit, which would end the caller's
+    process without a word. Raises UsageError TM6008 for another object, UnsupportedError.
+    """
     if isinstance(model, torch.export.ExportedProgram):
         return _trace_exported(exported_object(model), tracing)
+    _check_model(model)
     if not tracing.has_inputs and isinstance(model, torch.nn.Module):
         raise inputs_needed(signature_of(model))
-    return _trace(model, *_tensors(tracing), tracing)
+    args, kwargs = _tensors(tracing)
+    check_arguments(model, args, kwargs)
+    try:
+        return _trace(model, args, kwargs, tracing)
+    except SystemExit as error:
+        raise failure(error, error) from error
+
+
+def _check_model(model: Any) -> None:
+    """Raises UsageError TM6008 for what cannot be traced."""
+    if isinstance(model, type) or not callable(model):
+        is_module = isinstance(model, type) and issubclass(model, torch.nn.Module)
+        help = f"trace an instance of it: {model.__name__}(...)" if is_module else ""
+    elif isinstance(model, TracedModule):
+        help = "it is traced already: convert it as it is"
+    else:
+        return
+    raise UsageError(
+        "TM6008",
+        f"module must be a PyTorch module, a function of tensors or an ExportedProgram, "
+        f"got {type_and_value(model)}",
+        notes=[("help", help)] if help else [],
+    )
 
 
 def trace_script(path: str, tracing: Tracing) -> TracedModule:
@@ -134,4 +168,7 @@ def _tensor(value: Any) -> Any:
     array = np.array(value)  # a copy: torch does not take arrays that must not be written to
     if array.dtype == ml_dtypes.bfloat16:
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(array)
+    try:
+        return torch.from_numpy(array)
+    except TypeError as error:
+        raise UsageError("TM6008", f"PyTorch has no tensors of {array.dtype}, given as an input") from error

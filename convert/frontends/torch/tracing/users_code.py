@@ -51,12 +51,16 @@ def raise_users_own(
         try:
             module(*args, **kwargs)
         except (Exception, SystemExit) as error:
-            where = _where(traced if shown(traced) == shown(error) else error)
-            raise UnsupportedError(
-                "TM2014", f"the model fails with the example inputs: {shown(error)}", **where
-            ) from error
+            raise failure(error, traced if shown(traced) == shown(error) else error) from error
         finally:
             borrowed.give_back()
+
+
+def failure(error: BaseException, seen: BaseException) -> UnsupportedError:
+    """UnsupportedError TM2014 for a model that raises ``error``, with the user's line in ``seen``."""
+    return UnsupportedError(
+        "TM2014", f"the model fails with the example inputs: {shown(error)}", **_where(seen)
+    )
 
 
 def check_arguments(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:

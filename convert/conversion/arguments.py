@@ -1,0 +1,205 @@
+"""What the arguments of the public functions must be: one table by name, checked before anything else."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from os import PathLike
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+import numpy as np
+
+from tmconvert.errors import UsageError
+from tmconvert.errors.environment import environment_error
+from tmconvert.errors.short_traceback import one_frame
+from tmconvert.errors.values import PATH, is_path, type_and_value
+from tmconvert.passes.manager import PassOptions
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Kind(NamedTuple):
+    """A kind of argument: ``expected`` describes it, ``fits`` recognizes it, ``code`` that of its error."""
+
+    expected: str
+    fits: Callable[[Any], bool]
+    code: str = "TM6009"
+
+
+def _is_switch(value: Any) -> bool:
+    return isinstance(value, (bool, np.bool_))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _are_names(value: Any) -> bool:
+    is_list = isinstance(value, Collection) and not isinstance(value, (str, bytes, bytearray, Mapping))
+    return is_list and bool(_length(value)) and all(isinstance(name, str) for name in value)
+
+
+def _length(value: Any) -> int:
+    try:
+        return len(value)
+    except Exception:  # an array without axes, and code of the user's
+        return 0
+
+
+def _by_name(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
+
+
+def _names_by_name(value: Any) -> bool:
+    return _by_name(value) and all(isinstance(name, str) for name in value.values())
+
+
+def _are_grids(value: Any) -> bool:
+    return _by_name(value) and all(_is_grid(grid) for grid in value.values())
+
+
+def _is_grid(value: Any) -> bool:
+    if not isinstance(value, (tuple, list)) or len(value) != 3:
+        return False
+    dtype, scale, zero_point = value
+    is_scale = isinstance(scale, (int, float, np.floating)) and not isinstance(scale, bool)
+    return isinstance(dtype, str) and is_scale and _is_integer(zero_point)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, (tuple, list)) or (isinstance(value, np.ndarray) and value.ndim > 0)
+
+
+def _are_pass_options(value: Any) -> bool:
+    if not isinstance(value, PassOptions):
+        return False
+    after, folder, stop = value
+    return (
+        isinstance(after, (tuple, list))
+        and all(isinstance(name, str) for name in after)
+        and (folder is None or is_path(folder))
+        and (stop is None or isinstance(stop, str))
+    )
+
+
+_PATH = Kind(PATH, is_path)
+_SWITCH = Kind("True or False", _is_switch)
+_OPTION = Kind("str", _is_text, "TM6002")
+_VERSION = Kind("str", _is_text, "TM6001")
+_NAMES = Kind("a list of names", _are_names, "TM6014")
+_BY_NAME = Kind("a dict by name", _by_name, "TM6014")
+_CALLABLE = Kind("a function", callable)
+_MODEL = Kind(
+    "a TracedModule, the path of a model file, or a PyTorch module",
+    lambda value: not isinstance(value, PathLike) or is_path(value),
+    "TM6008",
+)
+_DATA = Kind(
+    "a path, arrays or a sequence of samples",
+    lambda value: not isinstance(value, PathLike) or is_path(value),
+    "TM6033",
+)
+# by the name of a parameter; FUNCTION.NAME where functions differ
+KINDS: Mapping[str, Kind] = {
+    "model": _MODEL,
+    "path": _PATH,
+    "prototxt": _PATH,
+    "caffemodel": _PATH,
+    "output": _PATH,
+    "qparams": _PATH,
+    **dict.fromkeys(
+        (
+            "accept_range",
+            "allow_code",
+            "allow_float",
+            "check",
+            "external_data",
+            "fake_quant_weights",
+            "freeze_control_flow",
+            "keep_int64",
+            "quantized",
+            "reduce_range",
+            "value_info",
+            "verify",
+            "wide_weights",
+        ),
+        _SWITCH,
+    ),
+    **dict.fromkeys(("activations", "io_type", "qparams_format", "weight_type", "weights"), _OPTION),
+    **dict.fromkeys(("dialect", "runtime", "target"), _VERSION),
+    "opset": Kind("int", _is_integer, "TM6001"),
+    "above": Kind("int", _is_integer, "TM6001"),
+    "version": Kind("int or str", lambda value: _is_integer(value) or _is_text(value), "TM6001"),
+    "io_layout": Kind(
+        "str or a dict by name", lambda value: _is_text(value) or _names_by_name(value), "TM6002"
+    ),
+    "input_shapes": _BY_NAME,
+    "inputs": _NAMES,
+    "input_nodes": _NAMES,
+    "outputs": _NAMES,
+    "rename": Kind("a dict by name", _names_by_name, "TM6014"),
+    "input_grids": Kind(
+        'a dict by name of (type, scale, zero point), such as {"x": ("quint8", 0.5, 128)}',
+        _are_grids,
+        "TM6014",
+    ),
+    "calibration_settings": Kind("a dict by name", _by_name, "TM6032"),
+    "rules": Kind("a dict by pattern", _names_by_name, "TM6032"),
+    "data": _DATA,
+    "calibration": _DATA,
+    "report_data": _DATA,
+    "progress": _CALLABLE,
+    "pass_options": Kind("PassOptions", _are_pass_options),
+    "verify.inputs": Kind("a sequence of arrays", _is_sequence, "TM6003"),
+    "register_symbolic.name": Kind("str", _is_text, "TM6021"),
+    "register_symbolic.function": _CALLABLE._replace(code="TM6021"),
+    "register_symbolic.target": Kind("str", _is_text, "TM6021"),
+    "register_symbolic.since": Kind("int", _is_integer, "TM6021"),
+    "register_symbolic.reference": _CALLABLE._replace(code="TM6021"),
+    "register_symbolic.result": Kind(
+        "a function or str", lambda value: callable(value) or _is_text(value), "TM6021"
+    ),
+}
+
+
+def check_arguments(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
+    """Raises UsageError for an argument of another kind than the table has for its name.
+
+    None is right where it is the default.
+    """
+    parameters = inspect.signature(function).parameters
+    for name, value in arguments.items():
+        kind = KINDS.get(f"{function.__name__}.{name}") or KINDS.get(name)
+        if kind is None or (value is None and parameters[name].default is None):
+            continue
+        if not kind.fits(value):
+            raise UsageError(kind.code, f"{name} must be {kind.expected}, got {type_and_value(value)}")
+
+
+def entry_point(function: Callable[P, R]) -> Callable[P, R]:
+    """Makes a public function: its arguments are checked, and its errors have the caller's traceback.
+
+    Arguments that Python itself refuses, unknown keywords and too many or too few arguments, are a
+    TypeError as for any function. Raises WriteError TM5001 where the system fails: a full disk, or no working
+    folder any more.
+    """
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        check_arguments(function, signature.bind(*args, **kwargs).arguments)
+        try:
+            return function(*args, **kwargs)
+        except OSError as error:
+            environmental = environment_error(error)
+            if environmental is None:
+                raise
+            raise environmental from error
+
+    return one_frame(called)

@@ -1,0 +1,30 @@
+"""Failures of the machine, which are neither the user's nor ours."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from tmconvert.errors import WriteError
+
+# of disks and limits
+_NUMBERS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE})
+
+
+def environment_error(error: OSError) -> WriteError | None:
+    """TM5001 for a system that fails to serve, or a working folder that was removed; else None."""
+    if error.errno in _NUMBERS:
+        where = f" {error.filename}" if isinstance(error.filename, str) else ""
+        return WriteError("TM5001", f"the system fails to serve{where}: {os.strerror(error.errno or 0)}")
+    if isinstance(error, FileNotFoundError) and not _has_working_folder():
+        help = "change to another folder: relative paths mean nothing without one"
+        return WriteError("TM5001", "the working folder was removed", notes=[("help", help)])
+    return None
+
+
+def _has_working_folder() -> bool:
+    try:
+        return bool(Path.cwd())
+    except OSError:
+        return False

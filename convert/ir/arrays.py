@@ -1,0 +1,25 @@
+"""Arrays that a caller gives to a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tmconvert.errors import UsageError
+from tmconvert.errors.values import type_and_value
+
+
+def as_array(value: Any, name: str) -> np.ndarray:
+    """An array, a tensor or nested lists as an array of numbers. Raises UsageError TM6003 with ``name``."""
+    try:
+        array = np.asarray(value.detach() if hasattr(value, "detach") else value)
+    except Exception as error:  # of whatever class the value is
+        raise _no_array(name, value) from error
+    if array.dtype.kind in "OSUMm":
+        raise _no_array(name, value)
+    return array
+
+
+def _no_array(name: str, value: Any) -> UsageError:
+    return UsageError("TM6003", f"{name} must be an array of numbers, got {type_and_value(value)}")
