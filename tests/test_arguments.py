@@ -5,17 +5,22 @@ from __future__ import annotations
 import contextlib
 import inspect
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import tmconvert
 from tmconvert import api
-from tmconvert.errors import InternalError, TmconvertError
+from tmconvert.calibration.settings import Settings
+from tmconvert.errors import InternalError, TmconvertError, UnsupportedError, UsageError
 from tmconvert.ir import TracedModule
+from tmconvert.passes.manager import PassOptions
 
 MODEL = Path(__file__).parent.parent / "samples" / "digits.tm"
 
@@ -87,6 +92,55 @@ WRONG: dict[str, Callable[[], Any]] = {
 }
 
 
+FUNCTIONS = (
+    "calibrate",
+    "check",
+    "lint",
+    "load",
+    "missing_kernels",
+    "quantization",
+    "register_symbolic",
+    "save",
+    "sufficient_opset",
+    "supported_ops",
+    "to_caffe",
+    "to_onnx",
+    "to_tflite",
+    "trace",
+    "verify",
+    "violations",
+)
+# of the user's own code, which may raise what it likes
+OWN = {("calibrate", "progress"): ("class", "function")}
+
+
+def parameters(function: str) -> list[inspect.Parameter]:
+    every = inspect.signature(getattr(api, function)).parameters.values()
+    return [each for each in every if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+
+
+def right_arguments(function: str, model: TracedModule, folder: Path) -> dict[str, Any]:
+    """What a call needs that succeeds."""
+    given: dict[str, Any] = {
+        "calibrate": {"model": model, "data": np.zeros((2, 1, 8, 8), np.float32)},
+        "check": {"model": model, "target": "onnx"},
+        "lint": {"prototxt": folder / "o.prototxt"},
+        "load": {"path": MODEL},
+        "register_symbolic": {"name": "aten::swish", "function": lambda g, x: x},
+        "save": {"model": model, "path": folder / "o.tm"},
+        "sufficient_opset": {"model": model, "above": 17},
+        "supported_ops": {"target": "onnx"},
+        "to_caffe": {"model": model, "prototxt": folder / "o.prototxt"},
+        "to_onnx": {"model": model, "path": folder / "o.onnx"},
+        "to_tflite": {"model": model, "path": folder / "o.tflite"},
+        "trace": {"module": torch.nn.ReLU()},
+        "verify": {"model": model, "path": folder / "written.onnx"},
+        "violations": {"model": model, "dialect": "bvlc"},
+    }
+    unverified = {"verify": False} if function.startswith("to_") else {}
+    return {**given.get(function, {"model": model}), **unverified}
+
+
 @pytest.fixture(scope="module")
 def model() -> TracedModule:
     return tmconvert.load(MODEL)
@@ -104,38 +158,249 @@ def only_our_errors() -> Iterator[None]:
         assert str(error)
 
 
-def calls(model: TracedModule, folder: Path) -> dict[str, tuple[Any, ...]]:
-    """The positional arguments of a call that succeeds, by function."""
-    written = folder / "written.onnx"
-    if not written.exists():
-        tmconvert.to_onnx(model, written, verify=False)
-    data = np.zeros((2, 1, 8, 8), np.float32)
-    return {
-        "load": (MODEL,),
-        "trace": (model,),
-        "to_onnx": (model, folder / "o.onnx"),
-        "to_tflite": (model, folder / "o.tflite"),
-        "to_caffe": (model, folder / "o.prototxt"),
-        "save": (model, folder / "o.tm"),
-        "check": (model, "onnx"),
-        "missing_kernels": (model,),
-        "violations": (model, "bvlc"),
-        "sufficient_opset": (model, 7),
-        "quantization": (model,),
-        "verify": (model, written),
-        "calibrate": (model, data),
-        "supported_ops": ("onnx",),
-        "lint": (folder / "o.prototxt",),
-        "register_symbolic": ("aten::swish", lambda g, x: x),
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: TracedModule) -> Path:
+    """The working folder, with a written model; other texts than paths may become files in it."""
+    monkeypatch.chdir(tmp_path)
+    tmconvert.to_onnx(model, "written.onnx", verify=False)
+    return tmp_path
+
+
+def test_every_public_function_is_tried() -> None:
+    public = {
+        name
+        for name, each in vars(api).items()
+        if inspect.isfunction(each) and each.__module__ == api.__name__
     }
+    assert public == set(FUNCTIONS)
+    assert set(tmconvert.__all__) <= {*FUNCTIONS, "temporary_symbolics"}
 
 
-FUNCTIONS = list(calls.__annotations__) and [
-    "load", "trace", "to_onnx", "to_tflite", "to_caffe", "save", "check", "missing_kernels", "violations",
-    "sufficient_opset", "quantization", "verify", "calibrate", "supported_ops", "lint", "register_symbolic",
-]
+@pytest.mark.parametrize(
+    ("function", "name"), [(function, each.name) for function in FUNCTIONS for each in parameters(function)]
+)
+def test_each_argument_with_wrong_values(function: str, name: str, model: TracedModule, folder: Path) -> None:
+    for kind, make in WRONG.items():
+        if kind in OWN.get((function, name), ()):
+            continue
+        given = {**right_arguments(function, model, folder), name: make()}
+        with only_our_errors(), tmconvert.temporary_symbolics():
+            inputs = [given.pop("module"), torch.ones(2)] if function == "trace" else []
+            getattr(api, function)(*inputs, **given)
 
 
-def parameters(function: str) -> list[inspect.Parameter]:
-    every = inspect.signature(getattr(api, function)).parameters.values()
-    return [each for each in every if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+IMAGES = np.zeros((2, 1, 8, 8), np.float32)
+INPUT = "x"
+# arguments with a wrong value inside
+NESTED: dict[str, Callable[[TracedModule, Any], object]] = {
+    "a shape": lambda model, value: to_onnx(model, input_shapes={INPUT: value}),
+    "a size": lambda model, value: to_onnx(model, input_shapes={INPUT: [value, 1, 8, 8]}),
+    "dynamic axes": lambda model, value: to_onnx(model, dynamic_shapes={INPUT: value}),
+    "a dynamic size": lambda model, value: to_onnx(model, dynamic_shapes={INPUT: {0: value}}),
+    "a new name": lambda model, value: to_onnx(model, rename={INPUT: value}),
+    "quantization parameters": lambda model, value: to_onnx(model, input_grids={INPUT: value}),
+    "a type": lambda model, value: to_onnx(model, input_grids={INPUT: (value, 0.5, 1)}),
+    "a scale": lambda model, value: to_onnx(model, input_grids={INPUT: ("qint8", value, 1)}),
+    "a zero point": lambda model, value: to_onnx(model, input_grids={INPUT: ("qint8", 0.5, value)}),
+    "a layout": lambda model, value: tmconvert.to_tflite(
+        model, "o.tflite", io_layout={INPUT: value}, verify=False
+    ),
+    "passes": lambda model, value: to_onnx(model, pass_options=PassOptions(value)),
+    "a folder of passes": lambda model, value: to_onnx(
+        model, pass_options=PassOptions(("normalize",), value)
+    ),
+    "a last pass": lambda model, value: to_onnx(model, pass_options=PassOptions((), None, value)),
+    "an input": lambda model, value: tmconvert.to_onnx(model, "o.onnx", example_inputs=(value,)),
+    "an input of verify": lambda model, value: tmconvert.verify(model, "written.onnx", [value]),
+    "an input of a call": lambda model, value: model(value),
+    "a path of a model": lambda model, value: model.save(value),
+    "data by name": lambda model, value: tmconvert.calibrate(model, {INPUT: value}),
+    "a sample": lambda model, value: tmconvert.calibrate(model, [value]),
+    "an array of a sample": lambda model, value: tmconvert.calibrate(model, [[value]]),
+    "an array by name": lambda model, value: tmconvert.calibrate(model, [{INPUT: value}]),
+    "a rule": lambda model, value: tmconvert.calibrate(model, IMAGES, rules={"*": value}),
+    "a mean": lambda model, value: tmconvert.calibrate(model, IMAGES, mean=[value]),
+    "a deviation": lambda model, value: tmconvert.calibrate(model, IMAGES, std=[value]),
+    "axes of a module": lambda model, value: tmconvert.trace(
+        torch.nn.ReLU(), torch.ones(2), dynamic_shapes={"input": value}
+    ),
+    "an argument that forward has not": lambda model, value: tmconvert.trace(
+        torch.nn.ReLU(), torch.ones(2), nonsense=value
+    ),
+    "a model to trace": lambda model, value: tmconvert.trace(value, torch.ones(2)),
+}
+# functions and classes are models, which may raise what they like
+OWN_MODELS = {"a model to trace": ("function", "class")}
+
+
+def to_onnx(model: TracedModule, **others: Any) -> None:
+    tmconvert.to_onnx(model, "o.onnx", verify=False, **others)
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_wrong_values_inside_of_arguments(name: str, model: TracedModule, folder: Path) -> None:
+    assert model.graph is not None and str(model.graph.inputs[1].expr.name) == INPUT
+    for kind, make in WRONG.items():
+        if kind not in OWN_MODELS.get(name, ()):
+            with only_our_errors():
+                NESTED[name](model, make())
+
+
+@pytest.mark.parametrize("name", [*Settings._fields, "progress", "nonsense"])
+def test_wrong_settings_of_a_calibration(name: str, model: TracedModule, folder: Path) -> None:
+    for kind, make in WRONG.items():
+        if name == "progress" and kind in OWN["calibrate", "progress"]:
+            continue
+        with only_our_errors():
+            to_onnx(model, quantized=True, calibration=IMAGES, calibration_settings={name: make()})
+
+
+def test_wrong_paths_of_a_report(model: TracedModule, folder: Path) -> None:
+    report = tmconvert.to_onnx(model, "o.onnx", quantized=True, calibration=IMAGES)
+    for make in WRONG.values():
+        with only_our_errors():
+            report.write_layers(make())
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "said"),
+    [
+        (lambda: tmconvert.load(3), "TM6009", r"path must be a str or a path .*, got int \(3\)"),
+        (lambda: tmconvert.load(None), "TM6009", "got None"),
+        (lambda: tmconvert.load(b"x"), "TM6009", r"got bytes \(b'x'\)"),
+        (lambda: tmconvert.to_onnx(MODEL, "a\0.onnx"), "TM6009", "without NUL"),
+        (
+            lambda: tmconvert.to_onnx(MODEL, "a.onnx", verify="no"),
+            "TM6009",
+            r"verify must be True or False, got str \('no'\)",
+        ),
+        (lambda: tmconvert.to_onnx(MODEL, "a.onnx", opset="17"), "TM6001", r"opset must be int, got str"),
+        (lambda: tmconvert.to_onnx(MODEL, "a.onnx", pass_options={}), "TM6009", "must be PassOptions"),
+        (
+            lambda: tmconvert.to_onnx({}, "a.onnx"),
+            "TM6008",
+            r"model must be a TracedModule.*, got dict \({}\)",
+        ),
+        (lambda: tmconvert.to_caffe(MODEL, "."), "TM6002", "is a folder"),
+        (lambda: tmconvert.verify(MODEL, 3), "TM6009", r"path must be"),
+        (lambda: tmconvert.trace("a", torch.ones(2)), "TM6008", r"got str \('a'\)"),
+        (
+            lambda: tmconvert.trace(torch.nn.ReLU, torch.ones(2)),
+            "TM6008",
+            r"(?s)the class ReLU.*trace an instance of it: ReLU\(\.\.\.\)",
+        ),
+        (
+            lambda: tmconvert.to_onnx(torch.nn.ReLU, "a.onnx", example_inputs=torch.ones(2)),
+            "TM6008",
+            "an instance",
+        ),
+        (
+            lambda: tmconvert.trace(torch.nn.ReLU(), torch.ones(2), torch.ones(2)),
+            "TM6008",
+            "do not fit the model",
+        ),
+        (lambda: tmconvert.trace(tmconvert.load(MODEL), torch.ones(2)), "TM6008", "traced already"),
+        (lambda: tmconvert.trace(torch.nn.ReLU(), np.array(["a"])), "TM6008", "no tensors of <U1"),
+    ],
+)
+def test_what_is_said(call: Callable[[], object], code: str, said: str, folder: Path) -> None:
+    with pytest.raises(UsageError, match=said) as error:
+        call()
+    assert error.value.code == code
+
+
+def test_unknown_keywords_are_a_type_error_as_of_any_function(model: TracedModule) -> None:
+    functions: list[Callable[..., object]] = [getattr(api, name) for name in FUNCTIONS if name != "trace"]
+    for function in [*functions, model]:
+        with pytest.raises(TypeError, match="argument"):
+            function(nonsense=3)
+
+
+# ---- calls of models
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "said"),
+    [
+        ("a", "TM6003", r"the input 'x' must be an array of numbers, got str \('a'\)"),
+        (None, "TM6003", "got None"),
+        ([[1.0], [1.0, 2.0]], "TM6003", "must be an array of numbers, got list"),
+        (
+            np.zeros((1, 8), np.float32),
+            "TM6003",
+            r"the input 'x' is f32\[1,8\], and was recorded as f32\[1,1,8,8\]",
+        ),
+        (np.zeros((1, 3, 8, 8), np.float32), "TM6003", r"was recorded as"),
+    ],
+)
+def test_inputs_of_a_call(given: Any, code: str, said: str, model: TracedModule) -> None:
+    with pytest.raises(UsageError, match=said) as error:
+        model(given)
+    assert error.value.code == code
+
+
+def test_a_tensor_that_requires_a_gradient_is_an_input(model: TracedModule) -> None:
+    given = torch.zeros(1, 1, 8, 8)
+    expected = model(given.numpy())
+    np.testing.assert_array_equal(model(given.requires_grad_()), expected)
+
+
+def test_a_defect_is_not_blamed_on_inputs_that_fit(model: TracedModule, monkeypatch: Any) -> None:
+    def fails(*_: Any) -> None:
+        raise ValueError("a defect")
+
+    monkeypatch.setattr(type(model.vocabulary), "evaluate", fails)
+    with pytest.raises(ValueError, match="a defect"):
+        model(np.zeros((1, 1, 8, 8), np.float32))
+
+
+# ---- the machine, and code of the user's
+
+
+class Quits(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        raise SystemExit(0)
+
+
+def test_a_module_that_ends_the_process(folder: Path) -> None:
+    for call in (
+        lambda: tmconvert.trace(Quits(), torch.ones(2)),
+        lambda: tmconvert.to_onnx(Quits(), "o.onnx", example_inputs=torch.ones(2)),
+    ):
+        with pytest.raises(UnsupportedError, match="fails with the example inputs: SystemExit: 0") as error:
+            call()
+        assert (error.value.code, error.value.excerpt) == ("TM2014", "raise SystemExit(0)")
+
+
+REMOVED = """
+import os, tempfile, numpy, tmconvert
+from tmconvert import api
+from tmconvert.errors import TmconvertError
+model = tmconvert.load({model!r})
+folder = tempfile.mkdtemp()
+os.chdir(folder)
+os.rmdir(folder)
+for call in (
+    lambda: tmconvert.load("net:make"),
+    lambda: tmconvert.load("a.tm"),
+    lambda: tmconvert.to_onnx(model, "o.onnx"),
+    lambda: tmconvert.to_tflite(model, "o.tflite"),
+    lambda: tmconvert.to_caffe(model, "o.prototxt"),
+    lambda: api.save(model, "o.tm"),
+    lambda: tmconvert.verify(model, "o.onnx"),
+    lambda: tmconvert.calibrate(model, "folder"),
+    lambda: tmconvert.calibrate(model, numpy.zeros((1, 1, 8, 8), "float32"), output="o.tm"),
+    lambda: api.lint("o.prototxt"),
+):
+    try:
+        call()
+    except TmconvertError as error:
+        print(error.code)
+"""
+
+
+def test_without_a_working_folder() -> None:
+    program = REMOVED.format(model=str(MODEL))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.split()) == 10, done.stdout

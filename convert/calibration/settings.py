@@ -15,15 +15,16 @@ KINDS = ("int8", "int16x8", "float")
 LAYOUTS = ("nchw", "nhwc")
 _NUMBERS = ("mean", "std")
 PIXELS = ("mean", "std", "layout")  # what is said of images
-_TYPES: dict[str, type] = {
-    "method": str,
-    "per_channel": bool,
-    "rules": Mapping,
-    "bias_correction": bool,
-    "equalization": bool,
-    "mean": Sequence,
-    "std": Sequence,
-    "layout": str,
+# the type of each setting, and its name in messages
+_TYPES: dict[str, tuple[type, str]] = {
+    "method": (str, "str"),
+    "per_channel": (bool, "True or False"),
+    "rules": (Mapping, "a dict by pattern"),
+    "bias_correction": (bool, "True or False"),
+    "equalization": (bool, "True or False"),
+    "mean": (Sequence, "a list of numbers"),
+    "std": (Sequence, "a list of numbers"),
+    "layout": (str, "str"),
 }
 # gets the number of samples done, and of all
 Progress = Callable[[int, int], None]
@@ -53,9 +54,8 @@ class Settings(NamedTuple):
     def of(cls, given: Mapping[str, Any]) -> Settings:
         """Raises UsageError TM6032 for names that are no settings, and for what these cannot be."""
         if not isinstance(given, Mapping):
-            raise UsageError(
-                "TM6032", f"the settings of a calibration are by name, got {type_and_value(given)}"
-            )
+            message = f"the settings of a calibration must be a dict by name, got {type_and_value(given)}"
+            raise UsageError("TM6032", message)
         for name in given:
             _one_of(f"there is no setting {name!r} of a calibration", name, cls._fields)
         made = cls(**{**given, **{name: _numbers(name, given[name]) for name in _NUMBERS if name in given}})
@@ -64,11 +64,9 @@ class Settings(NamedTuple):
 
     def _check(self) -> None:
         for name, value in self._asdict().items():
-            wanted = _TYPES[name]
+            wanted, expected = _TYPES[name]
             if not isinstance(value, wanted):
-                raise UsageError(
-                    "TM6032", f"the setting {name} must be {wanted.__name__}, got {type_and_value(value)}"
-                )
+                raise UsageError("TM6032", f"{name} must be {expected}, got {type_and_value(value)}")
         _one_of(f"there is no method {self.method!r}", self.method, METHODS)
         _one_of(f"there is no layout {self.layout!r}", self.layout, LAYOUTS)
         for pattern, kind in self.rules.items():

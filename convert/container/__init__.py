@@ -9,7 +9,7 @@ from tmconvert.ir.traced_module import TracedModule, register_container_writer
 
 
 def save(module: TracedModule, path: str | PathLike[str]) -> None:
-    """Writes a module to a container; ``TracedModule.save`` calls it. Raises UsageError TM6009, WriteError."""
+    """Writes a module to a container: ``TracedModule.save``. Raises UsageError TM6009, WriteError."""
     from tmconvert.container.writer import save_container
 
     save_container(module, checked_path(path))

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
+from tmconvert.conversion.command_options import COMMAND_OPTIONS
+from tmconvert.conversion.options import SETTINGS
 from tmconvert.errors import UsageError
 from tmconvert.errors.environment import environment_error
 from tmconvert.errors.short_traceback import one_frame
@@ -105,6 +107,8 @@ _DATA = Kind(
     lambda value: not isinstance(value, PathLike) or is_path(value),
     "TM6033",
 )
+# calibration/settings.py checks its own options, which also come as one dict
+_DECLARED = [option for options in COMMAND_OPTIONS.values() for option in options if option not in SETTINGS]
 # by the name of a parameter; FUNCTION.NAME where functions differ
 KINDS: Mapping[str, Kind] = {
     "model": _MODEL,
@@ -113,24 +117,8 @@ KINDS: Mapping[str, Kind] = {
     "caffemodel": _PATH,
     "output": _PATH,
     "qparams": _PATH,
-    **dict.fromkeys(
-        (
-            "accept_range",
-            "allow_code",
-            "allow_float",
-            "check",
-            "external_data",
-            "fake_quant_weights",
-            "freeze_control_flow",
-            "keep_int64",
-            "quantized",
-            "reduce_range",
-            "value_info",
-            "verify",
-            "wide_weights",
-        ),
-        _SWITCH,
-    ),
+    **{option.name: _SWITCH for option in _DECLARED if option.kind == "switch" and option.is_keyword},
+    "check": _SWITCH,
     **dict.fromkeys(("activations", "io_type", "qparams_format", "weight_type", "weights"), _OPTION),
     **dict.fromkeys(("dialect", "runtime", "target"), _VERSION),
     "opset": Kind("int", _is_integer, "TM6001"),
@@ -143,7 +131,7 @@ KINDS: Mapping[str, Kind] = {
     "inputs": _NAMES,
     "input_nodes": _NAMES,
     "outputs": _NAMES,
-    "rename": Kind("a dict by name", _names_by_name, "TM6014"),
+    "rename": _BY_NAME,
     "input_grids": Kind(
         'a dict by name of (type, scale, zero point), such as {"x": ("quint8", 0.5, 128)}',
         _are_grids,

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tmconvert.errors import UsageError
+from tmconvert.errors.values import shown_value
 from tmconvert.ir import Constant, Input, InternalGraph, Node
 from tmconvert.ir.extract import unknown
 from tmconvert.ir.tree import Tree
@@ -34,7 +35,7 @@ def name_edges(graph: InternalGraph, result: Tree, rename: Mapping[str, str]) ->
     for old, new in rename.items():
         if not isinstance(new, str) or not _NAME.fullmatch(new):
             why = "is no name for an input or output: use letters, digits, _ and ."
-            raise UsageError("TM6014", f"{new!r} {why}")
+            raise UsageError("TM6014", f"{shown_value(new)} {why}")
         if old not in (*inputs, *outputs):
             unknown(old, [*inputs, *outputs], f"the model has no input or output {old!r} to rename")
     inputs = [rename.get(name, name) for name in inputs]

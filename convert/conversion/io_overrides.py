@@ -204,7 +204,8 @@ def _checked_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
         )
     sizes = tuple(shape)
     if not all(type(size) is int and 0 <= size < MAX_EXTENT for size in sizes):
-        raise UsageError("TM6014", f"the shape {shown_value(list(sizes))} for the input {name!r} holds what is no size")
+        what = shown_value(list(sizes))
+        raise UsageError("TM6014", f"the shape {what} for the input {name!r} holds what is no size")
     return sizes
 
 

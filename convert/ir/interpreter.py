@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.errors import TmconvertError, UnsupportedError, UsageError
+from tmconvert.errors import Refusal, TmconvertError, UnsupportedError, UsageError
 from tmconvert.ir.arrays import as_array
 from tmconvert.ir.expr import CallMethod, Expr, Input
 from tmconvert.ir.graph import InternalGraph
@@ -107,13 +107,15 @@ def run_module(module: TracedModule, inputs: Sequence[np.ndarray]) -> Any:
     different = [_difference(node, array) for node, array in zip(nodes, arrays, strict=True)]
     try:
         result = Interpreter(module.graph, module.vocabulary.evaluate).run([module, *arrays])
-    except TmconvertError:
-        raise
     except Exception as error:
-        if not any(different):
+        has_other_ranks = any(map(_has_other_rank, nodes, arrays))
+        if not any(different) or (
+            isinstance(error, TmconvertError) and not has_other_ranks and not _is_misfit(error)
+        ):
             raise
         message = f"the model cannot be run on these inputs: {'; '.join(filter(None, different))}"
-        raise UsageError("TM6003", message, notes=[("it fails with", str(error))]) from error
+        reason = error.message if isinstance(error, TmconvertError) else str(error)
+        raise UsageError("TM6003", message, notes=[("it fails with", reason)]) from error
     return map_leaves(lambda leaf: np.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, result)
 
 
@@ -127,6 +129,15 @@ def _check_shapes(module: TracedModule, arrays: Sequence[np.ndarray]) -> None:
             check_sizes(module.dynamic_shapes, node.expr.name, node.shape, array.shape)
             shapes[node.expr.name] = array.shape
     sizes_by_name(module.dynamic_shapes, shapes)
+
+
+def _has_other_rank(node: Node, array: np.ndarray) -> bool:
+    return isinstance(node, TensorNode) and node.shape is not None and len(node.shape) != array.ndim
+
+
+def _is_misfit(error: TmconvertError) -> bool:
+    """Whether a call was refused since NumPy, or Python, failed on its arguments."""
+    return isinstance(error.__cause__, Refusal) and error.__cause__.__cause__ is not None
 
 
 def _difference(node: Node, array: np.ndarray) -> str:

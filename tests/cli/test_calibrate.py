@@ -261,11 +261,11 @@ def test_a_trained_model_is_not_measured(data: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"rules": ["head.*"]}, "the setting rules is ['head.*'], and no Mapping"),
-        ({"per_channel": "no"}, "the setting per_channel is 'no', and no bool"),
-        ({"mean": "half"}, "mean is 'half', and should be a list of numbers"),
-        ({"std": 0.5}, "std is 0.5, and should be a list of numbers"),
-        ("minmax", "the settings of a calibration are by name, not 'minmax'"),
+        ({"rules": ["head.*"]}, "rules must be a dict by pattern, got list (['head.*'])"),
+        ({"per_channel": "no"}, "per_channel must be True or False, got str ('no')"),
+        ({"mean": "half"}, "mean must be a list of numbers, got str ('half')"),
+        ({"std": 0.5}, "std must be a list of numbers, got float (0.5)"),
+        ("minmax", "calibration_settings must be a dict by name, got str ('minmax')"),
     ],
     ids=str,
 )

@@ -197,7 +197,7 @@ def scaled(g: Any, x: Any, beta: float = 1.0) -> Any:
         ({"target": "onnx", "result": "y"}, "result is 'y', which is none of x, beta"),
         ({"target": "onnx", "reference": lambda x: x}, r"takes \(x\), and should take \(x, beta\)"),
         ({"target": "onnx", "function": lambda *args: None}, r"takes \*args"),
-        ({"target": "onnx", "function": lambda: None}, r"is no function \(g, ...\)"),
+        ({"target": "onnx", "function": lambda: None}, "takes no arguments"),
     ],
 )
 def test_what_cannot_be_registered(options: dict[str, Any], message: str) -> None:
