@@ -1,4 +1,4 @@
-"""Decompose: ops that the target lacks, said in ops that it has."""
+"""Decompose ops that the target lacks into ops that it has."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from tmconvert.errors import InternalError, Refusal
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
-from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.subgraphs import bodies
 from tmconvert.ir.symbolic.data_dependent import taken_over
 from tmconvert.ir.symbolic.journal import current_journal
 from tmconvert.ir.unsupported import Unsupported
+from tmconvert.passes.rewriting import PassRecord, emitter_before
 from tmconvert.symbolics.op import Op
 
 
@@ -23,10 +23,11 @@ class Undecomposed(Exception):
 
 
 class Decompose:
-    """Replaces each call without a symbolic or a reason for ``target`` at ``version`` by its decomposition.
+    """Decompose calls of ops that have no symbolic for a target.
 
-    What a decomposition emits is decomposed in turn. A call with neither stays: the lowering
-    reports it. Results keep their names and types. Raises Undecomposed where a decomposition refuses a call.
+    What a decomposition emits is decomposed in turn. A call of an op that the target refuses with a reason
+    stays: the lowering reports it. Results keep their names and types. Raises Undecomposed where a
+    decomposition refuses a call.
     """
 
     name = "decompose"
@@ -36,18 +37,17 @@ class Decompose:
         self.target = target
         self.version = version
 
-    def run(self, graph: InternalGraph) -> bool:
-        """Whether the graph changed."""
-        changed = False
+    def run(self, graph: InternalGraph) -> PassRecord:
+        record = PassRecord(self.name)
         while calls := [expr for expr in graph.exprs() if self._wanted(expr)]:
             for call in calls:
                 assert isinstance(call, CallFunction)
                 self._replace(graph, call)
-            changed = True
+                record.did(call, f"was decomposed: {self.target} has no {call.function}")
         for expr in graph.exprs():
             for body in bodies(expr):  # decompositions make such graphs, too
-                changed |= self.run(body)
-        return changed
+                record.add(self.run(body))
+        return record
 
     def _wanted(self, expr: object) -> bool:
         if not isinstance(expr, CallFunction):
@@ -58,14 +58,7 @@ class Decompose:
     def _replace(self, graph: InternalGraph, call: CallFunction) -> None:
         op = self.catalogue[call.function]
         assert op.decomposition is not None
-        emitter = GraphEmitter(
-            graph,
-            self.catalogue,
-            source=call.source,
-            made_by=self.name,
-            name=call.outputs[0].name,
-            before=call,
-        )
+        emitter = emitter_before(call, self.catalogue, self.name)
         current_journal().place = f"{emitter.name} ({call.function})"
         try:
             made = op.decomposition(emitter, **op.by_name(call.args, call.kwargs))

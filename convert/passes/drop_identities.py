@@ -1,4 +1,4 @@
-"""Calls that give what they are given."""
+"""Remove calls that change nothing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
 from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.passes.rewriting import RewritePass
 from tmconvert.symbolics.ops.view import KEPT
 
 # The element that changes nothing, and at which operands.
@@ -18,41 +19,41 @@ NEUTRAL: dict[str, tuple[int, tuple[int, ...]]] = {
 _SMALL = 1 << 16  # elements of a constant that is looked at
 
 
-class DropIdentities:
-    """Removes calls that change nothing.
+class DropIdentities(RewritePass[TensorNode]):
+    """Remove calls that change nothing: x * 1, x / 1, x + 0, x - 0, full slices, padding by zero.
 
-    Padding by nothing, windows of one element, slices of all, views that move nothing; x * 1, x / 1, x + 0
-    and x - 0.
+    Also pooling with windows of one element, and views that move nothing. The match is the operand that the
+    call returns.
     """
 
     name = "drop_identities"
 
-    def run(self, graph: InternalGraph) -> bool:
-        changed = False
-        for expr in list(graph.exprs()):
-            x = _unchanged(expr)
-            if x is None:
-                continue
-            node: Any = expr.outputs[0]
-            if node.qparams is not None:  # what was quantized keeps its parameters
-                continue
-            if not graph.is_output(node):
-                graph.replace_uses(node, x)
-                graph.remove(expr)
-            elif _can_be_renamed(graph, x):
-                graph.substitute(node, x)
-            else:
-                continue
-            changed = True
-        return changed
+    def match(self, graph: InternalGraph, call: CallFunction) -> TensorNode | None:
+        return _unchanged(call)
 
-
-def _unchanged(expr: Any) -> TensorNode | None:
-    """The operand that is the result of ``expr``, too; None where there is none."""
-    if not isinstance(expr, CallFunction):
+    def check(self, graph: InternalGraph, call: CallFunction, match: TensorNode) -> str | None:
+        if call.output.qparams is not None:
+            return "it has quantization parameters of its own"
+        if graph.is_output(call.output) and not _can_be_renamed(graph, match):
+            return f"it is an output of the model, whose name `{match.name}` cannot have"
         return None
+
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: TensorNode) -> str:
+        name, was = call.output.name, match.name
+        if graph.is_output(call.output):
+            graph.substitute(call.output, match)
+            return f"was removed; `{was}`, which is equal, is called `{name}` now"
+        graph.replace_uses(call.output, match)
+        graph.remove(call)
+        return f"was removed: it is equal to `{was}`"
+
+
+def _unchanged(expr: CallFunction) -> TensorNode | None:
+    """The operand that is the result of ``expr``, too; None where there is none."""
     if _is_identity(expr):
-        return expr.args[0]
+        x = expr.args[0]
+        assert isinstance(x, TensorNode)
+        return x
     neutral, places = NEUTRAL.get(expr.function, (0, ()))
     if any(expr.kwargs.values()):  # as a rounding mode
         return None

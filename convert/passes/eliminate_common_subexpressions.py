@@ -1,4 +1,4 @@
-"""Computes what is asked for twice, once."""
+"""Common-subexpression elimination."""
 
 from __future__ import annotations
 
@@ -10,39 +10,44 @@ from tmconvert.ir.emitter import OpDefinition
 from tmconvert.ir.subgraphs import bodies
 from tmconvert.ir.symbolic.data_dependent import taken_over
 from tmconvert.ir.tree import map_leaves
+from tmconvert.passes.rewriting import PassRecord
 
 # elements of a constant that is compared with others by its values
 _SMALL = 64
 
 
 class EliminateCommonSubexpressions:
-    """Of equal calls of equal operands, on one grid, the first one stays.
+    """Replace a call by an earlier one of the same op, with equal operands, attributes and QParams.
 
     Small constants are compared by their values.
     """
 
-    name = "merge_equal"
+    name = "eliminate_common_subexpressions"
 
     def __init__(self, catalogue: Mapping[str, OpDefinition]) -> None:
         self.catalogue = catalogue
 
-    def run(self, graph: InternalGraph) -> bool:
+    def run(self, graph: InternalGraph) -> PassRecord:
         known: dict[Any, Expr] = {}
         constants: dict[Any, Any] = {}  # the first that is equal
-        changed = False
+        record = PassRecord(self.name)
         for expr in list(graph.exprs()):
             key = _key(expr, constants)
             first = expr if key is None else known.setdefault(key, expr)
             if isinstance(expr, Constant):
                 constants[expr.output] = first.outputs[0]
-            elif first is not expr and not any(map(graph.is_output, expr.outputs)):
+            elif first is not expr and any(map(graph.is_output, expr.outputs)):
+                record.refuse(
+                    expr, f"it is an output of the model, though `{first.outputs[0].name}` is equal"
+                )
+            elif first is not expr:
                 was, types = (list(map(_type, each.outputs)) for each in (expr, first))
                 for node, twin in zip(expr.outputs, first.outputs, strict=True):
                     graph.replace_uses(node, twin)
                 graph.remove(expr)
                 taken_over(graph, was, types, self.catalogue)
-                changed = True
-        return changed
+                record.did(expr, f"was removed: `{first.outputs[0].name}` is equal")
+        return record
 
 
 def _key(expr: Expr, constants: dict[Any, Any]) -> Any:

@@ -1,30 +1,38 @@
-"""Removes expressions whose results nothing uses."""
+"""Dead-code elimination."""
 
 from __future__ import annotations
 
 from tmconvert.ir import Expr, InternalGraph, TensorNode
 from tmconvert.ir.symbolic.data_dependent import data_symbols
 from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.passes.rewriting import PassRecord
 
 
 class EliminateDeadCode:
-    """A size that only the data tells is used, too: of the first tensor that has it."""
+    """Remove calls and constants whose results are not used.
+
+    The first tensor that has a data-dependent size is used where that size is.
+    """
 
     name = "eliminate_dead_code"
 
-    def run(self, graph: InternalGraph) -> bool:
-        changed, needed = False, set[str]()
+    def run(self, graph: InternalGraph) -> PassRecord:
+        record, needed = PassRecord(self.name), set[str]()
         origins = _origins(graph)
         expr = graph.last
         while expr is not None:
             previous = expr.previous
-            if any(map(graph.is_used, expr.outputs)) or (origins and origins.get(expr, set()) & needed):
+            is_used = any(map(graph.is_used, expr.outputs))
+            has_size = bool(origins and origins.get(expr, set()) & needed)
+            if has_size and not is_used:
+                record.refuse(expr, "nothing uses its elements, but its data-dependent size is used")
+            if is_used or has_size:
                 needed |= set(data_symbols(expr.kwargs)) if origins else set()
             else:
                 graph.remove(expr)
-                changed = True
+                record.did(expr, "was removed: nothing uses it")
             expr = previous
-        return changed
+        return record
 
 
 def _origins(graph: InternalGraph) -> dict[Expr, set[str]]:

@@ -1,4 +1,4 @@
-"""Computes what depends on constants only, or has no elements to depend on anything."""
+"""Constant folding."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.passes.rewriting import RewritePass
 from tmconvert.symbolics.op import Op
 
 # A result may be this much larger than what it is computed from (64 Mi elements at most).
@@ -18,39 +19,47 @@ MAX_GROWTH = 4
 MIN_LIMIT = 1 << 18  # masks of attention over windows are of such a size
 
 
-class FoldConstants:
+class FoldConstants(RewritePass[bool]):
+    """Constant folding; results without elements are constants, too.
+
+    The match says whether the result has no elements.
+    """
+
     name = "fold_constants"
 
     def __init__(self, catalogue: Mapping[str, Op]) -> None:
         self.catalogue = catalogue
 
-    def run(self, graph: InternalGraph) -> bool:
-        changed = False
-        for expr in graph.exprs():
-            if not isinstance(expr, CallFunction):
-                continue
-            if _is_empty(expr):
-                self._replace(graph, expr, np.zeros(expr.output.type.shape, expr.output.type.dtype))
-            elif self._is_foldable(expr):
-                arrays = map_leaves(_known, list(expr.args))
-                self._replace(graph, expr, self.catalogue[expr.function].evaluate(arrays, expr.kwargs))
-            else:
-                continue
-            changed = True
-        return changed
+    def match(self, graph: InternalGraph, call: CallFunction) -> bool | None:
+        if _is_empty(call):
+            return True
+        is_constant = all(isinstance(node.expr, Constant) or _has_nothing(node) for node in call.inputs)
+        return False if is_constant and len(call.outputs) == 1 else None
 
-    def _is_foldable(self, expr: CallFunction) -> bool:
-        op = self.catalogue.get(expr.function)
-        if op is None or op.kernel is None or len(expr.outputs) != 1:
-            return False
-        if not all(isinstance(node.expr, Constant) or _has_nothing(node) for node in expr.inputs):
-            return False
-        if is_symbolic((expr.kwargs, expr.output.shape)):
-            return False
-        if any(expr.kwargs.get("padding") or ()):  # the kernel allocates more than its result
-            return False
-        used = sum(node.type.size for node in expr.inputs if isinstance(node, TensorNode))
-        return expr.output.type.size <= min(MAX_ELEMENTS, max(MAX_GROWTH * used, MIN_LIMIT))
+    def check(self, graph: InternalGraph, call: CallFunction, match: bool) -> str | None:
+        return None if match else self._refusal(call)
+
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: bool) -> str:
+        if match:
+            self._replace(graph, call, np.zeros(call.output.type.shape, call.output.type.dtype))
+            return "is a constant now: it has no elements"
+        arrays = map_leaves(_known, list(call.args))
+        self._replace(graph, call, self.catalogue[call.function].evaluate(arrays, call.kwargs))
+        return "is a constant now: its operands are constants"
+
+    def _refusal(self, call: CallFunction) -> str | None:
+        op = self.catalogue.get(call.function)
+        if op is None or op.kernel is None:
+            return f"{call.function} has no reference that would compute it"
+        if is_symbolic((call.kwargs, call.output.shape)):
+            return "a size of it is symbolic"
+        if any(call.kwargs.get("padding") or ()):  # the kernel allocates more than its result
+            return "the memory for a padded operand has no limit"
+        used = sum(node.type.size for node in call.inputs if isinstance(node, TensorNode))
+        size = call.output.type.size
+        if size > min(MAX_ELEMENTS, max(MAX_GROWTH * used, MIN_LIMIT)):
+            return f"it has {size} elements, its operands {used}: the file would grow"
+        return None
 
     def _replace(self, graph: InternalGraph, expr: CallFunction, value: np.ndarray) -> None:
         old = expr.output

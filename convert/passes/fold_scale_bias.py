@@ -1,8 +1,9 @@
-"""Factors and summands around layers and products of matrices become part of their weights."""
+"""Fold scales and biases around layers and matrix products into their weights."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,8 +11,9 @@ import numpy as np
 from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.lazy_constants import Array, scaled
-from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.tree import leaves
+from tmconvert.passes.matching import array_of, has_symbolic_sizes, is_call, is_float_constant
+from tmconvert.passes.rewriting import M, PassRecord, Rule, apply_rules, emitter_before
 from tmconvert.passes.view_groups import keeps_features, result_groups
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.ops.view import KEPT, groups_of
@@ -22,9 +24,13 @@ RECTIFIERS = ("aten::relu", "aten::leaky_relu")  # f(a x) is a f(x) for every a 
 PRODUCTS = ("aten::matmul", "tm::matmul_nt")
 LAYERS = {"aten::linear": -1, "aten::conv2d": 1}  # with the axis of their results that weights have in front
 
+Plan = Callable[[GraphEmitter], TensorNode]  # emits what takes the place of a node
+
 
 class FoldScaleBias:
-    """Five rules, each exact up to rounding:
+    """Fold scales and biases into the weights of layers and matrix products; merge chains of them.
+
+    Five rules, each exact up to rounding:
 
     - What is scaled or shifted by constants, one for each feature, on its way to linear layers alone, as by
       the weights of a layer norm, is so in their weights. Rows may be moved in between.
@@ -37,106 +43,156 @@ class FoldScaleBias:
     A factor above 0 passes a ReLU. Constants are computed in float64.
     """
 
-    name = "fold_scales"
+    name = "fold_scale_bias"
 
     def __init__(self, catalogue: Mapping[str, Op], *, roots: bool = True) -> None:
         self.catalogue = catalogue
         self.roots = roots
 
-    def run(self, graph: InternalGraph) -> bool:
-        changed = False
-        for rule, exprs in (
-            (
-                self._take_reciprocal,
-                iter(list(graph.exprs())),
-            ),  # while it is seen that roots are of more than 0
-            (self._into_layers_behind, reversed(list(graph.exprs()))),
-            (self._into_layer_before, iter(list(graph.exprs()))),
-            (self._merge, iter(list(graph.exprs()))),
-        ):
-            for expr in exprs:
-                if not isinstance(expr, CallFunction) or expr.function not in (*FACTORS, *SUMMANDS):
-                    continue
-                if expr.graph is graph and not _is_open(expr):
-                    changed |= rule(graph, expr)
-        return changed
+    def run(self, graph: InternalGraph) -> PassRecord:
+        record = PassRecord(self.name)
+        if self.roots:  # while it is seen that roots are of more than 0
+            apply_rules(record, graph, (_TakeReciprocal(self),))
+        apply_rules(record, graph, (_IntoLayersAfter(self),), backwards=True)
+        apply_rules(record, graph, (_IntoLayerBefore(self),))
+        apply_rules(record, graph, (_MergeConstants(self),))
+        return record
 
-    def _into_layers_behind(self, graph: InternalGraph, expr: CallFunction) -> bool:
-        affine = _Affine.of(expr)
+    def emitter(self, call: CallFunction) -> GraphEmitter:
+        return emitter_before(call, self.catalogue, self.name)
+
+
+class _ScaleRule(Rule[M | str]):
+    """A rule for factors and summands; a match that is a text is the reason of a refusal."""
+
+    def __init__(self, owner: FoldScaleBias) -> None:
+        self.owner = owner
+
+    def match(self, graph: InternalGraph, call: CallFunction) -> M | str | None:
+        if call.function not in (*FACTORS, *SUMMANDS):
+            return None
+        if has_symbolic_sizes(call):
+            return "a size of it is symbolic" if any(map(is_float_constant, call.args)) else None
+        return self.find(graph, call)
+
+    @abstractmethod
+    def find(self, graph: InternalGraph, call: CallFunction) -> M | str | None:
+        """The match at a factor or summand of known sizes."""
+
+    def check(self, graph: InternalGraph, call: CallFunction, match: M | str) -> str | None:
+        return match if isinstance(match, str) else None
+
+
+class _Layers(NamedTuple):
+    """What is scaled or shifted by ``vector`` on its way to ``layers``."""
+
+    affine: _Affine
+    vector: np.ndarray
+    layers: list[Any]
+
+
+class _IntoLayersAfter(_ScaleRule[_Layers]):
+    """Folds a factor or summand for each feature into all linear layers that take it."""
+
+    def find(self, graph: InternalGraph, call: CallFunction) -> _Layers | str | None:
+        affine = _Affine.of(call)
         vector = None if affine is None else affine.along(affine.x.type.rank - 1)
         if affine is None or vector is None:
-            return False
-        layers = _linear_layers_behind(graph, expr.output)
-        for layer in layers:
+            return None
+        layers, reason = _linear_layers_after(graph, call.output)
+        if not layers:
+            return None
+        return reason or _Layers(affine, vector, layers)
+
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: Any) -> str:
+        for layer in match.layers:
             x, weight, bias = layer.args
-            g = self._emitter(graph, layer)
-            if affine.is_factor:
-                weight = _scaled(g, weight, vector)
+            g = self.owner.emitter(layer)
+            if match.affine.is_factor:
+                weight = _scaled(g, weight, match.vector)
             else:
-                shift = np.einsum("oi,i->o", _array(weight), vector)
-                shift = shift if bias is None else _array(bias) + shift
+                shift = np.einsum("oi,i->o", np.asarray(weight.expr.value), match.vector)
+                shift = shift if bias is None else array_of(bias) + shift
                 bias = _changed(g, shift, weight if bias is None else bias)
             graph.set_arguments(layer, (x, weight, bias), layer.kwargs)
-        if layers:
-            graph.replace_uses(expr.output, affine.x)
-            graph.remove(expr)
-        return bool(layers)
+        graph.replace_uses(call.output, match.affine.x)
+        graph.remove(call)
+        return f"was folded into {_listed([layer.output.name for layer in match.layers])}"
 
-    def _into_layer_before(self, graph: InternalGraph, expr: CallFunction) -> bool:
-        affine = _Affine.of(expr)
+
+class _IntoLayerBefore(_ScaleRule[Any]):
+    """Folds a factor or summand into the layer or product that it is applied to. The match is a plan."""
+
+    def find(self, graph: InternalGraph, call: CallFunction) -> Any:
+        affine = _Affine.of(call)
         if affine is None:
-            return False
-        g = self._emitter(graph, expr)
-        made = _Folding(graph, g, affine.is_factor).folded(affine.x, affine.constant)
-        if made is None:
-            return False
-        graph.substitute(expr.output, made)
-        _remove_unused(graph, affine.x.expr)
-        return True
+            return None
+        return _Folding(graph, affine.is_factor).planned(affine.x, affine.constant)
 
-    def _merge(self, graph: InternalGraph, expr: CallFunction) -> bool:
-        """a (x b) is x (a b), a + (x + b) is x + (a + b), and a (x b + c) is x (a b) + a c."""
-        outer = _Affine.of(expr)
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: Any) -> str:
+        affine = _Affine.of(call)
+        assert affine is not None
+        was = affine.x
+        graph.substitute(call.output, match(self.owner.emitter(call)))
+        _remove_unused(graph, was.expr)
+        return f"was folded into the weights before it, with `{was.name}`"
+
+
+class _MergeConstants(_ScaleRule[tuple["_Affine", "_Affine"]]):
+    """a (x b) is x (a b), a + (x + b) is x + (a + b), and a (x b + c) is x (a b) + a c."""
+
+    def find(self, graph: InternalGraph, call: CallFunction) -> Any:
+        outer = _Affine.of(call)
         inner = None if outer is None else _inner(graph, outer)
         if outer is None or inner is None:
-            return False
-        g = self._emitter(graph, expr)
-        if inner.is_factor == outer.is_factor:
+            return None
+        if isinstance(inner, str) or inner.is_factor == outer.is_factor:
+            return inner if isinstance(inner, str) else (outer, inner, None)
+        first = _inner(graph, inner) if outer.is_factor else None
+        if isinstance(first, str) or first is None or not first.is_factor:
+            return first if isinstance(first, str) else None
+        return outer, inner, first
+
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: Any) -> str:
+        outer, inner, first = match
+        g = self.owner.emitter(call)
+        if first is None:
             made = inner.again(g, outer)
         else:
-            first = _inner(graph, inner) if outer.is_factor else None
-            if first is None or not first.is_factor:
-                return False
-            made = g.call(
-                "aten::add", first.again(g, outer), _small(g, inner.constant * outer.constant, outer)
-            )
-        graph.substitute(expr.output, made)
+            made = first.again(g, outer)
+            made = g.call("aten::add", made, _small(g, inner.constant * outer.constant, outer))
+        graph.substitute(call.output, made)
         _remove_unused(graph, outer.x.expr)
-        return True
+        return f"was merged with `{outer.x.name}`"
 
-    def _take_reciprocal(self, graph: InternalGraph, expr: CallFunction) -> bool:
-        if expr.function != "aten::div" or not self.roots:
-            return False
-        x, root = expr.args
-        if not _is_call(root.expr, "aten::sqrt") or graph.use_count(root) != 1 or root.qparams is not None:
-            return False
-        if x.type.size <= root.type.size or not _is_positive(root.expr.args[0]):
-            return False
-        g = self._emitter(graph, expr)
-        reciprocal = g.call("aten::rsqrt", root.expr.args[0])
-        graph.substitute(expr.output, g.call("aten::mul", x, reciprocal))
-        graph.remove(root.expr)
-        return True
 
-    def _emitter(self, graph: InternalGraph, expr: CallFunction) -> GraphEmitter:
-        return GraphEmitter(
-            graph,
-            self.catalogue,
-            source=expr.source,
-            made_by=self.name,
-            name=expr.output.name,
-            before=expr,
-        )
+class _TakeReciprocal(_ScaleRule[CallFunction]):
+    """Replaces a division by a root by a product with its reciprocal; the match is the root."""
+
+    def find(self, graph: InternalGraph, call: CallFunction) -> CallFunction | str | None:
+        x, root = call.args
+        if call.function != "aten::div" or not is_call(root.expr, "aten::sqrt"):
+            return None
+        if graph.use_count(root) != 1:
+            return f"`{root.name}`, by which it divides, has other users"
+        if root.qparams is not None:
+            return f"`{root.name}`, by which it divides, has quantization parameters"
+        if x.type.size <= root.type.size:
+            return "it divides by as many roots as it has elements"
+        if not _is_positive(root.expr.args[0]):
+            return f"`{root.name}`, by which it divides, may be 0"
+        return root.expr  # type: ignore[no-any-return]
+
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: Any) -> str:
+        g = self.owner.emitter(call)
+        reciprocal = g.call("aten::rsqrt", match.args[0])
+        graph.substitute(call.output, g.call("aten::mul", call.args[0], reciprocal))
+        graph.remove(match)
+        return f"multiplies by the reciprocal of `{match.output.name}` now"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 class _Affine(NamedTuple):
@@ -151,10 +207,10 @@ class _Affine(NamedTuple):
         if expr.function not in FACTORS and expr.function not in SUMMANDS:
             return None
         x, other = expr.args
-        if expr.function in ("aten::mul", "aten::add") and _array(x) is not None:
+        if expr.function in ("aten::mul", "aten::add") and array_of(x) is not None:
             x, other = other, x
-        constant = _array(other)
-        if constant is None or _array(x) is not None or x.type.shape != expr.output.type.shape:
+        constant = array_of(other)
+        if constant is None or array_of(x) is not None or x.type.shape != expr.output.type.shape:
             return None
         if x.type.dtype.kind != "f" or constant.ndim > x.type.rank or x.qparams or expr.output.qparams:
             return None
@@ -179,71 +235,116 @@ class _Affine(NamedTuple):
 
 
 class _Folding(NamedTuple):
-    """Makes what computes a node times, or plus, a constant; None where nothing can take that in."""
+    """Plans how a node times, or plus, a constant is computed by the layers that make the node."""
 
     graph: InternalGraph
-    g: GraphEmitter
     is_factor: bool
 
-    def folded(self, node: TensorNode, constant: np.ndarray) -> TensorNode | None:
-        if self.graph.use_count(node) != 1 or node.qparams is not None:
-            return None
+    def planned(self, node: TensorNode, constant: np.ndarray) -> Plan | str | None:
+        """What emits it; the reason where a layer cannot take it; None where there is no layer."""
         expr = node.expr
         if not isinstance(expr, CallFunction) or len(expr.outputs) != 1:
             return None
+        reason = self._shared(node, expr)
+        if reason or self.graph.use_count(node) != 1 or node.qparams is not None:
+            return reason
         if expr.function in LAYERS:
-            vector = _along(constant, node.type.shape, LAYERS[expr.function] % node.type.rank)
-            return None if vector is None or not _has_constants(expr) else self._layer(expr, vector)
-        if expr.function in RECTIFIERS and self.is_factor and (constant > 0).all():
-            x = self.folded(expr.args[0], constant)
-            return None if x is None else self.g.call(expr.function, x, **expr.kwargs)
+            return self._layer(
+                expr, _along(constant, node.type.shape, LAYERS[expr.function] % node.type.rank)
+            )
+        if expr.function in RECTIFIERS and self.is_factor:
+            return self._rectified(expr, constant)
         if expr.function == "tm::view":
-            given = _before_view(expr, constant)
-            x = None if given is None else self.folded(expr.args[0], given)
-            return None if x is None else self.g.call("tm::view", x, **expr.kwargs)
+            return self._viewed(expr, constant)
         return self._scaled(expr, constant) if self.is_factor and constant.size == 1 else None
 
-    def _layer(self, expr: CallFunction, vector: np.ndarray) -> TensorNode:
-        x, weight, bias = expr.args
-        shift = _array(bias)
-        if self.is_factor:
-            weight = _scaled(self.g, weight, vector.reshape(-1, *[1] * (weight.type.rank - 1)))
-            bias = None if bias is None else _scaled(self.g, bias, vector)
-        else:
-            shift = vector if shift is None else shift + vector
-            bias = _changed(self.g, shift, weight if bias is None else bias)
-        made: TensorNode = self.g.call(expr.function, x, weight, bias, **expr.kwargs)
+    def _shared(self, node: TensorNode, expr: CallFunction) -> str | None:
+        """Why a layer or product must give its result as it is."""
+        if expr.function not in LAYERS and not (self.is_factor and expr.function in PRODUCTS):
+            return None
+        if node.qparams is not None:
+            return f"`{node.name}` has quantization parameters"
+        return f"`{node.name}` has other users" if self.graph.use_count(node) != 1 else None
+
+    def _rectified(self, expr: CallFunction, constant: np.ndarray) -> Plan | str | None:
+        x = self.planned(expr.args[0], constant)
+        if x is None or isinstance(x, str):
+            return x
+        if not (constant > 0).all():
+            return f"`{expr.output.name}` passes on no factor that is 0 or less"
+        return lambda g: g.call(expr.function, x(g), **expr.kwargs)
+
+    def _viewed(self, expr: CallFunction, constant: np.ndarray) -> Plan | str | None:
+        given = _before_view(expr, constant)
+        if given is None:
+            is_layer = is_call(expr.args[0].expr, *LAYERS)
+            return f"`{expr.output.name}` does not keep its channels on one axis" if is_layer else None
+        x = self.planned(expr.args[0], given)
+        if x is None or isinstance(x, str):
+            return x
+        return lambda g: g.call("tm::view", x(g), **expr.kwargs)
+
+    def _layer(self, expr: CallFunction, vector: np.ndarray | None) -> Plan | str:
+        if vector is None:
+            return f"it has no single number for each channel of `{expr.output.name}`"
+        if not _has_constants(expr):
+            return f"the parameters of `{expr.output.name}` are computed or quantized"
+
+        def made(g: GraphEmitter) -> TensorNode:
+            x, weight, bias = expr.args
+            if self.is_factor:
+                weight = _scaled(g, weight, vector.reshape(-1, *[1] * (weight.type.rank - 1)))
+                bias = None if bias is None else _scaled(g, bias, vector)
+            else:
+                shift = vector if bias is None else array_of(bias) + vector
+                bias = _changed(g, shift, weight if bias is None else bias)
+            return g.call(expr.function, x, weight, bias, **expr.kwargs)  # type: ignore[no-any-return]
+
         return made
 
-    def _scaled(self, expr: CallFunction, number: np.ndarray) -> TensorNode | None:
+    def _scaled(self, expr: CallFunction, number: np.ndarray) -> Plan | str | None:
         """A product, or such a product plus a constant, times one number."""
         if expr.function == "aten::add":
             x, other = expr.args
-            if not _is_plain(other):
-                return None
-            made = self.folded(x, number)
-            if made is None:
-                return None
-            return self.g.call("aten::add", made, _scaled(self.g, other, number.item()))
+            product = self.planned(x, number) if is_float_constant(other) else None
+            if product is None or isinstance(product, str):
+                return product
+            return lambda g: g.call("aten::add", product(g), _scaled(g, other, number.item()))
+        reason = None
         for place, node in enumerate(expr.args if expr.function in PRODUCTS else ()):
-            if _is_plain(node):
-                made = _scaled(self.g, node, number.item())
-            else:
-                made = self.folded(node, number.reshape([1] * node.type.rank))
-            if made is not None:
-                operands = [made if i == place else each for i, each in enumerate(expr.args)]
-                return self.g.call(expr.function, *operands)
-        return None
+            plan = self._factor(node, number)
+            if callable(plan):
+                return _product_with(expr, place, plan)
+            reason = reason or plan
+        return reason
+
+    def _factor(self, node: TensorNode, number: np.ndarray) -> Plan | str | None:
+        if is_float_constant(node):
+            return lambda g: _scaled(g, node, number.item())
+        return self.planned(node, number.reshape([1] * node.type.rank))
 
 
-def _inner(graph: InternalGraph, outer: _Affine) -> _Affine | None:
-    """How what is scaled or shifted was so before, for this alone; where one constant is as large as both."""
+def _product_with(expr: CallFunction, place: int, factor: Plan) -> Plan:
+    def made(g: GraphEmitter) -> TensorNode:
+        node = factor(g)
+        operands = [node if i == place else each for i, each in enumerate(expr.args)]
+        return g.call(expr.function, *operands)  # type: ignore[no-any-return]
+
+    return made
+
+
+def _inner(graph: InternalGraph, outer: _Affine) -> _Affine | str | None:
+    """How what is scaled or shifted was so before, or why the two are not one."""
     expr = outer.x.expr
-    if not isinstance(expr, CallFunction) or graph.use_count(outer.x) != 1:
+    inner = _Affine.of(expr) if isinstance(expr, CallFunction) else None
+    if inner is None:
         return None
-    inner = _Affine.of(expr)
-    shapes = [] if inner is None else [inner.constant.shape, outer.constant.shape]
-    return inner if np.broadcast_shapes(*shapes) in shapes else None
+    if graph.use_count(outer.x) != 1:
+        return f"`{outer.x.name}` has other users"
+    shapes = [inner.constant.shape, outer.constant.shape]
+    if np.broadcast_shapes(*shapes) not in shapes:
+        return f"one constant would be larger than its own and that of `{outer.x.name}`"
+    return inner
 
 
 def _small(g: GraphEmitter, value: np.ndarray, like: _Affine) -> TensorNode:
@@ -271,17 +372,19 @@ def _before_view(view: CallFunction, constant: np.ndarray) -> np.ndarray | None:
     return None
 
 
-def _linear_layers_behind(graph: InternalGraph, node: TensorNode) -> list[Any]:
-    """The linear layers that are all that take the rows of ``node``; none where there is something else."""
+def _linear_layers_after(graph: InternalGraph, node: TensorNode) -> tuple[list[Any], str]:
+    """The linear layers that take the rows of ``node``, and what else does, as a reason."""
     layers: list[Any] = []
     joints: list[Any] = []
+    reasons: list[str] = []
     reached, ahead = {node}, [node]
     while ahead:
         rows = ahead.pop()
         if graph.is_output(rows) or rows.qparams is not None:
-            return []
+            what = "an output of the model" if graph.is_output(rows) else "quantized by itself"
+            reasons.append(f"`{rows.name}`, which linear layers take, is {what}")
         for user in rows.users:
-            if _is_call(user, "aten::linear") and user.args[0] is rows and _has_constants(user):
+            if is_call(user, "aten::linear") and user.args[0] is rows and _has_constants(user):
                 layers.append(user)
             elif _moves_rows(user, rows):
                 joints.append(user)
@@ -289,14 +392,20 @@ def _linear_layers_behind(graph: InternalGraph, node: TensorNode) -> list[Any]:
                 ahead += {moved} - reached
                 reached.add(moved)
             else:
-                return []
-    if any(each not in reached for joint in joints for each in leaves(joint.args)):
-        return []
-    return layers if all(graph.use_count(layer.args[1]) == 1 for layer in layers) else []
+                reasons.append(f"`{user.outputs[0].name}` takes it, too, besides linear layers")
+    for joint in joints:
+        if any(each not in reached for each in leaves(joint.args)):
+            reasons.append(f"`{joint.output.name}` joins it with other rows")
+    reasons += [
+        f"the weight of `{layer.output.name}` has other users"
+        for layer in layers
+        if graph.use_count(layer.args[1]) != 1
+    ]
+    return layers, reasons[0] if reasons else ""
 
 
 def _moves_rows(expr: Any, node: TensorNode) -> bool:
-    if not isinstance(expr, CallFunction) or _is_open(expr):
+    if not isinstance(expr, CallFunction) or has_symbolic_sizes(expr):
         return False
     if expr.function in ("aten::slice", "aten::cat"):
         return expr.kwargs["dim"] % node.type.rank != node.type.rank - 1
@@ -328,19 +437,8 @@ def _called(g: GraphEmitter, value: Array, like: TensorNode) -> TensorNode:
 
 def _has_constants(layer: Any) -> bool:
     return layer.output.qparams is None and all(
-        _is_plain(node) for node in layer.args[1:] if node is not None
+        is_float_constant(node) for node in layer.args[1:] if node is not None
     )
-
-
-def _is_plain(node: TensorNode) -> bool:
-    return isinstance(node.expr, Constant) and node.qparams is None
-
-
-def _array(node: Any) -> Any:
-    """What a constant holds; None for what is none, or not there."""
-    if node is None or not _is_plain(node):
-        return None
-    return np.asarray(node.expr.value)
 
 
 def _remove_unused(graph: InternalGraph, expr: Expr | None) -> None:
@@ -356,15 +454,6 @@ def _remove_unused(graph: InternalGraph, expr: Expr | None) -> None:
 def _is_positive(node: TensorNode) -> bool:
     """Whether something was added to it that keeps it from 0: there runtimes know no reciprocal root."""
     expr: Any = node.expr
-    return _is_call(expr, "aten::add") and any(
-        array is not None and (array > 0).all() for array in map(_array, expr.args)
+    return is_call(expr, "aten::add") and any(
+        array is not None and (array > 0).all() for array in map(array_of, expr.args)
     )
-
-
-def _is_call(expr: Any, function: str) -> bool:
-    return isinstance(expr, CallFunction) and expr.function == function
-
-
-def _is_open(expr: CallFunction) -> bool:
-    nodes = [*expr.inputs, *expr.outputs]
-    return is_symbolic((expr.kwargs, [node.shape for node in nodes if isinstance(node, TensorNode)]))

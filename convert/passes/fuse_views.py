@@ -1,4 +1,4 @@
-"""Merges chains of reshapes, selections and transposes into one ``tm::view`` each."""
+"""Fuse chains of reshapes, selections and transposes into one ``tm::view`` each."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tmconvert.ir import CallFunction, Expr, InternalGraph, TensorNode
-from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.symbolic.data_dependent import data_symbols
 from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.passes.rewriting import PassRecord, emitter_before
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.ops.view import KEPT
 
@@ -103,7 +103,7 @@ class _View:
 
 
 class FuseViews:
-    """Makes each reshape, permute and select a view of the first tensor of its chain."""
+    """Fuse chains of reshape, permute and select into one ``tm::view`` of the first tensor."""
 
     name = "fuse_views"
     after = ("fold_constants",)
@@ -111,28 +111,32 @@ class FuseViews:
     def __init__(self, catalogue: Mapping[str, Op]) -> None:
         self.catalogue = catalogue
 
-    def run(self, graph: InternalGraph) -> bool:
+    def run(self, graph: InternalGraph) -> PassRecord:
+        record, reasons = PassRecord(self.name), dict[CallFunction, str]()
         views: dict[TensorNode, _View] = {}
         for expr in graph.exprs():
-            if isinstance(expr, CallFunction) and expr.function in FUSED and not _is_open(expr):
-                view = _extended(graph, expr, views)
-                if view is not None:
-                    views[expr.output] = view
+            if not isinstance(expr, CallFunction) or expr.function not in FUSED:
+                continue
+            view, reason = _extended(graph, expr, views)
+            if view is not None:
+                views[expr.output] = view
+            if reason:
+                reasons[expr] = reason
         roots = {view.root for view in views.values()}
         made: dict[TensorNode, TensorNode] = {}
         for node, view in views.items():
             if node in roots or graph.is_output(node) or any(_keeps(user, views) for user in node.users):
                 view.root = made.get(view.root, view.root)
                 if not _is_one_already(node, view):
-                    made[node] = self._emit(graph, node, view)
-        return bool(made)
+                    assert isinstance(node.expr, CallFunction)
+                    made[node] = self._emit(graph, node.expr, view)
+                    record.did(node.expr, f"is a view of `{view.root.name}` now")
+        for expr, reason in reasons.items():
+            record.refuse(expr, reason)
+        return record
 
-    def _emit(self, graph: InternalGraph, node: TensorNode, view: _View) -> TensorNode:
-        expr = node.expr
-        assert expr is not None
-        emitter = GraphEmitter(
-            graph, self.catalogue, source=expr.source, made_by=self.name, name=node.name, before=expr
-        )
+    def _emit(self, graph: InternalGraph, expr: CallFunction, view: _View) -> TensorNode:
+        emitter = emitter_before(expr, self.catalogue, self.name)
         kept = [factor for factor in view.factors if factor.index == KEPT]
         places = {id(factor): place for place, factor in enumerate(kept)}
         made = emitter.call(
@@ -141,9 +145,9 @@ class FuseViews:
             [factor.size for factor in view.factors],
             [factor.index for factor in view.factors],
             [places[id(factor)] for axis in view.axes for factor in axis],
-            list(node.type.shape),
+            list(expr.output.type.shape),
         )
-        graph.substitute(node, made)
+        graph.substitute(expr.output, made)
         return made
 
 
@@ -162,20 +166,31 @@ def _keeps(user: Expr, views: dict[TensorNode, _View]) -> bool:
     return not any(node in views for node in user.outputs)
 
 
-def _extended(graph: InternalGraph, expr: CallFunction, views: dict[TensorNode, _View]) -> _View | None:
-    """The view that this expression makes of its operand's root, or of its operand; None if neither."""
-    operand = expr.args[0]
+def _extended(
+    graph: InternalGraph, expr: CallFunction, views: dict[TensorNode, _View]
+) -> tuple[_View | None, str]:
+    """The view that this call makes of its operand's root or of its operand, and why it is not the former.
+
+    None where it is neither.
+    """
+    operand, reason = expr.args[0], ""
+    if _is_open(expr):
+        return None, "its shape depends on data"
     earlier = views.get(operand)
-    if earlier is not None and (
-        expr.function == "aten::select" or graph.use_count(operand) == 1 or not earlier.is_permuted
-    ):
-        # a transpose with several users is done once, unless a selection makes it smaller
+    # a transpose with several users is done once, unless a selection makes it smaller
+    is_shared = graph.use_count(operand) != 1 and expr.function != "aten::select"
+    if earlier is not None and earlier.is_permuted and is_shared:
+        reason = f"it is not fused with `{operand.name}`, which is transposed and has other users"
+    elif earlier is not None:
         view = earlier.copied()
         if _apply(view, expr):
-            return view
+            return view, ""
+        reason = f"it is not fused with `{operand.name}`, whose axes it does not regroup as wholes"
     factors = [_Factor(extent) for extent in operand.type.shape]
     view = _View(operand, factors, [[factor] for factor in factors])
-    return view if _apply(view, expr) else None
+    if _apply(view, expr):
+        return view, reason
+    return None, "its axes are no products of factors of its operand's axes"
 
 
 def _apply(view: _View, expr: CallFunction) -> bool:

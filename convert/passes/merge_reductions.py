@@ -1,41 +1,46 @@
-"""Merges a reduction of a reduction: mean over W, then over H, is one mean over H and W."""
+"""Merge reductions of reductions: mean over W, then over H, is one mean over H and W."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from tmconvert.ir import CallFunction, Expr, InternalGraph, TensorNode
-from tmconvert.ir.emitter import GraphEmitter
+from tmconvert.ir import CallFunction, InternalGraph, TensorNode
+from tmconvert.passes.matching import is_call
+from tmconvert.passes.rewriting import RewritePass, emitter_before
 from tmconvert.symbolics.op import Op
 
 REDUCTIONS = ("aten::mean", "aten::sum", "aten::amax", "aten::amin")
 
 
-class MergeReductions:
+class MergeReductions(RewritePass[CallFunction]):
+    """Merge two reductions of the same kind into one over the axes of both.
+
+    The match is the first reduction.
+    """
+
     name = "merge_reductions"
 
     def __init__(self, catalogue: Mapping[str, Op]) -> None:
         self.catalogue = catalogue
 
-    def run(self, graph: InternalGraph) -> bool:
-        changed = False
-        for outer in graph.exprs():
-            inner = _inner(graph, outer)
-            if inner is not None and isinstance(outer, CallFunction):
-                self._merge(graph, inner, outer)
-                changed = True
-        return changed
+    def match(self, graph: InternalGraph, call: CallFunction) -> CallFunction | None:
+        x: Any = call.args[0] if call.function in REDUCTIONS else None
+        return x.expr if x is not None and is_call(x.expr, call.function) else None
+
+    def check(self, graph: InternalGraph, call: CallFunction, match: CallFunction) -> str | None:
+        if graph.use_count(match.output) != 1:
+            return "its input has other users"
+        if match.kwargs["keepdim"] != call.kwargs["keepdim"]:
+            return f"only one of it and `{match.output.name}` keeps the reduced axes"
+        return None
+
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: CallFunction) -> str:
+        self._merge(graph, match, call)
+        return f"was merged with `{match.output.name}`"
 
     def _merge(self, graph: InternalGraph, inner: CallFunction, outer: CallFunction) -> None:
-        emitter = GraphEmitter(
-            graph,
-            self.catalogue,
-            source=outer.source,
-            made_by=self.name,
-            name=outer.output.name,
-            before=outer,
-        )
+        emitter = emitter_before(outer, self.catalogue, self.name)
         merged = emitter.call(
             outer.function, inner.args[0], _merged_axes(inner, outer), outer.kwargs["keepdim"]
         )
@@ -45,19 +50,6 @@ class MergeReductions:
         graph.remove(outer)
         graph.remove(inner)
         graph.rename(merged, old.name)
-
-
-def _inner(graph: InternalGraph, outer: Expr) -> CallFunction | None:
-    """The reduction of the same kind whose only user is ``outer``."""
-    if not isinstance(outer, CallFunction) or outer.function not in REDUCTIONS:
-        return None
-    operand: Any = outer.args[0]
-    inner = operand.expr
-    if not isinstance(inner, CallFunction) or inner.function != outer.function:
-        return None
-    if graph.use_count(operand) != 1 or inner.kwargs["keepdim"] != outer.kwargs["keepdim"]:
-        return None
-    return inner
 
 
 def _merged_axes(inner: CallFunction, outer: CallFunction) -> list[int]:

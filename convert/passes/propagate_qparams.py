@@ -1,10 +1,11 @@
-"""Moves quantization parameters to the tensors they speak of, and on along ops that keep them."""
+"""Propagate QParams, and fold requantize into producers."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from tmconvert.ir import CallFunction, Expr, InternalGraph, QParams, TensorNode
+from tmconvert.ir import CallFunction, InternalGraph, QParams, TensorNode
+from tmconvert.passes.rewriting import PassRecord, Rule, apply_rules
 
 REQUANTIZE = "tm::requantize"
 # Results of these lie on the grid of their first operand, or (pooling, resizing) within its range, where an
@@ -20,42 +21,57 @@ KEEPING = frozenset(
 
 
 class PropagateQparams:
-    """Merges ``tm::requantize`` into its operand where nothing else uses that, then fills in what ops keep.
+    """Fold ``tm::requantize`` into producers; propagate QParams through ops that keep them.
 
     Parameters of single channels go through no op but a reshape that leaves the channels together. With
     ``dissolves`` no requantize is left: a float model has no use for it, unless a file of parameters goes
     with it, where each grid is that of a tensor.
     """
 
-    name = "settle_quantization"
+    name = "propagate_qparams"
 
     def __init__(self, *, dissolves: bool = False) -> None:
         self.dissolves = dissolves
 
-    def run(self, graph: InternalGraph) -> bool:
-        changed = False
-        for expr in graph.exprs():
-            if isinstance(expr, CallFunction) and expr.function == REQUANTIZE:
-                changed |= _merge(graph, expr, self.dissolves)
-        for expr in graph.exprs():
-            changed |= _keep(expr)
-        return changed
+    def run(self, graph: InternalGraph) -> PassRecord:
+        record = PassRecord(self.name)
+        apply_rules(record, graph, (_FoldRequantize(dissolves=self.dissolves),))
+        apply_rules(record, graph, (_KeepQparams(),))
+        return record
 
 
-def _merge(graph: InternalGraph, expr: CallFunction, dissolves: bool) -> bool:
-    """Takes a requantization out that says nothing which its operand does not, or may not, say itself."""
-    operand, result = expr.args[0], expr.output
-    if operand.qparams is None and result.qparams is not None and _is_alone(graph, operand, result.qparams):
-        operand.qparams = result.qparams
-    if result.qparams not in (None, operand.qparams) and not dissolves:
-        return False
-    is_named = graph.is_output(result) and operand not in graph.inputs
-    name = result.name
-    graph.replace_uses(result, operand)
-    graph.remove(expr)
-    if is_named:
-        graph.rename(operand, name)
-    return True
+class _FoldRequantize(Rule[TensorNode]):
+    """Removes a requantize whose parameters its operand has, or can have; the match is that operand."""
+
+    def __init__(self, *, dissolves: bool) -> None:
+        self.dissolves = dissolves
+
+    def match(self, graph: InternalGraph, call: CallFunction) -> TensorNode | None:
+        operand = call.args[0] if call.function == REQUANTIZE else None
+        return operand if isinstance(operand, TensorNode) else None
+
+    def check(self, graph: InternalGraph, call: CallFunction, match: TensorNode) -> str | None:
+        wanted = call.output.qparams
+        if self.dissolves or wanted in (None, match.qparams):
+            return None
+        assert wanted is not None
+        if match.qparams is not None:
+            return f"`{match.name}` has other quantization parameters"
+        if not _is_alone(graph, match, wanted):
+            return f"`{match.name}` is used with other quantization parameters, or with none"
+        return None
+
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: TensorNode) -> str:
+        result, name, was = call.output, call.output.name, match.name
+        wanted = result.qparams
+        if match.qparams is None and wanted is not None and _is_alone(graph, match, wanted):
+            match.qparams = wanted
+        is_named = graph.is_output(result) and match not in graph.inputs
+        graph.replace_uses(result, match)
+        graph.remove(call)
+        if is_named:
+            graph.rename(match, name)
+        return f"was folded into `{was}`"
 
 
 def _is_alone(graph: InternalGraph, operand: TensorNode, qparams: QParams) -> bool:
@@ -80,26 +96,35 @@ def _has_another(node: TensorNode) -> bool:
     return False
 
 
-def _keep(expr: Expr) -> bool:
-    if not isinstance(expr, CallFunction) or expr.function not in KEEPING:
-        return False
-    operand = expr.args[0]
-    qparams = operand.qparams if isinstance(operand, TensorNode) else None
-    if qparams is None:
-        return False
-    changed = False
-    for node in expr.outputs:
-        assert isinstance(node, TensorNode)
-        kept: QParams | None = qparams
-        if qparams.channel_axis is not None:
-            kept = _moved(expr, qparams, operand, node)
-        if node.qparams is None and kept is not None:
-            node.qparams = replace(kept, inferred=True)
-            changed = True
-    return changed
+class _KeepQparams(Rule[QParams]):
+    """Gives the results of an op that keeps QParams those of its first operand, which are the match."""
+
+    def match(self, graph: InternalGraph, call: CallFunction) -> QParams | None:
+        operand = call.args[0] if call.function in KEEPING else None
+        has_all = all(isinstance(node, TensorNode) and node.qparams is not None for node in call.outputs)
+        return operand.qparams if isinstance(operand, TensorNode) and not has_all else None
+
+    def check(self, graph: InternalGraph, call: CallFunction, match: QParams) -> str | None:
+        if any(_kept(call, match, node) is not None for node in _without_qparams(call)):
+            return None
+        return "the per-channel quantization parameters of its operand do not fit its result"
+
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: QParams) -> str:
+        for node in _without_qparams(call):
+            kept = _kept(call, match, node)
+            node.qparams = None if kept is None else replace(kept, inferred=True)
+        return f"has the quantization parameters of `{call.args[0].name}`"  # type: ignore[union-attr]
 
 
-def _moved(expr: CallFunction, qparams: QParams, operand: TensorNode, node: TensorNode) -> QParams | None:
-    if expr.function != "aten::reshape":
+def _without_qparams(call: CallFunction) -> list[TensorNode]:
+    return [node for node in call.outputs if isinstance(node, TensorNode) and node.qparams is None]
+
+
+def _kept(call: CallFunction, qparams: QParams, node: TensorNode) -> QParams | None:
+    """The parameters of an operand as those of the result ``node``; None where they do not fit."""
+    if qparams.channel_axis is None:
+        return qparams
+    operand = call.args[0]
+    if call.function != "aten::reshape" or not isinstance(operand, TensorNode):
         return None
     return qparams.reshaped(operand.type.shape, node.type.shape)

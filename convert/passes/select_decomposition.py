@@ -1,33 +1,36 @@
-"""Takes one of the two forms that a calibrated model has of what is no integer kernel."""
+"""Select the fused op or the decomposition of calls that a calibrated model has in both forms."""
 
 from __future__ import annotations
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
+from tmconvert.passes.rewriting import RewritePass
 
 IN_STEPS = "tm::in_steps"
 
 
-class SelectDecomposition:
-    """Replaces each ``tm::in_steps`` by its second operand, the steps, or by the first, the whole.
+class SelectDecomposition(RewritePass[TensorNode]):
+    """Replace each ``tm::in_steps`` by its decomposition, or by the fused op that it was made of.
 
-    What is chosen has the name of the result, and its grid where it has none of its own.
+    The match is the operand that is taken. It gets the name of the result, and its quantization parameters
+    where it has none of its own.
     """
 
-    name = "choose_steps"
+    name = "select_decomposition"
 
     def __init__(self, *, takes_steps: bool = False) -> None:
         self.takes_steps = takes_steps
 
-    def run(self, graph: InternalGraph) -> bool:
-        calls = [
-            expr for expr in graph.exprs() if isinstance(expr, CallFunction) and expr.function == IN_STEPS
-        ]
-        for call in calls:
-            chosen, result = call.args[int(self.takes_steps)], call.output
-            assert isinstance(chosen, TensorNode) and isinstance(result, TensorNode)
-            name, grid = result.name, result.qparams
-            graph.replace_uses(result, chosen)
-            graph.remove(call)
-            graph.rename(chosen, name)
-            chosen.qparams = chosen.qparams or grid
-        return bool(calls)
+    def match(self, graph: InternalGraph, call: CallFunction) -> TensorNode | None:
+        if call.function != IN_STEPS:
+            return None
+        taken = call.args[int(self.takes_steps)]
+        assert isinstance(taken, TensorNode)
+        return taken
+
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: TensorNode) -> str:
+        name, qparams, was = call.output.name, call.output.qparams, match.name
+        graph.replace_uses(call.output, match)
+        graph.remove(call)
+        graph.rename(match, name)
+        match.qparams = match.qparams or qparams
+        return f"is the {'decomposition' if self.takes_steps else 'fused op'} `{was}` now"

@@ -20,7 +20,7 @@ def requantize_ref(x: np.ndarray) -> np.ndarray:
     return x
 
 
-# Only of models in integers, and of those with a file of parameters (``settle_quantization``).
+# Only of models in integers, and of those with a file of parameters (``propagate_qparams``).
 
 
 @requantize.onnx(since=7)

@@ -33,7 +33,7 @@ PASSES: dict[str, Any] = {
     "fuse_conv_bn": FuseConvBn,
     "fuse_views": lambda: FuseViews(catalogue()),
     "merge_reductions": lambda: MergeReductions(catalogue()),
-    "settle_quantization": PropagateQparams,
+    "propagate_qparams": PropagateQparams,
 }
 CASES = sorted(path.name.removesuffix(".before.ir") for path in GOLDEN.glob("*.before.ir"))
 
