@@ -1,8 +1,8 @@
 """tm::in_steps, the result of a call, and the same computed in steps that all have grids.
 
 Calibration writes it where an operator has no integer kernel in TFLite: ``steps`` are integer operators
-throughout, with the grids of what is in between. ``select_decomposition`` takes one of the two; what is kept of a
-model is both.
+throughout, with the grids of what is in between. ``select_decomposition`` takes one of the two; what is kept
+of a model is both.
 """
 
 from __future__ import annotations
