@@ -76,22 +76,21 @@ def _but_for_rounding(
     is_second: bool,
 ) -> list[Comparison]:
     """The error of an output that is nothing but rounding, as a share of what was summed."""
-    noises: list[float] | None = None
     found = list(comparisons)
-    for number, each in enumerate(comparisons):
-        wanted = expected[number]
-        if (
-            each.ok
-            or wanted.dtype.kind != "f"
-            or each.shape != each.expected_shape
-            or np.isinf(each.max_error)
-        ):
-            continue
-        try:
-            noises = reference.noise(inputs) if noises is None else noises
-        except (ValueError, IndexError):  # the data decides on shapes
-            return found
-        noise = noises[number]
+    numbers = [
+        number
+        for number, each in enumerate(comparisons)
+        if not each.ok
+        and expected[number].dtype.kind == "f"
+        and each.shape == each.expected_shape
+        and not np.isinf(each.max_error)
+    ]
+    try:
+        noises = reference.noise(inputs, numbers) if numbers else []
+    except (ValueError, IndexError):  # the data decides on shapes
+        return found
+    for number, noise in zip(numbers, noises, strict=True):
+        each, wanted = comparisons[number], expected[number]
         if noise and (is_second or float(np.max(np.abs(wanted))) <= MARGIN * noise):
             off = float(np.max(np.abs(actual[number].astype(np.float64) - wanted)))
             found[number] = replace(each, max_error=off / (noise / UNIT), tolerance=MARGIN * UNIT)
