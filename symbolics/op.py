@@ -15,6 +15,7 @@ from tmconvert.ir.symbolic.journal import retried
 from tmconvert.ir.types import TensorType, name_of
 from tmconvert.symbolics.dialects import DIALECTS
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule
+from tmconvert.symbolics.traits import T, Trait
 
 FLOATS = ("float32", "float16", "float64")
 INTEGERS = ("int32", "int64", "int16", "int8", "uint8")
@@ -143,18 +144,19 @@ Argument = Tensor | Tensors | Attribute
 
 @dataclass(eq=False)
 class Op:
-    """Signature, type rule, layout rule, reference kernel and symbolics of one op.
+    """Signature, type rule, layout rule, traits, reference kernel and symbolics of one op.
 
     ``args`` are in ATen's order with ATen's names and defaults, except that ATen's ``self`` and
     ``input`` are called ``x``. ``result`` computes the TensorType (or a list of them) from the
     arguments by name, tensors given as TensorTypes. ``layout`` is a LayoutRule, or a function from
-    the same arguments to one.
+    the same arguments to one. ``traits`` are what passes know of the op (``traits.py``), one of a kind.
     """
 
     name: str
     args: Sequence[Argument]
     result: Callable[..., TensorType | list[TensorType]]
     layout: LayoutRule | Callable[..., LayoutRule] = SOURCE
+    traits: Sequence[Trait] = ()
     kernel: Callable[..., Any] | None = None
     decomposition: Callable[..., Any] | None = None
     decomposed_from: dict[str, int] = field(default_factory=dict)
@@ -164,6 +166,7 @@ class Op:
 
     def __post_init__(self) -> None:
         self._tensors = [argument for argument in self.args if not isinstance(argument, Attribute)]
+        self._traits = {type(trait): trait for trait in self.traits}
 
     # ---- declarations
 
@@ -227,6 +230,15 @@ class Op:
         self.retired[target] = version
 
     # ---- use
+
+    def trait(self, kind: type[T]) -> T | None:
+        """The trait of a kind; None where the op has none."""
+        found = self._traits.get(kind)
+        assert found is None or isinstance(found, kind)
+        return found
+
+    def has(self, kind: type[Trait]) -> bool:
+        return kind in self._traits
 
     def bind(
         self, args: Sequence[Any], attributes: Mapping[str, Any]

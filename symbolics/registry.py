@@ -8,8 +8,10 @@ from types import MappingProxyType
 from typing import Any
 
 from tmconvert.errors import InternalError, UsageError
+from tmconvert.ir.expr import CallFunction
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.target_names import TARGETS
+from tmconvert.symbolics.traits import T, Trait
 
 
 class Catalogue(Mapping[str, Op]):
@@ -35,6 +37,10 @@ class Catalogue(Mapping[str, Op]):
 
     def __len__(self) -> int:
         return len(self._ops.keys() | self._shipped.keys())
+
+    def having(self, kind: type[Trait]) -> list[str]:
+        """The names of all ops with a trait, for tables and tests: passes ask one op, see ``trait_of``."""
+        return [op.name for op in self.values() if op.has(kind)]
 
     def incomplete(self) -> list[tuple[str, str]]:
         """(op, target) pairs with neither a symbolic, nor a decomposition, nor a reason."""
@@ -79,6 +85,17 @@ _registry = _Registry()
 def catalogue() -> Catalogue:
     """The catalogue of the ops that tmconvert ships, and of those that are registered."""
     return _registry.current()
+
+
+def trait_of(expr: object, kind: type[T]) -> T | None:
+    """The trait of the op that ``expr`` calls; None where it has none, and where ``expr`` is no call."""
+    op = catalogue().get(expr.function) if isinstance(expr, CallFunction) else None
+    return None if op is None else op.trait(kind)
+
+
+def has_trait(expr: object, *kinds: type[Trait]) -> bool:
+    """Whether ``expr`` calls an op with one of some traits."""
+    return any(trait_of(expr, kind) is not None for kind in kinds)
 
 
 def registered(name: str) -> Op | None:

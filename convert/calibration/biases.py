@@ -16,11 +16,12 @@ import numpy as np
 
 from tmconvert.calibration.execution import run
 from tmconvert.calibration.expansion import EXPANSION
-from tmconvert.calibration.placement import WEIGHTED
 from tmconvert.ir import CallFunction, Constant, InternalGraph, QParams, TensorNode
 from tmconvert.ir.fake_quant import fake_quantize
-from tmconvert.passes.propagate_qparams import KEEPING
 from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.registry import has_trait
+from tmconvert.symbolics.traits import KeepsQparams
+from tmconvert.targets.tflite.passes.narrow_weights import integer_weights
 
 
 @dataclass
@@ -69,7 +70,7 @@ def correct_biases(
 
 def _layers(graph: InternalGraph) -> Iterable[_Layer]:
     for expr in graph.exprs():
-        if not isinstance(expr, CallFunction) or expr.function not in WEIGHTED or expr.made_by == EXPANSION:
+        if not isinstance(expr, CallFunction) or expr.made_by == EXPANSION or integer_weights(expr) is None:
             continue
         x, weight = expr.args[:2]
         if not isinstance(x, TensorNode) or not isinstance(weight, TensorNode) or weight.qparams is None:
@@ -83,7 +84,7 @@ def _grid(node: TensorNode) -> QParams | None:
     """Of a tensor, or of what it has the elements of."""
     while node.qparams is None:
         expr = node.expr
-        if not isinstance(expr, CallFunction) or expr.function not in KEEPING:
+        if not isinstance(expr, CallFunction) or not has_trait(expr, KeepsQparams):
             return None
         node = expr.inputs[0]  # type: ignore[assignment]
     return node.qparams
@@ -96,7 +97,9 @@ def _correct(layer: _Layer, graph: InternalGraph, catalogue: Mapping[str, Op], c
     # what is small beside the means themselves is computed from their difference
     moved = _product(call, catalogue, (layer.rounded - layer.exact) / count, on_grid)
     moved += _product(call, catalogue, layer.exact / count, on_grid - weight)
-    axis = moved.ndim - 1 if call.function == "aten::linear" else 1
+    weights = integer_weights(call)
+    assert weights is not None
+    axis = weights.channel_axis(moved.ndim)
     _take(call, moved.mean(axis=tuple(i for i in range(moved.ndim) if i != axis)), graph)
 
 

@@ -13,12 +13,10 @@ from tmconvert.calibration.biases import correct_biases
 from tmconvert.calibration.data import Samples, inputs_of
 from tmconvert.calibration.equalization import equalize
 from tmconvert.calibration.execution import run
-from tmconvert.calibration.expansion import expand, function_of, measured_name
+from tmconvert.calibration.expansion import expand, measured_name, whole_call
 from tmconvert.calibration.module import as_module
 from tmconvert.calibration.open_sizes import OpenSizes, open_sizes
 from tmconvert.calibration.placement import (
-    FIXED,
-    WEIGHTED,
     KindOf,
     called,
     computed_kind,
@@ -41,9 +39,12 @@ from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fold_constants import FoldConstants
 from tmconvert.passes.fuse_conv_bn import FuseConvBn
 from tmconvert.passes.manager import Pass, PassManager
-from tmconvert.passes.propagate_qparams import KEEPING, REQUANTIZE
+from tmconvert.passes.propagate_qparams import REQUANTIZE
 from tmconvert.passes.select_decomposition import SelectDecomposition
 from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.registry import has_trait, trait_of
+from tmconvert.symbolics.traits import Average, FixedRange, KeepsQparams
+from tmconvert.targets.tflite.passes.narrow_weights import integer_weights
 
 _MARGIN = {"int16": 2.0, "places": 1.5}  # of ranges around what was seen
 _LEAST = 2.0**-8  # of the range of numbers, that of a mean
@@ -190,8 +191,7 @@ def _annotate(work: _Calibration, settings: Settings, count: int) -> None:
         kind = work.kind_of(expr)
         if kind == "float":  # an input that others use in integers
             kind = "int8"
-        fixed = FIXED.get(kind, {}).get(function_of(expr))
-        node.qparams = _fixed(fixed, kind, source) if fixed else _grid(low, high, kind, source)
+        node.qparams = _fixed(expr, kind, source) or _grid(low, high, kind, source)
     _narrow(work, ranges, method, source)
     for constant, axis in weights(work.graph, work.kind_of):
         value = np.asarray(constant.value)
@@ -204,11 +204,11 @@ def _narrow(
     """Layers in int8 get tensors in int16 with scales of int8 that were measured: all of their 256 steps."""
     made: dict[TensorNode, TensorNode] = {}
     for expr in list(work.graph.exprs()):
-        if function_of(expr) not in WEIGHTED or not isinstance(expr, CallFunction) or not expr.outputs:
+        if not isinstance(expr, CallFunction) or integer_weights(expr) is None or not expr.outputs:
             continue
         operand = expr.args[0]
         measured = operand
-        while measured not in ranges and function_of(measured.expr) in KEEPING:
+        while measured not in ranges and has_trait(whole_call(measured.expr), KeepsQparams):
             measured = measured.expr.args[0]
         kind = None if measured.qparams is None or measured not in ranges else measured.qparams.dtype
         if kind != "int16" or computed_kind(work.graph, expr, work.kind_of) != "int8":
@@ -245,10 +245,10 @@ def _wide_enough(node: TensorNode, ranges: Mapping[TensorNode, tuple[float, floa
     """
     low, high = ranges[node]
     expr = node.expr
-    if not isinstance(expr, CallFunction) or expr.function != "aten::mean":
+    if not isinstance(expr, CallFunction) or not has_trait(expr, Average):
         return low, high
     operand = expr.args[0]
-    while operand not in ranges and function_of(operand.expr) in KEEPING:
+    while operand not in ranges and has_trait(whole_call(operand.expr), KeepsQparams):
         operand = operand.expr.args[0]
     least = _LEAST * max(map(abs, ranges.get(operand, (0.0,))))
     return (low, high) if high - low > least else (min(low, -least), max(high, least))
@@ -266,8 +266,17 @@ def _grid(low: float, high: float, kind: str, source: str) -> QParams:
     return QParams("int8", (scale,), (zero_point,), first, last, source=source)
 
 
-def _fixed(fixed: tuple[float, int], kind: str, source: str) -> QParams:
-    return QParams(kind, (fixed[0],), (fixed[1],), *_ENDS[kind], symmetric=kind == "int16", source=source)
+def _fixed(expr: Expr, kind: str, source: str) -> QParams | None:
+    """The parameters of a result that kernels of a kind give on a range of their own."""
+    fixed = trait_of(whole_call(expr), FixedRange)
+    if fixed is None or kind not in ("int8", "int16") or (kind == "int16" and not fixed.in_int16):
+        return None
+    first, last = _ENDS[kind]
+    if kind == "int16":
+        return QParams(kind, (1 / (last + 1),), (0,), first, last, symmetric=True, source=source)
+    scale = (fixed.high - fixed.low) / (last - first + 1)
+    zero_point = min(round(first - fixed.low / scale), last)
+    return QParams(kind, (scale,), (zero_point,), first, last, source=source)
 
 
 def weight_qparams(weight: np.ndarray, axis: int | None) -> QParams:

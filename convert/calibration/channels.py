@@ -11,14 +11,26 @@ for each channel. All else holds its channels at 1, and so do inputs and outputs
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from tmconvert.calibration.placement import WEIGHTED
 from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
+from tmconvert.passes.matching import is_product
+from tmconvert.symbolics.registry import has_trait, trait_of
+from tmconvert.symbolics.traits import (
+    Clamp,
+    Concatenates,
+    Homogeneous,
+    Permuted,
+    Reduction,
+    Selected,
+    Trait,
+    View,
+)
+from tmconvert.targets.tflite.passes.narrow_weights import integer_weights
 
 
 @dataclass(frozen=True)
@@ -64,10 +76,10 @@ class _Walk:
         return self._settled()
 
     def _visit(self, call: CallFunction) -> None:
-        if call.function in WEIGHTED:
+        if integer_weights(call) is not None:
             self._layer(call)
             return
-        labels = RULES[call.function](call, self) if call.function in RULES else None
+        labels = _result(call, self)
         if labels is None:
             for node in call.inputs:
                 self.hold(node)
@@ -78,7 +90,9 @@ class _Walk:
         x, *parameters = call.args
         result = call.output
         assert isinstance(result, TensorNode) and isinstance(x, TensorNode)
-        axis = len(result.type.shape) - 1 if call.function == "aten::linear" else 1
+        weights = integer_weights(call)
+        assert weights is not None
+        axis = weights.channel_axis(len(result.type.shape))
         labels = self.found.labels.get(x)
         is_matrix = len(parameters[0].type.shape) > 1
         if not is_matrix or not all(node is None or self._is_own(node) for node in parameters):
@@ -145,8 +159,17 @@ def components(count: int, pairs: list[tuple[np.ndarray, np.ndarray]]) -> np.nda
 Rule = Callable[[CallFunction, _Walk], "Labels | None"]
 
 
-def _same(call: CallFunction, walk: _Walk) -> Labels | None:
-    return walk.label(call.args[0])
+def _scaled(call: CallFunction, walk: _Walk) -> Labels | None:
+    """Where a scale of channels is one of the result's, of one operand or of several of one shape."""
+    homogeneous = trait_of(call, Homogeneous)
+    assert homogeneous is not None
+    if homogeneous.operands > 1:
+        return _both(call, walk)
+    labels = walk.label(call.args[0])
+    if labels is None or homogeneous.channels is None:
+        return labels
+    order = homogeneous.channels(labels.axis, labels.numbers.size, **call.kwargs)
+    return None if order is None else Labels(labels.axis, labels.numbers[order])
 
 
 def _over_other_axes(call: CallFunction, walk: _Walk) -> Labels | None:
@@ -162,33 +185,30 @@ def _over_other_axes(call: CallFunction, walk: _Walk) -> Labels | None:
     return Labels(labels.axis - before, labels.numbers)
 
 
-def _reshape(call: CallFunction, walk: _Walk) -> Labels | None:
-    """Channels stay together, alone or each with the places behind it."""
-    labels = walk.label(call.args[0])
-    if labels is None:
+def _viewed(call: CallFunction, walk: _Walk) -> Labels | None:
+    """Channels stay together, alone or each with the elements after it."""
+    labels, view = walk.label(call.args[0]), trait_of(call, View)
+    if labels is None or view is None:
         return None
-    old, new = call.args[0].type.shape, call.output.type.shape  # type: ignore[union-attr]
+    shape, steps = call.args[0].type.shape, view.of(call)  # type: ignore[union-attr]
+    for step in steps:
+        if labels is None or isinstance(step, Selected):
+            return None
+        if isinstance(step, Permuted):
+            labels = Labels(list(step.order).index(labels.axis), labels.numbers)
+            shape = tuple(shape[axis] for axis in step.order)
+        else:
+            new = call.output.type.shape if step is steps[-1] else step.shape  # type: ignore[union-attr]
+            labels, shape = _reshaped(labels, shape, new), tuple(new)
+    return labels
+
+
+def _reshaped(labels: Labels, old: Sequence[int], new: Sequence[int]) -> Labels | None:
     before = math.prod(old[: labels.axis])
     for axis, extent in enumerate(new):
         if math.prod(new[:axis]) == before and extent % old[labels.axis] == 0 and extent:
             return Labels(axis, labels.numbers.repeat(extent // old[labels.axis]))
     return None
-
-
-def _permute(call: CallFunction, walk: _Walk) -> Labels | None:
-    labels, dims = walk.label(call.args[0]), call.kwargs["dims"]
-    if labels is None:
-        return None
-    order = [axis % len(dims) for axis in dims]
-    return Labels(order.index(labels.axis), labels.numbers)
-
-
-def _pad(call: CallFunction, walk: _Walk) -> Labels | None:
-    """By zeros or by what is there, not along the channels. ``pad`` has the first axis first."""
-    labels, amounts = walk.label(call.args[0]), call.kwargs["pad"]
-    if labels is None or (call.kwargs["mode"] == "constant" and call.kwargs["value"]):
-        return None
-    return None if any(amounts[2 * labels.axis : 2 * labels.axis + 2]) else labels
 
 
 def _clamp(call: CallFunction, walk: _Walk) -> Labels | None:
@@ -202,17 +222,10 @@ def _clamp(call: CallFunction, walk: _Walk) -> Labels | None:
     return labels
 
 
-_BOUNDS = {"aten::clamp": ("min", "max"), "aten::hardtanh": ("min_val", "max_val")}
-
-
 def ends(call: CallFunction) -> tuple[Any, Any]:
     """The lower and upper bound of a clamp; None for none, and for what is no clamp."""
-    if call.function == "aten::relu":
-        return 0, None
-    if call.function == "aten::relu6":
-        return 0, 6
-    names = _BOUNDS.get(call.function, ("", ""))
-    return call.kwargs.get(names[0]), call.kwargs.get(names[1])
+    clamp = trait_of(call, Clamp)
+    return (None, None) if clamp is None else clamp.bounds(call.kwargs)
 
 
 def _both(call: CallFunction, walk: _Walk) -> Labels | None:
@@ -248,29 +261,17 @@ def _cat(call: CallFunction, walk: _Walk) -> Labels | None:
     return joined
 
 
-def _shuffle(call: CallFunction, walk: _Walk) -> Labels | None:
-    labels = walk.label(call.args[0])
-    if labels is None or labels.axis != 1:
-        return None
-    return Labels(1, labels.numbers.reshape(call.kwargs["groups"], -1).T.reshape(-1))
-
-
-def _names(*families: str) -> Iterator[str]:
-    for family in families:
-        yield from (f"aten::{family}{axes}d" for axes in (1, 2, 3))
-
-
-RULES: dict[str, Rule] = {
-    **dict.fromkeys(("aten::relu", "aten::relu6", "aten::hardtanh", "aten::clamp"), _clamp),
-    **dict.fromkeys(("aten::leaky_relu", "aten::prelu", "aten::abs"), _same),
-    **dict.fromkeys(("aten::upsample_nearest2d", "aten::upsample_bilinear2d"), _same),
-    **dict.fromkeys(_names("max_pool", "avg_pool", "adaptive_avg_pool", "adaptive_max_pool"), _same),
-    **dict.fromkeys(("aten::mean", "aten::sum", "aten::amax", "aten::amin"), _over_other_axes),
-    **dict.fromkeys(("aten::add", "aten::sub", "aten::maximum", "aten::minimum"), _both),
-    "aten::reshape": _reshape,
-    "aten::permute": _permute,
-    "aten::pad": _pad,
-    "aten::mul": _gated,
-    "aten::cat": _cat,
-    "aten::channel_shuffle": _shuffle,
+# by the first of these traits that the op has
+RULES: dict[type[Trait], Rule] = {
+    Clamp: _clamp,
+    Reduction: _over_other_axes,
+    Homogeneous: _scaled,
+    View: _viewed,
+    Concatenates: _cat,
 }
+
+
+def _result(call: CallFunction, walk: _Walk) -> Labels | None:
+    if is_product(call):
+        return _gated(call, walk)
+    return next((rule(call, walk) for trait, rule in RULES.items() if has_trait(call, trait)), None)

@@ -13,19 +13,17 @@ from typing import Any
 from tmconvert.calibration.int16_tensors import fine_results
 from tmconvert.calibration.integer_forms import IntegerForms
 from tmconvert.calibration.placement import Kind, KindOf, is_clamped
-from tmconvert.calibration.recipes import RECIPES
 from tmconvert.errors import Refusal
 from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
-from tmconvert.passes.propagate_qparams import KEEPING
+from tmconvert.passes.matching import is_elementwise
 from tmconvert.passes.select_decomposition import IN_STEPS
 from tmconvert.symbolics.op import Op
-from tmconvert.targets.tflite.passes.layout_plan import rule_of
+from tmconvert.symbolics.registry import has_trait, trait_of
+from tmconvert.symbolics.traits import Distribution, Elimination, IntegerSteps, KeepsQparams
 
 EXPANSION = "expansion"  # made the steps, which are no other function than the whole
-# what divides by differences, over and over, keeps no digits of sixteen bits
-_ELIMINATIONS = ("aten::linalg_lu", "aten::linalg_inv", "aten::linalg_det", "aten::linalg_slogdet")
 _ENTRIES = 4096  # of a table within steps
 _DEEPEST = 16  # steps of steps
 
@@ -86,11 +84,11 @@ def measured_name(node: TensorNode) -> str:
     return node.name
 
 
-def function_of(expr: Expr) -> str:
-    """What a call computes, be it in steps."""
+def whole_call(expr: Expr) -> Expr:
+    """The call itself of one that is in steps, whose traits are those of both."""
     if isinstance(expr, CallFunction) and expr.function == IN_STEPS:
-        return function_of(expr.args[0].expr)
-    return expr.function if isinstance(expr, CallFunction) else ""
+        return whole_call(expr.args[0].expr)
+    return expr
 
 
 class _Kinds:
@@ -144,11 +142,12 @@ class Steps:
     def of(self, call: CallFunction) -> list[Any]:
         """The results of ``call``. Raises _NoSteps."""
         op = self.catalogue[call.function]
-        say: Callable[..., Any] | None = RECIPES.get(call.function)
+        steps = trait_of(call, IntegerSteps)
+        say = None if steps is None else steps.function
         if say is None and (looked_up := self._looked_up(call)) is not None:
             return [looked_up]
         say = say or op.decomposition
-        if say is None or self.depth > _DEEPEST or call.function.startswith(_ELIMINATIONS):
+        if say is None or self.depth > _DEEPEST or has_trait(call, Elimination):
             raise _NoSteps
         self.depth += 1
         made = say(self, **op.by_name(call.args, call.kwargs))
@@ -157,7 +156,7 @@ class Steps:
 
     def _computed(self, result: TensorNode) -> TensorNode:
         """A result that may have another grid than what it picks and moves elements of."""
-        if not isinstance(result.expr, CallFunction) or result.expr.function not in KEEPING:
+        if not has_trait(result.expr, KeepsQparams):
             return result
         made = self.plain.call("tm::requantize", result)
         self.kinds.known[made] = "int16"
@@ -170,7 +169,7 @@ class Steps:
         call = nodes[0].expr
         if not isinstance(call, CallFunction):
             return made
-        kind = "narrow" if op == "aten::softmax" else "int16"
+        kind = "narrow" if has_trait(call, Distribution) else "int16"
         self.kinds.known |= dict.fromkeys(nodes, kind)
         if self.forms.has(call, self.kinds.of, _ENTRIES):
             return made
@@ -200,8 +199,7 @@ class Steps:
         computed: list[Any] = [x for x in call.inputs if not isinstance(x.expr, Constant)]
         if len(computed) != 1 or len(call.outputs) != 1 or self.kinds.of(computed[0]) != "int16":
             return None
-        rule = rule_of(call, self.catalogue)
-        if rule.kind != "any" or rule.axes or computed[0].type != call.output.type:
+        if not is_elementwise(call, self.catalogue) or computed[0].type != call.output.type:
             return None
         arguments = op.by_name(call.args, call.kwargs)
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tmconvert.calibration.placement import Kind
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
-from tmconvert.passes.propagate_qparams import KEEPING
-
-_MATRICES = frozenset({"aten::matmul", "aten::bmm", "aten::baddbmm", "aten::einsum"})
-_BETWEEN = frozenset(
-    {"aten::add", "aten::sub", "aten::mul", "aten::div", "aten::where", "aten::masked_fill", "aten::clamp"}
+from tmconvert.symbolics.registry import has_trait, trait_of
+from tmconvert.symbolics.traits import (
+    Arithmetic,
+    ChoosesByCondition,
+    Clamp,
+    Distribution,
+    KeepsQparams,
+    MatrixProduct,
+    NormalizesRows,
 )
-_NORMS = frozenset({"aten::layer_norm", "aten::rms_norm"})
 
 
 def fine_results(graph: InternalGraph) -> dict[CallFunction, Kind]:
@@ -26,9 +27,9 @@ def fine_results(graph: InternalGraph) -> dict[CallFunction, Kind]:
     for expr in graph.exprs():
         if not isinstance(expr, CallFunction):
             continue
-        if expr.function == "aten::softmax" and (scores := _scores(expr.args[0])) is not None:
+        if has_trait(expr, Distribution) and (scores := _scores(expr.args[0])) is not None:
             found |= dict.fromkeys(scores, "int16") | {expr: "narrow"}
-        elif expr.function in ("aten::add", "aten::sub") and any(_users(expr.output, _NORMS)):
+        elif _is_sum(expr) and _is_normalized(expr.output):
             found[expr] = "int16"
     return found
 
@@ -38,22 +39,26 @@ def _scores(node: object) -> list[CallFunction] | None:
     expr = node.expr if isinstance(node, TensorNode) else None
     if not isinstance(expr, CallFunction) or len(expr.outputs) != 1:
         return None
-    if expr.function in _MATRICES:
+    if has_trait(expr, MatrixProduct):
         return [expr] if all(isinstance(each.expr, CallFunction) for each in expr.inputs) else None
-    if expr.function not in _BETWEEN and expr.function not in KEEPING:
+    if not has_trait(expr, Arithmetic, ChoosesByCondition, Clamp, KeepsQparams):
         return None
     for operand in expr.inputs:
         found = _scores(operand)
         if found is not None:
-            return found if expr.function in KEEPING else [*found, expr]
+            return found if has_trait(expr, KeepsQparams) else [*found, expr]
     return None
 
 
-def _users(node: object, functions: frozenset[str]) -> Iterator[CallFunction]:
-    """Calls of some functions that use a tensor, or what is picked and moved of it."""
+def _is_sum(expr: CallFunction) -> bool:
+    arithmetic = trait_of(expr, Arithmetic)
+    return arithmetic is not None and not arithmetic.is_product
+
+
+def _is_normalized(node: object) -> bool:
+    """Whether a norm of rows uses a tensor, or what is picked and moved of it."""
     assert isinstance(node, TensorNode)
-    for user in node.users:
-        if isinstance(user, CallFunction) and user.function in functions:
-            yield user
-        elif isinstance(user, CallFunction) and user.function in KEEPING:
-            yield from _users(user.outputs[0], functions)
+    return any(
+        has_trait(user, NormalizesRows) or (has_trait(user, KeepsQparams) and _is_normalized(user.outputs[0]))
+        for user in node.users
+    )

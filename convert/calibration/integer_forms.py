@@ -12,8 +12,9 @@ from tmconvert.ir import CallFunction, Constant, InternalGraph, QParams, TensorN
 from tmconvert.ir.tree import map_leaves
 from tmconvert.passes.decompose import Undecomposed
 from tmconvert.passes.manager import PassManager
-from tmconvert.passes.propagate_qparams import KEEPING
 from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.registry import has_trait
+from tmconvert.symbolics.traits import KeepsQparams
 from tmconvert.targets.options import TFLITE_RUNTIME, Integers, TargetOptions
 from tmconvert.targets.registry import lower, passes_for
 from tmconvert.targets.tflite.integer.graph import in_integers
@@ -106,7 +107,7 @@ def _alone(call: CallFunction, kind_of: KindOfNode) -> InternalGraph:
     for node in call.outputs:
         assert isinstance(node, TensorNode)
         twins[node] = TensorNode(graph.free_name(node.name), node.shape, node.dtype)
-        if call.function not in KEEPING:
+        if not has_trait(call, KeepsQparams):
             twins[node].qparams = _grid(node, kind_of)
 
     def twin_of(leaf: Any) -> Any:

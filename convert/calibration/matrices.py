@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from tmconvert.calibration.placement import WEIGHTED
 from tmconvert.ir import CallFunction
+from tmconvert.symbolics.registry import trait_of
+from tmconvert.symbolics.traits import Weights
 
 
 def groups(call: CallFunction) -> int:
     return int(call.kwargs.get("groups", 1))  # type: ignore[arg-type]
 
 
+def _is_transposed(call: CallFunction) -> bool:
+    weights = trait_of(call, Weights)
+    assert weights is not None
+    return weights.is_transposed
+
+
 def rows(call: CallFunction, weight: np.ndarray) -> np.ndarray:
     """[O, C / groups, taps] of the weight of ``call``; of a linear layer there is one tap."""
-    if not WEIGHTED[call.function]:
+    if not _is_transposed(call):
         return weight.reshape(*weight.shape[:2], -1)
     parted = weight.reshape(groups(call), -1, weight.shape[1], weight[0, 0].size)
     return parted.swapaxes(1, 2).reshape(-1, parted.shape[1], parted.shape[3])
@@ -22,7 +29,7 @@ def rows(call: CallFunction, weight: np.ndarray) -> np.ndarray:
 
 def weight_of(call: CallFunction, matrix: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """The weight that has these rows."""
-    if not WEIGHTED[call.function]:
+    if not _is_transposed(call):
         return matrix.reshape(shape)
     parted = matrix.reshape(groups(call), shape[1], -1, matrix.shape[2])
     return parted.swapaxes(1, 2).reshape(shape)

@@ -8,31 +8,9 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
-from tmconvert.passes.propagate_qparams import KEEPING
-
-# clamps that integer kernels have as part of what is in front of them
-_CLAMPS = frozenset({"aten::relu", "aten::relu6", "aten::hardtanh", "aten::clamp"})
-# (scale, zero point) of results whose kernels in TFLite have these alone; hardsigmoid's saturate at both ends
-FIXED = {
-    "int8": {
-        "aten::sigmoid": (1 / 256, -128),
-        "aten::hardsigmoid": (1 / 256, -128),
-        "aten::softmax": (1 / 256, -128),
-        "aten::tanh": (1 / 128, 0),
-        "aten::log_softmax": (16 / 256, 127),
-    },
-    "int16": dict.fromkeys(("aten::sigmoid", "aten::softmax", "aten::tanh"), (1 / 32768, 0)),
-}
-# averages are kept by the runtimes, but measured they are finer
-_AVERAGES = frozenset({"aten::avg_pool2d", "aten::adaptive_avg_pool2d"})
-# calls with constant weights as their second operand, and the axis of the channels of the result
-WEIGHTED = {
-    "aten::conv1d": 0,
-    "aten::conv2d": 0,
-    "aten::linear": 0,
-    "aten::conv_transpose2d": 1,
-    "aten::conv_transpose1d": 1,
-}
+from tmconvert.symbolics.registry import has_trait
+from tmconvert.symbolics.traits import Average, BoundedByOther, Clamp, Concatenates, KeepsQparams
+from tmconvert.targets.tflite.passes.narrow_weights import integer_weights
 
 Kind = str  # "int8", "int16" or "float"
 KindOf = Callable[[Expr], Kind]
@@ -114,7 +92,8 @@ def observed_nodes(graph: InternalGraph, kind_of: KindOf) -> list[TensorNode]:
 def _is_observed(graph: InternalGraph, expr: CallFunction, node: object) -> bool:
     if not isinstance(node, TensorNode) or not _is_float(node):
         return False
-    if expr.function in KEEPING and expr.function not in _AVERAGES:
+    # averages are kept by the runtimes, but measured they are finer
+    if has_trait(expr, KeepsQparams) and not has_trait(expr, Average):
         return False
     return not is_clamped(graph, node)
 
@@ -125,7 +104,8 @@ def is_clamped(graph: InternalGraph, node: TensorNode) -> bool:
 
 
 def _is_clamp(user: Expr) -> bool:
-    return isinstance(user, CallFunction) and (user.function in _CLAMPS or upper_bounds(user) is not None)
+    """Whether integer kernels have it as part of what computes its operand."""
+    return has_trait(user, Clamp) or upper_bounds(user) is not None
 
 
 def computed_kind(graph: InternalGraph, expr: Expr, kind_of: KindOf) -> Kind:
@@ -139,8 +119,9 @@ def computed_kind(graph: InternalGraph, expr: Expr, kind_of: KindOf) -> Kind:
 
 def upper_bounds(expr: Expr) -> np.ndarray | None:
     """Those of a minimum with constants."""
-    is_minimum = isinstance(expr, CallFunction) and expr.function == "aten::minimum"
-    if not is_minimum or not isinstance(expr.args[1], TensorNode):
+    if not isinstance(expr, CallFunction) or not has_trait(expr, BoundedByOther):
+        return None
+    if not isinstance(expr.args[1], TensorNode):
         return None
     other = expr.args[1].expr
     return np.asarray(other.value) if isinstance(other, Constant) else None
@@ -154,7 +135,7 @@ def shared(graph: InternalGraph, nodes: list[TensorNode]) -> Iterator[tuple[Tens
     """Pairs of an operand and the result of a concatenation that are to have one grid."""
     known = set(nodes)
     for expr in graph.exprs():
-        if isinstance(expr, CallFunction) and expr.function == "aten::cat":
+        if isinstance(expr, CallFunction) and has_trait(expr, Concatenates):
             result = expr.outputs[0]
             for operand in expr.inputs:
                 alone = operand in known and len(operand.users) == 1 and operand not in graph.inputs
@@ -169,10 +150,11 @@ def weights(graph: InternalGraph, kind_of: KindOf) -> Iterator[tuple[Constant, i
     What others use, too, as a recurrent layer beside its steps, has no grid.
     """
     for expr in graph.exprs():
-        if not isinstance(expr, CallFunction) or expr.function not in WEIGHTED or kind_of(expr) == "float":
+        trait = integer_weights(expr)
+        if not isinstance(expr, CallFunction) or trait is None or kind_of(expr) == "float":
             continue
         weight = expr.args[1]
-        is_shared = any(getattr(user, "function", "") not in WEIGHTED for user in weight.users)
+        is_shared = any(integer_weights(user) is None for user in weight.users)
         if isinstance(weight, TensorNode) and isinstance(weight.expr, Constant) and not is_shared:
-            axis = WEIGHTED[expr.function]
-            yield weight.expr, None if axis and expr.kwargs["groups"] > 1 else axis
+            is_mixed = trait.is_transposed and expr.kwargs["groups"] > 1  # a channel is one of each group
+            yield weight.expr, None if is_mixed else trait.output_axis

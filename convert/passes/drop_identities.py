@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.passes.rewriting import RewritePass
-from tmconvert.symbolics.ops.view import KEPT
+from tmconvert.symbolics.registry import trait_of
+from tmconvert.symbolics.traits import Arithmetic, Identity
 
-# The element that changes nothing, and at which operands.
-NEUTRAL: dict[str, tuple[int, tuple[int, ...]]] = {
-    "aten::mul": (1, (0, 1)),
-    "aten::div": (1, (1,)),
-    "aten::add": (0, (0, 1)),
-    "aten::sub": (0, (1,)),
-}
 _SMALL = 1 << 16  # elements of a constant that is looked at
 
 
@@ -54,12 +46,12 @@ def _unchanged(expr: CallFunction) -> TensorNode | None:
         x = expr.args[0]
         assert isinstance(x, TensorNode)
         return x
-    neutral, places = NEUTRAL.get(expr.function, (0, ()))
-    if any(expr.kwargs.values()):  # as a rounding mode
+    arithmetic = trait_of(expr, Arithmetic)
+    if arithmetic is None or any(expr.kwargs.values()):  # as a rounding mode
         return None
-    for place in places:
+    for place in (1,) if arithmetic.is_inverse else (0, 1):
         constant, x = expr.args[place], expr.args[1 - place]
-        if x.type == expr.output.type and _is_all(constant, neutral):
+        if x.type == expr.output.type and _is_all(constant, arithmetic.neutral):
             return x
     return None
 
@@ -78,34 +70,7 @@ def _can_be_renamed(graph: InternalGraph, x: TensorNode) -> bool:
 def _is_identity(expr: CallFunction) -> bool:
     if len(expr.outputs) != 1 or not expr.args or not isinstance(expr.args[0], TensorNode):
         return False
-    rule = IDENTITIES.get(expr.function)
-    if rule is None or is_symbolic((expr.kwargs, expr.args[0].type.shape)):
+    identity = trait_of(expr, Identity)
+    if identity is None or is_symbolic((expr.kwargs, expr.args[0].type.shape)):
         return False
-    return expr.args[0].type == expr.output.type and rule(expr.kwargs)
-
-
-def _is_one_element(attributes: dict[str, Any]) -> bool:
-    names = ("kernel_size", "stride")
-    is_single = all(size == 1 for name in names for size in attributes[name])
-    return is_single and not any(attributes["padding"])
-
-
-def _is_average(attributes: dict[str, Any]) -> bool:
-    return _is_one_element(attributes) and attributes["divisor_override"] in (None, 1)
-
-
-def _moves_nothing(attributes: dict[str, Any]) -> bool:
-    factors = zip(attributes["split"], attributes["index"], strict=True)
-    kept = [extent for extent, chosen in factors if chosen == KEPT]
-    moved = [place for place in attributes["order"] if kept[place] != 1]
-    return moved == sorted(moved)
-
-
-# What holds of the attributes of an identity whose result has the type of its operand.
-IDENTITIES = {
-    "aten::pad": lambda attributes: not any(attributes["pad"]),
-    "aten::slice": lambda attributes: True,
-    "aten::avg_pool2d": _is_average,
-    "aten::max_pool2d": _is_one_element,
-    "tm::view": _moves_nothing,
-}
+    return expr.args[0].type == expr.output.type and identity.holds(**expr.kwargs)

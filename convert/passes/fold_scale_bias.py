@@ -12,17 +12,23 @@ from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.lazy_constants import Array, scaled
 from tmconvert.ir.tree import leaves
-from tmconvert.passes.matching import array_of, has_symbolic_sizes, is_call, is_float_constant
+from tmconvert.passes.matching import (
+    array_of,
+    has_symbolic_sizes,
+    is_call,
+    is_elementwise,
+    is_float_constant,
+    is_linear,
+    is_quotient,
+    is_sum,
+    is_view,
+)
 from tmconvert.passes.rewriting import M, PassRecord, Rule, apply_rules, emitter_before
 from tmconvert.passes.view_groups import keeps_features, result_groups
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.ops.view import KEPT, groups_of
-
-FACTORS = {"aten::mul": 1, "aten::div": -1}
-SUMMANDS = {"aten::add": 1, "aten::sub": -1}
-RECTIFIERS = ("aten::relu", "aten::leaky_relu")  # f(a x) is a f(x) for every a above 0
-PRODUCTS = ("aten::matmul", "tm::matmul_nt")
-LAYERS = {"aten::linear": -1, "aten::conv2d": 1}  # with the axis of their results that weights have in front
+from tmconvert.symbolics.registry import has_trait, trait_of
+from tmconvert.symbolics.traits import Arithmetic, Concatenates, Homogeneous, MatrixProduct, Slices, Weights
 
 Plan = Callable[[GraphEmitter], TensorNode]  # emits what takes the place of a node
 
@@ -69,7 +75,7 @@ class _ScaleRule(Rule[M | str]):
         self.owner = owner
 
     def match(self, graph: InternalGraph, call: CallFunction) -> M | str | None:
-        if call.function not in (*FACTORS, *SUMMANDS):
+        if not has_trait(call, Arithmetic):
             return None
         if has_symbolic_sizes(call):
             return "a size of it is symbolic" if any(map(is_float_constant, call.args)) else None
@@ -127,7 +133,7 @@ class _IntoLayerBefore(_ScaleRule[Any]):
         affine = _Affine.of(call)
         if affine is None:
             return None
-        return _Folding(graph, affine.is_factor).planned(affine.x, affine.constant)
+        return _Folding(graph, self.owner.catalogue, affine.is_factor).planned(affine.x, affine.constant)
 
     def rewrite(self, graph: InternalGraph, call: CallFunction, match: Any) -> str:
         affine = _Affine.of(call)
@@ -171,7 +177,7 @@ class _TakeReciprocal(_ScaleRule[CallFunction]):
 
     def find(self, graph: InternalGraph, call: CallFunction) -> CallFunction | str | None:
         x, root = call.args
-        if call.function != "aten::div" or not is_call(root.expr, "aten::sqrt"):
+        if not is_quotient(call) or not is_call(root.expr, "aten::sqrt"):
             return None
         if graph.use_count(root) != 1:
             return f"`{root.name}`, by which it divides, has other users"
@@ -204,10 +210,11 @@ class _Affine(NamedTuple):
 
     @staticmethod
     def of(expr: CallFunction) -> _Affine | None:
-        if expr.function not in FACTORS and expr.function not in SUMMANDS:
+        arithmetic = trait_of(expr, Arithmetic)
+        if arithmetic is None:
             return None
         x, other = expr.args
-        if expr.function in ("aten::mul", "aten::add") and array_of(x) is not None:
+        if not arithmetic.is_inverse and array_of(x) is not None:
             x, other = other, x
         constant = array_of(other)
         if constant is None or array_of(x) is not None or x.type.shape != expr.output.type.shape:
@@ -216,11 +223,10 @@ class _Affine(NamedTuple):
             return None
         constant = constant.reshape([1] * (x.type.rank - constant.ndim) + list(constant.shape))
         constant = constant.astype(np.float64)
-        is_factor = expr.function in FACTORS
-        sign = FACTORS[expr.function] if is_factor else SUMMANDS[expr.function]
         with np.errstate(all="ignore"):
-            constant = constant if sign == 1 else (1 / constant if is_factor else -constant)
-        return _Affine(x, constant, is_factor) if np.isfinite(constant).all() else None
+            if arithmetic.is_inverse:
+                constant = 1 / constant if arithmetic.is_product else -constant
+        return _Affine(x, constant, arithmetic.is_product) if np.isfinite(constant).all() else None
 
     def again(self, g: GraphEmitter, outer: _Affine) -> TensorNode:
         """``x`` with the constant of ``outer``, which is of the same kind, too."""
@@ -238,6 +244,7 @@ class _Folding(NamedTuple):
     """Plans how a node times, or plus, a constant is computed by the layers that make the node."""
 
     graph: InternalGraph
+    catalogue: Mapping[str, Op]
     is_factor: bool
 
     def planned(self, node: TensorNode, constant: np.ndarray) -> Plan | str | None:
@@ -248,23 +255,28 @@ class _Folding(NamedTuple):
         reason = self._shared(node, expr)
         if reason or self.graph.use_count(node) != 1 or node.qparams is not None:
             return reason
-        if expr.function in LAYERS:
-            return self._layer(
-                expr, _along(constant, node.type.shape, LAYERS[expr.function] % node.type.rank)
-            )
-        if expr.function in RECTIFIERS and self.is_factor:
+        weights = _output_weights(expr)
+        if weights is not None:
+            axis = weights.channel_axis(node.type.rank)
+            return self._layer(expr, _along(constant, node.type.shape, axis))
+        if self.is_factor and self._is_rectifier(expr):
             return self._rectified(expr, constant)
-        if expr.function == "tm::view":
+        if is_view(expr):
             return self._viewed(expr, constant)
         return self._scaled(expr, constant) if self.is_factor and constant.size == 1 else None
 
     def _shared(self, node: TensorNode, expr: CallFunction) -> str | None:
         """Why a layer or product must give its result as it is."""
-        if expr.function not in LAYERS and not (self.is_factor and expr.function in PRODUCTS):
+        if _output_weights(expr) is None and not (self.is_factor and _is_matrix_product(expr)):
             return None
         if node.qparams is not None:
             return f"`{node.name}` has quantization parameters"
         return f"`{node.name}` has other users" if self.graph.use_count(node) != 1 else None
+
+    def _is_rectifier(self, expr: CallFunction) -> bool:
+        """Whether f(a x) is a f(x) for each element of its one operand, for every a above 0."""
+        is_homogeneous = has_trait(expr, Homogeneous) and len(expr.inputs) == 1
+        return is_homogeneous and is_elementwise(expr, self.catalogue)
 
     def _rectified(self, expr: CallFunction, constant: np.ndarray) -> Plan | str | None:
         x = self.planned(expr.args[0], constant)
@@ -277,7 +289,7 @@ class _Folding(NamedTuple):
     def _viewed(self, expr: CallFunction, constant: np.ndarray) -> Plan | str | None:
         given = _before_view(expr, constant)
         if given is None:
-            is_layer = is_call(expr.args[0].expr, *LAYERS)
+            is_layer = _output_weights(expr.args[0].expr) is not None
             return f"`{expr.output.name}` does not keep its channels on one axis" if is_layer else None
         x = self.planned(expr.args[0], given)
         if x is None or isinstance(x, str):
@@ -304,14 +316,14 @@ class _Folding(NamedTuple):
 
     def _scaled(self, expr: CallFunction, number: np.ndarray) -> Plan | str | None:
         """A product, or such a product plus a constant, times one number."""
-        if expr.function == "aten::add":
+        if is_sum(expr):
             x, other = expr.args
             product = self.planned(x, number) if is_float_constant(other) else None
             if product is None or isinstance(product, str):
                 return product
             return lambda g: g.call("aten::add", product(g), _scaled(g, other, number.item()))
         reason = None
-        for place, node in enumerate(expr.args if expr.function in PRODUCTS else ()):
+        for place, node in enumerate(expr.args if _is_matrix_product(expr) else ()):
             plan = self._factor(node, number)
             if callable(plan):
                 return _product_with(expr, place, plan)
@@ -322,6 +334,16 @@ class _Folding(NamedTuple):
         if is_float_constant(node):
             return lambda g: _scaled(g, node, number.item())
         return self.planned(node, number.reshape([1] * node.type.rank))
+
+
+def _output_weights(expr: object) -> Weights | None:
+    """The weights of a layer whose first axis are the channels of its result."""
+    weights = trait_of(expr, Weights)
+    return None if weights is None or weights.is_transposed else weights
+
+
+def _is_matrix_product(expr: CallFunction) -> bool:
+    return has_trait(expr, MatrixProduct) and not expr.kwargs
 
 
 def _product_with(expr: CallFunction, place: int, factor: Plan) -> Plan:
@@ -384,7 +406,7 @@ def _linear_layers_after(graph: InternalGraph, node: TensorNode) -> tuple[list[A
             what = "an output of the model" if graph.is_output(rows) else "quantized by itself"
             reasons.append(f"`{rows.name}`, which linear layers take, is {what}")
         for user in rows.users:
-            if is_call(user, "aten::linear") and user.args[0] is rows and _has_constants(user):
+            if is_linear(user) and user.args[0] is rows and _has_constants(user):
                 layers.append(user)
             elif _moves_rows(user, rows):
                 joints.append(user)
@@ -407,9 +429,9 @@ def _linear_layers_after(graph: InternalGraph, node: TensorNode) -> tuple[list[A
 def _moves_rows(expr: Any, node: TensorNode) -> bool:
     if not isinstance(expr, CallFunction) or has_symbolic_sizes(expr):
         return False
-    if expr.function in ("aten::slice", "aten::cat"):
+    if has_trait(expr, Slices, Concatenates):
         return expr.kwargs["dim"] % node.type.rank != node.type.rank - 1
-    return expr.function == "tm::view" and keeps_features(expr.kwargs, node.type.shape[-1])
+    return is_view(expr) and keeps_features(expr.kwargs, node.type.shape[-1])
 
 
 def _along(constant: np.ndarray, shape: Sequence[int], axis: int) -> np.ndarray | None:
@@ -454,6 +476,4 @@ def _remove_unused(graph: InternalGraph, expr: Expr | None) -> None:
 def _is_positive(node: TensorNode) -> bool:
     """Whether something was added to it that keeps it from 0: there runtimes know no reciprocal root."""
     expr: Any = node.expr
-    return is_call(expr, "aten::add") and any(
-        array is not None and (array > 0).all() for array in map(array_of, expr.args)
-    )
+    return is_sum(expr) and any(array is not None and (array > 0).all() for array in map(array_of, expr.args))

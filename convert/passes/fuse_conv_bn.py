@@ -15,10 +15,8 @@ from tmconvert.ir import CallFunction, Constant, InternalGraph, Node, TensorNode
 from tmconvert.ir.lazy_constants import Array, scaled
 from tmconvert.passes.rewriting import RewritePass
 from tmconvert.symbolics.ops.batch_norm import affine
-
-TRANSPOSED = ("aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d")
-ARITHMETIC = ("aten::add", "aten::sub", "aten::mul", "aten::div")
-PRODUCERS = ("aten::linear", "aten::conv1d", "aten::conv2d", "aten::conv3d", *TRANSPOSED)
+from tmconvert.symbolics.registry import has_trait, trait_of
+from tmconvert.symbolics.traits import Arithmetic, Weights
 
 
 class FuseConvBn(RewritePass[list[CallFunction]]):
@@ -47,7 +45,7 @@ class FuseConvBn(RewritePass[list[CallFunction]]):
         new_bias = new_bias.astype(weight.dtype)
         new_weight = weight
         if weight.qparams is None:
-            groups = producer.kwargs["groups"] if producer.function in TRANSPOSED else None
+            groups = producer.kwargs["groups"] if _weights(producer).is_transposed else None
             data = _scaled(weight.expr.stored, scale, groups)
             new_weight = self._constant(graph, norm, data, weight.expr.name)
         constants = [new_weight, self._constant(graph, norm, new_bias, _bias_name(weight, bias))]
@@ -101,10 +99,16 @@ def _chain(norm: CallFunction) -> list[CallFunction]:
         if not isinstance(before, CallFunction):
             return []
         chain.insert(0, before)
-        if before.function in PRODUCERS:
+        if has_trait(before, Weights):
             return chain
-        if before.function not in ARITHMETIC or _by_channel(before) is None:
+        if not has_trait(before, Arithmetic) or _by_channel(before) is None:
             return []
+
+
+def _weights(producer: CallFunction) -> Weights:
+    found = trait_of(producer, Weights)
+    assert found is not None
+    return found
 
 
 def _composed(steps: list[CallFunction]) -> tuple[np.ndarray, np.ndarray]:
@@ -115,12 +119,12 @@ def _composed(steps: list[CallFunction]) -> tuple[np.ndarray, np.ndarray]:
     with np.errstate(all="ignore"):
         scale, shift = affine(gamma, beta, mean, variance, norm.kwargs["eps"])
         for step in reversed(between):
-            number = _by_channel(step)
-            assert number is not None
-            if step.function in ("aten::add", "aten::sub"):
-                shift = shift + scale * (number if step.function == "aten::add" else -number)
+            number, arithmetic = _by_channel(step), trait_of(step, Arithmetic)
+            assert number is not None and arithmetic is not None
+            if arithmetic.is_product:
+                scale = scale / number if arithmetic.is_inverse else scale * number
             else:
-                scale = scale * number if step.function == "aten::mul" else scale / number
+                shift = shift + scale * (-number if arithmetic.is_inverse else number)
     return scale, shift
 
 
@@ -141,7 +145,7 @@ def _refusal(graph: InternalGraph, norm: CallFunction, chain: list[CallFunction]
         return "no convolution or linear layer comes before it"
     producer, *steps = chain
     layer = f"`{producer.output.name}`"
-    if producer.function == "aten::linear" and norm.args[0].type.rank != 2:
+    if not _weights(producer).spatial and norm.args[0].type.rank != 2:
         return f"its channels are not the features of the linear layer {layer}"
     between = [expr.output for expr in chain[:-1]]
     for node in between:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from tmconvert.ir import CallFunction, Expr, InternalGraph, TensorNode
 from tmconvert.ir.symbolic.data_dependent import data_symbols
 from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.passes.matching import is_view
 from tmconvert.passes.rewriting import PassRecord, emitter_before
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.ops.view import KEPT
-
-VIEWS = ("aten::reshape", "aten::permute", "aten::select")
-FUSED = (*VIEWS, "tm::view")
+from tmconvert.symbolics.registry import has_trait, trait_of
+from tmconvert.symbolics.traits import Reshaped, Selected, View, ViewStep
 
 
 @dataclass(eq=False)
@@ -46,6 +46,15 @@ class _View:
         places = {id(factor): place for place, factor in enumerate(self.factors)}
         seen = [places[id(factor)] for axis in self.axes for factor in axis if factor.size != 1]
         return seen != sorted(seen)
+
+    def apply(self, step: ViewStep) -> bool:
+        """False where the step regroups or selects what are not whole factors."""
+        if isinstance(step, Reshaped):
+            return self.reshape(step.shape)
+        if isinstance(step, Selected):
+            return self.select(step.axis, step.index)
+        self.permute(step.order)
+        return True
 
     def select(self, axis: int, index: int) -> bool:
         """Fixes the factors of an axis; False where a number is needed of a symbolic size."""
@@ -115,7 +124,7 @@ class FuseViews:
         record, reasons = PassRecord(self.name), dict[CallFunction, str]()
         views: dict[TensorNode, _View] = {}
         for expr in graph.exprs():
-            if not isinstance(expr, CallFunction) or expr.function not in FUSED:
+            if not isinstance(expr, CallFunction) or not has_trait(expr, View):
                 continue
             view, reason = _extended(graph, expr, views)
             if view is not None:
@@ -158,7 +167,7 @@ def _is_open(expr: CallFunction) -> bool:
 
 def _is_one_already(node: TensorNode, view: _View) -> bool:
     expr = node.expr
-    return isinstance(expr, CallFunction) and expr.function == "tm::view" and expr.args[0] is view.root
+    return is_view(expr) and expr.args[0] is view.root
 
 
 def _keeps(user: Expr, views: dict[TensorNode, _View]) -> bool:
@@ -173,46 +182,22 @@ def _extended(
 
     None where it is neither.
     """
-    operand, reason = expr.args[0], ""
-    if _is_open(expr):
+    operand, trait, reason = expr.args[0], trait_of(expr, View), ""
+    if trait is None or _is_open(expr):
         return None, "its shape depends on data"
-    earlier = views.get(operand)
+    steps, earlier = trait.of(expr), views.get(operand)
+    selects = any(isinstance(step, Selected) for step in steps)
     # a transpose with several users is done once, unless a selection makes it smaller
-    is_shared = graph.use_count(operand) != 1 and expr.function != "aten::select"
+    is_shared = graph.use_count(operand) != 1 and not selects
     if earlier is not None and earlier.is_permuted and is_shared:
         reason = f"it is not fused with `{operand.name}`, which is transposed and has other users"
     elif earlier is not None:
         view = earlier.copied()
-        if _apply(view, expr):
+        if all(map(view.apply, steps)):
             return view, ""
         reason = f"it is not fused with `{operand.name}`, whose axes it does not regroup as wholes"
     factors = [_Factor(extent) for extent in operand.type.shape]
     view = _View(operand, factors, [[factor] for factor in factors])
-    if _apply(view, expr):
+    if all(map(view.apply, steps)):
         return view, reason
     return None, "its axes are no products of factors of its operand's axes"
-
-
-def _apply(view: _View, expr: CallFunction) -> bool:
-    if expr.function == "aten::select":
-        return view.select(expr.kwargs["dim"] % len(view.axes), expr.kwargs["index"])
-    if expr.function == "aten::permute":
-        view.permute([axis % len(view.axes) for axis in expr.kwargs["dims"]])
-    elif expr.function == "aten::reshape":
-        return view.reshape(expr.kwargs["shape"])
-    else:
-        return _apply_view(view, **expr.kwargs)
-    return True
-
-
-def _apply_view(
-    view: _View, split: Sequence[int], index: Sequence[int], order: Sequence[int], shape: Sequence[int]
-) -> bool:
-    """The steps of a ``tm::view`` on top of ``view``."""
-    if not view.reshape(split):
-        return False
-    for axis in reversed(range(len(split))):
-        if index[axis] != KEPT and not view.select(axis, index[axis]):
-            return False
-    view.permute(order)
-    return view.reshape(shape)

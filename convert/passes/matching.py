@@ -2,17 +2,70 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeGuard
 
 import numpy as np
 
-from tmconvert.ir import CallFunction, Constant, TensorNode
+from tmconvert.ir import CallFunction, Constant, Expr, TensorNode
 from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.ir.tree import map_leaves
+from tmconvert.symbolics.layouts import LayoutRule
+from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.registry import trait_of
+from tmconvert.symbolics.traits import Arithmetic, Weights
+
+VIEW = "tm::view"
 
 
-def is_call(expr: Any, *functions: str) -> bool:
-    """Whether ``expr`` is a call of one of these ops."""
-    return isinstance(expr, CallFunction) and expr.function in functions
+def is_call(expr: object, function: str) -> TypeGuard[CallFunction]:
+    """Whether ``expr`` is a call of an op; for what is known of ops see ``symbolics/traits.py``."""
+    return isinstance(expr, CallFunction) and expr.function == function
+
+
+def is_view(expr: object) -> TypeGuard[CallFunction]:
+    """Whether it is a call of ``tm::view``, which passes compose by its attributes."""
+    return is_call(expr, VIEW)
+
+
+def is_linear(expr: object) -> TypeGuard[CallFunction]:
+    """Whether it is a layer with weights whose channels are the last axis."""
+    weights = trait_of(expr, Weights)
+    return weights is not None and not weights.spatial
+
+
+def is_sum(expr: object) -> TypeGuard[CallFunction]:
+    """Whether it adds two tensors."""
+    arithmetic = trait_of(expr, Arithmetic)
+    return arithmetic is not None and not arithmetic.is_product and not arithmetic.is_inverse
+
+
+def is_product(expr: object) -> TypeGuard[CallFunction]:
+    """Whether it multiplies two tensors element by element."""
+    arithmetic = trait_of(expr, Arithmetic)
+    return arithmetic is not None and arithmetic.is_product and not arithmetic.is_inverse
+
+
+def is_quotient(expr: object) -> TypeGuard[CallFunction]:
+    """Whether it divides two tensors element by element."""
+    arithmetic = trait_of(expr, Arithmetic)
+    return arithmetic is not None and arithmetic.is_product and arithmetic.is_inverse
+
+
+def rule_of(expr: Expr, catalogue: Mapping[str, Op]) -> LayoutRule:
+    """The layouts that a call may work in."""
+    assert isinstance(expr, CallFunction)
+    op = catalogue[expr.function]
+    if isinstance(op.layout, LayoutRule):
+        return op.layout
+    types = map_leaves(lambda leaf: None if leaf is None else leaf.type, list(expr.args))
+    return op.layout_rule(types, expr.kwargs)
+
+
+def is_elementwise(expr: CallFunction, catalogue: Mapping[str, Op]) -> bool:
+    """Whether it works in any layout, and none of its attributes describes an axis."""
+    rule = rule_of(expr, catalogue)
+    return rule.kind == "any" and not rule.axes
 
 
 def has_symbolic_sizes(call: CallFunction) -> bool:

@@ -9,8 +9,8 @@ from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.passes.matching import is_call
 from tmconvert.passes.rewriting import RewritePass, emitter_before
 from tmconvert.symbolics.op import Op
-
-REDUCTIONS = ("aten::mean", "aten::sum", "aten::amax", "aten::amin")
+from tmconvert.symbolics.registry import has_trait
+from tmconvert.symbolics.traits import Reduction
 
 
 class MergeReductions(RewritePass[CallFunction]):
@@ -25,7 +25,7 @@ class MergeReductions(RewritePass[CallFunction]):
         self.catalogue = catalogue
 
     def match(self, graph: InternalGraph, call: CallFunction) -> CallFunction | None:
-        x: Any = call.args[0] if call.function in REDUCTIONS else None
+        x: Any = call.args[0] if has_trait(call, Reduction) else None
         return x.expr if x is not None and is_call(x.expr, call.function) else None
 
     def check(self, graph: InternalGraph, call: CallFunction, match: CallFunction) -> str | None:

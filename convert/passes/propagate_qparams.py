@@ -6,18 +6,10 @@ from dataclasses import replace
 
 from tmconvert.ir import CallFunction, InternalGraph, QParams, TensorNode
 from tmconvert.passes.rewriting import PassRecord, Rule, apply_rules
+from tmconvert.symbolics.registry import has_trait, trait_of
+from tmconvert.symbolics.traits import KeepsQparams, Reshaped, View
 
 REQUANTIZE = "tm::requantize"
-# Results of these lie on the grid of their first operand, or (pooling, resizing) within its range, where an
-# integer kernel rounds them to that grid.
-KEEPING = frozenset(
-    {
-        *("aten::reshape", "aten::permute", "aten::slice", "aten::select", "aten::expand"),
-        *("aten::flip", "aten::roll", "aten::repeat", "aten::gather", "aten::index_select"),
-        *("aten::max_pool2d", "aten::avg_pool2d", "aten::amax", "aten::amin"),
-        *("aten::upsample_nearest2d", "aten::upsample_bilinear2d"),
-    }
-)
 
 
 class PropagateQparams:
@@ -89,7 +81,7 @@ def _is_alone(graph: InternalGraph, operand: TensorNode, qparams: QParams) -> bo
 
 def _has_another(node: TensorNode) -> bool:
     """Whether a tensor has the elements of one with parameters, which it keeps."""
-    while isinstance(node.expr, CallFunction) and node.expr.function in KEEPING:
+    while isinstance(node.expr, CallFunction) and has_trait(node.expr, KeepsQparams):
         node = node.expr.args[0]
         if node.qparams is not None:
             return True
@@ -100,7 +92,7 @@ class _KeepQparams(Rule[QParams]):
     """Gives the results of an op that keeps QParams those of its first operand, which are the match."""
 
     def match(self, graph: InternalGraph, call: CallFunction) -> QParams | None:
-        operand = call.args[0] if call.function in KEEPING else None
+        operand = call.args[0] if has_trait(call, KeepsQparams) else None
         has_all = all(isinstance(node, TensorNode) and node.qparams is not None for node in call.outputs)
         return operand.qparams if isinstance(operand, TensorNode) and not has_all else None
 
@@ -124,7 +116,9 @@ def _kept(call: CallFunction, qparams: QParams, node: TensorNode) -> QParams | N
     """The parameters of an operand as those of the result ``node``; None where they do not fit."""
     if qparams.channel_axis is None:
         return qparams
-    operand = call.args[0]
-    if call.function != "aten::reshape" or not isinstance(operand, TensorNode):
+    operand, view = call.args[0], trait_of(call, View)
+    if view is None or not isinstance(operand, TensorNode):
+        return None
+    if not all(isinstance(step, Reshaped) for step in view.of(call)):
         return None
     return qparams.reshaped(operand.type.shape, node.type.shape)

@@ -10,13 +10,12 @@ import numpy as np
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.ir.symbolic.dims import example
 from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.traits import IndexedRows, IndicesBelow
 from tmconvert.verification.compare import example_inputs
 
 Catalogue = Mapping[str, Op]
 # arguments that are indices, and the attributes that tell how many values they may have
 _INDICES = frozenset(("index", "indices"))
-_EXTENTS = {"aten::one_hot": "num_classes", "tm::wrap_index": "extent"}
-_ROWS = frozenset(("aten::embedding", "aten::embedding_bag"))
 
 
 def drawn_inputs(graph: InternalGraph, catalogue: Catalogue, seed: int = 0) -> list[np.ndarray]:
@@ -93,16 +92,17 @@ def _limits(node: Any, catalogue: Catalogue) -> Iterator[int]:
 
 def _limit(call: CallFunction, node: Any, catalogue: Catalogue) -> int | None:
     """How many values ``node`` may have as an operand of a call; None where it is no index."""
-    if call.function in _EXTENTS:
-        return example(call.kwargs[_EXTENTS[call.function]])
     op = catalogue[call.function]
+    below = op.trait(IndicesBelow)
+    if below is not None:
+        return example(call.kwargs[below.extent])
     given = op.by_name(call.args, call.kwargs)
     source = call.args[0] if call.args else None
     place = next((name for name in _INDICES if name in given and _holds(given[name], node)), None)
     if place is None or not isinstance(source, TensorNode) or source is node:
         return None
     shape = tuple(map(example, source.type.shape))
-    if call.function in _ROWS:
+    if op.has(IndexedRows):
         return shape[0]
     if isinstance(given[place], (list, tuple)):
         return shape[list(given[place]).index(node)]

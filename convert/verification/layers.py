@@ -16,8 +16,10 @@ from tmconvert.lowering.origins import Role
 from tmconvert.lowering.target_graph import Value
 from tmconvert.symbolics.layouts import NHWC_TO_NCHW
 from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.registry import has_trait
+from tmconvert.symbolics.traits import BoundedByOther, Clamp
 from tmconvert.targets.tflite.integer.qparams import restored_weight, weight_grid
-from tmconvert.targets.tflite.passes.narrow_weights import WEIGHTS
+from tmconvert.targets.tflite.passes.narrow_weights import integer_weights
 from tmconvert.targets.tflite.verify.kernel_error import SLACK
 from tmconvert.verification.noise import LARGEST, Energies, energies_of
 from tmconvert.verification.observed import Observed
@@ -178,10 +180,10 @@ def _rounded(node: TensorNode, value: np.ndarray, expr: CallFunction) -> np.ndar
     """A constant as integer kernels have it: by the source's parameters, or by those of weights without."""
     if value.dtype != np.float32:
         return value
-    is_weight = expr.function in WEIGHTS and node is expr.args[1]
-    if is_weight:
+    weights = integer_weights(expr)
+    if weights is not None and node is expr.args[1]:
         weight = Value(node.name, value.dtype, value.shape, value, qparams=node.qparams)
-        return restored_weight(weight, WEIGHTS[expr.function])
+        return restored_weight(weight, weights.output_axis)
     return _to_grid(node, value, expr)
 
 
@@ -200,13 +202,14 @@ def _round_bias(
     target: str,
 ) -> None:
     """The bias among ``operands`` as whole numbers of products of input and weights, as the file has it."""
-    if expr.function not in WEIGHTS or len(expr.args) < 3 or expr.args[2] is None:
+    weights = integer_weights(expr)
+    if weights is None or expr.args[2] is None:
         return
     x, weight, bias = expr.args[:3]
     step = _operand_step(x, expr.outputs[0], tensors, target)
     if not _is_constant(bias) or not _is_constant(weight) or not step:
         return
-    scales = _weight_scales(weight, np.asarray(local[weight]), WEIGHTS[expr.function], target)
+    scales = _weight_scales(weight, np.asarray(local[weight]), weights.output_axis, target)
     if len(scales) in (1, operands[2].size):
         products = np.array(scales) * step
         operands[2] = (round_half_away(operands[2] / products) * products).astype(np.float32)
@@ -236,9 +239,6 @@ def _slack(expr: CallFunction, operands: list[Any], result: np.ndarray, node: An
         return 0.0
     step = _operand_step(expr.args[0], node, tensors, "tflite") or computed.step
     return found(expr, operands, result, step)
-
-
-CLAMPS = frozenset({"aten::relu", "aten::relu6", "aten::hardtanh", "aten::clamp"})
 
 
 def _layer(
@@ -272,8 +272,8 @@ def _is_clamp(user: Any) -> bool:
     """Whether what is in front may have it as part of its own operator, or its grid."""
     if not isinstance(user, CallFunction):
         return False
-    is_bound = user.function == "aten::minimum" and isinstance(user.args[1].expr, Constant)
-    return is_bound or user.function in CLAMPS
+    is_bound = has_trait(user, BoundedByOther) and isinstance(user.args[1].expr, Constant)
+    return is_bound or has_trait(user, Clamp)
 
 
 def _on_grid(node: Any, tensors: Tensors) -> Observed:

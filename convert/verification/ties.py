@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from tmconvert.ir import CallFunction, TensorNode
+from tmconvert.symbolics.registry import has_trait
+from tmconvert.symbolics.traits import RanksElements, SameElements
 from tmconvert.verification.compare import Comparison
 from tmconvert.verification.reference import Reference
 
-# ops whose results include indices along an axis of elements that may be equal
-_SELECTING = frozenset(("aten::topk", "aten::sort", "aten::argsort", "aten::argmax", "aten::argmin"))
-_SAME = frozenset(("aten::to", "aten::reshape", "aten::squeeze", "aten::unsqueeze"))
 _EQUAL = 1e-5  # of the largest: what rounding may put in either order
 
 
@@ -73,9 +72,9 @@ def _taken(x: np.ndarray, indices: np.ndarray) -> np.ndarray:
 def _selection(node: object) -> CallFunction | None:
     """The call that an output of indices comes from, but for a change of type or shape."""
     while isinstance(node, TensorNode) and isinstance(node.expr, CallFunction):
-        if node.expr.function in _SELECTING:
+        if has_trait(node.expr, RanksElements):
             return node.expr
-        if node.expr.function not in _SAME:
+        if not has_trait(node.expr, SameElements):
             return None
         node = node.expr.args[0]
     return None

@@ -8,6 +8,11 @@ from typing import Any
 NEUTRAL = {"kernel_size": 1, "stride": 1, "padding": 0, "dilation": 1}
 
 
+def is_one_element(kernel_size: list[int], stride: list[int], padding: list[int], **_: Any) -> bool:
+    """Whether each window is one element of what is pooled, and each element is one window."""
+    return all(size == 1 for size in (*kernel_size, *stride)) and not any(padding)
+
+
 def planar(g: Any, op: str, x: Any, windows: dict[str, list[int]], first: Any, second: Any) -> Any:
     """``x`` [N, C, L] or [N, C, D, H, W] pooled by ``op``, which pools over two axes.
 

@@ -12,6 +12,7 @@ from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, choice
 from tmconvert.symbolics.ops.erf import _erf
 from tmconvert.symbolics.results import same_as
+from tmconvert.symbolics.traits import FixedRange
 
 Array = np.ndarray
 
@@ -33,7 +34,9 @@ TABLE: dict[str, tuple[Callable[[Array], Array], tuple[int, str], str]] = {
 
 def _op(name: str) -> Op:
     kernel, (since, onnx_type), tflite_type = TABLE[name]
-    op = Op(f"aten::{name}", args=[Tensor("x", FLOATS)], result=same_as("x"), layout=ANY)
+    # what HARD_SIGMOID is made of saturates at both ends
+    traits = [FixedRange(0, 1)] if name == "hardsigmoid" else []
+    op = Op(f"aten::{name}", args=[Tensor("x", FLOATS)], result=same_as("x"), layout=ANY, traits=traits)
     op.reference(lambda x: kernel(x).astype(x.dtype))
     if onnx_type:
         op.onnx(since)(lambda g, x: g.op(onnx_type, x))

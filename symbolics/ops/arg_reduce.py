@@ -15,6 +15,7 @@ from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
 from tmconvert.symbolics.op import NUMBERS, Op, Tensor, boolean, integer
 from tmconvert.symbolics.ops.sort import topk_tflite
 from tmconvert.symbolics.results import normalized_axis
+from tmconvert.symbolics.traits import RanksElements
 
 Array = np.ndarray
 
@@ -40,6 +41,7 @@ def _op(name: str, kernel: Callable[..., Array], onnx_type: str, tflite_type: st
         args=[Tensor("x", NUMBERS), integer("dim"), boolean("keepdim", False)],
         result=_result,
         layout=_layout,
+        traits=[RanksElements()],
     )
 
     @op.reference

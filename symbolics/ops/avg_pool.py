@@ -14,10 +14,11 @@ import numpy as np
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms import caffe, tflite
-from tmconvert.symbolics.idioms.pooling import planar
+from tmconvert.symbolics.idioms.pooling import is_one_element, planar
 from tmconvert.symbolics.layouts import NHWC, SOURCE
 from tmconvert.symbolics.op import FLOATS, Attribute, Op, Tensor, boolean, integers
 from tmconvert.symbolics.results import padding_behind, pooled
+from tmconvert.symbolics.traits import Average, Homogeneous, Identity, KeepsQparams, Pool, Trait
 from tmconvert.symbolics.windows import Windows, last_axes, reduced, widened
 
 Array = np.ndarray
@@ -64,7 +65,12 @@ def averaged(
     return (sums / windows.wanted(count_include_pad, divisor_override)).astype(x.dtype)
 
 
+def _is_identity(divisor_override: int | None, **attributes: Any) -> bool:
+    return is_one_element(**attributes) and divisor_override in (None, 1)
+
+
 def _op(axes: int) -> Op:
+    traits: list[Trait] = [Pool(), Average(), Homogeneous(), Identity(_is_identity)]
     op = Op(
         f"aten::avg_pool{axes}d",
         args=[
@@ -78,6 +84,7 @@ def _op(axes: int) -> Op:
         ],
         result=_result,
         layout=NHWC if axes == 2 else SOURCE,
+        traits=[*traits, KeepsQparams()] if axes == 2 else traits,  # integer kernels pool images
     )
     op.reference(averaged)
     op.onnx(since=19)(avg_pool_onnx19)

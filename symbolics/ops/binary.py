@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tmconvert.symbolics.idioms import caffe
+from tmconvert.symbolics.idioms import caffe, integer_steps
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor
 from tmconvert.symbolics.ops.to import ONNX_TYPES
 from tmconvert.symbolics.results import broadcast
+from tmconvert.symbolics.traits import Arithmetic, BoundedByOther, Homogeneous, IntegerSteps, Trait
 
 Array = np.ndarray
 
@@ -34,6 +35,15 @@ TABLE: dict[str, Row] = {
     "minimum": Row(np.minimum, NUMBERS, (8, "Min"), "MINIMUM"),
 }
 
+TRAITS: dict[str, list[Trait]] = {
+    "add": [Arithmetic(neutral=0), Homogeneous(operands=2)],
+    "sub": [Arithmetic(neutral=0, is_inverse=True), Homogeneous(operands=2)],
+    "mul": [Arithmetic(neutral=1)],
+    "div": [Arithmetic(neutral=1, is_inverse=True), IntegerSteps(integer_steps.div)],
+    "maximum": [Homogeneous(operands=2)],
+    "minimum": [BoundedByOther(), Homogeneous(operands=2)],
+}
+
 
 def _op(name: str) -> Op:
     row = TABLE[name]
@@ -42,6 +52,7 @@ def _op(name: str) -> Op:
         args=[Tensor("x", row.dtypes), Tensor("other", row.dtypes)],
         result=broadcast("x", "other"),
         layout=ANY,
+        traits=TRAITS[name],
     )
     op.reference(lambda x, other: row.kernel(x, other))
     op.onnx(row.onnx[0])(lambda g, x, other: g.op(row.onnx[1], x, other))

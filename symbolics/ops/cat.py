@@ -9,6 +9,7 @@ from tmconvert.symbolics.idioms import caffe_numbers
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensors, integer
 from tmconvert.symbolics.results import normalized_axis
+from tmconvert.symbolics.traits import AlongAxis, Concatenates
 
 
 def _result(tensors: list[TensorType], dim: int) -> TensorType:
@@ -28,7 +29,13 @@ def _layout(tensors: list[TensorType], dim: int) -> LayoutRule:
     return any_with(dim="axis") if tensors[0].rank == 4 else SOURCE
 
 
-cat = Op("aten::cat", args=[Tensors("tensors", ANY_DTYPE), integer("dim", 0)], result=_result, layout=_layout)
+cat = Op(
+    "aten::cat",
+    args=[Tensors("tensors", ANY_DTYPE), integer("dim", 0)],
+    result=_result,
+    layout=_layout,
+    traits=[Concatenates(), AlongAxis()],
+)
 
 
 @cat.reference

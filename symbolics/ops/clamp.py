@@ -11,6 +11,7 @@ from tmconvert.symbolics.idioms import caffe
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import NUMBERS, Op, Tensor, number
 from tmconvert.symbolics.results import fits
+from tmconvert.symbolics.traits import Clamp
 
 Number = int | float
 
@@ -39,6 +40,7 @@ clamp = Op(
     args=[Tensor("x", NUMBERS), number("min", None), number("max", None)],
     result=_result,
     layout=ANY,
+    traits=[Clamp("min", "max")],
 )
 
 

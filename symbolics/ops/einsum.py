@@ -10,6 +10,7 @@ import numpy as np
 
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.op import NUMBERS, Attribute, Op, Tensors
+from tmconvert.symbolics.traits import MatrixProduct
 
 Array = np.ndarray
 
@@ -51,7 +52,10 @@ def _result(tensors: list[TensorType], equation: str) -> TensorType:
 
 
 einsum = Op(
-    "aten::einsum", args=[Tensors("tensors", NUMBERS), Attribute("equation", _equation)], result=_result
+    "aten::einsum",
+    args=[Tensors("tensors", NUMBERS), Attribute("equation", _equation)],
+    result=_result,
+    traits=[MatrixProduct()],
 )
 
 

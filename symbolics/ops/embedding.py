@@ -6,6 +6,7 @@ import numpy as np
 
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.op import ANY_DTYPE, INDICES, Op, Tensor, boolean, integer
+from tmconvert.symbolics.traits import IndexedRows
 
 Array = np.ndarray
 
@@ -25,6 +26,7 @@ embedding = Op(
         *(integer("padding_idx", -1), boolean("scale_grad_by_freq", False), boolean("sparse", False)),
     ],
     result=_rows,
+    traits=[IndexedRows()],
 )
 
 

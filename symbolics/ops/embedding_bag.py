@@ -9,6 +9,7 @@ import numpy as np
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms.formulas import Term
 from tmconvert.symbolics.op import FLOATS, INDICES, Op, Tensor, boolean, integer
+from tmconvert.symbolics.traits import IndexedRows
 
 Array = np.ndarray
 SUM, MEAN, MAX = 0, 1, 2
@@ -42,6 +43,7 @@ embedding_bag = Op(
         integer("padding_idx", -1),
     ],
     result=_result,
+    traits=[IndexedRows()],
 )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms import caffe
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integers
+from tmconvert.symbolics.traits import KeepsQparams
 
 Array = np.ndarray
 
@@ -35,8 +36,18 @@ def _repeat_result(x: TensorType, repeats: list[int]) -> TensorType:
     return TensorType(x.dtype, tuple(shape))
 
 
-expand = Op("aten::expand", args=[Tensor("x", ANY_DTYPE), integers("size")], result=_expand_result)
-repeat = Op("aten::repeat", args=[Tensor("x", ANY_DTYPE), integers("repeats")], result=_repeat_result)
+expand = Op(
+    "aten::expand",
+    args=[Tensor("x", ANY_DTYPE), integers("size")],
+    result=_expand_result,
+    traits=[KeepsQparams()],
+)
+repeat = Op(
+    "aten::repeat",
+    args=[Tensor("x", ANY_DTYPE), integers("repeats")],
+    result=_repeat_result,
+    traits=[KeepsQparams()],
+)
 OPS = [expand, repeat]
 
 

@@ -13,6 +13,7 @@ from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms.indices import counted_from_the_front, from_the_front, numbers
 from tmconvert.symbolics.op import ANY_DTYPE, INDICES, Argument, Op, Tensor, integer
 from tmconvert.symbolics.results import normalized_axis
+from tmconvert.symbolics.traits import KeepsQparams
 
 Array = np.ndarray
 
@@ -36,7 +37,12 @@ def scatter_result(x: TensorType, dim: int, index: TensorType, src: TensorType) 
 
 
 PLACES: list[Argument] = [integer("dim"), Tensor("index", INDICES)]
-gather = Op("aten::gather", args=[Tensor("x", ANY_DTYPE), *PLACES], result=_gather_result)
+gather = Op(
+    "aten::gather",
+    args=[Tensor("x", ANY_DTYPE), *PLACES],
+    result=_gather_result,
+    traits=[KeepsQparams()],
+)
 scatter = Op(
     "aten::scatter", args=[Tensor("x", ANY_DTYPE), *PLACES, Tensor("src", ANY_DTYPE)], result=scatter_result
 )

@@ -10,8 +10,11 @@ import math
 import numpy as np
 
 from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import integer_steps
+from tmconvert.symbolics.idioms.normalizing import precise, scaled, standardized
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, integer, number
-from tmconvert.symbolics.ops.layer_norm import normalized, precise, scaled, standardized
+from tmconvert.symbolics.ops.layer_norm import normalized
+from tmconvert.symbolics.traits import IntegerSteps
 
 Array = np.ndarray
 
@@ -43,6 +46,7 @@ group_norm = Op(
         number("eps", 1e-5),
     ],
     result=lambda x, num_groups, weight, bias, eps: _result(x, num_groups, weight, bias),
+    traits=[IntegerSteps(integer_steps.group_norm)],
 )
 instance_norm = Op(
     "aten::instance_norm",
@@ -53,6 +57,7 @@ instance_norm = Op(
         number("eps", 1e-5),
     ],
     result=_instance_result,
+    traits=[IntegerSteps(integer_steps.instance_norm)],
 )
 OPS = [group_norm, instance_norm]
 

@@ -6,13 +6,14 @@ rms_norm: x / sqrt(mean of squares + eps) * weight.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import integer_steps
+from tmconvert.symbolics.idioms.normalizing import over_root, precise, scaled, standardized
 from tmconvert.symbolics.layouts import SOURCE
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, integers, number
+from tmconvert.symbolics.traits import IntegerSteps, NormalizesRows
 
 Array = np.ndarray
 
@@ -38,6 +39,7 @@ layer_norm = Op(
     ],
     result=lambda x, normalized_shape, weight, bias, eps: _result(x, normalized_shape, weight, bias),
     layout=SOURCE,
+    traits=[NormalizesRows(), IntegerSteps(integer_steps.layer_norm)],
 )
 rms_norm = Op(
     "aten::rms_norm",
@@ -49,6 +51,7 @@ rms_norm = Op(
     ],
     result=lambda x, normalized_shape, weight, eps: _result(x, normalized_shape, weight),
     layout=SOURCE,
+    traits=[NormalizesRows(), IntegerSteps(integer_steps.rms_norm)],
 )
 OPS = [layer_norm, rms_norm]
 
@@ -108,29 +111,4 @@ def layer_norm_in_steps(g, x, normalized_shape, weight, bias, eps):
 def rms_norm_in_steps(g, x, normalized_shape, weight, eps):
     dtype = g.type(x).dtype
     x, axes = precise(g, x), list(range(-len(normalized_shape), 0))
-    return scaled(g, _over_root(g, x, x, axes, _epsilon(dtype, eps)), weight, None, dtype)
-
-
-def precise(g: Any, x: Any) -> Any:
-    """``x`` in float32 where it is float16: squares overflow there above 255."""
-    return g.call("aten::to", x, dtype="float32") if g.type(x).dtype == np.float16 else x
-
-
-def standardized(g: Any, x: Any, axes: list[int], eps: float) -> Any:
-    """Mean 0 and variance 1 over ``axes``."""
-    centred = g.call("aten::sub", x, g.call("aten::mean", x, axes, True))
-    return _over_root(g, centred, centred, axes, eps)
-
-
-def _over_root(g: Any, x: Any, of: Any, axes: list[int], eps: float) -> Any:
-    squares = g.call("aten::mean", g.call("aten::mul", of, of), axes, True)
-    root = g.call("aten::sqrt", g.call("aten::add", squares, g.constant(eps, g.type(x).dtype)))
-    return g.call("aten::div", x, root)
-
-
-def scaled(g: Any, x: Any, weight: Any, bias: Any, dtype: np.dtype) -> Any:
-    """x * weight + bias as ``dtype``."""
-    for op, parameter in (("aten::mul", weight), ("aten::add", bias)):
-        if parameter is not None:
-            x = g.call(op, x, precise(g, parameter))
-    return x if g.type(x).dtype == dtype else g.call("aten::to", x, dtype=dtype.name)
+    return scaled(g, over_root(g, x, x, axes, _epsilon(dtype, eps)), weight, None, dtype)

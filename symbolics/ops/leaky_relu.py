@@ -11,6 +11,7 @@ from tmconvert.symbolics.idioms import tflite
 from tmconvert.symbolics.layouts import ANY, NHWC, SOURCE, LayoutRule
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, number
 from tmconvert.symbolics.results import same_as
+from tmconvert.symbolics.traits import Homogeneous
 
 Array = np.ndarray
 
@@ -19,6 +20,7 @@ leaky_relu = Op(
     args=[Tensor("x", FLOATS), number("negative_slope", 0.01)],
     result=same_as("x"),
     layout=ANY,
+    traits=[Homogeneous()],
 )
 
 
@@ -56,7 +58,11 @@ def _layout(x: TensorType, weight: TensorType) -> LayoutRule:
 
 
 prelu = Op(
-    "aten::prelu", args=[Tensor("x", FLOATS), Tensor("weight", FLOATS)], result=_result, layout=_layout
+    "aten::prelu",
+    args=[Tensor("x", FLOATS), Tensor("weight", FLOATS)],
+    result=_result,
+    layout=_layout,
+    traits=[Homogeneous()],
 )
 
 

@@ -12,6 +12,7 @@ from tmconvert.symbolics.idioms.formulas import Term
 from tmconvert.symbolics.idioms.matrices import numbers, turned
 from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor, integer
 from tmconvert.symbolics.results import normalized_axis
+from tmconvert.symbolics.traits import Elimination
 
 Array = np.ndarray
 
@@ -32,9 +33,14 @@ def _numbers(x: TensorType) -> TensorType:
     return TensorType(x.dtype, square_matrices(x).shape[:-2])
 
 
-det = Op("aten::linalg_det", args=[Tensor("x", FLOATS)], result=_numbers)
-slogdet = Op("aten::linalg_slogdet", args=[Tensor("A", FLOATS)], result=lambda A: [_numbers(A)] * 2)
-inv = Op("aten::linalg_inv", args=[Tensor("x", FLOATS)], result=square_matrices)
+det = Op("aten::linalg_det", args=[Tensor("x", FLOATS)], result=_numbers, traits=[Elimination()])
+slogdet = Op(
+    "aten::linalg_slogdet",
+    args=[Tensor("A", FLOATS)],
+    result=lambda A: [_numbers(A)] * 2,
+    traits=[Elimination()],
+)
+inv = Op("aten::linalg_inv", args=[Tensor("x", FLOATS)], result=square_matrices, traits=[Elimination()])
 
 
 @det.reference

@@ -6,6 +6,7 @@ import numpy as np
 
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.op import FLOATS, Op, Tensor
+from tmconvert.symbolics.traits import Weights
 
 Array = np.ndarray
 
@@ -22,6 +23,7 @@ linear = Op(
     "aten::linear",
     args=[Tensor("x", FLOATS), Tensor("weight", FLOATS), Tensor("bias", FLOATS, optional=True)],
     result=_result,
+    traits=[Weights(spatial=0)],
 )
 
 

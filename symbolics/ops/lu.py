@@ -23,6 +23,7 @@ from tmconvert.symbolics.idioms.matrices import (
 )
 from tmconvert.symbolics.op import FLOATS, Op, Tensor
 from tmconvert.symbolics.ops.linalg import matrices
+from tmconvert.symbolics.traits import Elimination
 
 Array = np.ndarray
 INT32 = np.dtype(np.int32)
@@ -42,7 +43,9 @@ def _unpacked(LU_data: TensorType, LU_pivots: TensorType) -> list[TensorType]:
     return [TensorType(LU_data.dtype, (*batch, *shape)) for shape in shapes]
 
 
-lu_factor_ex = Op("aten::linalg_lu_factor_ex", args=[Tensor("A", FLOATS)], result=_factors)
+lu_factor_ex = Op(
+    "aten::linalg_lu_factor_ex", args=[Tensor("A", FLOATS)], result=_factors, traits=[Elimination()]
+)
 lu_unpack = Op(
     "aten::lu_unpack", args=[Tensor("LU_data", FLOATS), Tensor("LU_pivots", ("int32",))], result=_unpacked
 )

@@ -10,6 +10,7 @@ from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms.formulas import Term, formula
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor
+from tmconvert.symbolics.traits import ChoosesByCondition
 
 Array = np.ndarray
 
@@ -29,7 +30,11 @@ def _scatter_result(x: TensorType, mask: TensorType, source: TensorType) -> Tens
 
 
 masked_fill = Op(
-    "aten::masked_fill", args=[*MASKED, Tensor("value", ANY_DTYPE)], result=_fill_result, layout=ANY
+    "aten::masked_fill",
+    args=[*MASKED, Tensor("value", ANY_DTYPE)],
+    result=_fill_result,
+    layout=ANY,
+    traits=[ChoosesByCondition()],
 )
 masked_scatter = Op(
     "aten::masked_scatter", args=[*MASKED, Tensor("source", ANY_DTYPE)], result=_scatter_result

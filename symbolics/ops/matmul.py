@@ -16,6 +16,7 @@ from tmconvert.ir.broadcasting import broadcast_shapes
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms import caffe, caffe_numbers, tflite
 from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor
+from tmconvert.symbolics.traits import MatrixProduct
 
 Array = np.ndarray
 
@@ -33,7 +34,12 @@ def product_type(x: TensorType, other: TensorType) -> TensorType:
     return TensorType(x.dtype, (*batch, *rows, *columns))
 
 
-matmul = Op("aten::matmul", args=[Tensor("x", NUMBERS), Tensor("other", NUMBERS)], result=product_type)
+matmul = Op(
+    "aten::matmul",
+    args=[Tensor("x", NUMBERS), Tensor("other", NUMBERS)],
+    result=product_type,
+    traits=[MatrixProduct()],
+)
 
 
 @matmul.reference
@@ -125,7 +131,8 @@ def _of_ranks(name: str, second: str, left: int, right: int) -> Op:
             raise ValueError(f"{x} and {other} do not fit {name}")
         return product_type(x, other)
 
-    return Op(f"aten::{name}", args=[Tensor("x", NUMBERS), Tensor(second, NUMBERS)], result=result)
+    args = [Tensor("x", NUMBERS), Tensor(second, NUMBERS)]
+    return Op(f"aten::{name}", args=args, result=result, traits=[MatrixProduct()])
 
 
 mm = _of_ranks("mm", "mat2", 2, 2)
@@ -171,7 +178,12 @@ def _transposed_type(x: TensorType, other: TensorType) -> TensorType:
     return product_type(x, TensorType(other.dtype, shape))
 
 
-matmul_nt = Op("tm::matmul_nt", args=[Tensor("x", FLOATS), Tensor("other", FLOATS)], result=_transposed_type)
+matmul_nt = Op(
+    "tm::matmul_nt",
+    args=[Tensor("x", FLOATS), Tensor("other", FLOATS)],
+    result=_transposed_type,
+    traits=[MatrixProduct()],
+)
 
 
 @matmul_nt.reference

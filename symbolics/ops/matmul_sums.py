@@ -12,9 +12,10 @@ import numpy as np
 
 from tmconvert.ir.broadcasting import broadcast_shapes
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.op import NUMBERS, Op, Tensor, number
+from tmconvert.symbolics.op import NUMBERS, Argument, Op, Tensor, number
 from tmconvert.symbolics.ops.matmul import matmul_ref, product_type
 from tmconvert.symbolics.results import fits
+from tmconvert.symbolics.traits import MatrixProduct
 
 Array = np.ndarray
 Product = Callable[[TensorType, TensorType], TensorType]
@@ -42,7 +43,8 @@ def _op(name: str, second: str, third: str, ranks: tuple[int, int], product_of: 
         return product
 
     tensors = [Tensor(each, NUMBERS) for each in ("x", second, third)]
-    return Op(f"aten::{name}", args=[*tensors, number("beta", 1), number("alpha", 1)], result=result)
+    args: list[Argument] = [*tensors, number("beta", 1), number("alpha", 1)]
+    return Op(f"aten::{name}", args=args, result=result, traits=[MatrixProduct(first=1)])
 
 
 addmm = _op("addmm", "mat1", "mat2", (2, 2))

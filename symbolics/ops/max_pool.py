@@ -10,10 +10,11 @@ import numpy as np
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms import caffe, tflite
-from tmconvert.symbolics.idioms.pooling import planar
+from tmconvert.symbolics.idioms.pooling import is_one_element, planar
 from tmconvert.symbolics.layouts import NHWC, SOURCE
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, boolean, integers
 from tmconvert.symbolics.results import onnx_padding, overhangs, padding_behind, pooled
+from tmconvert.symbolics.traits import Homogeneous, Identity, KeepsQparams, Pool, Trait
 from tmconvert.symbolics.windows import last_axes, reduced, widened
 
 Array = np.ndarray
@@ -23,6 +24,7 @@ NEVER_NEGATIVE = ("RELU", "RELU6", "RELU_0_TO_1", "LOGISTIC", "SOFTMAX")
 
 
 def _op(axes: int) -> Op:
+    traits: list[Trait] = [Pool(), Homogeneous(), Identity(is_one_element)]
     op = Op(
         f"aten::max_pool{axes}d",
         args=[
@@ -35,6 +37,7 @@ def _op(axes: int) -> Op:
         ],
         result=pooled,
         layout=NHWC if axes == 2 else SOURCE,
+        traits=[*traits, KeepsQparams()] if axes == 2 else traits,  # integer kernels pool images
     )
 
     @op.onnx(since=10)  # dilations are new

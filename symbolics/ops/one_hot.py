@@ -10,6 +10,7 @@ from tmconvert.symbolics.idioms.indices import from_the_front
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import INDICES, Op, Tensor, integer
 from tmconvert.symbolics.results import same_as
+from tmconvert.symbolics.traits import IndicesBelow
 
 Array = np.ndarray
 
@@ -20,9 +21,18 @@ def _one_hot_result(x: TensorType, num_classes: int) -> TensorType:
     return TensorType(np.dtype(np.int64), (*x.shape, num_classes))
 
 
-one_hot = Op("aten::one_hot", args=[Tensor("x", INDICES), integer("num_classes")], result=_one_hot_result)
+one_hot = Op(
+    "aten::one_hot",
+    args=[Tensor("x", INDICES), integer("num_classes")],
+    result=_one_hot_result,
+    traits=[IndicesBelow("num_classes")],
+)
 wrap_index = Op(
-    "tm::wrap_index", args=[Tensor("x", INDICES), integer("extent")], result=same_as("x"), layout=ANY
+    "tm::wrap_index",
+    args=[Tensor("x", INDICES), integer("extent")],
+    result=same_as("x"),
+    layout=ANY,
+    traits=[IndicesBelow("extent")],
 )
 OPS = [one_hot, wrap_index]
 

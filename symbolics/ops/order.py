@@ -15,6 +15,7 @@ from tmconvert.symbolics.op import NUMBERS, Op, Tensor, boolean, integer
 from tmconvert.symbolics.ops.reduce import reduced_type
 from tmconvert.symbolics.ops.sort import INT32, order_of
 from tmconvert.symbolics.results import normalized_axis
+from tmconvert.symbolics.traits import RanksElements
 
 Array = np.ndarray
 
@@ -28,6 +29,7 @@ argsort = Op(
     "aten::argsort",
     args=[Tensor("x", NUMBERS), integer("dim", -1), boolean("descending", False), boolean("stable", False)],
     result=_same_shape,
+    traits=[RanksElements()],
 )
 
 

@@ -12,6 +12,7 @@ from tmconvert.symbolics.idioms import caffe, tflite
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, choice, integers, number
 from tmconvert.symbolics.results import fits
+from tmconvert.symbolics.traits import Homogeneous, Identity
 
 Array = np.ndarray
 Number = int | float
@@ -50,6 +51,12 @@ def _layout(x: TensorType, pad: list[int], mode: str, value: Number) -> LayoutRu
     return any_with(pad="per_axis") if x.rank == 4 else SOURCE
 
 
+def _kept_channels(axis: int, count: int, pad: list[int], mode: str, value: float) -> np.ndarray | None:
+    """All of them, by zeros or by what is there, if none are added. ``pad`` has the first axis first."""
+    is_scaled = mode != "constant" or not value
+    return np.arange(count) if is_scaled and not any(pad[2 * axis : 2 * axis + 2]) else None
+
+
 pad = Op(
     "aten::pad",
     args=[
@@ -60,6 +67,7 @@ pad = Op(
     ],
     result=_result,
     layout=_layout,
+    traits=[Homogeneous(channels=_kept_channels), Identity(lambda pad, **_: not any(pad))],
 )
 
 

@@ -12,6 +12,7 @@ from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms import caffe, tflite
 from tmconvert.symbolics.idioms.orders import Order, merged
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integers
+from tmconvert.symbolics.traits import KeepsQparams, Permuted, View
 
 MOST_CAFFE_SLICES = 64
 
@@ -28,7 +29,12 @@ def _result(x: TensorType, dims: list[int]) -> TensorType:
     return TensorType(x.dtype, tuple(x.shape[axis] for axis in _order(x.rank, dims)))
 
 
-permute = Op("aten::permute", args=[Tensor("x", ANY_DTYPE), integers("dims")], result=_result)
+permute = Op(
+    "aten::permute",
+    args=[Tensor("x", ANY_DTYPE), integers("dims")],
+    result=_result,
+    traits=[View(lambda rank, dims: [Permuted(_order(rank, dims))]), KeepsQparams()],
+)
 
 
 @permute.reference

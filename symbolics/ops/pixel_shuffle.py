@@ -11,6 +11,7 @@ import numpy as np
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms import caffe
 from tmconvert.symbolics.op import ANY_DTYPE, FLOATS, Op, Tensor, integer
+from tmconvert.symbolics.traits import Homogeneous, Trait
 
 Array = np.ndarray
 
@@ -58,18 +59,29 @@ def _channel_shuffle(shape: Sequence[int], groups: int) -> Steps:
     return Steps([batch, groups, channels // groups, *spatial], order, shape)
 
 
+def _shuffled_channels(axis: int, count: int, groups: int) -> np.ndarray | None:
+    return np.arange(count).reshape(groups, -1).T.reshape(-1) if axis == 1 else None
+
+
 def _behind(leading: int, order: Sequence[int]) -> list[int]:
     """``order`` for axes that have ``leading`` others in front."""
     return [*range(leading), *(leading + axis for axis in order)]
 
 
-def _op(name: str, parameter: str, steps_of: Callable[[Sequence[int], int], Steps]) -> Op:
+def _op(
+    name: str,
+    parameter: str,
+    steps_of: Callable[[Sequence[int], int], Steps],
+    traits: Sequence[Trait] = (),
+) -> Op:
     def result(x: TensorType, **attributes: int) -> TensorType:
         if x.rank < 3:
             raise ValueError(f"x {x} has less than three axes")
         return TensorType(x.dtype, tuple(steps_of(x.shape, attributes[parameter]).result))
 
-    return Op(f"aten::{name}", args=[Tensor("x", ANY_DTYPE), integer(parameter)], result=result)
+    return Op(
+        f"aten::{name}", args=[Tensor("x", ANY_DTYPE), integer(parameter)], result=result, traits=traits
+    )
 
 
 def _moved(x: Array, steps: Steps) -> Array:
@@ -83,7 +95,9 @@ def _views(g: Any, x: Any, steps: Steps) -> Any:
 
 pixel_shuffle = _op("pixel_shuffle", "upscale_factor", _pixel_shuffle)
 pixel_unshuffle = _op("pixel_unshuffle", "downscale_factor", _pixel_unshuffle)
-channel_shuffle = _op("channel_shuffle", "groups", _channel_shuffle)
+channel_shuffle = _op(
+    "channel_shuffle", "groups", _channel_shuffle, [Homogeneous(channels=_shuffled_channels)]
+)
 OPS = [pixel_shuffle, pixel_unshuffle, channel_shuffle]
 
 

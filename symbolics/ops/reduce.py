@@ -16,6 +16,7 @@ from tmconvert.symbolics.idioms import caffe
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
 from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor, boolean, integers
 from tmconvert.symbolics.results import normalized_axis
+from tmconvert.symbolics.traits import Average, Homogeneous, KeepsQparams, Reduction, Trait
 
 Array = np.ndarray
 
@@ -52,6 +53,13 @@ TABLE = {
     "logsumexp": Row(_logsumexp, FLOATS, "ReduceLogSumExp", 18, "", onnx_axes_attribute=False),
 }
 
+TRAITS: dict[str, list[Trait]] = {
+    "mean": [Reduction(), Homogeneous(), Average()],
+    "sum": [Reduction(), Homogeneous()],
+    "amax": [Reduction(), Homogeneous(), KeepsQparams()],
+    "amin": [Reduction(), Homogeneous(), KeepsQparams()],
+}
+
 
 def reduced_axes(rank: int, dim: list[int] | None) -> list[int]:
     """The reduced axes from the front, in order."""
@@ -86,6 +94,7 @@ def _op(name: str) -> Op:
         args=[Tensor("x", row.dtypes), integers("dim", None), boolean("keepdim", False)],
         result=reduced_type,
         layout=_layout,
+        traits=TRAITS.get(name, []),
     )
 
     @op.reference

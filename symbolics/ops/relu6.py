@@ -7,8 +7,9 @@ import numpy as np
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import FLOATS, Op, Tensor
 from tmconvert.symbolics.results import same_as
+from tmconvert.symbolics.traits import Clamp
 
-relu6 = Op("aten::relu6", args=[Tensor("x", FLOATS)], result=same_as("x"), layout=ANY)
+relu6 = Op("aten::relu6", args=[Tensor("x", FLOATS)], result=same_as("x"), layout=ANY, traits=[Clamp(0, 6)])
 
 
 @relu6.reference

@@ -9,6 +9,7 @@ from tmconvert.symbolics.idioms import caffe_numbers
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integer, integers
 from tmconvert.symbolics.results import normalized_axis
+from tmconvert.symbolics.traits import KeepsQparams
 
 Array = np.ndarray
 
@@ -53,12 +54,17 @@ def _interleave_result(x: TensorType, repeats: int, dim: int) -> TensorType:
 
 
 flip = Op(
-    "aten::flip", args=[Tensor("x", ANY_DTYPE), integers("dims")], result=_flip_result, layout=_flip_layout
+    "aten::flip",
+    args=[Tensor("x", ANY_DTYPE), integers("dims")],
+    result=_flip_result,
+    layout=_flip_layout,
+    traits=[KeepsQparams()],
 )
 roll = Op(
     "aten::roll",
     args=[Tensor("x", ANY_DTYPE), integers("shifts"), integers("dims", [])],
     result=_roll_result,
+    traits=[KeepsQparams()],
 )
 rot90 = Op(
     "aten::rot90",

@@ -9,6 +9,7 @@ from tmconvert.symbolics.idioms.formulas import Term, formula
 from tmconvert.symbolics.layouts import ANY, SOURCE, LayoutRule, any_with
 from tmconvert.symbolics.op import FLOATS, NUMBERS, Argument, Op, Tensor, integer, number
 from tmconvert.symbolics.results import normalized_axis, same_as, same_with
+from tmconvert.symbolics.traits import Clamp
 
 Array = np.ndarray
 
@@ -49,6 +50,7 @@ hardtanh = Op(
     args=[Tensor("x", NUMBERS), number("min_val", -1), number("max_val", 1)],
     result=same_with("min_val", "max_val"),
     layout=ANY,
+    traits=[Clamp("min_val", "max_val")],
 )
 hardtanh.reference(lambda x, min_val, max_val: np.clip(x, min_val, max_val).astype(x.dtype))
 

@@ -9,6 +9,7 @@ from tmconvert.symbolics.idioms import tflite
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, integer
 from tmconvert.symbolics.results import normalized_axis
+from tmconvert.symbolics.traits import AlongAxis, Distribution, FixedRange, Trait
 
 
 def _result(x: TensorType, dim: int) -> TensorType:
@@ -20,9 +21,20 @@ def _layout(x: TensorType, dim: int) -> LayoutRule:
     return any_with(dim="axis") if x.rank == 4 else SOURCE
 
 
+TRAITS: dict[str, list[Trait]] = {
+    "softmax": [AlongAxis(), Distribution(), FixedRange(0, 1, in_int16=True)],
+    "log_softmax": [FixedRange(-16, 0)],
+    "softmin": [],
+}
 softmax, log_softmax, softmin = (
-    Op(f"aten::{name}", args=[Tensor("x", FLOATS), integer("dim")], result=_result, layout=_layout)
-    for name in ("softmax", "log_softmax", "softmin")
+    Op(
+        f"aten::{name}",
+        args=[Tensor("x", FLOATS), integer("dim")],
+        result=_result,
+        layout=_layout,
+        traits=traits,
+    )
+    for name, traits in TRAITS.items()
 )
 OPS = [softmax, log_softmax, softmin]
 

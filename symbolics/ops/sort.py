@@ -16,6 +16,7 @@ from tmconvert.symbolics.idioms import caffe_numbers, tflite
 from tmconvert.symbolics.op import NUMBERS, Op, Tensor, boolean, integer
 from tmconvert.symbolics.ops.to import ONNX_TYPES
 from tmconvert.symbolics.results import normalized_axis
+from tmconvert.symbolics.traits import RanksElements
 
 Array = np.ndarray
 
@@ -39,6 +40,7 @@ sort = Op(
     "aten::sort",
     args=[Tensor("x", NUMBERS), integer("dim", -1), boolean("descending", False), boolean("stable", False)],
     result=_sorted,
+    traits=[RanksElements()],
 )
 topk = Op(
     "aten::topk",
@@ -47,6 +49,7 @@ topk = Op(
         *(boolean("largest", True), boolean("sorted", True)),
     ],
     result=_top,
+    traits=[RanksElements()],
 )
 OPS = [sort, topk]
 

@@ -8,6 +8,7 @@ from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms import caffe_numbers
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, choice
+from tmconvert.symbolics.traits import SameElements
 
 # TensorProto.DataType of ONNX
 ONNX_TYPES = {
@@ -32,6 +33,7 @@ to = Op(
     args=[Tensor("x", ANY_DTYPE), choice("dtype", ANY_DTYPE)],
     result=_result,
     layout=ANY,
+    traits=[SameElements()],
 )
 
 

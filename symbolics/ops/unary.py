@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.symbolics.idioms import caffe_numbers
+from tmconvert.symbolics.idioms import caffe_numbers, integer_steps
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor
 from tmconvert.symbolics.results import same_as
+from tmconvert.symbolics.traits import Clamp, FixedRange, Homogeneous, IntegerSteps, Trait
 
 # What a target says: (since, operator) for ONNX, the operator for TFLite, (layer, parameters) for Caffe.
 OnnxForm = tuple[int, str]
@@ -41,10 +42,21 @@ TABLE: dict[str, tuple[Callable[[np.ndarray], np.ndarray], tuple[str, ...], Onnx
     "relu": (lambda x: np.maximum(x, 0), NUMBERS, (6, "Relu"), "", ("ReLU", {})),  # see relu_tflite
 }
 
+# Results of LOGISTIC and TANH have these ranges in integers, and no others.
+TRAITS: dict[str, list[Trait]] = {
+    "abs": [Homogeneous()],
+    "neg": [IntegerSteps(integer_steps.neg)],
+    "relu": [Clamp(0), Homogeneous()],
+    "sigmoid": [FixedRange(0, 1, in_int16=True)],
+    "square": [IntegerSteps(integer_steps.square)],
+    "tanh": [FixedRange(-1, 1, in_int16=True)],
+}
+
 
 def _op(name: str) -> Op:
     kernel, dtypes, (since, onnx_type), tflite_type, caffe_form = TABLE[name]
-    op = Op(f"aten::{name}", args=[Tensor("x", dtypes)], result=same_as("x"), layout=ANY)
+    traits = TRAITS.get(name, [])
+    op = Op(f"aten::{name}", args=[Tensor("x", dtypes)], result=same_as("x"), layout=ANY, traits=traits)
     op.reference(lambda x: kernel(x))
     if onnx_type:
         op.onnx(since)(lambda g, x: g.op(onnx_type, x))

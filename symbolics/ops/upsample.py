@@ -24,6 +24,7 @@ from tmconvert.symbolics.resizing import (
     resized_onnx,
     survives_rounding,
 )
+from tmconvert.symbolics.traits import Homogeneous, KeepsQparams
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -45,12 +46,19 @@ def resized(
 
 SIGNATURE: list[Argument] = [Tensor("x", FLOATS, ranks=(4,)), integers("output_size", length=2)]
 SCALES = numbers("scales", None)  # the factors that were asked for, where the coordinates are to heed them
-upsample_nearest2d = Op("aten::upsample_nearest2d", args=[*SIGNATURE, SCALES], result=resized, layout=NHWC)
+upsample_nearest2d = Op(
+    "aten::upsample_nearest2d",
+    args=[*SIGNATURE, SCALES],
+    result=resized,
+    layout=NHWC,
+    traits=[KeepsQparams(), Homogeneous()],
+)
 upsample_bilinear2d = Op(
     "aten::upsample_bilinear2d",
     args=[*SIGNATURE, boolean("align_corners", False), SCALES],
     result=resized,
     layout=NHWC,
+    traits=[KeepsQparams(), Homogeneous()],
 )
 OPS = [upsample_nearest2d, upsample_bilinear2d]
 

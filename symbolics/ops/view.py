@@ -18,6 +18,7 @@ from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms import tflite
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, LayoutRule
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integers
+from tmconvert.symbolics.traits import Identity, Permuted, Reshaped, Selected, View, ViewStep
 
 KEPT = -1
 TRANSPOSE_RANK = 6  # of TRANSPOSE in XNNPACK
@@ -36,6 +37,19 @@ def _result(
     return TensorType(x.dtype, tuple(shape))
 
 
+def _steps(
+    rank: int, split: list[int], index: list[int], order: list[int], shape: list[int]
+) -> list[ViewStep]:
+    chosen = [Selected(axis, index[axis]) for axis in reversed(range(len(split))) if index[axis] != KEPT]
+    return [Reshaped(split), *chosen, Permuted(order), Reshaped(shape)]
+
+
+def _moves_nothing(split: list[int], index: list[int], order: list[int], shape: list[int]) -> bool:
+    kept = [extent for extent, chosen in zip(split, index, strict=True) if chosen == KEPT]
+    moved = [place for place in order if kept[place] != 1]
+    return moved == sorted(moved)
+
+
 view = Op(
     "tm::view",
     args=[
@@ -47,6 +61,7 @@ view = Op(
     ],
     result=_result,
     layout=LayoutRule("view"),
+    traits=[View(_steps), Identity(_moves_nothing)],
 )
 
 

@@ -14,6 +14,7 @@ from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor
 from tmconvert.symbolics.ops.binary import added, multiplied
 from tmconvert.symbolics.ops.to import ONNX_TYPES
+from tmconvert.symbolics.traits import ChoosesByCondition
 
 
 def _result(condition: TensorType, x: TensorType, other: TensorType) -> TensorType:
@@ -27,6 +28,7 @@ where = Op(
     args=[Tensor("condition", ("bool",)), Tensor("x", ANY_DTYPE), Tensor("other", ANY_DTYPE)],
     result=_result,
     layout=ANY,
+    traits=[ChoosesByCondition()],
 )
 
 

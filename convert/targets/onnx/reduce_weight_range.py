@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from tmconvert.ir import CallFunction, Constant, InternalGraph, QParams, TensorNode
+from tmconvert.symbolics.registry import has_trait, trait_of
+from tmconvert.symbolics.traits import MatrixProduct, Weights
 
-# calls that sum products of an activation and a weight, and the arguments that may be the weight
-_WEIGHTED = {
-    **dict.fromkeys(("aten::conv1d", "aten::conv2d", "aten::conv3d", "aten::linear"), (1,)),
-    **dict.fromkeys(("aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d"), (1,)),
-    **dict.fromkeys(("aten::matmul", "aten::mm", "aten::bmm"), (0, 1)),
-}
 LARGEST = 64  # 255 * (64 + 64) is the largest sum that 16 bits hold
 
 
@@ -25,13 +23,20 @@ class ReduceWeightRange:
         for expr in graph.exprs():
             if not isinstance(expr, CallFunction):
                 continue
-            for place in _WEIGHTED.get(expr.function, ()):
-                weight = expr.args[place]
+            for weight in _factors(expr):
                 grid = weight.qparams if isinstance(weight, TensorNode) else None
                 if grid is not None and isinstance(weight.expr, Constant) and is_reducible(grid):
                     weight.qparams = reduced(grid)
                     changed = True
         return changed
+
+
+def _factors(call: CallFunction) -> Sequence[Any]:
+    """The operands of a call that may be the weights in sums of products."""
+    product = trait_of(call, MatrixProduct)
+    if product is not None:
+        return call.inputs[product.first :]
+    return call.args[1:2] if has_trait(call, Weights) else ()
 
 
 def is_reducible(grid: QParams) -> bool:

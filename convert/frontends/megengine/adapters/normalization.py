@@ -8,7 +8,7 @@ from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters.values import axis_of, rank, reshaped, static_int, static_ints
 from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.ir.emitter import Emitter
-from tmconvert.symbolics.ops.layer_norm import scaled, standardized
+from tmconvert.symbolics.idioms.normalizing import scaled, standardized
 
 FUNCTIONS = Table("megengine.functional.nn.")
 

@@ -17,12 +17,12 @@ from tmconvert.ir import CallFunction, Constant, TensorNode
 from tmconvert.ir.tree import map_leaves
 from tmconvert.ir.types import QParams
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.passes.matching import rule_of
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.tflite.element_types import OLDEST
 from tmconvert.targets.tflite.integer.kernels import FIXED, KERNELS, TABLE, TABLE_OF_TWO, TABLES
 from tmconvert.targets.tflite.integer.prepare import prepared
 from tmconvert.targets.tflite.integer.qparams import settled, steps_of
-from tmconvert.targets.tflite.passes.layout_plan import rule_of
 from tmconvert.targets.tflite.runtimes import kernel_release
 
 # Steps of a result that one of a kernel's fixed scale may be: requantized, it is off by less than the two

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.tree import replaced
+from tmconvert.passes.matching import rule_of
 from tmconvert.symbolics.op import Op
-from tmconvert.targets.tflite.passes.layout_plan import rule_of
 
 
 class AlignRanks:

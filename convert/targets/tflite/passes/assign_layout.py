@@ -11,6 +11,7 @@ from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.extract import unknown
 from tmconvert.ir.subgraphs import nested
 from tmconvert.ir.tree import map_leaves, replaced
+from tmconvert.passes.matching import is_linear, is_view, rule_of
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.ops.view import KEPT
@@ -20,7 +21,6 @@ from tmconvert.targets.tflite.passes.layout_plan import (
     is_image,
     operand_orders,
     plan_layout,
-    rule_of,
 )
 
 
@@ -215,7 +215,7 @@ def _of_rows(weight: TensorNode) -> QParams | None:
 
 def absorbs_flatten(graph: InternalGraph, expr: Expr) -> bool:
     """Whether ``expr`` flattens [N, C, H, W] to [N, C H W] for linear layers with constant weights only."""
-    if not isinstance(expr, CallFunction) or expr.function != "tm::view" or not is_image(expr.args[0]):
+    if not is_view(expr) or not is_image(expr.args[0]):
         return False
     shape, result = expr.args[0].type.shape, expr.output
     attributes = expr.kwargs
@@ -229,12 +229,7 @@ def absorbs_flatten(graph: InternalGraph, expr: Expr) -> bool:
 
 
 def _is_linear_over(user: Expr, node: TensorNode) -> bool:
-    return (
-        isinstance(user, CallFunction)
-        and user.function == "aten::linear"
-        and user.args[0] is node
-        and isinstance(user.args[1].expr, Constant)
-    )
+    return is_linear(user) and user.args[0] is node and isinstance(user.args[1].expr, Constant)
 
 
 def _is_made_here(expr: Expr) -> bool:

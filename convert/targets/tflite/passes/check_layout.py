@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from tmconvert.errors import GraphError
 from tmconvert.ir import CallFunction, Expr, InternalGraph, TensorNode
 from tmconvert.ir.text import describe
+from tmconvert.passes.matching import rule_of
 from tmconvert.symbolics.op import Op
-from tmconvert.targets.tflite.passes.layout_plan import is_image, operand_orders, rule_of
+from tmconvert.targets.tflite.passes.layout_plan import is_image, operand_orders
 
 
 def check_layout(graph: InternalGraph, catalogue: Mapping[str, Op]) -> None:

@@ -12,10 +12,11 @@ from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.tree import leaves
+from tmconvert.passes.matching import is_elementwise, is_view
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.ops.view import KEPT, groups_of
-
-POOLS = ("aten::max_pool2d", "aten::avg_pool2d")
+from tmconvert.symbolics.registry import has_trait, trait_of
+from tmconvert.symbolics.traits import Concatenates, Pool, Slices, Weights
 
 
 class Route(NamedTuple):
@@ -122,7 +123,7 @@ class FoldChannelShuffles:
         """Lets the convolution that makes ``node``, for one user, give its channels in another order."""
         conv = node.expr
         while graph.use_count(node) == 1 and node.qparams is None and isinstance(conv, CallFunction):
-            if conv.function == "aten::conv2d":
+            if _is_convolution(conv):
                 break
             if not self.carries(conv):
                 return False
@@ -172,7 +173,7 @@ class FoldChannelShuffles:
         """Whether it only moves channels of tensors."""
         if not _is_of_images(expr):
             return False
-        if expr.function in ("aten::cat", "aten::slice"):
+        if has_trait(expr, Concatenates, Slices):
             return expr.kwargs["dim"] % 4 == 1
         return _shuffle(expr) is not None
 
@@ -183,12 +184,11 @@ class FoldChannelShuffles:
         x, result = expr.args[0], expr.output
         if x.type.shape[1] != result.type.shape[1]:
             return False
-        if expr.function == "aten::conv2d":
+        if _is_convolution(expr):
             return expr.kwargs["groups"] == x.type.shape[1] and _has_constants(expr)
         if len(leaves(expr.args)) != 1:
             return False
-        rule = self.catalogue[expr.function].layout_rule([x.type], expr.kwargs)
-        return expr.function in POOLS or (rule.kind == "any" and not rule.axes)
+        return has_trait(expr, Pool) or is_elementwise(expr, self.catalogue)
 
 
 class _Router:
@@ -217,9 +217,9 @@ class _Router:
         return self.routes.get(node) or Route.of(node)
 
     def _moved(self, expr: CallFunction) -> Route:
-        if expr.function == "aten::cat":
+        if has_trait(expr, Concatenates):
             return Route.joined([self._of(node) for node in expr.args[0]])
-        if expr.function == "aten::slice":
+        if has_trait(expr, Slices):
             chosen = slice(expr.kwargs["start"], expr.kwargs["end"], expr.kwargs["step"])
             return self._of(expr.args[0]).chosen(chosen)
         return self._of(expr.args[0]).chosen(_shuffle(expr))
@@ -227,7 +227,7 @@ class _Router:
     def _carry(self, expr: CallFunction) -> None:
         x, order = self._fetched(expr)
         g = self.rules.emitter(self.graph, expr)
-        if expr.function == "aten::conv2d":
+        if _is_convolution(expr):
             x = self._convolved(g, expr, x, lambda weight: weight[order], order)
         else:
             x = g.call(expr.function, x, **expr.kwargs)
@@ -283,11 +283,17 @@ def _behind(exprs: Sequence[CallFunction]) -> set[Expr]:
     return found
 
 
+def _is_convolution(expr: CallFunction) -> bool:
+    """Of images, and with an axis of the weight for the channels of the result."""
+    weights = trait_of(expr, Weights)
+    return weights is not None and weights.spatial == 2 and not weights.is_transposed
+
+
 def _absorbs(expr: Expr, x: TensorNode) -> bool:
     """Whether it is a convolution over all channels of ``x``, with constant weights."""
     return (
         isinstance(expr, CallFunction)
-        and expr.function == "aten::conv2d"
+        and _is_convolution(expr)
         and expr.args[0] is x
         and expr.kwargs["groups"] == 1
         and _has_constants(expr)
@@ -312,7 +318,7 @@ def _is_of_images(expr: CallFunction) -> bool:
 
 def _shuffle(expr: CallFunction) -> np.ndarray | None:
     """The channel of the operand that each one of the result is, if a view reorders channels only."""
-    if expr.function != "tm::view" or not _is_of_images(expr):
+    if not is_view(expr) or not _is_of_images(expr):
         return None
     split, index, order = (expr.kwargs[name] for name in ("split", "index", "order"))
     shape = expr.args[0].type.shape
@@ -334,7 +340,7 @@ def _real(split: Sequence[int], places: Sequence[int]) -> list[int]:
 
 def _pixel_shuffled(expr: CallFunction) -> int | None:
     """The size of the blocks of a pixel shuffle of more than one channel."""
-    if expr.function != "tm::view" or not _is_of_images(expr) or expr.kwargs["order"] != [0, 1, 4, 2, 5, 3]:
+    if not is_view(expr) or not _is_of_images(expr) or expr.kwargs["order"] != [0, 1, 4, 2, 5, 3]:
         return None
     split = expr.kwargs["split"]
     batch, channels, first, second, height, width = split
@@ -344,7 +350,7 @@ def _pixel_shuffled(expr: CallFunction) -> int | None:
 
 
 def _pixel_unshuffled(expr: CallFunction) -> int | None:
-    if expr.function != "tm::view" or not _is_of_images(expr) or expr.kwargs["order"] != [0, 1, 3, 5, 2, 4]:
+    if not is_view(expr) or not _is_of_images(expr) or expr.kwargs["order"] != [0, 1, 3, 5, 2, 4]:
         return None
     split = expr.kwargs["split"]
     batch, channels, height, first, width, second = split

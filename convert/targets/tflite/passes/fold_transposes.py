@@ -11,6 +11,7 @@ import numpy as np
 from tmconvert.ir import CallFunction, Constant, InternalGraph, Node, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.passes.matching import is_linear, is_view
 from tmconvert.passes.view_groups import keeps_features, result_groups
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.ops.view import KEPT
@@ -123,12 +124,12 @@ def _is_open(expr: CallFunction) -> bool:
 
 
 def _is_view(expr: Any) -> bool:
-    return isinstance(expr, CallFunction) and expr.function == "tm::view"
+    return is_view(expr)
 
 
 def _is_linear(expr: Any) -> bool:
     """Whether it is a linear layer with constant parameters that are not quantized."""
-    if not isinstance(expr, CallFunction) or expr.function != "aten::linear":
+    if not is_linear(expr):
         return False
     return expr.output.qparams is None and all(_is_plain(node) for node in expr.args[1:] if node is not None)
 

@@ -10,8 +10,8 @@ import numpy as np
 from tmconvert.ir import CallFunction, InternalGraph
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.symbolics.idioms.normalizing import scaled
 from tmconvert.symbolics.op import Op
-from tmconvert.symbolics.ops.layer_norm import scaled
 from tmconvert.targets.tflite.runtimes import runtime_refusal
 
 # of CONV_2D, the first that has groups

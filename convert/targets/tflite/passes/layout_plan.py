@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 
-from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, Node, TensorNode
+from tmconvert.ir import Constant, Expr, InternalGraph, Node, TensorNode
 from tmconvert.ir.symbolic.dims import example
-from tmconvert.ir.tree import map_leaves
-from tmconvert.symbolics.layouts import LayoutRule
+from tmconvert.passes.matching import rule_of
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.ops.view import simplified, stored
 from tmconvert.targets.tflite.passes.minimum_cut import INFINITE, CutGraph
@@ -46,15 +45,6 @@ def transpose_cost(node: TensorNode) -> int:
 def _bytes(node: TensorNode) -> int:
     size: int = example(node.type.size)
     return size * node.type.dtype.itemsize
-
-
-def rule_of(expr: Expr, catalogue: Mapping[str, Op]) -> LayoutRule:
-    assert isinstance(expr, CallFunction)
-    op = catalogue[expr.function]
-    if isinstance(op.layout, LayoutRule):
-        return op.layout
-    types = map_leaves(lambda leaf: None if leaf is None else leaf.type, list(expr.args))
-    return op.layout_rule(types, expr.kwargs)
 
 
 def operand_orders(expr: Expr, catalogue: Mapping[str, Op], order: str | None) -> list[str | None]:

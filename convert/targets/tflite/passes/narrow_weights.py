@@ -10,16 +10,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from tmconvert.ir import CallFunction, Constant, InternalGraph, QParams, TensorNode
+from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, QParams, TensorNode
 from tmconvert.ir.fake_quant import quantize
-from tmconvert.passes.propagate_qparams import KEEPING
+from tmconvert.symbolics.registry import has_trait, trait_of
+from tmconvert.symbolics.traits import Average, KeepsQparams, Weights
 
-# calls with weights, and the axis of their output channels
-WEIGHTS = {
-    **dict.fromkeys(("aten::conv1d", "aten::conv2d", "aten::linear"), 0),
-    "aten::conv_transpose2d": 1,
-}
-_AVERAGES = frozenset({"aten::mean", "aten::avg_pool2d", "aten::adaptive_avg_pool2d"})
 _LOWEST = -128
 
 
@@ -34,19 +29,26 @@ class NarrowWeights:
     def run(self, graph: InternalGraph) -> bool:
         changed = False
         for expr in graph.exprs():
-            if not isinstance(expr, CallFunction) or expr.function not in WEIGHTS:
+            weights = integer_weights(expr)
+            if not isinstance(expr, CallFunction) or weights is None:
                 continue
             x, weight = expr.args[0], expr.args[1]
             grid = weight.qparams if isinstance(weight.expr, Constant) else None
             if grid is None or grid.quant_min != _LOWEST or _is_above(x.qparams):
                 continue
-            others = [axis for axis in range(len(weight.type.shape)) if axis != WEIGHTS[expr.function]]
+            others = [axis for axis in range(len(weight.type.shape)) if axis != weights.output_axis]
             lowest = _is_lowest(np.asarray(weight.expr.value), grid)
             most = 0 if _is_average(x) else 1  # which is one product with the average: integers/averages.py
             if np.any(np.count_nonzero(lowest, axis=tuple(others)) > most):
                 weight.qparams = replace(grid, quant_min=_LOWEST + 1)
                 changed = True
         return changed
+
+
+def integer_weights(expr: Expr) -> Weights | None:
+    """The weights of a call that has integer kernels: those of three spatial axes work in float alone."""
+    weights = trait_of(expr, Weights)
+    return None if weights is None or weights.spatial > 2 else weights
 
 
 def clipped_weights(data: np.ndarray, grid: QParams) -> int:
@@ -75,9 +77,9 @@ def _is_above(grid: QParams | None) -> bool:
 def _is_average(x: TensorNode) -> bool:
     """Whether ``x`` is an average without a grid of its own, or a view of one."""
     while isinstance(x.expr, CallFunction) and (x.qparams is None or x.qparams.inferred):
-        if x.expr.function in _AVERAGES:
+        if has_trait(x.expr, Average):
             return True
-        if x.expr.function not in KEEPING:
+        if not has_trait(x.expr, KeepsQparams):
             return False
         x = x.expr.args[0]
     return False

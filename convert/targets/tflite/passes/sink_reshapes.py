@@ -10,15 +10,13 @@ from tmconvert.ir import CallFunction, Constant, InternalGraph, Node, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.passes.matching import is_elementwise, is_view
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.ops.view import KEPT, groups_of
+from tmconvert.symbolics.registry import has_trait
+from tmconvert.symbolics.traits import AlongAxis, Average, MatrixProduct, Pool, Reduction
 from tmconvert.targets.tflite.passes.fold_transposes import result_groups
-from tmconvert.targets.tflite.passes.layout_plan import rule_of
 
-REDUCTIONS = ("aten::mean", "aten::sum", "aten::amax", "aten::amin")
-POOLS = ("aten::max_pool2d", "aten::avg_pool2d")
-ALONG_AN_AXIS = ("aten::slice", "aten::cat", "aten::softmax")
-PRODUCTS = ("aten::matmul", "tm::matmul_nt")
 PRODUCT_RANK = 3  # the least that leaves products their batch
 
 
@@ -47,21 +45,17 @@ class SinkReshapes:
                 continue
             if is_symbolic((expr.kwargs, [node.shape for node in nodes if isinstance(node, TensorNode)])):
                 continue
-            if expr.function in REDUCTIONS:
+            if has_trait(expr, Reduction):
                 changed |= self._reduce(graph, expr) or self._reduce_moved(graph, expr)
-            elif expr.function in PRODUCTS:
+            elif has_trait(expr, MatrixProduct) and not expr.kwargs:
                 changed |= self._multiply(graph, expr)
-            elif expr.function in POOLS:
+            elif has_trait(expr, Pool):
                 changed |= self._pool_planes(graph, expr)
-            elif expr.function == "tm::view":
+            elif is_view(expr):
                 changed |= self._drop_reduced(graph, expr)
-            elif expr.function in ALONG_AN_AXIS or self._is_elementwise(expr):
+            elif has_trait(expr, AlongAxis) or is_elementwise(expr, self.catalogue):
                 changed |= self._sink(graph, expr) or self._sink_moved(graph, expr)
         return changed
-
-    def _is_elementwise(self, expr: CallFunction) -> bool:
-        rule = rule_of(expr, self.catalogue)
-        return rule.kind == "any" and not rule.axes
 
     def _sink(self, graph: InternalGraph, expr: CallFunction) -> bool:
         """``op(view(x), ...)`` becomes ``view(op(x, ...))``."""
@@ -71,7 +65,7 @@ class SinkReshapes:
         if not given or any(source is None for source in sources):
             return False
         outer, inner = given[0].type.shape, sources[0].type.shape  # type: ignore[union-attr]
-        along = "dim" in expr.kwargs and expr.function in ALONG_AN_AXIS
+        along = has_trait(expr, AlongAxis)
         if any(node.type.shape != outer for node in given) and not along:
             return False
         if not along and expr.output.type.shape != outer:
@@ -136,7 +130,7 @@ class SinkReshapes:
         operands = [node for node in leaves(expr.args) if isinstance(node, TensorNode)]
         given = [node for node in operands if node.type.size != 1 or not isinstance(node.expr, Constant)]
         views: list[Any] = [node.expr for node in given]
-        if expr.function in ALONG_AN_AXIS or not given or not all(map(_moves, views)):
+        if has_trait(expr, AlongAxis) or not given or not all(map(_moves, views)):
             return False
         first = views[0]
         is_one = all(
@@ -160,7 +154,7 @@ class SinkReshapes:
 
     def _meets_views(self, user: Any) -> bool:
         """Whether a view in front of it may meet another."""
-        return isinstance(user, CallFunction) and (user.function == "tm::view" or self._is_elementwise(user))
+        return is_view(user) or (isinstance(user, CallFunction) and is_elementwise(user, self.catalogue))
 
     def _reduce(self, graph: InternalGraph, expr: CallFunction) -> bool:
         """A reduction of a view is one of what is seen, if nothing else uses the view."""
@@ -253,12 +247,14 @@ class SinkReshapes:
 
 def _kept_reduction(expr: Any) -> tuple[str, TensorNode, set[int]] | None:
     """Function, operand and axes of a reduction that keeps its axes; a mean over all of an image is one."""
-    if not isinstance(expr, CallFunction) or expr.function not in (*REDUCTIONS, "aten::avg_pool2d"):
+    if not isinstance(expr, CallFunction) or not has_trait(expr, Reduction, Pool):
         return None
     x = expr.args[0]
     if not isinstance(x, TensorNode) or expr.output.qparams is not None:
         return None
-    if expr.function == "aten::avg_pool2d":
+    if has_trait(expr, Pool):
+        if not has_trait(expr, Average) or x.type.rank != 4:
+            return None
         plain = not any(expr.kwargs["padding"]) and expr.kwargs["divisor_override"] is None
         is_all = plain and list(x.type.shape[2:]) == expr.kwargs["kernel_size"]
         return ("aten::mean", x, {2, 3}) if is_all else None
@@ -268,7 +264,7 @@ def _kept_reduction(expr: Any) -> tuple[str, TensorNode, set[int]] | None:
 
 
 def _is_view(node: Node) -> bool:
-    return isinstance(node.expr, CallFunction) and node.expr.function == "tm::view"
+    return is_view(node.expr)
 
 
 def _is_plain(expr: CallFunction) -> bool:
@@ -281,14 +277,18 @@ def _is_plain(expr: CallFunction) -> bool:
 
 def _moves(expr: Any) -> bool:
     """Whether it is a view of all elements, in another order."""
-    is_view = isinstance(expr, CallFunction) and expr.function == "tm::view" and expr.output.qparams is None
-    return is_view and not _is_plain(expr) and all(chosen == KEPT for chosen in expr.kwargs["index"])
+    return (
+        is_view(expr)
+        and expr.output.qparams is None
+        and not _is_plain(expr)
+        and all(chosen == KEPT for chosen in expr.kwargs["index"])
+    )
 
 
 def _source(node: TensorNode) -> TensorNode | None:
     """What a node is a view of that differs in axes of extent 1 only."""
     expr = node.expr
-    if not isinstance(expr, CallFunction) or expr.function != "tm::view" or node.qparams is not None:
+    if not is_view(expr) or node.qparams is not None:
         return None
     x = expr.args[0]
     if not isinstance(x, TensorNode) or not _is_plain(expr) or x.type.rank == node.type.rank:

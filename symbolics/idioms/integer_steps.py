@@ -1,6 +1,6 @@
-"""How calls are said in integer operators, where their decompositions would lose digits or have no kernels.
+"""Decompositions into operators with integer kernels, where an op's own would lose digits or have none.
 
-Each recipe gets an emitter (``expansion.Steps``) and the arguments of the call, as a decomposition does.
+Each function gets an emitter (``calibration/expansion.py``) and the arguments of the call.
 """
 
 from __future__ import annotations
@@ -10,29 +10,29 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.symbolics.ops.layer_norm import scaled
+from tmconvert.symbolics.idioms.normalizing import scaled
 
 Mean = Callable[[Any], Any]
 
 
-def _layer_norm(g: Any, x: Any, normalized_shape: list[int], weight: Any, bias: Any, eps: float) -> Any:
+def layer_norm(g: Any, x: Any, normalized_shape: list[int], weight: Any, bias: Any, eps: float) -> Any:
     mean = _mean_over(g, list(range(-len(normalized_shape), 0)))
     centred = g.call("aten::sub", x, mean(x))
     return scaled(g, _over_root(g, centred, mean, eps), weight, bias, g.type(x).dtype)
 
 
-def _rms_norm(g: Any, x: Any, normalized_shape: list[int], weight: Any, eps: float | None) -> Any:
+def rms_norm(g: Any, x: Any, normalized_shape: list[int], weight: Any, eps: float | None) -> Any:
     dtype, mean = g.type(x).dtype, _mean_over(g, list(range(-len(normalized_shape), 0)))
     eps = float(np.finfo(dtype).eps) if eps is None else eps
     return scaled(g, _over_root(g, x, mean, eps), weight, None, dtype)
 
 
-def _instance_norm(g: Any, x: Any, weight: Any, bias: Any, eps: float) -> Any:
+def instance_norm(g: Any, x: Any, weight: Any, bias: Any, eps: float) -> Any:
     mean = _mean_over(g, list(range(2, g.type(x).rank)))
     return _by_channels(g, x, mean, weight, bias, eps)
 
 
-def _group_norm(g: Any, x: Any, num_groups: int, weight: Any, bias: Any, eps: float) -> Any:
+def group_norm(g: Any, x: Any, num_groups: int, weight: Any, bias: Any, eps: float) -> Any:
     """The image stays in one piece: means over its places, and then over the channels of a group."""
     type_ = g.type(x)
     batch, channels, axes = type_.shape[0], type_.shape[1], list(range(2, type_.rank))
@@ -76,27 +76,16 @@ def _over_root(g: Any, x: Any, mean: Mean, eps: float, spread: Mean = _as_it_is)
     return g.call("aten::mul", x, spread(g.table(mean(g.call("aten::mul", x, x)), reciprocal)))
 
 
-def _div(g: Any, x: Any, other: Any) -> Any:
+def div(g: Any, x: Any, other: Any) -> Any:
     known = g.known(other)
     if known is not None:
         return g.call("aten::mul", x, g.constant(1 / known, g.type(other).dtype))
     return g.call("aten::mul", x, g.table(other, lambda h, y: h.call("aten::reciprocal", y)))
 
 
-def _square(g: Any, x: Any) -> Any:
+def square(g: Any, x: Any) -> Any:
     return g.call("aten::mul", x, x)
 
 
-def _neg(g: Any, x: Any) -> Any:
+def neg(g: Any, x: Any) -> Any:
     return g.call("aten::mul", x, g.constant(-1, g.type(x).dtype))
-
-
-RECIPES: dict[str, Callable[..., Any]] = {
-    "aten::layer_norm": _layer_norm,
-    "aten::rms_norm": _rms_norm,
-    "aten::instance_norm": _instance_norm,
-    "aten::group_norm": _group_norm,
-    "aten::div": _div,
-    "aten::square": _square,
-    "aten::neg": _neg,
-}

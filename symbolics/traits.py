@@ -1,0 +1,246 @@
+"""What passes must know of an op beyond its signature: a closed vocabulary, declared in the op's file.
+
+A pass asks for a trait and never for the name of an op, so that a new op takes part in all passes by what its
+own file says of it::
+
+    leaky_relu = Op("aten::leaky_relu", ..., traits=[Homogeneous()])
+
+    weights = trait_of(call, Weights)  # of symbolics/registry.py; None where the op has no weights
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tmconvert.ir.expr import CallFunction
+from tmconvert.ir.node import TensorNode
+
+
+class Trait:
+    """A fact about an op; its subclasses in this file are all that there are."""
+
+
+T = TypeVar("T", bound=Trait)
+
+
+# ---- layers
+
+
+@dataclass(frozen=True)
+class Weights(Trait):
+    """The result sums products of operand 0 with the weight, operand 1, and adds the bias, operand 2.
+
+    ``spatial`` is the number of axes after batch and channels; 0: channels are the last axis.
+    """
+
+    spatial: int
+    is_transposed: bool = False
+
+    @property
+    def output_axis(self) -> int:
+        """The axis of the weight with the output channels, of one group where that is axis 1."""
+        return 1 if self.is_transposed else 0
+
+    def channel_axis(self, rank: int) -> int:
+        """The axis of the channels in a result of ``rank`` axes."""
+        return 1 if self.spatial else rank - 1
+
+
+@dataclass(frozen=True)
+class MatrixProduct(Trait):
+    """The result sums products of all tensor operands from position ``first`` on; those before are added."""
+
+    first: int = 0
+
+
+@dataclass(frozen=True)
+class NormalizesRows(Trait):
+    """Each row, over the last axes, is divided by its own deviation or root mean square."""
+
+
+@dataclass(frozen=True)
+class Pool(Trait):
+    """A window of the attributes ``kernel_size``, ``stride`` and ``padding`` moves over the spatial axes."""
+
+
+@dataclass(frozen=True)
+class Average(Trait):
+    """Each element of the result is the mean of some elements of the operand."""
+
+
+@dataclass(frozen=True)
+class Reduction(Trait):
+    """The axes ``dim``, by default all, are reduced; reducing twice is reducing the axes of both at once."""
+
+
+# ---- elementwise
+
+
+@dataclass(frozen=True)
+class Arithmetic(Trait):
+    """The result is x + other (``neutral`` 0) or x * other (``neutral`` 1), or x - other or x / other."""
+
+    neutral: int
+    is_inverse: bool = False
+
+    @property
+    def is_product(self) -> bool:
+        return self.neutral == 1
+
+
+@dataclass(frozen=True)
+class Homogeneous(Trait):
+    """Channels of the first ``operands`` times s > 0 make channels of the result times s.
+
+    ``channels(axis, count, **attributes)`` tells which of the ``count`` channels along ``axis`` each one of
+    the result is made of, or None where they are mixed; without it each is made of its own.
+    """
+
+    operands: int = 1
+    channels: Callable[..., np.ndarray | None] | None = None
+
+
+@dataclass(frozen=True)
+class Clamp(Trait):
+    """The operand is cut off at two bounds: numbers, names of attributes, or None for no bound."""
+
+    low: float | str | None
+    high: float | str | None = None
+
+    def bounds(self, attributes: Mapping[str, Any]) -> tuple[Any, Any]:
+        """The lower and the upper bound of a call, None for no bound."""
+        low, high = (attributes[each] if isinstance(each, str) else each for each in (self.low, self.high))
+        return low, high
+
+
+@dataclass(frozen=True)
+class BoundedByOther(Trait):
+    """The result is the lesser of the operands: a constant operand 1 is an upper bound for each element."""
+
+
+@dataclass(frozen=True)
+class ChoosesByCondition(Trait):
+    """Each element of the result is that of one operand or another, as a condition says."""
+
+
+# ---- elements that are moved
+
+
+@dataclass(frozen=True)
+class Reshaped:
+    shape: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Permuted:
+    order: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Selected:
+    axis: int
+    index: int
+
+
+ViewStep = Reshaped | Permuted | Selected
+
+
+@dataclass(frozen=True)
+class View(Trait):
+    """The result shows elements of operand 0: ``steps(rank, **attributes)`` leads from one to the other."""
+
+    steps: Callable[..., Sequence[ViewStep]]
+
+    def of(self, call: CallFunction) -> Sequence[ViewStep]:
+        """The steps of a call."""
+        x = call.args[0]
+        assert isinstance(x, TensorNode)
+        return self.steps(x.type.rank, **call.kwargs)
+
+
+@dataclass(frozen=True)
+class SameElements(Trait):
+    """The result has the elements of the operand in the same order, in another shape or element type."""
+
+
+@dataclass(frozen=True)
+class KeepsQparams(Trait):
+    """The result stays in the range of operand 0, and integer kernels give it with its parameters."""
+
+
+@dataclass(frozen=True)
+class AlongAxis(Trait):
+    """The op works along the axis ``dim``, keeps the rank, and treats the other axes element by element."""
+
+
+@dataclass(frozen=True)
+class Slices(Trait):
+    """The result is the indices from ``start`` to ``end`` by ``step`` along the axis ``dim``."""
+
+
+@dataclass(frozen=True)
+class Concatenates(Trait):
+    """The result is a list of tensors, one after the other along the axis ``dim``."""
+
+
+@dataclass(frozen=True)
+class Identity(Trait):
+    """Where the result has the type of operand 0 and ``holds(**attributes)``, it is operand 0."""
+
+    holds: Callable[..., bool]
+
+
+# ---- indices
+
+
+@dataclass(frozen=True)
+class RanksElements(Trait):
+    """A result is indices of elements chosen by size along ``dim``, where equal ones come in any order."""
+
+
+@dataclass(frozen=True)
+class IndexedRows(Trait):
+    """An operand called ``indices`` addresses rows, along axis 0, of operand 0."""
+
+
+@dataclass(frozen=True)
+class IndicesBelow(Trait):
+    """The elements of the operand are indices below the attribute ``extent``."""
+
+    extent: str
+
+
+# ---- in integers
+
+
+@dataclass(frozen=True)
+class FixedRange(Trait):
+    """Integer kernels give the result on a range of their own, whatever range it was measured to have.
+
+    In int8 it is from ``low`` to ``high``; where ``in_int16``, it is from -1 to 1 there.
+    """
+
+    low: float
+    high: float
+    in_int16: bool = False
+
+
+@dataclass(frozen=True)
+class Distribution(Trait):
+    """The elements along ``dim`` are not negative and sum to 1: factors of an attention."""
+
+
+@dataclass(frozen=True)
+class Elimination(Trait):
+    """The decomposition divides by differences again and again, for which 16 bits are too few."""
+
+
+@dataclass(frozen=True)
+class IntegerSteps(Trait):
+    """``function(g, **arguments)`` is the decomposition of which each step has an integer kernel."""
+
+    function: Callable[..., Any]
