@@ -12,7 +12,7 @@ from tests.passes.graphs import Net, apply
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.passes.decompose import Decompose
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
-from tmconvert.passes.fuse_views import VIEWS, FuseViews
+from tmconvert.passes.fuse_views import FuseViews
 from tmconvert.symbolics.registry import catalogue
 
 
@@ -132,4 +132,4 @@ def test_names_and_outputs_in_the_middle_stay() -> None:
     assert fused(graph) == ["tm::view"] * 3
     assert [node.name for node in graph.outputs] == names
     assert all(isinstance(node, TensorNode) for node in graph.outputs)
-    assert set(VIEWS).isdisjoint(functions(graph))
+    assert {"aten::reshape", "aten::permute", "aten::select"}.isdisjoint(functions(graph))
