@@ -123,8 +123,18 @@ class BoundedByOther(Trait):
 
 
 @dataclass(frozen=True)
+class SelfGated(Trait):
+    """The result is the operand times its sigmoid."""
+
+
+@dataclass(frozen=True)
 class ChoosesByCondition(Trait):
     """Each element of the result is that of one operand or another, as a condition says."""
+
+
+@dataclass(frozen=True)
+class Interpolates(Trait):
+    """The result is images of the size ``output_size``, interpolated between the pixels of the operand."""
 
 
 # ---- elements that are moved

@@ -20,7 +20,7 @@ from tmconvert.symbolics.registry import has_trait
 from tmconvert.symbolics.traits import BoundedByOther, Clamp
 from tmconvert.targets.tflite.integer.qparams import restored_weight, weight_grid
 from tmconvert.targets.tflite.passes.narrow_weights import integer_weights
-from tmconvert.targets.tflite.verify.kernel_error import SLACK
+from tmconvert.targets.tflite.verify.kernel_error import slack_of
 from tmconvert.verification.noise import LARGEST, Energies, energies_of
 from tmconvert.verification.observed import Observed
 from tmconvert.verification.tensors import OPERANDS, Tensors
@@ -234,7 +234,7 @@ def _weight_scales(weight: TensorNode, data: np.ndarray, axis: int, target: str)
 def _slack(expr: CallFunction, operands: list[Any], result: np.ndarray, node: Any, tensors: Tensors) -> Any:
     """How far the kernel of a layer is off, beyond rounding."""
     computed = _computed(node, tensors)
-    found = SLACK.get((expr.function, computed.kind))
+    found = slack_of(expr, computed.kind)
     if found is None:
         return 0.0
     step = _operand_step(expr.args[0], node, tensors, "tflite") or computed.step

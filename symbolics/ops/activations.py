@@ -12,7 +12,7 @@ from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, choice
 from tmconvert.symbolics.ops.erf import _erf
 from tmconvert.symbolics.results import same_as
-from tmconvert.symbolics.traits import FixedRange
+from tmconvert.symbolics.traits import FixedRange, SelfGated, Trait
 
 Array = np.ndarray
 
@@ -31,11 +31,15 @@ TABLE: dict[str, tuple[Callable[[Array], Array], tuple[int, str], str]] = {
     "tanhshrink": (lambda x: x - np.tanh(x), (0, ""), ""),
 }
 
+TRAITS: dict[str, list[Trait]] = {
+    "hardsigmoid": [FixedRange(0, 1)],  # the kernels that it is made of saturate at both ends
+    "silu": [SelfGated()],
+}
+
 
 def _op(name: str) -> Op:
     kernel, (since, onnx_type), tflite_type = TABLE[name]
-    # what HARD_SIGMOID is made of saturates at both ends
-    traits = [FixedRange(0, 1)] if name == "hardsigmoid" else []
+    traits = TRAITS.get(name, [])
     op = Op(f"aten::{name}", args=[Tensor("x", FLOATS)], result=same_as("x"), layout=ANY, traits=traits)
     op.reference(lambda x: kernel(x).astype(x.dtype))
     if onnx_type:

@@ -24,7 +24,7 @@ from tmconvert.symbolics.resizing import (
     resized_onnx,
     survives_rounding,
 )
-from tmconvert.symbolics.traits import Homogeneous, KeepsQparams
+from tmconvert.symbolics.traits import Homogeneous, Interpolates, KeepsQparams
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -58,7 +58,7 @@ upsample_bilinear2d = Op(
     args=[*SIGNATURE, boolean("align_corners", False), SCALES],
     result=resized,
     layout=NHWC,
-    traits=[KeepsQparams(), Homogeneous()],
+    traits=[KeepsQparams(), Homogeneous(), Interpolates()],
 )
 OPS = [upsample_nearest2d, upsample_bilinear2d]
 

@@ -8,9 +8,8 @@ from tmconvert.ir import CallFunction, Expr, InternalGraph
 from tmconvert.ir.unsupported import Unsupported
 from tmconvert.lowering.origins import Origin, Role
 from tmconvert.lowering.target_graph import Value
+from tmconvert.passes.select_decomposition import IN_STEPS
 from tmconvert.targets.tflite.integer.model import FloatFallback, IntegerGraph
-
-IN_STEPS = "tm::in_steps"
 
 
 def without_form(made: IntegerGraph, source: InternalGraph) -> list[Unsupported]:

@@ -37,14 +37,14 @@ class FoldTransposes:
 
     def run(self, graph: InternalGraph) -> bool:
         changed = False
-        for rule, function in (
-            (self._transpose_operand, "aten::matmul"),
-            (self._split_features, "tm::view"),
-            (self._move_rows, "tm::view"),
+        for rule, is_meant in (
+            (self._transpose_operand, _is_matmul),
+            (self._split_features, is_view),
+            (self._move_rows, is_view),
         ):
             made: dict[Any, TensorNode] = {}
             for expr in graph.exprs():
-                if isinstance(expr, CallFunction) and expr.function == function and not _is_open(expr):
+                if isinstance(expr, CallFunction) and is_meant(expr) and not _is_open(expr):
                     changed |= rule(graph, expr, made)
         return changed
 
@@ -60,7 +60,7 @@ class FoldTransposes:
 
     def _transpose_operand(self, graph: InternalGraph, expr: CallFunction, made: dict[Any, Any]) -> bool:
         other = expr.args[1]
-        if not isinstance(other, TensorNode) or not _is_view(other.expr) or other.type.rank < 2:
+        if not isinstance(other, TensorNode) or not is_view(other.expr) or other.type.rank < 2:
             return False
         view = other.expr
         assert isinstance(view, CallFunction)
@@ -78,7 +78,7 @@ class FoldTransposes:
             return False
         linear = expr.args[0].expr
         split = _Split.of(expr.kwargs, linear.output.type.shape)
-        if split is None or not all(_is_view(user) for user in linear.output.users):
+        if split is None or not all(is_view(user) for user in linear.output.users):
             return False
         x, weight, bias = linear.args
         g = self._emitter(graph, expr)
@@ -101,7 +101,7 @@ class FoldTransposes:
         x, weight, bias = linear.args
         if (
             graph.use_count(linear.output) != 1
-            or not _is_view(x.expr)
+            or not is_view(x.expr)
             or not keeps_features(expr.kwargs, linear.output.type.shape[-1])
         ):
             return False
@@ -117,14 +117,14 @@ class FoldTransposes:
         return True
 
 
+def _is_matmul(expr: CallFunction) -> bool:
+    return expr.function == "aten::matmul"
+
+
 def _is_open(expr: CallFunction) -> bool:
     """Whether sizes are not known yet."""
     nodes = [*expr.inputs, *expr.outputs]
     return is_symbolic((expr.kwargs, [node.shape for node in nodes if isinstance(node, TensorNode)]))
-
-
-def _is_view(expr: Any) -> bool:
-    return is_view(expr)
 
 
 def _is_linear(expr: Any) -> bool:

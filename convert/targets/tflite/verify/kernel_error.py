@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir import CallFunction
+from tmconvert.symbolics.registry import has_trait, trait_of
 from tmconvert.symbolics.resizing import linear_matrix
+from tmconvert.symbolics.traits import Distribution, FixedRange, Interpolates, SelfGated, Trait
 from tmconvert.targets.tflite.integer.resizes import kernel_matrix, needs_products, rounded_matrix
 
 _STEP = 2.0**-15  # of the results of these kernels in int16
@@ -27,6 +29,14 @@ def _softmax(expr: CallFunction, operands: list[Any], result: np.ndarray, step: 
     axis = expr.kwargs["dim"]
     largest, count = np.max(result, axis=axis, keepdims=True, initial=0), result.shape[axis]
     return np.asarray((largest * (2 + 2 * count * result) + 1) * _STEP)
+
+
+def _curve(expr: CallFunction, operands: list[Any], result: np.ndarray, step: float) -> float:
+    """Of LOGISTIC, which gives no negative numbers, or TANH; other functions have no such kernel."""
+    fixed = trait_of(expr, FixedRange)
+    if fixed is None or not fixed.in_int16:
+        return 0.0
+    return _LOGISTIC if fixed.low == 0 else _TANH
 
 
 def _silu(expr: CallFunction, operands: list[Any], result: np.ndarray, step: float) -> np.ndarray:
@@ -51,13 +61,19 @@ def _resized(expr: CallFunction, operands: list[Any], result: np.ndarray, step: 
 
 _LOGISTIC, _TANH = 7 * _STEP, 12 * _STEP
 _PRODUCT = 1.5  # steps, of what is between two products: its multiplier has fifteen bits
-# By how much the result of a call, in a type, may be further off: all elements, or each. Given are the call,
-# its operands, what it gives for them, and the step of the first of them.
-SLACK: dict[tuple[str, str], Slack] = {
-    ("aten::softmax", "int16"): _softmax,
-    ("aten::silu", "int16"): _silu,
-    ("aten::sigmoid", "int16"): lambda *given: _LOGISTIC,
-    ("aten::tanh", "int16"): lambda *given: _TANH,
-    ("aten::upsample_bilinear2d", "int8"): partial(_resized, kind="int8"),
-    ("aten::upsample_bilinear2d", "int16"): partial(_resized, kind="int16"),
+# By the trait of a call and the type of its result: how much further off all elements, or each, may be.
+# Given are the call, its operands, what it gives for them, and the step of the first of them.
+_SLACK: dict[tuple[type[Trait], str], Slack] = {
+    (Distribution, "int16"): _softmax,
+    (SelfGated, "int16"): _silu,
+    (FixedRange, "int16"): _curve,
+    (Interpolates, "int8"): partial(_resized, kind="int8"),
+    (Interpolates, "int16"): partial(_resized, kind="int16"),
 }
+
+
+def slack_of(expr: CallFunction, kind: str) -> Slack | None:
+    """How to bound the error of the kernel of a call beyond rounding; None where it has no other."""
+    return next(
+        (slack for (trait, of), slack in _SLACK.items() if of == kind and has_trait(expr, trait)), None
+    )

@@ -1,0 +1,163 @@
+"""What is known of an op stands in its file, as traits: no other file has a list of names of ops."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from tests.passes.graphs import Net, apply
+from tests.source_tree import FILES, ROOT, parsed
+from tmconvert.ir import CallFunction
+from tmconvert.passes.fold_scale_bias import FoldScaleBias
+from tmconvert.symbolics import registry, traits
+from tmconvert.symbolics.layouts import ANY
+from tmconvert.symbolics.op import FLOATS, Op, Tensor
+from tmconvert.symbolics.registry import catalogue, has_trait, temporary_symbolics, trait_of
+from tmconvert.symbolics.results import same_as
+
+NAME = re.compile(r"(aten|tm|torchvision|quantized)::\w+$")
+KINDS = [kind for kind in traits.Trait.__subclasses__() if kind.__module__ == traits.__name__]
+# The names that a file looks for, each because it rewrites the attributes of that one op, or by its meaning.
+# What a file emits, by ``g.call`` or ``CallFunction``, does not count.
+NAMED = {
+    "convert/calibration/open_sizes.py": {"aten::reshape": "puts -1 into the attribute shape"},
+    "convert/ir/emitter.py": {
+        "tm::sizes": "the op that the emitter itself makes of symbolic sizes",
+        "aten::reshape": "the intermediate representation does not import the ops",
+        "aten::to": "the intermediate representation does not import the ops",
+    },
+    "convert/ir/parser.py": {"aten::constant": "the notation of a constant, which is not an op"},
+    "convert/passes/fold_scale_bias.py": {"aten::sqrt": "x / sqrt(y) becomes x * rsqrt(y)"},
+    "convert/passes/fuse_conv_bn.py": {"aten::batch_norm": "the pattern that the pass folds"},
+    "convert/passes/matching.py": {"tm::view": "passes compose views by their attributes"},
+    "convert/passes/propagate_qparams.py": {"tm::requantize": "the pattern that the pass folds"},
+    "convert/passes/select_decomposition.py": {"tm::in_steps": "the pattern that the pass resolves"},
+    "convert/targets/tflite/passes/assign_layout.py": {"tm::relayout": "what the pass itself has inserted"},
+    "convert/targets/tflite/passes/fold_transposes.py": {"aten::matmul": "becomes tm::matmul_nt"},
+    "convert/targets/tflite/passes/group_statistics.py": {
+        "aten::group_norm": "the pattern that the pass expands"
+    },
+    "convert/targets/tflite/passes/sink_reshapes.py": {"aten::mean": "what pooling of whole planes becomes"},
+}
+OUTSIDE = [
+    path
+    for path in FILES
+    if path.relative_to(ROOT).parts[0] in ("convert", "cli") and "frontends" not in path.parts
+]
+
+
+def names(tree: ast.AST) -> Iterator[ast.Constant]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and NAME.match(node.value):
+            yield node
+
+
+def emitted(tree: ast.AST) -> set[int]:
+    """Names in the first argument of ``g.call(...)`` and ``CallFunction(...)``."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
+    return {
+        id(name)
+        for call in calls
+        if (isinstance(call.func, ast.Attribute) and call.func.attr == "call")
+        or (isinstance(call.func, ast.Name) and call.func.id == "CallFunction")
+        for name in names(call.args[0])
+    }
+
+
+def looked_for(tree: ast.AST) -> set[str]:
+    own = emitted(tree)
+    return {str(name.value) for name in names(tree) if id(name) not in own}
+
+
+def collections(tree: ast.AST) -> list[str]:
+    """Literal collections with names of two ops or more; a call's arguments are not one."""
+    own = emitted(tree)
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict):
+            items: list[ast.expr] = [key for key in node.keys if key is not None]
+        elif isinstance(node, (ast.List, ast.Set, ast.Tuple)):
+            items = node.elts
+        else:
+            continue
+        inner = {str(name.value) for item in items for name in names(item) if id(name) not in own}
+        if len(inner) > 1:
+            found.append(f"line {node.lineno}: {', '.join(sorted(inner))}")
+    return found
+
+
+def test_no_list_of_names_of_ops() -> None:
+    found = {str(path.relative_to(ROOT)): collections(parsed(path)) for path in OUTSIDE}
+    assert {path: each for path, each in found.items() if each} == {}, (
+        "ask for a trait of symbolics/traits.py"
+    )
+
+
+def test_names_of_ops_are_those_with_a_reason() -> None:
+    found = {str(path.relative_to(ROOT)): looked_for(parsed(path)) for path in OUTSIDE}
+    assert {path: each for path, each in found.items() if each} == {
+        path: set(reasons) for path, reasons in NAMED.items()
+    }
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'POOLS = ("aten::max_pool2d", "aten::avg_pool2d")',
+        'AXES = {"aten::conv2d": 0, **dict.fromkeys(("aten::conv1d", "aten::linear"), 0)}',
+        'is_pool = expr.function in {"aten::max_pool2d", "aten::avg_pool2d"}',
+    ],
+)
+def test_a_list_is_found(source: str) -> None:
+    assert collections(ast.parse(source)) and looked_for(ast.parse(source))
+
+
+def test_what_is_emitted_does_not_count() -> None:
+    tree = ast.parse('g.call("aten::mul" if is_factor else "aten::add", x, g.call("aten::neg", y))')
+    assert not looked_for(tree) and not collections(tree)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_trait_is_documented_declared_and_asked_for(kind: type[traits.Trait]) -> None:
+    assert kind.__doc__ and kind.__doc__.partition("\n")[0].endswith(".")
+    assert catalogue().having(kind)
+    users = [path for path in OUTSIDE if re.search(rf"\b{kind.__name__}\b", path.read_text(encoding="utf-8"))]
+    assert users, "no file asks for it"
+
+
+def test_an_op_has_one_trait_of_a_kind() -> None:
+    for op in catalogue().values():
+        assert len({type(trait) for trait in op.traits}) == len(op.traits), op.name
+        assert {type(trait) for trait in op.traits} <= {*KINDS}, op.name
+
+
+def test_a_call_has_the_traits_of_its_op() -> None:
+    net = Net()
+    x = net.input(1, 4, 6, 6)
+    call = net("aten::conv2d", x, net.constant(2, 4, 1, 1)).expr
+    weights = trait_of(call, traits.Weights)
+    assert weights is not None and weights.spatial == 2 and weights.channel_axis(4) == 1
+    assert has_trait(call, traits.Pool, traits.Weights) and not has_trait(call, traits.Pool)
+    assert trait_of(x.expr, traits.Weights) is None and trait_of(None, traits.Weights) is None
+
+
+def is_folded(*declared: traits.Trait) -> bool:
+    """Whether a factor after a new op goes into the weights before it."""
+    double = Op("test::double", args=[Tensor("x", FLOATS)], result=same_as("x"), layout=ANY, traits=declared)
+    double.reference(lambda x: x * 2)
+    with temporary_symbolics():
+        registry._registry.set_registered({double.name: double})
+        net = Net()
+        y = net("test::double", net("aten::linear", net.input(2, 4), net.constant(3, 4)))
+        graph = net.give(net("aten::mul", y, net.emitter.constant(np.full((1, 3), 5, np.float32))))
+        apply(FoldScaleBias(catalogue()), graph)
+        return [expr.function for expr in graph.exprs() if isinstance(expr, CallFunction)][-1] == double.name
+
+
+def test_a_new_op_takes_part_in_passes_by_its_traits() -> None:
+    assert is_folded(traits.Homogeneous())
+    assert not is_folded()
