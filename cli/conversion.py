@@ -1,100 +1,101 @@
-"""What the three conversion commands share: options, the run, and what is said of the result."""
+"""The conversion commands: one for each target, the run, and what is printed of the result."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tmconvert.cli.calibration_options import chosen
-from tmconvert.cli.io_options import boundary_arguments
+from tmconvert.cli.keywords import keywords_of
 from tmconvert.cli.messages import counting, logging_to_stderr, progress
+from tmconvert.cli.options import GroupedCommand, declared_options, model_argument
 from tmconvert.cli.pass_log import pass_lines
 from tmconvert.cli.rendering import sys_stderr, write, write_json, write_message, write_table
-from tmconvert.cli.tracing_options import tracing_arguments
 from tmconvert.cli.wording import counted, quantity, size
-from tmconvert.symbolics.dialects import DIALECTS
-from tmconvert.targets.options import DEFAULT_OPSET, DEFAULT_TFLITE_RUNTIME
+from tmconvert.conversion.options import VERSIONS
 
 if TYPE_CHECKING:
     from tmconvert.conversion.report import Report
-    from tmconvert.passes.manager import PassOptions
     from tmconvert.verification.report import Verification
 
 
-def run_conversion(
-    convert: Callable[..., Report],
-    model: str,
-    *,
-    as_json: bool,
-    verbose: int,
-    verify: bool,
-    dump_after: str | None,
-    dump_folder: str | None,
-    stop_after: str | None,
-    time_passes: bool,
-    examples: tuple[str, ...],
-    freeze_control_flow: bool,
-    allow_code: bool,
-    dynamic: tuple[str, ...],
-    calibration: str | None,
-    layers: str | None = None,
-    report_data: str | None = None,
-    **others: Any,
-) -> None:
-    """Runs ``convert`` and prints what came of it.
+def conversion_command(
+    target: str, outputs: Mapping[str, str], optional: Mapping[str, str], text: str, example: str
+) -> click.Command:
+    """The command that converts MODEL to a target.
 
-    ``layers`` is the file of a report on ``report_data``; ``others`` are settings of a calibration, and
-    options of ``conversion/io_overrides.py``.
+    ``outputs`` are arguments for the paths of files, by name, with what help calls them; those that are
+    ``optional`` may be left out.
     """
-    settings = chosen(others)
-    edges = boundary_arguments(**others)
-    edges |= tracing_arguments(examples, freeze_control_flow, allow_code, dynamic)
-    options = _pass_options(dump_after, dump_folder, stop_after)
-    with logging_to_stderr(verbose > 0), _heard(model, calibration, verbose) as counted:
+
+    @click.command(target, cls=GroupedCommand, help=text, example=example)
+    @model_argument
+    @declared_options(target)
+    def command(model: str, **given: Any) -> None:
+        paths = [given.pop(name) for name in (*outputs, *optional)]
+        run_conversion(target, model, [path for path in paths if path is not None], given)
+
+    for name, metavar in {**outputs, **optional}.items():
+        required = name not in optional
+        argument = click.Argument([name], metavar=metavar, type=click.Path(), required=required)
+        command.params.insert([*outputs, *optional].index(name) + 1, argument)
+    return command
+
+
+def run_conversion(target: str, model: str, paths: Sequence[str], given: Mapping[str, Any]) -> None:
+    """Converts ``model`` with the options ``given``, and prints what came of it."""
+    keywords = keywords_of(target, given)
+    verify = keywords.setdefault("verify", True)
+    check_report(given, verify=verify)
+    with logging_to_stderr(given["verbose"] > 0), _heard(model, given) as counted:
         if counted is not None:
-            settings["progress"] = counted
-        data = {"calibration": calibration, "report_data": report_data}
-        edges |= {name: given for name, given in data.items() if given is not None}
-        if settings:
-            edges["calibration_settings"] = settings
-        report = convert(pass_options=options, **edges)
-        if layers is not None and not report.stopped:
-            report.write_layers(layers)
-    if options.dump_after:
-        where = options.dump_folder or options.beside(report.paths[0]).dump_folder
-        write_message(f"wrote the graphs to {where}")
-    if verbose:
-        write_message(*pass_lines(report.passes, shows_all=verbose > 1))
-    if time_passes:
+            keywords.setdefault("calibration_settings", {})["progress"] = counted
+        from tmconvert import api
+
+        report: Report = getattr(api, f"to_{target}")(model, *paths, **keywords)
+        if given.get("report") is not None and not report.stopped:
+            report.write_layers(given["report"])
+    options = keywords.get("pass_options")
+    if options is not None and options.dump_after:
+        folder = options.dump_folder or options.beside(report.paths[0]).dump_folder
+        write_message(f"wrote the graphs to {folder}")
+    if given["verbose"]:
+        write_message(*pass_lines(report.passes, shows_all=given["verbose"] > 1))
+    if given["time_passes"]:
         _write_times(report.seconds)
     write_message(*_remarks(report, verify))
-    if as_json:
+    if given["json"]:
         write_json(report.to_json())
     elif not report.stopped:
         write(*_results(report))
 
 
+def check_report(given: Mapping[str, Any], *, verify: bool) -> None:
+    """Raises UsageError before a long conversion, for a report that there could not be."""
+    report, data = given.get("report"), given.get("report_data")
+    if report is None and data is None:
+        return
+    if report is None:
+        raise click.UsageError("--report-data goes with --report")
+    if not (given["quantized"] and verify):
+        raise click.UsageError("--report goes with --quantized, and needs the verification")
+    from tmconvert.verification.quantization_report.report_file import check_report_file
+
+    check_report_file(Path(report))
+
+
 @contextlib.contextmanager
-def _heard(model: str, calibration: str | None, verbose: int) -> Iterator[Callable[[int, int], None] | None]:
+def _heard(model: str, given: Mapping[str, Any]) -> Iterator[Callable[[int, int], None] | None]:
     """What a terminal hears meanwhile; what counts samples, where there are some to count."""
-    if calibration is None:
-        with progress(f"converting {model}", enabled=not verbose):
+    if given["calibration"] is None:
+        with progress(f"converting {model}", enabled=not given["verbose"]):
             yield None
         return
     with counting(f"calibrating {model}", f"converting {model}") as counted:
         yield counted
-
-
-def _pass_options(dump_after: str | None, dump_folder: str | None, stop_after: str | None) -> PassOptions:
-    if dump_folder is not None and dump_after is None:
-        raise click.UsageError("--dump-folder goes with --dump-after")
-    from tmconvert.passes.manager import PassOptions
-
-    names = tuple(name.strip() for name in (dump_after or "").split(",") if name.strip())
-    return PassOptions(names, dump_folder, stop_after)
 
 
 def _write_times(seconds: list[tuple[str, float]]) -> None:
@@ -132,7 +133,9 @@ def verified(verification: Verification) -> str:
 def _results(report: Report) -> Iterator[str]:
     """One line for each written file."""
     first, *others = report.paths
-    unit = "layer" if report.target == "caffe" else "operator"
+    from tmconvert.targets.registry import target_named
+
+    unit = target_named(report.target).operator_word
     about = [
         version_text(report.target, report.version),
         counted(report.operators, unit),
@@ -146,26 +149,24 @@ def _results(report: Report) -> Iterator[str]:
 
 def version_text(target: str, version: object) -> str:
     """``ONNX opset 17``, ``TFLite 2.23`` or ``Caffe, dialect bvlc``."""
-    return {"onnx": "ONNX opset {}", "tflite": "TFLite {}", "caffe": "Caffe, dialect {}"}[target].format(
-        version
-    )
+    from tmconvert.targets.registry import target_named
+
+    return target_named(target).version_text(version)
 
 
-_VERSION_OPTIONS = {"onnx": "opset", "tflite": "runtime", "caffe": "dialect"}
-_DEFAULT_VERSIONS: dict[str, int | str] = {
-    "onnx": DEFAULT_OPSET,
-    "tflite": f"2.{DEFAULT_TFLITE_RUNTIME}",
-    "caffe": DIALECTS[0],
-}
-
-
-def version_of(target: str, **versions: int | str | None) -> int | str:
-    """The version as reports name it, of ``opset``, ``runtime`` and ``dialect``.
+def version_of(target: str, given: Mapping[str, Any]) -> int | str:
+    """The version as reports name it, of the options of all targets.
 
     Raises UsageError where one of another target was given.
     """
-    own = versions.pop(_VERSION_OPTIONS[target], None)
-    for other, option in _VERSION_OPTIONS.items():
-        if versions.get(option) is not None:
-            raise click.UsageError(f"--{option} goes with --target {other}, not {target}")
-    return _DEFAULT_VERSIONS[target] if own is None else own
+    own = None
+    for option in VERSIONS:
+        value = given.get(option.name)
+        if option.applies_to(target):
+            own = value
+        elif value is not None:
+            raise click.UsageError(f"{option.spelling} goes with --target {option.targets[0]}, not {target}")
+    from tmconvert.targets.registry import target_named
+
+    known = target_named(target)
+    return known.version_name(known.version_number(None)) if own is None else own

@@ -1,118 +1,113 @@
-"""Arguments and options that several commands have."""
+"""Click options made from the declared options, and commands whose help shows them in groups."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
-from tmconvert.symbolics.dialects import DIALECTS
-from tmconvert.targets.options import DEFAULT_OPSET, DEFAULT_TFLITE_RUNTIME
+from tmconvert.conversion.command_options import COMMAND_OPTIONS
+from tmconvert.conversion.option import HEADINGS, Option
+from tmconvert.conversion.options import PLUGIN
 
-Command = Callable[..., Any]
+Decorated = Callable[..., Any]
+FLAG_WIDTH = 27  # columns of flags in a help text: 47 of 80 are left for the texts
+OTHERS = "Other"  # heading of what is in no group
 
 model_argument = click.argument("model", metavar="MODEL", type=click.Path())
-dynamic_option = click.option(
-    "--dynamic",
-    multiple=True,
-    metavar="NAME:AXIS=SIZE",
-    help="Leave a size of an input open, and call it SIZE: x:0=batch. May be repeated.",
-)
-accept_range_option = click.option(
-    "--accept-range",
-    is_flag=True,
-    help="Leave a size open also where the model does the same in a range only, which the file then states.",
-)
-_TRACING_OPTIONS = (
-    click.option(
-        "--input",
-        "examples",
-        multiple=True,
-        metavar="[NAME=]INPUT",
-        help="An input to trace a PyTorch model with: 'float32[1,3,224,224]' (random), 'int64[1,16]<1000' "
-        "(random below 1000), FILE.npy, FILE.npz, or a number. May be repeated.",
-    ),
-    click.option(
-        "--freeze-control-flow",
-        is_flag=True,
-        help="Where a PyTorch model branches on its data, go the way of the inputs, and say so.",
-    ),
-    click.option("--allow-code", is_flag=True, help="Let the code in a TorchScript file run."),
-)
-opset_option = click.option(
-    "--opset", type=int, metavar="N", help=f"Version of ONNX's operators.  [default: {DEFAULT_OPSET}]"
-)
-runtime_option = click.option(
-    "--runtime",
-    metavar="2.N",
-    help="The oldest TFLite runtime to write for, as TensorFlow counts: LiteRT 1.0 is 2.18, LiteRT 2.2 is "
-    f"2.23.  [default: 2.{DEFAULT_TFLITE_RUNTIME}]",
-)
-dialect_option = click.option(
-    "--dialect", type=click.Choice(DIALECTS), help=f"Whose Caffe it is.  [default: {DIALECTS[0]}]"
-)
-_PARAMETER_OPTIONS = (
-    click.option(
-        "--qparams", type=click.Path(), metavar="FILE", help="Write the quantization parameters to FILE, too."
-    ),
-    click.option(
-        "--qparams-format",
-        metavar="FORMAT",
-        help="The format of FILE: mgeconvert (the default), aimet, tensorrt, ncnn, onnxruntime, ...; "
-        "docs/quantization-parameters.md has all.",
-    ),
-    click.option(
-        "--fake-quant-weights", is_flag=True, help="Round quantized weights to the numbers of their grids."
-    ),
-)
-_REPORT_OPTIONS = (
-    click.option(
-        "--report",
-        "layers",
-        type=click.Path(),
-        metavar="FILE",
-        help="Write what each layer costs in integers to FILE.html, .json or .txt, with --quantized.",
-    ),
-    click.option(
-        "--report-data",
-        type=click.Path(),
-        metavar="DATA",
-        help="Inputs to measure that on, as for --calibration.  [default: the first samples of that, "
-        "else random inputs]",
-    ),
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
 
-input_shape_option = click.option(
-    "--input-shape",
-    "input_shapes",
-    multiple=True,
-    metavar="NAME=N,N,...",
-    help="Convert for this shape of an input, not the one in MODEL. May be repeated.",
-)
-outputs_option = click.option(
-    "--outputs", metavar="NAME,...", help="End at these nodes of the graph, in this order."
-)
-rename_option = click.option(
-    "--rename",
-    multiple=True,
-    metavar="OLD=NEW",
-    help="Call an input or output of the written model NEW. May be repeated.",
-)
-input_grid_options = (
-    click.option(
-        "--input-type",
-        multiple=True,
-        metavar="[NAME=]TYPE",
-        help="Of a quantized input for which MODEL has no stub: qint8, quint8. May be repeated.",
-    ),
-    click.option("--input-scale", multiple=True, metavar="[NAME=]SCALE", help="Its scale, as in 0.125."),
-    click.option(
-        "--input-zero-point", multiple=True, metavar="[NAME=]N", help="Its zero point.  [default: 0]"
-    ),
-)
+
+class GroupedOption(click.Option):
+    """A click option that knows its declaration."""
+
+    declaration: Option
+
+
+class GroupedCommand(click.Command):
+    """A command whose help has the usage and an example first, then its options by group."""
+
+    def __init__(self, *args: Any, example: str = "", **others: Any) -> None:
+        super().__init__(*args, **others)
+        self.example = example
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.example:
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(f"Example: {self.example}")
+        super().format_help_text(ctx, formatter)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows: dict[str, list[tuple[str, str]]] = {heading: [] for heading in (*HEADINGS.values(), OTHERS)}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and isinstance(parameter, click.Option):
+                flag, text = record
+                rows[_heading(parameter)].append((flag.ljust(FLAG_WIDTH), text))
+        for heading, entries in rows.items():
+            if entries:
+                with formatter.section(heading):
+                    formatter.write_dl(entries, col_max=FLAG_WIDTH)
+
+
+def _heading(parameter: click.Parameter) -> str:
+    return HEADINGS[parameter.declaration.group] if isinstance(parameter, GroupedOption) else OTHERS
+
+
+def declared_options(command: str) -> Callable[[Decorated], Decorated]:
+    """Adds the declared options of a command; each arrives under its declared name."""
+    made = [click_option(option) for option in COMMAND_OPTIONS[command] if option.is_flag]
+
+    def decorated(function: Decorated) -> Decorated:
+        parameters: list[click.Parameter] = getattr(function, "__click_params__", [])
+        function.__click_params__ = [*reversed(made), *parameters]  # type: ignore[attr-defined]
+        return function
+
+    return decorated
+
+
+def click_option(option: Option, **others: Any) -> GroupedOption:
+    """The click option of a declared one."""
+    flags = [flag for flag in (option.short_flag, option.spelling) if flag]
+    if option.suggestions:
+        others["shell_complete"] = _completing(option.suggestions)
+    made = GroupedOption(
+        [*flags, option.name],
+        type=_type(option),
+        is_flag=option.kind == "switch",
+        count=option.kind == "count",
+        multiple=option.kind == "entries",
+        metavar=_metavar(option),
+        required=option.is_required,
+        help=option.help_text(),
+        **others,
+    )
+    made.declaration = option
+    return made
+
+
+def _type(option: Option) -> Any:
+    if option.choices:
+        return click.Choice(option.choices)
+    types = {"switch": bool, "integer": int, "path": click.Path(), "count": None}
+    return types.get(option.kind, str)
+
+
+def _metavar(option: Option) -> str | None:
+    if option.kind in ("switch", "count"):
+        return None
+    return option.metavar or ("FILE" if option.kind == "path" else "TYPE")
+
+
+def _completing(
+    suggestions: Iterable[str],
+) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+        return [CompletionItem(value) for value in suggestions if value.startswith(typed)]
+
+    return complete
 
 
 def _load_plugins(ctx: click.Context, parameter: click.Parameter, files: tuple[str, ...]) -> None:
@@ -126,79 +121,4 @@ def _load_plugins(ctx: click.Context, parameter: click.Parameter, files: tuple[s
 
 
 # of every command; see CommandGroup
-plugin_option = click.Option(
-    ["--plugin"],
-    type=click.Path(),
-    multiple=True,
-    metavar="FILE.py",
-    expose_value=False,
-    callback=_load_plugins,
-    help="Run this Python file first, which registers ops of yours. May be repeated.",
-)
-_BOUNDARY_OPTIONS = (
-    input_shape_option,
-    dynamic_option,
-    accept_range_option,
-    click.option("--inputs", metavar="NAME,...", help="Begin at these nodes of the graph, in this order."),
-    outputs_option,
-    rename_option,
-)
-
-_CONVERSION_OPTIONS = (
-    *_BOUNDARY_OPTIONS,
-    *input_grid_options,
-    *_TRACING_OPTIONS,
-    click.option("--no-verify", is_flag=True, help="Do not run the written file to compare it with MODEL."),
-    json_option,
-    click.option(
-        "-v",
-        "--verbose",
-        count=True,
-        help="Show on stderr how much each pass changed and what it refused to change, with the reason and "
-        "the place; -vv shows every change, too.",
-    ),
-    click.option("--dump-after", metavar="NAME[,NAME]", help="Write the graph after these passes, or 'all'."),
-    click.option("--dump-folder", metavar="DIR", help="Where --dump-after writes.  [default: OUT.passes]"),
-    click.option("--stop-after", metavar="NAME", help="End after this pass and write no model."),
-    click.option("--time-passes", is_flag=True, help="Print a table of the passes' times on stderr."),
-)
-
-
-def check_report(layers: str | None, report_data: str | None, *, quantized: bool, verify: bool) -> None:
-    """Raises UsageError before a long conversion, for a report that there could not be."""
-    if layers is None and report_data is None:
-        return
-    if layers is None:
-        raise click.UsageError("--report-data goes with --report")
-    if not (quantized and verify):
-        raise click.UsageError("--report goes with --quantized, and needs the verification")
-    from tmconvert.verification.quantization_report.report_file import check_report_file
-
-    check_report_file(Path(layers))
-
-
-def conversion_options(command: Command) -> Command:
-    """Adds the options that every conversion has, below those of its own."""
-    return with_options(_CONVERSION_OPTIONS, command)
-
-
-def report_options(command: Command) -> Command:
-    """Adds the options for a report on each layer of a file in integers."""
-    return with_options(_REPORT_OPTIONS, command)
-
-
-def parameter_options(command: Command) -> Command:
-    """Adds the options for a float model with its quantization parameters beside it."""
-    return with_options(_PARAMETER_OPTIONS, command)
-
-
-def tracing_options(command: Command) -> Command:
-    """Adds the options for models of PyTorch, which are traced."""
-    return with_options(_TRACING_OPTIONS, command)
-
-
-def with_options(options: Sequence[Callable[[Command], Command]], command: Command) -> Command:
-    """Adds ``options``, the first of them on top."""
-    for option in reversed(options):
-        command = option(command)
-    return command
+plugin_option = click_option(PLUGIN, expose_value=False, callback=_load_plugins)

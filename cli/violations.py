@@ -9,7 +9,7 @@ from tmconvert.cli.rendering import Line
 from tmconvert.cli.wording import counted
 
 if TYPE_CHECKING:
-    from tmconvert.targets.caffe.violation import Violation
+    from tmconvert.targets.violation import Violation
 
 
 MOST_LAYERS = 3  # that are named where one message is about several

@@ -11,10 +11,9 @@ import numpy as np
 
 from tmconvert.calibration.settings import CalibrationRequest, Progress, Settings
 from tmconvert.conversion.arguments import entry_point
+from tmconvert.conversion.checks import Findings, check_conversion, unsupported_groups
 from tmconvert.conversion.io_overrides import NO_OVERRIDES, IoOverrides, names_of_file
 from tmconvert.conversion.load import load_model
-from tmconvert.conversion.lowering import lowered, survey
-from tmconvert.conversion.lowering import sufficient_version as find_version
 from tmconvert.conversion.pipeline import verify_encoding
 from tmconvert.conversion.prepared_model import (
     InputGrids,
@@ -41,7 +40,7 @@ from tmconvert.frontends.torch.entry import trace_object
 from tmconvert.frontends.torch.request import DynamicShapes, Tracing
 from tmconvert.garbage_collection import full_collections_wait
 from tmconvert.ir import TracedModule
-from tmconvert.ir.unsupported import UnsupportedGroup, grouped
+from tmconvert.ir.unsupported import UnsupportedGroup
 from tmconvert.output.atomic import check_writable
 from tmconvert.passes.manager import PassOptions
 from tmconvert.symbolics.registry import catalogue, register
@@ -53,7 +52,7 @@ from tmconvert.targets.registry import target_named, target_version
 if TYPE_CHECKING:
     from tmconvert.conversion.support import OpSupport
     from tmconvert.qparams.survey import Quantization
-    from tmconvert.targets.caffe.violation import Violation
+    from tmconvert.targets.violation import Violation
     from tmconvert.verification.report import Verification
 
 
@@ -303,50 +302,23 @@ def check(
     outputs: Sequence[str] | None = None,
 ) -> list[UnsupportedGroup]:
     """Everything in the model that would stop a conversion, grouped by op; empty when nothing would."""
-    layout = target_named(target).default_io_layout
-    goal = TargetOptions(target, target_version(target, version), layout)
-    boundary = io_overrides_of(input_shapes, inputs, outputs)
-    return grouped(survey(loaded(model), goal, catalogue(), boundary))
+    overrides = io_overrides_of(input_shapes, inputs, outputs)
+    return unsupported_groups(loaded(model), target_named(target).default_options(version), overrides)
 
 
 @entry_point
-def missing_kernels(
+def findings(
     model: Model,
-    opset: int | None = None,
+    target: str,
+    version: int | str | None = None,
     *,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
-) -> list[str]:
-    """The operators and element types of the ONNX file that a release of ONNX Runtime has no kernel for.
-
-    Raises UnsupportedError for a model that ``check`` finds something in.
-    """
-    boundary = io_overrides_of(input_shapes, inputs, outputs)
-    from tmconvert.targets.onnx.kernels import missing_kernels as missing
-
-    goal = TargetOptions("onnx", target_version("onnx", opset))
-    return missing(lowered(loaded(model), goal, catalogue(), overrides=boundary).graph)
-
-
-@entry_point
-def violations(
-    model: Model,
-    dialect: str,
-    *,
-    input_shapes: Mapping[str, Sequence[int]] | None = None,
-    inputs: Sequence[str] | None = None,
-    outputs: Sequence[str] | None = None,
-) -> list[Violation]:
-    """Where the Caffe net of the model would be beyond the limits of ``dialect``, by rule.
-
-    Raises UnsupportedError where the model cannot be converted, as ``check`` tells.
-    """
-    boundary = io_overrides_of(input_shapes, inputs, outputs)
-    from tmconvert.targets.caffe.target import beyond_limits
-
-    options = TargetOptions("caffe", target_version("caffe", dialect))
-    return beyond_limits(lowered(loaded(model), options, catalogue(), overrides=boundary).graph)
+) -> Findings:
+    """What ``check`` finds; where that is nothing, limits of the target and kernels that runtimes lack."""
+    overrides = io_overrides_of(input_shapes, inputs, outputs)
+    return check_conversion(loaded(model), target_named(target).default_options(version), overrides)
 
 
 @entry_point
@@ -356,20 +328,6 @@ def lint(prototxt: str | PathLike[str], dialect: str = "bvlc") -> list[Violation
     from tmconvert.targets.caffe.lint import lint as lint_net  # which loads protobuf
 
     return lint_net(Path(prototxt), dialect)
-
-
-@entry_point
-def sufficient_opset(
-    model: Model,
-    above: int,
-    *,
-    input_shapes: Mapping[str, Sequence[int]] | None = None,
-    inputs: Sequence[str] | None = None,
-    outputs: Sequence[str] | None = None,
-) -> int | None:
-    """The lowest opset > ``above`` from which on nothing in the model would stop a conversion to ONNX."""
-    boundary = io_overrides_of(input_shapes, inputs, outputs)
-    return find_version(loaded(model), TargetOptions("onnx", above), catalogue(), boundary)
 
 
 @entry_point

@@ -95,20 +95,18 @@ WRONG: dict[str, Callable[[], Any]] = {
 FUNCTIONS = (
     "calibrate",
     "check",
+    "findings",
     "lint",
     "load",
-    "missing_kernels",
     "quantization",
     "register_symbolic",
     "save",
-    "sufficient_opset",
     "supported_ops",
     "to_caffe",
     "to_onnx",
     "to_tflite",
     "trace",
     "verify",
-    "violations",
 )
 # of the user's own code, which may raise what it likes
 OWN = {("calibrate", "progress"): ("class", "function")}
@@ -124,18 +122,17 @@ def right_arguments(function: str, model: TracedModule, folder: Path) -> dict[st
     given: dict[str, Any] = {
         "calibrate": {"model": model, "data": np.zeros((2, 1, 8, 8), np.float32)},
         "check": {"model": model, "target": "onnx"},
+        "findings": {"model": model, "target": "caffe"},
         "lint": {"prototxt": folder / "o.prototxt"},
         "load": {"path": MODEL},
         "register_symbolic": {"name": "aten::swish", "function": lambda g, x: x},
         "save": {"model": model, "path": folder / "o.tm"},
-        "sufficient_opset": {"model": model, "above": 17},
         "supported_ops": {"target": "onnx"},
         "to_caffe": {"model": model, "prototxt": folder / "o.prototxt"},
         "to_onnx": {"model": model, "path": folder / "o.onnx"},
         "to_tflite": {"model": model, "path": folder / "o.tflite"},
         "trace": {"module": torch.nn.ReLU()},
         "verify": {"model": model, "path": folder / "written.onnx"},
-        "violations": {"model": model, "dialect": "bvlc"},
     }
     unverified = {"verify": False} if function.startswith("to_") else {}
     return {**given.get(function, {"model": model}), **unverified}

@@ -20,7 +20,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "lowering": ("lowering",),
     "input and output overrides": ("conversion.io_overrides", "conversion.io_names"),
     "the interface of targets": tuple(
-        f"targets.{name}" for name in ("options", "recognize", "registry", "target", "written_model")
+        f"targets.{name}"
+        for name in ("options", "recognize", "registry", "target", "violation", "written_model")
     ),
     "verification": ("verification",),
     "targets": ("targets",),

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tmconvert.cli.keywords import keywords_of
 from tmconvert.cli.messages import logging_to_stderr, progress
-from tmconvert.cli.options import model_argument, tracing_options
+from tmconvert.cli.options import GroupedCommand, declared_options, model_argument
 from tmconvert.cli.rendering import Line, write, write_json, write_message, write_table
-from tmconvert.cli.tracing_options import tracing_arguments
 from tmconvert.cli.wording import quantity, size
 from tmconvert.errors import UnsupportedError
 
@@ -23,37 +23,29 @@ if TYPE_CHECKING:
 KINDS = ("modules", "functions", "methods")
 
 
-@click.command("inspect")
+@click.command("inspect", cls=GroupedCommand, example="tmconvert inspect model.tm --graph")
 @model_argument
-@click.option(
-    "--graph", "as_graph", is_flag=True, help="Print the graph as MegEngine prints it, and nothing else."
-)
-@click.option("--tabular", is_flag=True, help="Print a table of the expressions, submodules in line.")
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON document; --graph and --tabular add to it."
-)
-@tracing_options
-def command(model: str, as_graph: bool, tabular: bool, as_json: bool, **tracing: Any) -> None:
+@declared_options("inspect")
+def command(model: str, graph: bool, tabular: bool, json: bool, **given: Any) -> None:
     """Show what is in MODEL: inputs, outputs, ops and modules.
 
     MODEL need not be convertible.
     """
-    if as_graph and tabular and not as_json:
+    if graph and tabular and not json:
         raise click.UsageError("--graph and --tabular go together with --json only")
-    arguments = tracing_arguments(**tracing)
+    tracing = keywords_of("inspect", given)
     from tmconvert import api
 
     with logging_to_stderr(False), progress(f"loading {model}"):
-        module = api.load(model, check=False, **arguments)  # a look need not read all weights
-    graph = module.graph
-    if as_graph and not as_json:
-        write(*str(graph).split("\n"))
+        module = api.load(model, check=False, **tracing)  # a look need not read all weights
+    if graph and not json:
+        write(*str(module.graph).split("\n"))
         return
     flat = _flat(module)
-    if as_json:
+    if json:
         document = _document(model, module, flat)
-        if as_graph:
-            document["graph"] = str(graph)
+        if graph:
+            document["graph"] = str(module.graph)
         if tabular:
             document["exprs"] = [dict(zip(_COLUMNS, row, strict=True)) for row in _rows(module, flat)]
         write_json(document)

@@ -5,18 +5,17 @@ from __future__ import annotations
 import click
 
 from tmconvert.cli.messages import logging_to_stderr
-from tmconvert.cli.options import dialect_option, json_option
+from tmconvert.cli.options import GroupedCommand, declared_options
 from tmconvert.cli.rendering import write, write_json
 from tmconvert.cli.violations import violation_lines
 from tmconvert.symbolics.dialects import DIALECTS
 
 
-@click.command("lint")
+@click.command("lint", cls=GroupedCommand, example="tmconvert lint model.prototxt --dialect nnie")
 @click.argument("prototxt", metavar="FILE.prototxt", type=click.Path())
-@dialect_option
-@json_option
+@declared_options("lint")
 @click.pass_context
-def command(ctx: click.Context, prototxt: str, dialect: str | None, as_json: bool) -> None:
+def command(ctx: click.Context, prototxt: str, dialect: str | None, json: bool) -> None:
     """Check a Caffe prototxt against a dialect.
 
     FILE may come from any tool: its text, its layers and fields, the order and the shapes of its blobs, and
@@ -27,7 +26,7 @@ def command(ctx: click.Context, prototxt: str, dialect: str | None, as_json: boo
     name = dialect or DIALECTS[0]
     with logging_to_stderr(False):
         found = api.lint(prototxt, name)
-    if as_json:
+    if json:
         write_json(
             {
                 "file": prototxt,

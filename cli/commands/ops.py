@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tmconvert.cli.conversion import version_of, version_text
-from tmconvert.cli.options import dialect_option, json_option, opset_option, runtime_option
+from tmconvert.cli.options import GroupedCommand, declared_options
 from tmconvert.cli.rendering import is_terminal, write, write_json, write_message, write_table
 from tmconvert.cli.wording import counted
+from tmconvert.conversion.options import VERSIONS
 from tmconvert.symbolics.target_names import TARGETS, TITLES
 
 if TYPE_CHECKING:
@@ -32,47 +33,32 @@ Made by `tmconvert ops --markdown > docs/ops.md`; do not edit.
 """
 
 
-@click.command("ops")
-@click.option("--target", type=click.Choice(TARGETS), help="Only this target.  [default: all]")
-@opset_option
-@runtime_option
-@dialect_option
-@click.option("--search", metavar="TEXT", default="", help="Only ops whose name has TEXT in it.")
-@json_option
-@click.option("--markdown", is_flag=True, help="Print the page of the documentation.")
-def command(
-    target: str | None,
-    opset: int | None,
-    runtime: str | None,
-    dialect: str | None,
-    search: str,
-    as_json: bool,
-    markdown: bool,
-) -> None:
+@click.command("ops", cls=GroupedCommand, example="tmconvert ops --target onnx --search conv")
+@declared_options("ops")
+def command(target: str | None, search: str | None, json: bool, markdown: bool, **given: Any) -> None:
     """List the ops that each target supports, and how.
 
     "native" means by an operator or a few, "decomposed" by way of other ops, "from 9" not yet at this
     version. With --target the table shows all versions, element types, ranks and the reasons.
     """
-    if as_json and markdown:
+    if json and markdown:
         raise click.UsageError("--json and --markdown exclude each other")
     targets = TARGETS if target is None else (target,)
-    asked: dict[str, dict[str, Any]] = {
-        "onnx": {"opset": opset},
-        "tflite": {"runtime": runtime},
-        "caffe": {"dialect": dialect},
-    }
-    every = {option: value for each in asked.values() for option, value in each.items()}
-    versions = {name: version_of(name, **(every if target else asked[name])) for name in targets}
-    rows = [row for row in _rows(versions) if search.lower() in row[0].op.lower()]
-    if as_json:
+    versions = {name: version_of(name, given if target else _own(name, given)) for name in targets}
+    rows = [row for row in _rows(versions) if (search or "").lower() in row[0].op.lower()]
+    if json:
         write_json({"targets": versions, "ops": [_document(row) for row in rows]})
     elif markdown:
         write(*_page(targets, rows))
     elif not rows:
         write_message(f"no op has {search!r} in its name")
     else:
-        _table(versions, rows, all_versions=opset is None and runtime is None)
+        _table(versions, rows, all_versions=not any(given.values()))
+
+
+def _own(target: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The option for the version of the target."""
+    return {option.name: given[option.name] for option in VERSIONS if option.applies_to(target)}
 
 
 def _rows(versions: dict[str, Any]) -> list[Row]:
@@ -82,10 +68,11 @@ def _rows(versions: dict[str, Any]) -> list[Row]:
     return list(zip(*support, strict=True))
 
 
-def _title(target: str, version: Any) -> str:
-    """With the version, unless it is the newest: so the longest row fits 80 columns."""
-    is_newest = target == "tflite" and version == version_of("tflite")
-    return TITLES[target] if is_newest else f"{TITLES[target]} {version}"
+def _title(target: str, version: object) -> str:
+    """With the version, but for a long default: so the longest row fits 80 columns."""
+    title = f"{TITLES[target]} {version}"
+    is_short = len(title) <= len("decomposed")
+    return title if is_short or version != version_of(target, {}) else TITLES[target]
 
 
 def _table(versions: dict[str, Any], rows: list[Row], *, all_versions: bool) -> None:
@@ -151,7 +138,9 @@ def _all_versions(each: OpSupport) -> str:
 
 
 def _version(each: OpSupport, version: int) -> str:
-    return f"2.{version}" if each.target == "tflite" else str(version)
+    from tmconvert.targets.registry import target_named
+
+    return str(target_named(each.target).version_name(version))
 
 
 def _style(cell: str) -> str:

@@ -8,17 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from tmconvert.cli.messages import logging_to_stderr
-from tmconvert.cli.options import json_option
+from tmconvert.cli.options import GroupedCommand, declared_options
 from tmconvert.cli.rendering import write, write_json, write_table
 from tmconvert.cli.wording import counted
-from tmconvert.symbolics.target_names import TARGETS
 
 if TYPE_CHECKING:
     from tmconvert.qparams.records import Record
-
-from_option = click.option(
-    "--from", "given", metavar="FORMAT", help="The format of FILE.  [default: by content]"
-)
 
 
 @click.group("params")
@@ -30,16 +25,15 @@ def command() -> None:
     """
 
 
-@command.command("show")
+@command.command("show", cls=GroupedCommand)
 @click.argument("file", metavar="FILE", type=click.Path())
-@from_option
-@json_option
-def show(file: str, given: str | None, as_json: bool) -> None:
+@declared_options("params show")
+def show(file: str, source_format: str | None, json: bool) -> None:
     """List what FILE says of each tensor."""
     from tmconvert.qparams.file import read_parameters
 
-    records, format = read_parameters(Path(file), given)
-    if as_json:
+    records, format = read_parameters(Path(file), source_format)
+    if json:
         entries = [record.to_json() for record in records]
         write_json({"file": file, "format": format.name, "tensors": entries})
         return
@@ -71,20 +65,13 @@ def _several(texts: list[str], axis: int | None) -> str:
     return text if is_one else f"{text} ({len(texts)}{along})"
 
 
-@command.command("convert")
+@command.command("convert", cls=GroupedCommand)
 @click.argument("file", metavar="FILE", type=click.Path())
 @click.argument("out", metavar="OUT", type=click.Path())
-@click.option("--to", "to", required=True, metavar="FORMAT", help="The format of OUT.")
-@from_option
-@click.option(
-    "--model",
-    type=click.Path(),
-    metavar="MODEL",
-    help="The written model (.onnx, .tflite, .prototxt), for what FILE does not say: which tensors are "
-    "weights, their channels, the layers.",
-)
-@click.option("--partial", is_flag=True, help="Leave out tensors that the format has no place for.")
-def convert(file: str, out: str, to: str, given: str | None, model: str | None, partial: bool) -> None:
+@declared_options("params convert")
+def convert(
+    file: str, out: str, to: str, source_format: str | None, model: str | None, partial: bool
+) -> None:
     """Write FILE in another format to OUT.
 
     What the format cannot say of a tensor ends it, with the name of the tensor: nothing is lost in silence.
@@ -93,24 +80,18 @@ def convert(file: str, out: str, to: str, given: str | None, model: str | None, 
 
     with logging_to_stderr(False):
         told = convert_parameters(
-            Path(file), Path(out), to, given, None if model is None else Path(model), partial
+            Path(file), Path(out), to, source_format, None if model is None else Path(model), partial
         )
     write(*told.split("\n"))
 
 
-@command.command("check")
+@command.command("check", cls=GroupedCommand)
 @click.argument("file", metavar="FILE", type=click.Path())
 @click.argument("model", metavar="MODEL", type=click.Path())
-@from_option
-@click.option(
-    "--target",
-    type=click.Choice(TARGETS),
-    help="What MODEL would be converted to, if it is no written model.  [default: onnx]",
-)
-@json_option
+@declared_options("params check")
 @click.pass_context
 def check(
-    ctx: click.Context, file: str, model: str, given: str | None, target: str | None, as_json: bool
+    ctx: click.Context, file: str, model: str, source_format: str | None, target: str | None, json: bool
 ) -> None:
     """Check FILE against MODEL.
 
@@ -120,9 +101,9 @@ def check(
     from tmconvert.conversion.qparams_files import check_parameters
 
     with logging_to_stderr(False):
-        records, found = check_parameters(Path(file), model, given, target)
+        records, found = check_parameters(Path(file), model, source_format, target)
     wrong = [finding for finding in found if finding.is_wrong]
-    if as_json:
+    if json:
         findings = [finding.to_json() for finding in found]
         write_json(
             {"file": file, "model": model, "ok": not wrong, "tensors": len(records), "findings": findings}

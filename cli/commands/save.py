@@ -7,34 +7,31 @@ from typing import Any
 
 import click
 
+from tmconvert.cli.keywords import keywords_of
 from tmconvert.cli.messages import logging_to_stderr, progress
-from tmconvert.cli.options import dynamic_option, json_option, model_argument, tracing_options
+from tmconvert.cli.options import GroupedCommand, declared_options, model_argument
 from tmconvert.cli.rendering import write, write_json, write_message
-from tmconvert.cli.tracing_options import tracing_arguments
 from tmconvert.cli.wording import counted, quantity, size
 
 
-@click.command("save")
+@click.command("save", cls=GroupedCommand, example="tmconvert save model.pkl model.tm")
 @model_argument
 @click.argument("output", metavar="OUT.tm", type=click.Path())
-@dynamic_option
-@tracing_options
-@json_option
-def command(model: str, output: str, as_json: bool, **tracing: Any) -> None:
+@declared_options("save")
+def command(model: str, output: str, json: bool, **given: Any) -> None:
     """Turn MODEL into the safe form of .tm: no pickle, nothing that runs, weights mapped from the file.
 
     Every command takes OUT.tm in the place of MODEL. MODEL need not be convertible.
     """
-    save(model, output, as_json, f"saving {model}", **tracing)
+    save(model, output, json, f"saving {model}", keywords_of("save", given))
 
 
-def save(model: str, output: str, as_json: bool, what: str, **tracing: Any) -> None:
-    """Writes the container, and says what it holds; ``tracing`` are the options of ``tracing.py``."""
-    arguments = tracing_arguments(**tracing)
+def save(model: str, output: str, as_json: bool, what: str, keywords: dict[str, Any]) -> None:
+    """Writes the container, and says what it holds; ``keywords`` are those of ``tmconvert.api.save``."""
     from tmconvert import api
 
     with logging_to_stderr(False), progress(what):
-        module = api.save(model, output, **arguments)
+        module = api.save(model, output, **keywords)
     written = Path(output).stat().st_size
     modules = sum(1 for _ in module.modules())
     write_message(*module.notes)

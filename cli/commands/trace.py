@@ -7,16 +7,18 @@ from typing import Any
 import click
 
 from tmconvert.cli.commands.save import save
-from tmconvert.cli.options import dynamic_option, json_option, tracing_options
+from tmconvert.cli.keywords import keywords_of
+from tmconvert.cli.options import GroupedCommand, declared_options
 
 
-@click.command("trace")
+@click.command(
+    "trace",
+    cls=GroupedCommand,
+    example="tmconvert trace torchvision.models:resnet18 -o model.tm --input 'float32[1,3,224,224]'",
+)
 @click.argument("model", metavar="PACKAGE.MODULE:FACTORY")
-@click.option("-o", "--output", metavar="MODEL.tm", type=click.Path(), required=True, help="Where to write.")
-@dynamic_option
-@tracing_options
-@json_option
-def command(model: str, output: str, as_json: bool, **tracing: Any) -> None:
+@declared_options("trace")
+def command(model: str, output: str, json: bool, **given: Any) -> None:
     """Run a PyTorch model once, and write what it did to MODEL.tm, which needs no PyTorch any more.
 
     FACTORY is a function without arguments that returns the module, or (module, inputs); a class of
@@ -24,4 +26,4 @@ def command(model: str, output: str, as_json: bool, **tracing: Any) -> None:
     same each time. A .pt2 file of torch.export.save may stand in its place. The inputs, and what PyTorch
     computed for them, go into the file: conversions of it are verified against that.
     """
-    save(model, output, as_json, f"tracing {model}", **tracing)
+    save(model, output, json, f"tracing {model}", keywords_of("trace", given))

@@ -10,18 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tmconvert.cli.conversion import verified
-from tmconvert.cli.io_options import boundary_arguments, names
+from tmconvert.cli.keywords import tracing_of
 from tmconvert.cli.messages import logging_to_stderr, progress
-from tmconvert.cli.options import (
-    input_shape_option,
-    json_option,
-    model_argument,
-    outputs_option,
-    rename_option,
-    tracing_options,
-)
+from tmconvert.cli.options import GroupedCommand, declared_options, model_argument
 from tmconvert.cli.rendering import write, write_json
-from tmconvert.cli.tracing_options import tracing_arguments
 from tmconvert.errors import UsageError
 from tmconvert.frontends.shared.array_files import UNREADABLE
 
@@ -31,70 +23,39 @@ if TYPE_CHECKING:
     from tmconvert.ir import TracedModule
 
 
-@click.command("verify")
+@click.command("verify", cls=GroupedCommand, example="tmconvert verify model.tm model.onnx")
 @model_argument
 @click.argument("out", metavar="OUT", type=click.Path())
-@click.option(
-    "--inputs",
-    type=click.Path(),
-    metavar="FILE.npz",
-    help="Arrays named as the inputs of MODEL, or in0, in1, ...  [default: random]",
-)
-@click.option(
-    "--calibration",
-    type=click.Path(),
-    metavar="DATA",
-    help="That of the conversion, if it began with a calibration.",
-)
-@input_shape_option
-@click.option("--input-nodes", metavar="NAME,...", help="Where OUT begins: --inputs of its conversion.")
-@outputs_option
-@rename_option
-@tracing_options
-@json_option
-def command(
-    model: str,
-    out: str,
-    inputs: str | None,
-    calibration: str | None,
-    input_nodes: str | None,
-    as_json: bool,
-    examples: tuple[str, ...],
-    freeze_control_flow: bool,
-    allow_code: bool,
-    **boundary: Any,
-) -> None:
+@declared_options("verify")
+def command(model: str, out: str, json: bool, **given: Any) -> None:
     """Compare the written file OUT with its source MODEL.
 
     OUT is run in the runtime for its format; for Caffe it is the prototxt. The exit status is 1
     when OUT computes something else than MODEL.
     """
-    edges = boundary_arguments(**boundary)
-    tracing = tracing_arguments(examples, freeze_control_flow, allow_code)
-    begin = names(input_nodes, "--input-nodes")
+    tracing, keywords = tracing_of("verify", given)
+    inputs = keywords.pop("inputs", None)
     from tmconvert import api
 
     with logging_to_stderr(False), progress(f"verifying {out}"):
         module = api.load(model, **tracing)
-        arrays = None if inputs is None else read_inputs(inputs, *_input_names(module, begin, out, edges))
-        verification = api.verify(module, out, arrays, calibration=calibration, input_nodes=begin, **edges)
-    if as_json:
+        arrays = None if inputs is None else read_inputs(inputs, *_input_names(module, out, keywords))
+        verification = api.verify(module, out, arrays, **keywords)
+    if json:
         write_json({"model": model, "file": out, "ok": True, **verification.to_json()})
     else:
         write([("ok", "bold green"), (f": {out} {verified(verification)}", "")])
 
 
-def _input_names(
-    module: TracedModule, begin: list[str] | None, out: str, edges: dict[str, Any]
-) -> tuple[list[str], list[str]]:
+def _input_names(module: TracedModule, out: str, keywords: dict[str, Any]) -> tuple[list[str], list[str]]:
     """The names of the inputs in the model, and in the file OUT."""
     from tmconvert.conversion.io_overrides import names_of_file
     from tmconvert.targets.recognize import target_of_file
 
     whole = [] if module.graph is None else [node.name for node in module.graph.inputs[1:]]
-    named = begin or whole
+    named = keywords.get("input_nodes") or whole
     path = Path(out)
-    rename = edges.get("rename") or names_of_file(target_of_file(path).stored_options(path)).rename
+    rename = keywords.get("rename") or names_of_file(target_of_file(path).stored_options(path)).rename
     return named, [rename.get(name, name) for name in named]
 
 

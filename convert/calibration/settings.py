@@ -122,6 +122,6 @@ class CalibrationRequest(NamedTuple):
         settings = Settings.of(given)
         for_nothing = [name for name in given if data is None and (report_data is None or name not in PIXELS)]
         if for_nothing:
-            names = ", ".join(for_nothing)
+            names = ", ".join(sorted(for_nothing))
             raise UsageError("TM6002", f"{names} given without data: settings go with calibration")
         return cls(data, settings, report_data, progress)

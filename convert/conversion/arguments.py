@@ -122,7 +122,6 @@ KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("activations", "io_type", "qparams_format", "weight_type", "weights"), _OPTION),
     **dict.fromkeys(("dialect", "runtime", "target"), _VERSION),
     "opset": Kind("int", _is_integer, "TM6001"),
-    "above": Kind("int", _is_integer, "TM6001"),
     "version": Kind("int or str", lambda value: _is_integer(value) or _is_text(value), "TM6001"),
     "io_layout": Kind(
         "str or a dict by name", lambda value: _is_text(value) or _names_by_name(value), "TM6002"

@@ -67,6 +67,21 @@ _INSPECT = (
     switch("graph", "output", "Print the graph in MegEngine's notation, and nothing else."),
     switch("tabular", "output", "Print a table of the expressions, with submodules inlined."),
 )
+_FROM = Option(
+    "source_format", "input", "Format of FILE.", default_text="by content", metavar="FORMAT", flag="--from"
+)
+_PARAMS_CONVERT = (
+    _FROM,
+    Option(
+        "model",
+        "input",
+        "Written model (.onnx, .tflite, .prototxt), for what FILE lacks: roles, channels, layers.",
+        "path",
+        metavar="MODEL",
+    ),
+    Option("to", "output", "Format of OUT.", metavar="FORMAT", is_required=True),
+    switch("partial", "output", "Leave out tensors that the format cannot store."),
+)
 _OPS = (
     replace(_TARGET, help="List this target only.", is_required=False, default_text="all"),
     *VERSIONS,
@@ -83,6 +98,15 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     "inspect": (*_INSPECT, JSON, *TRACING),
     "lint": (VERSIONS[2], JSON),
     "ops": _OPS,
+    "params check": (
+        _FROM,
+        replace(
+            _TARGET, help="Target of MODEL, if it is a source model.", is_required=False, default_text="onnx"
+        ),
+        JSON,
+    ),
+    "params convert": _PARAMS_CONVERT,
+    "params show": (_FROM, JSON),
     "save": (JSON, DYNAMIC_SHAPES, *TRACING),
     "trace": (_TRACE_OUTPUT, JSON, DYNAMIC_SHAPES, *TRACING),
     "verify": (_VERIFY[0], _VERIFY[1], OUTPUTS, RENAME, JSON, INPUT_SHAPES, _VERIFY[2], *TRACING),

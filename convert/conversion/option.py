@@ -16,8 +16,9 @@ HEADINGS: dict[Group, str] = {
     "tracing": "Tracing of PyTorch models",
     "debugging": "Debugging",
 }
-# "entries" are options that may be repeated; "names" and "numbers" are lists with commas
-Kind = Literal["switch", "integer", "text", "path", "names", "numbers", "entries"]
+# "count" is how often a flag is given; "entries" are options that may be repeated; "names" and "numbers" are
+# lists with commas
+Kind = Literal["switch", "count", "integer", "text", "path", "names", "numbers", "entries"]
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,9 @@ class Option:
     def help_text(self) -> str:
         """The help with what holds of all options of the kind: repetition, the default."""
         repeated = " May be repeated." if self.kind == "entries" else ""
-        default = f"  [default: {self.default_text}]" if self.default_text else ""
-        return f"{self.help}{repeated}{default}"
+        about = ["|".join(self.choices)] if self.choices else []
+        about += [f"default: {self.default_text}"] if self.default_text else []
+        return f"{self.help}{repeated}" + (f"  [{'; '.join(about)}]" if about else "")
 
 
 def switch(name: str, group: Group, help: str, *, default: bool = False, **others: Any) -> Option:

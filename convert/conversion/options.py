@@ -134,11 +134,14 @@ ACCEPT_RANGE = switch(
 
 # ---- quantization
 
-QUANTIZED = switch(
-    "quantized",
-    "quantization",
-    "Write an integer model; in ONNX with QuantizeLinear and DequantizeLinear.",
-    targets=_WITH_INTEGERS,
+QUANTIZED = (
+    switch(
+        "quantized",
+        "quantization",
+        "Write an integer model, with QuantizeLinear and DequantizeLinear.",
+        targets=_ONNX,
+    ),
+    switch("quantized", "quantization", "Write an integer model.", targets=_TFLITE),
 )
 ACTIVATIONS = (
     Option(
@@ -263,7 +266,7 @@ REPORT_DATA = Option(
     "quantization",
     "Data for that report, as for --calibration.",
     "path",
-    default_text="the first samples of --calibration, else random inputs",
+    default_text="the first of --calibration, or random",
     metavar="DATA",
     targets=_WITH_INTEGERS,
 )
@@ -326,7 +329,7 @@ SETTINGS = (
     Option(
         "mean",
         "calibration",
-        "Normalization mean of image inputs: (pixel / 255 - mean) / std.",
+        "Normalization mean of image inputs: (pixel/255-mean)/std.",
         "numbers",
         default=(),
         metavar="M,M,M",
@@ -381,10 +384,12 @@ TRACING = (
 # ---- debugging
 
 DEBUGGING = (
-    switch(
+    Option(
         "verbose",
         "debugging",
-        "Print what each pass did and refused, and why, to stderr.",
+        "Print what each pass changed and refused, with reasons and places; -vv prints every change.",
+        "count",
+        default=0,
         short_flag="-v",
         only="command line",
     ),
@@ -440,7 +445,7 @@ _CONVERSIONS = (
     INPUT_SHAPES,
     DYNAMIC_SHAPES,
     ACCEPT_RANGE,
-    QUANTIZED,
+    *QUANTIZED,
     *ACTIVATIONS,
     WEIGHT_TYPE,
     REDUCE_RANGE,

@@ -15,9 +15,9 @@ from tmconvert.qparams.file import counted, encoded, placed_in, read_parameters
 from tmconvert.qparams.formats import DEFAULT, format_called
 from tmconvert.qparams.records import Record, records_of
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.targets.options import Parameters, TargetOptions
+from tmconvert.targets.options import Parameters
 from tmconvert.targets.recognize import target_of_file
-from tmconvert.targets.registry import target_named, target_version
+from tmconvert.targets.registry import target_named
 from tmconvert.targets.written_model import written_model
 
 _SOURCES = (b"\x80", b"PK\x03\x04")  # pickles, and the archives of containers and of PyTorch
@@ -78,6 +78,6 @@ def is_source(model: str) -> bool:
 
 def expected_records(module: TracedModule, target: str) -> list[Record]:
     """What a conversion of ``module`` would write beside the model."""
-    layout, parameters = target_named(target).default_io_layout, Parameters(Path("parameters"), DEFAULT)
-    options = TargetOptions(target, target_version(target, None), layout, parameters=parameters)
+    parameters = Parameters(Path("parameters"), DEFAULT)
+    options = target_named(target).default_options()._replace(parameters=parameters)
     return records_of(lowered(module, options, catalogue()).graph)

@@ -25,6 +25,7 @@ from tmconvert.targets.options import TargetOptions
 if TYPE_CHECKING:
     import numpy as np
 
+    from tmconvert.targets.violation import Violation
     from tmconvert.targets.written_model import WrittenModel
     from tmconvert.verification.references import References
     from tmconvert.verification.report import Verification
@@ -105,9 +106,17 @@ class Target(ABC):
         """The version as users write it; the inverse of ``version_number``."""
         return number
 
+    def version_text(self, version: object) -> str:
+        """The format and its version for people: ``ONNX opset 17``."""
+        return f"{self.title} {version}"
+
     def newer_versions(self, number: int) -> Sequence[int]:
         """Versions above ``number`` that an error may recommend, ascending."""
         return ()
+
+    def default_options(self, version: int | str | None = None) -> TargetOptions:
+        """The options of a conversion to ``version`` for which nothing else was chosen. Raises UsageError."""
+        return TargetOptions(self.name, self.version_number(version), self.default_io_layout)
 
     # ---- from the aten graph to operators
 
@@ -149,6 +158,14 @@ class Target(ABC):
 
     def check(self, graph: TargetGraph, paths: Sequence[Path]) -> list[str]:
         """Checks files just written by the format's own rules; returns notes. Raises TmconvertError."""
+        return []
+
+    def violations(self, graph: TargetGraph) -> list[Violation]:
+        """The limits of the version that the lowered graph would exceed as a file, by rule."""
+        return []
+
+    def missing_kernels(self, graph: TargetGraph) -> list[str]:
+        """Operators of the lowered graph for which a release of the runtime has no kernel, in words."""
         return []
 
     # ---- reading back

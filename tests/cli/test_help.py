@@ -6,11 +6,15 @@ import json
 import subprocess
 import sys
 
+import click
 import pytest
 
 import tmconvert
 from tests.cli.runner import environment, run, spawn
-from tmconvert.cli import COMMANDS
+from tmconvert.cli import COMMANDS, main
+from tmconvert.cli.options import GroupedOption
+from tmconvert.conversion.command_options import COMMAND_OPTIONS
+from tmconvert.conversion.option import HEADINGS
 
 HEAVY = {"cv2", "flatbuffers", "google.protobuf", "numpy", "onnx", "onnxruntime", "rich", "tflite", "torch"}
 
@@ -91,6 +95,53 @@ def test_options_of_all_conversions(name: str) -> None:
         assert option in shown
 
 
+def sections(*command: str) -> dict[str, list[str]]:
+    """The lines of a help text by heading, at 80 columns; those before all headings under ``""``."""
+    lines = run(*command, "--help", env={"COLUMNS": "80"}).stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    found: dict[str, list[str]] = {"": []}
+    for line in lines:
+        if line.endswith(":") and not line.startswith((" ", "Usage")):
+            found[line[:-1]] = []
+        else:
+            found[list(found)[-1]].append(line)
+    return {heading: [line for line in lines if line] for heading, lines in found.items()}
+
+
+@pytest.mark.parametrize("name", COMMAND_OPTIONS)
+def test_help_shows_each_declared_option_under_its_heading(name: str) -> None:
+    shown = sections(*name.split())
+    headings = [heading for heading in shown if heading not in ("", "Other")]
+    assert headings == [heading for heading in HEADINGS.values() if heading in headings]
+    for option in COMMAND_OPTIONS[name]:
+        if option.is_flag:
+            lines = shown[HEADINGS[option.group]]
+            assert any(f"{option.spelling} " in f"{line} " for line in lines)
+
+
+@pytest.mark.parametrize("name", ["onnx", "tflite", "caffe"])
+def test_help_of_conversions_has_the_usage_and_an_example_first_and_a_screen_for_each_group(
+    name: str,
+) -> None:
+    shown = sections(name)
+    assert shown[""][0].startswith(f"Usage: tmconvert {name} [OPTIONS] MODEL OUT.")
+    assert shown[""][1].startswith(f"  Example: tmconvert {name} ")
+    assert [heading for heading in shown if heading][:-1] == list(HEADINGS.values())
+    assert max(map(len, shown.values())) <= 30
+
+
+@pytest.mark.parametrize("name", COMMAND_OPTIONS)
+def test_the_click_options_of_a_command_are_the_declared_ones(name: str) -> None:
+    context, command = click.Context(main), main
+    for word in name.split():
+        found = command.get_command(context, word)  # type: ignore[attr-defined]
+        assert found is not None
+        command = found
+    made = [each for each in command.params if isinstance(each, click.Option) and each.name != "plugin"]
+    assert all(isinstance(each, GroupedOption) for each in made)
+    assert [each.name for each in made] == [each.name for each in COMMAND_OPTIONS[name] if each.is_flag]
+
+
 def test_version() -> None:
     assert run("--version").stdout == f"tmconvert {tmconvert.__version__}\n"
 
@@ -117,3 +168,19 @@ def test_completion_of_commands_and_options() -> None:
     assert [line.partition(",")[2] for line in commands] == list(COMMANDS)
     targets = spawn(**env, COMP_WORDS="tmconvert check --target ", COMP_CWORD="3").stdout
     assert targets.splitlines() == ["plain,onnx", "plain,tflite", "plain,caffe"]
+
+
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        ("tmconvert tflite --activations ", ["int8", "int16"]),
+        ("tmconvert onnx --activations ui", ["uint8", "uint16"]),
+        ("tmconvert onnx --method m", ["minmax", "mse"]),
+        ("tmconvert caffe --dialect o", ["opencv"]),
+        ("tmconvert tflite --io-layout ", ["nhwc", "source"]),
+        ("tmconvert tflite --runtime 2.2", ["2.2", "2.20", "2.21", "2.22", "2.23"]),
+    ],
+)
+def test_completion_of_values(line: str, values: list[str]) -> None:
+    env = {"_TMCONVERT_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": "3"}
+    assert spawn(**env).stdout.splitlines() == [f"plain,{value}" for value in values]

@@ -16,7 +16,7 @@ from tmconvert.targets.caffe.dialects import DIALECTS
 from tmconvert.targets.caffe.reader import net_of
 from tmconvert.targets.caffe.schema import schema
 from tmconvert.targets.caffe.structure import violations
-from tmconvert.targets.caffe.violation import Violation
+from tmconvert.targets.violation import Violation
 
 # rule: what to do
 RULES = {

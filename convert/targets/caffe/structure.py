@@ -9,7 +9,7 @@ from tmconvert.targets.caffe.layers import LAYERS
 from tmconvert.targets.caffe.layers.layer import Shape
 from tmconvert.targets.caffe.net import Net, NetLayer
 from tmconvert.targets.caffe.quantities import QUANTITIES
-from tmconvert.targets.caffe.violation import Violation
+from tmconvert.targets.violation import Violation
 
 # rule: what to do
 RULES = {

@@ -31,7 +31,7 @@ from tmconvert.targets.target import Target
 
 if TYPE_CHECKING:
     from tmconvert.lowering.builder import Builder
-    from tmconvert.targets.caffe.violation import Violation
+    from tmconvert.targets.violation import Violation
     from tmconvert.targets.written_model import WrittenModel
     from tmconvert.verification.runtime import Runtime
 
@@ -56,6 +56,9 @@ class CaffeTarget(Target):
 
     def version_name(self, number: int) -> int | str:
         return DIALECTS[number]
+
+    def version_text(self, version: object) -> str:
+        return f"Caffe, dialect {version}"
 
     def passes(self, options: TargetOptions, catalogue: Mapping[str, Op]) -> list[Pass]:
         return [
@@ -87,13 +90,20 @@ class CaffeTarget(Target):
 
         Raises UnsupportedError TM2019 for confirmed ones, InternalError TM9001 for a net that is not sound.
         """
-        found = self.violations(graph, paths[0])
+        found = self._violations_of_file(graph, paths[0])
         broken = [violation for violation in found if violation.confirmed]
         if broken:
             raise _beyond_limits(graph, broken)
         return [f"{_dialect(graph)}: {violation}" for violation in found]
 
-    def violations(self, graph: TargetGraph, prototxt: Path) -> list[Violation]:
+    def violations(self, graph: TargetGraph) -> list[Violation]:
+        with temporary_folder() as folder, Path(os.devnull).open("wb") as weights:
+            prototxt = folder / "net.prototxt"
+            with written(prototxt) as text:
+                self.write(graph, [text, weights], ())
+            return self._violations_of_file(graph, prototxt)
+
+    def _violations_of_file(self, graph: TargetGraph, prototxt: Path) -> list[Violation]:
         """The limits of its dialect that a net just written exceeds; see ``check``."""
         from tmconvert.targets.caffe.dialects import DIALECTS as RECORDS
         from tmconvert.targets.caffe.lint import lint
@@ -162,16 +172,6 @@ class CaffeTarget(Target):
 
         if importlib.util.find_spec("cv2") is not None:
             worker.start(OpenCvRuntime())
-
-
-def beyond_limits(graph: TargetGraph) -> list[Violation]:
-    """The limits of its dialect that a lowered graph would exceed as a file."""
-    target = CaffeTarget()
-    with temporary_folder() as folder, Path(os.devnull).open("wb") as weights:
-        prototxt = folder / "net.prototxt"
-        with written(prototxt) as text:
-            target.write(graph, [text, weights], ())
-        return target.violations(graph, prototxt)
 
 
 def _dialect(graph: TargetGraph) -> str:

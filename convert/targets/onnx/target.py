@@ -46,6 +46,9 @@ class OnnxTarget(Target):
             )
         return opset
 
+    def version_text(self, version: object) -> str:
+        return f"ONNX opset {version}"
+
     def newer_versions(self, number: int) -> Sequence[int]:
         return range(number + 1, newest_opset() + 1)
 
@@ -93,6 +96,11 @@ class OnnxTarget(Target):
 
         check_onnx(paths[0], graph)
         return []
+
+    def missing_kernels(self, graph: TargetGraph) -> list[str]:
+        from tmconvert.targets.onnx.kernels import missing_kernels
+
+        return missing_kernels(graph)
 
     def recognizes(self, head: bytes) -> bool:
         # ModelProto.ir_version is the first field of every ONNX file

@@ -1,36 +1,14 @@
-"""The options about a model's edges, from the command line's words to those of the API."""
+"""The values of single options, from the text of a command line to what the Python functions take."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import click
 
 
-def boundary_arguments(
-    input_shapes: tuple[str, ...] = (),
-    inputs: str | None = None,
-    outputs: str | None = None,
-    rename: tuple[str, ...] = (),
-    input_type: tuple[str, ...] = (),
-    input_scale: tuple[str, ...] = (),
-    input_zero_point: tuple[str, ...] = (),
-    accept_range: bool = False,
-) -> dict[str, Any]:
-    """Keyword arguments of the API; those of options that were not given are left out. Raises UsageError."""
-    arguments = {
-        "input_shapes": dict(_shape(text) for text in input_shapes),
-        "inputs": names(inputs, "--inputs"),
-        "outputs": names(outputs, "--outputs"),
-        "rename": dict(_pair(text, "--rename", "OLD=NEW") for text in rename),
-        "input_grids": _grids(input_type, input_scale, input_zero_point),
-        "accept_range": accept_range,
-    }
-    return {name: value for name, value in arguments.items() if value}
-
-
-def _grids(
-    types: tuple[str, ...], scales: tuple[str, ...], zero_points: tuple[str, ...]
+def input_grids(
+    types: Sequence[str], scales: Sequence[str], zero_points: Sequence[str]
 ) -> dict[str, tuple[str, float, int]]:
     """Of ``[NAME=]VALUE`` in three options, by name; ``*`` for those without one. Raises UsageError."""
     of_type, of_scale, of_zero = (
@@ -48,14 +26,44 @@ def _grids(
         raise click.UsageError(f"--input-scale and --input-zero-point are numbers: {error}") from None
 
 
-def names(text: str | None, option: str) -> list[str] | None:
-    """The names of a list with commas."""
-    if text is None:
-        return None
+def names(text: str, option: str) -> list[str]:
+    """The names of a list with commas. Raises UsageError."""
     found = [name.strip() for name in text.split(",")]
     if not all(found):
         raise click.UsageError(f"{option} {text}: give names with commas between them")
     return found
+
+
+def numbers(text: str, option: str) -> list[float]:
+    """The numbers of a list with commas. Raises BadParameter."""
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError:
+        hint = f"'{option}'"
+        message = f"{text!r} are no numbers, as in 0.485,0.456,0.406"
+        raise click.BadParameter(message, param_hint=hint) from None
+
+
+def rules(texts: Sequence[str]) -> dict[str, str]:
+    """Types by pattern, of ``PATTERN=TYPE``. Raises BadParameter."""
+    found: dict[str, str] = {}
+    for text in texts:
+        pattern, _, kind = text.rpartition("=")
+        if not (pattern and kind):
+            message = f"write PATTERN=int8, int16x8 or float, not {pattern or kind!r}"
+            raise click.BadParameter(message, param_hint="'--rule'")
+        found[pattern] = kind
+    return found
+
+
+def renamed(texts: Sequence[str]) -> dict[str, str]:
+    """New names by old ones, of ``OLD=NEW``. Raises UsageError."""
+    return dict(_pair(text, "--rename", "OLD=NEW") for text in texts)
+
+
+def input_shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Shapes by input, of ``NAME=N,N,...``. Raises UsageError."""
+    return dict(_shape(text) for text in texts)
 
 
 def _pair(text: str, option: str, form: str) -> tuple[str, str]:
@@ -73,7 +81,7 @@ def _shape(text: str) -> tuple[str, tuple[int, ...]]:
         raise click.UsageError(f"--input-shape {text}: {sizes} is no list of numbers") from None
 
 
-def layouts(texts: tuple[str, ...]) -> str | dict[str, str] | None:
+def layouts(texts: Sequence[str]) -> str | dict[str, str] | None:
     """The orders of ``--io-layout``, by name where there are names. Raises UsageError."""
     found: dict[str, str] = {}
     for text in texts:
@@ -85,7 +93,7 @@ def layouts(texts: tuple[str, ...]) -> str | dict[str, str] | None:
     return found["*"] if list(found) == ["*"] else found or None
 
 
-def dynamic_shapes(texts: tuple[str, ...]) -> dict[str, dict[int, str]]:
+def dynamic_shapes(texts: Sequence[str]) -> dict[str, dict[int, str]]:
     """The names of sizes that ``--dynamic`` leaves open, by input and axis. Raises UsageError."""
     found: dict[str, dict[int, str]] = {}
     for text in texts:

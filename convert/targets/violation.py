@@ -1,4 +1,4 @@
-"""What is wrong with a net, in the eyes of a dialect."""
+"""A rule of a target that a written model breaks, such as a limit of a Caffe dialect."""
 
 from __future__ import annotations
 

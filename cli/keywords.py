@@ -1,0 +1,100 @@
+"""From the values of a command line to keywords of the Python functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tmconvert.cli.option_values import (
+    dynamic_shapes,
+    input_grids,
+    input_shapes,
+    layouts,
+    names,
+    numbers,
+    renamed,
+    rules,
+)
+from tmconvert.conversion.command_options import COMMAND_OPTIONS
+from tmconvert.conversion.option import Option
+from tmconvert.conversion.options import TRACING
+
+if TYPE_CHECKING:
+    from tmconvert.passes.manager import PassOptions
+
+# what options that may be repeated stand for together
+_ENTRIES: dict[str, Callable[[Sequence[str]], Any]] = {
+    "dynamic_shapes": dynamic_shapes,
+    "input_shapes": input_shapes,
+    "io_layout": layouts,
+    "rename": renamed,
+    "rules": rules,
+}
+
+
+def keywords_of(command: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The keywords for those options that were given; others are left out. Raises UsageError."""
+    options = [option for option in COMMAND_OPTIONS[command] if _is_given(option, given)]
+    found: dict[str, Any] = {}
+    parts: dict[str, dict[str, Any]] = {}
+    for option in options:
+        into = parts.setdefault(option.part_of, {}) if option.part_of else found
+        into[option.name] = _value(option, given[option.name])
+        if option.part_of and option.needs and option.needs not in into:
+            raise click.UsageError(f"{option.spelling} goes with --{option.needs.replace('_', '-')}")
+    for keyword, values in parts.items():
+        found[keyword] = _COMPOSED[keyword](values)
+    if "example_inputs" in found:
+        found |= _examples(found.pop("example_inputs"))
+    return found
+
+
+def tracing_of(command: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The keywords for tracing a model, which ``load`` takes, and the others."""
+    found = keywords_of(command, given)
+    tracing = {option.name: found.pop(option.name) for option in TRACING if option.name in found}
+    return tracing, found
+
+
+def _is_given(option: Option, given: Mapping[str, Any]) -> bool:
+    value = given.get(option.name)
+    return option.only == "" and not (value is None or value is False or value == ())
+
+
+def _value(option: Option, value: Any) -> Any:
+    if option.kind == "switch":
+        return not option.default
+    if option.kind == "names":
+        return names(value, option.spelling)
+    if option.kind == "numbers":
+        return numbers(value, option.spelling)
+    return _ENTRIES[option.name](value) if option.name in _ENTRIES else value
+
+
+def _grids(parts: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, float, int]]:
+    texts = (parts.get(name, ()) for name in ("input_type", "input_scale", "input_zero_point"))
+    return input_grids(*texts)
+
+
+def _pass_options(parts: Mapping[str, str]) -> PassOptions:
+    from tmconvert.passes.manager import PassOptions
+
+    after = tuple(name.strip() for name in parts.get("dump_after", "").split(",") if name.strip())
+    return PassOptions(after, parts.get("dump_folder"), parts.get("stop_after"))
+
+
+_COMPOSED: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "calibration_settings": dict,
+    "input_grids": _grids,
+    "pass_options": _pass_options,
+}
+
+
+def _examples(texts: Sequence[str]) -> dict[str, Any]:
+    from tmconvert.conversion.example_text import parse_examples
+
+    inputs, by_name = parse_examples(texts)
+    found = {"example_inputs": inputs, "example_kwargs": by_name}
+    return {name: value for name, value in found.items() if value}

@@ -1,0 +1,51 @@
+"""What would stop a conversion, and what users of the written file would meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tmconvert.conversion.io_overrides import IoOverrides
+from tmconvert.conversion.lowering import lowered, sufficient_version, survey
+from tmconvert.ir import TracedModule
+from tmconvert.ir.unsupported import UnsupportedGroup, grouped
+from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets.options import TargetOptions
+from tmconvert.targets.registry import target_named
+
+if TYPE_CHECKING:
+    from tmconvert.targets.violation import Violation
+
+
+@dataclass(frozen=True)
+class Findings:
+    """``unsupported`` are the ops that would stop a conversion; without any, the others are looked for.
+
+    ``sufficient_version`` is the lowest version of the target that supports all ops. ``violations`` are
+    limits of the target that the file would exceed; ``missing_kernels`` are operators that a release of its
+    runtime lacks, in words.
+    """
+
+    unsupported: Sequence[UnsupportedGroup]
+    sufficient_version: int | None = None
+    violations: Sequence[Violation] = ()
+    missing_kernels: Sequence[str] = ()
+
+
+def unsupported_groups(
+    module: TracedModule, options: TargetOptions, overrides: IoOverrides
+) -> list[UnsupportedGroup]:
+    """Every op that would stop the conversion, with its calls."""
+    return grouped(survey(module, options, catalogue(), overrides))
+
+
+def check_conversion(module: TracedModule, options: TargetOptions, overrides: IoOverrides) -> Findings:
+    """All that is known of a conversion before it. Raises UsageError TM6014."""
+    unsupported = unsupported_groups(module, options, overrides)
+    if unsupported:
+        sufficient = sufficient_version(module, options, catalogue(), overrides)
+        return Findings(unsupported, sufficient)
+    graph = lowered(module, options, catalogue(), overrides=overrides).graph
+    target = target_named(options.target)
+    return Findings([], None, target.violations(graph), target.missing_kernels(graph))
