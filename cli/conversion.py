@@ -151,7 +151,7 @@ def version_text(target: str, version: object) -> str:
     """``ONNX opset 17``, ``TFLite 2.23`` or ``Caffe, dialect bvlc``."""
     from tmconvert.targets.registry import target_named
 
-    return target_named(target).version_text(version)
+    return f"{target_named(target).version_label} {version}"
 
 
 def version_of(target: str, given: Mapping[str, Any]) -> int | str:

@@ -83,6 +83,7 @@ class Target(ABC):
     ``name`` is that of the command and of the symbolics (``@op.onnx``), ``title`` the one for messages.
     ``suffixes`` are those of its files, the structure's first. ``runtime_package`` is what pip installs to
     verify files. ``operator_word`` is what the format calls an operator.
+    ``version_label`` is what messages write before a version.
     ``drops_low_ranks`` says that its runtimes do not keep ranks below 2.
     """
 
@@ -95,6 +96,7 @@ class Target(ABC):
     oldest_version: ClassVar[int] = 0
     has_dynamic_shapes: ClassVar[bool] = True
     drops_low_ranks: ClassVar[bool] = False
+    version_label: ClassVar[str]
 
     # ---- versions
 
@@ -105,10 +107,6 @@ class Target(ABC):
     def version_name(self, number: int) -> int | str:
         """The version as users write it; the inverse of ``version_number``."""
         return number
-
-    def version_text(self, version: object) -> str:
-        """The format and its version for people: ``ONNX opset 17``."""
-        return f"{self.title} {version}"
 
     def newer_versions(self, number: int) -> Sequence[int]:
         """Versions above ``number`` that an error may recommend, ascending."""

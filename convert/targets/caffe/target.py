@@ -41,6 +41,7 @@ class CaffeTarget(Target):
 
     name, title, suffixes = "caffe", "Caffe", (".prototxt", ".caffemodel")
     runtime_package, operator_word = "opencv-python-headless<5", "layer"
+    version_label = "Caffe, dialect"
     has_dynamic_shapes = False
     drops_low_ranks = True
 
@@ -56,9 +57,6 @@ class CaffeTarget(Target):
 
     def version_name(self, number: int) -> int | str:
         return DIALECTS[number]
-
-    def version_text(self, version: object) -> str:
-        return f"Caffe, dialect {version}"
 
     def passes(self, options: TargetOptions, catalogue: Mapping[str, Op]) -> list[Pass]:
         return [

@@ -33,7 +33,7 @@ class OnnxTarget(Target):
     """Versions are opsets."""
 
     name, title, suffixes = "onnx", "ONNX", (".onnx",)
-    runtime_package = "onnxruntime"
+    runtime_package, version_label = "onnxruntime", "ONNX opset"
     oldest_version = OLDEST_OPSET
 
     def version_number(self, version: int | str | None) -> int:
@@ -45,9 +45,6 @@ class OnnxTarget(Target):
                 notes=[("help", f"use {OLDEST_OPSET} to {newest}, what the installed onnx package knows")],
             )
         return opset
-
-    def version_text(self, version: object) -> str:
-        return f"ONNX opset {version}"
 
     def newer_versions(self, number: int) -> Sequence[int]:
         return range(number + 1, newest_opset() + 1)

@@ -47,7 +47,7 @@ class TfliteTarget(Target):
     """Versions are minor numbers N of the runtimes 2.N, as TensorFlow counts."""
 
     name, title, suffixes = "tflite", "TFLite", (".tflite", ".lite")
-    runtime_package = "ai-edge-litert"
+    runtime_package, version_label = "ai-edge-litert", "TFLite"
     default_io_layout = "nhwc"
 
     def version_number(self, version: int | str | None) -> int:
