@@ -21,7 +21,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.nets import corpus
+from tests.models import corpus
 from tmconvert.errors import TmconvertError, UnsupportedError, VerificationError
 
 TARGETS = ("onnx", "tflite", "caffe")

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import tmconvert
 from benchmarks.quantized_corpus import EXPLAINED as QUANTIZED_EXPLAINED
 from benchmarks.quantized_corpus import arrays, models
-from tests.nets import corpus, integers
+from tests.models import corpus, integers
 from tests.ops import harness
 from tests.ops.samples import SAMPLES, Sample
 from tmconvert.ir import InternalGraph

@@ -20,7 +20,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import tmconvert
-from tests.nets import corpus, integers
+from tests.models import corpus, integers
 
 MADE = corpus.DATA / "made/quantized"
 EXPLAINED = {

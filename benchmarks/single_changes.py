@@ -22,7 +22,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import tmconvert
-from tests.nets import corpus
+from tests.models import corpus
 from tests.verification.single_changes import changed_files, verdict
 
 FLOAT = ("op_mha_rnncell", "op_pooling", "op_conv_variants", "op_embedding_argmax", "op_norms")

@@ -214,7 +214,7 @@ def test_reasons_are_reported(name: str, target: str) -> None:
     assert refused == f"{TITLES[target]} cannot express {name}: {reason}"
 
 
-# of Caffe, which takes some forms of the samples for other targets, tests/caffe/test_catalogue.py sees to it
+# Caffe takes some forms of the samples for other targets: its rules are in tests/targets/caffe.
 @pytest.mark.parametrize(("name", "target"), [rule for rule in RULES if rule[1] != "caffe"], ids=str)
 def test_every_version_runs_a_sample(name: str, target: str) -> None:
     """What the table of ops says of a version is said of at least one form of the op."""

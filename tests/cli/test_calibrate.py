@@ -11,7 +11,7 @@ import pytest
 
 import tmconvert
 from tests.cli.runner import run
-from tests.nets import corpus
+from tests.models import corpus
 from tmconvert.errors import UsageError
 
 SAMPLES = Path(__file__).parents[2] / "samples"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.runner import run
-from tests.nets import corpus
+from tests.models import corpus
 
 MODEL = str(corpus.model("qat_small_ema"))
 

@@ -184,7 +184,7 @@ def run_caffe(
 ) -> list[np.ndarray]:
     """What OpenCV computes where it can, and the definitions of the layers with it; else what these do."""
     runtime = runtime_for("caffe", paths[0])
-    if not isinstance(runtime, OpenCvRuntime):  # MNN takes a process for each net: tests/caffe has it
+    if not isinstance(runtime, OpenCvRuntime):  # MNN takes a process for each net: tests/targets/caffe has it
         runtime = NumpyCaffeRuntime()
     made = runtime.run(paths, inputs, names, shapes=shapes)
     if not isinstance(runtime, NumpyCaffeRuntime):

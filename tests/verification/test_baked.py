@@ -13,7 +13,7 @@ import pytest
 from onnx.numpy_helper import from_array, to_array
 
 import tmconvert
-from tests.nets import corpus
+from tests.models import corpus
 from tmconvert.errors import VerificationError
 from tmconvert.targets.caffe.schema import schema as caffe_schema
 

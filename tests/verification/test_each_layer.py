@@ -15,7 +15,7 @@ import pytest
 
 import tmconvert
 from benchmarks import quantized_corpus
-from tests.nets import corpus
+from tests.models import corpus
 from tests.verification.tampering import Tampering, of_onnx, of_tflite, wrong_numbers
 from tmconvert.errors import VerificationError
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import tmconvert
-from tests.lower.integer_samples import Sample
-from tests.lower.test_integer_kernels import MODES, run
 from tests.passes.graphs import Net
+from tests.targets.tflite.integer_samples import Sample
+from tests.targets.tflite.test_integer_kernels import MODES, run
 from tmconvert.ir import CallFunction
 from tmconvert.ir.types import QParams
 from tmconvert.symbolics.registry import catalogue

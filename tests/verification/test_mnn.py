@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from benchmarks.corpus_targets import judged
-from tests.caffe.nets import defined, layer, normal, text_of, written
-from tests.nets import corpus
+from tests.models import corpus
+from tests.targets.caffe.nets import defined, layer, normal, text_of, written
 from tmconvert.errors import VerificationError
 from tmconvert.targets.caffe.dialects import DIALECTS
 from tmconvert.targets.caffe.for_mnn import mnn_reads

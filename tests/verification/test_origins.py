@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tmconvert
-from tests.nets import corpus
+from tests.models import corpus
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.targets.registry import target_named
 from tmconvert.targets.target import Target

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tmconvert
-from tests.nets import corpus
+from tests.models import corpus
 
 from .single_changes import changed_files, verdict
 

@@ -12,7 +12,7 @@ import pytest
 from onnx.numpy_helper import from_array, to_array
 
 import tmconvert
-from tests.nets import corpus, integers
+from tests.models import corpus, integers
 from tmconvert.errors import VerificationError
 
 schema = pytest.importorskip("ai_edge_litert.schema_py_generated")

@@ -1,6 +1,6 @@
 """The element types of ONNX's operators by opset; see ``onnx_casts.py``.
 
-Made by tests/lower/make_onnx_types.py; do not edit.
+Made by tools/make_onnx_types.py; do not edit.
 """
 
 ONNX = "1.23.2"

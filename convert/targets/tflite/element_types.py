@@ -1,6 +1,6 @@
 """The element types that TFLite runtimes run each operator with; see ``tflite_runtimes.py``.
 
-Made by tests/lower/make_tflite_types.py; do not edit.
+Made by tools/make_tflite_types.py; do not edit.
 """
 
 RUNTIMES = """

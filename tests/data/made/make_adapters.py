@@ -1,4 +1,6 @@
-"""Writes adapters/FAMILY.npz, what MegEngine computes for the calls in tests/frontends/adapter_samples/.
+"""Writes adapters/FAMILY.npz, what MegEngine computes for the adapters' samples.
+
+The samples are those of tests/frontends/megengine/adapter_samples/.
 
 Runs with MegEngine 1.13 (Python 3.8), not with tmconvert; without a family it makes all:
 
@@ -26,7 +28,7 @@ from megengine.quantization.utils import QParams, QuantMode, create_qparams
 from megengine.random.rng import _get_global_rng_seed
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent.parent / "frontends"))
+sys.path.insert(0, str(HERE.parent.parent / "frontends/megengine"))
 import adapter_samples as samples  # noqa: E402
 
 PLAIN = (int, float, str, bool, dict, type(None))

@@ -1,6 +1,6 @@
 """Which family of adapters has which names, so that it is imported when it is asked for one.
 
-Made by tests/frontends/make_torch_index.py; do not edit.
+Made by tools/make_torch_index.py; do not edit.
 """
 
 ATEN = {

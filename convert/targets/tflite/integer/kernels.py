@@ -9,8 +9,8 @@
 - "compared": operands have any grid (in int16 one for all), results are no numbers on one.
 
 Source: LiteRT's quantization specification and the kernels' Prepare; each row runs in LiteRT in
-tests/lower/test_integer_kernels.py, which measures how far each is off over all integers and many grids: 1.6
-steps at most, but for those that are named in verify/kernel_error.py. Left out, though LiteRT has
+tests/targets/tflite/test_integer_kernels.py, which measures the error of each on all integers and many grids:
+1.6 steps at most, but for those that are named in verify/kernel_error.py. Left out, though LiteRT has
 them, are kernels that are wrong: DIV overflows where quotients are large, NEG and SCATTER_ND know no zero
 point, SQRT and RSQRT stop at what is not positive, LOG in int16 is hundreds of steps off near 0, PRELU and
 GELU in int16 everywhere; EXP in int16 knows 513 places of its range, and is 63 steps off between them. A

@@ -83,7 +83,7 @@ class IntegerKernel:
     - "compared": operands have any parameters (in int16 the same), results are no quantized tensors.
 
     Source: LiteRT's quantization specification and the kernels' Prepare. Each kernel runs in LiteRT in
-    tests/lower/test_integer_kernels.py, which measures how far it is off over all integers and many
+    tests/targets/tflite/test_integer_kernels.py, which measures how far it is off over all integers and many
     parameters: 1.6 steps at most, but for those that have a ``slack``. A product of int8 wraps around where
     it lies 128 times beyond the range of its result, one of int16 where it does 32768 times.
     """

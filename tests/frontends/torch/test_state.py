@@ -1,0 +1,342 @@
+"""Tracing changes nothing: not the module, not torch, not the generators; also where forward fails."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import random
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+import tmconvert
+from tests.cli.runner import environment
+from tests.frontends.torch.harness import check
+from tmconvert.errors import TmconvertError
+
+
+class Busy(torch.nn.Module):
+    """Changes all it can while it runs."""
+
+    def __init__(self, fails: bool = False) -> None:
+        super().__init__()
+        self.fails = fails
+        self.conv = torch.nn.Conv2d(2, 4, 3)
+        self.bn = torch.nn.BatchNorm2d(4)
+        self.register_buffer("cache", torch.zeros(4, 4))
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+        self.plain = torch.ones(3)  # a tensor that is no buffer
+        self.seen: list[Any] = ["before"]
+        self.nested: dict[str, Any] = {"list": [1, 2], "tensor": torch.zeros(2)}
+        self.last: Any = None
+        self.calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.bn(self.conv(x))
+        self.cache[1:3, ::2] = y.mean()
+        self.cache.t()[0].add_(2)
+        self.count += 1
+        self.plain.mul_(3)
+        self.conv.weight.data.mul_(1.5)
+        self.seen.append(y)
+        self.seen[0] = "after"
+        self.nested["list"].append(3)
+        self.nested["tensor"].add_(1)
+        self.nested["new"] = y
+        self.last = y
+        self.calls += 1
+        self.added = y
+        torch.rand(3), random.random(), np.random.rand()
+        if self.fails:
+            torch.set_grad_enabled(True)
+            raise ValueError("in the middle")
+        return y.sum((2, 3)) + self.cache.sum() + self.count
+
+
+def snapshot(module: torch.nn.Module) -> Any:
+    """All that a module holds, by value."""
+    state = {}
+    for path, each in module.named_modules():
+        own = {name: value for name, value in each.__dict__.items() if name != "_modules"}
+        state[path] = (each.training, copy.deepcopy(own), sorted(own))
+    return state
+
+
+def identities(module: torch.nn.Module) -> Any:
+    return {
+        (path, name): id(value)
+        for path, each in module.named_modules()
+        for name, value in each.__dict__.items()
+    }
+
+
+def surroundings() -> dict[str, Any]:
+    """The state of torch and of the generators, in a form that compares."""
+    numpy_state: Any = np.random.get_state()
+    return {
+        "torch": torch.get_rng_state().numpy().tobytes(),
+        "random": random.getstate(),
+        "numpy": (numpy_state[0], numpy_state[1].tobytes(), *numpy_state[2:]),
+        "grad": torch.is_grad_enabled(),
+        "inference": torch.is_inference_mode_enabled(),
+        "threads": (torch.get_num_threads(), torch.get_num_interop_threads()),
+        "dtype": torch.get_default_dtype(),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "call": torch.nn.Module.__call__,
+        "scripts": [vars(kind)["__call__"] for kind in (torch._C.ScriptMethod, torch._C.ScriptFunction)],
+        "collector": (gc.isenabled(), gc.get_threshold()),
+        "function modes": torch._C._len_torch_function_stack(),
+        "dispatch modes": torch._C._len_torch_dispatch_stack(),
+        "compiling": (torch.compiler.is_compiling(), torch.compiler.is_exporting()),
+        "path": list(sys.path),
+    }
+
+
+def assert_equal(one: Any, two: Any) -> None:
+    if isinstance(one, torch.Tensor):
+        assert torch.equal(one, two) and one.dtype == two.dtype and one.requires_grad == two.requires_grad
+    elif isinstance(one, dict):
+        assert list(one) == list(two)
+        for key in one:
+            assert_equal(one[key], two[key])
+    elif isinstance(one, (list, tuple)):
+        assert len(one) == len(two)
+        for left, right in zip(one, two, strict=True):
+            assert_equal(left, right)
+    elif type(one).__eq__ is not object.__eq__:
+        assert one == two
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("grad", [True, False])
+@pytest.mark.parametrize("fails", [True, False])
+def test_nothing_is_changed(training: bool, grad: bool, fails: bool) -> None:
+    module, x = Busy(fails).train(training), torch.randn(3, 2, 6, 6)
+    module.bn.eval()  # modes may differ
+    given = x.clone()
+    before, ids = snapshot(module), identities(module)
+    with torch.set_grad_enabled(grad):
+        around = surroundings()
+        if fails:
+            with pytest.raises(ValueError, match="in the middle"):
+                tmconvert.trace(module, x)
+        else:
+            traced = tmconvert.trace(module, x, dynamic_shapes={"x": {0: "batch"}})
+            assert any("writes to" in note and "cache" in note and "count" in note for note in traced.notes)
+        assert surroundings() == around
+    assert_equal(snapshot(module), before)
+    assert identities(module) == ids
+    assert torch.equal(x, given)
+
+
+def test_hooks_run_and_stay() -> None:
+    module, calls = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU()), []
+    module[0].register_forward_pre_hook(lambda m, args: (args[0] * 2,))
+    module[0].register_forward_hook(lambda m, args, out: out + 1)
+    module[1].register_forward_hook(lambda m, args, out: calls.append(1))
+    module[0].weight.register_hook(lambda grad: grad)
+    hooks = [dict(each._forward_hooks) | dict(each._forward_pre_hooks) for each in module]
+    check(module, torch.randn(2, 3))
+    assert calls
+    assert [dict(each._forward_hooks) | dict(each._forward_pre_hooks) for each in module] == hooks
+
+
+def test_gradients_stay() -> None:
+    module = torch.nn.Linear(3, 1)
+    module(torch.ones(1, 3)).sum().backward()
+    gradient = module.weight.grad
+    x = torch.ones(2, 3, requires_grad=True)
+    tmconvert.trace(module, x)
+    assert module.weight.grad is gradient and module.weight.requires_grad and x.grad is None
+    module(x).sum().backward()  # the module still learns
+    with torch.inference_mode():
+        tmconvert.trace(module, torch.ones(2, 3))
+        assert torch.is_inference_mode_enabled()
+
+
+def test_state_after_an_unsupported_call() -> None:
+    class Looks(Busy):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = super().forward(x)
+            return y if y.sum() > 0 else -y
+
+    module, x = Looks(), torch.randn(3, 2, 6, 6)
+    before, around = snapshot(module), surroundings()
+    with pytest.raises(TmconvertError, match="TM2011"):
+        tmconvert.trace(module, x)
+    assert surroundings() == around
+    assert_equal(snapshot(module), before)
+
+
+def test_the_settings_of_the_user_are_kept() -> None:
+    class Settings(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + torch.ones(2)
+
+    torch.set_default_dtype(torch.float64)
+    threads = torch.get_num_threads()
+    try:
+        traced = tmconvert.trace(Settings(), torch.zeros(2))
+        assert torch.get_default_dtype() == torch.float64
+        assert torch.get_num_threads() == threads
+        assert traced(np.zeros(2))[()].dtype == np.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_other_threads_are_not_recorded() -> None:
+    """They call modules of the same classes, the traced one too, while it is traced."""
+    other, stop, faults = torch.nn.Linear(4, 4), threading.Event(), []
+
+    class Slow(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.parts = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(40))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for part in self.parts:
+                x = torch.relu(part(x))
+            return x
+
+    module, x = Slow(), torch.randn(2, 4)
+
+    def work() -> None:
+        try:
+            while not stop.is_set():
+                y = other(torch.ones(1, 4)) + module.parts[3](torch.ones(1, 4))
+                y.sum().backward()
+        except Exception as error:
+            faults.append(error)
+
+    alone = str(tmconvert.trace(module, x).graph)
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        together = [str(tmconvert.trace(module, x).graph) for _ in range(5)]
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not faults
+    assert together == [alone] * 5
+
+
+def test_two_threads_trace_at_once() -> None:
+    results: dict[int, Any] = {}
+
+    def work(width: int) -> None:
+        module = torch.nn.Sequential(*[torch.nn.Linear(width, width) for _ in range(width)])
+        results[width] = tmconvert.trace(module, torch.randn(2, width))
+
+    call = torch.nn.Module.__call__
+    threads = [threading.Thread(target=work, args=(width,)) for width in (3, 5, 8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert torch.nn.Module.__call__ is call
+    for width, traced in results.items():
+        assert len([expr for expr in traced.flatten().graph.exprs() if "linear" in str(expr)]) == width
+
+
+# ---- modes
+
+
+def test_a_module_in_training_mode_is_traced_as_it_is() -> None:
+    """Batch norm takes the statistics of the batch; the running ones are not written."""
+    module = torch.nn.Sequential(torch.nn.Conv2d(2, 3, 1), torch.nn.BatchNorm2d(3)).train()
+    x = torch.randn(4, 2, 3, 3)
+    before = module[1].running_mean.clone()
+    with torch.no_grad():
+        expected = copy.deepcopy(module)(x).numpy()
+    traced = tmconvert.trace(module, x)
+    np.testing.assert_allclose(traced(x.numpy()), expected, atol=1e-5)
+    assert module.training and torch.equal(module[1].running_mean, before)
+    assert any("1.running_mean" in note for note in traced.notes)
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Dropout(0.1)),
+        torch.nn.Sequential(torch.nn.Dropout1d(0.5)),
+        torch.nn.AlphaDropout(),
+    ],
+)
+def test_dropout_refuses(module: torch.nn.Module, tmp_path: Path) -> None:
+    module.train()
+    with pytest.raises(TmconvertError, match=r"eval\(\)"):
+        tmconvert.to_onnx(module, tmp_path / "o.onnx", example_inputs=[torch.randn(2, 3)])
+    assert tmconvert.to_onnx(module.eval(), tmp_path / "o.onnx", example_inputs=[torch.randn(2, 3)]).verified
+    with pytest.raises(TmconvertError, match=r"eval\(\)"):
+        tmconvert.to_onnx(
+            lambda x: F.dropout(x, 0.5), tmp_path / "o.onnx", example_inputs=[torch.randn(2, 3)]
+        )
+
+
+# ---- the same bytes
+
+
+MAKE = """
+import sys, torch, tmconvert
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleDict({name: torch.nn.Linear(4, 4) for name in ("b", "a", "c")})
+        self.register_buffer("scale", torch.full((4,), 2.0))
+        self.names = {"x", "y", "z"}
+    def forward(self, x, extra):
+        kept = {name: layer(x) for name, layer in self.layers.items()}
+        kept["sum"] = sum(kept.values()) * self.scale + extra["bias"]
+        x = x.clone()
+        x[:, 1] = 3
+        return {"x": x, **kept}
+torch.manual_seed(0)
+net, x, extra = Net(), torch.randn(2, 4), {"bias": torch.randn(4)}
+for path in sys.argv[1:]:
+    tmconvert.trace(net, x, extra, dynamic_shapes={"x": {0: "batch"}}).save(path)
+"""
+
+
+def test_the_same_trace_gives_the_same_bytes(tmp_path: Path) -> None:
+    script = tmp_path / "make.py"
+    script.write_text(MAKE)
+    root = str(Path(__file__).parents[3])
+    written = []
+    for seed in ("0", "1"):
+        paths = [tmp_path / f"{seed}{number}.tm" for number in range(2)]
+        subprocess.run(
+            [sys.executable, script, *paths],
+            check=True,
+            env=environment(PYTHONHASHSEED=seed, PYTHONPATH=root),
+            timeout=120,
+        )
+        written += [path.read_bytes() for path in paths]
+    assert len(written) == 4 and len(set(written)) == 1
+
+
+class _Attention(torch.nn.Module):
+    """A module whose part returns a pair with None in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = torch.nn.MultiheadAttention(4, 2, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.part(x, x, x, need_weights=False)[0]
+
+
+def test_a_part_that_returns_none_among_others_is_saved(tmp_path: Path) -> None:
+    x = torch.randn(1, 3, 4)
+    traced = tmconvert.trace(_Attention().eval(), x)
+    traced.save(tmp_path / "attention.tm")
+    again = tmconvert.load(tmp_path / "attention.tm")
+    np.testing.assert_array_equal(again(x.numpy()), traced(x.numpy()))

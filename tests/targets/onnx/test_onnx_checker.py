@@ -1,0 +1,40 @@
+"""Large models are checked without their weights: the same nodes and types, nothing less."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tmconvert
+from tmconvert.errors import InternalError
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.targets.onnx import writer as onnx_writer
+
+DATA = Path(__file__).parents[2] / "data"
+FLOAT = np.dtype(np.float32)
+
+
+def _graph(columns: int) -> TargetGraph:
+    x, y = Value("x", FLOAT, (2, 3)), Value("y", FLOAT, (2, columns))
+    weight = Value("w", FLOAT, (3, 500), np.zeros((3, 500), np.float32))
+    operator = Operator("MatMul", [x, weight], [y], {}, "n")
+    return TargetGraph("onnx", 17, "g", [x], [y], [operator], ["x"], ["y"])
+
+
+@pytest.mark.parametrize("opset", [7, 8, 9, 13, 17, 21])
+def test_sound_models_pass(opset: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(onnx_writer, "_CHECKED_WHOLE", 0)
+    for name in ("shufflenet_v2", "op_nested_reuse"):
+        tmconvert.to_onnx(DATA / f"{name}.tm", tmp_path / "out.onnx", opset=opset)
+
+
+def test_the_graph_is_checked_in_place_of_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "out.onnx"
+    path.write_bytes(b"no model")
+    monkeypatch.setattr(onnx_writer, "_CHECKED_WHOLE", 0)
+    onnx_writer.check_onnx(path, _graph(500))
+    with pytest.raises(InternalError) as caught:  # [2,3] x [3,500] is not [2,5]
+        onnx_writer.check_onnx(path, _graph(5))
+    assert caught.value.code == "TM9002"
