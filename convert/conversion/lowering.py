@@ -233,7 +233,9 @@ class _Attempt:
             raise unsupported_error(unsupported, options.target, enough, bound.context)
         notes = normalized.notes()
         if not manager.stopped:
-            notes += target.finish(graph, options)
+            finished = target.finish(graph, options)
+            manager.records += finished
+            notes += [note for record in finished for note in record.notes]
         return manager, graph, notes
 
 

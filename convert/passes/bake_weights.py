@@ -1,4 +1,4 @@
-"""Fake quantization that stays: weights become the numbers that their grids have."""
+"""Round weights to their quantization parameters, for float models with fake quantization."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from tmconvert.ir.fake_quant import fake_quantize
 
 
 def bake_weights(graph: InternalGraph) -> int:
-    """Rounds each constant of a normalized graph that has parameters to its grid; the number of them.
+    """Round each constant of a normalized graph that has QParams to these; returns how many there are.
 
-    The parameters stay: they say of the rounded numbers what they said of the others.
+    The parameters stay: they hold for the rounded values, too.
     """
     count = 0
     for expr in graph.exprs():

@@ -26,7 +26,7 @@ class Pass(Protocol):
 
     name: str
 
-    def run(self, graph: InternalGraph) -> PassRecord | bool: ...
+    def run(self, graph: InternalGraph) -> PassRecord: ...
 
 
 class PassOptions(NamedTuple):
@@ -101,10 +101,9 @@ class PassManager:
             self.records.append(record)
             for each in list(nested(graph)):
                 before = each.edits
-                made = (step if each is graph else getattr(step, "inside", step)).run(each)
-                has_changed |= bool(made) or each.edits != before
-                if isinstance(made, PassRecord):
-                    record.add(made)
+                record.add((step if each is graph else getattr(step, "inside", step)).run(each))
+                has_changed |= each.edits != before
+            has_changed |= bool(record)
             if is_last:
                 verify_graph(graph, self.catalogue)
             elif has_changed or number == 1:

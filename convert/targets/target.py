@@ -19,6 +19,7 @@ from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.lower import Lowering, lower
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.passes.manager import Pass
+from tmconvert.passes.rewriting import PassRecord
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.options import TargetOptions
 
@@ -130,8 +131,8 @@ class Target(ABC):
         """The class of ``g``, which symbolics append operators to."""
         return Builder
 
-    def finish(self, graph: TargetGraph, options: TargetOptions) -> list[str]:
-        """Rewrites the operators in place, after lowering; returns notes."""
+    def finish(self, graph: TargetGraph, options: TargetOptions) -> list[PassRecord]:
+        """Rewrites the operators in place, after lowering; returns what each pass did, in order."""
         return []
 
     def encode(self, graphs: LoweredGraphs, options: TargetOptions) -> Encoding:

@@ -11,6 +11,7 @@ from tmconvert.errors import GraphError, InternalError, UsageError, WriteError
 from tmconvert.ir import InternalGraph
 from tmconvert.ir.parser import parse_graph
 from tmconvert.passes.manager import PassManager, PassOptions
+from tmconvert.passes.rewriting import PassRecord
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.symbolics.target_names import TARGETS
 from tmconvert.targets.options import TargetOptions
@@ -30,10 +31,12 @@ class Step:
     def __init__(self, name: str, act: Any = None, after: tuple[str, ...] = ()) -> None:
         self.name, self.act, self.after = name, act, after
 
-    def run(self, graph: InternalGraph) -> bool:
+    def run(self, graph: InternalGraph) -> PassRecord:
+        record = PassRecord(self.name)
         if self.act is not None:
             self.act(graph)
-        return self.act is not None
+            record.did(next(graph.exprs()), "was looked at")
+        return record
 
 
 def manager(*steps: Step, **options: Any) -> PassManager:
@@ -145,9 +148,9 @@ def test_what_a_pass_touched_is_verified_behind_it() -> None:
 
 def test_what_changed_unseen_is_found_in_the_end() -> None:
     class Silent(Step):
-        def run(self, graph: InternalGraph) -> bool:
+        def run(self, graph: InternalGraph) -> PassRecord:
             super().run(graph)
-            return False
+            return PassRecord(self.name)
 
     def spoil(graph: InternalGraph) -> None:
         graph.outputs[0].expr.kwargs["negative_slope"] = 1  # type: ignore[union-attr]

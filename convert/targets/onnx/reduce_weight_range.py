@@ -1,4 +1,4 @@
-"""Integers from -64 to 64 for weights, of which no kernel's 16-bit sums of two products overflow."""
+"""Quantize weights to [-64, 64], where no 16-bit sum of two products overflows."""
 
 from __future__ import annotations
 
@@ -7,28 +7,38 @@ from dataclasses import replace
 from typing import Any
 
 from tmconvert.ir import CallFunction, Constant, InternalGraph, QParams, TensorNode
+from tmconvert.passes.rewriting import RewritePass
 from tmconvert.symbolics.registry import has_trait, trait_of
 from tmconvert.symbolics.traits import MatrixProduct, Weights
 
 LARGEST = 64  # 255 * (64 + 64) is the largest sum that 16 bits hold
 
 
-class ReduceWeightRange:
-    """Widens the scales of symmetric weights to seven bits, as ``reduce_range`` of other tools does."""
+class ReduceWeightRange(RewritePass[list[TensorNode]]):
+    """Widen the scales of symmetric int8 weights to seven bits, as ``reduce_range`` of other tools does.
+
+    The match are the constant operands with quantization parameters.
+    """
 
     name = "reduce_weight_range"
 
-    def run(self, graph: InternalGraph) -> bool:
-        changed = False
-        for expr in graph.exprs():
-            if not isinstance(expr, CallFunction):
-                continue
-            for weight in _factors(expr):
-                grid = weight.qparams if isinstance(weight, TensorNode) else None
-                if grid is not None and isinstance(weight.expr, Constant) and is_reducible(grid):
-                    weight.qparams = reduced(grid)
-                    changed = True
-        return changed
+    def match(self, graph: InternalGraph, call: CallFunction) -> list[TensorNode] | None:
+        return [
+            node
+            for node in dict.fromkeys(_factors(call))
+            if isinstance(node, TensorNode) and node.qparams is not None and isinstance(node.expr, Constant)
+        ] or None
+
+    def check(self, graph: InternalGraph, call: CallFunction, match: list[TensorNode]) -> str | None:
+        if any(is_reducible(node.qparams) for node in match if node.qparams is not None):
+            return None
+        return "its weights are not symmetric, or have seven bits already"
+
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: list[TensorNode]) -> str:
+        for node in match:
+            if node.qparams is not None and is_reducible(node.qparams):
+                node.qparams = reduced(node.qparams)
+        return f"has weights in [-{LARGEST}, {LARGEST}] now"
 
 
 def _factors(call: CallFunction) -> Sequence[Any]:

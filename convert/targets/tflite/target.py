@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -20,6 +21,7 @@ from tmconvert.passes.fold_scale_bias import FoldScaleBias
 from tmconvert.passes.fuse_views import FuseViews
 from tmconvert.passes.initial import cleanup_passes, initial_passes
 from tmconvert.passes.manager import Pass
+from tmconvert.passes.rewriting import PassRecord
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.options import DEFAULT_TFLITE_RUNTIME, TFLITE_RUNTIME, TargetOptions
 from tmconvert.targets.target import Encoding, LoweredGraphs, Target
@@ -88,16 +90,19 @@ class TfliteTarget(Target):
 
         return TfliteBuilder
 
-    def finish(self, graph: TargetGraph, options: TargetOptions) -> list[str]:
+    def finish(self, graph: TargetGraph, options: TargetOptions) -> list[PassRecord]:
+        steps: list[Callable[[TargetGraph], PassRecord]] = [
+            partial(fuse_activations, keeps_grids=options.keeps_grids),
+            *([] if options.keeps_grids else [fuse_scales]),  # a requantize between the two would be lost
+            *(drop_reshapes, split_slices, own_biases),
+        ]
+        records: dict[str, PassRecord] = {}
         for each in graph.nested():
-            fuse_activations(each, keeps_grids=options.keeps_grids)
-            if not options.keeps_grids:  # a rescaling between the two would be lost
-                fuse_scales(each)
-            drop_reshapes(each)
-            split_slices(each)
-            own_biases(each)
-        note = "" if options.keep_int64 else narrow_integers(graph).note()
-        return [note] if note else []
+            for step in steps:
+                made = step(each)
+                records.setdefault(made.name, PassRecord(made.name)).add(made)
+        narrowed = [] if options.keep_int64 else [narrow_integers(graph)]
+        return [*records.values(), *narrowed]
 
     def encode(self, graphs: LoweredGraphs, options: TargetOptions) -> Encoding:
         if options.integers is None and options.weights is None:

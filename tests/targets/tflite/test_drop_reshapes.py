@@ -18,13 +18,11 @@ def test_flattened_for_a_matrix_of_rows() -> None:
     graph = net.give(net("aten::linear", net("aten::reshape", x, [1, 2, 12]), net.constant(5, 12), None))
     reference = graph.copy()
     lowering = lower(graph, catalogue(), "tflite", TFLITE_RUNTIME)
-    assert drop_reshapes(lowering.graph) == 1  # the other gives the layer its rank
+    assert len(drop_reshapes(lowering.graph).done) == 1  # the other gives the layer its rank
     flat = Net()
     x = flat("aten::reshape", flat("aten::relu", flat.input(2, 3, 4)), [2, 12])
     graph = flat.give(flat("aten::linear", x, flat.constant(5, 12), None), flat("aten::relu", x))
-    assert (
-        drop_reshapes(lower(graph, catalogue(), "tflite", TFLITE_RUNTIME).graph) == 0
-    )  # it has another user
+    assert not drop_reshapes(lower(graph, catalogue(), "tflite", TFLITE_RUNTIME).graph)  # it has another user
     array = normal(0, 2, 3, 4)
     (actual,) = run_lowered(lowering, {"x": array})
     np.testing.assert_allclose(actual, run(reference, [array])[0], rtol=1e-5, atol=1e-6)

@@ -1,47 +1,44 @@
-"""Gives the operands of elementwise ops one rank, so that one memory order serves them all."""
+"""Align the ranks of the operands of elementwise ops, so that one layout serves them all."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
-from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.tree import replaced
-from tmconvert.passes.matching import rule_of
+from tmconvert.passes.matching import is_elementwise
+from tmconvert.passes.rewriting import RewritePass, emitter_before
 from tmconvert.symbolics.op import Op
 
 
-class AlignRanks:
-    """Puts axes of extent 1 in front of operands of lower rank; rank 0 and rank 1 of one element stay."""
+class AlignRanks(RewritePass[list[TensorNode]]):
+    """Reshape operands of elementwise ops to the rank of the result, by leading axes of extent 1.
+
+    Constants of one element stay. The match are the operands of lower rank.
+    """
 
     name = "align_ranks"
 
     def __init__(self, catalogue: Mapping[str, Op]) -> None:
         self.catalogue = catalogue
 
-    def run(self, graph: InternalGraph) -> bool:
-        changed = False
-        for expr in graph.exprs():
-            if isinstance(expr, CallFunction) and self._is_elementwise(expr):
-                changed |= self._align(graph, expr)
-        return changed
+    def match(self, graph: InternalGraph, call: CallFunction) -> list[TensorNode] | None:
+        if not is_elementwise(call, self.catalogue):
+            return None
+        operands = [node for node in dict.fromkeys(call.inputs) if isinstance(node, TensorNode)]
+        rank = max((len(node.type.shape) for node in operands), default=0)
+        return [node for node in operands if len(node.type.shape) < rank and not _is_scalar(node)] or None
 
-    def _is_elementwise(self, expr: CallFunction) -> bool:
-        rule = rule_of(expr, self.catalogue)
-        return rule.kind == "any" and not rule.axes
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: list[TensorNode]) -> str:
+        rank = max(len(node.type.shape) for node in call.inputs if isinstance(node, TensorNode))
+        emitter = emitter_before(call, self.catalogue, self.name)
+        for node in match:
+            shape = [1] * (rank - len(node.type.shape)) + list(node.type.shape)
+            aligned = emitter.call("aten::reshape", node, shape)
+            graph.set_arguments(call, replaced(call.args, node, aligned), call.kwargs)
+        names = ", ".join(f"`{node.name}`" for node in match)
+        return f"takes {names} with {rank} axes now"
 
-    def _align(self, graph: InternalGraph, expr: CallFunction) -> bool:
-        rank = max((len(node.type.shape) for node in expr.inputs if isinstance(node, TensorNode)), default=0)
-        emitter = GraphEmitter(
-            graph, self.catalogue, source=expr.source, made_by=self.name, name=expr.output.name, before=expr
-        )
-        changed = False
-        for node in dict.fromkeys(expr.inputs):
-            assert isinstance(node, TensorNode)
-            shape = node.type.shape
-            if len(shape) == rank or (node.type.size == 1 and isinstance(node.expr, Constant)):
-                continue
-            aligned = emitter.call("aten::reshape", node, [1] * (rank - len(shape)) + list(shape))
-            graph.set_arguments(expr, replaced(expr.args, node, aligned), expr.kwargs)
-            changed = True
-        return changed
+
+def _is_scalar(node: TensorNode) -> bool:
+    return isinstance(node.expr, Constant) and node.type.size == 1

@@ -1,4 +1,4 @@
-"""TFLite: gives every rank-4 tensor its memory order, by a plan over the whole graph."""
+"""TFLite: assign NCHW or NHWC to every rank-4 tensor, by a plan over the whole graph."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tmconvert.ir.extract import unknown
 from tmconvert.ir.subgraphs import nested
 from tmconvert.ir.tree import map_leaves, replaced
 from tmconvert.passes.matching import is_linear, is_view, rule_of
+from tmconvert.passes.rewriting import PassRecord
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.ops.view import KEPT
@@ -25,7 +26,7 @@ from tmconvert.targets.tflite.passes.layout_plan import (
 
 
 class AssignLayout:
-    """Marks nodes with ``layout``, inserts ``tm::relayout`` where two users disagree.
+    """Assign a layout to each rank-4 tensor, with as few transposes (``tm::relayout``) as possible.
 
     ``io_layout`` "nhwc" makes the rank-4 inputs and outputs of a model with spatial ops
     channels-last; without spatial ops, or with "source", they keep the order of the source.
@@ -47,11 +48,11 @@ class AssignLayout:
         """Calls with graphs inside take and give tensors in the order of the source."""
         return AssignLayout(self.catalogue, "source")
 
-    def run(self, graph: InternalGraph) -> bool:
+    def run(self, graph: InternalGraph) -> PassRecord:
         self._check_names(graph)
         is_spatial = any(self._is_spatial(expr) for expr in graph.exprs())
         if not is_spatial and "nhwc" not in self.named.values():
-            return False
+            return PassRecord(self.name)
         default = self.io_layout if is_spatial else "source"
         inputs = self._nhwc(graph, [(node.name, node) for node in graph.inputs], default)
         outputs = self._nhwc(graph, self._named_outputs(graph), default)
@@ -62,8 +63,7 @@ class AssignLayout:
             nhwc_outputs=outputs,
             absorbs_flatten=lambda expr: absorbs_flatten(graph, expr),
         )
-        self._apply(graph, plan, inputs, outputs)
-        return True
+        return self._apply(graph, plan, inputs, outputs)
 
     def _named_outputs(self, graph: InternalGraph) -> list[tuple[str, Node]]:
         names = graph.output_names or [node.name for node in graph.outputs]
@@ -93,11 +93,16 @@ class AssignLayout:
     def _is_spatial(self, expr: Expr) -> bool:
         return isinstance(expr, CallFunction) and rule_of(expr, self.catalogue).kind == "nhwc"
 
-    def _apply(self, graph: InternalGraph, plan: LayoutPlan, inputs: set[Node], outputs: set[Node]) -> None:
+    def _apply(
+        self, graph: InternalGraph, plan: LayoutPlan, inputs: set[Node], outputs: set[Node]
+    ) -> PassRecord:
+        record = PassRecord(self.name)
         for node in graph.inputs:
             if is_image(node):
-                assert isinstance(node, TensorNode)
+                assert isinstance(node, TensorNode) and node.expr is not None
                 node.layout = "nhwc" if node in inputs else None
+                if node in inputs:
+                    record.did(node.expr, "is channels-last now")
         converted: dict[tuple[Node, str | None], TensorNode] = {}
         for expr in graph.exprs():
             if isinstance(expr, Constant) or expr not in plan.takes_nhwc or _is_made_here(expr):
@@ -106,10 +111,17 @@ class AssignLayout:
             self._bring(graph, expr, order, converted)
             if plan.takes_nhwc[expr] and absorbs_flatten(graph, expr):
                 self._absorb_flatten(graph, expr)
+                record.did(expr, "flattens a channels-last tensor, whose weights are permuted")
             for node in expr.outputs:
                 if is_image(node) and plan.gives_nhwc[expr]:
                     node.layout = "nhwc"  # type: ignore[attr-defined]
+                    record.did(expr, "is channels-last now")
         self._bring_outputs(graph, outputs, converted)
+        for (node, order), twin in converted.items():
+            assert twin.expr is not None
+            what = "channels-last" if order else "channels-first"
+            record.did(twin.expr, f"is a {what} copy of `{node.name}`")
+        return record
 
     def _bring(
         self,
@@ -180,7 +192,7 @@ class AssignLayout:
                     graph.rename(twin, name)
 
     def _absorb_flatten(self, graph: InternalGraph, flatten: Expr) -> None:
-        """Flattens in channels-last order, and permutes the columns of the weights behind instead."""
+        """Flattens in channels-last order, and permutes the columns of the weights after it instead."""
         batch, channels, height, width = flatten.args[0].type.shape
         for user in flatten.outputs[0].users:
             x, weight, bias = user.args

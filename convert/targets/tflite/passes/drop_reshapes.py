@@ -1,29 +1,37 @@
-"""TFLite: shapes that the next operator does not look at need no RESHAPE."""
+"""TFLite: remove RESHAPEs whose result is only flattened or reshaped again."""
 
 from __future__ import annotations
 
 from tmconvert.lowering.target_graph import Operator, TargetGraph
+from tmconvert.passes.rewriting import PassRecord
 from tmconvert.targets.tflite.passes.fuse_activations import use_counts
 
 
-def drop_reshapes(graph: TargetGraph) -> int:
-    """Takes out, in place, each RESHAPE in front of another, or of a FULLY_CONNECTED that gives a matrix.
-
-    Returns the number of those that disappeared.
-    """
+def drop_reshapes(graph: TargetGraph) -> PassRecord:
+    """Remove each RESHAPE before another, or before a FULLY_CONNECTED that gives a matrix, in place."""
+    record = PassRecord("drop_reshapes")
     producers = {id(value): operator for operator in graph.operators for value in operator.outputs}
+    passed: dict[int, tuple[Operator, Operator]] = {}  # each with an operator that takes its input instead
     for operator in graph.operators:
         while (earlier := _shaped_before(operator, producers)) is not None:
-            operator.inputs = [earlier.inputs[0], *operator.inputs[1:]]
+            x = earlier.inputs[0]
+            if x is not None and x.qparams != earlier.outputs[0].qparams:
+                record.refuse(earlier, "it has other quantization parameters than its input")
+                break
+            operator.inputs = [x, *operator.inputs[1:]]
+            passed[id(earlier)] = earlier, operator
     uses = use_counts(graph)
-    kept = [
+    for earlier, operator in passed.values():
+        if id(earlier.outputs[0]) in uses:
+            record.refuse(earlier, f"others than `{operator.outputs[0].name}` need its shape")
+        else:
+            record.did(earlier, f"was removed: `{operator.outputs[0].name}` takes any shape")
+    graph.operators = [
         operator
         for operator in graph.operators
         if operator.type != "RESHAPE" or id(operator.outputs[0]) in uses
     ]
-    dropped = len(graph.operators) - len(kept)
-    graph.operators = kept
-    return dropped
+    return record
 
 
 def _shaped_before(operator: Operator, producers: dict[int, Operator]) -> Operator | None:
@@ -36,4 +44,4 @@ def _shaped_before(operator: Operator, producers: dict[int, Operator]) -> Operat
     earlier = None if given is None else producers.get(id(given))
     if given is None or earlier is None or earlier.type != "RESHAPE" or earlier.inputs[0] is None:
         return None
-    return earlier if earlier.inputs[0].qparams == given.qparams else None
+    return earlier

@@ -1,4 +1,4 @@
-"""TFLite: channels that are shuffled on their way to a convolution go there without."""
+"""TFLite: fold channel shuffles into convolution weights."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.tree import leaves
 from tmconvert.passes.matching import is_elementwise, is_view
+from tmconvert.passes.rewriting import PassRecord, Rule, apply_rules, emitter_before
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.ops.view import KEPT, groups_of
 from tmconvert.symbolics.registry import has_trait, trait_of
@@ -53,121 +54,101 @@ class Route(NamedTuple):
 
 
 class FoldChannelShuffles:
-    """Takes shuffles of channels out, between what makes channels and convolutions over all of them.
+    """Fold channel shuffles into the weights of the convolutions around them.
 
     A convolution takes its channels in any order if its weights have that order, too. Hence those of a tensor
     that was shuffled, cut and joined are fetched from where they were made, each once, instead of being moved
     at every step. What works on each channel by itself does so in whatever order they arrive. Where something
-    else needs a tensor behind a shuffle, the convolution before it may make its channels in that order;
+    else needs a tensor after a shuffle, the convolution before it may make its channels in that order;
     otherwise the shuffle stays. A pixel shuffle is a shuffle of channels and of blocks of them.
     """
 
-    name = "route_channels"
+    name = "fold_channel_shuffles"
     after = ("fuse_views",)
 
     def __init__(self, catalogue: Mapping[str, Op]) -> None:
         self.catalogue = catalogue
 
-    def run(self, graph: InternalGraph) -> bool:
-        calls = [expr for expr in graph.exprs() if isinstance(expr, CallFunction)]
-        changed = False
-        for expr in calls:
-            changed |= self._to_pixels(graph, expr) or self._to_blocks(graph, expr)
+    def run(self, graph: InternalGraph) -> PassRecord:
+        record = PassRecord(self.name)
+        apply_rules(record, graph, (_PixelShuffle(self), _PixelUnshuffle(self)))
         calls = [expr for expr in graph.exprs() if isinstance(expr, CallFunction)]
         shuffles = [expr for expr in calls if _shuffle(expr) is not None]
-        free = [expr for expr in shuffles if self._is_free(graph, expr, set())]
+        reasons = {expr: self.reason_after(graph, expr, set()) for expr in shuffles}
+        free = [expr for expr in shuffles if reasons[expr] is None]
         if free:
             _Router(graph, self.catalogue, self).route(free)
         for expr in shuffles:
-            changed |= expr not in free and self._made_in_order(graph, expr, _shuffle(expr))
-        return changed or bool(free)
+            reason = reasons[expr]
+            if reason is None:
+                record.did(expr, "was folded into the weights of the convolutions after it")
+            else:
+                self._fold_before(record, graph, expr, reason)
+        return record
 
-    def _to_pixels(self, graph: InternalGraph, expr: CallFunction) -> bool:
-        """A pixel shuffle of [C, b, b] channels of a convolution is one of [b, b, C]: those are blocks."""
-        size = _pixel_shuffled(expr)
-        if size is None:
-            return False
-        batch, channels, height, width = expr.output.type.shape
-        numbers = np.arange(channels * size * size).reshape(channels, -1).T.reshape(-1)
-        if not self._reordered(graph, expr.args[0], numbers):
-            return False
-        split = [batch, size, size, channels, height // size, width // size]
-        graph.set_arguments(expr, expr.args, {**expr.kwargs, "split": split, "order": [0, 3, 4, 1, 5, 2]})
-        return True
+    def _fold_before(
+        self, record: PassRecord, graph: InternalGraph, shuffle: CallFunction, reason: str
+    ) -> None:
+        """Leaves a view that moves nothing, of a convolution that makes its channels in order."""
+        conv = self.conv_before(graph, shuffle.args[0])  # type: ignore[arg-type]
+        if isinstance(conv, str):
+            record.refuse(shuffle, f"{reason}, and {conv}")
+            return
+        self.reorder(conv, _shuffle(shuffle))
+        kept = {**shuffle.kwargs, "order": list(range(len(shuffle.kwargs["order"])))}
+        kept["split"] = [shuffle.kwargs["split"][place] for place in shuffle.kwargs["order"]]
+        graph.set_arguments(shuffle, shuffle.args, kept)
+        record.did(shuffle, f"was folded into the weights of `{conv.output.name}`")
 
-    def _to_blocks(self, graph: InternalGraph, expr: CallFunction) -> bool:
-        """The other way round, in front of convolutions: blocks, and a shuffle of channels."""
-        size = _pixel_unshuffled(expr)
-        if size is None or not self._is_free(graph, expr, set()):
-            return False
-        batch, channels, height, width = expr.output.type.shape
-        g = self.emitter(graph, expr)
-        attributes = {**expr.kwargs, "order": [0, 3, 5, 1, 2, 4]}
-        blocks = g.call("tm::view", expr.args[0], **attributes)
-        split = [batch, size * size, channels // size**2, height, width]
-        order, shape = [0, 2, 1, 3, 4], [batch, channels, height, width]
-        shuffled = g.call("tm::view", blocks, split=split, index=[KEPT] * 5, order=order, shape=shape)
-        graph.substitute(expr.output, shuffled)
-        return True
+    def conv_before(self, graph: InternalGraph, node: TensorNode) -> CallFunction | str:
+        """The convolution whose channels ``node`` has, for one user; or why there is none to reorder."""
+        while True:
+            call = node.expr
+            if graph.use_count(node) != 1:
+                return f"`{node.name}` before it has other users"
+            if not isinstance(call, CallFunction) or node.qparams is not None:
+                what = (
+                    "quantized by itself" if node.qparams is not None else "not the result of a convolution"
+                )
+                return f"`{node.name}` before it is {what}"
+            if _is_convolution(call) and _absorbs(call, call.args[0]):  # type: ignore[arg-type]
+                return call
+            if _is_convolution(call) or not self.carries(call):
+                return f"`{node.name}` before it is no convolution over all channels with constant weights"
+            node = call.args[0]  # type: ignore[assignment]
 
-    def _made_in_order(self, graph: InternalGraph, expr: CallFunction, order: Any) -> bool:
-        """Leaves a view that moves nothing."""
-        if not self._reordered(graph, expr.args[0], order):
-            return False
-        kept = {**expr.kwargs, "order": list(range(len(expr.kwargs["order"])))}
-        kept["split"] = [expr.kwargs["split"][place] for place in expr.kwargs["order"]]
-        graph.set_arguments(expr, expr.args, kept)
-        return True
-
-    def _reordered(self, graph: InternalGraph, node: TensorNode, order: Any) -> bool:
-        """Lets the convolution that makes ``node``, for one user, give its channels in another order."""
-        conv = node.expr
-        while graph.use_count(node) == 1 and node.qparams is None and isinstance(conv, CallFunction):
-            if _is_convolution(conv):
-                break
-            if not self.carries(conv):
-                return False
-            node, conv = conv.args[0], conv.args[0].expr
-        is_free = (
-            graph.use_count(node) == 1 and isinstance(conv, CallFunction) and _absorbs(conv, conv.args[0])
-        )
-        if not is_free or not isinstance(conv, CallFunction):
-            return False
-        g = self.emitter(graph, conv)
+    def reorder(self, conv: CallFunction, order: Any) -> None:
+        """Lets a convolution give its channels in another order."""
+        g = self.emitter(conv)
         x, *parameters = conv.args
         moved = [
             each and g.parameter(np.ascontiguousarray(each.expr.value[order]), each.expr.name or each.name)
             for each in parameters
         ]
-        graph.set_arguments(conv, (x, *moved), conv.kwargs)
-        return True
+        assert conv.graph is not None
+        conv.graph.set_arguments(conv, (x, *moved), conv.kwargs)
 
-    def emitter(self, graph: InternalGraph, expr: CallFunction) -> GraphEmitter:
-        return GraphEmitter(
-            graph,
-            self.catalogue,
-            source=expr.source,
-            made_by=self.name,
-            name=expr.output.name,
-            before=expr,
-        )
+    def emitter(self, call: CallFunction) -> GraphEmitter:
+        return emitter_before(call, self.catalogue, self.name)
 
-    def _is_free(self, graph: InternalGraph, expr: CallFunction, seen: set[Expr]) -> bool:
-        """Whether all that is behind ``expr`` takes channels in any order."""
+    def reason_after(self, graph: InternalGraph, expr: CallFunction, seen: set[Expr]) -> str | None:
+        """What needs the channels of ``expr`` in their order, as a reason; None where nothing does."""
         if expr in seen:
-            return True
+            return None
         seen.add(expr)
         node = expr.output
         if graph.is_output(node) or node.qparams is not None:
-            return False
+            what = "an output of the model" if graph.is_output(node) else "quantized by itself"
+            return f"`{node.name}` is {what}"
         for user in node.users:
             if _absorbs(user, node):
                 continue
             if not isinstance(user, CallFunction) or not (self.moves(user) or self.carries(user)):
-                return False
-            if not self._is_free(graph, user, seen):
-                return False
-        return True
+                return f"`{user.outputs[0].name}` needs the channels in order"
+            reason = self.reason_after(graph, user, seen)
+            if reason is not None:
+                return reason
+        return None
 
     def moves(self, expr: CallFunction) -> bool:
         """Whether it only moves channels of tensors."""
@@ -189,6 +170,59 @@ class FoldChannelShuffles:
         if len(leaves(expr.args)) != 1:
             return False
         return has_trait(expr, Pool) or is_elementwise(expr, self.catalogue)
+
+
+class _PixelShuffle(Rule[int]):
+    """Makes a shuffle of [C, b, b] channels of a convolution one of [b, b, C], which are blocks.
+
+    The match is the size b of a block.
+    """
+
+    def __init__(self, owner: FoldChannelShuffles) -> None:
+        self.owner = owner
+
+    def match(self, graph: InternalGraph, call: CallFunction) -> int | None:
+        return _pixel_shuffled(call)
+
+    def check(self, graph: InternalGraph, call: CallFunction, match: int) -> str | None:
+        conv = self.owner.conv_before(graph, call.args[0])  # type: ignore[arg-type]
+        return conv if isinstance(conv, str) else None
+
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: int) -> str:
+        conv = self.owner.conv_before(graph, call.args[0])  # type: ignore[arg-type]
+        assert isinstance(conv, CallFunction)
+        batch, channels, height, width = call.output.type.shape
+        self.owner.reorder(conv, np.arange(channels * match * match).reshape(channels, -1).T.reshape(-1))
+        split = [batch, match, match, channels, height // match, width // match]
+        graph.set_arguments(call, call.args, {**call.kwargs, "split": split, "order": [0, 3, 4, 1, 5, 2]})
+        return f"shuffles blocks now: the channels of `{conv.output.name}` are reordered"
+
+
+class _PixelUnshuffle(Rule[int]):
+    """Makes a pixel unshuffle before convolutions one of blocks and a shuffle of channels.
+
+    The match is the size of a block.
+    """
+
+    def __init__(self, owner: FoldChannelShuffles) -> None:
+        self.owner = owner
+
+    def match(self, graph: InternalGraph, call: CallFunction) -> int | None:
+        return _pixel_unshuffled(call)
+
+    def check(self, graph: InternalGraph, call: CallFunction, match: int) -> str | None:
+        return self.owner.reason_after(graph, call, set())
+
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: int) -> str:
+        batch, channels, height, width = call.output.type.shape
+        g = self.owner.emitter(call)
+        attributes = {**call.kwargs, "order": [0, 3, 5, 1, 2, 4]}
+        blocks = g.call("tm::view", call.args[0], **attributes)
+        split = [batch, match * match, channels // match**2, height, width]
+        order, shape = [0, 2, 1, 3, 4], [batch, channels, height, width]
+        shuffled = g.call("tm::view", blocks, split=split, index=[KEPT] * 5, order=order, shape=shape)
+        graph.substitute(call.output, shuffled)
+        return "is a shuffle of blocks and one of channels now"
 
 
 class _Router:
@@ -226,7 +260,7 @@ class _Router:
 
     def _carry(self, expr: CallFunction) -> None:
         x, order = self._fetched(expr)
-        g = self.rules.emitter(self.graph, expr)
+        g = self.rules.emitter(expr)
         if _is_convolution(expr):
             x = self._convolved(g, expr, x, lambda weight: weight[order], order)
         else:
@@ -235,9 +269,7 @@ class _Router:
 
     def _absorb(self, expr: CallFunction) -> None:
         x, order = self._fetched(expr)
-        made = self._convolved(
-            self.rules.emitter(self.graph, expr), expr, x, lambda weight: weight[:, order], None
-        )
+        made = self._convolved(self.rules.emitter(expr), expr, x, lambda weight: weight[:, order], None)
         self.graph.substitute(expr.output, made)
 
     def _convolved(
@@ -253,7 +285,7 @@ class _Router:
     def _fetched(self, expr: CallFunction) -> tuple[TensorNode, np.ndarray]:
         """The channels of the first operand in an order that is cheap to make, and that order."""
         order, runs = self._of(expr.args[0]).runs()
-        g = self.rules.emitter(self.graph, expr)
+        g = self.rules.emitter(expr)
         parts = [self._part(g, *run) for run in runs]
         key = tuple(parts)
         if key not in self.made:

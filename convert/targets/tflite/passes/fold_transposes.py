@@ -1,4 +1,4 @@
-"""TFLite: views around matrix products become part of the products, or meet other views."""
+"""TFLite: fold transposes around matrix products."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tmconvert.ir import CallFunction, Constant, InternalGraph, Node, TensorNode
+from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
-from tmconvert.ir.symbolic.dims import is_symbolic
-from tmconvert.passes.matching import is_linear, is_view
+from tmconvert.passes.matching import has_symbolic_sizes, is_call, is_float_constant, is_linear, is_view
+from tmconvert.passes.rewriting import PassRecord, Rule, apply_rules, emitter_before
 from tmconvert.passes.view_groups import keeps_features, result_groups
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.ops.view import KEPT
@@ -21,121 +21,133 @@ PRODUCT_RANK = 5
 
 
 class FoldTransposes:
-    """Three rules, each exact up to the order of sums:
+    """Fold transposes around matrix products into the products, or move them next to other views.
+
+    Three rules, each exact up to the order of sums:
 
     - A product with a matrix whose view ends in a transpose takes the matrix as it is (``tm::matmul_nt``).
     - A view of a linear layer that brings some of its features in front of the rows, such as heads of
       attention, is a product with a constant of as many matrices: only the rows of ``x`` are left to move.
-    - A view behind a linear layer that moves rows only, is done before the layer, where a view is.
+    - A view of the result of a linear layer that moves rows only, is done before the layer, where a view is.
     """
 
-    name = "move_views"
+    name = "fold_transposes"
     after = ("fuse_views",)
 
     def __init__(self, catalogue: Mapping[str, Op]) -> None:
         self.catalogue = catalogue
 
-    def run(self, graph: InternalGraph) -> bool:
-        changed = False
-        for rule, is_meant in (
-            (self._transpose_operand, _is_matmul),
-            (self._split_features, is_view),
-            (self._move_rows, is_view),
-        ):
-            made: dict[Any, TensorNode] = {}
-            for expr in graph.exprs():
-                if isinstance(expr, CallFunction) and is_meant(expr) and not _is_open(expr):
-                    changed |= rule(graph, expr, made)
-        return changed
+    def run(self, graph: InternalGraph) -> PassRecord:
+        record = PassRecord(self.name)
+        for rule in (_TransposeOperand(self), _SplitFeatures(self), _MoveRows(self)):
+            apply_rules(record, graph, (rule,))
+        return record
 
-    def _emitter(self, graph: InternalGraph, expr: CallFunction) -> GraphEmitter:
-        return GraphEmitter(
-            graph,
-            self.catalogue,
-            source=expr.source,
-            made_by=self.name,
-            name=expr.output.name,
-            before=expr,
-        )
+    def emitter(self, call: CallFunction) -> GraphEmitter:
+        return emitter_before(call, self.catalogue, self.name)
 
-    def _transpose_operand(self, graph: InternalGraph, expr: CallFunction, made: dict[Any, Any]) -> bool:
-        other = expr.args[1]
-        if not isinstance(other, TensorNode) or not is_view(other.expr) or other.type.rank < 2:
-            return False
-        view = other.expr
-        assert isinstance(view, CallFunction)
-        is_float = other.type.dtype.kind == "f"  # of integers there is no such product
-        if not is_float or graph.use_count(other) != 1 or not _ends_in_transpose(view):
-            return False
-        g = self._emitter(graph, expr)
-        swapped = [*range(other.type.rank - 2), other.type.rank - 1, other.type.rank - 2]
-        rows = g.call("tm::view", view.args[0], **_permuted(view.kwargs, swapped))
-        graph.substitute(expr.output, g.call("tm::matmul_nt", expr.args[0], rows))
-        return True
 
-    def _split_features(self, graph: InternalGraph, expr: CallFunction, made: dict[Any, Any]) -> bool:
-        if not _is_linear(expr.args[0].expr):
-            return False
-        linear = expr.args[0].expr
-        split = _Split.of(expr.kwargs, linear.output.type.shape)
-        if split is None or not all(is_view(user) for user in linear.output.users):
-            return False
+class _TransposeOperand(Rule[CallFunction]):
+    """Takes the second operand of a product as it was before a transpose; the match is the view."""
+
+    def __init__(self, owner: FoldTransposes) -> None:
+        self.owner = owner
+
+    def match(self, graph: InternalGraph, call: CallFunction) -> CallFunction | None:
+        other: Any = call.args[1] if is_call(call, "aten::matmul") else None
+        if other is None or not is_view(other.expr) or other.type.rank < 2:
+            return None
+        if other.type.dtype.kind != "f":  # of integers there is no such product
+            return None
+        is_open = has_symbolic_sizes(call)
+        return other.expr if is_open or _ends_in_transpose(other.expr) else None
+
+    def check(self, graph: InternalGraph, call: CallFunction, match: CallFunction) -> str | None:
+        if has_symbolic_sizes(call):
+            return "a size of it is symbolic"
+        is_shared = graph.use_count(match.output) != 1
+        return f"its transposed operand `{match.output.name}` has other users" if is_shared else None
+
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: CallFunction) -> str:
+        g, rank = self.owner.emitter(call), match.output.type.rank
+        swapped = [*range(rank - 2), rank - 1, rank - 2]
+        rows = g.call("tm::view", match.args[0], **_permuted(match.kwargs, swapped))
+        graph.substitute(call.output, g.call("tm::matmul_nt", call.args[0], rows))
+        return f"takes `{match.output.name}` without its transpose now"
+
+
+class _SplitFeatures(Rule["_Split"]):
+    """Makes a view that splits the features of a linear layer a product with several matrices."""
+
+    def __init__(self, owner: FoldTransposes) -> None:
+        self.owner = owner
+        self.made: dict[Any, TensorNode] = {}  # views of what layers take, by tensor and attributes
+
+    def match(self, graph: InternalGraph, call: CallFunction) -> _Split | None:
+        linear = _linear_before(call)
+        if linear is None or has_symbolic_sizes(call):
+            return None
+        return _Split.of(call.kwargs, linear.output.type.shape)
+
+    def check(self, graph: InternalGraph, call: CallFunction, match: _Split) -> str | None:
+        x: Any = call.args[0]
+        others = [user for user in x.users if not is_view(user)]
+        return f"`{x.name}` has other users than views" if others else None
+
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: _Split) -> str:
+        linear = _linear_before(call)
+        assert linear is not None
         x, weight, bias = linear.args
-        g = self._emitter(graph, expr)
-        attributes = split.rows(x.type.shape[-1])
+        g = self.owner.emitter(call)
+        attributes = match.rows(x.type.shape[-1])
         key = (x, repr(attributes))
-        if key not in made:
-            made[key] = g.call("tm::view", x, **attributes)
-        matrices = split.features(weight.expr.value)
-        product = g.call("aten::matmul", made[key], g.constant(matrices.swapaxes(-1, -2)))
+        if key not in self.made:
+            self.made[key] = g.call("tm::view", x, **attributes)
+        matrices = match.features(weight.expr.value)
+        product = g.call("aten::matmul", self.made[key], g.constant(matrices.swapaxes(-1, -2)))
         if bias is not None:
-            row = split.features(bias.expr.value[:, None]).swapaxes(-1, -2)
+            row = match.features(bias.expr.value[:, None]).swapaxes(-1, -2)
             product = g.call("aten::add", product, g.constant(row))
-        graph.substitute(expr.output, product)
-        return True
+        graph.substitute(call.output, product)
+        return f"is a product with several matrices of `{linear.output.name}` now"
 
-    def _move_rows(self, graph: InternalGraph, expr: CallFunction, made: dict[Any, Any]) -> bool:
-        if not _is_linear(expr.args[0].expr):
-            return False
-        linear = expr.args[0].expr
-        x, weight, bias = linear.args
-        if (
-            graph.use_count(linear.output) != 1
-            or not is_view(x.expr)
-            or not keeps_features(expr.kwargs, linear.output.type.shape[-1])
-        ):
-            return False
-        g = self._emitter(graph, expr)
+
+class _MoveRows(Rule[CallFunction]):
+    """Moves a view of rows to before the linear layer that is the match."""
+
+    def __init__(self, owner: FoldTransposes) -> None:
+        self.owner = owner
+
+    def match(self, graph: InternalGraph, call: CallFunction) -> CallFunction | None:
+        linear = _linear_before(call)
+        if linear is None or has_symbolic_sizes(call) or not is_view(linear.args[0].expr):
+            return None
+        return linear if keeps_features(call.kwargs, linear.output.type.shape[-1]) else None
+
+    def check(self, graph: InternalGraph, call: CallFunction, match: CallFunction) -> str | None:
+        name = match.output.name
+        return f"`{name}` has other users" if graph.use_count(match.output) != 1 else None
+
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: CallFunction) -> str:
+        x, weight, bias = match.args
+        g = self.owner.emitter(call)
         width = x.type.shape[-1]
         attributes = {
-            **expr.kwargs,
-            "split": [*expr.kwargs["split"][:-1], width],
-            "shape": [*expr.kwargs["shape"][:-1], width],
+            **call.kwargs,
+            "split": [*call.kwargs["split"][:-1], width],
+            "shape": [*call.kwargs["shape"][:-1], width],
         }
         moved = g.call("tm::view", x, **attributes)
-        graph.substitute(expr.output, g.call("aten::linear", moved, weight, bias))
-        return True
+        graph.substitute(call.output, g.call("aten::linear", moved, weight, bias))
+        return f"was moved before `{match.output.name}`"
 
 
-def _is_matmul(expr: CallFunction) -> bool:
-    return expr.function == "aten::matmul"
-
-
-def _is_open(expr: CallFunction) -> bool:
-    """Whether sizes are not known yet."""
-    nodes = [*expr.inputs, *expr.outputs]
-    return is_symbolic((expr.kwargs, [node.shape for node in nodes if isinstance(node, TensorNode)]))
-
-
-def _is_linear(expr: Any) -> bool:
-    """Whether it is a linear layer with constant parameters that are not quantized."""
-    if not is_linear(expr):
-        return False
-    return expr.output.qparams is None and all(_is_plain(node) for node in expr.args[1:] if node is not None)
-
-
-def _is_plain(node: Node) -> bool:
-    return isinstance(node, TensorNode) and isinstance(node.expr, Constant) and node.qparams is None
+def _linear_before(call: CallFunction) -> Any:
+    """The linear layer with constant float parameters that ``call`` is a view of."""
+    expr: Any = call.args[0].expr if is_view(call) else None  # type: ignore[union-attr]
+    if not is_linear(expr) or expr.output.qparams is not None:
+        return None
+    return expr if all(is_float_constant(node) for node in expr.args[1:] if node is not None) else None
 
 
 def _permuted(attributes: Mapping[str, Any], axes: Sequence[int]) -> dict[str, Any]:

@@ -1,9 +1,10 @@
-"""TFLite: an activation becomes part of the operator in front of it."""
+"""TFLite: fuse activations into the operators before them."""
 
 from __future__ import annotations
 
 from tmconvert.ir.types import name_of
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.passes.rewriting import PassRecord
 
 FUSABLE = {"RELU": "RELU", "RELU6": "RELU6", "RELU_N1_TO_1": "RELU_N1_TO_1"}
 PRODUCERS = frozenset(
@@ -23,41 +24,49 @@ PRODUCERS = frozenset(
 FLOAT_ONLY = frozenset({"float32"})
 
 
-def fuse_activations(graph: TargetGraph, *, keeps_grids: bool = False) -> int:
-    """Fuses in place; the number of activations that disappeared.
+def fuse_activations(graph: TargetGraph, *, keeps_grids: bool = False) -> PassRecord:
+    """Fuse activations into the operators before them, in place.
 
-    An activation stays when the value in front of it has another user, is an output of the model,
+    An activation stays when the value before it has another user, is an output of the model,
     or is made by an operator without a fused activation; with ``keeps_grids`` also when that value has
     quantization parameters of its own.
     """
+    record = PassRecord("fuse_activations")
     producers = {id(value): operator for operator in graph.operators for value in operator.outputs}
     uses = use_counts(graph)
     kept: list[Operator] = []
     for operator in graph.operators:
-        producer = _fusable_producer(operator, producers, uses)
-        if producer is None or (keeps_grids and producer.outputs[0].qparams is not None):
+        value = operator.inputs[0] if operator.type in FUSABLE else None
+        producer = None if value is None else producers.get(id(value))
+        if value is None or producer is None:
             kept.append(operator)
             continue
+        reason = _refusal(producer, value, uses, keeps_grids=keeps_grids)
+        if reason is not None:
+            record.refuse(operator, reason)
+            kept.append(operator)
+            continue
+        record.did(operator, f"was fused into the {producer.type} `{value.name}`")
         producer.attributes["fused_activation_function"] = FUSABLE[operator.type]
         producer.outputs = operator.outputs
         producers[id(operator.outputs[0])] = producer
-    fused = len(graph.operators) - len(kept)
     graph.operators = kept
-    return fused
+    return record
 
 
-def _fusable_producer(
-    operator: Operator, producers: dict[int, Operator], uses: dict[int, int]
-) -> Operator | None:
-    if operator.type not in FUSABLE or operator.inputs[0] is None:
-        return None
-    value = operator.inputs[0]
-    producer = producers.get(id(value))
-    if producer is None or producer.type not in PRODUCERS or uses[id(value)] != 1:
-        return None
+def _refusal(producer: Operator, value: Value, uses: dict[int, int], *, keeps_grids: bool) -> str | None:
+    """Why an activation of ``value`` is no part of the operator that makes it."""
+    if producer.type not in PRODUCERS:
+        return f"{producer.type} has no fused activation"
+    if uses[id(value)] != 1:
+        return f"its input `{value.name}` has other users, or is an output of the model"
     if producer.attributes.get("fused_activation_function", "NONE") != "NONE":
-        return None
-    return producer if name_of(value.dtype) in FLOAT_ONLY else None
+        return f"the {producer.type} before it has another activation"
+    if name_of(value.dtype) not in FLOAT_ONLY:
+        return f"kernels of {value.dtype} have no fused activation"
+    if keeps_grids and producer.outputs[0].qparams is not None:
+        return f"its input `{value.name}` has quantization parameters of its own"
+    return None
 
 
 def use_counts(graph: TargetGraph) -> dict[int, int]:

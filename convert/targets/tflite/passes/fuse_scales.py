@@ -1,4 +1,4 @@
-"""TFLite: a factor and a summand for each channel of images are one convolution by them."""
+"""TFLite: fuse a scale and a bias for each channel of images into a depthwise convolution."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import math
 import numpy as np
 
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.passes.rewriting import PassRecord
 from tmconvert.targets.tflite.passes.fuse_activations import use_counts
 
 
-def fuse_scales(graph: TargetGraph) -> int:
-    """Makes MUL and ADD by constants one DEPTHWISE_CONV_2D, in place; the number of them.
+def fuse_scales(graph: TargetGraph) -> PassRecord:
+    """Fuse MUL and ADD of a constant for each channel into one DEPTHWISE_CONV_2D, in place.
 
     It reads and writes the image once, and XNNPACK has a kernel for that. An activation of the ADD is kept.
     """
+    record = PassRecord("fuse_scales")
     producers = {id(value): operator for operator in graph.operators for value in operator.outputs}
     uses = use_counts(graph)
     gone: set[int] = set()
@@ -24,10 +26,17 @@ def fuse_scales(graph: TargetGraph) -> int:
             continue
         given, summands = shift
         scale = _per_channel(producers.get(id(given)), "MUL")
-        if scale is None or uses[id(given)] != 1 or _is_active(producers[id(given)]):
+        if scale is None:
+            continue
+        if uses[id(given)] != 1:
+            record.refuse(operator, f"the product `{given.name}` has other users")
+            continue
+        if _is_active(producers[id(given)]):
+            record.refuse(operator, f"the product `{given.name}` has an activation")
             continue
         x, factors = scale
         gone.add(id(producers[id(given)]))
+        record.did(operator, f"is a DEPTHWISE_CONV_2D with the factors of `{given.name}` now")
         operator.type = "DEPTHWISE_CONV_2D"
         name, channels = operator.outputs[0].name, x.shape[3]
         operator.inputs = [
@@ -37,7 +46,7 @@ def fuse_scales(graph: TargetGraph) -> int:
         ]
         operator.attributes |= {"depth_multiplier": 1, "padding": "VALID", "stride_h": 1, "stride_w": 1}
     graph.operators = [operator for operator in graph.operators if id(operator) not in gone]
-    return len(gone)
+    return record
 
 
 def _per_channel(operator: Operator | None, type: str) -> tuple[Value, Value] | None:

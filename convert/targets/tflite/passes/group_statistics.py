@@ -1,4 +1,4 @@
-"""TFLite: groups of channels are normalized where they are, whatever the memory order."""
+"""TFLite: decompose group norms so that they need no transposes, in any layout."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.ir import CallFunction, InternalGraph
-from tmconvert.ir.emitter import GraphEmitter
+from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.passes.rewriting import RewritePass, emitter_before
 from tmconvert.symbolics.idioms.normalizing import scaled
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.tflite.runtimes import runtime_refusal
@@ -18,11 +18,12 @@ from tmconvert.targets.tflite.runtimes import runtime_refusal
 GROUPED = 6
 
 
-class GroupStatistics:
-    """aten::group_norm of images [N, C, H, W] by means over H and W, then over the channels of a group.
+class GroupStatistics(RewritePass[TensorNode]):
+    """Decompose group norms of images into means over H and W and a grouped convolution.
 
     The latter is a convolution of [N, C, 1, 1], whose result has the mean of its group for each channel: no
-    of the image is taken apart, as that would cost a transpose on either side of the norm.
+    axis of the image is split, as that would cost a transpose on either side of the norm. The match is the
+    image.
     """
 
     name = "group_statistics"
@@ -31,27 +32,29 @@ class GroupStatistics:
         self.catalogue = catalogue
         self.version = version
 
-    def run(self, graph: InternalGraph) -> bool:
-        changed = False
+    def match(self, graph: InternalGraph, call: CallFunction) -> TensorNode | None:
+        x = call.args[0] if call.function == "aten::group_norm" else None
+        return x if isinstance(x, TensorNode) and x.type.rank == 4 else None
+
+    def check(self, graph: InternalGraph, call: CallFunction, match: TensorNode) -> str | None:
         if runtime_refusal("CONV_2D", GROUPED, self.version) is not None:
-            return False
-        for expr in graph.exprs():
-            if isinstance(expr, CallFunction) and expr.function == "aten::group_norm" and _is_image(expr):
-                self._norm(graph, expr)
-                changed = True
-        return changed
+            return f"TFLite 2.{self.version} has no grouped convolutions"
+        if is_symbolic((call.kwargs, match.type.shape)):
+            return "a size of it is symbolic"
+        if match.type.dtype != np.float32:
+            return f"it is of {match.type.dtype}, not float32"
+        if call.kwargs["num_groups"] == 1:
+            return "it has one group"
+        return None if match.type.size else "it has no elements"
+
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: TensorNode) -> str:
+        self._norm(graph, call)
+        return "was decomposed into means and a grouped convolution"
 
     def _norm(self, graph: InternalGraph, expr: CallFunction) -> None:
         x, weight, bias = expr.args
         dtype, channels, groups = x.type.dtype, x.type.shape[1], expr.kwargs["num_groups"]
-        g = GraphEmitter(
-            graph,
-            self.catalogue,
-            source=expr.source,
-            made_by=self.name,
-            name=expr.output.name,
-            before=expr,
-        )
+        g = emitter_before(expr, self.catalogue, self.name)
         width = channels // groups
         share = g.constant(np.full((channels, width, 1, 1), 1 / width, dtype))
 
@@ -68,9 +71,3 @@ class GroupStatistics:
         factor, summand = (each and g.call("aten::reshape", each, column) for each in (weight, bias))
         made = scaled(g, g.call("aten::div", centred, root), factor, summand, dtype)
         graph.substitute(expr.output, made)
-
-
-def _is_image(expr: CallFunction) -> bool:
-    x = expr.args[0]
-    is_known = not is_symbolic((expr.kwargs, x.type.shape)) and x.type.rank == 4
-    return is_known and x.type.dtype == np.float32 and expr.kwargs["num_groups"] > 1 and x.type.size > 0

@@ -1,4 +1,4 @@
-"""TFLite: int64 made int32 where no number can be too large, since runtimes and phones do better by int32.
+"""TFLite: narrow int64 to int32 where no value can be too large: runtimes and phones do better by int32.
 
 Ranges are intervals that hold for every run: of constants, of results of other types, of what is used as an
 index (a run with another number is an error), and what operators make of these. A number whose interval
@@ -14,13 +14,15 @@ again as a whole number, stays int64.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.passes.rewriting import PassRecord
 
 Range = tuple[int, int]
 
@@ -55,44 +57,39 @@ _COMPARING = dict.fromkeys(("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER
 _INDEX = {"GATHER": 1, "GATHER_ND": 1, "ONE_HOT": 0, "EMBEDDING_LOOKUP": 0}
 
 
-@dataclass
-class Narrowed:
-    """What became int32: names of inputs and of outputs, and how many tensors between them."""
+def narrow_integers(graph: TargetGraph) -> PassRecord:
+    """Narrow int64 tensors to int32 where no value can be too large, in place.
 
-    inputs: list[str] = field(default_factory=list)
-    outputs: list[str] = field(default_factory=list)
-    inside: int = 0
-
-    def note(self) -> str:
-        """In words; empty where nothing did."""
-        edges = [
-            f"{kind}{'s' * (len(names) > 1)} {', '.join(names)}"
-            for kind, names in (("input", self.inputs), ("output", self.outputs))
-            if names
-        ]
-        inside = f"{self.inside} tensor{'s' * (self.inside > 1)} inside"
-        return (
-            "int64 as int32: " + "; ".join([*edges, *[inside] * bool(self.inside)])
-            if edges or self.inside
-            else ""
-        )
-
-
-def narrow_integers(graph: TargetGraph) -> Narrowed:
-    """Changes ``graph``, and those inside, whose inputs and outputs stay as they are."""
-    told = Narrowed()
+    Inputs and outputs of subgraphs stay as they are. The note of the record names those of the model that
+    became int32.
+    """
+    record = PassRecord("narrow_integers")
+    inside, edges = 0, list[str]()
     for each in list(graph.nested()):
-        narrowing = _Narrowing(each, is_main=each is graph)
+        narrowing = _Narrowing(each, record, is_main=each is graph)
         narrowing.run()
-        told.inside += narrowing.inside
+        inside += narrowing.inside
         if each is graph:
-            told.inputs = [
-                name
-                for name, value in zip(graph.input_names, graph.inputs, strict=True)
-                if id(value) in narrowing.narrow
-            ]
-            told.outputs = [graph.output_names[number] for number in narrowing.outputs]
-    return told
+            given = zip(graph.input_names, graph.inputs, strict=True)
+            inputs = [name for name, value in given if id(value) in narrowing.narrow]
+            outputs = [graph.output_names[number] for number in narrowing.outputs]
+            edges = [*_counted("input", inputs), *_counted("output", outputs)]
+    if edges or inside:
+        tensors = f"{inside} tensor{'s' * (inside > 1)} inside"
+        record.notes.append("int64 as int32: " + "; ".join([*edges, *[tensors] * bool(inside)]))
+    return record
+
+
+def _counted(kind: str, names: Sequence[str]) -> Iterator[str]:
+    if names:
+        yield f"{kind}{'s' * (len(names) > 1)} {', '.join(names)}"
+
+
+class _GraphInput(NamedTuple):
+    """An input of the model, for the record."""
+
+    outputs: tuple[Value, ...]
+    source: None = None
 
 
 class _Narrowing:
@@ -100,8 +97,9 @@ class _Narrowing:
     those of operators that take and make nothing else of their kind.
     """
 
-    def __init__(self, graph: TargetGraph, *, is_main: bool) -> None:
+    def __init__(self, graph: TargetGraph, record: PassRecord, *, is_main: bool) -> None:
         self.graph = graph
+        self.record = record
         self.is_main = is_main
         self.ranges = _Ranges(graph)
         self.narrow: set[int] = set()
@@ -114,36 +112,56 @@ class _Narrowing:
         if self.is_main:
             self._inputs()
         for operator in self.graph.operators:
-            if not all(self._may_be(value) for value in _wide_operands(operator)):
-                continue
-            if operator.type in _COMPARING:
-                self.operators.add(id(operator))
-            made = [value for value in operator.outputs if value.dtype == _INT64]
-            if made and all(self._fits(operator, value) for value in made):
-                self.operators.add(id(operator))
-                self.narrow |= {id(value) for value in made}
+            self._narrow(operator)
         self.outputs = [i for i, value in enumerate(self.graph.outputs) if id(value) in self.narrow]
         _Rewriting(self.graph, self.narrow, self.operators).run()
         left = {id(value) for operator in self.graph.operators for value in operator.outputs}
         self.inside = len((left & self.narrow) - {id(value) for value in self.graph.outputs})
 
+    def _narrow(self, operator: Operator) -> None:
+        made = [value for value in operator.outputs if value.dtype == _INT64]
+        wide = _wide_operands(operator)
+        reason = next(
+            (f"its operand `{value.name}` is int64" for value in wide if not self._may_be(value)), None
+        )
+        if reason is None and operator.type in _COMPARING:
+            self.operators.add(id(operator))
+        reasons = [reason, *(self._refusal(operator, value) for value in made)]
+        reason = next((each for each in reasons if each is not None), None)
+        if made and reason is None:
+            self.operators.add(id(operator))
+            self.narrow |= {id(value) for value in made}
+            self.record.did(operator, "is int32 now")
+        elif made and reason is not None:
+            self.record.refuse(operator, reason)
+
     def _inputs(self) -> None:
         users = _users(self.graph)
         outputs = {id(value) for value in self.graph.outputs}
         for value in self.graph.inputs:
-            if value.dtype != _INT64 or id(value) in outputs:
+            if value.dtype != _INT64:
                 continue
-            if _within(self.ranges.of(value), _NARROW) or _is_small(value, users, outputs):
+            is_output = id(value) in outputs
+            if not is_output and (
+                _within(self.ranges.of(value), _NARROW) or _is_small(value, users, outputs)
+            ):
                 self.narrow.add(id(value))
+                self.record.did(_GraphInput((value,)), "is an int32 input now")
+            else:
+                why = "it is an output, too" if is_output else "its values may not fit int32"
+                self.record.refuse(_GraphInput((value,)), why)
         self.ranges.tell({id(value): _NARROW for value in self.graph.inputs if id(value) in self.narrow})
 
     def _may_be(self, value: Value) -> bool:
         return id(value) in self.narrow or (value.is_constant and _within(self.ranges.of(value), _NARROW))
 
-    def _fits(self, operator: Operator, value: Value) -> bool:
-        if id(value) in self.fixed or operator.type not in {**_MOVING, **_ARITHMETIC, "CAST": ()}:
-            return False
-        return _within(self.ranges.of(value), _NARROW)
+    def _refusal(self, operator: Operator, value: Value) -> str | None:
+        """Why a result of an operator stays int64."""
+        if id(value) in self.fixed:
+            return "it is an output of a subgraph"
+        if operator.type not in {**_MOVING, **_ARITHMETIC, "CAST": ()}:
+            return f"{operator.type} has no rule for int32"
+        return None if _within(self.ranges.of(value), _NARROW) else "its values may not fit int32"
 
 
 class _Ranges:

@@ -1,4 +1,4 @@
-"""Integers from -127 to 127 for weights that go from -128, where a kernel might not take these.
+"""Clip int8 weights to [-127, 127] where kernels might not take -128.
 
 TFLite asks for it: kernels for processors of Arm without dot products sum two products in 16 bits, which
 overflows where both are (-128)**2.
@@ -7,42 +7,50 @@ overflows where both are (-128)**2.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, QParams, TensorNode
 from tmconvert.ir.fake_quant import quantize
+from tmconvert.passes.rewriting import RewritePass
 from tmconvert.symbolics.registry import has_trait, trait_of
 from tmconvert.symbolics.traits import Average, KeepsQparams, Weights
 
 _LOWEST = -128
 
 
-class NarrowWeights:
-    """Clips the grid of weights at -127.
+class NarrowWeights(RewritePass[QParams]):
+    """Clip int8 weights to [-127, 127].
 
-    They stay as they are where the input never is -128, and where a channel has -128 once at most.
+    They stay as they are where the input never is -128, and where a channel has -128 once at most. The match
+    are the quantization parameters of the weights.
     """
 
     name = "narrow_weights"
 
-    def run(self, graph: InternalGraph) -> bool:
-        changed = False
-        for expr in graph.exprs():
-            weights = integer_weights(expr)
-            if not isinstance(expr, CallFunction) or weights is None:
-                continue
-            x, weight = expr.args[0], expr.args[1]
-            grid = weight.qparams if isinstance(weight.expr, Constant) else None
-            if grid is None or grid.quant_min != _LOWEST or _is_above(x.qparams):
-                continue
-            others = [axis for axis in range(len(weight.type.shape)) if axis != weights.output_axis]
-            lowest = _is_lowest(np.asarray(weight.expr.value), grid)
-            most = 0 if _is_average(x) else 1  # which is one product with the average: integers/averages.py
-            if np.any(np.count_nonzero(lowest, axis=tuple(others)) > most):
-                weight.qparams = replace(grid, quant_min=_LOWEST + 1)
-                changed = True
-        return changed
+    def match(self, graph: InternalGraph, call: CallFunction) -> QParams | None:
+        weight: Any = None if integer_weights(call) is None else call.args[1]
+        grid = weight.qparams if weight is not None and isinstance(weight.expr, Constant) else None
+        return grid if grid is not None and grid.quant_min == _LOWEST else None
+
+    def check(self, graph: InternalGraph, call: CallFunction, match: QParams) -> str | None:
+        x, weight = call.args[0], call.args[1]
+        if _is_above(x.qparams):
+            return f"its input `{x.name}` has no integers of -128"
+        weights = integer_weights(call)
+        assert weights is not None
+        others = [axis for axis in range(len(weight.type.shape)) if axis != weights.output_axis]
+        lowest = _is_lowest(np.asarray(weight.expr.value), match)
+        most = 0 if _is_average(x) else 1  # which is one product with the average: integers/averages.py
+        if not np.any(np.count_nonzero(lowest, axis=tuple(others)) > most):
+            return "no channel has more than one weight of -128" if most else "no weight is -128"
+        return None
+
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: QParams) -> str:
+        weight = call.args[1]
+        weight.qparams = replace(match, quant_min=_LOWEST + 1)
+        return f"has its weights `{weight.name}` clipped to [-127, 127]"
 
 
 def integer_weights(expr: Expr) -> Weights | None:

@@ -1,4 +1,4 @@
-"""TFLite: each operator has a bias of its own, to which quantizers give the scale of its products."""
+"""TFLite: copy biases that operators share: quantizers give each the scale of its products."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from dataclasses import replace
 
 from tmconvert.lowering.names import Names
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.passes.rewriting import PassRecord
 
 # The position of an operator's bias among its inputs.
 BIAS_INPUTS = {"CONV_2D": 2, "DEPTHWISE_CONV_2D": 2, "FULLY_CONNECTED": 2, "TRANSPOSE_CONV": 3}
 
 
-def own_biases(graph: TargetGraph) -> int:
-    """Copies, in place, constants that are the bias of one operator and used by another; their number."""
+def own_biases(graph: TargetGraph) -> PassRecord:
+    """Copy constants that are the bias of one operator and used by another, in place."""
+    record = PassRecord("own_biases")
     names = Names(value.name for value in (*graph.inputs, *graph.constants()))
     names.take(value.name for operator in graph.operators for value in operator.outputs)
     seen = {
@@ -22,15 +24,14 @@ def own_biases(graph: TargetGraph) -> int:
         for value in operator.inputs
         if value is not None and not any(value is bias for bias in biases(operator))
     }
-    count = 0
     for operator in graph.operators:
         for bias in biases(operator):
             if id(bias) in seen:
                 operator.inputs = list(operator.inputs)
                 operator.inputs[BIAS_INPUTS[operator.type]] = replace(bias, name=names.free(bias.name))
-                count += 1
+                record.did(operator, f"has a copy of the bias `{bias.name}` now")
             seen.add(id(bias))
-    return count
+    return record
 
 
 def biases(operator: Operator) -> Iterator[Value]:

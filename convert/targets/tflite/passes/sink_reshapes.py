@@ -1,88 +1,134 @@
-"""TFLite: views that only add or remove axes of extent 1 go behind elementwise ops, to meet others."""
+"""TFLite: sink reshapes and transposes past elementwise ops, where they meet others."""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Container, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tmconvert.ir import CallFunction, Constant, InternalGraph, Node, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
-from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.tree import leaves, map_leaves
-from tmconvert.passes.matching import is_elementwise, is_view
+from tmconvert.passes.matching import has_symbolic_sizes, is_elementwise, is_view
+from tmconvert.passes.rewriting import M, PassRecord, Rule, apply_rules, emitter_before
+from tmconvert.passes.view_groups import result_groups
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.ops.view import KEPT, groups_of
 from tmconvert.symbolics.registry import has_trait
 from tmconvert.symbolics.traits import AlongAxis, Average, MatrixProduct, Pool, Reduction
-from tmconvert.targets.tflite.passes.fold_transposes import result_groups
 
 PRODUCT_RANK = 3  # the least that leaves products their batch
 
 
 class SinkReshapes:
-    """The ops between two one-dimensional convolutions, say, work on [N, C, 1, L] as these do, those between
+    """Move reshapes that only add or remove axes of extent 1, and transposes, to after other ops.
+
+    The ops between two one-dimensional convolutions, say, work on [N, C, 1, L] as these do, those between
     three-dimensional ones on the planes of these.
 
     Of an op all operands that are not constant must be such views, of tensors of one shape, or for
     elementwise ops of one with that of the result. A reduction takes in the axes that its operand has lost,
-    and those that a view behind it removes.
+    and those that a view after it removes.
     """
 
-    name = "sink_views"
+    name = "sink_reshapes"
     after = ("fuse_views",)
 
     def __init__(self, catalogue: Mapping[str, Op]) -> None:
         self.catalogue = catalogue
 
-    def run(self, graph: InternalGraph) -> bool:
-        changed = False
-        for expr in graph.exprs():
-            if not isinstance(expr, CallFunction) or len(expr.outputs) != 1:
-                continue
-            nodes = [*expr.inputs, *expr.outputs]
-            if not any(map(_is_view, nodes)):
-                continue
-            if is_symbolic((expr.kwargs, [node.shape for node in nodes if isinstance(node, TensorNode)])):
-                continue
-            if has_trait(expr, Reduction):
-                changed |= self._reduce(graph, expr) or self._reduce_moved(graph, expr)
-            elif has_trait(expr, MatrixProduct) and not expr.kwargs:
-                changed |= self._multiply(graph, expr)
-            elif has_trait(expr, Pool):
-                changed |= self._pool_planes(graph, expr)
-            elif is_view(expr):
-                changed |= self._drop_reduced(graph, expr)
-            elif has_trait(expr, AlongAxis) or is_elementwise(expr, self.catalogue):
-                changed |= self._sink(graph, expr) or self._sink_moved(graph, expr)
-        return changed
+    def run(self, graph: InternalGraph) -> PassRecord:
+        record = PassRecord(self.name)
+        kinds = (_Symbolic, _Reduce, _ReduceMoved, _Multiply, _PoolPlanes, _DropReduced, _Sink, _SinkMoved)
+        apply_rules(record, graph, [kind(self) for kind in kinds])
+        return record
 
-    def _sink(self, graph: InternalGraph, expr: CallFunction) -> bool:
-        """``op(view(x), ...)`` becomes ``view(op(x, ...))``."""
-        operands = [node for node in leaves(expr.args) if isinstance(node, TensorNode)]
-        given = [node for node in operands if not isinstance(node.expr, Constant)]
+    def emitter(self, call: CallFunction) -> GraphEmitter:
+        return emitter_before(call, self.catalogue, self.name)
+
+
+class _SinkRule(Rule[M]):
+    """A rule for the ops for which ``takes`` is true, of known sizes, next to a view."""
+
+    def __init__(self, owner: SinkReshapes) -> None:
+        self.owner = owner
+
+    def match(self, graph: InternalGraph, call: CallFunction) -> M | None:
+        if len(call.outputs) != 1 or not any(map(_is_view, (*call.inputs, *call.outputs))):
+            return None
+        return self.find(graph, call) if self.takes(call) and not has_symbolic_sizes(call) else None
+
+    @abstractmethod
+    def takes(self, call: CallFunction) -> bool: ...
+
+    @abstractmethod
+    def find(self, graph: InternalGraph, call: CallFunction) -> M | None: ...
+
+
+class _Symbolic(Rule[bool]):
+    """Refuses calls with symbolic sizes next to a view."""
+
+    def __init__(self, owner: SinkReshapes) -> None:
+        self.owner = owner
+
+    def match(self, graph: InternalGraph, call: CallFunction) -> bool | None:
+        has_view = any(map(_is_view, call.inputs)) and not is_view(call)
+        return True if has_view and has_symbolic_sizes(call) else None
+
+    def check(self, graph: InternalGraph, call: CallFunction, match: bool) -> str | None:
+        return "a size of it is symbolic"
+
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: bool) -> str:
+        raise AssertionError("it is always refused")
+
+
+class _Viewed(NamedTuple):
+    """Operands of a call that are not constant, and what they are reshapes of, or None."""
+
+    given: list[TensorNode]
+    sources: list[TensorNode | None]
+
+
+class _Sink(_SinkRule[_Viewed]):
+    """``op(reshape(x), ...)`` becomes ``reshape(op(x, ...))``."""
+
+    def takes(self, call: CallFunction) -> bool:
+        return not _has_other_rules(call)
+
+    def find(self, graph: InternalGraph, call: CallFunction) -> _Viewed | None:
+        if not has_trait(call, AlongAxis) and not is_elementwise(call, self.owner.catalogue):
+            return None
+        given = [node for node in _tensors(call) if not isinstance(node.expr, Constant)]
         sources = [_source(node) for node in given]
-        if not given or any(source is None for source in sources):
-            return False
-        outer, inner = given[0].type.shape, sources[0].type.shape  # type: ignore[union-attr]
-        along = has_trait(expr, AlongAxis)
-        if any(node.type.shape != outer for node in given) and not along:
-            return False
-        if not along and expr.output.type.shape != outer:
-            return False
-        if not along and any(source.type.shape != inner for source in sources):  # type: ignore[union-attr]
-            return False  # they would be broadcast
-        places = _places(outer, inner)
-        kwargs = dict(expr.kwargs)
+        return _Viewed(given, sources) if any(source is not None for source in sources) else None
+
+    def check(self, graph: InternalGraph, call: CallFunction, match: _Viewed) -> str | None:
+        given, sources = match
+        for node, source in zip(given, sources, strict=True):
+            if source is None:
+                return f"its operand `{node.name}` is not reshaped by axes of extent 1"
+        known = [source for source in sources if source is not None]
+        outer, inner = given[0].type.shape, known[0].type.shape
+        if has_trait(call, AlongAxis):
+            places, axis = _places(outer, inner), call.kwargs["dim"] % len(outer)
+            pairs = zip(given, known, strict=True)
+            if axis not in places or not all(_fits(node, source, axis, places) for node, source in pairs):
+                return "its operands have lost or got other axes, or the one that it works along"
+            return None
+        if any(node.type.shape != outer for node in (*given, call.output)):
+            return "its operands are broadcast"
+        if any(source.type.shape != inner for source in known):
+            return "its operands were of different shapes before their reshapes"
+        return None
+
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: _Viewed) -> str:
+        known: dict[Any, Any] = dict(zip(*match, strict=True))
+        outer, inner = match.given[0].type.shape, known[match.given[0]].type.shape
+        places, kwargs, along = _places(outer, inner), dict(call.kwargs), has_trait(call, AlongAxis)
         if along:
-            axis = kwargs["dim"] % len(outer)
-            if axis not in places or any(
-                not _fits(node, source, axis, places) for node, source in zip(given, sources, strict=True)
-            ):
-                return False
-            kwargs["dim"] = places[axis]
-        g = self._emitter(graph, expr)
-        known = dict(zip(given, sources, strict=True))
+            kwargs["dim"] = places[kwargs["dim"] % len(outer)]
+        g = self.owner.emitter(call)
 
         def moved(leaf: Any) -> Any:
             if not isinstance(leaf, TensorNode):
@@ -93,156 +139,246 @@ class SinkReshapes:
                 return leaf
             return g.call("aten::reshape", leaf, _restored(leaf.type.shape, len(outer), places, len(inner)))
 
-        result = g.call(expr.function, *map_leaves(moved, expr.args), **kwargs)
-        result.qparams = expr.output.qparams
-        graph.substitute(
-            expr.output, g.call("tm::view", result, **_plain(result.type.shape, expr.output.type.shape))
-        )
-        return True
+        result = g.call(call.function, *map_leaves(moved, call.args), **kwargs)
+        result.qparams = call.output.qparams
+        plain = _plain(result.type.shape, call.output.type.shape)
+        graph.substitute(call.output, g.call("tm::view", result, **plain))
+        return f"is before the reshape of {_listed(match.given)} now"
 
-    def _multiply(self, graph: InternalGraph, expr: CallFunction) -> bool:
-        """A product of matrices in a batch of one, which views have put in front, is one without."""
-        shape = expr.output.type.shape
+
+class _SinkMoved(_SinkRule[_Viewed]):
+    """Moves one and the same transpose of all operands of an elementwise op to its result."""
+
+    def takes(self, call: CallFunction) -> bool:
+        return not has_trait(call, AlongAxis) and not _has_other_rules(call)
+
+    def find(self, graph: InternalGraph, call: CallFunction) -> _Viewed | None:
+        if not is_elementwise(call, self.owner.catalogue):
+            return None
+        operands = _tensors(call)
+        given = [node for node in operands if node.type.size != 1 or not isinstance(node.expr, Constant)]
+        sources = [_moved_from(node) for node in given]
+        return _Viewed(given, sources) if any(source is not None for source in sources) else None
+
+    def check(self, graph: InternalGraph, call: CallFunction, match: _Viewed) -> str | None:
+        given, sources = match
+        for node, source in zip(given, sources, strict=True):
+            if source is None:
+                return f"its operand `{node.name}` is not transposed"
+        views: list[Any] = [node.expr for node in given]
+        first = views[0]
+        if any(
+            (view.kwargs, view.args[0].type.shape) != (first.kwargs, first.args[0].type.shape)
+            for view in views
+        ):
+            return "its operands are transposed in different ways"
+        if call.output.type.shape != given[0].type.shape:
+            return "its operands are broadcast"
+        for node in given:
+            if graph.is_output(node):
+                return f"the transpose `{node.name}` is an output of the model"
+            if not all(user is call or self._meets_views(user) for user in node.users):
+                return f"the transpose `{node.name}` is needed by other ops, too"
+        return None
+
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: _Viewed) -> str:
+        view = match.given[0].expr
+        assert isinstance(view, CallFunction)
+        known: dict[Any, Any] = dict(zip(*match, strict=True))
+        args = map_leaves(
+            lambda leaf: known.get(leaf, leaf) if isinstance(leaf, TensorNode) else leaf, call.args
+        )
+        g = self.owner.emitter(call)
+        result = g.call(call.function, *args, **call.kwargs)
+        result.qparams = call.output.qparams
+        graph.substitute(call.output, g.call("tm::view", result, **view.kwargs))
+        return f"is before the transpose of {_listed(match.given)} now"
+
+    def _meets_views(self, user: Any) -> bool:
+        """Whether a view before it may meet another."""
+        return isinstance(user, CallFunction) and (
+            is_view(user) or is_elementwise(user, self.owner.catalogue)
+        )
+
+
+class _Multiply(_SinkRule[list[Any]]):
+    """Takes a product of matrices out of a batch of one that views have added.
+
+    The match are the operands with what they are views of, and their shapes without the batch.
+    """
+
+    def takes(self, call: CallFunction) -> bool:
+        return _is_product(call)
+
+    def find(self, graph: InternalGraph, call: CallFunction) -> list[Any] | None:
+        shape = call.output.type.shape
         lost = len(shape) - PRODUCT_RANK
         if lost < 1 or any(extent != 1 for extent in shape[:lost]):
-            return False
-        if any(node.qparams is not None for node in (*expr.inputs, expr.output)):  # type: ignore[attr-defined]
-            return False
-        operands: list[Any] = []
-        for node in expr.args:
+            return None
+        operands = []
+        for node in call.args:
             assert isinstance(node, TensorNode)
             slim = [1] * (len(shape) - node.type.rank) + list(node.type.shape)
             operands.append((node, _source(node), tuple(slim[lost:])))
-        given = [(source, slim) for node, source, slim in operands if not isinstance(node.expr, Constant)]
-        if any(source is None or source.type.shape != slim for source, slim in given):
-            return False
-        g = self._emitter(graph, expr)
+        return operands
+
+    def check(self, graph: InternalGraph, call: CallFunction, match: list[Any]) -> str | None:
+        if any(node.qparams is not None for node in (*_tensors(call), call.output)):
+            return "it has quantization parameters"
+        for node, source, slim in match:
+            if isinstance(node.expr, Constant):
+                continue
+            if source is None or source.type.shape != slim:
+                return f"its operand `{node.name}` has a batch of one that no reshape has added"
+        return None
+
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: list[Any]) -> str:
+        g = self.owner.emitter(call)
         matrices = [
             g.constant(node.expr.value.reshape(slim)) if isinstance(node.expr, Constant) else source
-            for node, source, slim in operands
+            for node, source, slim in match
         ]
-        product = g.call(expr.function, *matrices)
-        graph.substitute(expr.output, g.call("tm::view", product, **_plain(product.type.shape, shape)))
-        return True
+        product = g.call(call.function, *matrices)
+        plain = _plain(product.type.shape, call.output.type.shape)
+        graph.substitute(call.output, g.call("tm::view", product, **plain))
+        return "is a product without its batch of one now"
 
-    def _sink_moved(self, graph: InternalGraph, expr: CallFunction) -> bool:
-        """Of an elementwise op whose operands are moved by one and the same view, the result is."""
-        operands = [node for node in leaves(expr.args) if isinstance(node, TensorNode)]
-        given = [node for node in operands if node.type.size != 1 or not isinstance(node.expr, Constant)]
-        views: list[Any] = [node.expr for node in given]
-        if has_trait(expr, AlongAxis) or not given or not all(map(_moves, views)):
-            return False
-        first = views[0]
-        is_one = all(
-            (view.kwargs, view.args[0].type.shape) == (first.kwargs, first.args[0].type.shape)
-            for view in views
-        )
-        if not is_one or expr.output.type.shape != given[0].type.shape:
-            return False
-        others = [user for node in given for user in node.users if user is not expr]
-        if any(map(graph.is_output, given)) or not all(map(self._meets_views, others)):
-            return False
-        g = self._emitter(graph, expr)
-        known = {node: view.args[0] for node, view in zip(given, views, strict=True)}
-        args = map_leaves(
-            lambda leaf: known.get(leaf, leaf) if isinstance(leaf, TensorNode) else leaf, expr.args
-        )
-        result = g.call(expr.function, *args, **expr.kwargs)
-        result.qparams = expr.output.qparams
-        graph.substitute(expr.output, g.call("tm::view", result, **first.kwargs))
-        return True
 
-    def _meets_views(self, user: Any) -> bool:
-        """Whether a view in front of it may meet another."""
-        return is_view(user) or (isinstance(user, CallFunction) and is_elementwise(user, self.catalogue))
+class _Reduce(_SinkRule[list[int]]):
+    """Reduces what a reshape is of, instead of the reshape; the match are the axes there."""
 
-    def _reduce(self, graph: InternalGraph, expr: CallFunction) -> bool:
-        """A reduction of a view is one of what is seen, if nothing else uses the view."""
-        x = expr.args[0]
+    def takes(self, call: CallFunction) -> bool:
+        return has_trait(call, Reduction)
+
+    def find(self, graph: InternalGraph, call: CallFunction) -> list[int] | None:
+        x: Any = call.args[0]
         source = _source(x)
-        if source is None or expr.kwargs["keepdim"] or not expr.kwargs["dim"]:
-            return False
+        if source is None or call.kwargs["keepdim"] or not call.kwargs["dim"]:
+            return None
         places = _places(x.type.shape, source.type.shape)
-        axes = {axis % x.type.rank for axis in expr.kwargs["dim"]}
+        axes = {axis % x.type.rank for axis in call.kwargs["dim"]}
         if any(axis not in places and x.type.shape[axis] != 1 for axis in axes):
-            return False
+            return None
         reduced = {places[axis] for axis in axes if axis in places}
-        dim = _lost(source.type.shape, reduced, expr.output.type.shape)
-        if not dim:  # nothing but axes that the view has added
-            return False
-        g = self._emitter(graph, expr)
-        graph.substitute(expr.output, g.call(expr.function, source, dim, False))
-        return True
+        return _lost(source.type.shape, reduced, call.output.type.shape) or None  # else only added axes
 
-    def _reduce_moved(self, graph: InternalGraph, expr: CallFunction) -> bool:
-        """A reduction of whole axes of what is viewed is done there, where that leaves the rest in order."""
-        x, view = expr.args[0], expr.args[0].expr
-        if not _moves(view) or not expr.kwargs["dim"] or graph.use_count(x) != 1:
-            return False
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: list[int]) -> str:
+        x: Any = call.args[0]
+        g = self.owner.emitter(call)
+        graph.substitute(call.output, g.call(call.function, _source(x), match, False))
+        return f"reduces without the reshape `{x.name}` now"
+
+
+class _ReduceMoved(_SinkRule[list[int]]):
+    """Reduces whole axes of what is transposed, where the rest is left in order; the match are these axes."""
+
+    def takes(self, call: CallFunction) -> bool:
+        return has_trait(call, Reduction)
+
+    def find(self, graph: InternalGraph, call: CallFunction) -> list[int] | None:
+        x: Any = call.args[0]
+        view = x.expr
+        if not _moves(view) or not call.kwargs["dim"]:
+            return None
         split, shape = view.kwargs["split"], view.args[0].type.shape
         try:
             of_result, of_x = result_groups(view.kwargs), groups_of(split, shape)
         except ValueError:
-            return False
-        axes = {axis % x.type.rank for axis in expr.kwargs["dim"]}
+            return None
+        axes = {axis % x.type.rank for axis in call.kwargs["dim"]}
         reduced = {place for axis in axes for place in of_result[axis] if split[place] != 1}
         left = [place for axis, group in enumerate(of_result) if axis not in axes for place in group]
         left = [place for place in left if split[place] != 1]
         dim = [axis for axis, group in enumerate(of_x) if reduced & {*group}]
         is_whole = {place for axis in dim for place in of_x[axis] if split[place] != 1} == reduced
-        if not is_whole or not dim or left != sorted(left):
-            return False
-        g = self._emitter(graph, expr)
-        result = g.call(expr.function, view.args[0], dim, False)
-        graph.substitute(expr.output, g.call("aten::reshape", result, list(expr.output.type.shape)))
-        return True
+        return dim if is_whole and dim and left == sorted(left) else None
 
-    def _pool_planes(self, graph: InternalGraph, expr: CallFunction) -> bool:
-        """Pooling of planes [N, C, H, W] is one of [M, D, H, W], if these are the same planes."""
-        x, view = expr.args[0], expr.args[0].expr
-        if not _moves(view) or graph.use_count(x) != 1 or expr.output.qparams is not None:
-            return False
-        attributes, plane = view.kwargs, list(x.type.shape[2:])
-        split, order, shape = attributes["split"], attributes["order"], view.args[0].type.shape
+    def check(self, graph: InternalGraph, call: CallFunction, match: list[int]) -> str | None:
+        name = call.inputs[0].name
+        return f"the transpose `{name}` has other users" if graph.use_count(call.inputs[0]) != 1 else None
+
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: list[int]) -> str:
+        x: Any = call.args[0]
+        g = self.owner.emitter(call)
+        result = g.call(call.function, x.expr.args[0], match, False)
+        graph.substitute(call.output, g.call("aten::reshape", result, list(call.output.type.shape)))
+        return f"reduces without the transpose `{x.name}` now"
+
+
+class _PoolPlanes(_SinkRule[CallFunction]):
+    """Pools planes [M, D, H, W] that a view makes [N, C, H, W]; the match is the view."""
+
+    def takes(self, call: CallFunction) -> bool:
+        return has_trait(call, Pool)
+
+    def find(self, graph: InternalGraph, call: CallFunction) -> CallFunction | None:
+        x: Any = call.args[0]
+        view, plane = x.expr, list(x.type.shape[2:])
+        if not _moves(view):
+            return None
+        split, order, shape = view.kwargs["split"], view.kwargs["order"], view.args[0].type.shape
         last = len(split) - 1
-        if (
-            len(shape) != 4
-            or list(shape[2:]) != plane
-            or split[-2:] != plane
-            or order[-2:] != [last - 1, last]
-        ):
-            return False
-        g = self._emitter(graph, expr)
-        pooled = g.call(expr.function, view.args[0], **expr.kwargs)
+        is_of_planes = len(shape) == 4 and list(shape[2:]) == plane
+        keeps_planes = split[-2:] == plane and order[-2:] == [last - 1, last]
+        return view if is_of_planes and keeps_planes else None
+
+    def check(self, graph: InternalGraph, call: CallFunction, match: CallFunction) -> str | None:
+        if graph.use_count(match.output) != 1:
+            return f"the transpose `{match.output.name}` has other users"
+        return None if call.output.qparams is None else "it has quantization parameters"
+
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: CallFunction) -> str:
+        g, attributes = self.owner.emitter(call), match.kwargs
+        pooled = g.call(call.function, match.args[0], **call.kwargs)
         plane = list(pooled.type.shape[2:])
-        attributes = {**attributes, "split": split[:-2] + plane, "shape": list(x.type.shape[:2]) + plane}
-        graph.substitute(expr.output, g.call("tm::view", pooled, **attributes))
-        return True
+        shape = list(match.output.type.shape[:2]) + plane
+        attributes = {**attributes, "split": attributes["split"][:-2] + plane, "shape": shape}
+        graph.substitute(call.output, g.call("tm::view", pooled, **attributes))
+        return f"is before the transpose `{match.output.name}` now"
 
-    def _drop_reduced(self, graph: InternalGraph, view: CallFunction) -> bool:
-        """A reduction that keeps its axes, which a view then removes, does not keep them."""
-        reduced = view.args[0]
-        reduction = _kept_reduction(reduced.expr)
-        if reduction is None or graph.use_count(reduced) != 1 or not _is_plain(view):
-            return False
-        function, x, axes = reduction
-        if [extent for axis, extent in enumerate(x.type.shape) if axis not in axes] != list(
-            view.output.type.shape
-        ):
-            return False
-        g = self._emitter(graph, view)
-        graph.substitute(view.output, g.call(function, x, sorted(axes), False))
-        return True
 
-    def _emitter(self, graph: InternalGraph, expr: CallFunction) -> GraphEmitter:
-        return GraphEmitter(
-            graph,
-            self.catalogue,
-            source=expr.source,
-            made_by=self.name,
-            name=expr.output.name,
-            before=expr,
-        )
+class _DropReduced(_SinkRule[tuple[str, TensorNode, set[int]]]):
+    """Lets a reduction drop the axes that a view after it removes; the match is the reduction."""
+
+    def takes(self, call: CallFunction) -> bool:
+        return is_view(call)
+
+    def find(self, graph: InternalGraph, call: CallFunction) -> tuple[str, TensorNode, set[int]] | None:
+        reduction = _kept_reduction(call.args[0].expr)  # type: ignore[union-attr]
+        if reduction is None or not _is_plain(call):
+            return None
+        _, x, axes = reduction
+        left = [extent for axis, extent in enumerate(x.type.shape) if axis not in axes]
+        return reduction if left == list(call.output.type.shape) else None
+
+    def check(self, graph: InternalGraph, call: CallFunction, match: object) -> str | None:
+        name = call.inputs[0].name
+        return f"the reduction `{name}` has other users" if graph.use_count(call.inputs[0]) != 1 else None
+
+    def rewrite(
+        self, graph: InternalGraph, call: CallFunction, match: tuple[str, TensorNode, set[int]]
+    ) -> str:
+        function, x, axes = match
+        g, was = self.owner.emitter(call), call.inputs[0].name
+        graph.substitute(call.output, g.call(function, x, sorted(axes), False))
+        return f"is the reduction `{was}` without its axes of extent 1 now"
+
+
+def _listed(nodes: Sequence[TensorNode]) -> str:
+    return ", ".join(f"`{node.name}`" for node in dict.fromkeys(nodes))
+
+
+def _tensors(call: CallFunction) -> list[TensorNode]:
+    return [node for node in leaves(call.args) if isinstance(node, TensorNode)]
+
+
+def _is_product(call: CallFunction) -> bool:
+    return has_trait(call, MatrixProduct) and not call.kwargs
+
+
+def _has_other_rules(call: CallFunction) -> bool:
+    """Whether rules for products, reductions, pooling or views are meant for a call."""
+    return has_trait(call, Reduction, Pool) or _is_product(call) or is_view(call)
 
 
 def _kept_reduction(expr: Any) -> tuple[str, TensorNode, set[int]] | None:
@@ -283,6 +419,12 @@ def _moves(expr: Any) -> bool:
         and not _is_plain(expr)
         and all(chosen == KEPT for chosen in expr.kwargs["index"])
     )
+
+
+def _moved_from(node: TensorNode) -> TensorNode | None:
+    """What a node is a view of, with all elements in another order."""
+    expr: Any = node.expr
+    return expr.args[0] if _moves(expr) else None
 
 
 def _source(node: TensorNode) -> TensorNode | None:

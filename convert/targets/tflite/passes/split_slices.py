@@ -1,4 +1,4 @@
-"""TFLite: equal parts of a matrix are a SPLIT, which GPU delegates run; SLICE they run of 3 or 4 axes."""
+"""TFLite: make SLICEs of equal parts of a matrix one SPLIT: GPU delegates run SLICE of 3 or 4 axes only."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import numpy as np
 
 from tmconvert.lowering.names import Names
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.passes.rewriting import PassRecord
 
 _MOST = 4  # parts; XNNPACK has kernels for so many
 
 
-def split_slices(graph: TargetGraph) -> int:
-    """Makes SLICEs of equal parts of a matrix one SPLIT, in place; the number of these."""
+def split_slices(graph: TargetGraph) -> PassRecord:
+    """Make SLICEs of equal parts of a matrix one SPLIT, in place."""
+    record = PassRecord("split_slices")
     names = Names(value.name for value in graph.inputs)
     names.take(value.name for operator in graph.operators for value in operator.outputs)
     groups: dict[tuple[int, int, int], dict[int, Operator]] = {}
@@ -21,19 +23,26 @@ def split_slices(graph: TargetGraph) -> int:
         part = _part(operator)
         if part is not None:
             axis, count, at = part
+            if count > _MOST:
+                record.refuse(operator, f"it is one of {count} parts, more than the {_MOST} that are fast")
+                continue
             group = groups.setdefault((id(operator.inputs[0]), axis, count), {})
             group.setdefault(at, operator)  # the same part once more stays a SLICE
     made = {
         id(next(iter(group.values()))): _split(group, axis, count, names)
         for (_, axis, count), group in groups.items()
     }
+    for first, operator in zip(
+        (next(iter(group.values())) for group in groups.values()), made.values(), strict=True
+    ):
+        record.did(first, f"is a SPLIT into {len(operator.outputs)} parts now")
     gone = {id(operator) for group in groups.values() for operator in group.values()}
     graph.operators = [
         made.get(id(operator), operator)
         for operator in graph.operators
         if id(operator) in made or id(operator) not in gone
     ]
-    return len(made)
+    return record
 
 
 def _part(operator: Operator) -> tuple[int, int, int] | None:
@@ -54,7 +63,7 @@ def _part(operator: Operator) -> tuple[int, int, int] | None:
     first, extent = int(begin.data[axis]), made[axis]
     count = shape[axis] // extent
     is_equal = shape[axis] == count * extent and first % extent == 0
-    return (axis, count, first // extent) if is_equal and count <= _MOST else None
+    return (axis, count, first // extent) if is_equal else None
 
 
 def _split(group: dict[int, Operator], axis: int, count: int, names: Names) -> Operator:
