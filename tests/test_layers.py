@@ -31,6 +31,27 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "api": ("api",),
     "command line": ("cli", "__main__"),
 }
+# What a layer holds, for the table in ARCHITECTURE.md, which tools/generate_docs.py makes
+CONTENTS = {
+    "base": "version, signals, garbage collection",
+    "errors": "exceptions, places in the source, explanations of error codes",
+    "ir": "TracedModule, InternalGraph, types, symbolic sizes, verifier, interpreter, text form",
+    "symbolics": "one file an op: signature, type rule, reference, lowering to each target",
+    "output": "atomic output files, streamed weights, the protobuf stream",
+    "frontends": "readers and tracers: a source model becomes a TracedModule",
+    "container": "the file of `tmconvert save`: format, reader, writer",
+    "passes": "graph rewrites that several targets share, and the pass manager",
+    "lowering": "aten graph to TargetGraph, the Builder, origins of tensors",
+    "input and output overrides": "shapes, dynamic dimensions, subgraphs and names that a caller requests",
+    "the interface of targets": "class Target, its options and registry",
+    "verification": "references, comparison, the protocol of a runtime, reports",
+    "targets": "one folder a target: builder, passes, encodings, writer, reader, runtime",
+    "quantization parameters": "files of quantization parameters, one format a file",
+    "calibration": "range estimation on data, equalization, bias correction",
+    "conversion": "the stages of a conversion, the request, the report",
+    "api": "the public functions",
+    "command line": "click commands, one a file",
+}
 # (importing module, imported module): the reason
 UPWARD = {
     (

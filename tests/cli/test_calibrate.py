@@ -77,22 +77,6 @@ def test_parameters_beside_a_float_model(target: str, data: Path, tmp_path: Path
     assert run("params", "check", file, out).status == 0
 
 
-def test_the_commands_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("PIL")
-    root = SAMPLES.parent
-    text = (root / "README.md").read_text("utf-8").partition("### Quantization")[2].partition("\n## ")[0]
-    lines = [
-        line.partition("  #")[0].split() for line in text.splitlines() if line.startswith("    tmconvert")
-    ]
-    assert len(lines) == 6
-    (tmp_path / "samples").symlink_to(SAMPLES)
-    (tmp_path / "out").mkdir()
-    monkeypatch.chdir(tmp_path)
-    for line in lines:
-        outcome = run(*line[1:])
-        assert outcome.status == 0, outcome.stderr
-
-
 @pytest.mark.parametrize(
     "told",
     [{"settings": 5}, {"settings": {"rules": 7}}, {"boundary": 5}, {"boundary": {"inputs": 7}}, [1]],

@@ -1,0 +1,61 @@
+"""The pages: generated ones are current, links and paths lead to files, paragraphs are short."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import PAGES, ROOT, TOP, prose
+from tools import generate_docs
+
+ALL = [*TOP, *PAGES]
+FOLDERS = ("convert", "symbolics", "cli", "tests", "tools", "benchmarks", "docs", "samples")
+MEASURED = {"ops", "torch-ops", "processors", "quantized-models", "megengine-models", "cli", "error-codes"}
+LINES, WIDTH = 6, 100
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", generate_docs.PAGES)
+def test_a_generated_page_is_current(page: str) -> None:
+    assert generate_docs.is_current(page), f"{page} is not current: run python tools/generate_docs.py"
+
+
+@pytest.mark.parametrize("page", ALL, ids=name)
+def test_links_lead_to_files(page: Path) -> None:
+    targets = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", prose(page))
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", ALL, ids=name)
+def test_paths_of_the_source_exist(page: Path) -> None:
+    named = re.findall(rf"`((?:{'|'.join(FOLDERS)})/[\w./-]+)`", prose(page))
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def paragraphs(page: Path) -> Iterator[str]:
+    """Paragraphs and items of lists."""
+    for text in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) |#|\|)", prose(page)):
+        if not text.strip().startswith(("|", "#", "<!--")) and not text.startswith("    "):
+            yield " ".join(text.split())
+
+
+@pytest.mark.parametrize("page", [page for page in ALL if page.stem not in MEASURED], ids=name)
+def test_paragraphs_are_short(page: Path) -> None:
+    long = [text[:60] for text in paragraphs(page) if len(textwrap.wrap(text, WIDTH)) > LINES]
+    assert long == []
+
+
+def test_architecture_is_one_page() -> None:
+    assert len((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines()) < 90
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    listed = set(re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
+    assert listed == {str(page.relative_to(ROOT / "docs")) for page in PAGES}
