@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
+
 import pytest
+
+ROOT = Path(__file__).parent
+OF_OPS = ("ops", "test_catalogue.py")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -12,3 +18,34 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture
 def update_golden(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update-golden"))
+
+
+@cache
+def op_names() -> frozenset[str]:
+    from tmconvert.symbolics.ops import MODULES
+
+    return frozenset(name.rpartition("::")[2] for names in MODULES.values() for name in names.split())
+
+
+def op_of(config: pytest.Config) -> str | None:
+    """The op that ``pytest -k OP`` names, without paths; None where it names something else.
+
+    Collecting all 27,000 tests takes much longer than running the tests of one op.
+    """
+    word = config.getoption("keyword")
+    is_whole_suite = [Path(each).resolve() for each in config.args] == [ROOT]
+    return word if word.isidentifier() and is_whole_suite and word in op_names() else None
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    op, path = op_of(config), collection_path
+    if op is None or path == ROOT or not path.is_relative_to(ROOT):
+        return None
+    first, *rest = path.relative_to(ROOT).parts
+    is_of_torch = first == "torch" and (not rest or rest[0] == f"test_op_{op}.py")
+    return None if first in OF_OPS or is_of_torch else True
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    op = op_of(config)
+    return f"{op} is an op: only tests of ops are collected; name paths to run others" if op else ""

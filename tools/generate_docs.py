@@ -58,8 +58,8 @@ def command_line() -> str:
         "",
         MADE.strip(),
         "",
-        "`MODEL` is the path of a model file, recognised by its content, or `PACKAGE.MODULE:FACTORY`, which makes a",
-        "PyTorch module. Results go to stdout, messages to stderr.",
+        "`MODEL` is the path of a model file, recognised by its content, or `PACKAGE.MODULE:FACTORY`, which",
+        "makes a PyTorch module. Results go to stdout, messages to stderr.",
         "",
         "| command | purpose |",
         "|---|---|",
@@ -80,7 +80,11 @@ def _command(command: click.Command, context: click.Context) -> list[str]:
         for name in command.list_commands(context):
             inner = command.get_command(context, name)
             assert inner is not None
-            lines += ["", f"### {context.info_name} {name}", *_command(inner, click.Context(inner, context, name))]
+            lines += [
+                "",
+                f"### {context.info_name} {name}",
+                *_command(inner, click.Context(inner, context, name)),
+            ]
     rows = [parameter.get_help_record(context) for parameter in command.get_params(context)]
     options = [row for row in rows if row is not None and row[1] and not row[0].startswith("-h,")]
     if options:
@@ -114,8 +118,9 @@ def error_codes() -> str:
         "",
         MADE.strip(),
         "",
-        "`tmconvert explain CODE` prints the same text. Codes are stable: scripts may rely on them. Exit status: 1 for",
-        "TM1, TM2, TM4 and TM5, 2 for TM6, 3 for TM3 and TM9.",
+        "`tmconvert explain CODE` prints the same text. Codes are stable: scripts may rely on them.",
+        "",
+        "Exit status: 1 for TM1, TM2, TM4 and TM5, 2 for TM6, 3 for TM3 and TM9.",
     ]
     for prefix, family in families.items():
         lines += ["", f"## {family} ({prefix}xxx)"]
@@ -131,6 +136,7 @@ def error_codes() -> str:
 def ops() -> str:
     """The page of `tmconvert ops --markdown`."""
     from click.testing import CliRunner
+
     from tmconvert.cli.commands.ops import command
 
     return CliRunner().invoke(command, ["--markdown"], catch_exceptions=False).stdout

@@ -1,4 +1,4 @@
-"""Called by mkdocs (mkdocs.yml): lays the packages together, as they are installed, for mkdocstrings to read."""
+"""Hooks of mkdocs (mkdocs.yml): the packages as they are installed, for mkdocstrings to read."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ ALL = [*TOP, *PAGES]
 FOLDERS = ("convert", "symbolics", "cli", "tests", "tools", "benchmarks", "docs", "samples")
 MEASURED = {"ops", "torch-ops", "processors", "quantized-models", "megengine-models", "cli", "error-codes"}
 LINES, WIDTH = 6, 100
+NEW = "squareplus"  # files that a reader makes
 
 
 def name(page: Path) -> str:
@@ -36,7 +37,7 @@ def test_links_lead_to_files(page: Path) -> None:
 @pytest.mark.parametrize("page", ALL, ids=name)
 def test_paths_of_the_source_exist(page: Path) -> None:
     named = re.findall(rf"`((?:{'|'.join(FOLDERS)})/[\w./-]+)`", prose(page))
-    assert [path for path in named if not (ROOT / path).exists()] == []
+    assert [path for path in named if not (ROOT / path).exists() and NEW not in path] == []
 
 
 def paragraphs(page: Path) -> Iterator[str]:
