@@ -41,9 +41,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     op, path = op_of(config), collection_path
     if op is None or path == ROOT or not path.is_relative_to(ROOT):
         return None
-    first, *rest = path.relative_to(ROOT).parts
-    is_of_torch = first == "torch" and (not rest or rest[0] == f"test_op_{op}.py")
-    return None if first in OF_OPS or is_of_torch else True
+    is_of_ops = path.relative_to(ROOT).parts[0] in OF_OPS
+    of_torch = ROOT / f"frontends/torch/test_op_{op}.py"
+    return None if is_of_ops or path == of_torch or path in of_torch.parents else True
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -4,7 +4,7 @@
     python tools/new_op.py squareplus                          aten::squareplus(x)
     python tools/new_op.py mylib::squareplus --args x,other    two tensors that broadcast
 
-The files are symbolics/ops/NAME.py, tests/ops/samples/NAME.py and tests/torch/test_op_NAME.py, and a line in
+The files are symbolics/ops/NAME.py, tests/ops/samples/NAME.py and tests/frontends/torch/test_op_NAME.py, and a line in
 symbolics/ops/__init__.py. Existing files are never overwritten.
 """
 
@@ -70,7 +70,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.torch.harness import check  # noqa: E402
+from tests.frontends.torch.harness import check  # noqa: E402
 
 
 def test_{name}() -> None:
@@ -100,7 +100,7 @@ def files_of(full: str, arguments: list[str]) -> dict[str, str]:
     return {
         f"symbolics/ops/{name}.py": OP.format(**words),
         f"tests/ops/samples/{name}.py": SAMPLES.format(**words),
-        f"tests/torch/test_op_{name}.py": TORCH.format(**words),
+        f"tests/frontends/torch/test_op_{name}.py": TORCH.format(**words),
     }
 
 
