@@ -4,8 +4,8 @@
     python tools/new_op.py squareplus                          aten::squareplus(x)
     python tools/new_op.py mylib::squareplus --args x,other    two tensors that broadcast
 
-The files are symbolics/ops/NAME.py, tests/ops/samples/NAME.py and tests/frontends/torch/test_op_NAME.py, and a
-line in symbolics/ops/__init__.py. Existing files are never overwritten.
+The files are symbolics/ops/NAME.py, tests/ops/samples/NAME.py and tests/frontends/torch/test_op_NAME.py, and
+a line in symbolics/ops/__init__.py. Existing files are never overwritten.
 """
 
 from __future__ import annotations
