@@ -58,13 +58,24 @@ class CopyBudget:
     each of their bytes once at most.
     """
 
+    excess = "the file copies the same values again and again"
+
     def __init__(self, file_size: int) -> None:
         self._left = file_size
 
     def spend(self, count: int) -> None:
         self._left -= count
         if self._left < 0:
-            raise over_limit("the file copies the same values again and again")
+            raise over_limit(self.excess)
+
+
+class ObjectBudget(CopyBudget):
+    """How many more objects may be made, by their memory: eight times as many bytes as the file has.
+
+    An object may be one byte in a file and 216 in memory. Valid files need six times their size.
+    """
+
+    excess = "the file makes far more objects than a model of its size has"
 
 
 def call(function: object, arguments: object, budget: CopyBudget) -> object:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from tmconvert.frontends.megengine.allow_list import look_up
 from tmconvert.frontends.megengine.arrays import UnfinishedArray, UnfinishedDtype
-from tmconvert.frontends.megengine.builders import CopyBudget
+from tmconvert.frontends.megengine.builders import CopyBudget, ObjectBudget
 from tmconvert.frontends.megengine.pickle_fault import damaged
 from tmconvert.frontends.megengine.stand_ins import Instance
 
 LINE_LIMIT = 1024
+FREE_OBJECTS = 100_000  # even a small file may have so many
 
 UNFINISHED = frozenset({UnfinishedArray, UnfinishedDtype})
 
@@ -36,8 +37,9 @@ class Machine:
         self.unfinished: dict[object, list[int]] = {}
         self.globals: dict[tuple[str, str], object] = {}
         self.instances: list[Instance] = []
-        self.containers = 0  # lists and dicts so far
-        self.budget = CopyBudget(self.size)
+        self.objects = 0  # so far
+        self.copies = CopyBudget(self.size)
+        self.memory = ObjectBudget(self.size)
 
     def take(self, count: int) -> memoryview:
         """The next ``count`` bytes, without copying them."""
@@ -117,6 +119,12 @@ class Machine:
         elif type(value) in UNFINISHED:
             self.unfinished[value] = []
         self.stack.append(value)
+
+    def pay_for(self, cost: int) -> None:
+        """Counts a new object: one of many spends ``cost`` of the memory."""
+        self.objects += 1
+        if self.objects > FREE_OBJECTS:
+            self.memory.spend(cost)
 
     def push_global(self, module: str, name: str) -> None:
         key = (module, name)

@@ -30,10 +30,11 @@ Kind = TypeVar("Kind")
 
 PROTOCOLS = range(2, 6)
 INTEGER_BYTES_LIMIT = 1024
-EMPTY_SET_COST = 4
-# An empty list or dict is one byte in the file and some 60 in memory: beyond so many, each is paid for.
-FREE_CONTAINERS = 100_000
-CONTAINER_COST = 8
+# An eighth of what an object takes in memory at least, in bytes.
+CONTAINER_COST = 8  # a list, a dict or a tuple
+BYTES_COST = 24  # a view of the file
+SET_COST = 27
+OBJECT_COST = 16  # what a call makes, or an object of a class
 MOST_MARKS = 100_000  # open at a time: values of a sound file are not nested so deep
 
 FLOAT64 = struct.Struct(">d")
@@ -105,7 +106,11 @@ def _text(width: int) -> Handler:
 
 
 def _bytes(width: int) -> Handler:
-    return lambda machine: machine.stack.append(machine.take(machine.take_integer(width)))
+    def read(machine: Machine) -> None:
+        machine.pay_for(BYTES_COST)
+        machine.stack.append(machine.take(machine.take_integer(width)))
+
+    return read
 
 
 def _mark(machine: Machine) -> None:
@@ -131,11 +136,13 @@ def _dup(machine: Machine) -> None:
 
 
 def _tuple(machine: Machine) -> None:
+    machine.pay_for(CONTAINER_COST)
     machine.push(tuple(machine.pop_to_mark()))
 
 
 def _small_tuple(count: int) -> Handler:
     def read(machine: Machine) -> None:
+        machine.pay_for(CONTAINER_COST)
         machine.require(count)
         values = tuple(machine.stack[-count:])
         del machine.stack[-count:]
@@ -145,34 +152,27 @@ def _small_tuple(count: int) -> Handler:
 
 
 def _empty_list(machine: Machine) -> None:
-    _pay_for_container(machine)
+    machine.pay_for(CONTAINER_COST)
     machine.push([])
 
 
 def _empty_dict(machine: Machine) -> None:
-    _pay_for_container(machine)
+    machine.pay_for(CONTAINER_COST)
     machine.push({})
 
 
-def _pay_for_container(machine: Machine) -> None:
-    machine.containers += 1
-    if machine.containers > FREE_CONTAINERS:
-        machine.budget.spend(CONTAINER_COST)
-
-
 def _empty_set(machine: Machine) -> None:
-    # An empty set takes 216 bytes, three times as much as a dict or a list.
-    machine.budget.spend(EMPTY_SET_COST)
+    machine.pay_for(SET_COST)
     machine.push(set())
 
 
 def _list(machine: Machine) -> None:
-    _pay_for_container(machine)
+    machine.pay_for(CONTAINER_COST)
     machine.push(machine.pop_to_mark())
 
 
 def _dict(machine: Machine) -> None:
-    _pay_for_container(machine)
+    machine.pay_for(CONTAINER_COST)
     items = machine.pop_to_mark()
     target: dict[object, object] = {}
     _put_items(target, items)
@@ -180,6 +180,7 @@ def _dict(machine: Machine) -> None:
 
 
 def _frozenset(machine: Machine) -> None:
+    machine.pay_for(SET_COST)
     values = machine.pop_to_mark()
     for position, value in enumerate(values):
         check_key(value, position)
@@ -240,12 +241,14 @@ def _stack_global(machine: Machine) -> None:
 
 
 def _reduce(machine: Machine) -> None:
+    machine.pay_for(OBJECT_COST)
     arguments = machine.pop()
     function = machine.pop()
-    machine.push_new(call(function, arguments, machine.budget))
+    machine.push_new(call(function, arguments, machine.copies))
 
 
 def _newobj(machine: Machine) -> None:
+    machine.pay_for(OBJECT_COST)
     arguments = machine.pop()
     cls = machine.pop()
     machine.push_new(new_object(cls, arguments))
