@@ -35,8 +35,8 @@ from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import TFLITE_RUNTIME
 from tmconvert.targets.registry import lower, write
 from tmconvert.targets.tflite.integer.graph import in_integers
-from tmconvert.targets.tflite.integer.kernels import KERNELS
 from tmconvert.targets.tflite.integer.lookup_tables import tabulated
+from tmconvert.targets.tflite.operators import spec
 from tmconvert.targets.tflite.passes.fuse_activations import fuse_activations
 from tmconvert.targets.tflite.runtimes import types_of
 from tmconvert.targets.tflite.verify.observed import in_steps
@@ -196,7 +196,8 @@ def _kernels() -> Iterator[Sampled]:
     """The samples of integer kernels."""
     for kind in ("int8", "int16"):
         for sample in KERNEL_SAMPLES:
-            if kind not in KERNELS[sample.type].types:
+            kernel = spec(sample.type).integer
+            if kernel is None or kind not in kernel.types:
                 continue
             graph = sample.graph()
             _, numbers = given(sample, graph, kind)

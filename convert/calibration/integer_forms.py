@@ -18,8 +18,8 @@ from tmconvert.symbolics.traits import KeepsQparams
 from tmconvert.targets.options import TFLITE_RUNTIME, Integers, TargetOptions
 from tmconvert.targets.registry import lower, passes_for
 from tmconvert.targets.tflite.integer.graph import in_integers
-from tmconvert.targets.tflite.integer.kernels import TABLES
 from tmconvert.targets.tflite.integer.lookup_tables import tabulated
+from tmconvert.targets.tflite.operators.activations import TABLES
 from tmconvert.targets.tflite.passes.fuse_activations import fuse_activations
 
 # for each kind of tensor a grid that nothing else has

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx.numpy_helper import from_array, to_array
 
-from tmconvert.targets.tflite.integer.kernels import WEIGHTED
+from tmconvert.targets.tflite.operators import SPECS, spec
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,12 @@ def of_tflite(model: Any) -> Iterator[Tampering]:
     """Of the object form of a file: weights, scales, biases, zero points and constants of each operator."""
     from tflite import BuiltinOperator
 
-    codes = {BuiltinOperator.__dict__[name]: name for name in WEIGHTED}
+    codes = {BuiltinOperator.__dict__[name]: name for name, each in SPECS.items() if each.weights}
     all = model.subgraphs[0].tensors
     done: set[tuple[int, str]] = set()
     for number, call in enumerate(model.subgraphs[0].operators):
         type = codes.get(model.operatorCodes[call.opcodeIndex].builtinCode)
-        place = WEIGHTED.get(type or "")
+        place = spec(type or "").weights
         for at, index in [*enumerate(call.inputs), *((-1, index) for index in call.outputs)]:
             if index < 0:
                 continue

@@ -16,8 +16,8 @@ from tmconvert.ir import CallFunction
 from tmconvert.ir.types import QParams
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.tflite.integer.graph import in_integers
-from tmconvert.targets.tflite.integer.kernels import FIXED
 from tmconvert.targets.tflite.integer.qparams import RANGES
+from tmconvert.targets.tflite.operators import spec
 from tmconvert.targets.tflite.verify.kernel_error import slack_of
 from tmconvert.verification.layers import Layer
 from tmconvert.verification.layerwise import compared
@@ -36,7 +36,9 @@ def beyond(
     """How far a kernel with a grid of its own is beyond what it may be, in its steps, for int16 ``steps``."""
     graph = Sample(type, [steps.shape], [steps.shape], {"beta": 1.0} if type == "SOFTMAX" else {}).graph()
     graph.inputs[0].qparams = on("int16", scale)
-    graph.outputs[0].qparams = on("int16", *FIXED["int16"][type])
+    kernel = spec(type).integer
+    assert kernel is not None
+    graph.outputs[0].qparams = on("int16", *kernel.fixed["int16"])
     made = in_integers(graph, activations="int16", io_type="int16")
     found = next(iter(run(made.graph, {"x0": steps}, MODES[1], path).values())) * STEP
     net = Net()

@@ -10,10 +10,11 @@ import numpy as np
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.types import name_of
 from tmconvert.lowering.builder import Builder
-from tmconvert.lowering.element_types import computed_type, type_operand
 from tmconvert.lowering.size_operators import SizeOperators, plain_attributes
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.targets.tflite.computed_type import computed_type
 from tmconvert.targets.tflite.element_types import OLDEST
+from tmconvert.targets.tflite.operators import spec
 from tmconvert.targets.tflite.pad_empty_dims import without_empty_parts
 from tmconvert.targets.tflite.runtimes import first_release, runtime_refusal, types_refusal, types_text
 from tmconvert.targets.tflite.versions import operator_version
@@ -77,7 +78,7 @@ class TfliteBuilder(Builder):
         whole = without_empty_parts(self, type, inputs, options)
         if whole is not None:
             return whole
-        operand = inputs[type_operand(type)] if inputs else None
+        operand = inputs[spec(type).typed] if inputs else None
         if operand is None:
             return super().op(type, *inputs, **options)
         given = operand.dtype

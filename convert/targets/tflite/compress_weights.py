@@ -15,25 +15,16 @@ import numpy as np
 from tmconvert.lowering.target_graph import Operator, Quantization, TargetGraph, Value
 from tmconvert.targets.tflite.dynamic_range import (
     KERNEL_STEPS,
-    OPERATORS,
     takes,
     with_rounded_activations,
     with_stored,
 )
+from tmconvert.targets.tflite.operators import spec
 
 KINDS = ("float16", "int8")
 
 # Elements; what is smaller does not matter to the file, and biases are best left alone.
 _SMALL = 1024
-
-# The input that is a weight, and the axis of its channels; BATCH_MATMUL's depends on the call.
-_CHANNELS = {
-    "CONV_2D": (1, 0),
-    "DEPTHWISE_CONV_2D": (1, 3),
-    "FULLY_CONNECTED": (1, 0),
-    "TRANSPOSE_CONV": (1, 0),
-    "GATHER": (0, 0),
-}
 
 
 @dataclass(frozen=True)
@@ -71,7 +62,7 @@ def compress_weights(graph: TargetGraph, kind: str) -> Compressed:
     written = _Written(weights).graph(graph)
     restored = _Restored(weights).graph(graph)
     rounds = any(
-        value is not None and value.quantization is not None and operator.type in OPERATORS
+        value is not None and value.quantization is not None and spec(operator.type).dynamic_range is not None
         for operator in written.all_operators()
         for value in operator.inputs
     )
@@ -154,10 +145,11 @@ def _channel_axis(operator: Operator, index: int) -> int | None:
         weight = operator.inputs[1]
         assert weight is not None
         return len(weight.shape) - (2 if operator.attributes.get("adj_y") else 1)
-    place, axis = _CHANNELS.get(operator.type, (-1, 0))
-    if operator.type == "GATHER" and (operator.attributes.get("axis", 0) or len(_shape(operator, 0)) < 2):
-        return None
-    return axis if index == place else None
+    if operator.type == "GATHER" and index == 0:  # a table, whose rows have scales
+        is_table = not operator.attributes.get("axis", 0) and len(_shape(operator, 0)) > 1
+        return 0 if is_table else None
+    weights = spec(operator.type).weights
+    return weights.axis if weights is not None and index == weights.weight else None
 
 
 def _shape(operator: Operator, index: int) -> tuple[int, ...]:

@@ -10,42 +10,21 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from tmconvert.lowering.target_graph import Attribute, Operator, Value
+from tmconvert.targets.tflite.operators import spec
 from tmconvert.targets.tflite.runtimes import runtime_refusal
 from tmconvert.targets.tflite.versions import operator_version
-
-
-@dataclass(frozen=True)
-class DynamicRange:
-    """Where an operator has its weight and its activations, and the oldest runtime 2.N that does well by it.
-
-    Versions of operators do not tell that. Measured: 2.14 runs none of them in XNNPACK, which makes them
-    slower than float32, and fails on TRANSPOSE_CONV; LiteRT 1.0 (2.18) has wrong scales in BATCH_MATMUL.
-    """
-
-    weight: int = 1
-    x: int = 0
-    since: int = 18
-    says_asymmetric: bool = False
-
-
-OPERATORS = {
-    "CONV_2D": DynamicRange(),
-    "FULLY_CONNECTED": DynamicRange(says_asymmetric=True),
-    "TRANSPOSE_CONV": DynamicRange(x=2),
-    "BATCH_MATMUL": DynamicRange(since=20, says_asymmetric=True),
-}
 
 KERNEL_STEPS = 255
 
 
 def takes(operator: Operator, index: int, stored: Value, runtime: int) -> bool:
     """Whether ``operator`` computes with ``stored`` as it is, in the runtime 2.``runtime``."""
-    known = OPERATORS.get(operator.type)
+    known = spec(operator.type).dynamic_range
     if known is None or index != known.weight or stored.quantization is None or runtime < known.since:
         return False
     x = operator.inputs[known.x]
@@ -62,7 +41,8 @@ def with_stored(operator: Operator, index: int, stored: Value) -> Operator:
     """``operator`` with the int8 weight at ``index``."""
     inputs = [stored if i == index else value for i, value in enumerate(operator.inputs)]
     attributes = dict(operator.attributes)
-    if OPERATORS[operator.type].says_asymmetric:
+    known = spec(operator.type).dynamic_range
+    if known is not None and known.says_asymmetric:
         attributes["asymmetric_quantize_inputs"] = True
     return replace(operator, inputs=inputs, attributes=attributes)
 
@@ -73,8 +53,9 @@ def with_rounded_activations(operator: Operator, steps: int) -> list[Operator]:
     step = (max(x, 0) - min(x, 0)) / steps for each range, x' = round(x / step) * step. The kernel has
     ``KERNEL_STEPS``; with a few less the places that x is rounded to lie elsewhere.
     """
-    place = OPERATORS[operator.type].x
-    x = operator.inputs[place]
+    known = spec(operator.type).dynamic_range
+    assert known is not None
+    x = operator.inputs[known.x]
     assert x is not None
     axes = _axes_of_a_range(operator, x)
     ranges = tuple(1 if axis in axes else extent for axis, extent in enumerate(x.shape))
@@ -96,7 +77,7 @@ def with_rounded_activations(operator: Operator, steps: int) -> list[Operator]:
     step = op("MUL", extent, number(1 / steps), shape=ranges)
     step = op("MAXIMUM", step, number(float(np.finfo(np.float32).tiny)), shape=ranges)
     rounded = op("MUL", op("ROUND", op("DIV", x, step)), step)
-    inputs = [rounded if i == place else value for i, value in enumerate(operator.inputs)]
+    inputs = [rounded if i == known.x else value for i, value in enumerate(operator.inputs)]
     return [*made, replace(operator, inputs=inputs)]
 
 

@@ -7,7 +7,6 @@ and makes up the height and the width of windows in no images.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,31 +14,26 @@ import numpy as np
 
 from tmconvert.ir.symbolic.data_dependent import data_symbols
 from tmconvert.ir.symbolic.signs import signs
+from tmconvert.targets.tflite.operators import spec
 
 if TYPE_CHECKING:
     from tmconvert.lowering.target_graph import Value
     from tmconvert.targets.tflite.builder import TfliteBuilder
-
-_ALL, _FIRST, _LAST = slice(None), slice(0, 1), slice(-1, None)
-# operator: how many of its inputs must not be empty, along which axes (of the result, too), what fills them
-_FILLED: dict[str, tuple[int, slice, float]] = {
-    **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D"), (1, _FIRST, 0.0)),
-    **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX"), (1, _LAST, -math.inf)),
-    "BATCH_MATMUL": (2, _ALL, 0.0),
-}
 
 
 def without_empty_parts(
     g: TfliteBuilder, type: str, inputs: Sequence[Value | None], options: dict[str, Any]
 ) -> Value | None:
     """The result of the operator; None where it may be written as it is."""
-    count, axes, number = _FILLED.get(type, (0, _ALL, 0.0))
-    operands = [value for value in inputs[:count] if value is not None]
-    filled = [_filled(g, value, axes, number) for value in operands]
+    rule = spec(type).not_empty
+    if rule is None:
+        return None
+    operands = [value for value in inputs[: rule.operands] if value is not None]
+    filled = [_filled(g, value, rule.axes, rule.filled_with) for value in operands]
     if filled == operands:
         return None
     shape = options.get("shape") or operands[0].shape
-    made = g.op(type, *filled, *inputs[count:], **options | {"shape": _sizes(shape, axes)})
+    made = g.op(type, *filled, *inputs[rule.operands :], **options | {"shape": _sizes(shape, rule.axes)})
     return g.op("SLICE", made, g.ints([0] * len(shape)), g.ints(shape), shape=shape)
 
 

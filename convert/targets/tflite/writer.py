@@ -18,22 +18,18 @@ from tmconvert.ir.symbolic.dims import Dim, example, is_symbolic
 from tmconvert.ir.types import name_of
 from tmconvert.lowering.target_graph import Attribute, Operator, TargetGraph, Value
 from tmconvert.targets.tflite.flatbuffer_writer import Field, FlatbufferWriter
-from tmconvert.targets.tflite.passes.own_biases import BIAS_INPUTS
+from tmconvert.targets.tflite.operators import SPECS, spec
 from tmconvert.targets.tflite.runtimes import minimum_runtime
 from tmconvert.targets.tflite.schema import (
     ENUMS,
-    OPERATORS,
-    STATE_INPUTS,
     TENSOR_TYPES,
     OptionField,
     options_code,
-    options_fields,
 )
 from tmconvert.targets.tflite.versions import model_versions
 
 _FILE_IDENTIFIER = b"TFL3"
 _SCHEMA_VERSION = 3
-_CUSTOM = 32  # the code of operators that a name tells
 _SIGNATURE = "serving_default"
 _RUNTIME_FIELD_BYTES = 16
 
@@ -134,7 +130,7 @@ class _Contents:
 
 def _known(operators: Iterable[Operator]) -> Iterable[Operator]:
     for operator in operators:
-        if operator.type not in OPERATORS and not operator.domain:
+        if spec(operator.type).code is None or (operator.type not in SPECS and not operator.domain):
             raise _misfit(operator, f"TFLite has no operator {operator.type}")
         yield operator
 
@@ -142,9 +138,10 @@ def _known(operators: Iterable[Operator]) -> Iterable[Operator]:
 def _operator_codes(skeleton: FlatbufferWriter, versions: dict[str, int]) -> int:
     tables = []
     for type, version in versions.items():
-        code = OPERATORS[type][0] if type in OPERATORS else _CUSTOM
+        code = spec(type).code
+        assert code is not None
         fields: list[Field] = [(0, "int8", min(code, _LARGEST_SHORT_CODE))]
-        if code == _CUSTOM:
+        if type not in SPECS:
             fields.append((1, "offset", skeleton.string(type.rpartition("::")[2])))
         tables.append(skeleton.table(*fields, (2, "int32", version), (3, "int32", code)))
     return skeleton.offsets(tables)
@@ -188,7 +185,7 @@ def _values(graph: TargetGraph) -> tuple[list[Value], set[int]]:
             values[id(value)] = value
             if value.is_constant:
                 continue
-            if index not in STATE_INPUTS.get(operator.type, ()):
+            if index not in spec(operator.type).states:
                 raise _misfit(operator, f"its input {value.name!r} is not computed before it")
             states.add(id(value))
         values.update((id(value), value) for value in operator.outputs)
@@ -203,8 +200,10 @@ def _biases(graph: TargetGraph) -> set[int]:
     """The ids of biases, to which quantizers give the scale of their operator: they share no buffer."""
     found = set()
     for operator in graph.operators:
-        at = BIAS_INPUTS.get(operator.type, len(operator.inputs))
-        found |= {id(value) for value in operator.inputs[at : at + 1] if value is not None}
+        weights = spec(operator.type).weights
+        if weights is not None:
+            given = operator.inputs[weights.bias : weights.bias + 1]
+            found |= {id(value) for value in given if value is not None}
     return found
 
 
@@ -259,10 +258,11 @@ def _operator(
     ]
     if operator.domain:
         return skeleton.table(*fields, (5, "offset", skeleton.int8s(_flexible(operator))))
-    table = OPERATORS[operator.type][1]
-    options = _options(skeleton, operator, options_fields(table) if table else {}, numbers)
-    if table:
-        fields += [(3, "uint8", options_code(table)), (4, "offset", skeleton.table(*options))]
+    known = spec(operator.type)
+    options = _options(skeleton, operator, known.option_fields, numbers)
+    if known.options is not None:
+        code = options_code(known.options)
+        fields += [(3, "uint8", code), (4, "offset", skeleton.table(*options))]
     return skeleton.table(*fields)
 
 
@@ -299,6 +299,9 @@ def _options(
         if field.kind == "int32s":
             fields.append((field.slot, "offset", skeleton.int32s(_int32s(operator, name, value))))
             continue
+        if field.kind == "float32s":
+            fields.append((field.slot, "offset", skeleton.float32s(_float32s(operator, name, value))))
+            continue
         number = _number(operator, field, numbers[value] if isinstance(value, TargetGraph) else value)
         if number != field.default:
             kind = {"graph": "int32", **dict.fromkeys(ENUMS, "int8")}.get(field.kind, field.kind)
@@ -332,6 +335,12 @@ def _int32s(operator: Operator, name: str, value: object) -> list[int]:
     if len(numbers) != len(items):
         raise _wrong(operator, name, "a list of int32", value)
     return numbers
+
+
+def _float32s(operator: Operator, name: str, value: object) -> np.ndarray:
+    if isinstance(value, (list, tuple, np.ndarray)) and np.asarray(value).dtype.kind in "if":
+        return np.asarray(value, np.float32)
+    raise _wrong(operator, name, "a list of floats", value)
 
 
 def _is_int32(item: object) -> TypeGuard[int]:

@@ -12,13 +12,14 @@ from tmconvert.ir.types import QParams
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.targets.registry import write
 from tmconvert.targets.tflite.integer.graph import in_integers
-from tmconvert.targets.tflite.integer.kernels import FIXED, KERNELS, TABLES
 from tmconvert.targets.tflite.integer.model import IntegerGraph
 from tmconvert.targets.tflite.integer.qparams import activation_grid
+from tmconvert.targets.tflite.operators import SPECS
 
 litert = pytest.importorskip("ai_edge_litert.interpreter")
 MODES = [litert.OpResolverType.AUTO, litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES]
-ROWS = sorted((type, kind) for type in KERNELS if type not in TABLES for kind in KERNELS[type].types)
+KERNELS = {name: each.integer for name, each in SPECS.items() if each.integer and each.code is not None}
+ROWS = sorted((type, kind) for type, kernel in KERNELS.items() for kind in kernel.types)
 # A kernel rounds once, twice where its arithmetic is of integers; a QUANTIZE behind it once more.
 STEPS = 2.0
 # In int16 functions are read from tables of 513 entries; two products stand for a resizing.
@@ -92,8 +93,9 @@ def check(sample: Sample, kind: str, path: Path, *, own_grid: bool) -> IntegerGr
 
 def given_grid(sample: Sample, graph: TargetGraph, kind: str) -> QParams | None:
     """The grid that the kernel itself gives its results."""
-    if sample.type in FIXED[kind]:
-        (scale, zero), ends = FIXED[kind][sample.type], np.iinfo(kind)
+    fixed = KERNELS[sample.type].fixed
+    if kind in fixed:
+        (scale, zero), ends = fixed[kind], np.iinfo(kind)
         return QParams(kind, (scale,), (zero,), int(ends.min), int(ends.max))
     if KERNELS[sample.type].relation == "same" and len(graph.inputs) == 1:
         return graph.inputs[0].qparams
@@ -101,7 +103,7 @@ def given_grid(sample: Sample, graph: TargetGraph, kind: str) -> QParams | None:
 
 
 def test_each_row_has_samples() -> None:
-    assert {sample.type for sample in SAMPLES} == set(KERNELS) - set(TABLES)
+    assert {sample.type for sample in SAMPLES} == set(KERNELS)
 
 
 @pytest.mark.parametrize(("type", "kind"), ROWS)

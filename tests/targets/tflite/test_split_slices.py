@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tmconvert
-from tmconvert.targets.tflite.passes.own_biases import BIAS_INPUTS
+from tmconvert.targets.tflite.operators import spec
 
 torch = pytest.importorskip("torch")
 tflite = pytest.importorskip("tflite")
@@ -64,7 +64,8 @@ class Shared(torch.nn.Module):  # type: ignore[misc, name-defined]
 
 def test_biases_are_their_operators_own(tmp_path: Path) -> None:
     model = written(Shared(), torch.randn(4, 12), tmp_path / "m.tflite")
-    places = [op.Inputs(BIAS_INPUTS[type]) for type, op in operators(model) if type in BIAS_INPUTS]
+    layers = [(op, spec(type).weights) for type, op in operators(model)]
+    places = [op.Inputs(weights.bias) for op, weights in layers if weights is not None]
     buffers = [model.Subgraphs(0).Tensors(place).Buffer() for place in places]
     assert len(places) == 3
     assert len(set(places)) == len(set(buffers)) == 3

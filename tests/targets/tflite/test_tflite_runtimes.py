@@ -14,14 +14,15 @@ from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import DEFAULT_TFLITE_RUNTIME, TFLITE_RUNTIME
 from tmconvert.targets.registry import lower, target_version
-from tmconvert.targets.tflite.runtimes import _RELEASES, runtime_refusal
+from tmconvert.targets.tflite.operators import SPECS, spec
+from tmconvert.targets.tflite.runtimes import runtime_refusal
 
 DATA = Path(__file__).parents[2] / "data"
 
 
-@pytest.mark.parametrize("type", sorted(_RELEASES))
+@pytest.mark.parametrize("type", sorted(name for name, each in SPECS.items() if each.releases))
 def test_each_version_begins_with_its_release(type: str) -> None:
-    for version, release in enumerate(_RELEASES[type].split(), start=1):
+    for version, release in enumerate(spec(type).releases.split(), start=1):
         if release == "-":
             assert runtime_refusal(type, version, TFLITE_RUNTIME)
             continue

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,8 @@ from ai_edge_litert import schema_py_generated as schema
 
 from tmconvert.errors import InternalError
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
-from tmconvert.targets.tflite.schema import ENUMS, OPERATORS, TENSOR_TYPES, options_fields
+from tmconvert.targets.tflite.operators import SPECS, spec
+from tmconvert.targets.tflite.schema import ENUMS, TENSOR_TYPES
 from tmconvert.targets.tflite.writer import write_tflite
 
 ENUM_CLASSES = {
@@ -35,6 +39,8 @@ SHARED_TABLES = {
     "CONV_3D_TRANSPOSE": "Conv3DOptions",
 }
 
+ROOT = Path(__file__).parents[3]
+BUILTIN = [name for name, each in SPECS.items() if each.code is not None]
 INSIDE = TargetGraph("tflite", 20, "inside")
 
 # Fields that the schema has and the writer does not offer.
@@ -49,7 +55,7 @@ def options_of(operator: Operator) -> tuple[Any, Any]:
     write_tflite(TargetGraph("tflite", 20, "net", inputs, operators=[operator], input_names=names), file)
     model = schema.ModelT.InitFromPackedBuf(file.getvalue())
     (written,) = model.subgraphs[0].operators
-    table = OPERATORS[operator.type][1]
+    table = spec(operator.type).options
     assert written.builtinOptionsType == (getattr(schema.BuiltinOptions, table) if table else 0)
     return model.operatorCodes[written.opcodeIndex], written.builtinOptions
 
@@ -76,10 +82,10 @@ def other_value(kind: str, default: float) -> tuple[Any, Any]:
     return {"int32": (-7, -7), "float32": (0.625, 0.625), "int32s": ([3, 5], [3, 5])}[kind]
 
 
-@pytest.mark.parametrize("type", OPERATORS)
+@pytest.mark.parametrize("type", BUILTIN)
 def test_every_option_is_read_back(type: str) -> None:
-    table = OPERATORS[type][1]
-    fields = options_fields(table) if table else {}
+    table = spec(type).options
+    fields = spec(type).option_fields
     values = {name: other_value(field.kind, field.default) for name, field in fields.items()}
     code, options = options_of(operator_of(type, {name: value for name, (value, _) in values.items()}))
     assert code.builtinCode == getattr(schema.BuiltinOperator, type)
@@ -93,32 +99,39 @@ def test_every_option_is_read_back(type: str) -> None:
         assert np.array_equal(getattr(options, camel(name)), number), name
 
 
-@pytest.mark.parametrize("type", OPERATORS)
+@pytest.mark.parametrize("type", BUILTIN)
 def test_defaults_are_the_schemas(type: str) -> None:
-    table = OPERATORS[type][1]
+    table = spec(type).options
     if table is None:
         return
     required = {
         name: other_value(field.kind, field.default)[0]
-        for name, field in options_fields(table).items()
+        for name, field in spec(type).option_fields.items()
         if field.required
     }
     _, options = options_of(operator_of(type, required))
     wanted = getattr(schema, table + "T")()
-    for name in options_fields(table):
+    for name in spec(type).option_fields:
         if name not in required:
             assert getattr(options, camel(name)) == getattr(wanted, camel(name)), name
 
 
-@pytest.mark.parametrize("type", OPERATORS)
+@pytest.mark.parametrize("type", BUILTIN)
 def test_tables_are_named_after_their_operators(type: str) -> None:
-    table = OPERATORS[type][1]
+    table = spec(type).options
     if type in SHARED_TABLES:
         assert table == SHARED_TABLES[type]
         return
     plain = type.replace("_", "").lower()
     named = {name.removesuffix("Options").lower(): name for name in vars(schema.BuiltinOptions)}
     assert table == named.get(plain)
+
+
+def test_the_tables_are_those_of_litert() -> None:
+    """If this fails: python tools/make_tflite_schema.py"""
+    script = [sys.executable, "tools/make_tflite_schema.py", "--print"]
+    made = subprocess.run(script, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert made.stdout == (ROOT / "convert/targets/tflite/option_tables.py").read_text(encoding="utf-8")
 
 
 def test_enums_are_the_schemas() -> None:

@@ -11,11 +11,10 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter
 
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
-from tmconvert.targets.tflite import versions as tflite_versions
 from tmconvert.targets.tflite import writer as tflite_writer
+from tmconvert.targets.tflite.operators import SPECS, spec, version_rules
 from tmconvert.targets.tflite.runtimes import minimum_runtime
-from tmconvert.targets.tflite.schema import OPERATORS, options_fields
-from tmconvert.targets.tflite.versions import RULES, model_versions, operator_version
+from tmconvert.targets.tflite.versions import model_versions, operator_version
 
 DTYPES = {
     "f32": "float32",
@@ -222,14 +221,14 @@ def operator(type: str, tensors: str, attributes: dict[str, Any]) -> Operator:
 def test_rules(
     type: str, tensors: str, attributes: dict[str, Any], version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tflite_versions, "scales", scales_in_name)
+    monkeypatch.setattr(version_rules, "scales", scales_in_name)
     assert operator_version(operator(type, tensors, attributes)) == version
 
 
 def test_a_product_that_is_scaled_up_needs_version_3(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y, z = (Value(name, np.dtype(np.int8), (2, 3)) for name in "xyz")
     factors = {"x": 0.5, "y": 0.25, "z": 0.125}
-    monkeypatch.setattr(tflite_versions, "scales", lambda value: (factors[value.name],))
+    monkeypatch.setattr(version_rules, "scales", lambda value: (factors[value.name],))
     assert operator_version(Operator("MUL", [x, y], [z], {}, "mul")) == 3
     factors["z"] = 0.126
     assert operator_version(Operator("MUL", [x, y], [z], {}, "mul")) == 2
@@ -255,8 +254,7 @@ UNREGISTERED = {("UNIDIRECTIONAL_SEQUENCE_LSTM", 5), ("LSTM", 5)}
 
 def refusal(type: str, version: int, monkeypatch: pytest.MonkeyPatch) -> str:
     """What the interpreter says of an operator of this version, before it looks at the tensors."""
-    table = OPERATORS[type][1]
-    fields = options_fields(table).values() if table else []
+    fields = spec(type).option_fields.values()
     samples = {"float32": 1.0, "int32": 1, "padding": "SAME", "mirror": "REFLECT", "type": "INT32"}
     samples["graph"] = TargetGraph("tflite", 20, "inside")
     attributes = {field.name: samples[field.kind] for field in fields if field.required}
@@ -271,9 +269,9 @@ def refusal(type: str, version: int, monkeypatch: pytest.MonkeyPatch) -> str:
     return ""
 
 
-@pytest.mark.parametrize("type", sorted(OPERATORS))
+@pytest.mark.parametrize("type", sorted(name for name, each in SPECS.items() if each.code is not None))
 def test_the_runtime_knows_every_version(type: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    versions = {version for version, _ in RULES.get(type, ())} | {2 if type == "BROADCAST_TO" else 1}
+    versions = {version for version, _ in spec(type).versions} | {2 if type == "BROADCAST_TO" else 1}
     for version in sorted(versions):
         known = (type, version) not in UNREGISTERED
         assert ("Didn't find op" not in refusal(type, version, monkeypatch)) == known, version

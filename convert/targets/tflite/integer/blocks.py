@@ -9,22 +9,25 @@ import numpy as np
 from tmconvert.lowering.target_graph import Attribute, Operator, TargetGraph, Value
 from tmconvert.targets.tflite.integer.qparams import settled
 
-BLOCKS = ("SPACE_TO_DEPTH", "DEPTH_TO_SPACE")
 _ORDER = np.array([0, 2, 1, 3], np.int32)
 
 
 def blocks_in_views(graph: TargetGraph, kind: str, infers: bool = True) -> TargetGraph:
     """``graph``, which is left as it is, without these operators where they would work on int16."""
-    if not any(operator.type in BLOCKS for operator in graph.operators):
+    if not any(map(_has_blocks, graph.operators)):
         return graph
     grids, operators = settled(graph, kind, infers=infers), []
     for operator in graph.operators:
         grid = grids.get(id(operator.outputs[0]))
-        if operator.type in BLOCKS and grid is not None and grid.dtype == "int16":
+        if _has_blocks(operator) and grid is not None and grid.dtype == "int16":
             operators += _views(operator, operator.inputs[0], operator.outputs[0])
         else:
             operators.append(operator)
     return replace(graph, operators=operators)
+
+
+def _has_blocks(operator: Operator) -> bool:
+    return "block_size" in operator.attributes
 
 
 def _views(operator: Operator, value: Value | None, result: Value) -> list[Operator]:

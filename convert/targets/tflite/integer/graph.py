@@ -16,7 +16,6 @@ from tmconvert.ir.types import QParams
 from tmconvert.lowering.names import name_of_form
 from tmconvert.lowering.origins import Role
 from tmconvert.lowering.target_graph import Attribute, Operator, TargetGraph, Value
-from tmconvert.targets.tflite.integer.kernels import KERNELS, TABLES, WEIGHTED, WITHIN, Kernel
 from tmconvert.targets.tflite.integer.model import FloatFallback, IntegerGraph
 from tmconvert.targets.tflite.integer.parts import FLOAT, INT32, Parts
 from tmconvert.targets.tflite.integer.prepare import prepared
@@ -34,11 +33,12 @@ from tmconvert.targets.tflite.integer.qparams import (
     summand_grid,
     weight_grid,
 )
+from tmconvert.targets.tflite.operators import spec
+from tmconvert.targets.tflite.operators.activations import TABLES
+from tmconvert.targets.tflite.operators.record import IntegerKernel
 
-_SUMS = frozenset({"ADD", "SUB"})
 _WIDE = {"int8": (-127, 127), "int16": (-32767, 32767)}  # grids that reach this far need no clamp
-_FAR = 100  # a product of that many steps may wrap around, kernels.py
-_PER_CHANNEL = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"})
+_FAR = 100  # a product of that many steps may wrap around, operators/record.py
 
 
 def in_integers(
@@ -123,7 +123,7 @@ class _Integers(Parts):
                 is_own = (value.qparams is not None and not value.qparams.inferred) or operator.type in TABLES
                 if not is_own and id(value) not in wanted:
                     self.grids.pop(id(value), None)
-            kernel = KERNELS.get(operator.type)
+            kernel = spec(operator.type).integer
             if kernel is not None and self._is_whole(operator, kernel):
                 wanted |= {id(value) for value in operator.inputs if value is not None}
 
@@ -178,12 +178,12 @@ class _Integers(Parts):
     # ---- operators
 
     def _operator(self, operator: Operator) -> None:
-        kernel = KERNELS.get(operator.type)
+        kernel = spec(operator.type).integer
         if kernel is None or not self._is_whole(operator, kernel):
             self._in_float(operator, kernel)
         elif kernel.relation == "weights":
             self.made.integers[self._kind(operator, kernel)] += 1
-            self._weighted(operator)
+            self._weighted(operator, kernel)
         elif operator.type in TABLES:
             self.made.integers[self._kind(operator, kernel)] += 1
             self._looked_up(operator)
@@ -193,7 +193,7 @@ class _Integers(Parts):
             self.made.integers[self._kind(operator, kernel)] += 1
             self._on_grids(operator, kernel)
 
-    def _kind(self, operator: Operator, kernel: Kernel) -> str:
+    def _kind(self, operator: Operator, kernel: IntegerKernel) -> str:
         """The type that the kernel computes in: the widest of its tensors', for products with weights and
         what is looked up its result's, of a comparison its operands'.
 
@@ -203,23 +203,22 @@ class _Integers(Parts):
         if kernel.relation == "compared":
             values = []
         if kernel.relation in ("compared", "free", "fixed") and operator.type not in TABLES:
-            values += [value for value in operands(operator, kernel) if not value.is_constant]
+            values += [value for value in operands(operator) if not value.is_constant]
         kinds = [self.grids[id(value)].dtype for value in values if id(value) in self.grids]
         if kernel.relation == "weights":
-            given = [self.grids.get(id(value)) for value in operands(operator, kernel)]
+            given = [self.grids.get(id(value)) for value in operands(operator)]
             kinds += [grid.dtype for grid in given if grid is not None and grid.inferred]
         return max(kinds, key=("int8", "int16").index, default=self.kind)
 
-    def _is_whole(self, operator: Operator, kernel: Kernel) -> bool:
+    def _is_whole(self, operator: Operator, kernel: IntegerKernel) -> bool:
         """Whether the kernel can do this call in integers."""
-        values = [operator.inputs[i] for i in kernel.operands(len(operator.inputs))]
-        numbers = [value for value in values if value is not None]
+        numbers = operands(operator)
         if self._kind(operator, kernel) not in kernel.types or any(value.dtype != FLOAT for value in numbers):
             return False
         if all(value is None or value.is_constant for value in operator.inputs):
             return False
-        if operator.type in WEIGHTED:
-            place = WEIGHTED[operator.type]
+        place = spec(operator.type).weights
+        if place is not None:
             others = [operator.inputs[i] for i in (place.weight, place.bias) if i < len(operator.inputs)]
             if any(value is not None and value.data is None for value in others):
                 return False
@@ -232,7 +231,7 @@ class _Integers(Parts):
             self._own_grid(value, self._kind(operator, kernel)).scale[0] < 1 for value in numbers
         )
 
-    def _in_float(self, operator: Operator, kernel: Kernel | None) -> None:
+    def _in_float(self, operator: Operator, kernel: IntegerKernel | None) -> None:
         inputs = [None if value is None else self._float(value) for value in operator.inputs]
         self.made.graph.operators.append(replace(operator, inputs=inputs))
         for value in operator.outputs:
@@ -287,8 +286,8 @@ class _Integers(Parts):
             return counted
         return self._counted("ADD", counted, np.array(-first, INT32), f"{name}_places")
 
-    def _on_grids(self, operator: Operator, kernel: Kernel) -> None:
-        places = kernel.operands(len(operator.inputs))
+    def _on_grids(self, operator: Operator, kernel: IntegerKernel) -> None:
+        places = spec(operator.type).data_of(len(operator.inputs))
         results = [operator.outputs[i] for i in kernel.outputs(len(operator.outputs))]
         inputs: list[Value | None] = [
             None if value is None else self._plain(value) for value in operator.inputs
@@ -300,14 +299,16 @@ class _Integers(Parts):
             if value is None:
                 continue
             own = grid or self._own_grid(value, kind)
-            if operator.type in _SUMS:
+            if kernel.aligns_summands:
                 own = summand_grid(value, own, self.grids[id(results[0])])
             inputs[i] = self._on_grid(value, own)
         if kernel.relation == "fixed":
             grid = fixed_grid(operator.type, kind)
-        self._compute(operator, inputs, [] if kernel.relation == "compared" else results, grid)
+        self._compute(operator, kernel, inputs, [] if kernel.relation == "compared" else results, grid)
 
-    def _common_grid(self, operator: Operator, kernel: Kernel, places: Sequence[int]) -> QParams | None:
+    def _common_grid(
+        self, operator: Operator, kernel: IntegerKernel, places: Sequence[int]
+    ) -> QParams | None:
         """The one grid that a kernel knows: the operand's, or, of several, the result's.
 
         Numbers in int16 are compared as they are; the widest grid, which is symmetric, holds them all.
@@ -318,7 +319,7 @@ class _Integers(Parts):
             grids = [self._own_grid(value, "int16") for value in wide]
             return max(grids, key=lambda grid: grid.scale)
         result = None if kernel.relation == "compared" else self.grids[id(operator.outputs[0])]
-        if result is not None and operator.type in WITHIN and result.inferred:
+        if result is not None and kernel.is_within and result.inferred:
             return result
         if kernel.relation != "same":
             return None
@@ -329,32 +330,34 @@ class _Integers(Parts):
             return grid if grid.dtype in kernel.types and not is_wider else brought(grid, kind)
         return self.grids[id(operator.outputs[0])]
 
-    def _weighted(self, operator: Operator) -> None:
-        place = WEIGHTED[operator.type]
+    def _weighted(self, operator: Operator, kernel: IntegerKernel) -> None:
+        place = spec(operator.type).weights
+        assert place is not None
         inputs = list(operator.inputs)
         x, weight = inputs[place.x], inputs[place.weight]
         assert x is not None and weight is not None and weight.data is not None
-        grid = self._own_grid(x, self._kind(operator, KERNELS[operator.type]))
+        grid = self._own_grid(x, self._kind(operator, kernel))
         inputs[place.x] = self._on_grid(x, grid)
-        scales = weight_grid(weight, place.axis if operator.type in _PER_CHANNEL else None)
+        scales = weight_grid(weight, place.axis)
         if is_derived(weight, scales) and weight.name not in self.made.derived:
             self.made.derived.append(weight.name)
         inputs[place.weight] = self._weight(weight, scales)
         bias = inputs[place.bias] if place.bias < len(inputs) else None
         if bias is not None:
             inputs[place.bias] = self._bias(bias, grid, scales)
-        self._compute(operator, inputs, operator.outputs, None)
+        self._compute(operator, kernel, inputs, operator.outputs, None)
 
     def _compute(
         self,
         operator: Operator,
+        kernel: IntegerKernel,
         inputs: Sequence[Value | None],
         results: Sequence[Value],
         fixed: QParams | None,
     ) -> None:
         """Appends the operator; its results on the grid that the kernel gives them, then on their own."""
         outputs, after = [], []
-        kind = self._kind(operator, KERNELS[operator.type])
+        kind = self._kind(operator, kernel)
         for value in operator.outputs:
             if not any(value is result for result in results):
                 self._keep(value, value)

@@ -8,15 +8,15 @@ allows over all numbers that the operands can make. What only leaves the model i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from tmconvert.ir.types import QParams
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
-from tmconvert.targets.tflite.integer.kernels import FIXED, KERNELS, MOVING, TABLE, WEIGHTED, WITHIN
+from tmconvert.targets.tflite.operators import spec
+from tmconvert.targets.tflite.operators.record import Range
 
-Ends = tuple[float, float]
 _LARGEST = 32767
 _SMALLEST = 1e-30  # range, of which a step is still a number in float32
 _ENDLESS = 1e38  # numbers that stand for infinity, as what windows of maxima are padded with
@@ -59,7 +59,7 @@ def _over(low: float, high: float, scale: float) -> QParams:
     return QParams("int16", (scale,), (0,), *ends, inferred=True)
 
 
-def ends_of(grid: QParams) -> Ends:
+def ends_of(grid: QParams) -> Range:
     """The smallest and the largest number on a grid."""
     zero, scale = grid.zero_point[0], grid.scale[0]
     return (grid.quant_min - zero) * scale, (grid.quant_max - zero) * scale
@@ -69,7 +69,7 @@ def leaving(graph: TargetGraph) -> set[int]:
     """The ids of results that only leave the model, as they are or with their elements moved."""
     found, used = {id(value) for value in graph.outputs}, set[int]()
     for operator in reversed(graph.operators):
-        passes = operator.type in MOVING and all(
+        passes = spec(operator.type).moves_one and all(
             id(value) in found and id(value) not in used for value in operator.outputs
         )
         for value in operator.inputs:
@@ -86,32 +86,34 @@ def unrounded(
     ``kind`` is the type of activations, ``leaves`` says that the result only leaves the model; ``positive``
     are the ids of what is never below 0.
     """
-    kernel = KERNELS[operator.type]
+    known = spec(operator.type)
+    kernel = known.integer
+    assert kernel is not None
     if not leaves and "int16" in kernel.types:
         kind = "int16"
-    numbers = [operator.inputs[i] for i in kernel.operands(len(operator.inputs))]
+    numbers = [operator.inputs[i] for i in known.data_of(len(operator.inputs))]
     operands = [value for value in numbers if value is not None]
     computed = [value for value in operands if not value.is_constant]
     if not computed or any(id(value) not in grids for value in computed):
         return None
     own = grids[id(computed[0])]
     if kernel.relation == "fixed":
-        scale, zero = FIXED[kind][operator.type]
+        scale, zero = kernel.fixed[kind]
         ends = (-128, 127) if kind == "int8" else (-32768, 32767)
         return QParams(kind, (scale,), (zero,), *ends, inferred=True)
-    if operator.type in WITHIN and kind == "int16":
-        return fine(own, _count(operator), is_positive=id(computed[0]) in positive)
-    if operator.type in WITHIN:
+    if kernel.is_within and kind == "int16":
+        parts = 1 if kernel.parts is None else kernel.parts(operator)
+        return fine(own, parts, is_positive=id(computed[0]) in positive)
+    if kernel.is_within:
         return None if own.dtype == kind else spanning(*ends_of(own), kind)
     if kernel.relation == "weights":
         span = _of_products(operator, own)
     else:
-        rule = _SPANS.get(operator.type)
-        span = None if rule is None else rule(operator, [_ends(value, grids) for value in operands])
+        span = known.range_of(operator, [_ends(value, grids) for value in operands])
     if span is None:
         return None
     span = _activated(operator, span)
-    if kind == "int16" and operator.type in _CHOOSING:
+    if kind == "int16" and known.moves:
         # one that an operand is on with all its steps, if it has them all
         own_grids = (fine(grids[id(value)]) for value in computed)
         found = [grid for grid in own_grids if _holds(grid, span)]
@@ -120,11 +122,11 @@ def unrounded(
     return spanning(*span, kind)
 
 
-def _holds(grid: QParams, span: Ends) -> bool:
+def _holds(grid: QParams, span: Range) -> bool:
     return -grid.scale[0] * _LARGEST <= span[0] and span[1] <= grid.scale[0] * _LARGEST
 
 
-def _ends(value: Value, grids: Mapping[int, QParams]) -> Ends:
+def _ends(value: Value, grids: Mapping[int, QParams]) -> Range:
     if not value.is_constant:
         return ends_of(grids[id(value)])
     data = value.data
@@ -133,79 +135,10 @@ def _ends(value: Value, grids: Mapping[int, QParams]) -> Ends:
     return (float(np.min(data)), float(np.max(data))) if data.size else (0.0, 0.0)
 
 
-def _count(operator: Operator) -> int:
-    """Of how many parts the results of an average are, or those between four pixels."""
-    x, result = operator.inputs[0], operator.outputs[0]
-    assert x is not None
-    if operator.type == "MEAN":
-        return math.prod(x.shape) // max(math.prod(result.shape), 1)
-    if operator.type == "RESIZE_BILINEAR":
-        return math.prod(2 * new // old for old, new in zip(x.shape[1:3], result.shape[1:3], strict=True))
-    if operator.type != "AVERAGE_POOL_2D":
-        return 1
-    sides = []
-    for axis, side in ((1, "h"), (2, "w")):
-        size = operator.attributes["filter_height" if side == "h" else "filter_width"]
-        step = operator.attributes[f"stride_{side}"]
-        assert isinstance(size, int) and isinstance(step, int)
-        sides.append(_window_counts(x.shape[axis], result.shape[axis], size, step))
-    return math.lcm(*(rows * columns for rows in sides[0] for columns in sides[1]))
-
-
-def _window_counts(extent: int, results: int, size: int, step: int) -> set[int]:
-    """How many places of the input the windows along one axis have; padding is left out."""
-    before = max((results - 1) * step + size - extent, 0) // 2
-    starts = (number * step - before for number in range(results))
-    return {min(start + size, extent) - max(start, 0) for start in starts}
-
-
-def _ends_of_table(operator: Operator) -> Ends:
-    table = operator.inputs[1]
-    assert table is not None and table.data is not None
-    return float(np.min(table.data)), float(np.max(table.data))
-
-
-# ---- ranges of results
-
-
-def _hull(operator: Operator, ends: Sequence[Ends]) -> Ends:
-    return min(low for low, _ in ends), max(high for _, high in ends)
-
-
-def _products(one: Ends, other: Ends) -> list[float]:
-    return [a * b for a in one for b in other]
-
-
-def _multiplied(operator: Operator, ends: Sequence[Ends]) -> Ends:
-    products = _products(*ends)
-    return min(products), max(products)
-
-
-def _summed(operator: Operator, ends: Sequence[Ends]) -> Ends:
-    x, result = operator.inputs[0], operator.outputs[0]
-    assert x is not None
-    count = math.prod(x.shape) // max(math.prod(result.shape), 1)
-    return ends[0][0] * count, ends[0][1] * count
-
-
-def _matmul(operator: Operator, ends: Sequence[Ends]) -> Ends:
-    x = operator.inputs[0]
-    assert x is not None
-    count = x.shape[-2 if operator.attributes.get("adj_x") else -1]
-    products = _products(*ends)
-    return min(products) * count, max(products) * count
-
-
-def _leaky(operator: Operator, ends: Sequence[Ends]) -> Ends:
-    slope = operator.attributes.get("alpha", 1.0)
-    assert isinstance(slope, float)
-    corners = [end if end > 0 else end * slope for end in ends[0]]
-    return min(corners), max(corners)
-
-
-def _of_products(operator: Operator, x: QParams) -> Ends | None:
+def _of_products(operator: Operator, x: QParams) -> Range | None:
     """Of a layer whose weights are on a grid: the sum of all products at their largest."""
-    place = WEIGHTED[operator.type]
+    place = spec(operator.type).weights
+    assert place is not None
     weight = operator.inputs[place.weight]
     if weight is None or weight.data is None or weight.qparams is None:
         return None
@@ -218,34 +151,11 @@ def _of_products(operator: Operator, x: QParams) -> Ends | None:
     return -most, most
 
 
-_ACTIVATIONS = {"RELU": (0.0, math.inf), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}
-
-
-def _clamped(ends: Ends, low: float, high: float) -> Ends:
+def _clamped(ends: Range, low: float, high: float) -> Range:
     first, last = (min(max(end, low), high) for end in ends)
     return first, last
 
 
-def _activated(operator: Operator, ends: Ends) -> Ends:
-    limits = _ACTIVATIONS.get(str(operator.attributes.get("fused_activation_function", "NONE")))
+def _activated(operator: Operator, ends: Range) -> Range:
+    limits = spec(str(operator.attributes.get("fused_activation_function"))).activation
     return ends if limits is None else _clamped(ends, *limits)
-
-
-_CHOOSING = frozenset(
-    {"CONCATENATION", "PACK", "SELECT_V2", "PADV2", "DYNAMIC_UPDATE_SLICE", "MAXIMUM", "MINIMUM"}
-)
-Span = Callable[[Operator, Sequence[Ends]], Ends]
-_SPANS: dict[str, Span] = {
-    **dict.fromkeys(_CHOOSING, _hull),
-    "MAXIMUM": lambda operator, ends: (max(low for low, _ in ends), max(high for _, high in ends)),
-    "MINIMUM": lambda operator, ends: (min(low for low, _ in ends), min(high for _, high in ends)),
-    "ADD": lambda operator, ends: (ends[0][0] + ends[1][0], ends[0][1] + ends[1][1]),
-    "SUB": lambda operator, ends: (ends[0][0] - ends[1][1], ends[0][1] - ends[1][0]),
-    "MUL": _multiplied,
-    "SUM": _summed,
-    "BATCH_MATMUL": _matmul,
-    "ABS": lambda operator, ends: (0.0, max(map(abs, ends[0]))),
-    "LEAKY_RELU": _leaky,
-    TABLE: lambda operator, ends: _ends_of_table(operator),
-    "EXP": lambda operator, ends: (0.0, math.exp(min(ends[0][1], 700.0))),
-}

@@ -20,9 +20,10 @@ from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.passes.matching import rule_of
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.tflite.element_types import OLDEST
-from tmconvert.targets.tflite.integer.kernels import FIXED, KERNELS, TABLE, TABLE_OF_TWO, TABLES
 from tmconvert.targets.tflite.integer.prepare import prepared
-from tmconvert.targets.tflite.integer.qparams import settled, steps_of
+from tmconvert.targets.tflite.integer.qparams import operands, settled, steps_of
+from tmconvert.targets.tflite.operators import spec
+from tmconvert.targets.tflite.operators.activations import TABLE, TABLE_OF_TWO, TABLES
 from tmconvert.targets.tflite.runtimes import kernel_release
 
 # Steps of a result that one of a kernel's fixed scale may be: requantized, it is off by less than the two
@@ -74,20 +75,20 @@ def _once(graph: TargetGraph, catalogue: Mapping[str, Op], kind: str, infers: bo
 
 def _is_wanted(operator: Operator, grids: Mapping[int, QParams], runtime: int | str) -> bool:
     """Whether the source quantizes the result, and no kernel of the runtime gives it, or not nearly."""
-    result, kernel = operator.outputs[0], KERNELS.get(operator.type)
+    result, kernel = operator.outputs[0], spec(operator.type).integer
     if result.qparams is None or result.qparams.inferred or id(result) not in grids:
         return False
-    numbers = [] if kernel is None else [operator.inputs[i] for i in kernel.operands(len(operator.inputs))]
+    numbers = [] if kernel is None else operands(operator)
     kinds = [grids[id(value)].dtype for value in (result, *numbers) if id(value) in grids]
     kind = max(kinds, key=("int8", "int16").index)
-    if kind == "int8" and operator.type in ("LOGISTIC", "TANH"):
-        return FIXED[kind][operator.type][0] > COARSER * grids[id(result)].scale[0]
+    if kind == "int8" and kernel is not None and kernel.is_rough:
+        return kernel.fixed[kind][0] > COARSER * grids[id(result)].scale[0]
     if kernel is None or kind not in kernel.types:
         return True
     assert isinstance(runtime, int)
     if kernel_release(operator.type, kind) > max(runtime, OLDEST):
         return True
-    computed = [value for value in numbers if value is not None and not value.is_constant]
+    computed = [value for value in numbers if not value.is_constant]
     if any(id(value) not in grids for value in computed):
         return True
     return kernel.relation in ("free", "fixed") and any(grids[id(value)].inferred for value in computed)
@@ -97,18 +98,14 @@ def _is_lacking(
     operator: Operator, grids: Mapping[int, QParams], users: Mapping[int, list[Operator]]
 ) -> bool:
     """Whether the source does not round the result, no kernel gives it in int16, and operators want it."""
-    result, kernel = operator.outputs[0], KERNELS.get(operator.type)
+    result, kernel = operator.outputs[0], spec(operator.type).integer
     if result.qparams is not None and not result.qparams.inferred:
         return False
-    if not all(user.type in KERNELS for user in users.get(id(result), [])):
+    if not all(spec(user.type).integer is not None for user in users.get(id(result), [])):
         return False
-    if kernel is not None and "int16" in kernel.types and operator.type not in _ROUGH:
+    if kernel is not None and "int16" in kernel.types and not kernel.is_rough:
         return id(result) not in grids and kernel.relation == "free"
     return kernel is None or kernel.relation in ("free", "fixed")
-
-
-# kernels that look numbers in int16 up in tables of 513
-_ROUGH = frozenset({"LOGISTIC", "TANH"})
 
 
 def _users(graph: TargetGraph) -> dict[int, list[Operator]]:

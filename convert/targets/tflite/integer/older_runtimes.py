@@ -13,8 +13,8 @@ import numpy as np
 
 from tmconvert.lowering.names import Names
 from tmconvert.lowering.target_graph import Attribute, Operator, Quantization, TargetGraph, Value
-from tmconvert.targets.tflite.integer.kernels import KERNELS
 from tmconvert.targets.tflite.integer.parts import INT32
+from tmconvert.targets.tflite.operators import spec
 from tmconvert.targets.tflite.runtimes import types_refusal
 
 # The first releases that are right where types alone do not tell.
@@ -53,10 +53,13 @@ class _Older:
             return self._broadcast
         if types_refusal(operator, self.runtime) is None:
             return None
-        if operator.type in _OTHERS:
-            return lambda each: _OTHERS[operator.type](self, each)
-        relation = KERNELS[operator.type].relation if operator.type in KERNELS else ""
-        return {"compared": self._compared, "same": self._moved}.get(relation)
+        if operator.type == "QUANTIZE":
+            return self._quantized
+        if operator.type == "SUM":
+            return self._summed
+        kernel = spec(operator.type).integer
+        relation = None if kernel is None else kernel.relation
+        return self._compared if relation == "compared" else self._moved if relation == "same" else None
 
     def _quantized(self, operator: Operator) -> Iterator[Operator]:
         """The integers in 16 bits, less the zero point: a sum, which brings them to the scale, exactly."""
@@ -79,7 +82,7 @@ class _Older:
 
     def _moved(self, operator: Operator) -> Iterator[Operator]:
         """As int32, and back."""
-        places = KERNELS[operator.type].operands(len(operator.inputs))
+        places = spec(operator.type).data_of(len(operator.inputs))
         inputs = list(operator.inputs)
         for i in places:
             value = inputs[i]
@@ -175,9 +178,6 @@ class _Older:
         if value.data is not None:
             return Value(name, INT32, value.shape, value.data.astype(INT32))
         return Value(name, INT32, value.shape)
-
-
-_OTHERS = {"QUANTIZE": _Older._quantized, "SUM": _Older._summed}
 
 
 def _has_zero_point(value: Value | None) -> bool:

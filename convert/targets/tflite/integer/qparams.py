@@ -12,7 +12,7 @@ from tmconvert.ir.fake_quant import fake_quantize, quantize
 from tmconvert.ir.types import QParams
 from tmconvert.lowering.target_graph import Operator, Quantization, TargetGraph, Value
 from tmconvert.targets.tflite.integer.infer_int16 import ends_of, fine, leaving, spanning, unrounded
-from tmconvert.targets.tflite.integer.kernels import FIXED, KERNELS, MOVING, WITHIN, Kernel
+from tmconvert.targets.tflite.operators import spec
 
 RANGES = {"int8": (-128, 127), "int16": (-32768, 32767)}
 _SHIFT = 128  # from uint8 to int8
@@ -64,7 +64,9 @@ def brought(grid: QParams, kind: str) -> QParams:
 
 def fixed_grid(type: str, kind: str) -> QParams:
     """The grid of the results of a "fixed" kernel."""
-    scale, zero_point = FIXED[kind][type]
+    kernel = spec(type).integer
+    assert kernel is not None
+    scale, zero_point = kernel.fixed[kind]
     return QParams(kind, (scale,), (zero_point,), *RANGES[kind])
 
 
@@ -179,7 +181,7 @@ def settled(graph: TargetGraph, kind: str, *, infers: bool = True) -> dict[int, 
     for _ in range(2):
         for operator in graph.operators:
             made = None
-            if infers and operator.type in KERNELS and not _keeps(operator, grids):
+            if infers and spec(operator.type).integer is not None and not _keeps(operator, grids):
                 made = unrounded(operator, grids, kind, id(operator.outputs[0]) in leaves, positive)
             _forward(operator, grids, positive, made)
         for operator in reversed(graph.operators):
@@ -189,12 +191,12 @@ def settled(graph: TargetGraph, kind: str, *, infers: bool = True) -> dict[int, 
 
 def _keeps(operator: Operator, grids: dict[int, QParams]) -> bool:
     """Whether results are on the grid of the operands, all of them."""
-    if operator.type in MOVING:
+    known = spec(operator.type)
+    if known.moves_one:
         return True
-    kernel = KERNELS[operator.type]
-    if kernel.relation != "same" or operator.type in WITHIN:
+    if known.integer is None or known.integer.relation != "same" or known.integer.is_within:
         return False
-    values = operands(operator, kernel)
+    values = operands(operator)
     found = [grids.get(id(value)) for value in values if not value.is_constant]
     if not found or found[0] is None or any(grid != found[0] for grid in found):
         return False
@@ -206,7 +208,8 @@ def _keeps(operator: Operator, grids: dict[int, QParams]) -> bool:
 
 def _forward(operator: Operator, grids: dict[int, QParams], positive: set[int], made: QParams | None) -> None:
     """``made`` is the grid of a result that is not on the operands'."""
-    kernel = KERNELS.get(operator.type)
+    known = spec(operator.type)
+    kernel = known.integer
     if kernel is None:
         return
     results = [operator.outputs[i] for i in kernel.outputs(len(operator.outputs))]
@@ -214,41 +217,38 @@ def _forward(operator: Operator, grids: dict[int, QParams], positive: set[int], 
         for value in results:
             grids.setdefault(id(value), made)
         return
-    grid = next((grids[id(value)] for value in operands(operator, kernel) if id(value) in grids), None)
-    if grid is not None and operator.type in FIXED[grid.dtype]:
+    grid = next((grids[id(value)] for value in operands(operator) if id(value) in grids), None)
+    if grid is not None and grid.dtype in kernel.fixed:
         grid = fixed_grid(operator.type, grid.dtype)
-    elif operator.type in ("RELU", *WITHIN) and grid is not None:
+    elif (kernel.is_within or is_rectifier(operator.type)) and grid is not None:
         grid = _finer(grid) if id(operator.inputs[0]) in positive else grid
-    elif kernel.relation != "same" or not _are_known(operator, kernel, grids):
+    elif kernel.relation != "same" or not _are_known(operator, grids):
         return
     if grid is not None:
         for value in results:
             grids.setdefault(id(value), grid)
 
 
-def _are_known(operator: Operator, kernel: Kernel, grids: dict[int, QParams]) -> bool:
+def _are_known(operator: Operator, grids: dict[int, QParams]) -> bool:
     """Whether no operand may lie beyond the grids of the others."""
-    return all(value.is_constant or id(value) in grids for value in operands(operator, kernel))
+    return all(value.is_constant or id(value) in grids for value in operands(operator))
 
 
 def _backward(operator: Operator, grids: dict[int, QParams]) -> None:
-    kernel = KERNELS.get(operator.type)
-    is_kept = operator.type in _CLAMPS or operator.type not in WITHIN
-    if kernel is None or not is_kept or not (kernel.relation == "same" or operator.type in _CLAMPS):
+    known = spec(operator.type)
+    is_same = known.integer is not None and known.integer.relation == "same" and not known.integer.is_within
+    if known.activation is None and not is_same:  # rounding before a clamp or after it is the same
         return
     grid = grids.get(id(operator.outputs[0]))
     if grid is not None:
-        for value in operands(operator, kernel):
+        for value in operands(operator):
             if not value.is_constant and value.dtype == np.float32:
                 grids.setdefault(id(value), grid)
 
 
-_CLAMPS = frozenset({"RELU", "RELU6", "RELU_N1_TO_1"})  # rounding before or after is the same
-
-
-def operands(operator: Operator, kernel: Kernel) -> list[Value]:
-    """The operands of an operator that are on a grid, constants among them."""
-    found = [operator.inputs[i] for i in kernel.operands(len(operator.inputs))]
+def operands(operator: Operator) -> list[Value]:
+    """The operands of an operator that are data, constants among them."""
+    found = [operator.inputs[i] for i in spec(operator.type).data_of(len(operator.inputs))]
     return [value for value in found if value is not None]
 
 
@@ -269,14 +269,18 @@ def _positive(graph: TargetGraph) -> set[int]:
     """The ids of results that are never below 0."""
     found: set[int] = set()
     for operator in graph.operators:
-        rectified = operator.attributes.get("fused_activation_function") in ("RELU", "RELU6")
-        kept = operator.type in _KEEP_SIGN and id(operator.inputs[0]) in found
-        if rectified or kept or operator.type in ("RELU", "RELU6"):
+        kernel = spec(operator.type).integer
+        fused = str(operator.attributes.get("fused_activation_function"))
+        kept = kernel is not None and kernel.keeps_sign and id(operator.inputs[0]) in found
+        if kept or is_rectifier(operator.type) or is_rectifier(fused):
             found |= {id(value) for value in operator.outputs}
     return found
 
 
-_KEEP_SIGN = {"MAX_POOL_2D", "AVERAGE_POOL_2D", "MEAN", "RESHAPE", "TRANSPOSE", "PAD"}
+def is_rectifier(type: str) -> bool:
+    """Whether an activation makes nothing below 0."""
+    activation = spec(type).activation
+    return activation is not None and activation[0] >= 0
 
 
 def _finer(grid: QParams) -> QParams:

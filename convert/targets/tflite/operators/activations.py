@@ -17,6 +17,9 @@ from tmconvert.targets.tflite.operators.record import (
 )
 from tmconvert.targets.tflite.operators.version_rules import V2_INT8, V2_INT8_V3_INT16, is_type
 
+# No operators of TFLite: GATHERs that look up each quantized value, or two (integer/lookup_tables.py).
+TABLE, TABLE_OF_TWO = TABLES = ("TABLE", "TABLE_OF_TWO")
+
 SPECS = (
     OperatorSpec(
         "RELU",
@@ -70,6 +73,7 @@ SPECS = (
         result_range=ranges.of_leaky_relu,
         integer=IntegerKernel("free"),
     ),
+    # In int16 it is off everywhere.
     OperatorSpec(
         "PRELU",
         code=54,
@@ -86,6 +90,7 @@ SPECS = (
         types=FLOAT32,
         integer=IntegerKernel("free", types=INT8),
     ),
+    # In int16 it is off everywhere.
     OperatorSpec(
         "GELU",
         code=150,
@@ -102,7 +107,10 @@ SPECS = (
         versions=V2_INT8_V3_INT16,
         types=FLOAT32,
         integer=IntegerKernel(
-            "fixed", fixed={"int8": (1 / 256, -128), "int16": (1 / 32768, 0)}, is_rough=True
+            "fixed",
+            fixed={"int8": (1 / 256, -128), "int16": (1 / 32768, 0)},
+            is_rough=True,
+            slack={"int16": 7},
         ),
     ),
     OperatorSpec(
@@ -111,7 +119,9 @@ SPECS = (
         releases="1.14 1.14 2.3",
         versions=V2_INT8_V3_INT16,
         types=FLOAT32,
-        integer=IntegerKernel("fixed", fixed={"int8": (1 / 128, 0), "int16": (1 / 32768, 0)}, is_rough=True),
+        integer=IntegerKernel(
+            "fixed", fixed={"int8": (1 / 128, 0), "int16": (1 / 32768, 0)}, is_rough=True, slack={"int16": 12}
+        ),
     ),
     OperatorSpec(
         "SOFTMAX",
@@ -134,13 +144,13 @@ SPECS = (
         integer=IntegerKernel("fixed", types=INT8, fixed={"int8": (16 / 256, 127)}),
     ),
     OperatorSpec(
-        "TABLE",
+        TABLE,
         code=None,
         result_range=ranges.of_table,
         integer=IntegerKernel("free"),
     ),
     OperatorSpec(
-        "TABLE_OF_TWO",
+        TABLE_OF_TWO,
         code=None,
         data=(0, 1),
         integer=IntegerKernel("free", types=INT8),

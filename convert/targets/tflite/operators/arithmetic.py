@@ -42,6 +42,7 @@ SPECS = (
         types=("float16", "float32", "int16", "int32", "int64"),
         data=(0, 1),
         result_range=ranges.of_sum,
+        needed_ranges=ranges.needed_by_sum,
         fuses_activation=True,
         integer=IntegerKernel("free", aligns_summands=True),
     ),
@@ -59,6 +60,7 @@ SPECS = (
         types=FLOAT32_INT32_INT64,
         data=(0, 1),
         result_range=ranges.of_difference,
+        needed_ranges=ranges.needed_by_difference,
         fuses_activation=True,
         integer=IntegerKernel("free", aligns_summands=True),
     ),
@@ -82,6 +84,7 @@ SPECS = (
         fuses_activation=True,
         integer=IntegerKernel("free"),
     ),
+    # No integer kernel: it overflows where quotients are large.
     OperatorSpec(
         "DIV",
         code=42,
@@ -166,6 +169,7 @@ SPECS = (
         releases="2.10",
         data=(0, 1),
     ),
+    # No integer kernel: it knows no zero point.
     OperatorSpec(
         "NEG",
         code=59,
@@ -202,6 +206,7 @@ SPECS = (
         options="SquareOptions",
         releases="1.12",
     ),
+    # SQRT and RSQRT have no integer kernel: they stop at what is not positive.
     OperatorSpec(
         "SQRT",
         code=75,
@@ -216,6 +221,7 @@ SPECS = (
         versions=V2_INT8_V3_INT16,
         types=FLOAT32,
     ),
+    # In int16 it has 513 entries for its range, and is 63 steps off between them.
     OperatorSpec(
         "EXP",
         code=47,
@@ -226,6 +232,7 @@ SPECS = (
         result_range=ranges.of_exponential,
         integer=IntegerKernel("free", types=INT8),
     ),
+    # In int16 it is hundreds of steps off near 0.
     OperatorSpec(
         "LOG",
         code=73,
@@ -280,6 +287,7 @@ SPECS = (
         code=161,
         options="RightShiftOptions",
         releases="2.13",
+        # of bytes, all but seven bits at most
         types=("int8", "int16", "int32"),
         data=(0, 1),
     ),

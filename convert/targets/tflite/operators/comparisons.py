@@ -18,6 +18,7 @@ SPECS = (
         options="EqualOptions",
         releases="1.14 1.14 2.3 2.13 2.21",
         versions=((5, is_type("int16")), *V2_INT8),
+        # bytes without quantization end the process, and int16 is not compared right
         types=("float32", "int32", "int64", "bool"),
         data=(0, 1),
         compares=True,
@@ -103,6 +104,7 @@ SPECS = (
         code=64,
         options="SelectOptions",
         releases="1.14 1.14 2.12 2.14",
+        # input 0 is the condition; LiteRT looks at its type all the same
         versions=((4, is_type("uint32")), (3, any_rank_5), *V2_INT8),
         data=(1, 2),
         moves=True,

@@ -43,6 +43,7 @@ SPECS = (
         index=0,
         index_is_checked=True,
     ),
+    # No integer kernel: it knows no zero point.
     OperatorSpec(
         "SCATTER_ND",
         code=122,

@@ -77,6 +77,7 @@ SPECS = (
         code=67,
         options="TransposeConvOptions",
         releases="1.9 2.2 2.3 2.12 2.15",
+        # inputs are the shape of the output, the weight, the image, the bias
         versions=(
             (5, both(is_type("int16", input=2), is_type("int8", input=1), BIAS_TYPE)),
             (4, differs("fused_activation_function", "NONE")),

@@ -27,6 +27,18 @@ def of_difference(operator: Operator, ranges: Sequence[Range]) -> Range:
     return x[0] - y[1], x[1] - y[0]
 
 
+def needed_by_sum(result: Range, ranges: Sequence[Range]) -> list[Range | None]:
+    """The summands of which a sum in ``result`` is made: result - y and result - x."""
+    (low, high), (x, y) = result, ranges
+    return [(low - y[1], high - y[0]), (low - x[1], high - x[0])]
+
+
+def needed_by_difference(result: Range, ranges: Sequence[Range]) -> list[Range | None]:
+    """The first operand is result + y."""
+    (low, high), (_, y) = result, ranges
+    return [(low + y[0], high + y[1]), None]
+
+
 def of_product(operator: Operator, ranges: Sequence[Range]) -> Range:
     x, y = ranges
     corners = [a * b for a in x for b in y]

@@ -13,6 +13,8 @@ from tmconvert.targets.tflite.schema import OptionField, options_fields
 
 Range = tuple[float, float]  # the lowest and the highest value; of integers both are int
 RangeRule = Callable[[Operator, Sequence[Range]], Range]
+# from the range of the result and those of the data to the ranges that the data must have; None: any
+NeededRule = Callable[[Range, Sequence[Range]], Sequence[Range | None]]
 Test = Callable[[Operator], bool]
 Rules = tuple[tuple[int, Test], ...]
 Relation = Literal["weights", "free", "same", "fixed", "compared"]
@@ -137,6 +139,7 @@ class OperatorSpec:
     adds_zeros: bool = False  # zeros are among the elements of the results, too
     compares: bool = False  # results are truth values of data that is compared
     result_range: RangeRule | None = None  # the range of the results, from those of the data
+    needed_ranges: NeededRule | None = None
     activation: Range | None = None  # as a fused activation function it clamps to this range
     # ---- forms that the converter may write
     fuses_activation: bool = False  # its float kernel has fused activation functions

@@ -115,6 +115,7 @@ SPECS = (
         code=49,
         options="SplitOptions",
         releases="1.5 1.14 1.14 2.3 2.23",
+        # input 0 is the axis
         versions=tuple(
             (version, is_type(f"int{bits}", input=1)) for version, bits in ((4, 16), (3, 32), (2, 8))
         ),
@@ -194,6 +195,7 @@ SPECS = (
         "BROADCAST_TO",
         code=130,
         options="BroadcastToOptions",
+        # version 1 was withdrawn together with its first code
         releases="- 2.5 2.5 2.23",
         versions=((3, is_type("int8", "int16")), (2, always)),
         moves=True,

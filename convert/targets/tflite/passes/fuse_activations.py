@@ -5,21 +5,8 @@ from __future__ import annotations
 from tmconvert.ir.types import name_of
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.passes.rewriting import PassRecord
+from tmconvert.targets.tflite.operators import spec
 
-FUSABLE = {"RELU": "RELU", "RELU6": "RELU6", "RELU_N1_TO_1": "RELU_N1_TO_1"}
-PRODUCERS = frozenset(
-    {
-        "ADD",
-        "AVERAGE_POOL_2D",
-        "CONV_2D",
-        "DEPTHWISE_CONV_2D",
-        "DIV",
-        "FULLY_CONNECTED",
-        "MAX_POOL_2D",
-        "MUL",
-        "SUB",
-    }
-)
 # integer kernels of these know no activation
 FLOAT_ONLY = frozenset({"float32"})
 
@@ -36,7 +23,7 @@ def fuse_activations(graph: TargetGraph, *, keeps_grids: bool = False) -> PassRe
     uses = use_counts(graph)
     kept: list[Operator] = []
     for operator in graph.operators:
-        value = operator.inputs[0] if operator.type in FUSABLE else None
+        value = operator.inputs[0] if spec(operator.type).activation is not None else None
         producer = None if value is None else producers.get(id(value))
         if value is None or producer is None:
             kept.append(operator)
@@ -47,7 +34,7 @@ def fuse_activations(graph: TargetGraph, *, keeps_grids: bool = False) -> PassRe
             kept.append(operator)
             continue
         record.did(operator, f"was fused into the {producer.type} `{value.name}`")
-        producer.attributes["fused_activation_function"] = FUSABLE[operator.type]
+        producer.attributes["fused_activation_function"] = operator.type
         producer.outputs = operator.outputs
         producers[id(operator.outputs[0])] = producer
     graph.operators = kept
@@ -56,7 +43,7 @@ def fuse_activations(graph: TargetGraph, *, keeps_grids: bool = False) -> PassRe
 
 def _refusal(producer: Operator, value: Value, uses: dict[int, int], *, keeps_grids: bool) -> str | None:
     """Why an activation of ``value`` is no part of the operator that makes it."""
-    if producer.type not in PRODUCERS:
+    if not spec(producer.type).fuses_activation:
         return f"{producer.type} has no fused activation"
     if uses[id(value)] != 1:
         return f"its input `{value.name}` has other users, or is an output of the model"

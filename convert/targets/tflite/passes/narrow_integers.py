@@ -13,48 +13,21 @@ again as a whole number, stays int64.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.passes.rewriting import PassRecord
-
-Range = tuple[int, int]
+from tmconvert.targets.tflite.operators import spec
+from tmconvert.targets.tflite.operators.ranges import MOST_ELEMENTS, elements_of
+from tmconvert.targets.tflite.operators.record import OperatorSpec, Range
 
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 _NARROW: Range = (-(1 << 31), (1 << 31) - 1)
 _WIDE: Range = (-(1 << 63), (1 << 63) - 1)
-_MOST = (1 << 31) - 1  # elements of a tensor
-
-# The operands whose elements come out again; None for all of them.
-_MOVING: dict[str, tuple[int, ...] | None] = {
-    **dict.fromkeys(("RESHAPE", "TRANSPOSE", "EXPAND_DIMS", "SQUEEZE", "REVERSE_V2"), (0,)),
-    **dict.fromkeys(("SLICE", "STRIDED_SLICE", "SPLIT_V", "UNPACK", "TILE", "BROADCAST_TO"), (0,)),
-    **dict.fromkeys(
-        ("GATHER", "GATHER_ND", "MIRROR_PAD", "REDUCE_MAX", "REDUCE_MIN", "PAD", "TOPK_V2"), (0,)
-    ),
-    **dict.fromkeys(("CONCATENATION", "PACK"), None),
-    **dict.fromkeys(("SELECT", "SELECT_V2"), (1, 2)),
-    "DYNAMIC_UPDATE_SLICE": (0, 1),
-    "FILL": (1,),
-    "ONE_HOT": (2, 3),
-    "PADV2": (0, 2),
-    "SPLIT": (1,),
-}
-# Those that keep every element.
-_KEEPING = ("RESHAPE", "TRANSPOSE", "EXPAND_DIMS", "SQUEEZE", "REVERSE_V2", "PAD")
-_ARITHMETIC: dict[str, tuple[int, ...]] = {
-    **dict.fromkeys(("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "FLOOR_MOD"), (0, 1)),
-    **dict.fromkeys(("NEG", "ABS", "SUM", "CUMSUM"), (0,)),
-}
-_COMPARING = dict.fromkeys(("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"), (0, 1))
-# The operand that is an index, of whatever whole type.
-_INDEX = {"GATHER": 1, "GATHER_ND": 1, "ONE_HOT": 0, "EMBEDDING_LOOKUP": 0}
 
 
 def narrow_integers(graph: TargetGraph) -> PassRecord:
@@ -124,7 +97,7 @@ class _Narrowing:
         reason = next(
             (f"its operand `{value.name}` is int64" for value in wide if not self._may_be(value)), None
         )
-        if reason is None and operator.type in _COMPARING:
+        if reason is None and spec(operator.type).compares:
             self.operators.add(id(operator))
         reasons = [reason, *(self._refusal(operator, value) for value in made)]
         reason = next((each for each in reasons if each is not None), None)
@@ -159,7 +132,7 @@ class _Narrowing:
         """Why a result of an operator stays int64."""
         if id(value) in self.fixed:
             return "it is an output of a subgraph"
-        if operator.type not in {**_MOVING, **_ARITHMETIC, "CAST": ()}:
+        if not (_computes(spec(operator.type)) or operator.type == "CAST"):
             return f"{operator.type} has no rule for int32"
         return None if _within(self.ranges.of(value), _NARROW) else "its values may not fit int32"
 
@@ -197,44 +170,36 @@ class _Ranges:
 
     def _made(self, operator: Operator, value: Value) -> Range:
         """The interval of a result, as far as the operator tells."""
-        type, operands = operator.type, _operands(operator)
+        known, operands = spec(operator.type), _operands(operator)
         if operator.attributes.get("fused_activation_function", "NONE") != "NONE":
             return _WIDE
-        if type in ("ARG_MAX", "ARG_MIN") or (type == "TOPK_V2" and value is not operator.outputs[0]):
-            return 0, _count(operator.inputs[0]) - 1
-        if type == "CAST":
+        if any(value is operator.outputs[i] for i in known.gives_indices):
+            return 0, elements_of(operator) - 1
+        if operator.type == "CAST":
             (x,) = operator.inputs
             is_exact = x is not None and x.dtype.kind in "iub" and value.dtype.itemsize >= x.dtype.itemsize
             return self.of(x) if x is not None and is_exact else _WIDE
-        if type in _MOVING:
-            zero = [(0, 0)] if type == "PAD" else []
-            return _hull([*map(self.of, operands), *zero])
-        if type in _ARITHMETIC:
-            made = _COMPUTED[type](*map(self.of, operands), *_counts(operator))
-            return made if _within(made, _own_range(value)) else _WIDE  # else it wraps around
-        return _WIDE
+        made = known.range_of(operator, [self.of(each) for each in operands]) if operands else None
+        is_right = made is not None and _within(made, _own_range(value))  # else it wraps around
+        return made if made is not None and is_right else _WIDE
 
     def _needed(self, operator: Operator) -> None:
         """What operands must be for a run to succeed, or for the result to be what it is."""
-        place = _INDEX.get(operator.type)
-        if operator.type in ("GATHER", "EMBEDDING_LOOKUP") and place is not None:
-            index = operator.inputs[place]
+        known = spec(operator.type)
+        if known.index is not None and known.index_is_checked:
+            index = operator.inputs[known.index]
             assert index is not None
-            self._refine(index, (0, _MOST - 1))
+            self._refine(index, (0, MOST_ELEMENTS - 1))
         if len(operator.outputs) != 1 or operator.outputs[0].dtype.kind not in "iub":
             return
         low, high = self.of(operator.outputs[0])
         operands = _operands(operator)
-        if operator.type in _KEEPING:
+        if known.keeps_all:
             self._refine(operands[0], (low, high))
-        elif operator.type in ("ADD", "SUB") and operator.outputs[0].dtype == _INT64:
-            x, y = operands
-            (x_low, x_high), (y_low, y_high) = self.of(x), self.of(y)
-            needed = [(x, (low - y_high, high - y_low)), (y, (low - x_high, high - x_low))]
-            if operator.type == "SUB":
-                needed = [(x, (low + y_low, high + y_high))]
-            for value, range in needed:
-                if _within(range, _WIDE):  # no sum beyond int64 comes round to the same
+        elif known.needed_ranges is not None and operator.outputs[0].dtype == _INT64:
+            needed = known.needed_ranges((low, high), [self.of(each) for each in operands])
+            for value, range in zip(operands, needed, strict=True):
+                if range is not None and _within(range, _WIDE):  # no result beyond int64 wraps to the same
                     self._refine(value, range)
 
 
@@ -250,57 +215,25 @@ def _own_range(value: Value) -> Range:
 
 
 def _operands(operator: Operator) -> list[Value]:
-    """The operands that are of the result's kind."""
-    places = {**_MOVING, **_ARITHMETIC, **_COMPARING}.get(operator.type, ())
-    found = operator.inputs if places is None else [operator.inputs[place] for place in places]
+    """The operands of which results are made, or which are compared."""
+    known = spec(operator.type)
+    if not (_computes(known) or known.compares):
+        return []
+    found = [operator.inputs[place] for place in known.data_of(len(operator.inputs))]
     return [value for value in found if value is not None]
+
+
+def _computes(known: OperatorSpec) -> bool:
+    """Whether integer results have a range that the operands tell."""
+    return known.moves or known.result_range is not None
 
 
 def _wide_operands(operator: Operator) -> list[Value]:
     return [value for value in _operands(operator) if value.dtype == _INT64]
 
 
-def _counts(operator: Operator) -> list[int]:
-    """How many elements a sum has at most."""
-    return [_count(operator.inputs[0])] if operator.type in ("SUM", "CUMSUM") else []
-
-
-def _count(x: Value | None) -> int:
-    """How many elements a tensor has, or the most that one can have."""
-    assert x is not None
-    return _MOST if is_symbolic(x.shape) else math.prod(x.shape)
-
-
-def _hull(ranges: Iterable[Range]) -> Range:
-    lows, highs = zip(*ranges, strict=True)
-    return min(lows), max(highs)
-
-
 def _within(inner: Range, outer: Range) -> bool:
     return outer[0] <= inner[0] and inner[1] <= outer[1]
-
-
-def _product(x: Range, y: Range) -> Range:
-    corners = [a * b for a in x for b in y]
-    return min(corners), max(corners)
-
-
-def _sum(x: Range, count: int) -> Range:
-    return min(x[0], x[0] * count, 0), max(x[1], x[1] * count, 0)
-
-
-_COMPUTED: dict[str, Callable[..., Range]] = {
-    "ADD": lambda x, y: (x[0] + y[0], x[1] + y[1]),
-    "SUB": lambda x, y: (x[0] - y[1], x[1] - y[0]),
-    "MUL": _product,
-    "MAXIMUM": lambda x, y: (max(x[0], y[0]), max(x[1], y[1])),
-    "MINIMUM": lambda x, y: (min(x[0], y[0]), min(x[1], y[1])),
-    "NEG": lambda x: (-x[1], -x[0]),
-    "ABS": lambda x: (0, max(abs(x[0]), abs(x[1]))),
-    "SUM": _sum,
-    "CUMSUM": _sum,
-    "FLOOR_MOD": lambda x, y: (min(y[0] + 1, 0), max(y[1] - 1, 0)),
-}
 
 
 def _users(graph: TargetGraph) -> dict[int, list[Operator]]:
@@ -320,7 +253,7 @@ def _is_small(value: Value, users: Mapping[int, Sequence[Operator]], outputs: se
         if id(x) in outputs:
             return False
         for operator in users.get(id(x), ()):
-            place = _INDEX.get(operator.type)
+            place = spec(operator.type).index
             is_index = place is not None and operator.inputs[place] is x
             is_told = operator.type == "CAST" or any(y is x for y in _operands(operator))
             if operator.type == "FLOOR_MOD" or not (is_index or is_told):
@@ -363,7 +296,7 @@ class _Rewriting:
         now = self.same.get(id(value), value)
         if id(operator) in self.operators and any(value is operand for operand in _operands(operator)):
             return self._constant(value) if value.is_constant else now
-        if id(value) not in self.narrow or operator.type == "CAST" or _INDEX.get(operator.type) == place:
+        if id(value) not in self.narrow or operator.type == "CAST" or spec(operator.type).index == place:
             return now
         if id(value) not in self.widened:
             name = f"{value.name}_int64"

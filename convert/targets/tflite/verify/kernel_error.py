@@ -21,9 +21,17 @@ from tmconvert.symbolics.registry import has_trait, trait_of
 from tmconvert.symbolics.resizing import linear_matrix
 from tmconvert.symbolics.traits import Distribution, FixedRange, Interpolates, SelfGated, Trait
 from tmconvert.targets.tflite.integer.resizes import kernel_matrix, needs_products, rounded_matrix
+from tmconvert.targets.tflite.operators import spec
 
 _STEP = 2.0**-15  # of the results of these kernels in int16
 Slack = Callable[[CallFunction, list[Any], np.ndarray, float], Any]
+
+
+def _slack_in_int16(operator: str) -> float:
+    """How far the kernel in int16 is off, beyond rounding."""
+    kernel = spec(operator).integer
+    assert kernel is not None
+    return kernel.slack["int16"] * _STEP
 
 
 def _softmax(expr: CallFunction, operands: list[Any], result: np.ndarray, step: float) -> np.ndarray:
@@ -61,7 +69,7 @@ def _resized(expr: CallFunction, operands: list[Any], result: np.ndarray, step: 
     return np.abs(moved - right) + (_PRODUCT * step if in_products else 0.0)
 
 
-_LOGISTIC, _TANH = 7 * _STEP, 12 * _STEP
+_LOGISTIC, _TANH = _slack_in_int16("LOGISTIC"), _slack_in_int16("TANH")
 _PRODUCT = 1.5  # steps, of what is between two products: its multiplier has fifteen bits
 # By the trait of a call and the type of its result: how much further off all elements, or each, may be.
 # Given are the call, its operands, what it gives for them, and the step of the first of them.

@@ -6,8 +6,9 @@ import numpy as np
 
 from tmconvert.errors import VerificationError
 from tmconvert.lowering.target_graph import Operator, Quantization, TargetGraph
-from tmconvert.targets.tflite.integer.kernels import FIXED, KERNELS, WEIGHTED, Kernel
 from tmconvert.targets.tflite.integer.qparams import operands
+from tmconvert.targets.tflite.operators import spec
+from tmconvert.targets.tflite.operators.record import IntegerKernel, Weights
 
 
 def check_rules(graph: TargetGraph) -> None:
@@ -17,14 +18,14 @@ def check_rules(graph: TargetGraph) -> None:
     own, a bias is at the scale of the products.
     """
     for operator in graph.all_operators():
-        kernel = KERNELS.get(operator.type)
+        kernel = spec(operator.type).integer
         if kernel is not None and not _is_fit(operator, kernel):
             message = f"the tensors of {operator.name} are not on the grids that {operator.type} asks for"
             raise VerificationError("TM4001", message)
 
 
-def _is_fit(operator: Operator, kernel: Kernel) -> bool:
-    numbers = operands(operator, kernel)
+def _is_fit(operator: Operator, kernel: IntegerKernel) -> bool:
+    numbers = operands(operator)
     if kernel.relation != "compared":
         numbers += [operator.outputs[i] for i in kernel.outputs(len(operator.outputs))]
     grids = [value.quantization for value in numbers if value.quantization is not None]
@@ -33,17 +34,18 @@ def _is_fit(operator: Operator, kernel: Kernel) -> bool:
     if kernel.relation == "same":
         return len({_step(grid) for grid in grids}) == 1
     if kernel.relation == "fixed":
-        return _step(grids[-1]) == FIXED[operator.outputs[0].dtype.name][operator.type]
-    return kernel.relation != "weights" or _is_product(operator, grids[0])
+        return _step(grids[-1]) == kernel.fixed[operator.outputs[0].dtype.name]
+    weights = spec(operator.type).weights
+    return weights is None or _is_product(operator, weights, grids[0])
 
 
 def _step(grid: Quantization) -> tuple[float, int]:
     return float(grid.scale[0]), int(zero_points(grid)[0])
 
 
-def _is_product(operator: Operator, x: Quantization) -> bool:
+def _is_product(operator: Operator, place: Weights, x: Quantization) -> bool:
     """Whether weights have zero points of 0, and a bias those and the scales of products."""
-    place, count = WEIGHTED[operator.type], len(operator.inputs)
+    count = len(operator.inputs)
     weight, bias = (operator.inputs[i] if i < count else None for i in (place.weight, place.bias))
     if weight is None or weight.quantization is None or zero_points(weight.quantization).any():
         return False
