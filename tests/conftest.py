@@ -1,7 +1,14 @@
-"""Options of the test suite."""
+"""Options and marks of the test suite.
+
+``pytest -m "not slow"`` runs a sample of all behaviour: the first case of each parametrized test and one of
+``EACH`` others, the same ones on every machine. Tests that take seconds are marked slow by hand.
+"""
 
 from __future__ import annotations
 
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -9,6 +16,8 @@ import pytest
 
 ROOT = Path(__file__).parent
 OF_OPS = ("ops", "test_catalogue.py")
+EACH = 15
+RUNTIMES = {"onnx": "onnxruntime", "tflite": "litert", "caffe": "opencv"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,3 +58,26 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_report_header(config: pytest.Config) -> str:
     op = op_of(config)
     return f"{op} is an op: only tests of ops are collected; name paths to run others" if op else ""
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    families: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        families[item.nodeid.partition("[")[0]].append(item)
+        for runtime in _runtimes(item):
+            item.add_marker(runtime)
+    for family in families.values():
+        for item in family[1:]:
+            if zlib.crc32(item.nodeid.encode()) % EACH:
+                item.add_marker("slow")
+
+
+def _runtimes(item: pytest.Item) -> Iterator[str]:
+    """The marks for what a test runs, read off the target among its parameters and its folder."""
+    call = getattr(item, "callspec", None)
+    targets = set() if call is None else {value for value in call.params.values() if isinstance(value, str)}
+    for target, runtime in RUNTIMES.items():
+        if target in targets or f"tests/targets/{target}/" in item.nodeid:
+            yield runtime
+    if "tests/frontends/torch/" in item.nodeid:
+        yield "torch"
