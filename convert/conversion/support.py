@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tmconvert.symbolics.op import ANY_DTYPE, FLOATS, INTEGERS, NUMBERS, Argument, Attribute, Op, Tensors
-from tmconvert.targets.options import OLDEST_OPSET
+from tmconvert.targets.registry import target_named
 
 _KINDS = {
     frozenset(ANY_DTYPE): "any",
@@ -55,7 +55,7 @@ class OpSupport:
     @property
     def starts_later(self) -> bool:
         """Whether the oldest version that we write lacks the op."""
-        return self.since is not None and self.since > _oldest(self.target)
+        return self.since is not None and self.since > target_named(self.target).oldest_version
 
 
 def op_support(op: Op, target: str, version: int) -> OpSupport:
@@ -78,13 +78,13 @@ def _in_dialect(op: Op, number: int) -> OpSupport:
     return OpSupport(op.name, "caffe", support, 0, "", ((0, support),), op)
 
 
-def _oldest(target: str) -> int:
-    return OLDEST_OPSET if target == "onnx" else 0
-
-
 def _versions(op: Op, target: str) -> Iterator[tuple[int, str]]:
     """(first version, how); tests prove each, and that what is older is refused."""
-    oldest, native, decomposed = _oldest(target), op.lowest_version(target), op.decomposed_since(target)
+    oldest, native, decomposed = (
+        target_named(target).oldest_version,
+        op.lowest_version(target),
+        op.decomposed_since(target),
+    )
     native = None if native is None else max(native, oldest)
     if decomposed is not None and (native is None or max(decomposed, oldest) < native):
         yield max(decomposed, oldest), "decomposed"

@@ -6,37 +6,18 @@ names of their own; they are called after their layer: ``conv1_weight``, ``conv1
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tmconvert.ir.types import QParams
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
-from tmconvert.targets.written_model import blob_name
+from tmconvert.targets.registry import target_named
+from tmconvert.targets.target import Target
 
 ACTIVATION, WEIGHT, BIAS = "activation", "weight", "bias"
 UNKNOWN = "unknown"  # of a file that does not tell weights from activations
 ROLES = (ACTIVATION, WEIGHT, BIAS)
-
-# The result lies on its operand's grid: a tensor of the written model that the source does not know.
-_FORWARD = {
-    "onnx": {
-        "Flatten",
-        "Identity",
-        "MaxPool",
-        "Reshape",
-        "Slice",
-        "Split",
-        "Squeeze",
-        "Transpose",
-        "Unsqueeze",
-    },
-    "tflite": {"MAX_POOL_2D", "PAD", "RESHAPE", "SLICE", "SPLIT", "SQUEEZE", "STRIDED_SLICE", "TRANSPOSE"},
-    "caffe": {"Flatten", "Permute", "Pooling", "Reshape", "Slice", "Split"},
-}
-# max(round(x), 0) is round(max(x, 0)), as 0 is on every grid: what goes into ReLU may be on that of its
-# result.
-_BACKWARD = {"onnx": {"Relu"}, "tflite": {"RELU"}, "caffe": {"ReLU"}}
 
 
 @dataclass(frozen=True)
@@ -125,8 +106,8 @@ def records_of(graph: TargetGraph) -> list[Record]:
 
     The tensors between two of the source's, such as a padded input, are on the grid of one of them.
     """
-    grids = _grids(graph)
-    operators = list(graph.all_operators())
+    target, operators = target_named(graph.target), list(graph.all_operators())
+    grids = _grids(graph, target)
     consumers: dict[int, list[str]] = {}
     for operator in operators:
         for value in operator.inputs:
@@ -136,19 +117,12 @@ def records_of(graph: TargetGraph) -> list[Record]:
     for value in graph.inputs:
         _add(found, value, value.name, None, consumers, grids)
     for operator in operators:
-        for name, value in named_constants(graph.target, operator):
-            used = {id(value): [operator.name]} if graph.target == "caffe" else consumers
+        for name, value in target.named_constants(operator):
+            used = consumers if target.names_constants else {id(value): [operator.name]}
             _add(found, value, name, operator, used, grids)
         for value in operator.outputs:
             _add(found, value, value.name, operator, consumers, grids)
     return list(found.values())
-
-
-def named_constants(target: str, operator: Operator) -> Iterator[tuple[str, Value]]:
-    """The constants of an operator, under the names by which a file can speak of them."""
-    constants = [value for value in operator.inputs if value is not None and value.is_constant]
-    for number, value in enumerate(constants):
-        yield (blob_name(operator.name, number) if target == "caffe" else value.name), value
 
 
 def _add(
@@ -181,7 +155,7 @@ def _add(
     )
 
 
-def _grids(graph: TargetGraph) -> dict[int, QParams]:
+def _grids(graph: TargetGraph, target: Target) -> dict[int, QParams]:
     """The parameters of each value, by id, those that operators carry on included."""
     operators = list(graph.all_operators())
     values = [*graph.inputs, *graph.constants(), *(value for each in operators for value in each.outputs)]
@@ -190,14 +164,14 @@ def _grids(graph: TargetGraph) -> dict[int, QParams]:
         given = operator.inputs[0] if operator.inputs else None
         if given is None or given.is_constant or not _is_single(grids.get(id(given))):
             continue
-        if operator.type in _FORWARD[graph.target]:
+        if operator.type in target.keeps_qparams:
             for value in operator.outputs:
                 if value.dtype == given.dtype:
                     grids.setdefault(id(value), grids[id(given)])
     uses = _uses(graph)
     for operator in reversed(operators):
         given = operator.inputs[0] if operator.inputs else None
-        if operator.type not in _BACKWARD[graph.target] or given is None or uses.get(id(given)) != 1:
+        if operator.type not in target.clamps_at_zero or given is None or uses.get(id(given)) != 1:
             continue
         made = grids.get(id(operator.outputs[0]))
         if made is not None and _is_single(made):

@@ -8,7 +8,7 @@ docs/development/add-a-target.md shows how a package of its own adds another.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
@@ -17,11 +17,12 @@ from tmconvert.errors import UsageError
 from tmconvert.ir import InternalGraph, TracedModule
 from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.lower import Lowering, lower
-from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.passes.manager import Pass
 from tmconvert.passes.rewriting import PassRecord
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.options import TargetOptions
+from tmconvert.targets.written_model import blob_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,7 +86,10 @@ class Target(ABC):
     ``suffixes`` are those of its files, the structure's first. ``runtime_package`` is what pip installs to
     verify files. ``operator_word`` is what the format calls an operator.
     ``version_label`` is what messages write before a version.
-    ``drops_low_ranks`` says that its runtimes do not keep ranks below 2.
+    ``drops_low_ranks`` says that its runtimes do not keep ranks below 2, ``names_constants`` that its files
+    have names for constants. Results of the operators ``keeps_qparams`` have the quantization parameters of
+    their operands. Operands of the operators ``clamps_at_zero`` may have those of the results: max(round(x), 0)
+    is round(max(x, 0)), as 0 is exact under all parameters.
     """
 
     name: ClassVar[str]
@@ -97,6 +101,9 @@ class Target(ABC):
     oldest_version: ClassVar[int] = 0
     has_dynamic_shapes: ClassVar[bool] = True
     drops_low_ranks: ClassVar[bool] = False
+    names_constants: ClassVar[bool] = True
+    keeps_qparams: ClassVar[frozenset[str]] = frozenset()
+    clamps_at_zero: ClassVar[frozenset[str]] = frozenset()
     version_label: ClassVar[str]
 
     # ---- versions
@@ -142,6 +149,12 @@ class Target(ABC):
         operator without an integer kernel.
         """
         return FakeQuantFloat(graphs.graph) if options.bakes_weights else Encoding(graphs.graph)
+
+    def named_constants(self, operator: Operator) -> Iterator[tuple[str, Value]]:
+        """The constants of an operator, under the names by which others speak of them."""
+        constants = [value for value in operator.inputs if value is not None and value.is_constant]
+        for number, value in enumerate(constants):
+            yield value.name if self.names_constants else blob_name(operator.name, number), value
 
     # ---- writing
 

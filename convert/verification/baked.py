@@ -30,7 +30,7 @@ def verify_baked(paths: Sequence[Path], graph: TargetGraph, references: Referenc
 
 def _wanted(graph: TargetGraph) -> Iterator[tuple[str, np.ndarray]]:
     """The constants in float32, by the same names."""
-    if graph.target != "caffe":
+    if target_named(graph.target).names_constants:
         for value in graph.constants():
             if value.dtype == np.float32 and value.data is not None:
                 yield value.name, value.data

@@ -44,6 +44,9 @@ class CaffeTarget(Target):
     version_label = "Caffe, dialect"
     has_dynamic_shapes = False
     drops_low_ranks = True
+    names_constants = False
+    keeps_qparams = frozenset({"Flatten", "Permute", "Pooling", "Reshape", "Slice", "Split"})
+    clamps_at_zero = frozenset({"ReLU"})
 
     def version_number(self, version: int | str | None) -> int:
         name = "bvlc" if version is None else version

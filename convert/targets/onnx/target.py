@@ -35,6 +35,10 @@ class OnnxTarget(Target):
     name, title, suffixes = "onnx", "ONNX", (".onnx",)
     runtime_package, version_label = "onnxruntime", "ONNX opset"
     oldest_version = OLDEST_OPSET
+    keeps_qparams = frozenset(
+        ["Flatten", "Identity", "MaxPool", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"]
+    )
+    clamps_at_zero = frozenset({"Relu"})
 
     def version_number(self, version: int | str | None) -> int:
         opset, newest = DEFAULT_OPSET if version is None else version, newest_opset()

@@ -51,6 +51,10 @@ class TfliteTarget(Target):
     name, title, suffixes = "tflite", "TFLite", (".tflite", ".lite")
     runtime_package, version_label = "ai-edge-litert", "TFLite"
     default_io_layout = "nhwc"
+    keeps_qparams = frozenset(
+        ["MAX_POOL_2D", "PAD", "RESHAPE", "SLICE", "SPLIT", "SQUEEZE", "STRIDED_SLICE", "TRANSPOSE"]
+    )
+    clamps_at_zero = frozenset({"RELU"})
 
     def version_number(self, version: int | str | None) -> int:
         """The N of the text "2.N"; a number would be ambiguous, as 2.1 is 2.10, too."""
