@@ -88,8 +88,8 @@ class Target(ABC):
     ``version_label`` is what messages write before a version.
     ``drops_low_ranks`` says that its runtimes do not keep ranks below 2, ``names_constants`` that its files
     have names for constants. Results of the operators ``keeps_qparams`` have the quantization parameters of
-    their operands. Operands of the operators ``clamps_at_zero`` may have those of the results: max(round(x), 0)
-    is round(max(x, 0)), as 0 is exact under all parameters.
+    their operands. Operands of the operators ``clamps_at_zero`` may have those of the results: as 0 is exact
+    under all parameters, max(round(x), 0) is round(max(x, 0)).
     """
 
     name: ClassVar[str]
