@@ -167,7 +167,7 @@ def _try_sizes(row: Row, example: Example, goal: TargetOptions) -> None:
         start = time.perf_counter()
         report = goal.convert(traced, path)
         row.export = time.perf_counter() - start
-        fixed = [note for note in report.notes if " is fixed " in note]
+        fixed = [note for note in report.notes if " is specialized " in note]
         closed = {note.partition(" ")[0] for note in fixed}
         for sizes in OTHER_SIZES:
             places = {

@@ -46,7 +46,7 @@ RETIRED = {
 PHRASES = {
     r"and no (str|int|float|bool|list|tuple|dict|name)": "must be ..., got ...",
     r"(?<!there )(is|are) no(?! (longer|more))": "is not a ..., has no ...",
-    r"(is|are) none": "expected ..., got ...",
+    r"(?<!there )(is|are) (?-i:none)": "expected ..., got ...",
     r"holds what": "a sentence that names what is stored",
     r"in float stay": "N operators kept in float: ...",
     r"says?|said": "states, reports, expresses, lowers, lists",
@@ -141,11 +141,11 @@ def complaints(path: str, tree: ast.AST) -> list[str]:
     """The retired words of a file, each with its line and its replacement."""
     found = []
     for each in _names(tree):
-        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", each.text).lower()
+        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", each.text)
         found += [(each, match, RETIRED) for match in _matches(RETIRED, words)]
     for each in _prose(tree):
         for table in (RETIRED, PHRASES):
-            found += [(each, match, table) for match in _matches(table, each.text.lower())]
+            found += [(each, match, table) for match in _matches(table, each.text)]
         if each.kind == "docstring" and OPENING.match(each.text):
             found.append(
                 (each, (OPENING.pattern, each.text.split()[0]), {OPENING.pattern: "a verb or a noun"})
@@ -162,7 +162,7 @@ def _matches(table: dict[str, str], text: str) -> list[tuple[str, str]]:
     return [
         (pattern, match.group())
         for pattern in table
-        if (match := re.search(rf"\b({pattern})\b", text)) is not None
+        if (match := re.search(rf"\b({pattern})\b", text, re.IGNORECASE)) is not None
     ]
 
 

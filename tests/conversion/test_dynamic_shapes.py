@@ -116,8 +116,8 @@ def test_what_fixes_a_size_is_said(tmp_path: Path) -> None:
     report = converted("resnet18", tmp_path, IMAGE)
     assert report.inputs[0]["shape"] == ["batch", 3, 64, 64]
     assert [note.partition(" needs ")[0] for note in report.notes] == [
-        "height is fixed to 64: fc_out (megengine.module.linear.Linear)",
-        "width is fixed to 64: fc_out (megengine.module.linear.Linear)",
+        "height is specialized to 64: fc_out (megengine.module.linear.Linear)",
+        "width is specialized to 64: fc_out (megengine.module.linear.Linear)",
     ]
 
 
@@ -180,7 +180,9 @@ def test_the_command_line(tmp_path: Path) -> None:
     done = run("onnx", model("resnet18"), out, "--dynamic", "x:0=batch", "--dynamic", "x:-1=w", "--json")
     assert done.status == 0
     assert done.json["inputs"] == [{"name": "x", "dtype": "float32", "shape": ["batch", 3, 64, 64]}]
-    assert "w is fixed to 64: fc_out" in done.stderr and "w is fixed to 64" in done.json["notes"][0]
+    assert (
+        "w is specialized to 64: fc_out" in done.stderr and "w is specialized to 64" in done.json["notes"][0]
+    )
 
 
 @pytest.mark.parametrize("text", ["x", "x=batch", ":0=n", "x:a=n", "x:0="])

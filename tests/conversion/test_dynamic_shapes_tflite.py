@@ -103,6 +103,6 @@ def test_what_fixes_a_size_is_said(tmp_path: Path) -> None:
     report = converted("resnet18", tmp_path, IMAGE)
     assert report.inputs[0]["shape"] == ["batch", 64, 64, 3]
     assert [note.partition(" needs ")[0] for note in report.notes] == [
-        "height is fixed to 64: fc_out (megengine.module.linear.Linear)",
-        "width is fixed to 64: fc_out (megengine.module.linear.Linear)",
+        "height is specialized to 64: fc_out (megengine.module.linear.Linear)",
+        "width is specialized to 64: fc_out (megengine.module.linear.Linear)",
     ]

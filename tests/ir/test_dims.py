@@ -124,7 +124,7 @@ def test_an_equality_by_chance_counts_only_where_nothing_else_works() -> None:
         assert not journal.settled
         assert retried(narrow, ValueError) == 1
     assert journal.settled == {"height": 224}
-    assert journal.reasons == {"height": "height is fixed to 224: pool needs height to be 224"}
+    assert journal.reasons == {"height": "height is specialized to 224: pool needs height to be 224"}
 
 
 @pytest.mark.parametrize("multiple", [2, 8, 32])
@@ -157,7 +157,7 @@ def test_a_number_freezes(use: Any) -> None:
         journal.place = "head"
         use(4 * batch)
     assert journal.settled == {"batch": 2}
-    assert journal.reasons == {"batch": "batch is fixed to 2: head needs a number"}
+    assert journal.reasons == {"batch": "batch is specialized to 2: head needs a number"}
 
 
 def test_broadcasting() -> None:

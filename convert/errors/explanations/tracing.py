@@ -30,7 +30,7 @@ TORCH = {
     "TM1024": Explanation(
         "a checkpoint is not a model",
         "torch.save writes weights by parameter name. The computation is Python code that is not in "
-        "the file. (A whole module saved this way is a pickle, which runs code when it is loaded.)",
+        "the file; and a whole module saved this way is a pickle, which runs code when it is loaded.",
         "tmconvert onnx weights.pt out.onnx",
         "Write a function that creates the module, loads the weights with load_state_dict, calls "
         "eval() and returns it; then run tmconvert onnx PACKAGE.MODULE:FUNCTION out.onnx --input ...",

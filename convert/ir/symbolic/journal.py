@@ -180,7 +180,7 @@ class SizeJournal:
                     f"the size {size} is known only from the data, and {self.place or 'this'} {reason}"
                 )
             number = symbol.example * symbol.unit
-            self._settle(name, number, f"{name} is fixed to {number}", reason)
+            self._settle(name, number, f"{name} is specialized to {number}", reason)
 
     def give_up(self, sizes: Iterable[Dim], reason: str) -> bool:
         """Freezes one symbol of ``sizes``, the last: with a number in its place the rest may go on.

@@ -221,10 +221,10 @@ def test_a_generic_associative_scan_is_written_out() -> None:
 
 REFUSED = {
     "return different types": lambda x: torch.cond(x.sum() > 0, lambda x: x[:1], lambda x: x, (x,)),
-    "writes to what it is given": lambda x: torch.cond(
+    "writes in place to one of its arguments": lambda x: torch.cond(
         x.sum() > 0, lambda x: x.add_(1), lambda x: x.clone(), (x,)
     ),
-    "returns other types than it begins with": lambda x: while_loop(
+    "returns other types than those of its initial values": lambda x: while_loop(
         lambda x: x.sum() < 10, lambda x: (torch.cat([x, x]),), (x,)
     ),
 }

@@ -132,7 +132,7 @@ def test_files_of_inputs_that_are_none() -> None:
             "TM1022",
             "cannot be called without arguments: missing a required argument: 'width'",
         ),
-        (f"{NETS}:weights", "TM1022", "which is no torch.nn.Module"),
+        (f"{NETS}:weights", "TM1022", "which is not a torch.nn.Module"),
         (f"{NETS}:raises", "TM1023", "raises ValueError: my own fault\n  --> {nets}:"),
         (f"{NETS}:exits", "TM1023", "raises SystemExit: 2\n  --> {nets}:"),
         (

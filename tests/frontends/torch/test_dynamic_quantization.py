@@ -148,7 +148,7 @@ def test_weights_that_are_made_of_tensors():
     layer.weight = nn.Parameter(Halves(torch.randint(-9, 9, (8, 16), dtype=torch.int8)), requires_grad=False)
     traced = check(nn.Sequential(layer), torch.randn(18, 16) * 3, **CLOSE)
     assert traced.get("0.weight_steps").dtype == np.int8
-    with pytest.raises(UnsupportedError, match="cannot be followed"):
+    with pytest.raises(UnsupportedError, match="cannot be traced"):
         tmconvert.trace(lambda x: x.matmul(layer.weight), torch.randn(3, 8))
 
 

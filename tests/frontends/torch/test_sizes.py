@@ -102,7 +102,7 @@ def test_what_is_done_at_the_examples_size_of_one_fixes_it(
     report = getattr(tmconvert, f"to_{target}")(traced, tmp_path / f"model.{target}")
     assert report.verified
     assert report.inputs[0]["shape"] == [1, 4]
-    assert any(note.startswith(("n is fixed at 1", "n is fixed to 1")) for note in report.notes), report.notes
+    assert any(note.startswith("n is specialized to 1") for note in report.notes), report.notes
 
 
 @pytest.mark.parametrize("function", [lambda x: x[[-1], None, -1:], lambda x: x[[0], -1]])
@@ -251,7 +251,7 @@ def test_what_python_makes_a_number_of_is_fixed_with_the_line(function: Any) -> 
     axes, notes = fixed(function, (2, 4), {0: "b", 1: "t"})
     assert axes == {0: "b"}
     line = function.__code__.co_firstlineno
-    assert "t is fixed at 4" in notes
+    assert "t is specialized to 4" in notes
     assert any(f"{__file__}:{line + more}" in notes for more in (1, 2)), notes
 
 
@@ -259,7 +259,7 @@ def test_a_module_that_takes_one_size_only() -> None:
     linear = nn.Linear(4, 2)
     axes, notes = fixed(lambda x: linear(x), (2, 4), {0: "b", 1: "t"})
     assert axes == {0: "b"}
-    assert "t is fixed at 4: the module fails at other sizes" in notes
+    assert "t is specialized to 4: the module fails at other sizes" in notes
 
 
 def larger_ways(x: torch.Tensor) -> torch.Tensor:
@@ -353,7 +353,7 @@ def found_number(x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("function", [found_steps, found_number])
 def test_plain_numbers_of_sizes_that_data_tells_are_refused(function: Any) -> None:
     x = torch.tensor([1.0, 2.0, -3.0, 0.1])
-    with pytest.raises(UnsupportedError, match="a plain number of a size that only the data tells") as caught:
+    with pytest.raises(UnsupportedError, match="a data-dependent size to a plain number") as caught:
         tmconvert.trace(function, x)
     assert caught.value.code == "TM2011"
     traced = tmconvert.trace(function, x, freeze_control_flow=True)

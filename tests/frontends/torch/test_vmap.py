@@ -39,7 +39,7 @@ def test_the_size_of_a_batch_may_be_open() -> None:
 
 
 def test_a_look_at_data_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="looks into a tensor"):
+    with pytest.raises(UnsupportedError, match="reads the data of a tensor"):
         tmconvert.trace(lambda x: torch.vmap(lambda row: row * int(x.sum()))(x), X)
 
 

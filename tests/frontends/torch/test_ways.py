@@ -51,7 +51,7 @@ def test_messages_are_no_part_of_the_model():
 
 
 def test_a_number_in_a_name_decides():
-    with pytest.raises(UnsupportedError, match="looks into a tensor"):
+    with pytest.raises(UnsupportedError, match="reads the data of a tensor"):
         tmconvert.trace(lambda x, part: x + {"part 1": 1}[f"part {part}"], torch.randn(3), torch.tensor(1))
 
 
@@ -78,7 +78,7 @@ def test_what_a_module_writes_is_put_back_and_reported():
     module = Counter()
     traced = tmconvert.trace(module, torch.randn(2))
     assert module.steps.tolist() == [[0, 0]]
-    assert traced.notes == ["the module writes to steps; the file always starts from what they were"]
+    assert traced.notes == ["the module writes to steps; each run of the file starts from the initial values"]
 
 
 def test_what_is_found_may_be_nothing():

@@ -1,1 +1,1 @@
-"""The tracer: runs a module and writes down its calls. The only part of tmconvert that imports torch."""
+"""The tracer: runs a module once and records its calls. The only part of tmconvert that imports torch."""

@@ -1,4 +1,4 @@
-"""Tensors that share memory: which Value each stands for, also after writes through others.
+"""Alias analysis: tracks tensors that share storage, and the current Value of each after in-place writes.
 
 A tensor is the root of its memory or a view of another. A write to a view becomes a call that makes a new
 Value of the tensor it views, and so on to the root; the other views are made anew from there
@@ -18,7 +18,7 @@ from tmconvert.frontends.torch.tracing.tape import Record, Value
 
 
 class Memory:
-    """What tensors of one root have in common: how often it was written."""
+    """Storage that several tensors share, with the number of writes to it."""
 
     __slots__ = ("writes",)
 
@@ -27,7 +27,9 @@ class Memory:
 
 
 class View(NamedTuple):
-    """How a tensor came to view another: as result ``place`` of ``call``, where ``viewed`` stood for it."""
+    """How a tensor became a view: it is result ``place`` of ``call``, of the tensor whose Value was
+    ``viewed``.
+    """
 
     base: Tracked
     call: Record
@@ -36,7 +38,7 @@ class View(NamedTuple):
 
 
 class Tracked:
-    """A tensor of the run; ``value`` is current if ``seen`` says so."""
+    """A tensor of the run; ``value`` is up to date if ``seen`` equals the number of writes to its storage."""
 
     __slots__ = ("memory", "offset", "reference", "seen", "shape", "stride", "value", "view")
 
@@ -49,14 +51,14 @@ class Tracked:
         self.measure(tensor)
 
     def measure(self, tensor: torch.Tensor) -> None:
-        """Notes where the tensor lies in its memory."""
+        """Records offset, shape and strides of the tensor in its storage."""
         self.shape = tuple(tensor.shape)
         is_strided = tensor.layout == torch.strided
         self.stride = tensor.stride() if is_strided else ()
         self.offset = tensor.storage_offset() if is_strided else 0
 
     def covers(self, other: Tracked) -> bool:
-        """Whether it is laid out row by row, without gaps, and the other one lies within it."""
+        """Whether the tensor is contiguous and the other one lies within its elements."""
         step, end = 1, self.offset
         for extent, stride in zip(reversed(self.shape), reversed(self.stride), strict=True):
             if extent != 1 and stride != step:
@@ -67,12 +69,14 @@ class Tracked:
         return self.offset <= other.offset and last < end
 
     def join(self, view: View) -> None:
-        """Makes it a view of a tensor that was known before it; its Value stands until that is written."""
+        """Marks the tensor as a view of an earlier one; its Value stays valid until the earlier one is
+        written.
+        """
         self.view, self.memory, self.seen = view, view.base.memory, 0
 
 
 class Aliases:
-    """Knows the tensors that are alive.
+    """The tensors that are alive during the run, and their Values.
 
     ``repeat`` makes the call of a View again, for another Value of its base; ``write_back`` makes the
     Value of a view's base from that of the view: (view, Value of the base, Value of the view). What ``keeps``
@@ -97,7 +101,7 @@ class Aliases:
         return tracked if tracked is not None and tracked.reference() is tensor else None
 
     def add(self, tensor: torch.Tensor, value: Value, view: View | None = None) -> Tracked:
-        """Tracks a tensor that was not known."""
+        """Tracks a new tensor."""
         if self._keeps:
             self._kept.setdefault(memory_of(tensor), []).append(tensor)
         tracked, key, by_id = Tracked(tensor, value, view), id(tensor), self._by_id
@@ -112,7 +116,7 @@ class Aliases:
         return tracked
 
     def with_same_elements(self, tensor: torch.Tensor, place: Source) -> Tracked | None:
-        """Tracks a tensor that has the elements of one that was kept, as autograd makes for its own use."""
+        """Tracks a tensor with the same elements as a saved one, such as those that autograd saves."""
         memory = memory_of(tensor)
         if memory is None:
             return None
@@ -126,14 +130,14 @@ class Aliases:
         return None
 
     def read(self, tracked: Tracked) -> Value:
-        """The Value that the tensor stands for now."""
+        """Returns the current Value of the tensor."""
         if tracked.seen != tracked.memory.writes and tracked.view is not None:
             tracked.value = self._repeat(tracked.view, self.read(tracked.view.base))
             tracked.seen = tracked.memory.writes
         return tracked.value
 
     def write(self, tracked: Tracked, value: Value) -> None:
-        """Makes ``value`` the content of a tensor, and of all that share its memory."""
+        """Assigns ``value`` to a tensor and marks all its aliases as changed."""
         if tracked.view is None:
             tracked.memory.writes += 1
         else:
@@ -145,7 +149,7 @@ class Aliases:
         tracked.value, tracked.seen = value, tracked.memory.writes
 
     def viewed_by(self, tensor: torch.Tensor, arguments: Sequence[torch.Tensor]) -> Tracked | None:
-        """The argument of which ``tensor``, a result, is a view."""
+        """Returns the argument that ``tensor``, a result, is a view of."""
         memory = memory_of(tensor)
         if memory is None:
             return None
@@ -153,7 +157,7 @@ class Aliases:
 
 
 def memory_of(tensor: torch.Tensor) -> int | None:
-    """What tells one memory from another; None for a tensor without any."""
+    """Returns the identity of the tensor's storage; None for a tensor without storage."""
     if tensor.layout != torch.strided:
         return None
     storage = tensor.untyped_storage()

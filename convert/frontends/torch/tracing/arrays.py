@@ -1,4 +1,4 @@
-"""Tensors as arrays, without copying them."""
+"""Converts tensors to NumPy arrays without copying."""
 
 from __future__ import annotations
 
@@ -16,13 +16,21 @@ BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
 def array_of(tensor: torch.Tensor) -> np.ndarray:
-    """The tensor's data, in its own memory where it can be. Raises UnsupportedError TM2013."""
+    """Returns the tensor's data as an array, sharing memory where possible. Raises UnsupportedError
+    TM2013.
+    """
     tensor = tensor.detach()
     if tensor.is_quantized:
         real, qparams = tensor.dequantize().cpu().numpy(), qparams_of(tensor)
         return real if qparams is None else with_qparams(real, qparams)
     if tensor.layout != torch.strided:
-        raise UnsupportedError("TM2013", f"a constant of the module is {tensor.layout}, and not dense")
+        raise UnsupportedError(
+            "TM2013",
+            (
+                f"a constant of the module has layout {tensor.layout}; only strided (dense) tensors are "
+                "supported"
+            ),
+        )
     if tensor.device.type != "cpu":
         tensor = tensor.cpu()
     if tensor.is_conj() or tensor.is_neg():
@@ -33,7 +41,7 @@ def array_of(tensor: torch.Tensor) -> np.ndarray:
 
 
 class Arrays:
-    """The data of tensors: one array for each, in its own memory.
+    """Caches the array of each tensor; an array shares its tensor's memory.
 
     Of the tensors that the module writes to, by their ids, there are copies: its next run changes them.
     """
@@ -51,7 +59,7 @@ class Arrays:
 
 
 def numpy_dtype(name: str) -> np.dtype | None:
-    """NumPy's dtype for torch's of that name; None for what it does not have."""
+    """Returns NumPy's dtype of the same name; None where NumPy has none."""
     if name == "bfloat16":
         return BFLOAT16
     try:

@@ -1,4 +1,4 @@
-"""From the tape of a run to a TracedModule: a graph for each call of a module."""
+"""Builds a TracedModule from the tape of a run: one graph per distinct call of a module."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tmconvert.ir.tree import Tree, map_leaves
 def assemble(
     tape: Tape, modules: Mapping[str, TracedModule], names: Mapping[int, list[str]], arrays: Arrays
 ) -> TracedModule:
-    """The model.
+    """Builds the model.
 
     ``modules`` are by dotted path, without graphs; ``names`` are the paths of captured tensors by id.
     """
@@ -50,7 +50,9 @@ class _Assembler:
         self.numbers = 0
 
     def module(self, scope: Scope) -> tuple[TracedModule, str]:
-        """The module that has the graph of this call, and its path: another where it ran differently."""
+        """Returns the module with the graph of this call, and its path: a copy where the calls ran
+        differently.
+        """
         edges = self.edges[scope]
         if scope.path not in self.modules:
             self._add_body(scope)
@@ -62,33 +64,35 @@ class _Assembler:
         module, path = self.modules[scope.path], scope.path
         if known:
             path = f"{scope.path}@{len(known)}"
-            module = self._twin(module, path)
+            module = self._copy_of(module, path)
         known.append((signature, module, path))
         graph.inputs[0].owner = module  # type: ignore[attr-defined]
         module.graphs[call_structure((module, *scope.args), _extended(scope, edges))] = graph
         return module, path
 
     def _add_body(self, scope: Scope) -> None:
-        """A module for a function that a call was handed."""
+        """Adds a module for a function that is an argument of a call, such as a branch of torch.cond."""
         if self.edges[scope].outputs:
             raise UnsupportedError(
-                "TM2018", f"{scope.class_name} changes what is around it", source=scope.source
+                "TM2018",
+                (f"{scope.class_name} changes tensors that it captures from outside"),
+                source=scope.source,
             )
         holder, _, name = scope.path.rpartition(".")
         module = TracedModule(scope.path, scope.class_name, vocabulary=VOCABULARY)
         self.modules[scope.path] = self.modules[holder].children[name] = module
 
-    def _twin(self, module: TracedModule, path: str) -> TracedModule:
-        """Another module of the same parts, for a call that took another way through it."""
-        twin = TracedModule(path, module.class_name, vocabulary=VOCABULARY)
-        twin.children, twin.tensors, twin.attributes = (
+    def _copy_of(self, module: TracedModule, path: str) -> TracedModule:
+        """Returns a copy of the module with the same children, for a call that ran differently."""
+        duplicate = TracedModule(path, module.class_name, vocabulary=VOCABULARY)
+        duplicate.children, duplicate.tensors, duplicate.attributes = (
             dict(module.children),
             module.tensors,
             module.attributes,
         )
         holder, _, name = path.rpartition(".")
-        self.modules[holder].children[name] = twin
-        return twin
+        self.modules[holder].children[name] = duplicate
+        return duplicate
 
     def number(self) -> int:
         self.numbers += 1
@@ -100,7 +104,7 @@ def _extended(scope: Scope, edges: Edges) -> dict[str, Tree]:
 
 
 class _Graph:
-    """Builds the graph of one call."""
+    """Builds the graph of one module call."""
 
     def __init__(self, assembler: _Assembler, scope: Scope, edges: Edges) -> None:
         self.assembler = assembler
@@ -113,7 +117,7 @@ class _Graph:
         self.steps: list[Any] = []
 
     def build(self) -> tuple[InternalGraph, Any]:
-        """The graph, and a key that is the same for calls that did the same."""
+        """Builds the graph, and a key that is equal for calls with equal graphs."""
         own = ModuleNode("self", self.scope.class_name)
         self.self_node = self.graph.add_input(own, "self", id=self.assembler.number())
         for name, value in self._formal_inputs():
@@ -141,9 +145,9 @@ class _Graph:
     # ---- expressions
 
     def _record(self, record: Record) -> None:
-        captured = [self.assembler.edges[body].inputs for body in record.bodies]
+        captured = [self.assembler.edges[body].inputs for body in record.subgraphs]
         used = {**record.kwargs, "captured": captured} if captured else record.kwargs
-        paths = {body: self.assembler.module(body) for body in record.bodies}
+        paths = {body: self.assembler.module(body) for body in record.subgraphs}
         owners = {body: self._module_node(*place) for body, place in paths.items()}
 
         def use(leaf: Any) -> Any:
@@ -162,7 +166,7 @@ class _Graph:
         self._insert(expr, map_leaves(lambda leaf: paths[leaf][1] if isinstance(leaf, Scope) else leaf, step))
 
     def _call(self, scope: Scope) -> None:
-        """The call of another module."""
+        """Emits the call of a submodule."""
         edges = self.assembler.edges[scope]
         module, path = self.assembler.module(scope)
         kwargs = _extended(scope, edges)
@@ -226,7 +230,7 @@ class _Graph:
         return node
 
     def _result(self, leaf: Any) -> Any:
-        """A node for a result."""
+        """Returns a node for a result."""
         if not isinstance(leaf, Value):
             return leaf
         self.order.setdefault(leaf, len(self.order))

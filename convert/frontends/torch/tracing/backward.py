@@ -1,4 +1,4 @@
-"""Decompositions, into ATen ops, of backward passes that ``torch._decomp`` has none of."""
+"""Decompositions of backward ATen ops that ``torch._decomp`` lacks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TABLE: dict[Any, Callable[..., Any]] = {}
 
 
 def decomposition(function: Any) -> Callable[..., Any] | None:
-    """What computes this ATen op by others."""
+    """Returns the decomposition of an ATen op into other ATen ops."""
     return _TABLE.get(function)
 
 
@@ -78,7 +78,7 @@ def _weight_gradient(
     dilation: list[int],
     groups: int,
 ) -> torch.Tensor:
-    """A convolution whose batch and channels, and whose stride and dilation, are exchanged."""
+    """Weight gradient: a convolution with batch and channels, and stride and dilation, exchanged."""
     batch, channels, *extents = images.shape
     per_group = channels // groups
     exchanged = images.reshape(batch, groups, per_group, *extents).transpose(0, 2)
@@ -105,7 +105,7 @@ def _weight_gradient(
 def _transpose_of(
     forward: Callable[[torch.Tensor], torch.Tensor], gradient: torch.Tensor, extents: Sequence[int]
 ) -> torch.Tensor:
-    """The gradient of a linear operator, whose matrix of each axis is what it makes of the unit vectors."""
+    """Gradient of a linear op; its matrix along each axis is computed from unit vectors."""
     axes = len(extents)
     matrices = _matrices(forward, tuple(extents))
     for axis, matrix in zip(range(-axes, 0), matrices, strict=True):
@@ -116,7 +116,7 @@ def _transpose_of(
 def _matrices(
     forward: Callable[[torch.Tensor], torch.Tensor], extents: tuple[int, ...]
 ) -> list[torch.Tensor]:
-    """[outputs, inputs] of each axis.
+    """Returns the [outputs, inputs] matrix of each axis.
 
     The operator's result is the product of one factor per axis: along the others all inputs are one, and the
     factors of these at the middle are divided out.

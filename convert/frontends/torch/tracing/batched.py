@@ -1,4 +1,4 @@
-"""torch.vmap: what functorch makes of a function is recorded, ATen ops on whole batches."""
+"""torch.vmap: records the batched ATen ops that functorch produces for a function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tmconvert.frontends.torch.tracing.recorder import Inside, Recorder
 
 @contextmanager
 def calls_of_vmap(recorder: Recorder) -> Iterator[None]:
-    """Lets the recorder know of calls of functions that ``torch.vmap`` made, in this thread."""
+    """Makes the recorder see calls of functions that ``torch.vmap`` made, in this thread."""
     thread = threading.get_ident()
     original = apis.vmap_impl
 

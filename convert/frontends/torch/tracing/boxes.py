@@ -1,4 +1,4 @@
-"""Functions of torchvision's that loop over what the data tells, each as one call, where it is there.
+"""Records functions of torchvision that loop over data-dependent counts of boxes as one call each.
 
 ``batched_nms`` asks how many boxes there are, and loops over the classes that it finds; masks and keypoints
 are resized box by box, each to a size of its own.
@@ -44,7 +44,7 @@ FUNCTIONS: dict[tuple[str, str], tuple[Callable[..., Any], str]] = {
 
 @contextmanager
 def boxes_at_once(recorder: Recorder) -> Iterator[None]:
-    """During the run these functions are recorded, however many boxes there are."""
+    """Records these functions as single calls inside the context, for any number of boxes."""
     with ExitStack() as stack:
         for (home, name), (body, other) in FUNCTIONS.items():
             module: Any = sys.modules.get(home)
@@ -57,7 +57,9 @@ def boxes_at_once(recorder: Recorder) -> Iterator[None]:
 def _recorded_as(
     recorder: Recorder, module: Any, name: str, body: Callable[..., Any], other: str
 ) -> Iterator[None]:
-    """The user may hold the function itself: it gets another body, which finds the names of its module."""
+    """Replaces the code of a function, since users may hold a reference to it; the globals stay those of its
+    module.
+    """
     function, called = getattr(module, name), Name(f"{module.__name__}.{name}", False)
     code, names = function.__code__, vars(module)
     compute = names[other] if other else FunctionType(code, names, name, function.__defaults__)

@@ -1,4 +1,4 @@
-"""Calls that are handed functions: torch.cond, torch.while_loop, and torch.autograd.Function with a symbolic.
+"""Calls with function arguments: torch.cond, torch.while_loop, autograd.Functions with a symbolic.
 
 Each function becomes a scope of its own, a body, which the record of the call has among its arguments.
 """
@@ -30,7 +30,7 @@ _COMPILE = "_hop_compile_and_call"  # (wrapper, arguments): what every higher-or
 
 @contextmanager
 def calls_of_functions(recorder: Recorder) -> Iterator[None]:
-    """Lets the recorder know of these calls, in this thread."""
+    """Makes the recorder see these calls, in this thread."""
     thread = threading.get_ident()
     original = getattr(higher_order, _COMPILE, None)
 
@@ -99,7 +99,7 @@ def _while_loop(recorder: Recorder, cond_fn: Function, body_fn: Function, carrie
     if recorder.run(_types, results[1]) != recorder.run(_types, first):
         raise UnsupportedError(
             "TM2018",
-            "the body of torch.while_loop returns other types than it begins with",
+            "the body of torch.while_loop returns other types than those of its initial values",
             source=user_place(),
         )
 
@@ -113,13 +113,15 @@ def _while_loop(recorder: Recorder, cond_fn: Function, body_fn: Function, carrie
 
 
 def _scan(recorder: Recorder, combine_fn: Function, init: Sequence[Any], xs: Sequence[Any]) -> Any:
-    """``combine_fn`` takes the leaves, and gives (what goes on, what is stacked), both as trees."""
+    """Records a scan. ``combine_fn`` takes leaves and returns two trees: the carry and the stacked
+    outputs.
+    """
     given = tuple(tuple(map(recorder.value_of, tensors)) for tensors in (init, xs))
     state = [recorder.run(torch.clone, tensor) for tensor in init]
     slices = [recorder.run(lambda tensor: tensor[0].clone(), tensor) for tensor in xs]
     scope, (carry, _) = _body(recorder, "scan_step", combine_fn, [*state, *slices], None)
     if recorder.run(_types, carry) != recorder.run(_types, state):
-        reason = "the step of a scan goes on with other types than it begins with"
+        reason = "the step of a scan returns a carry of other types than the initial one"
         raise UnsupportedError("TM2018", reason, source=user_place())
 
     def scanned() -> Any:
@@ -134,7 +136,7 @@ def _scan(recorder: Recorder, combine_fn: Function, init: Sequence[Any], xs: Seq
 
 
 def _map(recorder: Recorder, f: Function, xs: Sequence[Any], args: Sequence[Any], *, specs: Any) -> Any:
-    """A scan without anything that goes on; ``f`` takes trees of these specs."""
+    """Records a map: a scan without a carry; ``f`` takes trees of these specs."""
 
     def step(*slices: Any) -> Any:
         parts = tree_unflatten(list(slices), specs["xs_spec"])
@@ -151,7 +153,7 @@ HIGHER_ORDER: dict[str, Function] = {
 
 
 def _applied(recorder: Recorder, cls: Any, forward: Function, args: tuple[Any, ...]) -> Any:
-    """A call of an autograd.Function that says itself in ONNX."""
+    """Records a call of an autograd.Function that has a symbolic for ONNX."""
     said = recorder.run(symbolic.said_by, cls, args)
     given = map_leaves(recorder.value_of, plain_structure(args))
     scope, result = _body(recorder, cls.__name__, forward, args, given)
@@ -174,10 +176,12 @@ def _applied(recorder: Recorder, cls: Any, forward: Function, args: tuple[Any, .
 def _body(
     recorder: Recorder, label: str, function: Function, args: Sequence[Any], given: Any
 ) -> tuple[Scope, Any]:
-    """The scope of a call of ``function``, and its result. ``given`` None: ``args`` are inputs of its own."""
+    """Returns the scope of a call of ``function``, and its result. If ``given`` is None, ``args`` are new
+    inputs.
+    """
     outer = recorder.scope
-    name = f"{label}@{outer.bodies}"
-    outer.bodies += 1
+    name = f"{label}@{outer.subgraphs}"
+    outer.subgraphs += 1
     scope = Scope(f"{outer.path}.{name}" if outer.path else name, label, outer, source=user_place())
     if given is None:
         given = tuple(_formal(recorder, scope, tensor) for tensor in args)
@@ -190,7 +194,9 @@ def _body(
     finally:
         recorder.scope = outer
     if before != [recorder.value_of(tensor) for tensor in _tensors(args)]:
-        raise UnsupportedError("TM2018", f"{label} writes to what it is given", source=user_place())
+        raise UnsupportedError(
+            "TM2018", (f"{label} writes in place to one of its arguments"), source=user_place()
+        )
     return scope, result
 
 
@@ -216,7 +222,7 @@ def _parameters(function: Function, count: int) -> tuple[str, ...]:
 def _recorded(
     recorder: Recorder, name: str, args: tuple[Any, ...], scopes: Sequence[Scope], result: Any
 ) -> Any:
-    """Puts the call on the tape; the result that the caller gets, of tensors of its own."""
+    """Puts the call on the tape, and returns its result as new tensors."""
     values: list[Value] = []
     depends = any(
         leaf.depends for leaf in leaves((args, [scope.result for scope in scopes])) if isinstance(leaf, Value)
@@ -235,7 +241,7 @@ def _recorded(
 
     result = map_leaves(fresh, result)
     recorder.scope.items.append(
-        Record(name, False, args, {}, tuple(values), user_place(), bodies=tuple(scopes))
+        Record(name, False, args, {}, tuple(values), user_place(), subgraphs=tuple(scopes))
     )
     return result
 

@@ -1,4 +1,4 @@
-"""Where Python looks into a tensor: its sizes, its data, its length."""
+"""Handles Python code that reads a tensor's sizes, data or length."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ def _numel(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dic
 
 
 def _look(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The data of a tensor, which is a constant of the run only if no input goes into it."""
+    """Returns the data of a tensor; it is a constant of the run only if it does not depend on an input."""
     operands = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, torch.Tensor)]
     result = recorder.run(function, *args, **kwargs)
     if not any(recorder.value_of(operand).depends for operand in operands) or is_assertion():
         return result
     place = _place(recorder)
     what = WHAT.get(
-        getattr(function, "__name__", "").partition(".")[0], "a number or array of Python is made of it"
+        getattr(function, "__name__", "").partition(".")[0], "it is converted to a number or array of Python"
     )
     if not recorder.freeze_control_flow:
         raise UnsupportedError(
             "TM2011",
-            f"the module looks into a tensor that depends on its input: {what}",
+            f"the module reads the data of a tensor that depends on its input: {what}",
             source=place,
             excerpt=linecache.getline(place.file, place.line or 0).strip(),
             notes=[("help", INSTEAD)],
@@ -74,13 +74,13 @@ def _look(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict
 
 
 def _place(recorder: Recorder) -> Source:
-    """The user's line that is running, or the module at least."""
+    """Returns the user's current line, or at least the module."""
     place, scope = user_place(), recorder.scope
     return place if place.file else Source("", None, scope.path, scope.class_name.rpartition(".")[2])
 
 
 def _whole(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``torch.sym_int``: towards zero."""
+    """``torch.sym_int``: truncates towards zero."""
     number = args[0]
     if isinstance(number, TracedFloat):
         return math.floor(number) if number >= 0 else math.ceil(number)
@@ -88,12 +88,12 @@ def _whole(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dic
 
 
 def _symbolic(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What torch has for sizes that are symbols does with ours what Python does."""
+    """torch's functions on symbolic sizes, applied to traced sizes like Python's."""
     return getattr(builtins, function.__name__.removeprefix("sym_"))(*args)
 
 
 def special(name: Name) -> Special | None:
-    """What to do where a function looks into a tensor; None for one that computes."""
+    """Returns the handler of a function that reads a tensor's data; None for a function that computes."""
     found = SPECIAL.get(name.text)
     if found is not None and name.is_method == (not name.text.startswith("torch.")):
         return found
@@ -106,36 +106,38 @@ def _set_data(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: 
 
 
 def _text(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A text of a tensor. That of many numbers is a message; one number may name something, and decide."""
+    """``str`` of a tensor. Of many elements it is a message; of one it may be used in a decision."""
     return recorder.run(function, *args) if args[0].numel() > 1 else _look(recorder, function, args, kwargs)
 
 
 def _unrecorded(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What is the same in every run, and no tensor that is computed."""
+    """Calls a function whose result is the same in every run and not a tensor, unrecorded."""
     return recorder.run(function, *args, **kwargs)
 
 
 def _hook(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A hook of the backward pass, which changes no result; what removes it. A trace has no backward pass."""
+    """Ignores a backward hook, which changes no result, and returns its handle. A trace has no backward
+    pass.
+    """
     if recorder.follows_gradients:
         raise UnsupportedError(
             "TM2016",
-            f"{function.__name__}: the hook may change the gradient that the module takes",
+            f"{function.__name__}: the hook may change the gradient that the module computes",
             source=_place(recorder),
-            notes=[("help", "leave the hook out, and compute with the gradient where it has been taken")],
+            notes=[("help", "remove the hook, and change the gradient after it is computed")],
         )
     return RemovableHandle(OrderedDict())
 
 
 def _cond(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What exported programs have for ``torch.cond``, which is recorded."""
+    """The ``torch.cond`` of exported programs; it is recorded."""
     with recorder:
         return torch.cond(*args, **kwargs)
 
 
 INSTEAD = (
-    "compute with tensors there (torch.where, masks, torch.cond), or trace with freeze_control_flow=True, "
-    "which keeps what the example inputs give"
+    "use tensor ops there (torch.where, masks, torch.cond), or trace with freeze_control_flow=True, "
+    "which keeps the branches of the example inputs"
 )
 WHAT = {
     "__bool__": "Python branches on it",
@@ -143,14 +145,14 @@ WHAT = {
     "equal": "Python branches on it",
     "allclose": "Python branches on it",
     "__contains__": "Python branches on it",
-    "item": "item() makes a number of it",
-    "_local_scalar_dense": "a number is made of it",
-    "tolist": "tolist() makes numbers of it",
-    "__int__": "int() makes a number of it",
-    "__float__": "float() makes a number of it",
+    "item": "item() converts it to a number",
+    "_local_scalar_dense": "it is converted to a number",
+    "tolist": "tolist() converts it to numbers",
+    "__int__": "int() converts it to a number",
+    "__float__": "float() converts it to a number",
     "__index__": "it is used as a number, such as in range() or an index",
-    "numpy": "an array of NumPy is made of it",
-    "__array__": "an array of NumPy is made of it",
+    "numpy": "it is converted to a NumPy array",
+    "__array__": "it is converted to a NumPy array",
 }
 HOOKS = ("register_hook", "register_post_accumulate_grad_hook")
 OF_SIZES: dict[str, Special] = {"sym_size": _size, "sym_numel": _numel}  # in exported programs

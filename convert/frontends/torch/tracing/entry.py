@@ -1,4 +1,4 @@
-"""Everything that can be traced, whatever it comes as."""
+"""Entry points of the tracer: one for each kind of PyTorch model."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from tmconvert.ir import TracedModule
 
 
 def trace_object(model: Any, tracing: Tracing) -> TracedModule:
-    """A module, a function of tensors, or an ExportedProgram.
+    """Traces a module, a function of tensors, or an ExportedProgram.
 
-    The caller's code runs: what it raises is not wrapped, but for SystemExit, which would end the caller's
-    process without a word. Raises UsageError TM6008 for another object, UnsupportedError.
+    The caller's code runs, and its exceptions are not wrapped, except for SystemExit, which would silently end
+    the caller's process. Raises UsageError TM6008 for another object, UnsupportedError.
     """
     if isinstance(model, torch.export.ExportedProgram):
         return _trace_exported(exported_object(model), tracing)
@@ -72,7 +72,7 @@ def _check_model(model: Any) -> None:
 
 
 def trace_script(path: str, tracing: Tracing) -> TracedModule:
-    """A file of TorchScript; code in it runs. Raises LoadError TM1026."""
+    """Traces a TorchScript file; code in it runs. Raises LoadError TM1026."""
     if not tracing.has_inputs:
         raise inputs_needed()
     try:
@@ -85,12 +85,12 @@ def trace_script(path: str, tracing: Tracing) -> TracedModule:
 
 
 def trace_exported(path: str, tracing: Tracing) -> TracedModule:
-    """A file of ``torch.export.save``. Raises LoadError TM1026."""
+    """Traces a file of ``torch.export.save``. Raises LoadError TM1026."""
     return _trace_exported(read_exported(path), tracing)
 
 
 def _trace_exported(exported: Exported, tracing: Tracing) -> TracedModule:
-    """A program with its own example inputs and open sizes, where ``tracing`` has no others."""
+    """Traces a program with its own example inputs and dynamic sizes, unless ``tracing`` has others."""
     args, kwargs = _tensors(tracing) if tracing.has_inputs else (exported.args, exported.kwargs)
     if not args and not kwargs:
         raise inputs_needed()
@@ -112,7 +112,7 @@ def _named_sizes(
 
 
 def trace_factory(name: str, tracing: Tracing) -> TracedModule:
-    """What ``package.module:factory`` makes; ``tracing``'s inputs go before those of the factory."""
+    """Traces the result of ``package.module:factory``; inputs of ``tracing`` replace those of the factory."""
     with same_randomness(), importable_folder():
         module, args, kwargs = made_by(name)
         if tracing.has_inputs:
@@ -125,7 +125,7 @@ def trace_factory(name: str, tracing: Tracing) -> TracedModule:
 def _trace_of_user(
     module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tracing: Tracing
 ) -> TracedModule:
-    """The trace of a model that is not the caller's code: what it raises becomes UnsupportedError TM2014."""
+    """Traces a model that is not the caller's code: exceptions in it become UnsupportedError TM2014."""
     check_arguments(module, args, kwargs)
     try:
         return _trace(module, args, kwargs, tracing)
@@ -148,14 +148,14 @@ def _trace(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tracing: 
 
 
 def _uncompiled() -> AbstractContextManager[Any]:
-    """What torch.compile has wrapped runs as it was written."""
+    """Returns the original module or function of one that torch.compile wrapped."""
     if "torch._dynamo" not in sys.modules:  # nothing is compiled then, and importing it takes seconds
         return nullcontext()
     return torch.compiler.set_stance("force_eager")
 
 
 def _tensors(tracing: Tracing) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The example inputs with tensors in the place of arrays."""
+    """Returns the example inputs with arrays converted to tensors."""
     return (
         tuple(_tensor(value) for value in tracing.args),
         {name: _tensor(value) for name, value in tracing.kwargs.items()},

@@ -1,4 +1,4 @@
-"""Files of ``torch.export.save``, read without executing anything of theirs.
+"""Reads files of ``torch.export.save`` without executing code from them.
 
 ``torch.export.load`` unpickles what a file says, and evaluates its texts. Here a file is data: JSON, the
 bytes of tensors, and example inputs that torch reads with ``weights_only``. Its program is a list of calls,
@@ -30,7 +30,7 @@ _SYMBOL = re.compile(r"Symbol\('(\w+)'[^()]*\)|(s\d+)")
 
 @dataclass
 class Exported:
-    """A program, its example inputs, and the names of its open sizes: by number of the input, then axis."""
+    """A program, its example inputs, and the names of its dynamic sizes by input number and axis."""
 
     program: torch.nn.Module
     args: tuple[Any, ...]
@@ -39,7 +39,7 @@ class Exported:
 
 
 def read_exported(path: str) -> Exported:
-    """The program in the file. Raises LoadError TM1026."""
+    """Reads the program in the file. Raises LoadError TM1026."""
     try:
         with zipfile.ZipFile(path) as archive:
             return _Reader(path, archive).exported()
@@ -50,7 +50,7 @@ def read_exported(path: str) -> Exported:
 
 
 def exported_object(program: torch.export.ExportedProgram) -> Exported:
-    """The same of a program in memory."""
+    """Reads a program in memory like one in a file."""
     args, kwargs = program.example_inputs or ((), {})
     inputs = set(program.graph_signature.user_inputs)
     placeholders = [node for node in program.graph.nodes if node.op == "placeholder"]
@@ -72,7 +72,7 @@ def exported_object(program: torch.export.ExportedProgram) -> Exported:
 
 
 def _call_it(kind: type, name: str) -> None:
-    """Gives a class the name of the one that was exported."""
+    """Names the class after the one that was exported."""
     home, _, own = name.rpartition(".")
     if own:
         kind.__module__, kind.__qualname__, kind.__name__ = home, own, own
@@ -100,7 +100,7 @@ class _Reader:
         self.names = {name.partition("/")[2]: name for name in archive.namelist()}
         models = [name for name in self.names if re.fullmatch(r"models/[^/]+\.json", name)]
         if len(models) != 1:
-            raise unreadable(path, "it has no program of PyTorch 2.8 or later, or several")
+            raise unreadable(path, "the file contains no program of PyTorch 2.8 or later, or several")
         self.model = models[0].removeprefix("models/").removesuffix(".json")
 
     def exported(self) -> Exported:
@@ -108,7 +108,7 @@ class _Reader:
         version = document["schema_version"]["major"]
         if version != MAJOR:
             raise unreadable(
-                self.path, f"it follows version {version} of the format; version {MAJOR} is read"
+                self.path, f"it has version {version} of the format; tmconvert reads version {MAJOR}"
             )
         module = document["graph_module"]
         signature = next(entry["signature"] for entry in module["module_call_graph"] if entry["fqn"] == "")
@@ -123,7 +123,7 @@ class _Reader:
         return json.loads(self.archive.read(self.names[name]))
 
     def _tensors(self, kind: str) -> dict[str, torch.Tensor]:
-        """The tensors of one folder by their names in the module."""
+        """Returns the tensors of one folder by their names in the module."""
         folder = f"data/{kind}/"
         config = self._json(f"{folder}{self.model}_{kind}_config.json")["config"]
         memories: dict[str, bytearray] = {}
@@ -131,9 +131,7 @@ class _Reader:
         for name, entry in config.items():
             meta, file = entry["tensor_meta"], entry["path_name"]
             if entry["use_pickle"] or meta is None:
-                raise unreadable(
-                    self.path, f"{name} is a pickled object, which only running it could bring back"
-                )
+                raise unreadable(self.path, f"{name} is a pickled object, and loading it would run code")
             if file not in memories:
                 memories[file] = bytearray(self.archive.read(self.names[folder + file]))
             tensors[name] = self._tensor(name, meta, memories[file])
@@ -142,7 +140,7 @@ class _Reader:
     def _tensor(self, name: str, meta: Document, memory: bytearray) -> torch.Tensor:
         dtype = DTYPES.get(meta["dtype"])
         if dtype is None:
-            raise unreadable(self.path, f"{name} is of an element type that is not read")
+            raise unreadable(self.path, f"{name} has an element type that tmconvert does not read")
         sizes, strides = ([extent["as_int"] for extent in meta[key]] for key in ("sizes", "strides"))
         if math.prod(sizes) == 0:
             return torch.empty(sizes, dtype=dtype)

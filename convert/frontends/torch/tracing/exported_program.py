@@ -1,4 +1,4 @@
-"""A program of ``torch.export``, in the form of its file, as a module that runs call by call."""
+"""A module that runs a program of ``torch.export``, read from its file, call by call."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ LAYOUTS = {7: torch.strided}
 
 
 class Program(torch.nn.Module):
-    """Has the parameters of the module that was exported, under their names.
+    """A module with the parameters of the exported module, under their names.
 
     ``user_inputs`` are the names of the inputs in the graph, in order.
     """
@@ -88,7 +88,7 @@ class Program(torch.nn.Module):
                 self._held[entry["arg"]["name"]] = name
                 _hold(self, name, tensors[name])
             else:
-                raise self._refused(f"it has an input of the kind {kind}")
+                raise self._refused(f"it has an input of the unsupported kind {kind}")
         self._outputs = [next(iter(spec)) for spec in signature["output_specs"]]
         for node in _nodes(graph):
             self._function(node["target"])
@@ -119,7 +119,7 @@ class Program(torch.nn.Module):
         return [self._argument(output, values) for output in graph["outputs"]]
 
     def _call(self, node: Document, values: dict[str, Any]) -> None:
-        """Runs one call; ``places`` knows this function, and asks it for the user's line."""
+        """Runs one call; ``source_lines`` recognizes this function and gets the user's line from it."""
         args, kwargs = [], {}
         for argument in node["inputs"]:
             value = self._argument(argument["arg"], values)
@@ -172,7 +172,7 @@ class Program(torch.nn.Module):
         }
         table = tables.get(kind)
         if table is None or value not in table:
-            raise self._refused(f"a call has an argument of the kind {kind.removeprefix('as_')}")
+            raise self._refused(f"a call has an argument of the unsupported kind {kind.removeprefix('as_')}")
         return table[value]
 
     def _subgraph(self, graph: Document, values: dict[str, Any]) -> Callable[..., Any]:
@@ -186,7 +186,7 @@ class Program(torch.nn.Module):
         return run
 
     def _function(self, target: str) -> Callable[..., Any]:
-        """What a call is of. Raises LoadError TM1026 for all but operators."""
+        """Returns the operator that a call refers to. Raises LoadError TM1026 for anything but operators."""
         if target in PYTHON:
             return PYTHON[target]
         match = OPERATOR.fullmatch(target)
@@ -196,23 +196,21 @@ class Program(torch.nn.Module):
                 found = getattr(found, match["overload"], None)
             if isinstance(found, (torch._ops.OpOverload, torch._ops.HigherOrderOperator)):
                 return found
-        raise self._refused(
-            f"it calls {target}, which is no operator of PyTorch's, and none that was registered"
-        )
+        raise self._refused(f"it calls {target}, which is not an operator of PyTorch or a registered one")
 
     def _refused(self, reason: str) -> LoadError:
         return LoadError("TM1026", f"the file cannot be used: {reason}", source=Source(self._path))
 
 
 def _is_known(home: str, op: str) -> bool:
-    """Whether an operator computes and nothing else, or was registered by the calling program."""
+    """Whether an operator is a pure built-in one, or was registered by the calling program."""
     from torch._library.custom_ops import OPDEFS
 
     return home in HOMES or f"{home}::{op}" in OPDEFS
 
 
 def _nodes(graph: Document) -> Iterator[Document]:
-    """The calls of a graph and of those within."""
+    """Yields the calls of a graph and of its subgraphs."""
     for node in graph["nodes"]:
         yield node
         for argument in node["inputs"]:
@@ -222,7 +220,7 @@ def _nodes(graph: Document) -> Iterator[Document]:
 
 
 def _assign(output: Document, value: Any, values: dict[str, Any]) -> None:
-    """Gives the names of an output their values."""
+    """Assigns the values of an output to its names."""
     ((kind, name),) = output.items()
     if kind in ("as_tensor", "as_name"):
         values[name["name"] if isinstance(name, dict) else name] = value
@@ -234,7 +232,7 @@ def _assign(output: Document, value: Any, values: dict[str, Any]) -> None:
 
 
 def _hold(module: torch.nn.Module, path: str, tensor: torch.Tensor) -> None:
-    """Puts a buffer at a dotted path below a module."""
+    """Registers a buffer at a dotted path below a module."""
     *holders, name = path.split(".")
     for holder in holders:
         if holder not in module._modules:
@@ -254,7 +252,7 @@ def _held(module: torch.nn.Module, path: str) -> torch.Tensor:
 
 
 def _flat(tree: Any, spec: Document) -> Iterator[Any]:
-    """The leaves of a tree, in the order of its description."""
+    """Returns the leaves of a tree, in the order of its spec."""
     children = spec["children_spec"]
     if spec["type"] is None:
         yield tree
@@ -267,7 +265,7 @@ def _flat(tree: Any, spec: Document) -> Iterator[Any]:
 
 
 def _tree(leaves: Iterator[Any], spec: Document) -> Any:
-    """Leaves as a tree; what is neither a list nor a dict becomes a tuple."""
+    """Returns leaves as a tree; nodes that are neither lists nor dicts become tuples."""
     if spec["type"] is None:
         return next(leaves)
     children = [_tree(leaves, child) for child in spec["children_spec"]]
@@ -278,7 +276,7 @@ def _tree(leaves: Iterator[Any], spec: Document) -> Any:
 
 
 def _users_line(frame: FrameType) -> Source:
-    """The innermost line of the user's in what the file says of the call at hand."""
+    """Returns the user's innermost line in the stack trace that the file has for the current call."""
     trace = frame.f_locals["node"].get("metadata", {}).get("stack_trace") or ""
     found = [match for match in _LINE.finditer(trace) if is_users(match["file"])]
     lines = [

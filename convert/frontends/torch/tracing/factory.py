@@ -1,4 +1,4 @@
-"""``package.module:factory``: from a name to a module and its inputs."""
+"""Resolves ``package.module:factory`` to a module and its inputs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SEED = 0
 
 @contextmanager
 def importable_folder() -> Iterator[None]:
-    """Python finds modules in the current folder, too, as ``python -m`` does; it stays the current one."""
+    """Adds the current folder to the import path, like ``python -m``, and keeps it the current folder."""
     try:
         folder = str(Path.cwd())
     except FileNotFoundError:  # it was removed
@@ -43,7 +43,7 @@ def importable_folder() -> Iterator[None]:
 
 
 def made_by(name: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """The model, and the inputs that the factory gave with it, if any.
+    """Returns the model, and the inputs that the factory returned with it, if any.
 
     The generators of torch, NumPy and Python are seeded before, so that random weights are always the same.
     Raises LoadError TM1022, TM1023.
@@ -109,7 +109,7 @@ def _check_parameters(found: Any, name: str) -> None:
 
 
 def _parts(made: Any, name: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """``module``, ``(module, inputs)`` or ``(module, args, kwargs)``, as three."""
+    """Splits ``module``, ``(module, inputs)`` or ``(module, args, kwargs)`` into three."""
     module, inputs, keywords = made, (), {}  # type: Any, Any, Any
     if isinstance(made, tuple) and 2 <= len(made) <= 3:
         module, inputs, *rest = made
@@ -121,14 +121,15 @@ def _parts(made: Any, name: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     if not isinstance(keywords, Mapping):
         raise LoadError(
             "TM1022",
-            f"{name} gives {type(keywords).__name__} as the third of (module, args, kwargs)",
+            f"{name} returns {type(keywords).__name__} as the third element of (module, args, kwargs); "
+            "it must be a dict",
             notes=[("help", "return the module, (module, inputs) or (module, args, kwargs)")],
         )
     is_program = type(module).__name__ == "ExportedProgram"
     if not isinstance(module, torch.nn.Module) and not is_program:
         raise LoadError(
             "TM1022",
-            f"{name} gives a {type(module).__name__}, which is no torch.nn.Module",
+            f"{name} returns a {type(module).__name__}, which is not a torch.nn.Module",
             notes=[("help", "return the module, or (module, inputs)")],
         )
     return module, tuple(inputs), dict(keywords)

@@ -1,4 +1,4 @@
-"""What torch computes otherwise in evaluation than on the ordinary way, which is the one that is traced.
+"""Reproduces torch's fast paths for evaluation mode on the ordinary path, which is the one that is traced.
 
 Without gradients ``nn.TransformerEncoder`` packs padded sequences, if the padding is at the end of each: what
 it gives at the padding is then zero.
@@ -13,7 +13,7 @@ import torch
 
 
 def called(original: Callable[..., Any], module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The call of a module that is traced, with what it gives in evaluation."""
+    """Calls a traced module so that its results equal those of evaluation mode."""
     is_special = type(module) is torch.nn.TransformerEncoder
     padding = _packed(module, *args, **kwargs) if is_special else None
     if padding is None:
@@ -34,7 +34,7 @@ def _packed(
     src_key_padding_mask: torch.Tensor | None = None,
     is_causal: bool | None = None,
 ) -> torch.Tensor | None:
-    """Where the module gives zeros, if it may pack its input: its own conditions."""
+    """Returns where the module's result is zero, if its own conditions allow it to pack its input."""
     padding = src_key_padding_mask
     if padding is None or mask is not None or src.ndim != 3 or module.layers[0].training:
         return None

@@ -1,4 +1,4 @@
-"""Gradients that a module takes of its inputs while it runs: the backward pass is recorded, too.
+"""Records the backward passes of gradients that a module computes in forward.
 
 Autograd runs in C++, where no TorchFunctionMode sees it, so a gradient would be a constant of the example.
 When one is taken of what depends on the inputs, the run is made again: all that autograd follows is then
@@ -24,8 +24,8 @@ from tmconvert.frontends.torch.tracing.source_lines import user_place
 from tmconvert.ir.tree import leaves
 
 INSTEAD = (
-    "take it with torch.autograd.grad under torch.enable_grad(), write the derivative in closed form, or "
-    "leave the gradient to the program around the model"
+    "use torch.autograd.grad under torch.enable_grad(), write the derivative in closed form, or "
+    "compute the gradient outside of the model"
 )
 # functions with which transforms of torch.func, and forward-mode differentiation, begin
 _TRANSFORMS = (
@@ -36,11 +36,13 @@ _TRANSFORMS = (
 
 
 class GradientTaken(Exception):
-    """The module takes a gradient of what depends on its inputs; the run has to record that."""
+    """Signals that the module computes a gradient of an input-dependent value, which the run has to
+    record.
+    """
 
 
 def is_close(made: np.ndarray, wanted: np.ndarray) -> bool:
-    """Whether both are the same but for rounding."""
+    """Whether both are equal up to rounding."""
     if made.dtype.kind != "f":
         return np.array_equal(made, wanted)
     with np.errstate(invalid="ignore"):
@@ -54,7 +56,7 @@ def refused(what: str) -> UnsupportedError:
 
 @contextmanager
 def calls_of_autograd(recorder: Recorder) -> Iterator[None]:
-    """Lets the recorder know of backward passes, and refuses other ways to differentiate, in this thread."""
+    """Makes the recorder see backward passes, and rejects other ways to differentiate, in this thread."""
     variable: Any = torch.autograd.Variable
     original = variable._execution_engine
     with ExitStack() as stack:
@@ -75,13 +77,13 @@ def _refusing(recorder: Recorder, begin: Callable[..., Any]) -> Callable[..., An
     def begins(*args: Any, **kwargs: Any) -> Any:
         if recorder.is_busy or threading.get_ident() != thread:
             return begin(*args, **kwargs)
-        raise refused("a gradient is taken by a transform of torch.func or in forward mode")
+        raise refused("the module computes a gradient by a transform of torch.func or in forward mode")
 
     return begins
 
 
 class _Engine:
-    """Autograd's engine, whose backward passes are recorded."""
+    """Wraps autograd's engine so that its backward passes are recorded."""
 
     def __init__(self, recorder: Recorder, engine: Any) -> None:
         self._recorder, self._engine = recorder, engine
@@ -94,7 +96,7 @@ class _Engine:
         recorder, run = self._recorder, self._engine.run_backward
         if recorder.is_busy or threading.get_ident() != self._thread:
             return run(outputs, *args, **kwargs)
-        recorder.borrowed.about_to_differentiate()
+        recorder.guard.about_to_differentiate()
         tensors = [leaf for leaf in leaves((tuple(outputs), args)) if isinstance(leaf, torch.Tensor)]
         if not any(recorder.value_of(tensor).depends for tensor in tensors):
             return recorder.run(run, outputs, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""Which Values cross the edge of a module's call beside its arguments and results.
+"""Captured inputs and escaping outputs of a module call.
 
 A module may read a tensor that it was not given, and leave one behind that it does not return: in an
 attribute, a list, a closure. Its graph gets inputs and outputs for them.
@@ -16,14 +16,14 @@ from tmconvert.ir.tree import leaves
 
 @dataclass
 class Edges:
-    """The Values that come in and go out without being mentioned, in the order of their first use."""
+    """The captured and escaping Values of a call, in the order of their first use."""
 
     inputs: list[Value] = field(default_factory=list)
     outputs: list[Value] = field(default_factory=list)
 
 
 def edges_of(top: Scope) -> dict[Scope, Edges]:
-    """The Edges of each module's call."""
+    """Returns the Edges of each module call."""
     edges: dict[Scope, Edges] = defaultdict(Edges)
     known: set[tuple[Scope, Value, bool]] = set()
 
@@ -58,16 +58,16 @@ def edges_of(top: Scope) -> dict[Scope, Edges]:
 def _scopes(scope: Scope) -> Iterator[Scope]:
     yield scope
     for item in scope.items:
-        for inner in [item] if isinstance(item, Scope) else item.bodies:
+        for inner in [item] if isinstance(item, Scope) else item.subgraphs:
             yield from _scopes(inner)
 
 
 def _uses(scope: Scope) -> Iterator[tuple[Scope, Value]]:
-    """Every (module's call, Value that is used in it)."""
+    """Yields every (module call, Value that it uses)."""
     for item in scope.items:
         if isinstance(item, Record):
             yield from ((scope, value) for value in item.values())
-            for body in item.bodies:
+            for body in item.subgraphs:
                 yield from _uses(body)
         else:
             yield from ((scope, value) for value in item.arguments())

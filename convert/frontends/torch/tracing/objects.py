@@ -1,4 +1,4 @@
-"""Objects with tensors among the arguments and results of a model.
+"""Objects that hold tensors, among the arguments and results of a model.
 
 What torch's pytree has no entry for is no container: its tensors would become constants, or vanish from the
 outputs. The key-value caches of transformers, which registers none, are opened here; other classes with
@@ -29,7 +29,7 @@ INSTEAD = (
 
 
 def is_cache(value: Any) -> bool:
-    """Whether it is a key-value cache of transformers, or one of its layers."""
+    """Whether the object is a key-value cache of transformers, or one of its layers."""
     return any(
         base.__module__.partition(".")[0] == "transformers" and "Cache" in base.__name__
         for base in type(value).__mro__
@@ -37,7 +37,8 @@ def is_cache(value: Any) -> bool:
 
 
 def opener(what: str) -> Callable[[Any], Any]:
-    """What gives the content of leaves that a model ``what`` ("takes", "returns"): a cache's, or None.
+    """Returns the function that unpacks leaves with tensors (caches), or None; ``what`` is "takes" or
+    "returns".
 
     It raises UnsupportedError TM2015 for other objects with tensors.
     """
@@ -65,12 +66,14 @@ def opener(what: str) -> Callable[[Any], Any]:
 
 
 def cloned_object(value: Any, clone: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """A deep copy of a cache in which tensors are ``clone`` of them."""
+    """Returns a deep copy of a cache whose tensors are copied by ``clone``."""
     return copy.deepcopy(value, {id(tensor): clone(tensor) for tensor in _tensors(value)})
 
 
 def _content(cache: Any) -> Any:
-    """The tensors of a cache as a tree, named as its attributes; a list of layers stands for the whole."""
+    """Returns the tensors of a cache as a tree with its attribute names; a list of layers replaces the
+    cache.
+    """
     parts = {
         name: _opened_within(value)
         for name, value in vars(cache).items()
@@ -96,7 +99,7 @@ def _function_name(function: Any) -> str:
 
 
 def _tensors(value: Any, *, functions: bool = False) -> Iterator[torch.Tensor]:
-    """The tensors that an object, or what it holds, has as attributes or elements.
+    """Returns the tensors among the attributes or elements of an object, at any depth.
 
     With ``functions`` also those that functions captured, or have as defaults.
     """

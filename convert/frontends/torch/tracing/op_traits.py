@@ -1,4 +1,4 @@
-"""What the tracer has to know of torch's functions."""
+"""Classification of torch functions: mutating, constant, data-dependent."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from tmconvert.ir.tree import leaves
 
 
 def knows(name: Name) -> bool:
-    """Whether the vocabulary has a meaning for the function, so that it need not be traced through."""
+    """Whether the vocabulary has an adapter for the function, so that it is recorded as one call."""
     return VOCABULARY.knows(name.text, name.is_method)
 
 
 def forgets_data(name: Name) -> bool:
-    """Whether the data of the operands has no part in the result, only their shapes."""
+    """Whether the result depends only on the shapes of the operands, not on their data."""
     own = aten_name(name.text, name.is_method)
     return own.startswith("new_") or (own.endswith("_like") and not own.startswith("rand"))
 
 
 def is_constant(name: Name, arguments: Any) -> bool:
-    """Whether the function makes a tensor of Python's numbers: it is captured, with its data.
+    """Whether the function creates a tensor from Python numbers; the tensor is captured as a constant.
 
     Of rows of floats, too, the last bits are torch's own: it computes them in blocks as long as the registers
     of the processor, and rounds integers at the start of each.
@@ -35,12 +35,12 @@ def is_constant(name: Name, arguments: Any) -> bool:
 
 
 def autograd_follows(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a call is one that autograd may have to differentiate."""
+    """Whether autograd may have to differentiate the call."""
     return any(getattr(leaf, "requires_grad", False) is True for leaf in leaves((args, kwargs)))
 
 
 def is_assertion(name: Name) -> bool:
-    """Whether the function only checks something: it holds for the example, a file does not repeat it."""
+    """Whether the function is an assertion; it held for the example, and a file does not repeat it."""
     own = aten_name(name.text, name.is_method)
     return own.startswith(("_assert", "_check"))
 
@@ -54,7 +54,7 @@ OPEN = frozenset(_OPEN.split())
 
 
 def is_open(name: Name, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether the shapes of the results depend on what is in the Values among the arguments."""
+    """Whether the result shapes are data-dependent."""
     values = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, Value)]
     own = aten_name(name.text, name.is_method)
     if own in OPEN:
@@ -73,18 +73,18 @@ def is_open(name: Name, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 def may_write(name: Name, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether the call might write to one of its operands."""
+    """Whether the call may write to one of its operands."""
     own = aten_name(name.text, name.is_method)
     if functional(own) is not None or own in ("__setitem__", "data.__set__") or "out" in kwargs:
         return True
     if updates_statistics(name) or own.startswith("_foreach"):
         return True
     return name.is_python and any(
-        {**dict(zip(_parameters(function), args, strict=False)), **kwargs}.get(asked) for asked in WRITING
+        {**dict(zip(_parameters(function), args, strict=False)), **kwargs}.get(option) for option in WRITING
     )
 
 
-WRITING = ("inplace", "max_norm")  # what asks torch's Python functions to write to an operand
+WRITING = ("inplace", "max_norm")  # arguments that make Python functions of torch write to an operand
 
 
 @cache
@@ -93,7 +93,7 @@ def _parameters(function: Any) -> tuple[str, ...]:
 
 
 def lays_out(name: Name) -> bool:
-    """Whether the function gives its operand other axes, in place, and leaves its elements as they are."""
+    """Whether the function changes the axes of its operand in place, without changing its elements."""
     return aten_name(name.text, name.is_method) in LAYING_OUT
 
 
@@ -102,7 +102,9 @@ LAYING_OUT = frozenset(_LAYING_OUT.split())
 
 
 def written_by_schema(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-    """The operands that an ATen op says it writes to: below autograd their versions do not tell."""
+    """Returns the operands that the schema of an ATen op marks as written; below autograd, versions do not
+    change.
+    """
     schema = getattr(function, "_schema", None)
     if schema is None or not schema.is_mutable:
         return []
@@ -112,7 +114,7 @@ def written_by_schema(function: Any, args: tuple[Any, ...], kwargs: dict[str, An
 
 
 def written_by_name(name: Name, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-    """The operands that a call writes to by its name: tensors of inference mode have no versions."""
+    """Returns the operands that a call mutates by its name; tensors of inference mode have no versions."""
     own = aten_name(name.text, name.is_method)
     if functional(own) is not None or own == "__setitem__" or kwargs.get("inplace"):
         return [args[0]]
@@ -120,12 +122,12 @@ def written_by_name(name: Name, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 
 def looks_at_memory(name: Name) -> bool:
-    """Whether the function takes elements by where they lie."""
+    """Whether the function addresses elements by their memory offsets."""
     return aten_name(name.text, name.is_method) == "as_strided"
 
 
 def writes_to_memory(name: Name) -> bool:
-    """Whether the function makes a copy with other elements by where they lie."""
+    """Whether the function returns a copy with elements replaced by memory offset."""
     return aten_name(name.text, name.is_method) == "as_strided_scatter"
 
 
@@ -134,12 +136,12 @@ def updates_statistics(name: Name) -> bool:
 
 
 def is_number(function: Any, args: tuple[Any, ...]) -> bool:
-    """Whether a number of Python, which C++ made a tensor of, stands for the first argument of an ATen op."""
+    """Whether C++ made the first argument of an ATen op, a tensor, from a Python number."""
     return bool(args) and isinstance(args[0], (bool, int, float)) and "Tensor self" in str(function._schema)
 
 
 def decomposition(function: Any) -> Any:
-    """What makes other calls of an ATen op; see ``torch._decomp`` and ``backward.py``."""
+    """Returns the decomposition of an ATen op; see ``torch._decomp`` and ``backward.py``."""
     try:
         if not function._schema.is_mutable and function._can_decompose():
             return function.decompose

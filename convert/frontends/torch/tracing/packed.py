@@ -1,4 +1,4 @@
-"""Packed sequences: a batch of sequences of several lengths, without the padding behind them.
+"""Packed sequences: batches of sequences of different lengths without padding.
 
 On the tape they keep their padding, and the recurrent layers get the lengths, so that a file serves
 sequences of other lengths. The batch sizes, by which torch tells how it packed, say that all are as long
@@ -54,7 +54,7 @@ def _padded(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: di
 
 
 def _is_total_given() -> bool:
-    """Whether the user asked for a length of the result, which is otherwise that of the longest sequence."""
+    """Whether the user passed a total length; otherwise the longest sequence determines it."""
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_code is not pad_packed_sequence.__code__:
         frame = frame.f_back
@@ -62,7 +62,7 @@ def _is_total_given() -> bool:
 
 
 def _layer(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A recurrent layer: of packed sequences it is recorded as one that is told the lengths."""
+    """A recurrent layer: with packed sequences it is recorded as one with a lengths argument."""
     name, lengths = recorder._name(function), getattr(args[1], LENGTHS, None)
     if lengths is None:
         return recorder.record(name, function, args, kwargs)
@@ -77,7 +77,7 @@ def _layer(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dic
 
 
 def _of_lengths(layer: Callable[..., Any]) -> Callable[..., Any]:
-    """The padded form of a layer that knows the lengths, with zeros behind each sequence."""
+    """The padded form of a layer with lengths; elements after the end of a sequence are zero."""
 
     def run(x: Any, hx: Any, params: Any, *settings: Any, lengths: Any) -> Any:
         packed, sizes = torch._pack_padded_sequence(x, lengths, False)

@@ -1,4 +1,4 @@
-"""Constants of torch as constants that a graph, and a container, can hold."""
+"""Converts torch constants to constants that a graph and a container can store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from tmconvert.ir.inert import GlobalRef
 
 
 def plain_constant(leaf: Any) -> Any:
-    """Dtypes, devices, layouts and the like by name; numbers and texts as they are; all else by its class."""
+    """Dtypes, devices and layouts become names; numbers and texts stay; other objects become their class
+    name.
+    """
     if leaf is None or isinstance(leaf, (bool, str)) or type(leaf) in (int, float, complex):
         return leaf
     if isinstance(leaf, int):

@@ -1,4 +1,4 @@
-"""Torch's own Python functions, run so that the recorder sees what they call.
+"""Runs torch's own Python functions so that the recorder sees the calls inside.
 
 Such a function first asks whether anybody wants to handle it, hands itself over if so, and never comes to its
 body. Here it gets names in which nobody ever wants to; with it the functions of its module that it calls and
@@ -15,8 +15,8 @@ Function = Callable[..., Any]
 QUESTIONS = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
 
 
-class Bodies:
-    """Copies of functions that run, made once. ``has_meaning`` tells those which stay as they are."""
+class FunctionCopies:
+    """Copies of Python functions, made once. ``has_meaning`` selects functions that are kept as they are."""
 
     def __init__(self, has_meaning: Callable[[Any], bool]) -> None:
         self._has_meaning = has_meaning
@@ -24,7 +24,7 @@ class Bodies:
         self._names: dict[int, dict[str, Any]] = {}
 
     def of(self, function: Any) -> Function:
-        """A function that does what ``function`` does, in calls that are seen."""
+        """Returns a copy of ``function`` whose inner calls are recorded."""
         copy = self._copies.get(function)
         if copy is None:
             cells = function.__closure__ or ()
@@ -43,24 +43,26 @@ class Bodies:
         return copy
 
     def _globals(self, names: dict[str, Any]) -> dict[str, Any]:
-        """The names of a module, without the questions; its functions follow when they are first called."""
+        """Returns the globals of a module without the override checks; functions are copied at their first
+        call.
+        """
         own = self._names.get(id(names))
         if own is None:
             own = self._names[id(names)] = dict(names)
             own.update(dict.fromkeys(QUESTIONS, lambda *args: False))
             for name, value in names.items():
-                if self._asks(value, names):
+                if self._dispatches(value, names):
                     own[name] = _Later(self, value)
         return own
 
-    def _asks(self, value: Any, names: dict[str, Any]) -> bool:
-        """Whether it is a function of this module that hands itself over, and that has no meaning."""
+    def _dispatches(self, value: Any, names: dict[str, Any]) -> bool:
+        """Whether a function of this module dispatches to overrides, and has no adapter."""
         if not isinstance(value, types.FunctionType) or value.__globals__ is not names:
             return False
         return "handle_torch_function" in value.__code__.co_names and not self._has_meaning(value)
 
     def _fill(self, own: Any, theirs: Any) -> None:
-        """Gives a cell of a closure the content of another, functions as copies."""
+        """Copies the content of a closure cell; functions become copies."""
         try:
             value = theirs.cell_contents
         except ValueError:  # it is empty
@@ -70,13 +72,13 @@ class Bodies:
 
 
 class _Later:
-    """A function whose copy is made when it is called."""
+    """A function that is copied at its first call."""
 
-    def __init__(self, bodies: Bodies, function: Any) -> None:
-        self._bodies, self._function = bodies, function
+    def __init__(self, copies: FunctionCopies, function: Any) -> None:
+        self._copies, self._function = copies, function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._bodies.of(self._function)(*args, **kwargs)
+        return self._copies.of(self._function)(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._function, name)

@@ -1,4 +1,4 @@
-"""Torch's quantized tensors, packed weights and observers, as a run meets them."""
+"""Torch's quantized tensors, packed weights and observers during a run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PARAMETERS = tuple(_PARAMETERS.split())
 
 
 def dtype_of(tensor: torch.Tensor) -> str:
-    """The name of a tensor's element type; that of the integers of a quantized one."""
+    """Returns the name of a tensor's element type; of a quantized tensor that of its integers."""
     name = str(tensor.dtype).removeprefix("torch.")
     if not tensor.is_quantized:
         return name
@@ -30,7 +30,7 @@ def dtype_of(tensor: torch.Tensor) -> str:
 
 
 def qparams_of(tensor: torch.Tensor) -> QParams | None:
-    """How a tensor is quantized; None for a plain one, and where its zero points are no integers."""
+    """Returns the tensor's quantization; None for a float tensor, or if zero points are not integers."""
     if not tensor.is_quantized or tensor.qscheme() == torch.per_channel_affine_float_qparams:
         return None
     kind = INTEGERS[str(tensor.dtype).removeprefix("torch.")]
@@ -42,13 +42,13 @@ def qparams_of(tensor: torch.Tensor) -> QParams | None:
 
 
 class PackedWeights:
-    """What quantized layers keep weight and bias in: of each such object the same tensors, always."""
+    """Weight and bias of a packed-parameters object; the same tensors on every access."""
 
     def __init__(self) -> None:
         self._parts: dict[int, tuple[Any, dict[str, Any]]] = {}
 
     def parts(self, packed: Any) -> dict[str, Any]:
-        """``weight`` and ``bias``, and of convolutions what they are called with.
+        """``weight`` and ``bias``, and for convolutions their parameters.
 
         Of other objects, such as a recurrent layer's, which keep their tensors to themselves, nothing.
         """
@@ -67,7 +67,7 @@ class PackedWeights:
         return self._parts[id(packed)][1]
 
     def tensors(self, module: Any) -> Iterator[tuple[str, torch.Tensor]]:
-        """Those in the packed weights that are attributes of a module."""
+        """Returns the tensors of packed weights among the attributes of a module."""
         for value in module.__dict__.values():
             if isinstance(value, torch.ScriptObject) and hasattr(value, "unpack"):
                 parts = self.parts(value)
@@ -77,12 +77,12 @@ class PackedWeights:
 
 
 def made_of_tensors(cls: type) -> bool:
-    """Whether tensors of a class are made of others, as torchao's are; it says what calls do with these."""
+    """Whether a tensor subclass wraps other tensors, as torchao's do, and defines its calls itself."""
     return hasattr(cls, "__tensor_flatten__")
 
 
 def parts_of(name: str, tensor: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
-    """A tensor under its name, or those that it is made of under theirs."""
+    """Returns a tensor by its name, or the tensors that it wraps by theirs."""
     if not made_of_tensors(type(tensor)):
         yield name, tensor
         return
@@ -93,11 +93,13 @@ def parts_of(name: str, tensor: torch.Tensor) -> Iterator[tuple[str, torch.Tenso
 def called_of_class(
     recorder: Recorder, cls: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """What such a class does in a call, recorded. Raises UnsupportedError TM2013 where it calls the same."""
+    """Records the calls inside of a tensor subclass's own implementation. Raises UnsupportedError TM2013 on
+    recursion.
+    """
     if (cls, function) in recorder.running:
         raise UnsupportedError(
             "TM2013",
-            f"what {cls.__name__} does in {recorder._name(function).text} cannot be followed",
+            f"the implementation of {recorder._name(function).text} in {cls.__name__} cannot be traced",
             notes=[("help", "export the model first: torch.export.export(model, inputs)")],
         )
     recorder.running.append((cls, function))
@@ -112,7 +114,7 @@ _CALLED_WITH = ("stride", "padding", "output_padding", "dilation", "groups")
 
 
 def without_observer(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``torch.fused_moving_avg_obs_fake_quant`` whose observer is off: it writes to nothing."""
+    """``torch.fused_moving_avg_obs_fake_quant`` with a disabled observer, which writes to no tensor."""
     names = "x observes rounds low high scale zero_point rate quant_min quant_max axis is_per_channel"
     given = dict(zip(names.split(), args, strict=False))
     if kwargs or recorder.run(bool, given["observes"].any()):
@@ -129,7 +131,7 @@ def without_observer(recorder: Recorder, function: Any, args: tuple[Any, ...], k
 
 @contextmanager
 def observers_at_rest(module: Any) -> Iterator[None]:
-    """Observers let pass what they are given, and fake quants keep the scales that they have.
+    """Makes observers identities, and keeps the scales of fake quants unchanged.
 
     Torch goes on observing in evaluation, where nobody has told it to stop: the result would depend on what
     the model was fed before.
@@ -157,7 +159,7 @@ def _is_fake_quant(module: Any) -> bool:
 
 
 def _is_observer(module: Any) -> bool:
-    """Also one of torchao, which has classes of its own."""
+    """Whether the module is an observer, of torch or torchao."""
     return any(cls.__name__ == "ObserverBase" for cls in type(module).__mro__)
 
 

@@ -15,7 +15,7 @@ from tmconvert.frontends.torch.tracing import data_access as flow
 from tmconvert.frontends.torch.tracing import op_traits as knowledge
 from tmconvert.frontends.torch.tracing.aliases import Aliases, Tracked, View, memory_of
 from tmconvert.frontends.torch.tracing.plain import plain_constant
-from tmconvert.frontends.torch.tracing.python_functions import Bodies
+from tmconvert.frontends.torch.tracing.python_functions import FunctionCopies
 from tmconvert.frontends.torch.tracing.quantized import (
     PackedWeights,
     called_of_class,
@@ -25,7 +25,7 @@ from tmconvert.frontends.torch.tracing.quantized import (
 )
 from tmconvert.frontends.torch.tracing.sizes import HOMES, TRACED, TracedInt, untraced
 from tmconvert.frontends.torch.tracing.source_lines import user_place
-from tmconvert.frontends.torch.tracing.state_guard import Borrowed
+from tmconvert.frontends.torch.tracing.state_guard import StateGuard
 from tmconvert.frontends.torch.tracing.tape import Record, Scope, Tape, Value
 from tmconvert.frontends.torch.tracing.view_writes import written_back
 from tmconvert.ir.tree import leaves, map_leaves
@@ -34,8 +34,9 @@ Function = Callable[..., Any]
 
 
 class Recorder(TorchFunctionMode):
-    """Writes a Tape. ``follow_sizes`` makes the sizes of tensors TracedInts; otherwise they are plain,
-    but for those that depend on data."""
+    """Writes a Tape. With ``follow_sizes`` all tensor sizes are TracedInts; otherwise only data-dependent
+    ones.
+    """
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class Recorder(TorchFunctionMode):
         self.follow_sizes = follow_sizes
         self.freeze_control_flow = freeze_control_flow
         self.follows_gradients = follows_gradients  # what autograd follows is recorded as ATen ops
-        self.borrowed = Borrowed()
+        self.guard = StateGuard()
         self.packed = PackedWeights()
         self.aliases = Aliases(self._repeat, self._write_back, keeps=follows_gradients)
         self.written: dict[int, torch.Tensor] = {}  # of what was there before the run
@@ -63,7 +64,7 @@ class Recorder(TorchFunctionMode):
         self._roots: dict[int | None, list[Tracked]] = {}  # captured tensors by their memory
         self._numbers: dict[tuple[Any, ...], Any] = {}
         self._names: dict[Any, Name] = {}
-        self._bodies = Bodies(lambda function: knowledge.knows(self._name(function)))
+        self._copies = FunctionCopies(lambda function: knowledge.knows(self._name(function)))
         self.running: list[Any] = []  # Python functions whose bodies are being traced
 
     # ---- calls
@@ -79,7 +80,7 @@ class Recorder(TorchFunctionMode):
         return self.called(func, args, kwargs or {})
 
     def called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call of a torch function, whose result is returned."""
+        """Records a call of a torch function, and returns its result."""
         if self.is_busy:
             return function(*args, **kwargs)
         name = self._name(function)
@@ -99,16 +100,16 @@ class Recorder(TorchFunctionMode):
         return self.traced_through(name, function, args, kwargs)
 
     def _traced_body(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Runs a Python function of torch, and records what it calls."""
+        """Runs a Python function of torch, and records the calls inside."""
         self.running.append(function)
         try:
             with self:
-                return self._bodies.of(function)(*args, **kwargs)
+                return self._copies.of(function)(*args, **kwargs)
         finally:
             self.running.pop()
 
     def traced_through(self, name: Name, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Runs a function that has no meaning of its own, and records what it is made of.
+        """Runs a function that has no adapter, and records its inner calls.
 
         What is made of plain numbers alone is a constant.
         """
@@ -152,7 +153,7 @@ class Recorder(TorchFunctionMode):
         return result
 
     def is_constant(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether a call is of tensors that are the same in every run, and of nothing else of the run."""
+        """Whether all tensors of a call are the same in every run, and it uses no other value of the run."""
         tensors = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         if self.follow_sizes or not tensors:
             return False
@@ -177,7 +178,7 @@ class Recorder(TorchFunctionMode):
         result: Any,
         results: list[torch.Tensor],
     ) -> None:
-        """Puts a call on the tape, and gives its results and what it wrote to their Values."""
+        """Puts a call on the tape, and assigns Values to its results and to the tensors that it wrote."""
         own = {id(tensor) for tensor in tensors}
         if not written and all(id(tensor) in own for tensor in results):
             return  # it returned what it got
@@ -226,7 +227,7 @@ class Recorder(TorchFunctionMode):
                 self.aliases.add(tensor, outputs[id(tensor)], view)
 
     def _retype(self, results: list[torch.Tensor], outputs: dict[int, Value]) -> None:
-        """Results take the types of the tensors that they are written to."""
+        """Casts results to the types of the tensors that they are written to."""
         for tensor in results:
             natural = outputs[id(tensor)]
             value = self._emit("to", natural, natural, plain_constant(tensor.dtype))
@@ -244,7 +245,7 @@ class Recorder(TorchFunctionMode):
     # ---- values
 
     def value_of(self, leaf: Any) -> Any:
-        """What stands on the tape for a leaf of a tree of arguments."""
+        """Returns the representation on the tape of a leaf of an argument tree."""
         if isinstance(leaf, torch.Tensor):
             return self.aliases.read(self._tracked(leaf))
         if isinstance(leaf, TRACED):
@@ -263,7 +264,7 @@ class Recorder(TorchFunctionMode):
         return tracked
 
     def _join(self, tracked: Tracked, tensor: torch.Tensor) -> None:
-        """Finds a captured tensor within the memory of another, such as a buffer and a part of it."""
+        """Finds a captured tensor within the storage of another, such as a part of a buffer."""
         memory = memory_of(tensor)
         roots = self._roots.setdefault(memory, [])
         for other in roots if memory is not None else ():
@@ -281,14 +282,14 @@ class Recorder(TorchFunctionMode):
         roots.append(tracked)
 
     def _place(self, part: Tracked, whole: Tracked) -> View:
-        """How a captured tensor comes from a larger one."""
+        """Records a captured tensor as a view of a larger one."""
         args = (whole.value, part.shape, part.stride, part.offset - whole.offset)
         result = Value(self.tape.top, "part", part.shape, part.value.dtype)
         call = Record("as_strided", True, args, {}, result, user_place(), torch.as_strided)
         return View(whole, call, whole.value, 0)
 
     def capture(self, tensor: torch.Tensor) -> Value:
-        """The Value of a tensor that was there before the run, or that no recorded call made."""
+        """Returns the Value of a tensor that existed before the run, or that no recorded call computed."""
         self._kept.append(tensor)
         return Value(
             self.tape.top,
@@ -300,7 +301,7 @@ class Recorder(TorchFunctionMode):
         )
 
     def _number(self, number: Any) -> Any:
-        """A Value of the scope at hand for a size, whose calculation is put on the tape."""
+        """Returns a Value of the current scope for a size; its computation is put on the tape."""
         kind, *operands = number.origin
         if kind in ("size", "numel"):
             operands = [operands[0], *operands[1:]]
@@ -319,7 +320,7 @@ class Recorder(TorchFunctionMode):
         return self._numbers[key]
 
     def shape_of(self, tensor: torch.Tensor) -> tuple[int, ...]:
-        """The sizes of a tensor, traced if they may be others in another run."""
+        """Returns the sizes of a tensor, traced if they may differ in another run."""
         tracked = self._tracked(tensor)
         value = self.aliases.read(tracked)
         follows = value.is_open or (self.follow_sizes and value.captured is None)
@@ -331,7 +332,7 @@ class Recorder(TorchFunctionMode):
         )
 
     def note_comparison(self, name: str, left: Any, right: Any, outcome: bool) -> None:
-        """Puts on the tape that a comparison of sizes came out so."""
+        """Puts the outcome of a comparison of sizes on the tape, as a guard."""
         if self.is_busy:
             return
         args = (name, self.value_of(left), self.value_of(right), bool(outcome))
@@ -343,14 +344,14 @@ class Recorder(TorchFunctionMode):
     # ---- writes and views
 
     def _keep_data(self, tensors: Sequence[torch.Tensor]) -> None:
-        """Remembers what the tensors of a call that may write to them hold."""
+        """Saves the data of tensors that a call may write to."""
         for tensor in tensors:
             origin = self._origin(tensor)
             if origin is not None:
-                self.borrowed.about_to_write(origin)
+                self.guard.about_to_write(origin)
 
     def _in_order(self, tensor: torch.Tensor, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        """Arguments of ``as_strided`` with a tensor whose elements lie in memory in their order.
+        """Returns arguments of ``as_strided`` with a tensor whose elements are contiguous in memory.
 
         Raises UnsupportedError TM2012.
         """
@@ -360,7 +361,9 @@ class Recorder(TorchFunctionMode):
         while root.view is not None:
             root = root.view.base
         if root.offset or not root.covers(root):
-            raise UnsupportedError("TM2012", "the module looks at the memory of a tensor out of order")
+            raise UnsupportedError(
+                "TM2012", ("the module addresses the memory of a tensor whose elements are not contiguous")
+            )
         whole = root.reference()
         if whole is None:
             whole = self.run(torch.as_strided, tensor, root.shape, root.stride, 0)
@@ -370,7 +373,7 @@ class Recorder(TorchFunctionMode):
         return (whole, *args), kwargs
 
     def set_data(self, tensor: torch.Tensor, source: torch.Tensor) -> None:
-        """Gives ``tensor`` the memory of ``source``."""
+        """Gives ``tensor`` the storage of ``source``."""
         self._keep_data([tensor])
         base = self._tracked(source)
         viewed = self.aliases.read(base)
@@ -382,7 +385,7 @@ class Recorder(TorchFunctionMode):
         self.aliases.add(tensor, value, View(base, call, viewed, 0))
 
     def _origin(self, tensor: torch.Tensor) -> torch.Tensor | None:
-        """The tensor that was there before the run whose memory this one shares, if there is one."""
+        """Returns the tensor from before the run that shares this one's storage, if any."""
         tracked = self.aliases.find(tensor)
         while tracked is not None and tracked.view is not None:
             tracked = tracked.view.base
@@ -409,7 +412,7 @@ class Recorder(TorchFunctionMode):
         return self.run(written_back, self._emit, self.capture, tracked, base, new)
 
     def _repeat(self, view: View, base: Value) -> Value:
-        """The call of a view once more, for the present content of what it views."""
+        """Repeats the call of a view for the current content of its base."""
         call = view.call
         results = [
             Value(
@@ -449,18 +452,20 @@ class Recorder(TorchFunctionMode):
 def _from_its_start(
     input: Any, src: Any, size: Any, stride: Any, storage_offset: Any = None
 ) -> tuple[Any, ...]:
-    """Arguments of ``as_strided_scatter`` with an offset that counts from the tensor's first element.
+    """Returns arguments of ``as_strided_scatter`` with the offset counted from the tensor's first element.
 
     Raises UnsupportedError TM2012.
     """
     if not input.is_contiguous():
-        raise UnsupportedError("TM2012", "the module looks at the memory of a tensor out of order")
+        raise UnsupportedError(
+            "TM2012", ("the module addresses the memory of a tensor whose elements are not contiguous")
+        )
     offset = 0 if storage_offset is None else storage_offset - input.storage_offset()
     return input, src, size, stride, offset
 
 
 class Inside(TorchDispatchMode):
-    """Records the ATen ops of a function that is itself none of the vocabulary."""
+    """Records the ATen ops inside a function that has no adapter."""
 
     def __init__(self, recorder: Recorder, name: Name) -> None:
         super().__init__()

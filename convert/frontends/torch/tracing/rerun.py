@@ -1,4 +1,4 @@
-"""The source at other sizes: while it is loaded, PyTorch computes what a file is compared with."""
+"""Reruns the source module at other sizes to compute reference outputs for a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Run = Callable[[Mapping[str, torch.Tensor]], Example]
 
 
 class Rerun:
-    """Runs a module at other sizes than those of the example, once for each set of shapes.
+    """Runs a module at sizes other than the example's, once for each set of shapes.
 
     ``first`` is what the run of the trace gave. A module that no longer gives that, such as one that was
     trained further, is not asked again.
@@ -27,11 +27,12 @@ class Rerun:
         self._is_same: bool | None = None
 
     def remember(self, example: Example) -> None:
-        """Keeps what a run of the tracer gave."""
+        """Stores the inputs and outputs of a run of the tracer."""
         self._known.setdefault(tuple(array.shape for array in example.inputs), example)
 
     def at(self, shapes: Sequence[tuple[int, ...]]) -> Example | str | None:
-        """Inputs of these shapes, in order, and outputs; the error where the module fails at them.
+        """Returns inputs of these shapes, in order, and outputs; or the error that the module raises for
+        them.
 
         None where nothing can be told: the inputs have other ranks, or the module has changed.
         """

@@ -1,4 +1,4 @@
-"""Calls of TorchScript in a run: the ATen ops of the program are recorded in their place."""
+"""Calls of TorchScript: records the ATen ops of the script instead of the call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tmconvert.errors import TmconvertError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.names import Name, aten_name, name_of
 from tmconvert.frontends.torch.tracing.source_lines import STAND_INS
-from tmconvert.frontends.torch.tracing.state_guard import said_to_be_exported
+from tmconvert.frontends.torch.tracing.state_guard import marked_as_exported
 
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.recorder import Recorder
@@ -33,7 +33,7 @@ _LINE = re.compile(r'File "([^"]+)", line (\d+)')
 
 @contextmanager
 def script_calls(recorder: Recorder) -> Iterator[None]:
-    """Lets the recorder see what scripts compute, in this thread."""
+    """Makes the recorder see the calls inside of scripts, in this thread."""
     originals = [vars(kind)["__call__"] for kind in CALLED]
     for kind in CALLED:
         kind.__call__ = _seen(recorder, kind.__call__, threading.get_ident())
@@ -46,7 +46,7 @@ def script_calls(recorder: Recorder) -> Iterator[None]:
 
 
 def _line_in_script(frame: FrameType) -> Source:
-    """The line in the source of a script that its call, ``frame``, is at.
+    """Returns the current line in the source of a script, for its call ``frame``.
 
     TorchScript runs without frames of Python: the op that is recorded tells which of the script's calls it
     is, where there is one of that name only; else the script's first line stands for all.
@@ -60,7 +60,7 @@ def _line_in_script(frame: FrameType) -> Source:
 
 
 def _op_within(call: FrameType) -> str:
-    """The name of the op that is recorded in a call of a script."""
+    """Returns the name of the op that is recorded in a call of a script."""
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame is not call:
         func = frame.f_locals.get("func")
@@ -71,7 +71,7 @@ def _op_within(call: FrameType) -> str:
 
 
 def _located(block: Any) -> Iterator[tuple[str, Source]]:
-    """The calls of a script's graph whose lines are known: their ops, and these."""
+    """Returns the ops of a script's graph that have source lines, with their calls."""
     for node in block.nodes():
         lines = [match for match in _LINE.finditer(node.sourceRange()) if match[1].endswith(".py")]
         own = [match for match in lines if not match[1].startswith("code/")] or lines
@@ -88,7 +88,7 @@ def _seen(recorder: Recorder, original: Callable[..., Any], thread: int) -> Call
         lines: list[tuple[str, Source]] = []  # noqa: F841  for _line_in_script
         name = Name(f"torch.jit.{script.name}", False)
         try:
-            with said_to_be_exported(False):  # else torch takes the Python function that was scripted
+            with marked_as_exported(False):  # else torch takes the Python function that was scripted
                 return recorder.traced_through(name, original, (script, *args), kwargs)
         except TmconvertError:
             raise

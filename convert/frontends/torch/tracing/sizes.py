@@ -1,4 +1,4 @@
-"""Integers that know where they come from: sizes of tensors, and what Python computes of them.
+"""Integers with provenance: sizes of tensors, and integers that Python computes from them.
 
 A run is at plain sizes, so a TracedInt is an int, with the number of this run; it also says how it came
 about, so that a call which gets it as an argument can be repeated at other sizes. Python turns an int into
@@ -48,7 +48,7 @@ class TracedInt(int):
 
 
 class TracedFloat(float):
-    """A quotient or product of sizes and numbers; ``math.floor`` and ``ceil`` make a size of it again."""
+    """A quotient or product of sizes and numbers; ``math.floor`` and ``ceil`` convert it to a size."""
 
     origin: tuple[Any, ...]
     note: Callable[[str, Any, Any, bool], None]
@@ -77,7 +77,7 @@ TRACED = (TracedInt, TracedFloat)
 
 
 def untraced(leaf: Any) -> Any:
-    """The plain number of a traced one; anything else as it is."""
+    """Returns the plain number of a traced one; other values unchanged."""
     if isinstance(leaf, TracedInt):
         return int.__int__(leaf)
     return float.__float__(leaf) if isinstance(leaf, TracedFloat) else leaf
@@ -134,7 +134,7 @@ def _choice(name: str) -> Callable[..., Any]:
 
 
 def _length(value: Any) -> Any:
-    """``len``, which would make a plain number of the size of a tensor."""
+    """``len`` of a tensor that stays traced."""
     if isinstance(value, torch.Tensor) and value.dim():
         return value.shape[0]
     return _len(value)
@@ -146,8 +146,8 @@ REPLACED = {"min": _choice("min"), "max": _choice("max"), "len": _length}
 
 @contextmanager
 def sizes_of_builtins(module: Any) -> Iterator[None]:
-    """In the files of the module's classes, and torchvision's, ``len`` of a tensor is a size for a run, and
-    ``min`` and ``max`` of sizes are, and no decisions.
+    """Makes ``len``, ``min`` and ``max`` return traced sizes in the files of the module's classes and
+    torchvision.
 
     Not in all files: what torch imports while it runs keeps Python's own functions.
     """

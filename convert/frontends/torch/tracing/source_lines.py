@@ -1,4 +1,4 @@
-"""The user's line: the innermost frame that is neither torch's nor ours."""
+"""Finds the user's line: the innermost stack frame outside of torch and tmconvert."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOT_USERS = {"torch", "tmconvert", *sys.stdlib_module_names} - {"__main__"}
 
 
 def user_place() -> Source:
-    """File and line of the call that is being recorded."""
+    """Returns file and line of the call that is being recorded."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
@@ -42,7 +42,7 @@ def user_place() -> Source:
 
 
 def is_assertion() -> bool:
-    """Whether the user called an assertion of torch's, and not this call itself."""
+    """Whether the call is inside of a torch assertion that the user called."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
@@ -55,12 +55,12 @@ def is_assertion() -> bool:
 
 
 def _is_bottom(frame: FrameType) -> bool:
-    """Whether the run began here: who asked for it is no part of the model."""
+    """Whether the run began in this frame; frames outside of it are not part of the model."""
     return frame.f_code.co_name == "_run" and frame.f_code.co_filename == _TRACER
 
 
 def is_users(file: str, function: str = "", names: Mapping[str, Any] | None = None) -> bool:
-    """Whether a line in ``function`` of this file is the user's; ``names`` are the globals there.
+    """Whether a line in ``function`` of this file is the user's; ``names`` are its globals.
 
     Code without a file has a name such as ``<stdin>``, ``<string>`` (``python -c``), ``<ipython-input-1>`` or
     ``<eval_with_key>.0`` (a GraphModule). So have modules of Python itself, and methods that Python and
@@ -74,7 +74,9 @@ def is_users(file: str, function: str = "", names: Mapping[str, Any] | None = No
 
 
 def _file(name: str) -> str:
-    """The name of a file; of other code, such as ``<eval_with_key>.3 from FILE``, what is not a counter's."""
+    """Returns the name of a file; for generated code, such as ``<eval_with_key>.3 from FILE``, without
+    counters.
+    """
     return name.partition(">")[0] + ">" if name.startswith("<") else name
 
 

@@ -1,4 +1,4 @@
-"""The user's module during a run: everything that the run changes is put back."""
+"""State guard of the user's module: restores everything that a run changes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import torch
 _EMPTY: dict[Any, Any] = {dict: {}, list: [], set: set(), deque: deque()}
 
 
-class Borrowed:
-    """Remembers modules and tensors as they were.
+class StateGuard:
+    """Saves the state of modules and tensors, and restores it.
 
     ``changed`` are the tensors, by id, whose data had to be put back.
     """
@@ -31,7 +31,7 @@ class Borrowed:
         self.changed: dict[int, torch.Tensor] = {}
 
     def add_module(self, module: Any) -> None:
-        """Remembers the attributes of a module and of those below it, and what these hold.
+        """Saves the attributes of a module and its submodules, and the contents of their containers.
 
         That is followed through lists, dicts, sets and objects of the user's, such as a cache.
         """
@@ -54,7 +54,7 @@ class Borrowed:
                 waiting.append(value.__dict__)
 
     def about_to_write(self, tensor: torch.Tensor) -> bool:
-        """Remembers the data of a tensor; whether it is the first time."""
+        """Saves the data of a tensor; returns whether this is the first time."""
         if id(tensor) in self._tensors:
             return False
         own = tensor.detach()
@@ -62,15 +62,15 @@ class Borrowed:
         return True
 
     def about_to_differentiate(self) -> None:
-        """Remembers the gradients of parameters, to which a backward pass may add."""
+        """Saves the gradients of parameters, to which a backward pass may add."""
         if self._gradients is None:
             self._gradients = [(each, each.grad) for each in self._parameters]
             for _, gradient in self._gradients:
                 if gradient is not None:
                     self.about_to_write(gradient)
 
-    def give_back(self) -> None:
-        """Puts everything back."""
+    def restore(self) -> None:
+        """Restores everything."""
         for parameter, gradient in self._gradients or ():
             parameter.grad = gradient
         with torch.no_grad():
@@ -80,11 +80,11 @@ class Borrowed:
                     own.copy_(data)
                     tensor.data = own
         for key, value in self._containers.items():
-            _put_back(value, self._held[key])
+            _restore_items(value, self._held[key])
 
 
 def _is_users_object(value: Any) -> bool:
-    """Whether it is an object with attributes of its own that no framework made."""
+    """Whether the object has attributes and belongs to a class of the user, not of a framework."""
     if isinstance(value, (type, ModuleType, FunctionType, torch.Tensor, torch.nn.Module)):
         return False
     home = type(value).__module__.partition(".")[0]
@@ -94,8 +94,10 @@ def _is_users_object(value: Any) -> bool:
 _NOT_FOLLOWED = {"torch", "numpy", *sys.stdlib_module_names} - {"__main__"}
 
 
-def _put_back(value: Any, before: Any) -> None:
-    """Gives a list, dict, set or deque what it held; other threads never see it without what stays."""
+def _restore_items(value: Any, before: Any) -> None:
+    """Restores the contents of a list, dict, set or deque; unchanged elements stay visible to other
+    threads.
+    """
     if isinstance(value, list):
         value[:] = before
     elif isinstance(value, dict):
@@ -117,7 +119,7 @@ def _put_back(value: Any, before: Any) -> None:
 
 @contextmanager
 def same_randomness() -> Iterator[None]:
-    """Puts the states of the generators of torch, Python and NumPy back."""
+    """Restores the random number generators of torch, Python and NumPy after the context."""
     numpy = sys.modules.get("numpy.random")
     states = torch.get_rng_state(), random.getstate(), numpy and numpy.get_state()
     try:
@@ -130,8 +132,8 @@ def same_randomness() -> Iterator[None]:
 
 
 @contextmanager
-def said_to_be_exported(said: bool = True) -> Iterator[None]:
-    """Modules that ask are told that they are being exported, so that they take a way that serves all data.
+def marked_as_exported(said: bool = True) -> Iterator[None]:
+    """Makes modules that test for export take the code path of an export, which serves all data.
 
     ``torch.export`` sets the same flags.
     """

@@ -1,4 +1,4 @@
-"""Nested inputs and outputs of any kind as plain tuples, lists and dicts."""
+"""Converts nested inputs and outputs to plain tuples, lists and dicts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _leaf(value: Any) -> Any:
 
 
 def plain_structure(tree: Any, content: Callable[[Any], Any] = _leaf) -> Any:
-    """The tree with dataclasses and mappings as dicts, the former without fields that are None.
+    """Returns the tree with dataclasses and mappings as dicts; dataclass fields that are None are omitted.
 
     What torch's pytree knows to open is opened; anything else is a leaf, but for what ``content`` gives the
     content of.
@@ -44,7 +44,7 @@ def plain_structure(tree: Any, content: Callable[[Any], Any] = _leaf) -> Any:
 
 
 def _opened(tree: Any) -> Any:
-    """The children of a node that was registered with torch's pytree, by name or in a list."""
+    """Returns the children of a node that was registered with torch's pytree, by name or as a list."""
     from torch.utils import _pytree
 
     definition = _pytree.SUPPORTED_NODES.get(type(tree))

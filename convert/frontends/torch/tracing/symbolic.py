@@ -1,4 +1,4 @@
-"""The symbolic of a torch.autograd.Function, which says it in ONNX operators, run once and written down."""
+"""Runs the symbolic of a torch.autograd.Function once, and records its ONNX operators."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tmconvert.symbolics.custom import raised_at
 
 @dataclass
 class Said:
-    """``inputs`` are the tensors that the operators take, ``results`` the numbers of what is returned.
+    """``inputs`` are the input tensors of the operators, ``results`` the indices of the returned values.
 
     ``operators`` are as in ``symbolics/ops/function.py``.
     """
@@ -29,7 +29,7 @@ class Said:
 
 
 class SymbolicValue:
-    """A tensor as a symbolic sees it; ``type()`` has its sizes where it is an argument of the call."""
+    """A tensor in a symbolic; ``type()`` has its sizes if it is an argument of the call."""
 
     def __init__(self, key: Any, tensor: torch.Tensor | None = None) -> None:
         self.key = key
@@ -39,7 +39,7 @@ class SymbolicValue:
         return self
 
     def setType(self, type: Any) -> SymbolicValue:
-        """Types are taken from what the function computes."""
+        """Ignored: types are inferred from what the function computes."""
         return self
 
     def sizes(self) -> list[int] | None:
@@ -53,14 +53,16 @@ class SymbolicValue:
 
 
 class SymbolicGraph:
-    """The ``g`` of a symbolic."""
+    """The ``g`` argument of a symbolic."""
 
     def __init__(self) -> None:
         self.said = Said()
         self.made = 0
 
     def op(self, type: str, *operands: Any, outputs: int = 1, **attributes: Any) -> Any:
-        """One operator, ``domain::type``, or one of ONNX's; attributes end in _i, _f, _s or _t."""
+        """Adds one operator, ``domain::type`` or a standard one of ONNX; attributes end in _i, _f, _s or
+        _t.
+        """
         type = type.removeprefix("onnx::")
         given = [self._operand(operand) for operand in operands]
         if type == "Constant" and not given and isinstance(attributes.get("value_t"), torch.Tensor):
@@ -77,7 +79,7 @@ class SymbolicGraph:
         if isinstance(operand, (torch.Tensor, int, float)):
             operand = self._value(torch.as_tensor(operand))
         if not isinstance(operand, SymbolicValue):
-            raise TypeError(f"{operand!r} is no value of the graph")
+            raise TypeError(f"{operand!r} is not a value of this graph")
         return operand.key
 
     def _value(self, tensor: torch.Tensor) -> SymbolicValue:
@@ -91,7 +93,7 @@ class SymbolicGraph:
         results = list(result) if isinstance(result, (tuple, list)) else [result]
         said = self.said
         if not all(isinstance(value, SymbolicValue) for value in results):
-            raise TypeError("it returns what g.op has not made")
+            raise TypeError("it returns a value that g.op did not create")
         said.results = [self._number(value.key) for value in results]
         said.operators = [
             [type, [None if key is None else self._number(key) for key in keys], *rest]
@@ -105,7 +107,9 @@ class SymbolicGraph:
 
 
 def said_by(cls: Any, args: tuple[Any, ...]) -> Said:
-    """What the symbolic of ``cls`` makes of a call. Raises UnsupportedError TM2017."""
+    """Returns the operators that the symbolic of ``cls`` creates for a call. Raises UnsupportedError
+    TM2017.
+    """
     g = SymbolicGraph()
     given = [g._value(arg) if isinstance(arg, torch.Tensor) else arg for arg in args]
     try:
@@ -124,7 +128,7 @@ def place_of(cls: Any) -> Source:
 
 
 def _attribute(type: str, name: str, value: Any) -> Any:
-    """The value of an attribute as its ending says, in plain lists and numbers."""
+    """Converts the value of an attribute to the type of its suffix, as plain lists and numbers."""
     convert = _KINDS.get(name[-2:])
     if convert is None or len(name) < 3:
         raise TypeError(f"the attribute {name} of {type} does not end in _i, _f, _s or _t")

@@ -1,4 +1,4 @@
-"""What one run of a module did, call by call: the tape that becomes graphs."""
+"""The tape: all calls of one run of a module, from which graphs are built."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tmconvert.ir.tree import Tree, leaves
 
 
 class Value:
-    """A tensor, or a size, at one moment of the run; calls that write to a tensor make a new Value.
+    """A tensor or size at one point of the run; a call that writes to a tensor creates a new Value.
 
     ``scope`` is the module call that made it. ``depends`` says whether the data of the model's inputs
     goes into it, ``is_open`` whether its shape depends on data, too. ``captured`` is the tensor itself where
@@ -49,9 +49,9 @@ class Value:
 
 @dataclass(eq=False, slots=True)
 class Record:
-    """One call. ``is_method`` tells a method of a tensor from a function; Values are leaves of the trees.
+    """One call. ``is_method`` distinguishes tensor methods from functions; Values are leaves of the trees.
 
-    ``function`` is what was called, for as long as the run lasts. ``bodies`` are the functions among the
+    ``function`` is what was called, for as long as the run lasts. ``subgraphs`` are the functions among the
     arguments, which were run, too; see ``branches.py``.
     """
 
@@ -62,10 +62,10 @@ class Record:
     result: Tree
     source: Source
     function: Any = None
-    bodies: tuple[Scope, ...] = ()
+    subgraphs: tuple[Scope, ...] = ()
 
     def values(self) -> Iterator[Value]:
-        """The Values among the arguments."""
+        """Returns the Values among the arguments."""
         return (leaf for leaf in leaves((self.args, self.kwargs)) if isinstance(leaf, Value))
 
     def results(self) -> Iterator[Value]:
@@ -74,7 +74,7 @@ class Record:
 
 @dataclass(eq=False, slots=True)
 class Scope:
-    """One call of a module: its records and the calls of other modules, in order.
+    """One call of a module: its records and the calls of submodules, in order.
 
     ``path`` is the dotted path of the module from the top, ``parameters`` the names of ``forward``'s.
     """
@@ -88,10 +88,10 @@ class Scope:
     items: list[Record | Scope] = field(default_factory=list)
     source: Source | None = None
     parameters: tuple[str, ...] = ()
-    bodies: int = 0  # functions that were run within
+    subgraphs: int = 0  # functions that were run within
 
     def ancestors(self) -> Iterator[Scope]:
-        """This scope, the one around it, and so on to the top."""
+        """Yields this scope and its parents up to the top."""
         scope: Scope | None = self
         while scope is not None:
             yield scope
@@ -101,16 +101,16 @@ class Scope:
         return [leaf for leaf in leaves((self.args, self.kwargs)) if isinstance(leaf, Value)]
 
     def formal_inputs(self) -> list[tuple[str, Value]]:
-        """The Values among the arguments by name: ``x``, ``states.0``, ``batch.mask``."""
+        """Returns the Values among the arguments by name: ``x``, ``states.0``, ``batch.mask``."""
         named = [*zip(self.parameters, self.args, strict=False), *self.kwargs.items()]
         return [pair for name, tree in named for pair in named_leaves(name, tree)]
 
     def records(self) -> Iterator[Record]:
-        """All records of this scope and those within, in execution order."""
+        """Yields all records of this scope and its children, in execution order."""
         for item in self.items:
             if isinstance(item, Record):
                 yield item
-                for body in item.bodies:
+                for body in item.subgraphs:
                     yield from body.records()
             else:
                 yield from item.records()
@@ -118,7 +118,7 @@ class Scope:
 
 @dataclass
 class Tape:
-    """A whole run.
+    """The record of a whole run.
 
     ``decisions`` are places where data decided (``freeze_control_flow``), ``written`` the names of parameters
     and buffers that the run wrote to, ``notes`` what else a report should say.
@@ -131,7 +131,7 @@ class Tape:
 
 
 def named_leaves(name: str, tree: Tree) -> list[tuple[str, Value]]:
-    """The Values in a tree, with names that show where in it they are."""
+    """Returns the Values in a tree, with names that are their paths in it."""
     if isinstance(tree, Value):
         return [(name, tree)]
     if isinstance(tree, dict):

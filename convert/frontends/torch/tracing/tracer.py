@@ -1,4 +1,4 @@
-"""``tmconvert.trace``: runs a module once and writes down what it does."""
+"""``tmconvert.trace``: runs a module once and records its calls."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tmconvert.frontends.torch.tracing.rerun import Rerun
 from tmconvert.frontends.torch.tracing.scripted import script_calls
 from tmconvert.frontends.torch.tracing.sizes import sizes_of_builtins
 from tmconvert.frontends.torch.tracing.source_lines import user_place
-from tmconvert.frontends.torch.tracing.state_guard import said_to_be_exported, same_randomness
+from tmconvert.frontends.torch.tracing.state_guard import marked_as_exported, same_randomness
 from tmconvert.frontends.torch.tracing.structure import plain_structure
 from tmconvert.frontends.torch.tracing.tape import Scope, Tape, Value
 from tmconvert.frontends.torch.vocabulary import VOCABULARY
@@ -57,12 +57,12 @@ def trace_module(
     dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None,
     freeze_control_flow: bool = False,
 ) -> TracedModule:
-    """The TracedModule of ``module`` called with these arguments; see ``tmconvert.trace``."""
+    """Traces ``module`` called with these arguments; see ``tmconvert.trace``."""
     inputs = named_tensors(module, args, kwargs)
     symbols = agreement.symbols_of(dynamic_shapes or {}, inputs)
 
     def run(others: Mapping[str, torch.Tensor]) -> _Run:
-        """A run on other tensors for the inputs of these names."""
+        """Runs the module with other tensors for the inputs of these names."""
         replaced = {id(inputs[name]): tensor for name, tensor in others.items()}
         kept: dict[str, Any] = {
             "freeze_control_flow": freeze_control_flow,
@@ -77,7 +77,7 @@ def trace_module(
     rerun = Rerun(lambda others: run(others).example(), inputs, first.example())
 
     def resized(symbol: agreement.Symbol, number: int) -> Tape:
-        """The tape of a run with this number of elements for the symbol."""
+        """Returns the tape of a run with this number of elements for the symbol."""
         others = dict(inputs)
         for name, axis in symbol.places:
             others[name] = agreement.resized(others[name], axis, number)
@@ -91,7 +91,7 @@ def trace_module(
     traced = first.traced()
 
     def changed(change: Callable[[torch.Tensor], torch.Tensor]) -> _Run:
-        """A run on other data."""
+        """Returns the tape of a run on other data."""
         return run({name: change(tensor) for name, tensor in inputs.items()})
 
     if first.recorder.follows_gradients:
@@ -106,7 +106,7 @@ def trace_module(
 def _note_checks(
     run: _Run, symbols: list[agreement.Symbol], checks: Mapping[str, agreement.Agreement]
 ) -> None:
-    """Leaves on the tape of ``run`` those comparisons of open sizes that tell where it is right."""
+    """Keeps those comparisons of dynamic sizes on the tape that become guards."""
     values = dict(run.top.formal_inputs())
     for symbol in symbols:
         check = checks[symbol.name]
@@ -123,33 +123,36 @@ def _leave_open(
     symbols: list[agreement.Symbol],
     checks: Mapping[str, agreement.Agreement],
 ) -> None:
-    """Names the sizes that stay open, and says why others do not."""
+    """Names the dimensions that stay dynamic, and notes why others are specialized."""
     traced.dynamic_shapes = {
         name: {axis: symbol for axis, symbol in axes.items() if not checks[symbol].reason}
         for name, axes in wanted.items()
     }
     traced.notes += [
-        f"{symbol.name} is fixed at {symbol.number}: {checks[symbol.name].reason}"
+        f"{symbol.name} is specialized to {symbol.number}: {checks[symbol.name].reason}"
         for symbol in symbols
         if checks[symbol.name].reason
     ]
 
 
 def _check_gradients(traced: TracedModule, other: _Run) -> None:
-    """Refuses a trace that is not what the module does on other inputs: a gradient is not all recorded."""
+    """Rejects a trace whose gradient is not fully recorded, as it would differ for other inputs."""
     made = [leaf for leaf in leaves(traced(*other.inputs)) if isinstance(leaf, np.ndarray)]
     pairs = zip(made, other.outputs, strict=True)
     if not all(a.shape == b.shape and is_close(a, b) for a, b in pairs):
-        raise refused("a gradient is taken of the inputs, whose backward pass is not all recorded")
+        raise refused(
+            "the module computes a gradient with respect to its inputs, and its backward pass is not "
+            "fully recorded"
+        )
 
 
 def _check_decisions(traced: TracedModule, run: _Run, rerun: Any, freeze_control_flow: bool) -> None:
-    """Refuses, or notes, that a size which only the data tells became a plain number of Python."""
+    """Rejects, or notes, a conversion of a data-dependent size to a plain Python number."""
     found = agreement.decided_by_data(run.tape, rerun)
     if found and not freeze_control_flow:
         raise UnsupportedError(
             "TM2011",
-            f"the module makes a plain number of a size that only the data tells: {found}",
+            f"the module converts a data-dependent size to a plain number: {found}",
             notes=[("help", flow.INSTEAD)],
         )
     if found:
@@ -161,7 +164,7 @@ _ONE_AT_A_TIME = threading.RLock()
 
 
 class _Run:
-    """One run of a module, and the tape of it."""
+    """One run of a module, and its tape."""
 
     def __init__(
         self,
@@ -191,10 +194,10 @@ class _Run:
 
     def _run(self) -> None:
         recorder, args, kwargs = self.recorder, self.args, self.kwargs
-        with _ONE_AT_A_TIME, torch.no_grad(), same_randomness(), said_to_be_exported():
+        with _ONE_AT_A_TIME, torch.no_grad(), same_randomness(), marked_as_exported():
             self._bind_inputs(args, kwargs)
             if self.is_module:
-                recorder.borrowed.add_module(self.module)
+                recorder.guard.add_module(self.module)
             try:
                 with self._watched():
                     result = self.module(*args, **kwargs)
@@ -205,11 +208,11 @@ class _Run:
                     _check_real(leaf, "returns")
                 self.outputs = tuple(map(_copied, returned))
             finally:
-                recorder.borrowed.give_back()
+                recorder.guard.restore()
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
-        """Lets the recorder know of what is called, also of what no mode of torch sees."""
+        """Makes the recorder see all calls, also those that no mode of torch intercepts."""
         recorder = self.recorder
         with ExitStack() as stack:
             stack.enter_context(_module_calls(recorder, self.paths))
@@ -221,7 +224,7 @@ class _Run:
             yield
 
     def _bind_inputs(self, args: Any, kwargs: Any) -> None:
-        """Makes Values of the tensors among the arguments."""
+        """Creates Values for the tensors among the arguments."""
         arrays: list[np.ndarray] = []
 
         def bound(leaf: Any) -> Any:
@@ -245,8 +248,8 @@ class _Run:
         self.inputs = tuple(arrays)
 
     def traced(self) -> TracedModule:
-        """The TracedModule of the run, with the inputs and outputs of the run as its example."""
-        changed = {**self.recorder.written, **self.recorder.borrowed.changed}
+        """Returns the TracedModule of the run; its inputs and outputs become the example."""
+        changed = {**self.recorder.written, **self.recorder.guard.changed}
         arrays = Arrays(changed)
         held = functools.partial(_tensors, self.recorder.packed)
         modules, names = _hierarchy(self.module if self.is_module else None, self.class_name, arrays, held)
@@ -258,14 +261,15 @@ class _Run:
         return traced
 
     def example(self) -> Example:
-        """The inputs of the run, and what it gave."""
+        """Returns the inputs and outputs of the run."""
         return Example(self.inputs, self.outputs)
 
     def _notes(self, written: list[str]) -> list[str]:
         notes = [f"decided by the example inputs: {decision}" for decision in self.tape.decisions]
         if written:
             notes.append(
-                f"the module writes to {', '.join(written)}; the file always starts from what they were"
+                f"the module writes to {', '.join(written)}; each run of the file starts from the "
+                "initial values"
             )
         return notes
 
@@ -279,7 +283,7 @@ class _Run:
 
 @contextmanager
 def _module_calls(recorder: Recorder, paths: Mapping[int, str]) -> Iterator[None]:
-    """Lets the recorder know of calls of modules, in this thread."""
+    """Makes the recorder see calls of modules, in this thread."""
     original = torch.nn.Module.__call__
     thread = threading.get_ident()
 
@@ -330,7 +334,7 @@ def _hierarchy(
     arrays: Arrays,
     held: Callable[[Any], Iterator[tuple[str, torch.Tensor]]],
 ) -> tuple[dict[str, TracedModule], dict[int, list[str]]]:
-    """TracedModules by dotted path, without graphs, and the dotted paths of tensors by their ids."""
+    """Returns TracedModules without graphs by dotted path, and the dotted paths of tensors by id."""
     if module is None:
         return {"": TracedModule("", class_name, vocabulary=VOCABULARY)}, {}
     modules: dict[str, TracedModule] = {}
@@ -362,7 +366,7 @@ def _tensors(packed: PackedWeights, module: Any) -> Iterator[tuple[str, torch.Te
 
 
 def _attributes(module: Any) -> dict[str, Any]:
-    """The plain public attributes of a module: ``stride``, ``eps``, ..."""
+    """Returns the plain public attributes of a module: ``stride``, ``eps``, ..."""
     plain = (bool, int, float, str, type(None))
     return {
         name: value
@@ -378,7 +382,7 @@ def _class_name(module: Any) -> str:
 
 
 def _parameters(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of what a call binds its positional arguments to."""
+    """Returns the parameter names that a call's positional arguments bind to."""
     function = module.forward if isinstance(module, torch.nn.Module) else module
     try:
         parameters = list(inspect.signature(function).parameters.values())
@@ -404,18 +408,18 @@ def _parameters(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
 
 
 def _check_real(tensor: torch.Tensor, what: str) -> None:
-    """Complex numbers have no place in a file of a target. Raises UnsupportedError TM2014."""
+    """Raises UnsupportedError TM2014 if a tensor is complex, since no target file has complex tensors."""
     if tensor.is_complex():
         raise UnsupportedError(
             "TM2014",
-            f"the module {what} complex numbers: a tensor of {str(tensor.dtype).removeprefix('torch.')} "
+            f"the module {what} a complex tensor: {str(tensor.dtype).removeprefix('torch.')} "
             f"{list(tensor.shape)}",
-            notes=[("help", "let it have torch.view_as_real of them, and use torch.view_as_complex inside")],
+            notes=[("help", "use torch.view_as_real outside of the model, and torch.view_as_complex inside")],
         )
 
 
 def named_tensors(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, torch.Tensor]:
-    """The tensors among the arguments by the names of the inputs."""
+    """Returns the tensors among the arguments by input name."""
     scope = Scope("", "", parameters=_parameters(module, args, kwargs))
     tensors: dict[Value, torch.Tensor] = {}
 
@@ -430,7 +434,7 @@ def named_tensors(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 
 def _cloned(tree: Any, others: Mapping[int, torch.Tensor]) -> Any:
-    """The arguments with tensors of our own, which the module may write to, each at one place only.
+    """Returns the arguments with each tensor copied, so that the module may write to them.
 
     ``others`` are what to take in the place of tensors, by their ids.
     """

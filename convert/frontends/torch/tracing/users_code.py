@@ -1,4 +1,4 @@
-"""Code of the user that runs while a model is opened: what it raises is shown with the line."""
+"""Runs user code while a model is opened; exceptions are reported with the user's line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import torch
 from tmconvert.errors import LoadError, TmconvertError, UnsupportedError, UsageError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.tracing.source_lines import is_users
-from tmconvert.frontends.torch.tracing.state_guard import Borrowed, same_randomness
+from tmconvert.frontends.torch.tracing.state_guard import StateGuard, same_randomness
 
 _IMPORTING = str(Path(importlib.__file__).parent)
 # what others wrote: a line of the user's that calls it tells more
@@ -26,7 +26,7 @@ _INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib"
 
 @contextmanager
 def users_code(what: str) -> Iterator[None]:
-    """Turns what ``what`` raises, also SystemExit, into LoadError TM1023."""
+    """Converts exceptions of ``what``, also SystemExit, to LoadError TM1023."""
     try:
         yield
     except (TmconvertError, MemoryError):
@@ -41,19 +41,19 @@ def raise_users_own(
     kwargs: Mapping[str, Any],
     traced: Exception | SystemExit,
 ) -> None:
-    """Raises UnsupportedError TM2014 if the module fails untraced, too; tracing it raised ``traced``."""
-    borrowed = Borrowed()
+    """Raises UnsupportedError TM2014 if the module also fails untraced; tracing it raised ``traced``."""
+    guard = StateGuard()
     with torch.no_grad(), same_randomness():
         if isinstance(module, torch.nn.Module):
-            borrowed.add_module(module)
+            guard.add_module(module)
             for buffer in module.buffers():
-                borrowed.about_to_write(buffer)
+                guard.about_to_write(buffer)
         try:
             module(*args, **kwargs)
         except (Exception, SystemExit) as error:
             raise failure(error, traced if shown(traced) == shown(error) else error) from error
         finally:
-            borrowed.give_back()
+            guard.restore()
 
 
 def failure(error: BaseException, seen: BaseException) -> UnsupportedError:
@@ -100,7 +100,7 @@ def check_arguments(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any
 
 
 def signature_of(module: Any) -> str:
-    """``forward(x, mask=None)``; empty where that is not known."""
+    """Returns the signature as text, ``forward(x, mask=None)``; empty where it is unknown."""
     signature = _signature(module)
     if signature is None:
         return ""
@@ -120,12 +120,12 @@ def _signature(module: Any) -> inspect.Signature | None:
 
 
 def shown(error: BaseException) -> str:
-    """The exception as the last line of a traceback has it."""
+    """Formats the exception like the last line of a traceback."""
     return "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
 
 
 def _where(error: BaseException) -> dict[str, Any]:
-    """Keyword arguments of our errors: the user's line that raised it, and its text."""
+    """Keyword arguments for our errors: the user's line that raised the exception, and its text."""
     file, line = "", None
     if isinstance(error, SyntaxError) and error.filename:
         file, line = error.filename, error.lineno

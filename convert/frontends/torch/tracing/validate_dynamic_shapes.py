@@ -1,4 +1,4 @@
-"""Which sizes may differ from those of the example: the run is repeated at others, and must do the same.
+"""Validates dynamic shapes by re-tracing: the module is run again at other sizes, and the tapes are compared.
 
 A size that Python made a plain number (``int(n)``, ``range(n)``, a list of so many layers) shows as a
 difference between the two tapes; so does a way that the module took for one size and not for another.
@@ -26,21 +26,23 @@ FAR_ELEMENTS = 1 << 16  # of the inputs at that size: a run with more would take
 
 @dataclass(frozen=True)
 class Symbol:
-    """A size that is to stay open: where it is, as (input, axis), and its number in the example."""
+    """A dimension requested as dynamic: its (input, axis) positions, and its size in the example."""
 
     name: str
     places: tuple[tuple[str, int], ...]
     number: int
 
     def others(self) -> list[int]:
-        """Other numbers to try, none of them 1; multiples first, since a model may need those."""
+        """Returns other sizes to try, none of them 1; multiples first, since a model may need those."""
         if self.number < 2:
             return [3, 4, 2, 5]
         return list(dict.fromkeys((2 * self.number, 3 * self.number, self.number + 1, self.number + 2)))
 
 
 def symbols_of(wanted: Axes, inputs: Mapping[str, torch.Tensor]) -> list[Symbol]:
-    """The symbols of ``dynamic_shapes``. Raises UsageError TM6014 where they do not fit the inputs."""
+    """Returns the symbols of ``dynamic_shapes``. Raises UsageError TM6014 where they do not fit the
+    inputs.
+    """
     found: dict[str, list[tuple[str, int]]] = {}
     numbers: dict[str, int] = {}
     for name, axes in wanted.items():
@@ -57,7 +59,8 @@ def symbols_of(wanted: Axes, inputs: Mapping[str, torch.Tensor]) -> list[Symbol]
 
 
 def resized(tensor: torch.Tensor, axis: int, size: int) -> torch.Tensor:
-    """The tensor with more or fewer slices along ``axis``: its own in turn, floats scaled down each time.
+    """Returns the tensor with more or fewer slices along ``axis``, repeated; floats are scaled down each
+    time.
 
     Slices that were all equal would hide that some were exchanged.
     """
@@ -73,7 +76,7 @@ def resized(tensor: torch.Tensor, axis: int, size: int) -> torch.Tensor:
 
 
 class Agreement:
-    """What runs at other numbers for one symbol showed.
+    """The result of validating one symbol by runs at other sizes.
 
     ``reason`` is why the size cannot stay open; empty when it can. ``at_one`` is "" where the module does the
     same at 1, "other" where it does something else, and "fails" where it does not run.
@@ -87,7 +90,8 @@ class Agreement:
 
 
 def agreement(symbol: Symbol, tape: Tape, rerun: Callable[[Symbol, int], Tape], elements: int) -> Agreement:
-    """Runs the module by ``rerun`` at other numbers, the last far from the example if the inputs are small.
+    """Runs the module by ``rerun`` at other sizes; the last differs much from the example if inputs are
+    small.
 
     ``elements`` is how many these have in the example.
     """
@@ -112,7 +116,7 @@ def agreement(symbol: Symbol, tape: Tape, rerun: Callable[[Symbol, int], Tape], 
 
 
 def _attempt(run: Callable[[], Tape]) -> tuple[Tape | None, str]:
-    """The tape of a run; None, with the reason, where the module fails."""
+    """Returns the tape of a run; None, with the reason, where the module fails."""
     try:
         return run(), ""
     except TmconvertError as error:
@@ -122,23 +126,23 @@ def _attempt(run: Callable[[], Tape]) -> tuple[Tape | None, str]:
 
 
 def _compared(tape: Tape, other: Tape, result: Agreement) -> str:
-    """``difference``; where there is none, notes the comparisons that came out otherwise."""
+    """Compares two tapes; if they agree, notes the comparisons of sizes with another outcome."""
     found = difference(tape, other)
     if not found:
-        result.without_effect |= _lone_assumptions(tape, other)
+        result.without_effect |= _unmatched_guards(tape, other)
     return found
 
 
 def without(tape: Tape, comparisons: set[Record]) -> None:
-    """Takes comparisons off the tape."""
+    """Removes comparisons from the tape."""
     scopes = [tape.top, *(step for step in _steps(tape.top) if isinstance(step, Scope))]
-    scopes += [body for step in _steps(tape.top) if isinstance(step, Record) for body in step.bodies]
+    scopes += [body for step in _steps(tape.top) if isinstance(step, Record) for body in step.subgraphs]
     for scope in scopes:
         scope.items[:] = [item for item in scope.items if item not in comparisons]
 
 
 def not_at_one(tape: Tape, tensor: Value, axis: int) -> None:
-    """Puts on the tape that the module does what it has at sizes of at least 2 only."""
+    """Adds a guard to the tape: the trace is valid for sizes of at least 2."""
     size = Value(tape.top, "size_out")
     source = Source("")
     taken = ("ge", size, 2, True)
@@ -149,7 +153,7 @@ def not_at_one(tape: Tape, tensor: Value, axis: int) -> None:
 
 
 def decided_by_data(tape: Tape, rerun: Callable[[Callable[[torch.Tensor], torch.Tensor]], Tape]) -> str:
-    """Where Python made a plain number of a size that only the data tells; empty where none was found.
+    """Returns where Python converts a data-dependent size to a number; empty if nowhere.
 
     ``rerun`` runs the module on inputs of other data. A comparison that comes out otherwise is no fault: it
     is on the tape, and reported.
@@ -176,7 +180,7 @@ def _halved(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def moved(tensor: torch.Tensor) -> torch.Tensor:
-    """Other data of the same signs, each element by another factor; integers in another order."""
+    """Returns other data of the same signs: each float scaled by another factor, integers permuted."""
     if not tensor.is_floating_point():
         return tensor.flip(list(range(tensor.dim())))
     factors = torch.linspace(0.5, 0.9, max(tensor.numel(), 1))[: tensor.numel()]
@@ -184,7 +188,7 @@ def moved(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def difference(first: Tape, second: Tape, when: str = "at another size") -> str:
-    """The first place where two runs did different things; empty where they did the same.
+    """Returns the first difference between two runs; empty if there is none.
 
     A comparison of sizes after which both go on alike is no difference; of data it is.
     """
@@ -197,7 +201,7 @@ def difference(first: Tape, second: Tape, when: str = "at another size") -> str:
         if keys[0] != keys[1]:
             if of_data and _is_assumption(one) and _is_assumption(two):
                 return ""
-            return f"{_shown(one) or _shown(two)} does something else {when}"
+            return f"{_shown(one) or _shown(two)} computes something else {when}"
         previous = _shown(one) or previous
     results = [
         _key(Record("", False, (tape.top.result,), {}, (), Source("")), numbers)
@@ -205,15 +209,15 @@ def difference(first: Tape, second: Tape, when: str = "at another size") -> str:
     ]
     if len(steps[0]) == len(steps[1]) and results[0] == results[1]:
         return ""
-    return f"{f'after {previous} ' if previous else ''}the module takes another way {when}"
+    return f"{f'after {previous} ' if previous else ''}the module takes another branch {when}"
 
 
 def _with_effect(tape: Tape) -> list[Record | Scope]:
-    """The steps without comparisons of sizes, and without the calculations that only these need."""
+    """Returns the steps without comparisons of sizes, and without computations that only those use."""
     steps, needed = list(_steps(tape.top)), _values((tape.top.result,))
     kept: list[Record | Scope] = []
     for step in reversed(steps):
-        if isinstance(step, Record) and not step.bodies:
+        if isinstance(step, Record) and not step.subgraphs:
             results = list(step.results())
             sizes = all(value.shape is None and value.captured is None for value in results)
             if _is_assumption(step) or (results and sizes and needed.isdisjoint(results)):
@@ -227,24 +231,21 @@ def _values(tree: Any) -> set[Value]:
     return {leaf for leaf in leaves(tree) if isinstance(leaf, Value)}
 
 
-def _lone_assumptions(first: Tape, second: Tape) -> set[Record]:
-    """The comparisons of ``first`` that came out otherwise in ``second``, or were not made there."""
+def _unmatched_guards(first: Tape, second: Tape) -> set[Record]:
+    """Returns the guards of ``first`` that ``second`` decides differently, or does not have."""
     shown: list[dict[Any, Record]] = []
     for tape in (first, second):
         numbers: dict[Value, int] = {}
         for step in _with_effect(tape):
             _key(step, numbers)
         shown.append(
-            {
-                repr(_calculated(step, numbers, calculations)): step
-                for step, calculations in _assumptions(tape)
-            }
+            {repr(_calculated(step, numbers, calculations)): step for step, calculations in _guards(tape)}
         )
     return {record for key, record in shown[0].items() if key not in shown[1]}
 
 
-def _assumptions(tape: Tape) -> Iterator[tuple[Record, dict[Value, Record]]]:
-    """The comparisons, with the calculations of sizes by their results."""
+def _guards(tape: Tape) -> Iterator[tuple[Record, dict[Value, Record]]]:
+    """Returns the comparisons of sizes, with the computations by their results."""
     calculations: dict[Value, Record] = {}
     for step in _steps(tape.top):
         if not isinstance(step, Record):
@@ -257,7 +258,7 @@ def _assumptions(tape: Tape) -> Iterator[tuple[Record, dict[Value, Record]]]:
 
 
 def _calculated(step: Record, numbers: dict[Value, int], calculations: Mapping[Value, Record]) -> Any:
-    """A comparison or calculation, with what it is of written out."""
+    """Returns a comparison or computation with its operands expanded."""
 
     def leaf(value: Any) -> Any:
         if isinstance(value, Value) and value in calculations:
@@ -274,12 +275,12 @@ def _is_assumption(step: Record | Scope) -> bool:
 def _steps(scope: Scope) -> Iterator[Record | Scope]:
     for item in scope.items:
         yield item
-        for inner in [item] if isinstance(item, Scope) else item.bodies:
+        for inner in [item] if isinstance(item, Scope) else item.subgraphs:
             yield from _steps(inner)
 
 
 def _key(step: Record | Scope, numbers: dict[Value, int]) -> Any:
-    """The step without what belongs to one run alone."""
+    """Returns the step without data that is specific to one run."""
 
     def leaf(value: Any) -> Any:
         if isinstance(value, Value):
@@ -298,7 +299,7 @@ def _key(step: Record | Scope, numbers: dict[Value, int]) -> Any:
 
 
 class _Data:
-    """A captured tensor: equal to itself, and to one of the same numbers."""
+    """A captured tensor, which compares equal to itself and to one with equal elements."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.tensor = tensor

@@ -1,4 +1,4 @@
-"""Writes through views: from the new content of a view to that of the tensor it views."""
+"""Functionalizes writes through views: computes the new base from the new content of a view."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Writer = Callable[..., Value]
 def written_back(
     emit: Emit, capture: Callable[[Any], Value], tracked: Tracked, base: Value, new: Value
 ) -> Value:
-    """``base`` with the content ``new`` of the view ``tracked`` at its places. Raises UnsupportedError."""
+    """Returns ``base`` with ``new`` written to the elements of view ``tracked``. Raises UnsupportedError."""
     call = _view(tracked).call
     name = aten_name(call.name, call.is_method)
     name = functional(name) or name
@@ -89,7 +89,7 @@ def _unbind(emit: Emit, tracked: Tracked, base: Value, new: Value, dim: Any = 0)
 def _part(
     emit: Emit, tracked: Tracked, base: Value, new: Value, _: Any = None, dim: Any = 0, **more: Any
 ) -> Value:
-    """One of the pieces of a split, which lies behind those before it."""
+    """Writes back to one output of a split, whose offset is the sum of the sizes before it."""
     view = _view(tracked)
     return emit("part_scatter", base, base, new, dim, list(view.call.results())[: view.place])
 
@@ -124,7 +124,7 @@ WRITERS: dict[str, Writer] = {
 
 
 def _again(tracked: Tracked, base: Value, tensor: torch.Tensor) -> torch.Tensor:
-    """What the call that made the view makes of another tensor."""
+    """Applies the call that made the view to another tensor."""
     view = _view(tracked)
     trees = map_leaves(
         lambda leaf: tensor if leaf is view.viewed else untraced(leaf), (view.call.args, view.call.kwargs)
@@ -144,7 +144,7 @@ def _inverse_permutation(tracked: Tracked, base: Value) -> tuple[int, ...]:
 def _at_elements(
     emit: Emit, capture: Callable[[Any], Value], tracked: Tracked, base: Value, new: Value
 ) -> Value:
-    """For whatever other view: by the places of its elements in the base, when laid out flat."""
+    """Handles all other views, by the flat indices of their elements in the base."""
     shape = _view(tracked).base.shape
     places = torch.arange(torch.Size(shape).numel()).reshape(shape)
     try:
@@ -160,6 +160,6 @@ def _at_elements(
 def _unsupported(what: str) -> UnsupportedError:
     return UnsupportedError(
         "TM2012",
-        f"the module writes to a tensor through a view by {what}, which cannot be followed",
+        f"the module writes to a tensor through a view by {what}, which tmconvert cannot functionalize",
         notes=[("help", "compute a new tensor instead of writing to this one")],
     )
