@@ -163,5 +163,5 @@ def pooled(
 
 def around(shape: tuple[int, ...], first: int, end: int) -> tuple[int, int, int]:
     """Numbers of elements of the axes before [first, end), of these axes, and of those behind."""
-    before, within, behind = (math.prod(part) for part in (shape[:first], shape[first:end], shape[end:]))
-    return before, within, behind
+    before, within, after = (math.prod(part) for part in (shape[:first], shape[first:end], shape[end:]))
+    return before, within, after

@@ -60,7 +60,10 @@ OPENING = re.compile(r"(What|Those|Of|Such|That)\b")
 # names that others gave, by file (or folder) and word, each with whose name it is
 NAMED = {
     "convert/garbage_collection.py": {"freeze": "gc.freeze of Python"},
+    "convert/frontends/torch/adapters/images.py": {"grid": "a parameter of PyTorch's grid_sample"},
     "": {
+        "grid_sample": "a function of PyTorch, an operator of ONNX",
+        "affine_grid": "a function of PyTorch, an operator of ONNX",
         "freeze_control_flow": "a keyword of the public functions",
         "freeze-control-flow": "an option of the command line",
     },
@@ -73,10 +76,6 @@ UNSWEPT = [
     "convert/calibration",
     "convert/container",
     "convert/conversion",
-    "convert/frontends/aten",
-    "convert/frontends/megengine",
-    "convert/frontends/shared",
-    "convert/frontends/torch",
     "convert/ir",
     "convert/lowering",
     "convert/output",

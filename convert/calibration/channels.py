@@ -45,14 +45,14 @@ class Labels:
 class Channels:
     """``labels`` of tensors; ``held`` says for each number whether its factor is 1.
 
-    ``layers`` are the calls with weights, those of ``behind`` are given labelled channels; ``clamps`` are
+    ``layers`` are the calls with weights, those of ``after`` are given labelled channels; ``clamps`` are
     those with an upper bound. The results of all have labels.
     """
 
     labels: dict[TensorNode, Labels] = field(default_factory=dict)
     held: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
     layers: list[CallFunction] = field(default_factory=list)
-    behind: list[CallFunction] = field(default_factory=list)
+    after: list[CallFunction] = field(default_factory=list)
     clamps: list[CallFunction] = field(default_factory=list)
 
 
@@ -99,7 +99,7 @@ class _Walk:
             self.hold(x)
             return
         if labels is not None and labels.axis == axis:
-            self.found.behind.append(call)
+            self.found.after.append(call)
         else:
             self.hold(x)
         extent = result.type.shape[axis]

@@ -46,7 +46,7 @@ def equalize(
     """
     found = channels(graph)
     of_grids = [node for node in nodes if node in found.labels]
-    given = [call.args[0] for call in found.behind]
+    given = [call.args[0] for call in found.after]
     seen = {node.name: _Seen(found.labels[node].axis) for node in [*map(_origin, of_grids), *given]}
     if not seen or found.held.all():
         return 0
@@ -54,7 +54,7 @@ def equalize(
     if not all(each.count for each in seen.values()):
         return 0
     tensors = [_tensor(node, found, seen[_origin(node).name]) for node in of_grids]
-    layers = [_layer(call, found, seen[call.args[0].name]) for call in found.behind]
+    layers = [_layer(call, found, seen[call.args[0].name]) for call in found.after]
     factors = _factors(found, tensors, layers, is_per_channel)
     for call in found.layers:
         _scale(call, found, factors)
@@ -217,7 +217,7 @@ def _scale(call: CallFunction, found: Channels, factors: np.ndarray) -> None:
     x, weight, bias = call.args
     own = factors[found.labels[call.output].numbers]  # type: ignore[index]
     matrix = rows(call, _constant(weight)).astype(np.float64) / own[:, None, None]
-    if call in found.behind:
+    if call in found.after:
         matrix *= factors[found.labels[x].numbers][columns(call, matrix)][..., None]  # type: ignore[index]
     _change(weight, weight_of(call, matrix, _constant(weight).shape))
     if bias is not None:

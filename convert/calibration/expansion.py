@@ -38,18 +38,18 @@ def expand(graph: InternalGraph, catalogue: Mapping[str, Op], kind_of: KindOf) -
     forms = IntegerForms(catalogue)
     fine = fine_results(graph)
     calls = [expr for expr in graph.exprs() if isinstance(expr, CallFunction)]
-    behind = dict(zip(calls, [*calls[1:], None], strict=True))
+    after = dict(zip(calls, [*calls[1:], None], strict=True))
     for call in calls:
         own = fine.get(call) if kind_of(call) == "int8" else None
         if kind_of(call) == "float" or (own is None and forms.has(call, kinds.of)):
             continue
-        steps = Steps(graph, catalogue, kinds, forms, call, behind[call])
+        steps = Steps(graph, catalogue, kinds, forms, call, after[call])
         try:
             made = [steps.again(call, own)] if own else steps.of(call)
         except (_NoSteps, Refusal):
             continue
         for old, new in zip(list(call.outputs), made, strict=True):
-            _put_beside(graph, kinds, old, new, behind[call], own)
+            _put_beside(graph, kinds, old, new, after[call], own)
     EliminateDeadCode().run(graph)
     return kinds
 

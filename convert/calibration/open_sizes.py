@@ -58,7 +58,7 @@ def open_sizes(opened: BoundModel, catalogue: Mapping[str, Op], work: Work) -> O
         for input, shape in opened.shapes.items()
     }
     notes = [
-        f"{name} is specialized to {sizes[name]} in the calibrated model, which has constants that depend on it"
+        f"{name} is specialized to {sizes[name]} in the calibrated model, whose constants depend on it"
         for name in sizes
         if name not in free
     ]

@@ -25,12 +25,12 @@ Evaluate = Callable[["Expr", tuple[Any, ...], dict[str, Any]], Any]
 class Vocabulary(Protocol):
     """The meaning of the calls in a source graph; each frontend has one.
 
-    ``identifier`` is its name in files, such as "megengine". ``names_all_grids`` says that what has no
+    ``identifier`` is its name in files, such as "megengine". ``has_all_qparams`` says that what has no
     quantization parameters in a model is meant to be in float, not only left unsaid.
     """
 
     identifier: str
-    names_all_grids: bool
+    has_all_qparams: bool
 
     def apply(self, g: Emitter, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Says one call in aten-style ops on ``g``. Raises Refusal."""

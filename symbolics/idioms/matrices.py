@@ -88,7 +88,7 @@ def part(x: Term, axis: int, end: int) -> Term:
     return x if x.type.shape[axis] == end else x.slice(dim=axis, start=0, end=end)
 
 
-def turned(x: Term) -> Term:
+def transposed(x: Term) -> Term:
     """The transposed matrices."""
     rank = x.type.rank
     return x.permute(dims=[*range(rank - 2), rank - 1, rank - 2])

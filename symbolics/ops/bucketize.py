@@ -63,8 +63,8 @@ def searchsorted_ref(sorted_sequence: Array, x: Array, right: bool, sorter: Arra
         sorted_sequence = np.take_along_axis(sorted_sequence, sorter, -1)
     if sorted_sequence.ndim > 1:
         sorted_sequence = sorted_sequence[..., np.newaxis, :]
-    behind = np.greater if right else np.greater_equal
-    return (~behind(sorted_sequence, x[..., np.newaxis])).sum(-1).astype(INT32)
+    after = np.greater if right else np.greater_equal
+    return (~after(sorted_sequence, x[..., np.newaxis])).sum(-1).astype(INT32)
 
 
 @bucketize.decompose

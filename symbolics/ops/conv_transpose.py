@@ -46,9 +46,9 @@ def _result(
     return TensorType(x.dtype, (x.shape[0], out_channels, *spatial))
 
 
-def _extents(x: Any, weight: Any, stride: list[int], dilation: list[int], behind: list[int]) -> list[int]:
-    """What all windows cover, with ``behind`` elements more: (in - 1) stride + dilation (kernel - 1) + 1."""
-    axes = zip(x[2:], weight[2:], stride, dilation, behind, strict=True)
+def _extents(x: Any, weight: Any, stride: list[int], dilation: list[int], after: list[int]) -> list[int]:
+    """What all windows cover, with ``after`` elements more: (in - 1) stride + dilation (kernel - 1) + 1."""
+    axes = zip(x[2:], weight[2:], stride, dilation, after, strict=True)
     return [
         (extent - 1) * step + spread * (kernel - 1) + 1 + extra
         for extent, kernel, step, spread, extra in axes
@@ -75,14 +75,14 @@ def _op(axes: int) -> Op:
 
     @op.onnx(since=1)
     def conv_transpose_onnx1(g, x, weight, bias, stride, padding, output_padding, groups, dilation):
-        ends, behind = list(padding), list(output_padding)
+        ends, after = list(padding), list(output_padding)
         for i, amount in enumerate(output_padding):
             if amount >= stride[i]:  # less cut off is the same; ONNX Runtime takes no output_padding so large
                 if amount > padding[i]:
                     g.refuse(
                         f"output_padding {amount} is larger than the stride and the padding in ONNX Runtime"
                     )
-                ends[i], behind[i] = padding[i] - amount, 0
+                ends[i], after[i] = padding[i] - amount, 0
         return g.op(
             "ConvTranspose",
             x,
@@ -92,7 +92,7 @@ def _op(axes: int) -> Op:
             strides=stride,
             pads=padding + ends,
             dilations=dilation,
-            output_padding=behind if any(behind) else None,
+            output_padding=after if any(after) else None,
             group=groups,
         )
 
@@ -216,7 +216,7 @@ def conv_transpose2d_caffe(g, x, weight, bias, stride, padding, output_padding, 
         g.refuse("a Caffe Deconvolution keeps its weights in the model: they cannot be computed")
     if not _takes_dilation(g, dilation):
         weight, dilation = g.const(_with_holes(weight.data, dilation)), [1, 1]
-    if any(behind > cut for behind, cut in zip(output_padding, padding, strict=True)):
+    if any(after > cut for after, cut in zip(output_padding, padding, strict=True)):
         g.refuse("a Caffe Deconvolution ends with its last window: no output_padding above the padding")
     result = g.result_types[0].shape
     cut = [0, 0] if any(output_padding) else padding

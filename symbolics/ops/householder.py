@@ -18,7 +18,7 @@ from tmconvert.symbolics.idioms.matrices import (
     repeated,
     spread,
     total,
-    turned,
+    transposed,
 )
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, boolean
 from tmconvert.symbolics.ops.linalg import matrices
@@ -143,7 +143,7 @@ def _reflected(k: Term, x: Term, tau: Term) -> list[Term]:
 
 
 def _mirrored(x: Term, v: Term, factor: Term) -> Term:
-    return x - v * (factor * turned(v).matmul(x))
+    return x - v * (factor * transposed(v).matmul(x))
 
 
 @ormqr.reference
@@ -163,7 +163,7 @@ def ormqr_ref(x: Array, tau: Array, other: Array, left: bool, transpose: bool) -
 def ormqr_reflections(g, x, tau, other, left, transpose):
     reflections, result = Term(g, x), Term(g, other)
     if not left:
-        result, transpose = turned(result), not transpose
+        result, transpose = transposed(result), not transpose
     *batch, count = g.type(tau).shape
     factors = Term(g, tau).reshape(shape=[*batch, 1, count])
 
@@ -174,4 +174,4 @@ def ormqr_reflections(g, x, tau, other, left, transpose):
         return [_mirrored(result, v, line(tau, -1, k))]
 
     (result,) = repeated(g, count, mirrored, [result], [reflections, factors])
-    return (result if left else turned(result)).value
+    return (result if left else transposed(result)).value

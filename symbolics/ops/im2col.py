@@ -117,7 +117,7 @@ def col2im_as_conv_transpose(g, x, output_size, kernel_size, dilation, padding, 
     channels = type_.shape[1] // taps
     outputs = _outputs(output_size, kernel_size, dilation, padding, stride)
     places = np.tile(np.eye(taps, dtype=type_.dtype), (channels, 1)).reshape(-1, 1, *kernel_size)
-    behind = [
+    after = [
         extent + 2 * amount - (count - 1) * step - spread * (kernel - 1) - 1
         for extent, amount, count, step, spread, kernel in zip(
             output_size, padding, outputs, stride, dilation, kernel_size, strict=True
@@ -125,4 +125,4 @@ def col2im_as_conv_transpose(g, x, output_size, kernel_size, dilation, padding, 
     ]
     x = g.call("aten::reshape", x, [batch, channels * taps, *outputs])
     weight = g.constant(places)
-    return g.call("aten::conv_transpose2d", x, weight, None, stride, padding, behind, channels, dilation)
+    return g.call("aten::conv_transpose2d", x, weight, None, stride, padding, after, channels, dilation)

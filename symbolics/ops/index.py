@@ -21,8 +21,8 @@ def index_result(x: TensorType, indices: list[TensorType | None]) -> TensorType:
     if len(indices) > x.rank or not axes:
         raise ValueError(f"{len(indices)} indices for {x}")
     common = broadcast_shapes(*(index.shape for index in indices if index is not None))
-    before, behind = around(x.shape, axes)
-    return TensorType(x.dtype, (*before, *common, *behind))
+    before, after = around(x.shape, axes)
+    return TensorType(x.dtype, (*before, *common, *after))
 
 
 def axes_of(indices: Sequence[Any]) -> list[int]:
@@ -104,11 +104,11 @@ def side_by_side(g: Any, indices: list[Any], axes: list[int], common: tuple[int,
 @index.decompose
 def index_selected(g, x, indices):
     axes, shape = axes_of(indices), g.type(x).shape
-    before, behind = around(shape, axes)
+    before, after = around(shape, axes)
     places, common = linear(g, indices, axes, shape)
     rows = merged(g, x, list(range(len(before))), axes)
     part = g.call("aten::index_select", rows, len(before), places)
-    return g.call("aten::reshape", part, [*before, *common, *behind])
+    return g.call("aten::reshape", part, [*before, *common, *after])
 
 
 def merged(g: Any, x: Any, front: list[int], axes: list[int]) -> Any:

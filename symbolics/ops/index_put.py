@@ -33,10 +33,10 @@ def _put_result(
     if mask is None:
         part = index_result(x, indices)
     else:  # of unknown size; a value for all of it is known
-        first, behind = axes_of(indices)[0], _behind_mask(x.shape, indices)
-        if x.shape[first : x.rank - len(behind)] != mask.shape:
+        first, after = axes_of(indices)[0], _behind_mask(x.shape, indices)
+        if x.shape[first : x.rank - len(after)] != mask.shape:
             raise ValueError(f"the mask {mask} does not fit {x} at axis {first}")
-        part = TensorType(x.dtype, (*x.shape[:first], 1, *behind))
+        part = TensorType(x.dtype, (*x.shape[:first], 1, *after))
     if values.dtype != x.dtype or broadcast_shapes(values.shape, part.shape) != part.shape:
         raise ValueError(f"values {values} do not fit the part {part}")
     return x
@@ -96,8 +96,8 @@ def index_put_onnx16(g, x, indices, values, accumulate):
             values = g.op("Or" if x.dtype == np.bool_ else "Add", x, values)
         return g.op("Where", mask, values, x, dtype=x.dtype)
     common, orders = fronts(indices, axes, x.shape)
-    before, behind = around(x.shape, axes)
-    part = (*before, *common, *behind)
+    before, after = around(x.shape, axes)
+    part = (*before, *common, *after)
     if values.shape != part:
         values = g.op("Expand", values, g.ints(part), shape=part)
     values, moved = transposed(g, values, orders[1]), transposed(g, x, orders[0])
@@ -115,9 +115,9 @@ def index_put_copied(g, x, indices, values, accumulate):
     types = [None if each is None else g.type(each) for each in indices]
     if _mask(types) is not None:
         return _put_under_mask(g, x, types, indices[axes[0]], values, accumulate)
-    before, behind = around(type_.shape, axes)
+    before, after = around(type_.shape, axes)
     places, common = linear(g, indices, axes, type_.shape)
-    part = [*before, *common, *behind]
+    part = [*before, *common, *after]
     if g.type(values).shape != tuple(part):
         values = g.call("aten::expand", values, part)
     rows = merged(g, values, [], list(range(len(before), len(before) + len(common))))
@@ -140,8 +140,8 @@ def _under_mask(
     shape: Sequence[int], indices: Sequence[Any], values: Sequence[int]
 ) -> tuple[list[int], list[int]]:
     """Shapes of mask and values to broadcast: the axis of what the mask selects becomes those of the mask."""
-    behind, mask = _behind_mask(shape, indices), indices[axes_of(indices)[0]].shape
-    spread, place = list(values), len(values) - len(behind) - 1
+    after, mask = _behind_mask(shape, indices), indices[axes_of(indices)[0]].shape
+    spread, place = list(values), len(values) - len(after) - 1
     if place >= 0:
         spread[place : place + 1] = [1] * len(mask)
-    return [*mask, *[1] * len(behind)], spread
+    return [*mask, *[1] * len(after)], spread

@@ -14,7 +14,7 @@ import numpy as np
 from tmconvert.ir.broadcasting import broadcast_shapes
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms.formulas import Term
-from tmconvert.symbolics.idioms.matrices import chosen, exchanged, full, numbers, repeated, spread, turned
+from tmconvert.symbolics.idioms.matrices import chosen, exchanged, full, numbers, repeated, spread, transposed
 from tmconvert.symbolics.op import Op, Tensor
 from tmconvert.symbolics.ops.linalg import square_matrices
 
@@ -90,7 +90,7 @@ def _exchange(x: Array, first: int, second: int) -> None:
 def ldl_factor_ex_blocks(g, x):
     lower = Term(g, x).tril(diagonal=0)
     *batch, rows, _ = lower.type.shape
-    both = lower + turned(lower.tril(diagonal=-1))
+    both = lower + transposed(lower.tril(diagonal=-1))
     zeros = full(g, [*batch, 1, 1], 0, INT32)
     state = [both, full(g, [*batch, 1, rows], 0, INT32), zeros, zeros]
     factors, pivots, _, info = repeated(g, rows, _next_block, state)
@@ -115,7 +115,7 @@ def _next_block(_: Term, x: Term, pivots: Term, at: Term, info: Term) -> list[Te
     one = first / (is_two | diagonal.eq(0)).where(1, diagonal)
     w1 = is_two.where(scale * (top * first - second), one)
     w2 = scale * (bottom * second - first)
-    x = x - w1 * turned(first) - w2 * turned(second)
+    x = x - w1 * transposed(first) - w2 * transposed(second)
     x = (inside & columns.eq(at)).where(w1, (inside & columns.eq(last)).where(w2, x))
     sign = is_two.where(-1, at.like(1))
     is_here = columns.eq(at) | columns.eq(last)
@@ -209,7 +209,7 @@ def _backward(_: Term, x: Term, at: Term, LD: Term, pivots: Term) -> list[Term]:
     start = at - (pivot < 0).to(INT32)
     below = (rows > at).where(x, 0)
     first, last = (
-        chosen(x, -2, place) - turned((rows > at).where(chosen(LD, -1, place), 0)).matmul(below)
+        chosen(x, -2, place) - transposed((rows > at).where(chosen(LD, -1, place), 0)).matmul(below)
         for place in (start, at)
     )
     x = rows.eq(at).where(last, rows.eq(start).where(first, x))

@@ -18,7 +18,7 @@ from tmconvert.symbolics.idioms.matrices import (
     part,
     repeated,
     spread,
-    turned,
+    transposed,
     unit,
 )
 from tmconvert.symbolics.op import FLOATS, Op, Tensor
@@ -134,4 +134,4 @@ def _exchanges(pivots: Term, rows: int) -> Term:
         return [exchanged(order, -1, k, line(places, -1, k))]
 
     (order,) = repeated(g, steps, found, [first], [places])
-    return numbers(turned(order), -2).eq(order)
+    return numbers(transposed(order), -2).eq(order)

@@ -54,8 +54,8 @@ def slice_scatter_joined(g, x, src, dim, start, end, step):
     if step != 1:
         return g.call("aten::index_copy", x, axis, numbers(g, start, end, step), src)
     before = [g.call("aten::slice", x, axis, 0, start)] if not same_size(start, 0) else []
-    behind = [g.call("aten::slice", x, axis, end, extent)] if not same_size(end, extent) else []
-    parts = [*before, src, *behind]
+    after = [g.call("aten::slice", x, axis, end, extent)] if not same_size(end, extent) else []
+    parts = [*before, src, *after]
     return src if len(parts) == 1 else g.call("aten::cat", parts, axis)
 
 

@@ -58,8 +58,8 @@ def order_of(x: Array, dim: int, descending: bool) -> Array:
     """The indices that sort ``x`` along ``dim``."""
     if not descending:
         return np.argsort(x, dim, kind="stable").astype(INT32)
-    behind = np.argsort(np.flip(x, dim), dim, kind="stable")
-    return np.flip(x.shape[dim] - 1 - behind, dim).astype(INT32)
+    after = np.argsort(np.flip(x, dim), dim, kind="stable")
+    return np.flip(x.shape[dim] - 1 - after, dim).astype(INT32)
 
 
 @sort.reference

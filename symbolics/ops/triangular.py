@@ -7,7 +7,7 @@ import numpy as np
 from tmconvert.ir.broadcasting import broadcast_shapes
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms.formulas import Term
-from tmconvert.symbolics.idioms.matrices import full, line, numbers, repeated, spread, turned
+from tmconvert.symbolics.idioms.matrices import full, line, numbers, repeated, spread, transposed
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, boolean
 from tmconvert.symbolics.ops.linalg import square_matrices
 
@@ -62,7 +62,7 @@ def solve_triangular_rows(g, A, B, upper, left, unitriangular):
     batch = broadcast_shapes(g.type(A).shape[:-2], g.type(B).shape[:-2])
     matrix, values = Term(g, A), spread(Term(g, B), batch)
     if not left:
-        matrix, values, upper = turned(matrix), turned(values), not upper
+        matrix, values, upper = transposed(matrix), transposed(values), not upper
     rows = matrix.type.shape[-1]
 
     def substituted(k: Term, x: Term, matrix: Term) -> list[Term]:
@@ -76,7 +76,7 @@ def solve_triangular_rows(g, A, B, upper, left, unitriangular):
         return [number.eq(k).where(found, others.where(x - column * found, x))]
 
     (found,) = repeated(g, rows, substituted, [values], [matrix])
-    return (found if left else turned(found)).value
+    return (found if left else transposed(found)).value
 
 
 @cholesky_ex.reference
@@ -102,19 +102,19 @@ def linalg_cholesky_ex_ref(x: Array, upper: bool) -> list[Array]:
 
 @cholesky_ex.decompose
 def linalg_cholesky_columns(g, x, upper):
-    lower = turned(Term(g, x)) if upper else Term(g, x)
+    lower = transposed(Term(g, x)) if upper else Term(g, x)
     *batch, rows, _ = lower.type.shape
     given = lower.tril(diagonal=0)
     state = [given, full(g, [*batch, 1, 1], 0, INT32)]
     found, info = repeated(g, rows, _next_column, state)
-    return [(turned(found) if upper else found).value, info.reshape(shape=batch).value]
+    return [(transposed(found) if upper else found).value, info.reshape(shape=batch).value]
 
 
 def _next_column(k: Term, x: Term, info: Term) -> list[Term]:
     """Column ``k``, less the columns before it times their elements in row ``k``, over its root."""
     rows, columns = numbers(x, -2), numbers(x, -1)
     before = (columns < k).where(line(x, -2, k), 0)
-    column = line(x, -1, k) - x.matmul(turned(before))
+    column = line(x, -1, k) - x.matmul(transposed(before))
     square = line(column, -2, k)
     can_be = square > 0
     scaled = (rows < k).where(0, column / can_be.where(square, 1).sqrt())

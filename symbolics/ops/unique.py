@@ -159,9 +159,9 @@ def unique_consecutive_onnx11(g, x, return_inverse, return_counts):
     if isinstance(size, int) and size == 0:
         g.refuse("of no elements there are no runs", "leave the call out")
     flat = g.op("Reshape", x, g.ints([-1]), shape=(size,))
-    behind = _part(g, flat, 1, size, size - 1)
+    after = _part(g, flat, 1, size, size - 1)
     before = _part(g, flat, 0, -1, size - 1)
-    same = g.op("Equal", behind, before, dtype="bool")
+    same = g.op("Equal", after, before, dtype="bool")
     changed = g.op("Not", same)
     edge = g.const(np.array([True]))
     starts = g.op("Concat", edge, changed, axis=0, shape=(size,))

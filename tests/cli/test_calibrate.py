@@ -204,7 +204,7 @@ def test_sizes_from_which_numbers_follow_are_fixed(is_baked: bool, tmp_path: Pat
     made = tmconvert.calibrate(model, np.ones((6, 4), np.float32))
     report = tmconvert.to_onnx(made, tmp_path / "m.onnx", quantized=True)
     assert report.inputs[0]["shape"] == [3 if is_baked else "batch", 4]
-    told = "batch is specialized to 3 in the calibrated model, which has constants that depend on it"
+    told = "batch is specialized to 3 in the calibrated model, whose constants depend on it"
     assert (told in report.notes) == is_baked
 
 

@@ -35,7 +35,7 @@ def test_one_op_of_the_users() -> None:
         "  reason: userlib_layers.my_act is not supported\n"
         "  in:     the top module\n"
         "  first:  custom_user_function.tm:%5, in UF\n"
-        "  help:   it is code of your own: trace through it, or say what it means with register_symbolic\n"
+        "  help:   it is your own code: trace through it, or register a conversion with register_symbolic\n"
     )
 
 

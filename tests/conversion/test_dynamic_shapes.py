@@ -162,8 +162,8 @@ def test_caffe_has_no_dynamic_sizes_yet(tmp_path: Path) -> None:
     [
         ({"y": {0: "n"}}, "the model has no input 'y'"),
         ({"x": {4: "n"}}, "has no axis 4"),
-        ({"x": {0: "1n"}}, "'1n' is no name for a size: use another, of letters, digits and _"),
-        ({"x": {0: "floor"}}, "'floor' is no name for a size: use another, such as floor_size"),
+        ({"x": {0: "1n"}}, "'1n' is not a valid name for a dimension: use another, of letters, digits and _"),
+        ({"x": {0: "floor"}}, "'floor' is not a valid name for a dimension: use another, such as floor_size"),
         ({"x": {0: "n", -4: "m"}}, "has two names"),
         ({"x": {0: "n", 2: "n"}}, "n is 1 as axis 0 of x and 64 as axis 2 of x"),
     ],

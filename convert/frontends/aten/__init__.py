@@ -1,1 +1,1 @@
-"""Models whose calls are ops of the catalogue already, as calibration makes them."""
+"""Models whose calls are ops of the catalogue, such as calibrated models."""

@@ -1,4 +1,4 @@
-"""The meaning of calls that are ops of the catalogue: themselves, on the grids of their results."""
+"""The vocabulary of models whose calls are ops of the catalogue: each becomes itself, with its QParams."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ IDENTIFIER = "aten"
 class AtenVocabulary(AdapterVocabulary):
     identifier = IDENTIFIER
     framework = "the program that made it"
-    names_all_grids = True
+    has_all_qparams = True
 
     def find(self, expr: Expr, args: tuple[Any, ...]) -> tuple[str, Adapter | None]:
         return self.name(expr), None
 
     def help(self, name: str) -> str:
-        return "make the file again with this version of tmconvert"
+        return "save the file again with this version of tmconvert"
 
     def apply(self, g: Emitter, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
-            made = g.call(self.name(expr), *args, **_settled(self.name(expr), args, kwargs))
+            made = g.call(self.name(expr), *args, **_resolved_shape(self.name(expr), args, kwargs))
         except (GraphError, KeyError) as error:
             raise Refusal(f"{self.name(expr)}: {error}", self.help(self.name(expr))) from error
         results = list(made) if isinstance(made, (list, tuple)) else [made]
@@ -36,8 +36,8 @@ class AtenVocabulary(AdapterVocabulary):
         return results if isinstance(made, (list, tuple)) else results[0]
 
 
-def _settled(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """A number for the -1 in the shape of a reshape, which leaves a size open."""
+def _resolved_shape(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Replaces the -1 in the shape of a reshape by a number."""
     shape = kwargs.get("shape")
     if name != "aten::reshape" or not shape or -1 not in shape:
         return kwargs

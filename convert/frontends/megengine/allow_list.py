@@ -1,4 +1,4 @@
-"""Which globals a ``.tm`` pickle may name, and what each becomes.
+"""Allow list of the globals that a ``.tm`` pickle may name, and their replacements.
 
 The rule, in this order:
 
@@ -87,7 +87,7 @@ STANDARD_LIBRARY_OF_OTHER_VERSIONS = frozenset(
 
 
 def look_up(module: str, name: str) -> object:
-    """What stands for a global: a GlobalRef, an np.dtype or Ellipsis.
+    """Returns the replacement of a global: a GlobalRef, an np.dtype or Ellipsis.
 
     Raises: PickleFault TM1004 for a name that no rule above admits, TM1003 for what is no name.
     """
@@ -112,7 +112,7 @@ def is_standard_library(package: str) -> bool:
 
 
 def makes_instance(reference: GlobalRef) -> bool:
-    """Whether objects of this class may come back as an Instance."""
+    """Whether objects of this class are loaded as an Instance."""
     return f"{reference.module}.".startswith(INSTANCE_PACKAGES) or is_users_class(reference)
 
 
@@ -123,7 +123,7 @@ def is_users_own(reference: GlobalRef) -> bool:
 
 
 def is_users_class(reference: GlobalRef) -> bool:
-    """Whether a name of the user's own is called as classes are: ``Block``, ``nets.Outer.Inner``."""
+    """Whether a name outside of known packages looks like a class: ``Block``, ``nets.Outer.Inner``."""
     return is_users_own(reference) and reference.name.rpartition(".")[2].lstrip("_")[:1].isupper()
 
 
@@ -136,4 +136,4 @@ def _check_spelling(module: str, name: str) -> None:
         raise damaged(f"a global's name is {len(module) + len(name)} characters long")
     for part in (*module.split("."), *name.split(".")):
         if not part.isidentifier():
-            raise damaged(f"a global's name is {module!r}, {name!r}, which is no Python name")
+            raise damaged(f"a global's name is {module!r}, {name!r}, which is not a Python identifier")

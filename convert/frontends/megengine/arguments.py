@@ -1,4 +1,4 @@
-"""Trees of arguments as MegEngine stores them: a TreeDef and a flat list of leaves."""
+"""Argument trees in MegEngine's format: a TreeDef and a flat list of leaves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def unflatten(definition: Any, leaf: Callable[[Instance], Any], budget: Budget, 
     if depth > MAX_DEPTH:
         raise LoadError(OVER_LIMIT, f"arguments are nested more than {MAX_DEPTH} deep")
     if not isinstance(definition, Instance):
-        raise LoadError(DAMAGED, f"{kind(definition)} does not describe arguments")
+        raise LoadError(DAMAGED, f"{kind(definition)} is not a valid argument structure")
     if definition.short_name == "LeafDef":
         return leaf(definition)
     fields: dict[str, Any] = definition.state
@@ -44,17 +44,17 @@ def unflatten_values(definition: Any, values: Sequence[Any], budget: Budget) -> 
 
     def leaf(_: Instance) -> Any:
         if not remaining:
-            raise LoadError(DAMAGED, "a call has fewer arguments than its structure names")
+            raise LoadError(DAMAGED, "a call has fewer arguments than its structure")
         return remaining.pop()
 
     tree = unflatten(definition, leaf, budget)
     if remaining:
-        raise LoadError(DAMAGED, "a call has more arguments than its structure names")
+        raise LoadError(DAMAGED, "a call has more arguments than its structure")
     return tree
 
 
 def merged(nodes: Sequence[Any], constants: Sequence[tuple[int, Any]]) -> list[Any]:
-    """Nodes in their order, with each constant put at its position in the merged list."""
+    """Returns nodes in order, with each constant inserted at its position."""
     waiting = list(reversed(nodes))
     result: list[Any] = []
     for position, value in constants:

@@ -1,4 +1,4 @@
-"""NumPy's pickled dtypes and arrays, rebuilt from checked parts.
+"""Rebuilds NumPy's pickled dtypes and arrays from validated parts.
 
 NumPy pickles an array in two steps: ``_reconstruct`` makes an empty one, BUILD fills it. The steps
 in between are held in ``UnfinishedArray`` and ``UnfinishedDtype``, which the reader replaces by the
@@ -31,12 +31,12 @@ QUANTIZATION_FIELDS = {"name", "scale", "zero_point"}
 
 @dataclass(eq=False, slots=True)
 class UnfinishedArray:
-    """``_reconstruct`` was called, BUILD is awaited."""
+    """An array after ``_reconstruct`` and before BUILD."""
 
 
 @dataclass(eq=False, slots=True)
 class UnfinishedDtype:
-    """``numpy.dtype`` was called, BUILD with the byte order is awaited."""
+    """A dtype after ``numpy.dtype`` and before BUILD, which has the byte order."""
 
     dtype: np.dtype
 
@@ -69,7 +69,7 @@ def array_from_buffer(arguments: tuple[object, ...]) -> np.ndarray:
 
 
 def array_of(content: object, dtype: object, shape: object, order: str) -> np.ndarray:
-    """A read-only array over ``content``, whose length must be what dtype and shape say."""
+    """Returns a read-only array over ``content``, whose length must match dtype and shape."""
     if not isinstance(dtype, np.dtype):
         raise damaged(f"an array's dtype is {_kind(dtype)}")
     size = _element_count(shape, dtype.itemsize)
@@ -101,7 +101,7 @@ def begin_dtype(arguments: tuple[object, ...]) -> UnfinishedDtype:
     if isinstance(text, np.dtype) and len(arguments) == 3:
         return UnfinishedDtype(text)
     if len(arguments) != 3 or not isinstance(text, str):
-        raise damaged("numpy.dtype is called with something else than (name, bool, bool)")
+        raise damaged("numpy.dtype is called with arguments other than (name, bool, bool)")
     if text[:1] == "O":
         raise refused("refused numpy dtype object: its elements are Python objects, not numbers")
     if text not in DTYPES:
@@ -117,7 +117,7 @@ def finish_dtype(unfinished: UnfinishedDtype, state: object) -> np.dtype:
     if any(part is not None for part in state[2:5]):
         raise refused("refused numpy dtype with fields or a sub-array")
     if not isinstance(order, str) or order not in BYTE_ORDERS:
-        raise damaged("a dtype's byte order is none of < > = |")
+        raise damaged("a dtype's byte order must be one of < > = |")
     dtype = unfinished.dtype
     if order == ">":
         dtype = dtype.newbyteorder(">")
@@ -128,7 +128,7 @@ def finish_dtype(unfinished: UnfinishedDtype, state: object) -> np.dtype:
 
 
 def _quantization(metadata: object) -> dict[str, object]:
-    """MegEngine's own metadata, checked and copied."""
+    """Returns a validated copy of MegEngine's own metadata."""
     fields = metadata.get("mgb_dtype") if isinstance(metadata, dict) else None
     if not isinstance(fields, dict) or not QUANTIZATION_FIELDS.issuperset(fields):
         raise damaged("a dtype's metadata is not MegEngine's mgb_dtype")
@@ -155,7 +155,7 @@ def _element_count(shape: object, item_size: int) -> int:
     for size in shape:
         extent *= max(size, 1)
         if extent > BYTES_LIMIT:
-            raise over_limit("an array has more bytes than any file")
+            raise over_limit("an array has more bytes than any file can have")
     return math.prod(shape)
 
 

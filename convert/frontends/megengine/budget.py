@@ -1,4 +1,4 @@
-"""How much a loader may unfold of what a file says.
+"""Limits the memory and time that loading a file may use.
 
 A pickle refers to one value from many places, so ``t = (t, t)`` sixty times over is a file of a few
 hundred bytes and a tree of 2**60 leaves. Whatever the loader walks is paid for here.
@@ -28,7 +28,7 @@ MAX_SHOWN = 1000
 
 
 class Budget:
-    """The steps left for one file: a fixed number and some for each of its bytes."""
+    """The remaining steps for one file: a fixed number plus some per byte."""
 
     def __init__(self, file_size: int) -> None:
         self._left = FREE_STEPS + STEPS_PER_BYTE * file_size
@@ -37,13 +37,13 @@ class Budget:
         self._numbers = itertools.count(1)
 
     def spend(self, steps: int) -> None:
-        """Raises LoadError TM1006 when the file asks for more than a sound one of its size would."""
+        """Uses up steps. Raises LoadError TM1006 when a file needs more than a valid one of its size."""
         self._left -= steps
         if self._left < 0:
             raise LoadError(OVER_LIMIT, "the file repeats the same values again and again")
 
     def constant(self, value: Any, depth: int = 0) -> Any:
-        """``value`` as a tree of bearable size.
+        """Returns ``value`` as a tree of limited size.
 
         Ellipsis stands for its class, an array for a tensor, bytes for a view of the file, text for a
         device, an Opaque for an object of the user's class.
@@ -67,7 +67,7 @@ class Budget:
         return native(value) if isinstance(value, np.ndarray) else value
 
     def _record(self, value: Instance, depth: int) -> Any:
-        """A record of plain values; one that holds itself has no state where it comes round again."""
+        """Returns a record of plain values; in a recursive record the inner reference has no state."""
         if value.class_name == COMP_NODE:
             return text(value.state.get("device"), "a device")
         if is_users_own(value.reference):
@@ -82,7 +82,7 @@ class Budget:
         return Instance(value.reference, state)
 
     def _opaque_of(self, value: Instance, depth: int) -> Opaque:
-        """The same object gives the same Opaque, so that constants of calls can be told from each other."""
+        """Returns the same Opaque for the same object, so that different constants of calls stay distinct."""
         known = self._opaque.get(id(value))
         if known is None:
             made_with = value.state.get(ARGUMENTS, ())
@@ -94,7 +94,7 @@ class Budget:
 
 
 def _weight(value: Any) -> int:
-    """What a leaf costs to print."""
+    """Returns the printed size of a leaf."""
     if isinstance(value, (str, memoryview)):
         return len(value) // CHARACTERS_PER_STEP
     if isinstance(value, np.ndarray):
@@ -103,12 +103,12 @@ def _weight(value: Any) -> int:
 
 
 def native(array: np.ndarray) -> np.ndarray:
-    """The array in this machine's byte order."""
+    """Returns the array in native byte order."""
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def text(value: Any, what: str) -> str:
-    """A name from the file; empty for None. Raises LoadError for anything but a short text."""
+    """Returns a name from the file; empty for None. Raises LoadError for anything but a short text."""
     if value is None:
         return ""
     if not isinstance(value, str) or len(value) > MAX_TEXT:
@@ -117,7 +117,7 @@ def text(value: Any, what: str) -> str:
 
 
 def number(value: Any, what: str) -> int:
-    """An id from the file; 0 for None."""
+    """Returns an id from the file; 0 for None."""
     if value is None:
         return 0
     if not isinstance(value, int):
@@ -126,7 +126,7 @@ def number(value: Any, what: str) -> int:
 
 
 def text_key(key: Any) -> Any:
-    """A key of a dict, short enough to take part in names."""
+    """Returns a dict key, limited in length so that it can be part of names."""
     if isinstance(key, str):
         return text(key, "a key")
     if isinstance(key, (int, float, GlobalRef)) or key is None:
@@ -135,5 +135,5 @@ def text_key(key: Any) -> Any:
 
 
 def kind(value: Any) -> str:
-    """What a message calls a value, whose ``repr`` may have no end."""
+    """Describes a value for messages by its type, since its ``repr`` may be unlimited."""
     return f"a text of {len(value)} characters" if isinstance(value, str) else f"a {type(value).__name__}"

@@ -1,4 +1,4 @@
-"""What REDUCE, NEWOBJ and BUILD do: a closed table of inert builders.
+"""Implements REDUCE, NEWOBJ and BUILD by a closed table of inert builders.
 
 ``call`` and ``new_object`` look the class or function up in tables of this file; a name that is in
 none of them is refused. No builder calls anything that the file named.
@@ -52,7 +52,7 @@ NUMBER_KEYS = frozenset({int, float})
 
 
 class CopyBudget:
-    """How many more elements may be copied: as many as the file has bytes.
+    """The number of elements that may still be copied: at most the number of bytes of the file.
 
     A pickle can refer to one long text or list from many calls, five bytes each. Valid files copy
     each of their bytes once at most.
@@ -79,7 +79,7 @@ class ObjectBudget(CopyBudget):
 
 
 def call(function: object, arguments: object, budget: CopyBudget) -> object:
-    """What REDUCE gives: the value of an allowed call, made by a builder of ours."""
+    """Implements REDUCE: the value of an allowed call, created by one of our builders."""
     if not isinstance(function, GlobalRef):
         raise refused(f"refused to call a value that is not a named function, {_kind(function)}")
     if not isinstance(arguments, tuple):
@@ -97,7 +97,7 @@ def call(function: object, arguments: object, budget: CopyBudget) -> object:
 
 
 def new_object(cls: object, arguments: object) -> object:
-    """What NEWOBJ gives: a Tensor, a record, or an Instance without state yet."""
+    """Implements NEWOBJ: a Tensor, a record, or an Instance without state."""
     if not isinstance(cls, GlobalRef):
         raise refused(f"refused to make an object of a value that is not a named class, {_kind(cls)}")
     if not isinstance(arguments, tuple):
@@ -116,7 +116,7 @@ def new_object(cls: object, arguments: object) -> object:
 
 
 def set_state(target: object, state: object) -> None:
-    """What BUILD does to an Instance or a Tensor. Once per object: the state is kept, not copied."""
+    """Implements BUILD for an Instance or a Tensor, once per object: the state is kept, not copied."""
     if isinstance(target, Tensor):
         _set_tensor_state(target, state)
         return
@@ -137,14 +137,14 @@ def set_state(target: object, state: object) -> None:
 
 
 def put_item(target: dict[object, object], key: object, value: object) -> None:
-    """``target[key] = value``, with keys whose hash and comparison are cheap."""
+    """Sets ``target[key] = value``, for keys with cheap hash and comparison."""
     if type(key) is not str:
         check_key(key, len(target))
     target[key] = value
 
 
 def check_key(key: object, position: int) -> None:
-    """Refuse keys that hash in exponential time, and masses of keys that can collide."""
+    """Rejects keys that hash in exponential time, and large numbers of keys that can collide."""
     kind = type(key)
     if kind in PLAIN_KEYS:
         return
@@ -158,7 +158,7 @@ def check_key(key: object, position: int) -> None:
 
 
 def add_element(target: set[object], value: object) -> None:
-    """``target.add(value)``, with elements whose hash and comparison are cheap."""
+    """Adds an element with cheap hash and comparison to a set."""
     check_key(value, len(target))
     target.add(value)
 
@@ -213,19 +213,19 @@ def _slot_state(state: Arguments) -> dict[str, object]:
 
 
 def _type_of(arguments: Arguments) -> GlobalRef:
-    """The classes of None and Ellipsis pickle as calls of ``type``; with three arguments it makes classes."""
+    """``type(None)`` and ``type(Ellipsis)``; with three arguments ``type`` would create a class."""
     if len(arguments) == 1 and arguments[0] is None:
         return GlobalRef("builtins", "NoneType")
     if len(arguments) == 1 and arguments[0] is Ellipsis:
         return GlobalRef("builtins", "ellipsis")
-    raise refused("refused call of builtins.type on something else than None or Ellipsis")
+    raise refused("refused call of builtins.type with an argument other than None or Ellipsis")
 
 
 def _latin1_bytes(arguments: Arguments) -> bytes:
-    """Protocol 2 has no bytes: they are written as ``_codecs.encode(text, 'latin1')``."""
+    """Bytes in protocol 2, which are written as ``_codecs.encode(text, 'latin1')``."""
     text, encoding = arguments if len(arguments) == 2 else (None, None)
     if not isinstance(text, str) or not isinstance(encoding, str) or encoding != "latin1":
-        raise refused("refused call of _codecs.encode with something else than a text and 'latin1'")
+        raise refused("refused call of _codecs.encode with arguments other than a text and 'latin1'")
     try:
         return text.encode("latin-1")
     except UnicodeEncodeError as error:
@@ -247,13 +247,13 @@ def _slice(arguments: Arguments) -> slice:
 
 def _dtype_class(arguments: Arguments) -> GlobalRef:
     if len(arguments) != 1 or not isinstance(arguments[0], np.dtype):
-        raise damaged("_DType_reconstruct is called with something else than a dtype")
+        raise damaged("_DType_reconstruct is called with an argument that is not a dtype")
     return GlobalRef("numpy.dtypes", type(arguments[0]).__name__)
 
 
 def _complex(arguments: Arguments) -> complex:
     if len(arguments) != 2 or any(type(part) is not float for part in arguments):
-        raise damaged("a complex number is not made of two floats")
+        raise damaged("a complex number is not built from two floats")
     real, imaginary = arguments
     assert isinstance(real, float) and isinstance(imaginary, float)
     return complex(real, imaginary)
@@ -264,13 +264,13 @@ def _bytes(arguments: Arguments) -> object:
         return memoryview(b"")
     if len(arguments) == 1 and isinstance(arguments[0], (bytes, memoryview)):
         return arguments[0]
-    raise refused("refused call of bytes or bytearray with something else than bytes")
+    raise refused("refused call of bytes or bytearray with an argument that is not bytes")
 
 
 def _set(arguments: Arguments) -> set[object]:
     values = arguments[0] if len(arguments) == 1 else None
     if not isinstance(values, (list, tuple)):
-        raise damaged("a set is not made of one list")
+        raise damaged("a set is not built from one list")
     result: set[object] = set()
     for value in values:
         add_element(result, value)
@@ -278,17 +278,17 @@ def _set(arguments: Arguments) -> set[object]:
 
 
 def _annotation(arguments: Arguments) -> Instance:
-    """A type hint such as ``Optional[Tensor]``, which pickles as a subscription of a typing name."""
+    """A type hint such as ``Optional[Tensor]``, pickled as a subscription of a typing name."""
     generic = arguments[0] if len(arguments) == 2 else None
     if not isinstance(generic, GlobalRef) or generic.module not in ("builtins", *OF_TYPE_HINTS):
-        raise refused("refused call of operator.getitem on something else than a type hint")
+        raise refused("refused call of operator.getitem on an object that is not a type hint")
     return Instance(GlobalRef("operator", "getitem"), {"generic": generic, "parameters": arguments[1]})
 
 
 def _union(arguments: Arguments) -> Instance:
-    """The type hint ``int | None``, which pickles as a reduction by ``|``."""
+    """The type hint ``int | None``, pickled as a reduction by ``|``."""
     if len(arguments) != 2 or not is_global(arguments[0], "operator.or_"):
-        raise refused("refused call of functools.reduce on something else than a type hint")
+        raise refused("refused call of functools.reduce on an object that is not a type hint")
     return Instance(GlobalRef("operator", "or_"), {"parameters": arguments[1]})
 
 

@@ -1,4 +1,4 @@
-"""From the stand-ins of one InternalGraph to the graph."""
+"""Builds an InternalGraph from the inert records of a pickle."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MAX_ELEMENTS = 1 << 48  # of a tensor, as for the arrays of a file
 
 
 class GraphBuilder:
-    """Builds one graph. ``captured`` gives the TracedModule of a module held by a Constant."""
+    """Builds one graph. ``captured`` returns the TracedModule of a module in a Constant."""
 
     def __init__(self, path: str, captured: Callable[[Instance, str], TracedModule], budget: Budget) -> None:
         self.path = path
@@ -44,7 +44,7 @@ class GraphBuilder:
         self.nodes: dict[int, Node] = {}
 
     def build(self, stand_in: Instance, result_definition: Any) -> InternalGraph:
-        """The graph; ``result_definition`` is the TreeDef of what it returns, or None."""
+        """Builds the graph; ``result_definition`` is the TreeDef of its result, or None."""
         state: dict[str, Any] = stand_in.state
         graph = InternalGraph(text(state.get("_name"), "the name of a graph"))
         for value in state["_inputs"]:
@@ -62,7 +62,7 @@ class GraphBuilder:
 
     def _new_node(self, value: Instance) -> Node:
         if id(value) in self.nodes:
-            raise LoadError(DAMAGED, f"the node {self.nodes[id(value)]} is produced twice")
+            raise LoadError(DAMAGED, f"the node {self.nodes[id(value)]} is defined twice")
         state = value.state
         name, identity = text(state.get("_name"), "the name of a node"), number(state.get("_id"), "an id")
         node: Node
@@ -74,14 +74,14 @@ class GraphBuilder:
             dtype = dtype.newbyteorder("=") if isinstance(dtype, np.dtype) else None
             node = TensorNode(name, _shape(state.get("_shape")), dtype, qparams=qparams, id=identity)
         else:
-            raise LoadError(DAMAGED, f"a {value.short_name} stands where a node belongs")
+            raise LoadError(DAMAGED, f"found a {value.short_name} where a node is expected")
         self.nodes[id(value)] = node
         return node
 
     def _node(self, value: Any) -> Node:
         node = self.nodes.get(id(value))
         if node is None:
-            raise LoadError(DAMAGED, "a node is used before it is produced")
+            raise LoadError(DAMAGED, "a node is used before it is defined")
         return node
 
     # ---- expressions
@@ -96,7 +96,7 @@ class GraphBuilder:
         }
         build = builders.get(value.class_name.removeprefix(EXPRESSION_PACKAGE))
         if build is None:
-            raise LoadError(DAMAGED, f"a {value.class_name} stands where an expression belongs")
+            raise LoadError(DAMAGED, f"found a {value.class_name} where an expression is expected")
         state: dict[str, Any] = value.state
         self.budget.spend(STEPS_PER_EXPRESSION + len(state["inputs"]) + len(state["outputs"]))
         inputs = [self._node(node) for node in state["inputs"]]
@@ -109,13 +109,13 @@ class GraphBuilder:
     def _getattr(self, state: dict[str, Any], inputs: list[Node], outputs: list[Node]) -> Expr:
         (owner,), (output,) = inputs, outputs
         if not isinstance(owner, ModuleNode):
-            raise LoadError(DAMAGED, f"an attribute of {owner}, which is no module, is taken")
+            raise LoadError(DAMAGED, f"an attribute is read from {owner}, which is not a module")
         return GetAttr(owner, text(state["name"], "the name of an attribute"), result=output)
 
     def _call_method(self, state: dict[str, Any], inputs: list[Node], outputs: list[Node]) -> Expr:
         args, kwargs = self._arguments(state, inputs)
         if not args or not isinstance(args[0], (Node, GlobalRef)):  # Tensor.__new__ is one of a class
-            raise LoadError(DAMAGED, "a method is called of something that is no node")
+            raise LoadError(DAMAGED, "a method is called on a value that is not a node")
         method, result = text(state["method"], "a method"), self._result(state.get("out_def"), outputs)
         return CallMethod(method, args, kwargs, result=result)
 
@@ -142,7 +142,7 @@ class GraphBuilder:
             return Constant(self.captured(value, name or output.name), name, result=output)
         array = real(value) if isinstance(value, Tensor) else np.asarray(self.budget.constant(value))
         if array.dtype.kind not in "biufc":
-            raise LoadError(DAMAGED, f"the constant {output} is no tensor of numbers")
+            raise LoadError(DAMAGED, f"the constant {output} is not a numeric tensor")
         return Constant(array, name, result=output)
 
     # ---- trees
@@ -163,7 +163,7 @@ class GraphBuilder:
 
 
 def _shape(value: Any) -> tuple[int, ...] | None:
-    """The recorded shape. Raises LoadError for one that no tensor has."""
+    """Returns the recorded shape. Raises LoadError for an invalid one."""
     if value is None:
         return None
     if not isinstance(value, (tuple, list, np.ndarray)) or len(value) > MAX_RANK:
@@ -172,7 +172,7 @@ def _shape(value: Any) -> tuple[int, ...] | None:
     if any(extent < 0 for extent in shape):
         raise LoadError(DAMAGED, "an extent of a shape is negative")
     if math.prod(max(extent, 1) for extent in shape) > MAX_ELEMENTS:
-        raise LoadError(OVER_LIMIT, "a shape has more elements than any machine can hold")
+        raise LoadError(OVER_LIMIT, "a shape exceeds the limit of 2^63 elements")
     return shape
 
 
@@ -183,7 +183,7 @@ def _leaf_count(definition: Instance) -> int:
 
 
 def _function(value: Any) -> tuple[str, str]:
-    """(module, qualified name); releases before 1.7 stored the function itself."""
+    """Returns (module, qualified name); releases before 1.7 stored the function itself."""
     if isinstance(value, GlobalRef):
         return value.module, value.name
     module, name = value
@@ -191,5 +191,5 @@ def _function(value: Any) -> tuple[str, str]:
 
 
 def _class_name(value: Any) -> str:
-    """Qualified name of a class stored as (module, name), or by releases before 1.7 as itself."""
+    """Returns the qualified name of a class stored as (module, name), or by releases before 1.7 as itself."""
     return ".".join(_function(value))

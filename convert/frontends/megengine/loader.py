@@ -1,4 +1,4 @@
-"""From a ``.tm`` file's stand-ins to a TracedModule."""
+"""Builds a TracedModule from the inert records of a ``.tm`` file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ GRAPH_FIELDS = frozenset(
 
 
 def load_megengine(path: str) -> TracedModule:
-    """The TracedModule in a ``.tm`` file that MegEngine 1.6 or later wrote.
+    """Loads a ``.tm`` file that MegEngine 1.6 or later wrote.
 
     Raises LoadError: TM1001 to TM1006 as the unpickler says; TM1007 when the pickle is sound but
     its content is no graph.
@@ -65,7 +65,7 @@ def load_megengine(path: str) -> TracedModule:
 
 
 def _file_size(path: str) -> int:
-    """Bytes of a file that was read a moment ago; none if it has gone since."""
+    """Returns the size of the file in bytes; 0 if it was removed since it was read."""
     try:
         return Path(path).stat().st_size
     except OSError:
@@ -75,7 +75,7 @@ def _file_size(path: str) -> int:
 def _damaged(path: str, detail: str) -> LoadError:
     return LoadError(
         DAMAGED,
-        "the file holds no usable TracedModule",
+        "the file contains no valid TracedModule",
         source=Source(path),
         notes=[
             ("cause", detail),
@@ -103,7 +103,7 @@ class _Loader:
         return module
 
     def module(self, value: Instance, path: str, depth: int) -> TracedModule:
-        """The module of one stand-in; the same stand-in gives the same module."""
+        """Returns the module of one record; the same record gives the same module."""
         if id(value) in self.modules:
             return self.modules[id(value)]
         if depth > MAX_MODULE_DEPTH or len(path) > MAX_PATH:
@@ -134,7 +134,9 @@ class _Loader:
             module.attributes[name] = self._constant(value, f"{module.name}.{name}".lstrip("."), depth + 1)
 
     def _constant(self, value: Any, path: str, depth: int) -> Any:
-        """A plain attribute; modules and tensors inside lists and dicts (the cells of an LSTM) included."""
+        """Converts a plain attribute, including modules and tensors in lists and dicts (the cells of an
+        LSTM).
+        """
         self.budget.spend(1)
         if depth > MAX_MODULE_DEPTH or len(path) > MAX_PATH:
             raise LoadError(OVER_LIMIT, "attributes are nested too deeply")
@@ -172,7 +174,9 @@ class _Loader:
             module.class_name = f"user.{first.name}"
 
     def _formal_arguments(self, definition: Instance) -> tuple[Any, Any]:
-        """(args, kwargs) of a graph's argument structure, with blank nodes for tensors and modules."""
+        """Returns (args, kwargs) of a graph's argument structure, with empty nodes for tensors and
+        modules.
+        """
 
         def leaf(leaf_definition: Instance) -> Any:
             kinds = _kinds(leaf_definition.state.get("type"))
@@ -187,7 +191,7 @@ class _Loader:
 
 
 def _number(graph: InternalGraph) -> None:
-    """Numbers expressions as MegEngine does when it has loaded a file: depth first, a graph once."""
+    """Numbers expressions like MegEngine does after loading a file: depth first, each graph once."""
     numbers = itertools.count()
     visited = {id(graph)}
 

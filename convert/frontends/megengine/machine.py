@@ -1,4 +1,4 @@
-"""The pickle machine: a bounds-checked view of the file, the stack, the marks and the memo.
+"""The pickle machine: a bounds-checked view of the file, with stack, marks and memo.
 
 No length is believed before it is compared with what is left of the file. Stack and memo grow by at
 most one entry per byte.
@@ -45,7 +45,7 @@ class Machine:
         """The next ``count`` bytes, without copying them."""
         if count > self.size - self.position:
             left = self.size - self.position
-            raise damaged(f"a value of {count} bytes begins where {left} bytes are left")
+            raise damaged(f"a value of {count} bytes starts where only {left} bytes are left")
         begin = self.position
         self.position = begin + count
         return self.data[begin : self.position]
@@ -76,7 +76,7 @@ class Machine:
         return self.stack.pop()
 
     def require(self, count: int) -> None:
-        """Refuse to reach below the last mark or the bottom of the stack."""
+        """Rejects access below the last mark or the bottom of the stack."""
         bottom = self.marks[-1] if self.marks else 0
         if len(self.stack) - bottom < count:
             raise damaged("an opcode takes more values than the stack holds")
@@ -113,7 +113,7 @@ class Machine:
         self.stack.append(value)
 
     def push_new(self, value: object) -> None:
-        """Push what a builder made, and keep an eye on it until it is whole."""
+        """Pushes a builder's result, and checks later that it was completed."""
         if isinstance(value, Instance):
             self.instances.append(value)
         elif type(value) in UNFINISHED:
@@ -133,21 +133,21 @@ class Machine:
         self.stack.append(self.globals[key])
 
     def finish(self, target: object, value: object) -> None:
-        """Put the finished value in all places of its placeholder: stack top and memo."""
+        """Replaces all references to a placeholder, on the stack and in the memo, by the finished value."""
         self.stack[-1] = value
         for index in self.unfinished.pop(target):
             if self.memo[index] is target:
                 self.memo[index] = value
 
     def root(self) -> object:
-        """The one value left. Raises: PickleFault if a value inside was never completed."""
+        """Returns the only value left. Raises PickleFault if a value inside was never completed."""
         if self.unfinished:
-            raise damaged("an array or dtype is never given its content")
+            raise damaged("an array or dtype never gets its content")
         self._check_states()
         return self.stack[0]
 
     def _check_states(self) -> None:
-        """Refuse attribute names that are no text; each dict is looked at once."""
+        """Rejects attribute names that are not text; each dict is checked once."""
         seen: set[int] = set()
         for instance in self.instances:
             state = instance.state

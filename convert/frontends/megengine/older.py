@@ -1,4 +1,4 @@
-"""Functions whose parameters, defaults or results were others in earlier releases.
+"""Functions with other parameters, defaults or results in earlier MegEngine releases.
 
 A file keeps a call as its release recorded it, 1.6 even as the user wrote it. Each function here has the
 signature of its time and says the call with ``now``, the adapter of the newest release.
@@ -23,14 +23,14 @@ _OLDER: list[tuple[str, Release, Adapter]] = []
 
 
 def release_called(version: str) -> Release:
-    """The numbers of a version such as "1.12.4"; what has none is as new as can be."""
+    """Parses a version such as "1.12.4"; a missing one counts as the newest."""
     numbers = re.match(r"\d{1,4}(\.\d{1,4}){0,3}", version)
     return tuple(map(int, numbers[0].split("."))) if numbers else NEWEST
 
 
 @cache
 def as_of(release: Release, name: str, now: Adapter) -> Adapter:
-    """The adapter of a function as it was in ``release``."""
+    """Returns the adapter of a function for ``release``."""
     for wanted, last, older in _OLDER:
         if wanted == name and release <= last:
             return partial(older, now)
@@ -38,7 +38,7 @@ def as_of(release: Release, name: str, now: Adapter) -> Adapter:
 
 
 def until(last: Release, *names: str) -> Callable[[Adapter], Adapter]:
-    """Declares how functions were up to and including a release; of several, the earliest comes first."""
+    """Declares the form of functions up to and including a release; the earliest matching one applies."""
 
     def declare(adapter: Adapter) -> Adapter:
         for name in names:
@@ -86,13 +86,13 @@ def full(now: Adapter, g: Emitter, shape: Any, value: Any, dtype: Any = "float32
 
 @until((1, 6, 99), "opdef.BatchNorm")
 def batch_norm_operator(now: Adapter, g: Emitter, *inputs: Any, **state: Any) -> list[Any]:
-    """Had five results; in inference all but the last are memory."""
+    """Had five results; in inference all but the last are workspace."""
     return [None, None, None, None, now(g, *inputs, **state)[-1]]
 
 
 @until((1, 11, 1), "elemwise.square")
 def square(now: Adapter, g: Emitter, x: Any) -> Any:
-    """Was float32 whatever the element type of ``x``."""
+    """Returned float32 for every element type of ``x``."""
     result = now(g, x)
     is_float32 = g.type(result).dtype == np.float32
     return result if is_float32 else g.call("aten::to", result, dtype="float32")

@@ -1,4 +1,4 @@
-"""The opcodes of pickle protocols 2 to 5: one small function each, in one table.
+"""The opcodes of pickle protocols 2 to 5: a table with one small function each.
 
 What a protocol-2 writer can no longer produce (text opcodes, old-style classes), what calls back
 into the reader's program (persistent ids, the extension registry) and what lies outside the file
@@ -42,7 +42,9 @@ INT32 = struct.Struct("<i")
 
 
 def run(machine: Machine) -> object:
-    """The root object. Raises: PickleFault, with ``machine.start`` at the opcode to blame."""
+    """Runs the pickle and returns the root object. Raises PickleFault, with ``machine.start`` at the faulty
+    opcode.
+    """
     data, size = machine.data, machine.size
     while not machine.stopped:
         machine.start = start = machine.position
@@ -65,7 +67,9 @@ def _proto(machine: Machine) -> None:
 def _frame(machine: Machine) -> None:
     length = machine.take_integer(8)
     if length > machine.size - machine.position:
-        raise damaged(f"a frame of {length} bytes begins where {machine.size - machine.position} are left")
+        raise damaged(
+            f"a frame of {length} bytes starts where only {machine.size - machine.position} are left"
+        )
 
 
 def _stop(machine: Machine) -> None:
@@ -275,7 +279,7 @@ def _build(machine: Machine) -> None:
 
 def _put_items(target: dict[object, object], items: list[object]) -> None:
     if len(items) % 2:
-        raise damaged("a dict is given a key without a value")
+        raise damaged("a dict key has no value")
     for index in range(0, len(items), 2):
         put_item(target, items[index], items[index + 1])
 
@@ -286,7 +290,7 @@ def _top(machine: Machine, kind: type[Kind]) -> Kind:
     if isinstance(value, Instance) and is_users_own(value.reference):
         return kind()  # a list or dict of the user's class, of which nothing is kept
     if type(value) is not kind:
-        raise damaged(f"items are put into a {type(value).__name__} as if it were a {kind.__name__}")
+        raise damaged(f"items are added to a {type(value).__name__} as if it were a {kind.__name__}")
     return value
 
 
@@ -297,7 +301,7 @@ def _unusable_opcode(code: int) -> PickleFault:
     name = OLD_OPCODES.get(code)
     if name is not None:
         return damaged(f"pickle opcode {name} belongs to protocols 0 and 1, which MegEngine never wrote")
-    return damaged(f"byte 0x{code:02x} is no pickle opcode")
+    return damaged(f"byte 0x{code:02x} is not a pickle opcode")
 
 
 REFUSED_OPCODES = {

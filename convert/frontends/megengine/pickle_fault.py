@@ -1,4 +1,4 @@
-"""What is wrong with a pickle, before it is known where.
+"""Errors in a pickle, before their position in the file is known.
 
 The builders see values, not bytes: they raise ``PickleFault``, and the reader turns it into a
 ``LoadError`` with the path and the byte offset of the opcode.
@@ -13,7 +13,7 @@ OVER_LIMIT = "TM1006"
 
 
 class PickleFault(Exception):
-    """One reason to stop reading; ``help`` says what the user can do, if anything."""
+    """A reason to stop reading; ``help`` is the remedy, if any."""
 
     def __init__(self, code: str, message: str, help: str = "") -> None:
         super().__init__(message)
@@ -23,20 +23,20 @@ class PickleFault(Exception):
 
 
 def damaged(message: str) -> PickleFault:
-    """The pickle breaks its own rules: truncated, or a byte was changed."""
+    """The pickle is malformed: truncated, or a byte was changed."""
     return PickleFault(DAMAGED, message, "the file is damaged; copy or save it again")
 
 
 def refused(message: str) -> PickleFault:
-    """The pickle asks for something that no TracedModule needs."""
+    """The pickle names a function or class that no TracedModule needs."""
     return PickleFault(
         REFUSED,
         message,
-        "tmconvert runs no code of a model file; "
-        "if you trust the file, load it in MegEngine and save only the traced module",
+        "tmconvert does not run code from a model file; if you trust the file, load it in MegEngine "
+        "and save only the traced module",
     )
 
 
 def over_limit(message: str) -> PickleFault:
-    """The pickle is well formed, but would cost time or memory out of proportion to its size."""
+    """The pickle is well formed, but would use time or memory out of proportion to its size."""
     return PickleFault(OVER_LIMIT, message)

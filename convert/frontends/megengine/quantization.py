@@ -1,4 +1,4 @@
-"""MegEngine's records of quantization as plain values and ``QParams``."""
+"""Converts MegEngine's quantization records to plain values and ``QParams``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MODES = {1: "symmetric", 2: "asymmetric"}
 
 
 def qparams_of_dtype(dtype: Any) -> QParams | None:
-    """What the metadata of a quantized dtype says; None for a plain dtype."""
+    """Returns the QParams in the metadata of a quantized dtype; None for a plain dtype."""
     quantization = quantization_of(dtype) if isinstance(dtype, np.dtype) else None
     if quantization is None or quantization.name not in DTYPES or quantization.scale is None:
         return None
@@ -36,7 +36,7 @@ def qparams_of_dtype(dtype: Any) -> QParams | None:
 
 
 def real(tensor: Tensor) -> np.ndarray:
-    """The numbers that a tensor stands for; of a quantized one with its parameters.
+    """Returns a tensor's real values; a quantized one is dequantized.
 
     Parameters that no verifier lets pass stay with the array, for whoever uses it to refuse.
     """
@@ -49,7 +49,7 @@ def real(tensor: Tensor) -> np.ndarray:
 
 
 def plain(value: Any) -> Any:
-    """A quantized dtype as QParams, an Instance of one of the records as text or dict; else the value."""
+    """Returns a quantized dtype as QParams, a record as text or dict; other values unchanged."""
     if isinstance(value, np.dtype):
         return qparams_of_dtype(value) or value
     if not isinstance(value, Instance):

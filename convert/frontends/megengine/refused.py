@@ -1,4 +1,4 @@
-"""What of MegEngine no conversion has, and why: names, or how they begin and end (``*``)."""
+"""Parts of MegEngine that no conversion supports, with reasons: names, or patterns (``*``)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MODULES = "megengine.module."
 
 
 class Reason(NamedTuple):
-    """``reason`` goes on where the name ends."""
+    """``reason`` is the predicate of a sentence that begins with the name."""
 
     names: tuple[str, ...]
     reason: str
@@ -23,7 +23,7 @@ REASONS = [
     Reason(
         (f"{FUNCTIONS}loss.*", f"{FUNCTIONS}metric.*"),
         "compares results with labels, which only training and tests need",
-        "end the model before it",
+        "end the model before it, for example with --outputs",
     ),
     Reason(
         (
@@ -34,7 +34,7 @@ REASONS = [
             *("Tensor.grad", "Tensor.requires_grad", "Tensor.reset_zero", "Tensor.backward"),
         ),
         "belongs to training",
-        "trace the model as it is for inference",
+        "trace the model in inference mode",
     ),
     Reason(
         (
@@ -43,20 +43,20 @@ REASONS = [
             *(f"{MODULES}vision.{name}" for name in ("ActiveBlur", "Emboss", "LinearContrast", "Sharpen")),
             *(f"{MODULES}vision.{name}" for name in ("Cutmix", "Mixup")),
         ),
-        "is random, so that no two runs agree",
-        "leave it out, or give its numbers to the model as an input",
+        "is random, so that results differ from run to run",
+        "remove it, or pass its values to the model as an input",
     ),
     Reason(
         (
             *("megengine.distributed.*", f"{FUNCTIONS}distributed.*"),
             *("opdef.CollectiveComm", "opdef.RemoteRecv", "opdef.RemoteSend"),
         ),
-        "talks to other machines",
+        "communicates with other machines",
         "trace the model on one machine",
     ),
     Reason(
         (f"{FUNCTIONS}external.*", f"{MODULES}external.*", "opdef.*Runtime", "opdef.ExternOpr"),
-        "runs what was compiled for the runtime of one vendor, which the file does not describe",
+        "runs code compiled for one vendor's runtime, which the file does not describe",
         "convert the model that it was compiled from",
     ),
     Reason(
@@ -64,28 +64,28 @@ REASONS = [
             *(f"{MODULES}vision.{name}" for name in ("CropAndPad", "Dilation", "FillPoly")),
             *("opdef.OpDef", "opdef.PyOpBase", "megengine.core.ops.custom.*"),
         ),
-        "is an operator of its own that only MegEngine's library for GPUs has",
+        "is an operator of MegEngine's GPU library only",
         "write it with MegEngine's functions",
     ),
     Reason(
         tuple(f"{FUNCTIONS}tensor.{name}" for name in ("complex", "imag", "polar", "real")),
-        "makes or reads complex tensors, which no target has",
-        "keep real and imaginary parts in tensors of their own",
+        "has complex inputs or outputs, which no target has",
+        "use separate tensors for real and imaginary parts",
     ),
     Reason(
         (f"{FUNCTIONS}math.svd", "opdef.SVD"),
-        "is a singular value decomposition, which no target has, and its result is known up to signs only",
+        "is a singular value decomposition, which no target has, and whose result is unique up to signs only",
         "decompose constants before tracing, or end the model before it",
     ),
     Reason(
         (f"{FUNCTIONS}vision.nvof", "opdef.NvOf"),
-        "needs special hardware of NVIDIA, which no target has",
-        "compute the flow apart",
+        "needs special hardware of NVIDIA",
+        "compute the flow outside of the model",
     ),
     Reason(
         ("opdef.GaussianBlur", f"{MODULES}vision.GaussianBlur"),
-        "is a blur that tmconvert does not know",
-        "write it as a convolution, channel by channel",
+        "is a blur that tmconvert does not support",
+        "write it as a depthwise convolution",
     ),
     Reason(
         (
@@ -93,7 +93,7 @@ REASONS = [
             *(f"{FUNCTIONS}nn.expand_*", f"{FUNCTIONS}einsum.diag_*", f"{FUNCTIONS}einsum.einsum_*"),
             *("opdef.AssertEqual", "opdef.Barrier"),
         ),
-        "steers MegEngine itself and is no part of a model",
+        "controls MegEngine itself and is not part of a model",
         "trace the model again without it",
     ),
     Reason(
@@ -102,7 +102,7 @@ REASONS = [
             *("Tensor.numpy", "Tensor.qparams", "Tensor.set_value", "Tensor.shape", "Tensor.size"),
             *("Tensor._isscalar", "Tensor._reset", "Tensor._tuple_shape", "Tensor._*setscalar"),
         ),
-        "gives or takes what is no tensor, so that MegEngine does not record it",
+        "has arguments or results that are not tensors, so that MegEngine does not record it",
         "trace the model again",
     ),
     Reason(
@@ -111,7 +111,7 @@ REASONS = [
             *(f"{MODULES}{name}" for name in ("rnn.RNNBase", "rnn.RNNCellBase")),
             *(f"{MODULES}{name}" for name in ("qat.module.QATModule", "quantized.module.QuantizedModule")),
         ),
-        "is a base class, of which a file holds what was derived from it, or the graph",
+        "is a base class; files contain its subclasses or their graphs",
         "trace the model again",
     ),
     Reason(
@@ -126,7 +126,7 @@ REASONS = [
 
 
 def refusal_of(name: str) -> Refusal | None:
-    """Why a call is refused whatever its arguments; None where nothing is known of it."""
+    """Returns the reason why a call is never supported; None for other calls."""
     for names, reason, instead in REASONS:
         if any(fnmatchcase(name, pattern) for pattern in names):
             return Refusal(f"{name} {reason}", instead)

@@ -1,4 +1,4 @@
-"""What a ``.tm`` pickle comes back as: plain values and inert records, nothing of MegEngine.
+"""Inert records that replace MegEngine's classes when a ``.tm`` pickle is read.
 
     in the pickle                                     here
     None, bool, int, float, complex, str, Ellipsis    themselves
@@ -67,7 +67,7 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Quantization:
-    """What MegEngine's metadata on a dtype says: real value = scale * (stored - zero_point).
+    """The quantization in a dtype's metadata: real value = scale * (stored - zero_point).
 
     ``name`` is MegEngine's, such as ``QuantizedS8``. ``scale`` is None for names that are not
     quantized (``BFloat16``), ``zero_point`` is None if symmetric.
@@ -79,7 +79,7 @@ class Quantization:
 
 
 def quantization_of(dtype: np.dtype) -> Quantization | None:
-    """The quantization recorded in a dtype that came from a pickle; None for a plain one."""
+    """Returns the quantization recorded in a dtype of a pickle; None for a plain one."""
     metadata = dtype.metadata
     if metadata is None or "mgb_dtype" not in metadata:
         return None

@@ -1,4 +1,4 @@
-"""Reads a MegEngine ``.tm`` file without running anything in it.
+"""Reads a MegEngine ``.tm`` file without running any of its code.
 
 A ``.tm`` is a Python pickle, that is, a program. ``read_pickle`` interprets its opcodes itself and
 builds only the stand-ins of ``stand_ins.py``; ``allow_list.py`` says which names a file may mention.
@@ -32,12 +32,12 @@ SHOWN_KEYS = 5
 
 
 def is_pickle(head: bytes) -> bool:
-    """Whether a file that begins so is a pickle of protocol 2 to 5; two bytes are enough."""
+    """Whether the first bytes (two suffice) are those of a pickle of protocol 2 to 5."""
     return len(head) >= 2 and head[0] == 0x80 and head[1] in PROTOCOLS
 
 
 def read_file(path: str) -> Instance:
-    """The TracedModule of a file, its arrays mapped from the file as long as they live.
+    """Reads the TracedModule of a file; its arrays are mapped from the file.
 
     Raises: LoadError TM1001 to TM1006.
     """
@@ -45,7 +45,7 @@ def read_file(path: str) -> Instance:
 
 
 def read_pickle(data: bytes | memoryview, path: str) -> Instance:
-    """The TracedModule in ``data``, as described in ``stand_ins``. ``path`` is for messages only.
+    """Reads the TracedModule in ``data`` as records of ``stand_ins``. ``path`` is for messages only.
 
     Arrays are views of ``data``, which must not change while they live.
     Raises: LoadError TM1002 to TM1006.
@@ -57,7 +57,7 @@ def read_pickle(data: bytes | memoryview, path: str) -> Instance:
             NOT_A_PICKLE,
             _not_a_pickle(view),
             source=source,
-            notes=[("help", "give a file that megengine.save wrote from a TracedModule")],
+            notes=[("help", "pass a file that megengine.save wrote from a TracedModule")],
         )
     machine = Machine(view)
     try:
@@ -82,12 +82,12 @@ def _not_a_pickle(view: memoryview) -> str:
     if len(view) == 0:
         return "the file is empty"
     if view[0] == 0x80 and len(view) > 1:
-        return f"not a pickle of protocol 2 to 5: the file says protocol {view[1]}"
+        return f"not a pickle of protocol 2 to 5: the file has protocol {view[1]}"
     return f"not a MegEngine model: the file begins with {bytes(view[:8])!r}"
 
 
 def _describe(root: object) -> str:
-    """What a person would call the root object, with the first keys of a dict."""
+    """Describes the root object, with the first keys of a dict."""
     if isinstance(root, Instance):
         empty = "" if root.state else " without state"
         return f"an object of class {root.class_name}{empty}"

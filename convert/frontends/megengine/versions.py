@@ -1,4 +1,4 @@
-"""Format versions: what each MegEngine release wrote differently, brought up to the newest form."""
+"""Upgrades the format of older MegEngine releases to the newest one."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tmconvert.frontends.megengine.stand_ins import Instance
 
 
 def version_of(root: Instance) -> str:
-    """The release that wrote a TracedModule, such as "1.13.0"; files of 1.6 do not say."""
+    """Returns the release that wrote a TracedModule, such as "1.13.0"; files of 1.6 do not have it."""
     info = root.state.get("dump_info")
     version = info.get("version") if isinstance(info, dict) else None
     return text(version, "the release that wrote the file") or "1.6"
 
 
 def upgrade(root: Instance) -> None:
-    """Rewrites the states of a file, in place, to what the newest release would have written.
+    """Rewrites the states of a file, in place, to the form of the newest release.
 
     The argument lists of calls stay as they were recorded: ``older.py`` has the functions as each
     release had them.
@@ -31,7 +31,7 @@ def upgrade(root: Instance) -> None:
 
 
 def _rename_opdef(state: dict[str, Any]) -> None:
-    """1.6 kept the attributes of a raw operator in ``opdef``, with the class under ``type``."""
+    """Renames ``opdef``, where 1.6 kept the attributes of a raw operator, with the class under ``type``."""
     if "opdef" in state and "opdef_state" not in state:
         attributes = dict(state.pop("opdef"))
         attributes["opdef_type"] = attributes.pop("type")
@@ -40,7 +40,7 @@ def _rename_opdef(state: dict[str, Any]) -> None:
 
 
 def _rename_prefix(state: dict[str, Any]) -> None:
-    """1.6 called the path of a graph or node by other names."""
+    """Renames the attributes in which 1.6 kept the path of a graph or node."""
     for old, new in (("_prefix_name", "_qualname"), ("_orig_name", "_qualname")):
         if old in state:
             state.setdefault(new, state.pop(old))
@@ -55,7 +55,7 @@ _STEPS_1_6 = {
 
 
 def _instances(root: Instance) -> list[Instance]:
-    """Every record reachable from ``root``, each once."""
+    """Yields every record reachable from ``root`` once."""
     seen: set[int] = {id(root)}
     found: list[Instance] = []
     waiting: deque[Any] = deque([root])

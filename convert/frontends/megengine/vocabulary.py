@@ -1,4 +1,4 @@
-"""MegEngine's vocabulary: which adapter says a call in aten-style ops."""
+"""MegEngine's vocabulary: maps calls to adapters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.older import NEWEST, Release, as_of
 from tmconvert.frontends.megengine.refused import refusal_of
-from tmconvert.frontends.shared.recorded_qparams import on_recorded_grid
+from tmconvert.frontends.shared.recorded_qparams import with_recorded_qparams
 from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
 from tmconvert.ir import CallFunction, CallMethod, Expr, QParams, TracedModule
 from tmconvert.ir.emitter import Emitter
@@ -20,7 +20,7 @@ IDENTIFIER = "megengine-"
 
 
 class MegEngineVocabulary(AdapterVocabulary):
-    """The meaning of calls as a release of MegEngine recorded them; see ``ir.traced_module.Vocabulary``."""
+    """Converts calls recorded by a release of MegEngine; see ``ir.traced_module.Vocabulary``."""
 
     framework = "MegEngine"
 
@@ -44,13 +44,13 @@ class MegEngineVocabulary(AdapterVocabulary):
     def help(self, name: str) -> str:
         if name.startswith(("megengine.", "opdef.", "Tensor.")):
             return "write this part of the model with functions that `tmconvert ops` lists"
-        return "it is code of your own: trace through it, or say what it means with register_symbolic"
+        return "it is your own code: trace through it, or register a conversion with register_symbolic"
 
     def refusal(self, name: str) -> Refusal:
         return refusal_of(name) or super().refusal(name)
 
-    def settled(self, g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any) -> Any:
-        return on_recorded_grid(g, expr, args, result, _requantized)
+    def resolved(self, g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any) -> Any:
+        return with_recorded_qparams(g, expr, args, result, _requantized)
 
 
 def _requantized(array: np.ndarray, qparams: QParams) -> np.ndarray:
@@ -59,7 +59,7 @@ def _requantized(array: np.ndarray, qparams: QParams) -> np.ndarray:
 
 @cache
 def vocabulary_of(release: Release) -> MegEngineVocabulary:
-    """The vocabulary of a release, such as (1, 12, 4)."""
+    """Returns the vocabulary of a release, such as (1, 12, 4)."""
     return MegEngineVocabulary(release)
 
 

@@ -1,1 +1,1 @@
-"""What the frontends share: adapter tables, arguments, indexing."""
+"""Shared by the frontends: adapter tables, arguments, indexing."""

@@ -11,7 +11,7 @@ Adapter = Callable[..., Any]
 
 
 class Table(dict[str, Adapter]):
-    """Adapters by qualified name. ``prefix`` is put in front of the names given to ``add``."""
+    """Adapters by qualified name. ``prefix`` is prepended to the names passed to ``add``."""
 
     def __init__(self, prefix: str = "") -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Table(dict[str, Adapter]):
 
     @classmethod
     def merged(cls, *tables: Table) -> Table:
-        """One table of all rows."""
+        """Merges tables into one."""
         result = cls()
         for table in tables:
             for name, adapter in table.items():

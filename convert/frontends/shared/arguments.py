@@ -1,4 +1,4 @@
-"""What adapters of every frontend ask of arguments: plain numbers, axes, shapes."""
+"""Argument conversions of all frontends: integers, axes, shapes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def rank(g: Emitter, x: Any) -> int:
 
 
 def static_int(g: Emitter, value: Any, what: str = "a size") -> Any:
-    """A Python int, or a Dim, from one or from an integer tensor of one element that no data goes into."""
+    """Returns an int or a Dim, from one or from a one-element integer tensor that does not depend on the
+    input.
+    """
     if is_tensor(value):
         array = g.sizes(value)
         if array is None:
@@ -39,13 +41,13 @@ def static_int(g: Emitter, value: Any, what: str = "a size") -> Any:
 
 
 def static_ints(g: Emitter, value: Any, what: str = "a shape") -> list[Any]:
-    """Ints (or Dims) from one, a sequence of them and of integer tensors, or one integer tensor."""
+    """Returns ints (or Dims) from one, a sequence of them and of integer tensors, or one integer tensor."""
     if is_tensor(value):
         array = g.sizes(value)
         if array is None:
             raise Refusal(f"{what} is computed from the data", "make it a constant of the model")
         if array.size > MAX_INTS:
-            raise Refusal(f"{what} has {array.size} entries")
+            raise Refusal(f"{what} has {array.size} elements")
         return [static_int(g, item, what) for item in array.reshape(-1)]
     if isinstance(value, (list, tuple)):
         return [static_int(g, item, what) for item in value]
@@ -53,7 +55,7 @@ def static_ints(g: Emitter, value: Any, what: str = "a shape") -> list[Any]:
 
 
 def axis_of(g: Emitter, x: Any, axis: Any) -> int:
-    """An axis of ``x`` counted from the front."""
+    """Returns a non-negative axis of ``x``."""
     number, extent = static_int(g, axis, "an axis"), rank(g, x)
     if not -extent <= number < extent:
         raise Refusal(f"axis {number} is out of range for a tensor of rank {extent}")
@@ -61,25 +63,25 @@ def axis_of(g: Emitter, x: Any, axis: Any) -> int:
 
 
 def axes_of(g: Emitter, x: Any, axis: Any) -> list[int]:
-    """Axes of ``x`` counted from the front; None means all."""
+    """Returns non-negative axes of ``x``; None means all."""
     if axis is None:
         return list(range(rank(g, x)))
     return sorted({axis_of(g, x, item) for item in (axis if isinstance(axis, (list, tuple)) else [axis])})
 
 
 def cast(g: Emitter, x: Any, dtype: Any) -> Any:
-    """``x`` with the element type ``dtype``; ``x`` itself where it has it."""
+    """Returns ``x`` cast to ``dtype``; ``x`` itself if it has this type."""
     dtype = np.dtype(dtype)
     return x if g.type(x).dtype == dtype else g.call("aten::to", x, dtype=dtype.name)
 
 
 def floating(g: Emitter, x: Any) -> Any:
-    """``x`` itself if it holds floats, else as float32."""
+    """Returns ``x`` if it is a float tensor, else ``x`` cast to float32."""
     return x if g.type(x).dtype.kind == "f" else cast(g, x, np.float32)
 
 
 def reshaped(g: Emitter, x: Any, shape: Sequence[int]) -> Any:
-    """``x`` with another shape; one entry may be -1."""
+    """Reshapes ``x``; one extent may be -1."""
     old = g.type(x)
     sizes = list(shape)
     if sizes.count(-1) == 1:

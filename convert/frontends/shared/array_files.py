@@ -1,4 +1,4 @@
-"""What NumPy and ``zipfile`` raise for .npy and .npz files that are damaged, or made to do harm."""
+"""Exceptions of NumPy and ``zipfile`` for damaged or hostile .npy and .npz files."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from tmconvert.symbolics.idioms.indices import counted_from_the_front, let_throu
 
 @dataclass
 class Index:
-    """An index of a tensor whose new axes are there already, one entry an axis.
+    """A normalized index, with one entry per axis, of a tensor that already has the new axes.
 
     ``cuts`` are (start, stop, step) with a positive step, within the axis; ``backwards`` the axes that are
     read from the end; ``numbers`` ints, Dims and tensors without axes, ``picks`` tensors of numbers, None
@@ -42,15 +42,17 @@ class Index:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it names no element for sure."""
+        """Whether the index certainly selects no element."""
         return any(start == stop for start, stop, _ in self.cuts)
 
     def without_numbers(self, items: Sequence[Any]) -> list[Any]:
-        """The items of the axes that stay."""
+        """Returns the items of the axes that remain."""
         return [item for item, number in zip(items, self.numbers, strict=True) if number is None]
 
     def tensors(self) -> list[Any] | None:
-        """The picks for what is left when the numbers have taken their axes; None if there are none."""
+        """Returns the index tensors of the axes that remain after integer indices are applied; None without
+        any.
+        """
         picks = self.without_numbers(self.picks)
         while picks and picks[-1] is None:
             picks.pop()
@@ -79,7 +81,7 @@ def getitem(g: Emitter, x: Any, index: Any, *, numbers_first: bool = False) -> A
 def written(
     g: Emitter, x: Any, index: Any, value: Any, *, adds: bool = False, numbers_first: bool = False
 ) -> Any:
-    """``x`` after ``x[index] = value``, with the axes that None in the index inserts.
+    """Returns ``x`` after ``x[index] = value``, with the axes that None in the index inserts.
 
     The value takes the tensor's element type. Where ``adds``, it is added to what is there, as often as an
     element is named.
@@ -105,7 +107,7 @@ def written(
 
 
 def unlisted(index: Any) -> Any:
-    """A list that holds more than numbers is taken for a tuple."""
+    """Converts a list that contains more than integers to a tuple."""
     if isinstance(index, list) and not all(isinstance(item, (int, float, np.number)) for item in index):
         return tuple(index)
     return index
@@ -115,7 +117,7 @@ def unlisted(index: Any) -> Any:
 
 
 def _computed_mask(g: Emitter, x: Any, index: Any) -> tuple[int, Any] | None:
-    """(its first axis, the mask), if the index is a mask that is computed, and whole axes."""
+    """Returns (its first axis, the mask) if the index is one computed mask and full slices otherwise."""
     items = list(index) if isinstance(index, tuple) else [index]
     masks = [item for item in items if is_tensor(item) and belongs(g, item) and _is_mask(g, item)]
     if len(masks) != 1 or g.known(masks[0]) is not None:
@@ -133,29 +135,29 @@ def _is_whole(item: Any) -> bool:
 
 
 def _checked_mask(g: Emitter, x: Any, start: int, flags: Any) -> int:
-    """The number of axes behind those of the mask."""
+    """Returns the number of axes after those of the mask."""
     shape, flagged = g.type(x).shape, g.type(flags).shape
-    behind = len(shape) - start - len(flagged)
-    if behind < 0 or shape[start : start + len(flagged)] != flagged:
+    after = len(shape) - start - len(flagged)
+    if after < 0 or shape[start : start + len(flagged)] != flagged:
         raise Refusal(f"the mask {g.type(flags)} does not fit {g.type(x)}")
-    return behind
+    return after
 
 
 def _blended(g: Emitter, x: Any, mask: tuple[int, Any], value: Any) -> Any:
-    """The value where the mask is true; None where the value has an element for each one.
+    """Selects the value where the mask is true; None if the value has one element per true element.
 
     To NumPy, all that the mask lets through is one axis of the value.
     """
     start, flags = mask
-    behind = _checked_mask(g, x, start, flags)
+    after = _checked_mask(g, x, start, flags)
     flagged = g.type(flags).shape
     sizes = list(g.type(value).shape)
-    if len(sizes) > behind:
-        place = len(sizes) - behind - 1
+    if len(sizes) > after:
+        place = len(sizes) - after - 1
         if sizes[place] != 1:
             return None
         value = reshaped(g, value, [*sizes[:place], *[1] * len(flagged), *sizes[place + 1 :]])
-    flags = reshaped(g, flags, [*flagged, *[1] * behind])
+    flags = reshaped(g, flags, [*flagged, *[1] * after])
     return g.call("aten::where", flags, value, x)
 
 
@@ -193,7 +195,7 @@ def _parsed(g: Emitter, x: Any, index: Any, numbers_first: bool) -> Index:
 
 
 def _item(g: Emitter, item: Any) -> Any:
-    """None, Ellipsis, a slice, a bool, an int, a Dim or a tensor of integers or bools."""
+    """Returns None, Ellipsis, a slice, a bool, an int, a Dim or a tensor of integers or bools."""
     if item is None or item is Ellipsis or isinstance(item, (slice, bool, Dim)):
         return item
     if isinstance(item, (int, np.integer)):
@@ -201,7 +203,7 @@ def _item(g: Emitter, item: Any) -> Any:
     if isinstance(item, (list, tuple, range)):
         return _listed(g, list(item))
     if not is_tensor(item):
-        raise Refusal(f"{item!r} is no index", "index by numbers, slices and tensors of numbers")
+        raise Refusal(f"{item!r} is not an index", "use integers, slices and integer tensors as indices")
     if not belongs(g, item):
         item = g.constant(item)
     type_, known = g.type(item), g.known(item)
@@ -215,24 +217,24 @@ def _item(g: Emitter, item: Any) -> Any:
 
 
 def belongs(g: Emitter, item: Any) -> bool:
-    """Whether a tensor is one of ``g``'s values, not an array that is a constant of the call."""
+    """Whether a tensor is one of ``g``'s values, not a constant array of the call."""
     return isinstance(item, TensorNode) or g.known(item) is not None
 
 
 def _listed(g: Emitter, items: list[Any]) -> Any:
-    """A list of numbers, or of tensors of one number each, as a tensor. Only a flat list is a mask."""
+    """Returns a list of numbers, or of one-element tensors, as a tensor. Only a flat list is a mask."""
     if any(is_tensor(item) for item in items):
         numbers = [cast(g, item if is_tensor(item) else g.constant(item), np.int32) for item in items]
         return g.call("aten::cat", [reshaped(g, item, [1]) for item in numbers], 0)
     array = np.asarray(items)
     if array.dtype.kind not in "iub" and array.size:
-        raise Refusal(f"{items!r} is no index", "index by numbers, slices and tensors of numbers")
+        raise Refusal(f"{items!r} is not an index", "use integers, slices and integer tensors as indices")
     is_mask = array.dtype.kind == "b" and array.ndim == 1
     return g.constant(array.astype(bool if is_mask else np.int32))
 
 
 def _expanded(g: Emitter, x: Any, items: list[Any]) -> list[Any]:
-    """One item for each axis of ``x`` (Nones besides), with masks and the Ellipsis written out."""
+    """Returns one item per axis of ``x`` (and Nones), with masks and the Ellipsis expanded."""
     written: list[Any] = []
     for item in items:
         written += places_of(g, item) if _is_mask(g, item) else [item]
@@ -250,17 +252,20 @@ def _is_mask(g: Emitter, item: Any) -> bool:
 
 
 def places_of(g: Emitter, mask: Any) -> list[Any]:
-    """The numbers of what a mask lets through, a tensor for each of its axes."""
+    """Returns the indices of true elements of a mask, one tensor per axis."""
     known, axes = g.known(mask), g.type(mask).rank
     if not axes:
-        raise Refusal("a single bool is no index", "index by numbers, slices and tensors of numbers")
+        raise Refusal(
+            ("a single bool is not supported as an index"),
+            "use integers, slices and integer tensors as indices",
+        )
     if known is None:
         return places(g, mask)
     return [g.constant(places.astype(np.int32)) for places in known.nonzero()]
 
 
 def _bounds(g: Emitter, item: slice, extent: int) -> tuple[tuple[Any, Any, int], bool]:
-    """(start, stop, step) with a positive step, and whether the elements come in reverse order."""
+    """Returns (start, stop, step) with a positive step, and whether the order is reversed."""
     parts = [
         None if part is None else static_int(g, part, "a slice bound")
         for part in (item.start, item.stop, item.step)
@@ -281,18 +286,18 @@ def _bounds(g: Emitter, item: slice, extent: int) -> tuple[tuple[Any, Any, int],
 
 
 def _bounds_of_unknown(parts: list[Any], extent: Any) -> tuple[Any, Any, int]:
-    """Bounds that aten::slice compares with the extent when it is known."""
+    """Returns slice bounds that aten::slice compares with the extent at run time."""
     if any(isinstance(part, int) and part < 0 for part in parts):
         raise Refusal(
-            f"a slice counts from the end of an axis of {extent} elements, a size that depends on the data",
-            "count from its start",
+            f"a slice counts from the end of an axis of {extent} elements, a data-dependent size",
+            "count from the start of the axis",
         )
     start, stop, step = parts
     return start or 0, extent if stop is None else stop, step or 1
 
 
 def _indices(parts: list[Any], extent: Any) -> tuple[Any, Any, int]:
-    """``slice(*parts).indices(extent)``, for Dims too."""
+    """Like ``slice(*parts).indices(extent)``, also for Dims."""
     step = 1 if parts[2] is None else parts[2]
     first, last = (0, extent) if step > 0 else (-1, extent - 1)
 
@@ -307,7 +312,7 @@ def _indices(parts: list[Any], extent: Any) -> tuple[Any, Any, int]:
 
 
 def _checked(g: Emitter, x: Any, axis: int, pick: Any, extent: int) -> Any:
-    """``pick`` within its axis; a number counted from the front."""
+    """Returns a non-negative index within its axis."""
     if isinstance(pick, Dim) or (isinstance(pick, int) and isinstance(extent, Dim)):
         if not data_symbols([extent, pick]) and not -extent <= pick < extent:
             raise Refusal(f"index {pick} is out of range for axis {axis} of {g.type(x)}")
@@ -333,7 +338,7 @@ def _cut(g: Emitter, x: Any, axis: int, cut: tuple[int, int, int]) -> Any:
 
 
 def _element(g: Emitter, x: Any, axis: int, number: Any, *, keeps_axis: bool = False) -> Any:
-    """One element of an axis, which goes, or keeps that one."""
+    """Selects one element of an axis, and removes or keeps the axis."""
     if not is_tensor(number):
         if keeps_axis:
             return g.call("aten::slice", x, axis, number, number + 1)
@@ -358,19 +363,21 @@ def _chosen(g: Emitter, x: Any, picks: list[Any]) -> Any:
 
 
 def _run(known: np.ndarray, extent: Any) -> tuple[tuple[Any, Any, int], bool] | None:
-    """The slice that takes the same elements, and whether in reverse order; None where there is none."""
+    """Returns the slice that selects the same elements, and whether it is reversed; None where there is
+    none.
+    """
     if not isinstance(extent, Dim):
         known = known % extent
-    behind = 0  # what a negative index is added to
+    after = 0  # what a negative index is added to
     if (known < 0).any():
         if not (known < 0).all():
             return None
-        behind = extent
+        after = extent
     steps = {int(step) for step in np.diff(known)} or {1}
     if len(steps) > 1 or 0 in steps:
         return None
     step, low, high = steps.pop(), int(known.min()), int(known.max())
-    return (behind + low, behind + high + 1, abs(step)), step < 0
+    return (after + low, after + high + 1, abs(step)), step < 0
 
 
 # ---- writing
@@ -387,7 +394,7 @@ def _broadcast(g: Emitter, value: Any, shape: list[int]) -> Any:
 
 
 def _filled(g: Emitter, part: Any, index: Index, value: Any, adds: bool) -> Any:
-    """``part``, cut out by slices and numbers, with ``value`` at what is picked from it."""
+    """Writes ``value`` to the elements of ``part`` that index tensors select."""
     shape, picks = list(g.type(part).shape), index.tensors()
     if index.backwards:
         part = g.call("aten::flip", part, index.backwards)
@@ -402,7 +409,9 @@ def _filled(g: Emitter, part: Any, index: Index, value: Any, adds: bool) -> Any:
 
 
 def _pasted(g: Emitter, x: Any, part: Any, axis: int, cut: tuple[Any, Any, int], number: Any) -> Any:
-    """``x`` with ``part`` in place of its elements ``cut``, or of its element ``number``, along ``axis``."""
+    """Returns ``x`` with ``part`` in place of its slice ``cut``, or its element ``number``, along
+    ``axis``.
+    """
     if is_tensor(number):
         return g.call("aten::index_copy", x, axis, reshaped(g, number, [1]), part)
     start, stop, step = cut if number is None else (number, number + 1, 1)

@@ -1,4 +1,4 @@
-"""Model files, mapped into memory."""
+"""Maps model files into memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CANNOT_READ = "TM1001"
 
 
 def map_file(path: str) -> memoryview:
-    """The bytes of a file, read-only, mapped as long as something refers to them. Raises LoadError TM1001."""
+    """Maps a file read-only for as long as it is referenced. Raises LoadError TM1001."""
     try:
         mode = Path(path).stat().st_mode
         if not stat.S_ISREG(mode):

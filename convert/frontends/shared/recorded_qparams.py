@@ -1,4 +1,4 @@
-"""What frontends share of quantization: names of integers, tensors that the source kept as integers."""
+"""QParams of tensors that the source model stores as integers."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ NAMES = {
 
 
 def integers_of_range(low: int, high: int) -> str:
-    """The name of an integer type, for operators that say only its range."""
+    """Returns the name of an integer type from its range."""
     return NAMES.get((low, high), f"{'u' if low >= 0 else ''}int{(high - low).bit_length()}")
 
 
-def on_recorded_grid(g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any, rounded: Rounding) -> Any:
-    """Results of a call that the source kept as integers, put on the grid of those integers.
+def with_recorded_qparams(
+    g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any, rounded: Rounding
+) -> Any:
+    """Attaches QParams to results of a call that the source stores as integers.
 
     The grid is that of the operand where the source recorded the same one for both, as it does for
     pooling and the like: a module may be called again with operands on another.
@@ -42,9 +44,9 @@ def on_recorded_grid(g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any,
         if isinstance(node, TensorNode) and getattr(value, "qparams", None) is not None
     }
 
-    def settled(structure: Any, value: Any) -> Any:
+    def resolved(structure: Any, value: Any) -> Any:
         if isinstance(structure, (tuple, list)) and isinstance(value, (tuple, list)):
-            return [settled(*pair) for pair in zip(structure, value, strict=True)]
+            return [resolved(*pair) for pair in zip(structure, value, strict=True)]
         qparams = structure.qparams if isinstance(structure, TensorNode) else None
         if qparams is None or not structure.holds_integers:
             return value
@@ -53,4 +55,4 @@ def on_recorded_grid(g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any,
         qparams = operands.get(qparams) or qparams
         return g.quantized(value, qparams, rounded)
 
-    return settled(expr.result, result)
+    return resolved(expr.result, result)

@@ -1,4 +1,4 @@
-"""What the vocabularies of all frontends share: a table of adapters, and how a call is handed to one."""
+"""Base class of the frontends' vocabularies: an adapter table and its use."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ Adapter = Callable[..., Any]
 
 
 class AdapterVocabulary:
-    """The meaning of calls, by adapters; see ``ir.traced_module.Vocabulary``.
+    """Converts calls by adapters; see ``ir.traced_module.Vocabulary``.
 
     A subclass finds the adapter of a call. ``framework`` is what the source ran in.
     """
 
     identifier = ""
     framework = ""
-    names_all_grids = False
+    has_all_qparams = False
 
     def find(self, expr: Expr, args: tuple[Any, ...]) -> tuple[str, Adapter | None]:
-        """The source's name of a call with these arguments, and its adapter if there is one."""
+        """Returns the source's name of a call with these arguments, and its adapter, if any."""
         raise NotImplementedError
 
     def help(self, name: str) -> str:
-        """What to do where there is no adapter."""
+        """Returns the help for a call without an adapter."""
         raise NotImplementedError
 
     def refusal(self, name: str) -> Refusal:
-        """Why a call without an adapter is refused."""
+        """Returns the reason why a call without an adapter is not supported."""
         return Refusal(f"{name} is not supported", self.help(name))
 
     def advice(self, error: TmconvertError) -> str:
-        """What to do where an op does not take what an adapter gives it."""
-        return f"run the model in {self.framework} to see whether it is sound"
+        """Returns the help for a call whose op rejects the arguments of the adapter."""
+        return f"check that the model runs in {self.framework}"
 
-    def settled(self, g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any) -> Any:
-        """The result of an adapter as the source has it."""
+    def resolved(self, g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any) -> Any:
+        """Returns the result of an adapter in the form of the source."""
         return result
 
     def apply(self, g: Emitter, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Says one call in aten-style ops on ``g``. Raises Refusal.
+        """Converts one call to ATen-style ops on ``g``. Raises Refusal.
 
         ``args`` and ``kwargs`` are those of the expression, with ``g``'s values at the leaves and
         TracedModules in place of module nodes.
@@ -63,7 +63,7 @@ class AdapterVocabulary:
             raise self.refusal(name)
         try:
             bound = _signature(adapter).bind(g, *args, **kwargs)
-            return self.settled(g, expr, args, adapter(*bound.args, **bound.kwargs))
+            return self.resolved(g, expr, args, adapter(*bound.args, **bound.kwargs))
         except Refusal:
             raise
         except TmconvertError as error:
@@ -72,12 +72,14 @@ class AdapterVocabulary:
             raise Refusal(f"{name}: {error.message}", self.advice(error)) from error
         # Arguments come from a file and may be anything; what an adapter cannot digest is refused.
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise Refusal(f"{name} was recorded with arguments that do not fit it: {error}") from error
+            raise Refusal(
+                f"{name} was recorded with arguments that do not fit its signature: {error}"
+            ) from error
 
     def _custom(
         self, g: Emitter, op: CustomOp, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """A call of an op that the user has registered."""
+        """Converts a call of an op that the user has registered."""
         args, kwargs = map_leaves(_by_name, (args, kwargs))
         if not op.computes_types():
             kwargs = {**kwargs, RECORDED: _recorded_types(g, op, expr, (args, kwargs))}
@@ -96,11 +98,13 @@ class AdapterVocabulary:
             ) from refusal
 
     def op_name(self, expr: Expr) -> str:
-        """What ``register_symbolic`` calls the op of a call."""
+        """Returns the name by which ``register_symbolic`` identifies the op of a call."""
         return self.name(expr)
 
     def name(self, expr: Expr) -> str:
-        """The source's word for a call: a function's or class's qualified name, or ``Tensor.method``."""
+        """Returns the source's name of a call: a function's or class's qualified name, or
+        ``Tensor.method``.
+        """
         if isinstance(expr, CallFunction):
             return expr.function
         assert isinstance(expr, CallMethod)
@@ -109,22 +113,25 @@ class AdapterVocabulary:
 
 
 def _recorded_types(g: Emitter, op: CustomOp, expr: Expr, arguments: Any) -> list[Any]:
-    """The types that the source recorded for the results of a call. Raises Refusal."""
-    help = f"give the register_symbolic of {op.name} a result="
+    """Returns the types that the source recorded for the results of a call. Raises Refusal."""
+    help = f"pass result= to the register_symbolic of {op.name}"
     types = []
     for node in expr.outputs:
         if not isinstance(node, TensorNode) or node.shape is None or node.dtype is None:
-            raise Refusal(f"the model does not say the type of a result of {op.name}", help)
+            raise Refusal(f"the model does not record the type of a result of {op.name}", help)
         types.append([node.dtype.name, list(node.shape)])
     tensors = [leaf for leaf in leaves(arguments) if isinstance(leaf, TensorNode)]
     if any(is_symbolic(g.type(tensor).shape) for tensor in tensors):
-        reason = f"only a result= of register_symbolic says the sizes of {op.name} for other inputs"
+        reason = (
+            f"without a result= of register_symbolic, the result sizes of {op.name} are unknown for other "
+            "inputs"
+        )
         raise Refusal(reason, help)
     return types
 
 
 def _by_name(leaf: Any) -> Any:
-    """Dtypes and the like of the source by their names."""
+    """Returns dtypes and similar objects of the source by name."""
     return leaf.name if isinstance(leaf, GlobalRef) else leaf
 
 

@@ -1,1 +1,1 @@
-"""PyTorch: the meaning of its calls in aten-style ops, and in ``tracing/`` what records them."""
+"""The PyTorch frontend: adapters from its calls to ATen-style ops; ``tracing/`` records the calls."""

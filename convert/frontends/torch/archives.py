@@ -1,4 +1,4 @@
-"""What a file of PyTorch is: recognised by content, without torch."""
+"""Detects the kind of a PyTorch file from its content, without torch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 class Kind(Enum):
-    """What wrote the file."""
+    """The kinds of PyTorch files."""
 
     EXPORTED = "torch.export.save"
     SCRIPT = "torch.jit.save"
@@ -37,7 +37,7 @@ _OF_DATA = (
 
 
 def kind_of(path: str, head: bytes) -> Kind | None:
-    """The kind of a file that begins with ``head``; None for what PyTorch does not write."""
+    """Returns the kind of a file that begins with ``head``; None for other files."""
     if head[:1] == b"\x80" and head[2:].startswith(OLD_CHECKPOINT):
         with Path(path).open("rb") as file:
             return _checkpoint(file.read(PICKLE_BYTES))
@@ -65,7 +65,7 @@ def kind_of(path: str, head: bytes) -> Kind | None:
 
 
 def _checkpoint(pickled: bytes) -> Kind:
-    """Whether pickles that begin so are of a module: the first class that they name is one.
+    """Whether the pickle is of a whole module: the first class that it names is a module class.
 
     Nothing of them is run. A state dict names an OrderedDict, or what tensors are made by, first.
     """
@@ -75,7 +75,7 @@ def _checkpoint(pickled: bytes) -> Kind:
 
 
 def _first_home(pickled: bytes) -> str:
-    """The module of Python that the first class in some pickles is from; empty where there is none."""
+    """Returns the Python module of the first class in a pickle; empty where there is none."""
     stream, texts = io.BytesIO(pickled), [""]
     try:
         while stream.tell() < len(pickled):

@@ -1,5 +1,4 @@
-"""The way in for models of PyTorch: files, modules named on a command line, objects. Torch is imported
-only when one of them is to be traced."""
+"""Entry points for PyTorch models: files, factories, objects. Torch is imported only to trace one."""
 
 from __future__ import annotations
 
@@ -21,11 +20,11 @@ if TYPE_CHECKING:
 
 _FACTORY = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _IN_FILE = re.compile(r"[^:]+\.py:[^\W\d]\w*(\.[^\W\d]\w*)*")  # which is told how to write it
-INSTALL = "pip install torch (the CPU build is enough: pytorch.org says how to install it)"
+INSTALL = "pip install torch (the CPU build is enough: see pytorch.org for how to install it)"
 
 
 def is_factory(model: str | PathLike[str]) -> bool:
-    """Whether it names something in Python, as ``package.module:factory``, and no file."""
+    """Whether the text names a factory, ``package.module:factory``, and not a file."""
     return (
         isinstance(model, str)
         and bool(_FACTORY.fullmatch(model) or _IN_FILE.fullmatch(model))
@@ -34,23 +33,23 @@ def is_factory(model: str | PathLike[str]) -> bool:
 
 
 def trace_factory(name: str, tracing: Tracing) -> TracedModule:
-    """The model that ``package.module:factory`` makes. Raises LoadError, UnsupportedError."""
+    """Traces the model that ``package.module:factory`` returns. Raises LoadError, UnsupportedError."""
     file, _, factory = name.rpartition(":")
     if file.endswith(".py"):
         raise LoadError(
             "TM1022",
-            f"{file} names a file, and a factory is named by its module",
+            f"{file} is a file; name a factory by its module instead",
             notes=[("help", f"write {module_of(file)}:{factory}")],
         )
     top, _, _ = name.partition(":")[0].partition(".")
     is_loaded = top in sys.modules or top in sys.builtin_module_names
     if not is_loaded and PathFinder.find_spec(top, [str(Path.cwd()), *sys.path]) is None:
         raise no_module(top, name)  # before torch is imported, which takes seconds
-    return _doors().trace_factory(name, tracing)
+    return _tracer().trace_factory(name, tracing)
 
 
 def no_module(missing: str, name: str) -> LoadError:
-    """For a factory ``name`` in a module that is not there."""
+    """Returns the error for a factory ``name`` in a module that does not exist."""
     module = name.partition(":")[0]
     return LoadError(
         "TM1022",
@@ -63,14 +62,14 @@ def no_module(missing: str, name: str) -> LoadError:
 
 
 def module_of(file: str) -> str:
-    """The module of Python that a file in the current folder is: ``models/net.py`` is ``models.net``."""
+    """Returns the module name of a file in the current folder: ``models/net.py`` is ``models.net``."""
     path = Path(file).resolve().with_suffix("")
     within = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else Path(path.name)
     return ".".join(within.parts)
 
 
 def factories_of(file: str) -> list[str]:
-    """What may make a model in a Python file, as ``module:factory``: functions and classes. It is not run."""
+    """Returns functions and classes of a Python file that may create a model, without running it."""
     import ast
 
     try:
@@ -82,16 +81,16 @@ def factories_of(file: str) -> list[str]:
 
 
 def trace_object(model: Any, tracing: Tracing) -> TracedModule:
-    """A module, a function of tensors, or an ExportedProgram. Raises UnsupportedError."""
-    return _doors().trace_object(model, tracing)
+    """Traces a module, a function of tensors, or an ExportedProgram. Raises UnsupportedError."""
+    return _tracer().trace_object(model, tracing)
 
 
 def trace_file(path: str, kind: Kind, tracing: Tracing) -> TracedModule:
-    """The model in a file of PyTorch. Raises LoadError TM1021, TM1024 to TM1026, UnsupportedError."""
+    """Reads the model in a PyTorch file. Raises LoadError TM1021, TM1024 to TM1026, UnsupportedError."""
     if kind is Kind.CHECKPOINT:
         raise LoadError(
             "TM1024",
-            "this is a checkpoint of torch.save: it has weights, but not what is computed with them",
+            "this is a checkpoint of torch.save: it has weights, but not the computation",
             source=Source(path),
             notes=[
                 (
@@ -104,7 +103,7 @@ def trace_file(path: str, kind: Kind, tracing: Tracing) -> TracedModule:
     if kind is Kind.MODULE:
         raise LoadError(
             "TM1024",
-            "this is a whole module that torch.save has pickled: it runs the code of its classes to be read",
+            "this is a whole module pickled by torch.save: loading it runs the code of its classes",
             source=Source(path),
             notes=[
                 (
@@ -121,33 +120,37 @@ def trace_file(path: str, kind: Kind, tracing: Tracing) -> TracedModule:
             source=Source(path),
             notes=[("help", "if you trust its origin, use --allow-code (allow_code=True) and --input")],
         )
-    doors = _doors()
-    return doors.trace_exported(path, tracing) if kind is Kind.EXPORTED else doors.trace_script(path, tracing)
+    tracer = _tracer()
+    return (
+        tracer.trace_exported(path, tracing) if kind is Kind.EXPORTED else tracer.trace_script(path, tracing)
+    )
 
 
 def inputs_needed(signature: str = "") -> UsageError:
-    """``signature`` is that of the model, such as ``forward(x, mask=None)``, where it is known."""
+    """Error for missing example inputs; ``signature``, such as ``forward(x, mask=None)``, is shown if
+    known.
+    """
     return UsageError(
         "TM6008",
-        "a PyTorch module needs example inputs to be traced with",
+        "tracing a PyTorch module requires example inputs",
         notes=[
             *([("it has", signature)] if signature else []),
             (
                 "help",
-                "give example_inputs=(x, ...) or example_kwargs={'x': x}; on the command line "
-                "--input 'float32[1,3,224,224]'",
+                "pass example_inputs=(x, ...) or example_kwargs={'x': x}; on the command line --input "
+                "'float32[1,3,224,224]'",
             ),
         ],
     )
 
 
-def _doors() -> ModuleType:
+def _tracer() -> ModuleType:
     try:
-        from tmconvert.frontends.torch.tracing import entry as doors
+        from tmconvert.frontends.torch.tracing import entry as tracer
     except ImportError as error:
         if (error.name or "").partition(".")[0] != "torch":
             raise
         raise LoadError(
-            "TM1021", "PyTorch is needed to trace a model, and is not installed", notes=[("help", INSTALL)]
+            "TM1021", "tracing a model requires PyTorch, which is not installed", notes=[("help", INSTALL)]
         ) from error
-    return doors
+    return tracer

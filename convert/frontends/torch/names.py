@@ -1,4 +1,4 @@
-"""What torch's functions are called by those who use them."""
+"""Public names of torch's functions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Name(NamedTuple):
 
 
 def name_of(function: Any) -> Name:
-    """The name of what a TorchFunctionMode or TorchDispatchMode is handed."""
+    """Returns the name of a function that a TorchFunctionMode or TorchDispatchMode receives."""
     own = getattr(function, "__name__", "") or ""
     if own == "__get__" and hasattr(function, "__self__"):  # a property
         return Name(function.__self__.__name__, True)
@@ -64,7 +64,7 @@ def name_of(function: Any) -> Name:
 
 
 def aten_name(name: str, is_method: bool) -> str:
-    """The name of the ATen op of a torch function: ``torch.linalg.norm`` is ``linalg_norm``."""
+    """Returns the name of the ATen op of a torch function: ``linalg_norm`` for ``torch.linalg.norm``."""
     if is_method:
         return name
     if name.startswith("torch.ops."):
@@ -77,7 +77,7 @@ def aten_name(name: str, is_method: bool) -> str:
 
 
 def functional(name: str) -> str | None:
-    """The name without what says that it writes to its operand: ``add_`` and ``__iadd__`` are ``add``."""
+    """Removes the mark of in-place functions from a name: ``add`` for ``add_`` and ``__iadd__``."""
     if name in IN_PLACE_OPERATORS:
         return IN_PLACE_OPERATORS[name]
     if name.endswith("_") and not name.endswith("__"):

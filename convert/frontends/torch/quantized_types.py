@@ -1,4 +1,4 @@
-"""Torch's quantized types, as both the tracer and the adapters know them."""
+"""Torch's quantized types, shared by tracer and adapters."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tmconvert.ir import QParams
 
 
 def float32(scale: float) -> float:
-    """A scale as all kernels of torch have it."""
+    """Rounds a scale to float32, as torch's kernels do."""
     return float(np.float32(scale))
 
 
 class Integers(NamedTuple):
-    """The integers of a quantized type: their name and range, and the type that holds them."""
+    """The integers of a quantized type: name, range and storage type."""
 
     name: str
     quant_min: int

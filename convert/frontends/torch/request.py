@@ -1,4 +1,4 @@
-"""What has to be said where a model of PyTorch is run to be traced; nothing here needs torch itself."""
+"""Tracing arguments; this module does not need torch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DynamicShapes = Mapping[str, Mapping[Any, Any] | Sequence[Any] | None]
 
 
 class Tracing(NamedTuple):
-    """How a model is run.
+    """Arguments of tracing: example inputs, dynamic sizes and permissions.
 
     ``args`` and ``kwargs`` are the example inputs, tensors or arrays; without any, those that come with the
     model are taken. ``dynamic_shapes`` and ``freeze_control_flow`` are those of ``tmconvert.trace``;
@@ -38,7 +38,8 @@ class Tracing(NamedTuple):
         freeze_control_flow: bool,
         allow_code: bool,
     ) -> Tracing:
-        """From what callers give, None for nothing; a single tensor or array is the only input.
+        """Validates the arguments of callers, None for a missing one; a single tensor or array is the only
+        input.
 
         Raises UsageError TM6008, TM6014.
         """
@@ -57,7 +58,7 @@ class Tracing(NamedTuple):
 
 
 def open_sizes(dynamic_shapes: Any) -> dict[str, dict[int, str]]:
-    """Names of sizes by input and axis, of all that ``torch.export`` takes for that.
+    """Returns names of dynamic sizes by input and axis, from any form that ``torch.export`` accepts.
 
     The axes of an input are a dict by axis, or a list with an entry for each axis. A size is a name, a
     ``torch.export.Dim``, ``Dim.AUTO`` or ``Dim.DYNAMIC`` (which get a name), or None, a number or
@@ -81,7 +82,7 @@ def _open_axes(name: str, axes: Any) -> Iterator[tuple[int, str]]:
 
 
 def _size_name(size: Any, automatic: str) -> str | None:
-    """What a size is to be called; None for one that is not open."""
+    """Returns the name of a dynamic size; None for a static one."""
     if size is None or type(size) is int:
         return None
     hint = getattr(getattr(size, "type", None), "name", "")  # of Dim.AUTO, Dim.DYNAMIC, Dim.STATIC
@@ -91,7 +92,9 @@ def _size_name(size: Any, automatic: str) -> str | None:
     if not isinstance(name, str) or not is_size_name(name):
         is_reserved = isinstance(name, str) and name in RESERVED
         other = f"such as {name}_size" if is_reserved else "of letters, digits and _"
-        raise UsageError("TM6014", f"{shown_value(name)} is no name for a size: use another, {other}")
+        raise UsageError(
+            "TM6014", f"{shown_value(name)} is not a valid name for a dimension: use another, {other}"
+        )
     return name
 
 

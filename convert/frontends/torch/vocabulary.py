@@ -1,4 +1,4 @@
-"""PyTorch's vocabulary: which adapter says a call in aten-style ops. Nothing here needs torch itself."""
+"""PyTorch's vocabulary: maps calls to adapters. This module does not need torch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from tmconvert.errors import TmconvertError
-from tmconvert.frontends.shared.recorded_qparams import on_recorded_grid
+from tmconvert.frontends.shared.recorded_qparams import with_recorded_qparams
 from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
 from tmconvert.frontends.torch.names import aten_name, functional
 from tmconvert.ir import CallFunction, CallMethod, Expr
@@ -20,7 +20,7 @@ IDENTIFIER = "torch"
 
 
 class TorchVocabulary(AdapterVocabulary):
-    """The meaning of the calls of torch: of its functions, tensor methods and ATen ops.
+    """Converts the calls of torch: functions, tensor methods and ATen ops.
 
     A name is looked up as it is, then by that of its ATen op, then among the ops of the catalogue; a name
     that says that its operand is written to (``add_``) means what the plain one does.
@@ -36,7 +36,7 @@ class TorchVocabulary(AdapterVocabulary):
         is_method = isinstance(expr, CallMethod)
         word = expr.method if isinstance(expr, CallMethod) else expr.function
         if any(map(is_complex, leaves(args))):
-            return f"{self.name(expr)} of complex numbers", _complex_adapter(word, is_method)
+            return f"{self.name(expr)} of complex tensors", _complex_adapter(word, is_method)
         return self.name(expr), _adapter(word, is_method)
 
     def apply(self, g: Emitter, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -45,8 +45,8 @@ class TorchVocabulary(AdapterVocabulary):
         args, kwargs = map_leaves(lambda leaf: received(g, leaf), (args, kwargs))
         return super().apply(g, expr, args, kwargs)
 
-    def settled(self, g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any) -> Any:
-        return on_recorded_grid(g, expr, args, result, requantize_to_even)
+    def resolved(self, g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any) -> Any:
+        return with_recorded_qparams(g, expr, args, result, requantize_to_even)
 
     def knows(self, name: str, is_method: bool) -> bool:
         """Whether there is an adapter for a function, or a method of tensors."""
@@ -59,12 +59,15 @@ class TorchVocabulary(AdapterVocabulary):
 
     def advice(self, error: TmconvertError) -> str:
         if "bfloat16" in error.message:
-            return "runtimes compute little in bfloat16: convert module.float(), which holds the same weights"
+            return (
+                "runtimes have few kernels for bfloat16: convert module.float(), whose weights have the "
+                "same values"
+            )
         return super().advice(error)
 
     def help(self, name: str) -> str:
         if name.startswith("torch.ops.") and not name.startswith("torch.ops.aten"):
-            return "give its meaning with tmconvert.register_symbolic, or a --plugin file"
+            return "register a conversion with tmconvert.register_symbolic, or a --plugin file"
         return "write this part of the model with functions that `tmconvert ops` lists"
 
 
@@ -73,7 +76,7 @@ VOCABULARY = TorchVocabulary()
 
 @cache
 def _complex_adapter(name: str, is_method: bool) -> Adapter | None:
-    """The adapter of a call that is given complex numbers."""
+    """Returns the adapter of a call with complex arguments."""
     from tmconvert.frontends.torch.adapters import COMPLEX
     from tmconvert.frontends.torch.adapters.complex import made_of_real
     from tmconvert.frontends.torch.adapters.forms import called

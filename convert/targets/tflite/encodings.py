@@ -71,7 +71,7 @@ def integer_encoding(graphs: LoweredGraphs, options: TargetOptions) -> Encoding:
 
     integers, vocabulary = options.integers, graphs.module.vocabulary
     assert integers is not None
-    infers = vocabulary is None or not vocabulary.names_all_grids
+    infers = vocabulary is None or not vocabulary.has_all_qparams
     graph = tabulated(graphs.graph, graphs.catalogue, integers.activations, infers=infers)
     made = in_integers(graph, activations=integers.activations, io_type=integers.io_type, infers=infers)
     made.graph = for_runtime(made.graph)

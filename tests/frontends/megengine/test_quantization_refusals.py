@@ -79,28 +79,28 @@ CASES = {
     "channels": (stub(act_fake_quant=held(np.ones((1, 3, 1, 1)))), "the tensor has 3 scales for 4 channels"),
     "two axes": (
         stub(act_fake_quant=held(np.ones((1, 4, 2, 1)))),
-        "scales of shape [1, 4, 2, 1] do not follow one axis of the tensor",
+        "the scale has shape [1, 4, 2, 1]",
     ),
     "many axes": (
         stub(act_fake_quant=held(np.ones((4, 1, 1, 1, 1)))),
-        "scales of shape [4, 1, 1, 1, 1] do not follow one axis of the tensor",
+        "the scale has shape [4, 1, 1, 1, 1]",
     ),
     "fraction": (
         stub(act_fake_quant=held(0.5, 2.5, "asymmetric", UINT8)),
-        "a zero point is not a whole number",
+        "a zero point is not an integer",
     ),
     "far zero point": (
         stub(act_fake_quant=held(0.5, 300.0, "asymmetric", UINT8)),
         "a zero point of the tensor lies outside the integer range",
     ),
-    "no parameters": (stub(act_fake_quant=fake()), "stub.act_fake_quant has no parameters to quantize with"),
+    "no parameters": (stub(act_fake_quant=fake()), "stub.act_fake_quant has no quantization parameters"),
     "passive and empty": (
         stub_of(observer("PassiveObserver", qparams=None)),
-        "stub.act_fake_quant has no parameters to quantize with",
+        "stub.act_fake_quant has no quantization parameters",
     ),
     "two dtypes": (
         stub(act_observer=observer(dtype=UINT8), act_fake_quant=fake()),
-        "the fake quant wants int8, its observer watches uint8",
+        "the fake quant has dtype int8, but its observer has uint8",
     ),
     "unknown": (
         stub_of(observer("EntropyObserver")),
@@ -108,7 +108,7 @@ CASES = {
     ),
     "bins": (
         stub_of(observer("HistogramObserver", histogram=np.ones(8, np.float32), bins=9, dst_nbins=256)),
-        "a histogram has 8 bins, 9 were announced",
+        "the histogram has 8 bins, but the observer has bins=9",
     ),
     "no statistics": (
         stub_of(module("quantization.observer.MinMaxObserver", "o", dtype=INT8, enabled=False)),
@@ -125,7 +125,7 @@ def test_strange_parameters(case: str) -> None:
 
 def test_float16_is_refused_as_by_megengine() -> None:
     called = stub(act_fake_quant=held(0.5))
-    assert reason(called, X.astype(np.float16)) == "MegEngine quantizes float32 only, not float16"
+    assert reason(called, X.astype(np.float16)) == "MegEngine quantizes only float32, not float16"
 
 
 def test_a_quantized_module_needs_a_quantized_input() -> None:

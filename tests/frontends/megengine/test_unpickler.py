@@ -195,7 +195,7 @@ def test_refusals_name_the_global_and_the_offset() -> None:
     lines = caught.value.render().splitlines()
     assert lines[0] == "error[TM1004]: refused global posix.system (at byte 9101)"
     assert lines[1].endswith("hostile_os_system.tm")
-    assert lines[2].startswith("   = help: tmconvert runs no code of a model file")
+    assert lines[2].startswith("   = help: tmconvert does not run code from a model file")
 
 
 def test_another_pickle_is_described() -> None:
@@ -222,8 +222,8 @@ def test_unreadable_files(tmp_path: Path) -> None:
         (b"", "the file is empty"),
         (b"PK\x03\x04rest", "not a MegEngine model: the file begins with"),
         (b"(lp0\n.", "not a MegEngine model: the file begins with"),
-        (b"\x80\x01N.", "the file says protocol 1"),
-        (b"\x80\x06N.", "the file says protocol 6"),
+        (b"\x80\x01N.", "the file has protocol 1"),
+        (b"\x80\x06N.", "the file has protocol 6"),
     ],
 )
 def test_files_of_another_kind(tmp_path: Path, content: bytes, message: str) -> None:
@@ -379,7 +379,7 @@ def test_type_hints_are_never_called(name: str) -> None:
         (global_name("builtins", "dict") + b")R", "refused call of builtins.dict"),
         (text("f") + b")R", "refused to call a value that is not a named function"),
         (global_name("megengine.module.conv", "Conv2d") + b"K\x01\x85\x81", "1 constructor arguments"),
-        (global_name("operator", "getitem") + b"}K\x01\x86R", "something else than a type hint"),
+        (global_name("operator", "getitem") + b"}K\x01\x86R", "an object that is not a type hint"),
         (global_name("numpy", "dtype") + text("O8") + b"\x89\x88\x87R", "refused numpy dtype object"),
         (b"Pid\n", "refused pickle opcode PERSID"),
         (b"NQ", "refused pickle opcode BINPERSID"),
@@ -404,8 +404,8 @@ HUGE = struct.pack("<Q", 2**63)
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (b"X\xff\xff\xff\x7f", "a value of 2147483647 bytes begins where"),
-        (b"B\xff\xff\xff\xff", "a value of 4294967295 bytes begins where"),
+        (b"X\xff\xff\xff\x7f", "a value of 2147483647 bytes starts where"),
+        (b"B\xff\xff\xff\xff", "a value of 4294967295 bytes starts where"),
         (b"\x8d" + HUGE, "a value of 9223372036854775808 bytes"),
         (b"\x8e" + HUGE, "a value of 9223372036854775808 bytes"),
         (b"\x96" + HUGE, "a value of 9223372036854775808 bytes"),
@@ -416,18 +416,18 @@ HUGE = struct.pack("<Q", 2**63)
         (b"0000", "takes more values than the stack holds"),
         (b"((\x87", "takes more values than the stack holds"),
         (b"t" * 9, "a mark that was never set"),
-        (b"(K\x01e", "items are put into a str as if it were a list"),
-        (b"}(Nu", "a key without a value"),
+        (b"(K\x01e", "items are added to a str as if it were a list"),
+        (b"}(Nu", "a dict key has no value"),
         (b"}]Ns", "a dictionary key or set element is a list"),
         (b"X\x01\0\0\0\xff", "not valid UTF-8"),
         (b"I01\n", "opcode INT belongs to protocols 0 and 1"),
-        (b"\xfe", "byte 0xfe is no pickle opcode"),
-        (global_name("a b", "c"), "which is no Python name"),
+        (b"\xfe", "byte 0xfe is not a pickle opcode"),
+        (global_name("a b", "c"), "which is not a Python identifier"),
         (b"NN\x93", "the name of a global is not text"),
         (FROM_BUFFER + b"(C\x04abcd" + F4 + b"K\x02\x85" + text("C") + b"tR", "needs 8 bytes"),
         (FROM_BUFFER + b"(C\x04abcd" + F4 + b"J\xff\xff\xff\xff\x85" + text("C") + b"tR", "tuple of sizes"),
         (global_name("numpy", "dtype") + text("(9,9)f4") + b"\x89\x88\x87R", "unknown numpy dtype"),
-        (global_name("numpy", "dtype") + text("f4") + b"\x89\x88\x87R", "never given its content"),
+        (global_name("numpy", "dtype") + text("f4") + b"\x89\x88\x87R", "never gets its content"),
         (global_name("numpy", "dtype") + text("f4") + b"\x89\x88\x87R\x94h\x00", "used before it has"),
         (TRACED_MODULE + b")\x81}K\x01Nsb", "an attribute of a TracedModule has no name"),
         (TRACED_MODULE + b")\x81Nb", "the state of megengine.traced_module.traced_module.TracedModule is"),

@@ -45,7 +45,7 @@ def test_masks(mask: str) -> None:
 
 
 def test_dropout_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="drops weights at random"):
+    with pytest.raises(UnsupportedError, match="applies dropout"):
         check(lambda q: attend(q, q, q, dropout_p=0.1), QUERY)
 
 

@@ -224,7 +224,7 @@ def test_without_torch(tmp_path: Path) -> None:
     assert run("trace", f"{NETS}:with_inputs", "-o", "net.tm").status == 0
     done = hidden("trace", f"{NETS}:make", "-o", "other.tm", "--input", X)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "error[TM1021]: PyTorch is needed to trace a model, and is not installed" in done.stderr
+    assert "error[TM1021]: tracing a model requires PyTorch, which is not installed" in done.stderr
     assert "pip install torch" in done.stderr
     done = hidden("onnx", "net.tm", "net.onnx")
     assert (done.returncode, done.stderr.startswith("verified in ONNX Runtime")) == (0, True)

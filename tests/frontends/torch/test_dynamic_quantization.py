@@ -55,7 +55,7 @@ def test_convolutions(layer: nn.Module):
 
 def test_recurrent_layers_are_refused():
     net = quantization.quantize_dynamic(nn.Sequential(nn.LSTM(4, 4)).eval(), {nn.LSTM})
-    with pytest.raises(UnsupportedError, match="a recurrent layer of dynamic quantization"):
+    with pytest.raises(UnsupportedError, match="a recurrent layer with dynamic quantization"):
         tmconvert.to_onnx(tmconvert.trace(net, torch.randn(2, 1, 4)), "unwritten.onnx")
 
 

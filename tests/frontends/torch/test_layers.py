@@ -186,5 +186,5 @@ def test_training_leaves_the_statistics_alone() -> None:
 
 
 def test_fractional_pooling_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="random places"):
+    with pytest.raises(UnsupportedError, match="random windows"):
         check(nn.FractionalMaxPool2d(2, output_size=3), IMAGE)

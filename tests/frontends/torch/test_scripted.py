@@ -153,7 +153,7 @@ def test_checkpoints(new: bool, whole: bool, tmp_path: Path) -> None:
     torch.save(net if whole else net.state_dict(), path, _use_new_zipfile_serialization=new)
     outcome = run("inspect", path)
     assert outcome.status == 1
-    said = "whole module that torch.save has pickled" if whole else "checkpoint of torch.save: it has weights"
+    said = "whole module pickled by torch.save" if whole else "checkpoint of torch.save: it has weights"
     assert outcome.stderr.startswith(f"error[TM1024]: this is a {said}")
     assert "PACKAGE.MODULE:FUNCTION" in outcome.stderr
 

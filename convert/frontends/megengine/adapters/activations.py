@@ -42,5 +42,5 @@ def leaky_relu(g: Emitter, inp: Any, negative_slope: float = 0.01) -> Any:
 
 @FUNCTIONS.add("prelu")
 def prelu(g: Emitter, x: Any = None, y: Any = None, *, inp: Any = None, weight: Any = None) -> Any:
-    """The arguments were called inp and weight before 1.10."""
+    """PReLU; before 1.10 the parameters were named inp and weight."""
     return modes.applied(g, "PRELU", inp if x is None else x, weight if y is None else y)

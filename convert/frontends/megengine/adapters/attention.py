@@ -20,7 +20,7 @@ FUNCTIONS = Table("megengine.functional.nn.")
 OPERATORS = Table("opdef.")
 MODULES = Table("megengine.module.multiheadattn.")
 
-GIVE_A_MASK = "call megengine.functional.nn.multi_head_attention, or give a mask of floats"
+GIVE_A_MASK = "call megengine.functional.nn.multi_head_attention, or pass a float mask"
 OF_1_12_3 = "multi-head attention of MegEngine 1.12.3, which runs on GPUs only, is not supported"
 
 
@@ -83,18 +83,20 @@ def _check(g: Emitter, tensors: tuple[Any, ...], sizes: list[int]) -> None:
     if any(isinstance(size, bool) for size in sizes):
         raise Refusal(OF_1_12_3)
     if any(rank(g, x) != 3 for x in tensors):
-        raise Refusal(f"attention takes batches of sequences, not {g.type(tensors[0])}")
+        raise Refusal(f"multi-head attention expects inputs of rank 3 [N, L, E], got {g.type(tensors[0])}")
     if not sizes[2] or (not sizes[0]) != (not sizes[1]):
         raise Refusal(f"attention with projections of the sizes {sizes} is not supported")
 
 
 def _projections(g: Emitter, flat: Any, widths: list[int], sizes: list[int], biases: list[bool]) -> Any:
-    """A function of a tensor and the number of a projection, which applies it."""
+    """Returns a function of a tensor and the index of a projection, which applies it."""
     flat, ends = reshaped(g, flat, [-1]), [0]
     count = sum(width * size for width, size in zip(widths, sizes, strict=True))
     count += sum(size for size, has_bias in zip(sizes, biases, strict=True) if has_bias)
     if count != g.type(flat).size:
-        raise Refusal(f"the projections have {count} weights, and there are {g.type(flat).size}")
+        raise Refusal(
+            f"the projections have {count} weights, but the parameter has {g.type(flat).size} elements"
+        )
 
     def part(size: int) -> Any:
         ends.append(ends[-1] + size)
@@ -124,14 +126,16 @@ def _scores(g: Emitter, queries: Any, keys: Any, scale: float) -> Any:
 
 
 def _merged(g: Emitter, weights: Any, values: Any) -> Any:
-    """What the heads give, side by side: [N, L, V]."""
+    """Concatenates the results of the heads: [N, L, V]."""
     mixed = g.call("aten::permute", g.call("aten::matmul", weights, values), [0, 2, 1, 3])
     batch, length, heads, width = g.type(mixed).shape
     return reshaped(g, mixed, [batch, length, heads * width])
 
 
 def _mask(g: Emitter, scores: Any, heads: int, attn_mask: Any, key_padding_mask: Any, is_causal: bool) -> Any:
-    """What is added to the scores [N, heads or 1, L, S]; a given mask goes before ``is_causal``."""
+    """Returns the mask that is added to the scores [N, heads or 1, L, S]; a mask argument overrides
+    ``is_causal``.
+    """
     batch, _, queries, keys = g.type(scores).shape
     dtype = g.type(scores).dtype
     parts = []
@@ -147,7 +151,7 @@ def _mask(g: Emitter, scores: Any, heads: int, attn_mask: Any, key_padding_mask:
 
 
 def _added(g: Emitter, mask: Any, dtype: np.dtype) -> Any:
-    """Minus infinity where a mask of bools is true; other masks as they are."""
+    """Converts a bool mask to minus infinity where it is true; other masks are unchanged."""
     if not is_tensor(mask):
         raise Refusal(OF_1_12_3)
     if g.type(mask).dtype.kind != "b":
@@ -156,7 +160,7 @@ def _added(g: Emitter, mask: Any, dtype: np.dtype) -> Any:
 
 
 def _shown(g: Emitter, weights: Any, heads: int, average: bool) -> Any:
-    """The weights [N, heads or 1, L, S] as MegEngine returns them."""
+    """Returns the attention weights [N, heads or 1, L, S] as MegEngine returns them."""
     batch, own, queries, keys = g.type(weights).shape
     if average:
         return reduction("mean")(g, weights, 1)
@@ -183,7 +187,7 @@ def multi_head_attn(
     tensor_combination_type: Any,
     **state: Any,
 ) -> list[Any]:
-    """The result, the weights of the heads, and memory."""
+    """Returns the result, the attention weights, and the workspace."""
     kind = str(tensor_combination_type).upper(), str(attn_mask_type).upper()
     if kind not in (("NONE", "NO_MASK"), ("ONLY_MASK", "USER_DEFINED_MASK")):
         raise Refusal(f"MultiHeadAttn with {' and '.join(kind)} is not supported", GIVE_A_MASK)

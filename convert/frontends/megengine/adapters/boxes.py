@@ -1,4 +1,4 @@
-"""Pooling in boxes, megengine.functional.nn.deformable_psroi_pooling and vision.roi_pooling; and NMSKeep."""
+"""RoI pooling (deformable_psroi_pooling, vision.roi_pooling) and NMSKeep."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_BATCH = 64
 def roi_pooling(
     g: Emitter, inp: Any, rois: Any, output_shape: Any, mode: str = "max", scale: float = 1.0
 ) -> Any:
-    """The largest element, or the mean, of each part of a box, zero where there is none."""
+    """The maximum, or the mean, of each bin of a box; zero for empty bins."""
     boxes, size = cast(g, rois, g.type(inp).dtype), per_axis(g, output_shape, 2)
     if mode.lower() == "max":
         return g.call("torchvision::roi_pool", inp, boxes, size, scale)
@@ -44,7 +44,7 @@ def roi_pooling(
 
 
 def _parts(g: Emitter, corners: Term, first: int, parts: int, extent: int) -> Term:
-    """[K, 1, parts, extent], one for each pixel of an axis that belongs to a part of a box."""
+    """[K, 1, parts, extent]: 1 for each pixel of an axis that belongs to a bin of a box."""
     count = corners.type.shape[0]
     low, high = (Term(g, _column(g, corners.value, place)) for place in (first, first + 2))
     share = (high - low + 1).clamp(min=1) / parts
@@ -61,7 +61,7 @@ def _parts(g: Emitter, corners: Term, first: int, parts: int, extent: int) -> Te
 
 
 def _column(g: Emitter, boxes: Any, place: int) -> Any:
-    """[K, 1, 1, 1], one number of each box."""
+    """[K, 1, 1, 1]: one value per box."""
     return reshaped(g, g.call("aten::select", boxes, 1, place), [g.type(boxes).shape[0], 1, 1, 1])
 
 
@@ -79,7 +79,7 @@ def deformable_psroi_pooling(
     spatial_scale: float,
     trans_std: float = 0.1,
 ) -> Any:
-    """The mean of samples by linear interpolation in parts of boxes, which ``trans`` moves.
+    """The mean of linearly interpolated samples in bins of boxes, which ``trans`` moves.
 
     Shapes: inp [N, C, H, W], rois [K, 5], trans [K, 2, pooled_h, pooled_w] (x before y), in units of the box
     times ``trans_std`` -> [K, C, pooled_h, pooled_w]. Samples outside do not count.
@@ -90,7 +90,7 @@ def deformable_psroi_pooling(
     if min(tall, wide, each) < 1 or not (no_trans or part == tall == wide):
         raise Refusal(
             f"psroi pooling of {part} parts to {tall} by {wide} is not supported",
-            "part_size, pooled_h and pooled_w must be the same: MegEngine reads the wrong elements",
+            "part_size, pooled_h and pooled_w must be equal: MegEngine reads wrong elements otherwise",
         )
     places = []
     for axis, parts in enumerate((wide, tall)):
@@ -108,9 +108,11 @@ def deformable_psroi_pooling(
         shape = [count, 1, tall * each, wide * each]
         places.append(Term(g, g.call("aten::expand", place.value, shape)))
     inside = _between(g, places[0], extents[1]) * _between(g, places[1], extents[0])
-    grid = g.call("aten::permute", tensor.concat(g, [place.value for place in places], 1), [0, 2, 3, 1])
+    coordinates = g.call(
+        "aten::permute", tensor.concat(g, [place.value for place in places], 1), [0, 2, 3, 1]
+    )
     images = cast(g, g.call("aten::select", rois, 1, 0), np.int32)
-    taken = g.call("tm::remap", inp, grid, images, "replicate", 0.0, "linear")
+    taken = g.call("tm::remap", inp, coordinates, images, "replicate", 0.0, "linear")
     summed, counted = (
         Term(g, g.call("aten::avg_pool2d", value, [each, each], [each, each])) * (each * each)
         for value in (g.call("aten::mul", taken, inside.value), inside.value)
@@ -119,7 +121,7 @@ def deformable_psroi_pooling(
 
 
 def _moves(g: Emitter, trans: Any, axis: int, each: int) -> Term:
-    """[K, 1, pooled_h each, pooled_w each], how far the samples move along an axis."""
+    """[K, 1, pooled_h each, pooled_w each]: the offset of the samples along an axis."""
     moves = g.call("aten::slice", trans, 1, axis, axis + 1)
     for where in (2, 3):
         moves = g.call("aten::repeat_interleave", moves, each, where) if each > 1 else moves
@@ -127,7 +129,7 @@ def _moves(g: Emitter, trans: Any, axis: int, each: int) -> Term:
 
 
 def _between(g: Emitter, place: Term, extent: int) -> Term:
-    """One where a place is in an image of ``extent`` pixels, else zero."""
+    """One where a coordinate is inside an image of ``extent`` pixels, else zero."""
     bounds = (g.constant(bound, place.type.dtype) for bound in (-0.5, extent - 0.5))
     tests = (
         g.call(op, place.value, bound) for op, bound in zip(("aten::ge", "aten::le"), bounds, strict=True)
@@ -143,13 +145,13 @@ def psroi_module(g: Emitter, module: TracedModule, inp: Any, rois: Any, trans: A
 
 @OPERATORS.add("DeformablePSROIPooling")
 def psroi_operator(g: Emitter, inp: Any, rois: Any, trans: Any, **state: Any) -> list[Any]:
-    """Behind the result, the counts of samples, which only training needs."""
+    """Returns also the counts of samples, which only training uses."""
     return [deformable_psroi_pooling(g, inp, rois, trans, **state), None]
 
 
 @OPERATORS.add("NMSKeep")
 def nms_keep(g: Emitter, boxes: Any, *, iou_thresh: float, max_output: int) -> list[Any]:
-    """[B, max_output] of the numbers of boxes kept, the last one repeated, and [B] of how many.
+    """Returns [B, max_output] indices of the kept boxes, padded with the last one, and their counts [B].
 
     Boxes [B, N, 4] come with falling scores, so that the kept ones are in order.
     """
@@ -166,7 +168,7 @@ def nms_keep(g: Emitter, boxes: Any, *, iou_thresh: float, max_output: int) -> l
 
 
 def _kept(g: Emitter, boxes: Any, scores: Any, threshold: float, most: int) -> tuple[Any, Any]:
-    """[1, most] of the numbers of the boxes of one image, [1] of how many they are."""
+    """Returns [1, most] indices of the kept boxes of one image, and their count [1]."""
     count = g.type(boxes).shape[0]
     kept = cast(g, g.call("torchvision::nms", boxes, scores, threshold), np.int32)
     numbers = Term(g, g.constant(np.arange(count), np.int32))

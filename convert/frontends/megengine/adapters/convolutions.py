@@ -21,7 +21,7 @@ def cross_correlation(conv_mode: Any) -> None:
 
 
 def _without_groups_axis(g: Emitter, weight: Any, axes: int, groups: int) -> Any:
-    """[groups, first / groups, ...] as [first, ...]."""
+    """Reshapes [groups, first / groups, ...] to [first, ...]."""
     shape = g.type(weight).shape
     if len(shape) == axes + 3:
         return reshaped(g, weight, [shape[0] * shape[1], *shape[2:]])
@@ -34,7 +34,7 @@ _COUNTS = {4: "four", 5: "five", 6: "six"}
 
 
 def with_bias(g: Emitter, inp: Any, channels: int, bias: Any, call: Callable[[Any], Any]) -> Any:
-    """``call`` with the bias where it has one number for each channel; else it is added."""
+    """Emits ``call`` with the bias if it is per channel; else the bias is added to the result."""
     if bias is None:
         return call(None)
     type_ = g.type(bias)
@@ -46,7 +46,7 @@ def with_bias(g: Emitter, inp: Any, channels: int, bias: Any, call: Callable[[An
 def convolved(
     g: Emitter, inp: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any
 ) -> Any:
-    """A convolution over as many axes as ``inp`` has behind its channels; ``bias`` has a number for each."""
+    """A convolution over the spatial axes of ``inp``; ``bias`` is per channel."""
     axes, groups = rank(g, inp) - 2, static_int(g, groups, "a number of groups")
     bias = None if bias is None else reshaped(g, bias, [-1])
     weight = _without_groups_axis(g, weight, axes, groups)
@@ -102,19 +102,19 @@ def transposed(
     dilation: Any,
     groups: Any,
 ) -> Any:
-    """A transposed convolution; ``bias`` has a number for each channel of the result.
+    """A transposed convolution; ``bias`` is per channel of the result.
 
     Weights (I, O, ...), or (groups, I / groups, O / groups, ...).
     """
     axes, groups = rank(g, inp) - 2, static_int(g, groups, "a number of groups")
     weight = _without_groups_axis(g, weight, axes, groups)
     bias = None if bias is None else reshaped(g, bias, [-1])
-    behind = per_axis(g, output_padding, axes)
-    if axes == 2 and not behind[0]:  # MegEngine looks at the height alone to see whether there is any
-        behind = [0, 0]
+    after = per_axis(g, output_padding, axes)
+    if axes == 2 and not after[0]:  # MegEngine looks at the height alone to see whether there is any
+        after = [0, 0]
     steps, around, spread = (per_axis(g, value, axes) for value in (stride, padding, dilation))
     name = f"aten::conv_transpose{axes}d"
-    return g.call(name, inp, weight, bias, steps, around, behind, groups, spread)
+    return g.call(name, inp, weight, bias, steps, around, after, groups, spread)
 
 
 def _add_transposed(name: str, axes: int) -> None:
@@ -185,7 +185,7 @@ def local_conv2d(
     dilation: Any = 1,
     conv_mode: Any = "cross_correlation",
 ) -> Any:
-    """Weights of their own at each place: (groups, H', W', I / groups, kH, kW, O / groups).
+    """Convolution with separate weights per position: (groups, H', W', I / groups, kH, kW, O / groups).
 
     The windows become channels of one element each, so that each place is a group of a convolution.
     """
@@ -209,7 +209,7 @@ def local_conv2d(
 
 
 def columns_of(g: Emitter, inp: Any, kernel: list[int], stride: Any, padding: Any, dilation: Any) -> Any:
-    """The windows of ``inp`` as [N, C kH kW, places]."""
+    """Returns the windows of ``inp`` as [N, C kH kW, positions]."""
     spread, around, steps = (per_axis(g, value, 2) for value in (dilation, padding, stride))
     return g.call("aten::im2col", inp, kernel, spread, around, steps)
 
@@ -229,7 +229,7 @@ def region_restricted_conv(
     conv_mode: Any = "cross_correlation",
     compute_mode: Any = "default",
 ) -> Any:
-    """A convolution of those elements whose region (N, H, W) is that of the result (N, H', W')."""
+    """A convolution of the elements whose region (N, H, W) equals that of the result (N, H', W')."""
     cross_correlation(conv_mode)
     weight = _without_groups_axis(g, weight, 2, groups)
     out_channels, depth, *kernel = g.type(weight).shape

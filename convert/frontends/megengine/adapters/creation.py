@@ -1,4 +1,4 @@
-"""megengine.functional.tensor: tensors made of numbers and sizes.
+"""Tensor factory functions of megengine.functional.tensor.
 
 dtype and device were positional in older releases, in this order.
 """
@@ -29,7 +29,7 @@ def _filled(g: Emitter, shape: Any, value: Any, dtype: Any) -> Any:
 
 
 def _number(g: Emitter, value: Any) -> np.float32:
-    """A number, or a constant tensor of one, as MegEngine takes it: in float32."""
+    """Returns a number, or the value of a one-element constant, rounded to float32 like MegEngine."""
     if is_tensor(value):
         known = g.known(value)
         value = known.reshape(-1)[0] if known is not None and known.size == 1 else static_int(g, value)
@@ -73,7 +73,7 @@ def ones_like(g: Emitter, inp: Any) -> Any:
 
 @FUNCTIONS.add("full_like")
 def full_like(g: Emitter, inp: Any, value: Any) -> Any:
-    """Of a scalar, a vector of one element."""
+    """Fills with a scalar or a one-element vector."""
     type_ = g.type(inp)
     return _filled(g, list(type_.shape) or [1], value, type_.dtype)
 
@@ -87,7 +87,7 @@ def arange(
     dtype: Any = "float32",
     device: Any = None,
 ) -> Any:
-    """Numbers by ``linspace``, as many as fit before ``stop``; made integers where ``dtype`` is one."""
+    """As many values as fit before ``stop``, computed by ``linspace`` and cast to an integer ``dtype``."""
     if stop is None:
         start, stop = 0, start
     bounds = [_size(g, value) for value in (start, stop, step)]
@@ -109,15 +109,15 @@ def linspace(g: Emitter, start: Any, stop: Any, num: Any, dtype: Any = "float32"
 
 
 def _size(g: Emitter, value: Any) -> Any:
-    """A Dim, where ``value`` is one; else as it is."""
+    """Returns ``value`` as a Dim if it is symbolic; else unchanged."""
     sizes = g.sizes(value) if is_tensor(value) else None
     return sizes.reshape(-1)[0] if sizes is not None and sizes.size == 1 else value
 
 
 def _spaced(g: Emitter, start: np.float32, stop: np.float32, count: int, dtype: Any) -> Any:
-    """Each number is start + i step, in float32."""
+    """Returns start + i * step for each i, in float32."""
     if not 0 < count <= MAX_COUNT:
-        raise Refusal(f"{count} numbers from {start} to {stop} make no tensor")
+        raise Refusal(f"linspace of {count} elements from {start} to {stop} is not supported")
     step = (stop - start) / np.float32(max(count - 1, 1))
     numbers = start + np.arange(count, dtype=np.float32) * np.float32(step)
     return g.constant(numbers.astype(np.float32).astype(dtype))
@@ -129,7 +129,7 @@ def eye(g: Emitter, N: Any, M: Any = None, dtype: Any = "float32", device: Any =
 
 
 def identity(g: Emitter, sizes: list[Any], diagonal: int, dtype: Any) -> Any:
-    """A matrix of one or two sizes with ones on a diagonal, ``diagonal`` above the main one."""
+    """A matrix of one or two sizes with ones on the diagonal ``diagonal`` above the main one."""
     if not 1 <= len(sizes) <= 2 or not all(0 < size <= MAX_INTS for size in sizes):
-        raise Refusal(f"{sizes} is no size of a matrix")
+        raise Refusal(f"eye expects one or two sizes, got {sizes}")
     return g.constant(np.eye(int(sizes[0]), int(sizes[-1]), diagonal).astype(dtype))

@@ -1,4 +1,4 @@
-"""megengine.functional.elemwise, the operators of Tensor, and the raw operators that these are made of."""
+"""megengine.functional.elemwise, the operators of Tensor, and the raw operators of both."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def isinf(g: Emitter, inp: Any) -> Any:
 
 
 def _test(g: Emitter, op: str, x: Any) -> Any:
-    """A comparison with itself or infinity, if ``x`` holds floats."""
+    """Compares ``x`` with itself or infinity, if it is a float tensor."""
     return modes.with_an_axis(g, g.call(op, x)) if g.type(x).dtype.kind == "f" else g.call(op, floating(g, x))
 
 
@@ -149,7 +149,7 @@ def elemwise_operator(g: Emitter, *inputs: Any, mode: Any) -> Any:
 
 @FUNCTIONS.add("opdef.ElemwiseMultiType")
 def elemwise_multi_type(g: Emitter, *inputs: Any, mode: Any, dtype: Any) -> Any:
-    """Comparisons and tests, whose results are bools."""
+    """Comparisons and predicates with bool results."""
     tests = {"ISNAN": isnan, "ISINF": isinf}
     name = str(mode).upper()
     if name in tests:

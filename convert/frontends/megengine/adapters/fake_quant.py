@@ -1,4 +1,4 @@
-"""Fake quantization: which parameters an observer and a fake quant give a tensor, and applying them."""
+"""Fake quantization: QParams of observers and fake quants, and their application."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OBSERVER_PACKAGE = "megengine.quantization.observer."
 
 @dataclass(frozen=True)
 class Quantizer:
-    """What an observer and a fake quant say of a tensor. ``applied`` says that values are rounded.
+    """QParams of an observer and a fake quant. ``applied`` is whether values are rounded.
 
     ``scale`` and ``zero_point`` are arrays that MegEngine would broadcast against the tensor.
     """
@@ -39,13 +39,16 @@ class Quantizer:
     applied: bool
 
     def qparams(self, rank: int) -> QParams:
-        """For a tensor of ``rank`` axes. Raises Refusal."""
+        """Returns QParams for a tensor of ``rank`` axes. Raises Refusal."""
         scale, zero_point = np.broadcast_arrays(self.scale, self.zero_point)
         long = [axis - scale.ndim for axis, extent in enumerate(scale.shape) if extent != 1]
         if len(long) > 1 or (long and -long[0] > rank):
-            raise Refusal(f"scales of shape {list(scale.shape)} do not follow one axis of the tensor")
+            raise Refusal(
+                f"the scale has shape {list(scale.shape)}; it must have one element, or one per channel "
+                "along a single axis"
+            )
         if not np.isfinite(zero_point).all() or (zero_point != np.rint(zero_point)).any():
-            raise Refusal("a zero point is not a whole number", HELP)
+            raise Refusal("a zero point is not an integer", HELP)
         return QParams(
             self.dtype,
             tuple(map(float, scale.reshape(-1))),
@@ -58,33 +61,33 @@ class Quantizer:
         )
 
     def is_grouped(self, rank: int) -> bool:
-        """Whether the channels run along the first two axes, as in the weight of a grouped convolution."""
+        """Whether channels cover the first two axes, as in the weight of a grouped convolution."""
         shape = np.broadcast_shapes(self.scale.shape, self.zero_point.shape)
         return len(shape) == rank and min(shape[:2]) > 1
 
     def merged(self) -> Quantizer:
-        """For a tensor whose first two axes have become one."""
+        """Returns the quantizer of a tensor whose first two axes were merged."""
         scale, zero_point = np.broadcast_arrays(self.scale, self.zero_point)
         shape = [-1, *scale.shape[2:]]
         return replace(self, scale=scale.reshape(shape), zero_point=zero_point.reshape(shape))
 
     def apply(self, g: Emitter, value: Any) -> Any:
-        """``value`` fake-quantized, or only annotated."""
+        """Fake-quantizes ``value``, or only annotates it."""
         type_ = g.type(value)
         if type_.dtype != np.float32:
-            raise Refusal(f"MegEngine quantizes float32 only, not {type_.dtype}")
+            raise Refusal(f"MegEngine quantizes only float32, not {type_.dtype}")
         rounded = fake_quantize if self.applied else None
         return g.quantized(value, self.qparams(type_.rank), rounded)
 
 
 def applied(g: Emitter, value: Any, fake_quant: Any, observer: Any) -> Any:
-    """What ``QATModule._apply_fakequant_with_observer`` returns for a value."""
+    """The result of ``QATModule._apply_fakequant_with_observer`` for a value."""
     quantizer = quantizer_of(fake_quant, observer, g.known(value))
     return value if quantizer is None else quantizer.apply(g, value)
 
 
 def quantizer_of(fake_quant: Any, observer: Any, seen: np.ndarray | None) -> Quantizer | None:
-    """From two modules, each of which may be None; None where nothing is known of the tensor.
+    """Returns the quantizer of two modules, each of which may be None; None if the tensor is not quantized.
 
     A fake quant with parameters of its own comes before the observer, which sees the tensor ``seen``.
     """
@@ -101,10 +104,10 @@ def quantizer_of(fake_quant: Any, observer: Any, seen: np.ndarray | None) -> Qua
         if scales is not None:
             made = _quantizer(module, scales, name, enabled)
     if made is None and enabled:
-        raise Refusal(f"{fake_quant.name} has no parameters to quantize with", HELP)
+        raise Refusal(f"{fake_quant.name} has no quantization parameters", HELP)
     own = dtype_of(fake_quant) if enabled else None
     if made is not None and own is not None and own != (made.dtype, made.quant_min, made.quant_max):
-        raise Refusal(f"the fake quant wants {own[0]}, its observer watches {made.dtype}")
+        raise Refusal(f"the fake quant has dtype {own[0]}, but its observer has {made.dtype}")
     return made
 
 
@@ -134,7 +137,9 @@ def is_enabled(fake_quant: Any) -> bool:
 
 
 def bias_qparams(x: QParams | None, weight: QParams | None) -> QParams | None:
-    """How MegEngine quantizes a bias (here a vector) by input and weight; None where it leaves it alone."""
+    """Returns MegEngine's QParams of a bias vector, from input and weight; None if the bias is not
+    quantized.
+    """
     if x is None or weight is None or not (x.symmetric and weight.symmetric):
         return None
     if not (_is_int8(x) and _is_int8(weight)) or len(x.scale) != 1:
@@ -169,7 +174,9 @@ def _lsq(module: TracedModule, seen: np.ndarray | None) -> Scales:
 
 
 def _fake_quantize(module: TracedModule, seen: np.ndarray | None) -> Scales | None:
-    """FakeQuantize takes what its observer says; the one that tracing puts for user classes has its own."""
+    """FakeQuantize uses its observer's parameters; the one that tracing inserts for user classes has its
+    own.
+    """
     held = module.attributes.get("qparams")
     if held is None or held["scale"] is None:
         return None

@@ -1,4 +1,4 @@
-"""Raw operators (``Apply`` in MegEngine) on images, by the functions that MegEngine makes them from."""
+"""Raw operators (``Apply`` in MegEngine) on images, converted by the adapters of their functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def channels_first(format_: Any, wanted: str = "NCHW") -> None:
 
 
 def in_format(g: Emitter, inp: Any, format_: Any, call: Callable[[Any], Any]) -> Any:
-    """``call`` of an image in NCHW, and its result in the format of ``inp``."""
+    """Emits ``call`` on an image in NCHW, and converts the result to the format of ``inp``."""
     if str(format_).upper() != "NHWC":
         channels_first(format_)
         return call(inp)
@@ -72,7 +72,7 @@ def warp_affine(
 def warp_perspective(
     g: Emitter, inp: Any, mat: Any, *others: Any, bmode: Any, border_val: float, format: Any, imode: Any
 ) -> Any:
-    """``others`` are the size, or the number of the image for each matrix and the size."""
+    """``others`` are the size, or the image index for each matrix and the size."""
     *batch, size = others
     where = batch[0] if batch else None
     return sampling.warp_perspective(g, inp, mat, size, where, bmode, border_val, format, imode)
@@ -82,7 +82,7 @@ def warp_perspective(
 def roi_align(
     g: Emitter, inp: Any, rois: Any, *, mode: Any, spatial_scale: float, offset: float, **state: Any
 ) -> list[Any]:
-    """Behind the result, the places of the largest samples, which only training needs."""
+    """RoI align; the second result, indices of maxima, is used in training only."""
     channels_first(state.get("format", "NCHW"))
     if offset not in (0, 0.5):
         raise Refusal(f"roi_align with the offset {offset} is not supported", "use 0 or 0.5")
@@ -94,7 +94,7 @@ def roi_align(
 
 @OPERATORS.add("ROIPooling")
 def roi_pooling(g: Emitter, inp: Any, rois: Any, size: Any, *, mode: Any, scale: float) -> list[Any]:
-    """Behind the result, the places of the largest elements, which only training needs."""
+    """RoI pooling; the second result, indices of maxima, is used in training only."""
     return [boxes.roi_pooling(g, inp, rois, static_ints(g, size), mode, scale), None]
 
 

@@ -1,4 +1,4 @@
-"""Raw operators (``Apply`` in MegEngine) that read or write what an index names.
+"""Raw operators (``Apply`` in MegEngine) that read or write indexed elements.
 
 ``items`` are rows of (axis, has a start, has a stop, has a step, has a number): the numbers are tensors
 behind the operands, in this order, or in ``slice_items``, a row of (start, stop, step, number) for each.
@@ -23,7 +23,7 @@ Index = Callable[[Emitter, Any, tuple[Any, ...], Any, Any], tuple[Any, ...]]
 
 
 def _numbers(inputs: tuple[Any, ...], items: Any, slice_items: Any) -> Iterator[tuple[int, list[Any]]]:
-    """(axis, [start, stop, step, number]) of each item, None for what it has not."""
+    """Returns (axis, [start, stop, step, index]) of each item, None for absent ones."""
     given = iter(inputs)
     for place, (axis, *has) in enumerate(items):
         source = iter(slice_items[place]) if slice_items else None
@@ -35,7 +35,7 @@ def _numbers(inputs: tuple[Any, ...], items: Any, slice_items: Any) -> Iterator[
 
 
 def _index(g: Emitter, x: Any, inputs: tuple[Any, ...], items: Any, slice_items: Any) -> tuple[Any, ...]:
-    """As Python writes it: one entry an axis."""
+    """Returns the index as Python has it: one entry per axis."""
     index: list[Any] = [slice(None)] * rank(g, x)
     for axis, (start, stop, step, number) in _numbers(inputs, items, slice_items):
         index[axis] = slice(start, stop, step) if number is None else number
@@ -45,7 +45,7 @@ def _index(g: Emitter, x: Any, inputs: tuple[Any, ...], items: Any, slice_items:
 def _mesh(
     g: Emitter, x: Any, inputs: tuple[Any, ...], items: Any, slice_items: Any, batched: bool = False
 ) -> tuple[Any, ...]:
-    """An index of tensors that chooses along each axis on its own.
+    """An index of tensors that each select along their own axis (an outer index).
 
     The n-th axis of the result comes from the n-th index: each index varies along that axis alone, and
     where ``batched`` along the first, too. Axes between those that are named count from 0.
@@ -53,7 +53,7 @@ def _mesh(
     named: dict[int, Any] = {}
     for axis, parts in _numbers(inputs, items, slice_items):
         if parts[:3] != [None] * 3:
-            raise Refusal("a mesh of slices is not supported", "index by tensors of numbers")
+            raise Refusal("an outer index with slices is not supported", "use integer tensors as indices")
         named[axis] = parts[3]
     first, last = 0 if batched else min(named), max(named)
     index: list[Any] = [slice(None)] * first
@@ -71,7 +71,7 @@ def _mesh(
 
 
 def _batched_mesh(g: Emitter, x: Any, inputs: tuple[Any, ...], items: Any, slice_items: Any) -> Any:
-    """Each batch has indices of its own: rows of tensors of two axes."""
+    """Each batch has its own indices: rows of tensors of rank 2."""
     return _mesh(g, x, inputs, items, slice_items, batched=True)
 
 

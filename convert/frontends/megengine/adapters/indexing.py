@@ -1,4 +1,4 @@
-"""``x[...]`` and ``x[...] = value`` in MegEngine: by NumPy's rules, with numbers of 32 bits."""
+"""``x[...]`` and ``x[...] = value`` in MegEngine: NumPy's rules with 32-bit integers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def getitem(g: Emitter, x: Any, index: Any) -> Any:
 
 
 def setitem(g: Emitter, x: Any, index: Any, value: Any) -> Any:
-    """``x`` after ``x[index] = value``. An index that is ``...`` alone makes the value the tensor."""
+    """``x`` after ``x[index] = value``. The index ``...`` alone replaces the tensor by the value."""
     return _tensor(g, value) if index is Ellipsis else written(g, x, index, value)
 
 
@@ -27,12 +27,14 @@ def written(g: Emitter, x: Any, index: Any, value: Any, *, adds: bool = False) -
 
 def _checked(index: Any) -> Any:
     if any(item is False for item in (index if isinstance(index, tuple) else (index,))):
-        raise Refusal("False is no index", "index by numbers, slices and tensors of numbers")
+        raise Refusal(
+            "False is not supported as an index", "use integers, slices and integer tensors as indices"
+        )
     return index
 
 
 def _tensor(g: Emitter, value: Any) -> Any:
-    """``value``, made a tensor where it is a number or an array."""
+    """Returns ``value`` as a tensor."""
     if is_tensor(value) and indexing.belongs(g, value):
         return value
     array = np.asarray(value)

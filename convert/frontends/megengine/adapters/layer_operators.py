@@ -1,4 +1,4 @@
-"""Raw operators (``Apply`` in MegEngine) that are layers: normalization, recurrent networks.
+"""Raw operators (``Apply`` in MegEngine) of layers: normalization and recurrent networks.
 
 Behind the result they give what only training needs: statistics, which are computed all the same, and
 memory whose content nothing says, for which None stands.
@@ -21,7 +21,7 @@ OPERATORS = Table("opdef.")
 def batch_norm(
     g: Emitter, inp: Any, *parameters: Any, fwd_mode: Any, epsilon: float, param_dim: Any, **state: Any
 ) -> list[Any]:
-    """The mean and variance as they were given, memory, and the result."""
+    """Returns mean and variance unchanged, the workspace, and the result."""
     if len(parameters) != 4 or str(fwd_mode).upper() != "INFERENCE":
         raise Refusal(
             "batch_norm with the statistics of the batch is not inference",

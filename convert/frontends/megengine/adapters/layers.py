@@ -101,7 +101,7 @@ def _normed(child: str, layer: Layer) -> Layer:
 
 @MODULES.add("batchnorm.BatchNorm1d", "batchnorm.BatchNorm2d", "batchnorm.SyncBatchNorm")
 def batch_norm(g: Emitter, module: TracedModule, inp: Any) -> Any:
-    """Inference, whatever ``training`` says: a conversion is for deployment."""
+    """Batch norm of inference for any value of ``training``: a conversion is for deployment."""
     attributes = module.attributes
     if attributes.get("freeze") and rank(g, inp) != 4 and not module.class_name.endswith("SyncBatchNorm"):
         raise Refusal("a frozen BatchNorm1d multiplies by (1, C, 1, 1) in MegEngine", "use freeze=False")

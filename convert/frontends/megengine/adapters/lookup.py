@@ -38,7 +38,7 @@ def embedding_module(g: Emitter, module: TracedModule, inputs: Any) -> Any:
 
 @FUNCTIONS.add("one_hot")
 def one_hot(g: Emitter, inp: Any, num_classes: Any) -> Any:
-    """Of the element type of the indices."""
+    """Returns one-hot vectors of the element type of the indices."""
     flags = g.call("aten::one_hot", _indices(g, inp), static_int(g, num_classes, "a number of classes"))
     return cast(g, flags, g.type(inp).dtype)
 

@@ -81,7 +81,7 @@ def nms(g: Emitter, boxes: Any, scores: Any, iou_thresh: float, max_output: Any 
 def cond_take(g: Emitter, mask: Any, x: Any) -> list[Any]:
     """The elements that the mask lets through, and where they are among all."""
     if g.type(mask).dtype.kind != "b" or g.type(mask).shape != g.type(x).shape:
-        raise Refusal(f"{g.type(mask)} is no mask of {g.type(x)}")
+        raise Refusal(f"{g.type(mask)} is not a valid mask for {g.type(x)}")
     places = places_of(g, reshaped(g, mask, [-1]))[0]
     return [g.call("aten::index_select", reshaped(g, x, [-1]), 0, places), cast(g, places, np.int32)]
 

@@ -42,7 +42,7 @@ def _is_empty(axis: Any) -> bool:
 
 
 def _axes(g: Emitter, inp: Any, axis: Any) -> list[int]:
-    """None means all axes, and a scalar has none, whatever is asked for."""
+    """Returns the axes to reduce: None means all; a scalar has none."""
     return axes_of(g, inp, axis) if rank(g, inp) else []
 
 
@@ -99,7 +99,7 @@ def std(g: Emitter, inp: Any, axis: Any = None, keepdims: bool = False) -> Any:
 def norm(g: Emitter, inp: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """Infinite orders are the extremes of the whole tensor, whatever the axis."""
     if axis is None and rank(g, inp) != 1:
-        raise Refusal("the norm of a tensor that is no vector needs an axis")
+        raise Refusal("the norm of a tensor of rank other than 1 needs an axis")
     order = 2 if ord is None else ord
     if is_tensor(order) or not isinstance(order, (int, float)):
         raise Refusal(f"the order of a norm must be a number, not {order!r}")

@@ -21,7 +21,7 @@ MODULES = Table("megengine.module.")
 
 
 def _operands(g: Emitter, x: Any, y: Any) -> tuple[Any, Any]:
-    """Of one dtype; the product of int8 is int32."""
+    """Casts operands to one dtype; the product of int8 is int32."""
     x, y = promoted(g, x, y)
     if g.type(x).dtype == np.int8:
         return cast(g, x, np.int32), cast(g, y, np.int32)
@@ -43,7 +43,7 @@ def matmul(
     compute_mode: Any = "default",
     format: Any = "default",
 ) -> Any:
-    """A vector in front is a matrix of one row, behind of one column, before either is transposed."""
+    """A vector is one row as first operand, one column as second, before either is transposed."""
     x, y = _operands(g, inp1, inp2)
     ranks = rank(g, x), rank(g, y)
     if transpose_a and ranks[0] == 1 and ranks[1] > 1:

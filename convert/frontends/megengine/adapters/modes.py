@@ -1,4 +1,4 @@
-"""The modes of MegEngine's Elemwise operator, which say its elementwise functions, methods and modules."""
+"""The modes of MegEngine's Elemwise operator, by which its elementwise functions are converted."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ FUSED_ADD = {f"FUSE_ADD_{mode}": mode for mode in ("RELU", "SIGMOID", "TANH", "H
 
 
 def applied(g: Emitter, mode: Any, *inputs: Any) -> Any:
-    """What ``mode`` (a name, in either case) computes of tensors and numbers."""
+    """Emits the mode ``mode`` (a case-insensitive name) on tensors and numbers."""
     name = str(mode).rpartition(".")[2].upper()
     if name not in MODES:
         gradient = name.endswith("_GRAD")
@@ -106,7 +106,7 @@ def _binary(op: str, to_float: bool) -> Adapter:
 
 
 def _comparison(op: str) -> Adapter:
-    """Of the dtype that the operands have in common."""
+    """Casts operands to their common dtype."""
     return lambda g, x, y: cast(g, compared(g, op, x, y), g.type(promoted(g, x, y)[0]).dtype)
 
 
@@ -160,7 +160,7 @@ def fast_tanh(g: Emitter, x: Any) -> Any:
 
 @mode("FLOOR_DIV")
 def floor_div(g: Emitter, x: Any, y: Any) -> Any:
-    """Of floats the quotient rounded down: 1 // 0.1 is 10."""
+    """Floor division; of floats the quotient is rounded down: 1 // 0.1 is 10."""
     x, y = promoted(g, x, y)
     if _is_float(g, x):
         return g.call("aten::floor", g.call("aten::div", x, y))
@@ -169,7 +169,7 @@ def floor_div(g: Emitter, x: Any, y: Any) -> Any:
 
 @mode("MOD")
 def mod(g: Emitter, x: Any, y: Any) -> Any:
-    """Of floats with the sign of the dividend, of integers with that of the divisor."""
+    """Remainder, with the sign of the dividend for floats and that of the divisor for integers."""
     x, y = promoted(g, x, y)
     return g.call("aten::fmod" if _is_float(g, x) else "aten::remainder", x, y)
 
@@ -185,14 +185,14 @@ def power(g: Emitter, x: Any, y: Any) -> Any:
     return g.call(f"aten::{forms[exponent]}", x) if exponent in forms else g.call("aten::pow", x, y)
 
 
-def _number(g: Emitter, value: Any, beside: Any) -> Any:
-    """The number that ``value`` is, also as a constant tensor that broadcasts to ``beside``; else None."""
+def _number(g: Emitter, value: Any, other: Any) -> Any:
+    """The number that ``value`` is, also as a constant tensor that broadcasts to ``other``; else None."""
     if not is_tensor(value):
         return value if isinstance(value, (int, float, np.number)) else None
     array = g.known(value)
-    if array is None or array.size != 1 or not is_tensor(beside) or array.ndim > rank(g, beside):
+    if array is None or array.size != 1 or not is_tensor(other) or array.ndim > rank(g, other):
         return None
-    same = g.type(beside).dtype == array.dtype  # else it takes part in the promotion
+    same = g.type(other).dtype == array.dtype  # else it takes part in the promotion
     return array.reshape(-1)[0].item() if same else None
 
 

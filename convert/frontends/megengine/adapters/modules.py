@@ -1,4 +1,4 @@
-"""Builtin modules: each is its functional form, with arguments from the module's attributes."""
+"""Built-in modules, converted by their functional forms with the module's attributes as arguments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ for _name, _mode in ACTIVATIONS.items():
 
 
 def parameter(g: Emitter, module: TracedModule, name: str, array: np.ndarray | None = None) -> Any:
-    """A parameter, or ``array`` made of it, as a constant called by its path; None if there is none."""
+    """Returns a parameter, or ``array`` computed from it, as a constant named by its path; None if
+    missing.
+    """
     array = module.tensors.get(name) if array is None else array
     if array is None:
         return None

@@ -1,4 +1,4 @@
-"""What came with MegEngine 1.13.1 to 1.13.4: functions, operators and modules that 1.13.0 does not have."""
+"""Functions, operators and modules added in MegEngine 1.13.1 to 1.13.4."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def einsum(g: Emitter, equation: Any, *args: Any) -> Any:
 def cross(
     g: Emitter, a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Any:
-    """Vectors of two elements have a third one, zero, where they are alone."""
+    """Cross product; a vector of two elements is padded with a zero."""
     if axis is not None:
         axisa = axisb = axisc = axis
     a, b = promoted(g, *(_in_space(g, each) for each in (a, b)))
@@ -82,7 +82,7 @@ def non_zero(g: Emitter, condition: Any, as_tuple: bool = False) -> Any:
 @OPERATORS.add("Flip")
 @FUNCTIONS.add("vision.flip")
 def flip(g: Emitter, inp: Any, vertical: bool = True, horizontal: bool = True) -> Any:
-    """Images [N, H, W, C], upside down, and left to right."""
+    """Flips images [N, H, W, C] vertically and horizontally."""
     axes = [axis for axis, wanted in ((1, vertical), (2, horizontal)) if wanted]
     return g.call("aten::flip", _image(g, inp), axes) if axes else inp
 
@@ -90,14 +90,14 @@ def flip(g: Emitter, inp: Any, vertical: bool = True, horizontal: bool = True) -
 @OPERATORS.add("Rotate")
 @FUNCTIONS.add("vision.rot90")
 def rot90(g: Emitter, inp: Any, clockwise: bool = True) -> Any:
-    """Images [N, H, W, C] as [N, W, H, C]."""
-    turned = g.call("aten::permute", _image(g, inp), [0, 2, 1, 3])
-    return g.call("aten::flip", turned, [2 if clockwise else 1])
+    """Rotates images [N, H, W, C] to [N, W, H, C]."""
+    transposed = g.call("aten::permute", _image(g, inp), [0, 2, 1, 3])
+    return g.call("aten::flip", transposed, [2 if clockwise else 1])
 
 
 def _image(g: Emitter, inp: Any) -> Any:
     if rank(g, inp) != 4:
-        raise Refusal(f"an image has four axes, not those of {g.type(inp)}")
+        raise Refusal(f"an image must have four axes, got {g.type(inp)}")
     return inp
 
 
@@ -115,7 +115,7 @@ def resize(
 def rotate(
     g: Emitter, inp: Any, angle: float = 0.0, format: str = "NCHW", interp_mode: str = "bilinear"
 ) -> Any:
-    """Around the middle of the image by an angle in degrees, zero outside."""
+    """Rotates around the centre of the image by an angle in degrees, with zeros outside."""
     if (format, interp_mode) != ("NCHW", "bilinear"):
         raise Refusal(f"rotate in format {format!r} with mode {interp_mode!r} is not supported", "use NCHW")
     height, width = g.type(_image(g, inp)).shape[2:]
@@ -164,7 +164,7 @@ def remap_module(
     borderMode: str = "replicate",
     borderValue: float = 0.0,
 ) -> Any:
-    """The places in one tensor, or x and y in two."""
+    """Remaps by coordinates in one tensor, or x and y in two."""
     alone = not all(g.type(map_2).shape)
     places = map_1 if alone else tensor.stack(g, [map_1, map_2], rank(g, map_1))
     return sampling.remap(g, inp, places, borderMode, borderValue, interpolation)

@@ -14,7 +14,7 @@ FUNCTIONS = Table("megengine.functional.nn.")
 
 @FUNCTIONS.add("dropout")
 def dropout(g: Emitter, inp: Any, drop_prob: float, training: bool = False) -> Any:
-    """The identity: a conversion is for inference, whatever the flag recorded."""
+    """The identity: a conversion is for inference, whatever training flag was recorded."""
     return inp
 
 

@@ -1,4 +1,4 @@
-"""megengine.functional.nn: normalization."""
+"""Normalization layers of megengine.functional.nn."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def batch_norm(
 
 
 def _by_batch(g: Emitter, inp: Any, weight: Any, bias: Any, eps: float) -> Any:
-    """Without running statistics those of the batch are what inference uses."""
+    """Batch norm without running statistics uses those of the batch, also in inference."""
     axes = rank(g, inp)
     column = [1, g.type(inp).shape[1], *[1] * (axes - 2)]
     weight, bias = (None if value is None else reshaped(g, value, column) for value in (weight, bias))
@@ -75,7 +75,7 @@ def sync_batch_norm(
     eps_mode: Any = "additive",
     group: Any = None,
 ) -> Any:
-    """``eps_mode`` "max" puts ``eps`` below the variance in place of adding it."""
+    """``eps_mode`` "max" uses max(variance, eps) instead of variance + eps."""
     mode = str(eps_mode).lower()
     if mode not in ("additive", "max"):
         raise Refusal(f"eps_mode {eps_mode!r} is not supported")
@@ -95,7 +95,7 @@ def layer_norm(
     bias: Any = None,
     eps: float = 1e-5,
 ) -> Any:
-    """The last axes, as many as ``normalized_shape`` has."""
+    """Layer norm of the last axes, as many as ``normalized_shape`` has."""
     shape = static_ints(g, normalized_shape)
     parameters = (weight, bias) if affine else (None, None)
     return g.call("aten::layer_norm", inp, shape, *parameters, float(eps))
@@ -111,7 +111,7 @@ def general_norm(
     bias: Any = None,
     eps: float = 1e-5,
 ) -> Any:
-    """Layer norm of any axes: these are moved behind the others."""
+    """Layer norm of any axes, which are moved to the end."""
     axes = [axis_of(g, inp, axis) for axis in static_ints(g, normalized_axis, "the axes")]
     if not axes or axes != sorted(set(axes)):
         raise Refusal(f"normalized_axis {normalized_axis!r} must name axes in ascending order")

@@ -1,4 +1,4 @@
-"""The scales and zero points of MegEngine's observers, in float32 as it computes them.
+"""Scales and zero points of MegEngine's observers, computed in float32 like there.
 
 Each function takes the module and the tensor that it watches, where that is known, and returns (scale,
 zero point or None), as arrays. An observer that was saved while it was enabled goes on observing when
@@ -25,7 +25,7 @@ SEARCH_STEP = 1e-5
 
 
 def scalar(module: TracedModule, name: str) -> np.ndarray:
-    """A statistic of a module, in float32. Raises Refusal where it has none."""
+    """Returns a statistic of a module, in float32. Raises Refusal where it is missing."""
     array = module.tensors.get(name)
     if array is None:
         raise Refusal(f"{module.name or module.class_name} has no {name}", HELP)
@@ -36,17 +36,17 @@ HELP = "run quantization-aware training or calibration before saving, or disable
 
 
 def min_max(module: TracedModule, seen: np.ndarray | None) -> Scales:
-    """MinMaxObserver: the extremes so far."""
+    """MinMaxObserver: the running minimum and maximum."""
     return _from_range(module, *_extremes(module, seen if module.attributes["enabled"] else None))
 
 
 def sync_min_max(module: TracedModule, seen: np.ndarray | None) -> Scales:
-    """SyncMinMaxObserver looks at its method ``enable``, which is always true, in place of ``enabled``."""
+    """SyncMinMaxObserver tests its method ``enable``, which is always true, instead of ``enabled``."""
     return _from_range(module, *_extremes(module, seen))
 
 
 def moving_average(module: TracedModule, seen: np.ndarray | None) -> Scales:
-    """ExponentialMovingAverageObserver: the extremes of each batch, averaged."""
+    """ExponentialMovingAverageObserver: the moving average of each batch's minimum and maximum."""
     low, high = _extremes(module, None)
     if module.attributes["enabled"] and seen is not None:
         kept = scalar(module, "runtime_momentum")
@@ -73,7 +73,7 @@ def _from_range(module: TracedModule, low: np.ndarray, high: np.ndarray) -> Scal
 
 
 def passive(module: TracedModule, seen: np.ndarray | None) -> Scales | None:
-    """PassiveObserver holds parameters that something else has found; None before that."""
+    """PassiveObserver: parameters that were set from outside; None before that."""
     held = module.attributes.get("qparams")
     if held is None or held["scale"] is None:
         return None
@@ -81,12 +81,14 @@ def passive(module: TracedModule, seen: np.ndarray | None) -> Scales | None:
 
 
 def histogram(module: TracedModule, seen: np.ndarray | None) -> Scales:
-    """HistogramObserver: the part of the range with the least squared error of quantization."""
+    """HistogramObserver: the range with the least squared quantization error."""
     low, high = scalar(module, "min_val"), scalar(module, "max_val")
     counts = scalar(module, "histogram").reshape(-1)
     bins = len(counts)
     if bins != module.attributes["bins"] or not 0 < bins <= MAX_BINS:
-        raise Refusal(f"a histogram has {bins} bins, {module.attributes['bins']} were announced", HELP)
+        raise Refusal(
+            (f"the histogram has {bins} bins, but the observer has bins={module.attributes['bins']}"), HELP
+        )
     if seen is not None:
         counts, low, high = _counted(counts, low, high, seen, int(module.attributes["upsample_rate"]))
     width = float(np.float32(high - low)) / bins
@@ -99,7 +101,7 @@ def histogram(module: TracedModule, seen: np.ndarray | None) -> Scales:
 def _counted(
     counts: np.ndarray, low: Any, high: Any, seen: np.ndarray, rate: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(counts, low, high) of the histogram with the elements of ``seen`` in it.
+    """Returns (counts, low, high) of the histogram after the elements of ``seen`` were added.
 
     Where they lie outside its range, the range is stretched to a whole multiple of the bins cut in
     ``rate`` parts, and the old counts are spread over those.
@@ -112,7 +114,7 @@ def _counted(
     part = (old_high - old_low) / (bins * rate)
     parts_per_bin = math.ceil((high - low) / (bins * part))
     if not 0 < parts_per_bin <= MAX_STRETCH or not 0 < rate <= MAX_STRETCH:
-        raise Refusal("the values lie far outside of the histogram", HELP)
+        raise Refusal("the values are far outside of the histogram's range", HELP)
     margin = (parts_per_bin * bins * part - (high - low)) / 2
     low, high = low - margin, high + margin
     result = np.histogram(seen, bins, (low, high))[0].astype(np.float64)
@@ -154,7 +156,7 @@ def _clipped(counts: np.ndarray, width: float, levels: int) -> tuple[int, int]:
 
 
 def _squared_error(counts: np.ndarray, width: float, first: int, last: int, levels: int) -> float:
-    """What rounding to ``levels`` values between the bins ``first`` and ``last`` costs."""
+    """The error of rounding to ``levels`` values between the bins ``first`` and ``last``."""
     step = width * (last - first + 1) / levels
     if step == 0:
         return 0.0

@@ -1,4 +1,4 @@
-"""Raw operators (``Apply`` in MegEngine), by the functions that MegEngine makes them from.
+"""Raw operators (``Apply`` in MegEngine), converted by the adapters of their functions.
 
 The state of an operator are the keywords of its adapter; its tensors are positional. An operator with
 several results gives a list; None stands for one that inference has no use for.
@@ -42,7 +42,7 @@ ALL_AXES = 2**31 - 1
 
 
 def renamed(adapter: Adapter, **names: str) -> Adapter:
-    """The adapter of a function as that of an operator: ``names`` has the operator's word for parameters."""
+    """Returns the adapter of a function for an operator; ``names`` maps its parameter names."""
 
     def operator(g: Emitter, *inputs: Any, **state: Any) -> Any:
         return adapter(g, *inputs, **{ours: state[theirs] for ours, theirs in names.items()})
@@ -86,7 +86,7 @@ def get_var_shape(g: Emitter, inp: Any, axis: int = NO_AXIS, **state: Any) -> An
 
 @FUNCTIONS.add("Reshape")
 def reshape(g: Emitter, inp: Any, target: Any = None, *, shape: Any, axis: int = NO_AXIS) -> Any:
-    """To a tensor of sizes, or the attribute ``shape``; the one of ``axis`` is what remains."""
+    """Reshapes to a tensor of sizes, or the attribute ``shape``; the extent of ``axis`` is inferred."""
     sizes = static_ints(g, shape if target is None else target)
     if axis != NO_AXIS:
         sizes[axis] = -1
@@ -100,7 +100,7 @@ def broadcast(g: Emitter, inp: Any, target: Any = None, *, shape: Any) -> Any:
 
 @FUNCTIONS.add("Dimshuffle")
 def dimshuffle(g: Emitter, inp: Any, *, pattern: Any) -> Any:
-    """Axes in their new order; -1 inserts one, and one that is not named has one element and goes."""
+    """Permutes axes; -1 inserts one, and axes of extent 1 that are not listed are removed."""
     unnamed = [axis for axis in range(rank(g, inp)) if axis not in pattern]
     kept = [axis for axis in pattern if axis >= 0]
     moved = tensor.squeeze(g, inp, unnamed) if unnamed else inp
@@ -110,7 +110,7 @@ def dimshuffle(g: Emitter, inp: Any, *, pattern: Any) -> Any:
 
 @FUNCTIONS.add("AddAxis")
 def add_axis(g: Emitter, inp: Any, *, axis: Any) -> Any:
-    """One after the other, each counted in what there is then."""
+    """Inserts axes one after the other; each counts the axes inserted before."""
     shape = list(g.type(inp).shape)
     for place in axis:
         if not 0 <= place <= len(shape):
@@ -121,7 +121,7 @@ def add_axis(g: Emitter, inp: Any, *, axis: Any) -> Any:
 
 @FUNCTIONS.add("RemoveAxis")
 def remove_axis(g: Emitter, inp: Any, *, axis: Any) -> Any:
-    """One after the other, each counted in what there is then."""
+    """Removes axes one after the other; each counts the axes that are left."""
     shape = list(g.type(inp).shape)
     for place in axis:
         if not 0 <= place < len(shape) or shape.pop(place) != 1:
@@ -141,12 +141,12 @@ def stack(g: Emitter, *inputs: Any, axis: int, comp_node: Any = None) -> Any:
 
 @FUNCTIONS.add("Split")
 def split(g: Emitter, inp: Any, *sizes: Any, axis: int, nsections: int = 0) -> list[Any]:
-    """Into equal parts, or such of the given sizes."""
+    """Splits into equal parts, or parts of the given sizes."""
     if not sizes:
         return tensor.split(g, inp, nsections, axis)
     ends = list(itertools.accumulate(static_int(g, size) for size in sizes))
     if ends[-1] != g.type(inp).shape[axis_of(g, inp, axis)]:
-        raise Refusal(f"axis {axis} of {g.type(inp)} has no parts that end at {ends}")
+        raise Refusal(f"axis {axis} of {g.type(inp)} cannot be split at {ends}")
     return tensor.split(g, inp, ends[:-1], axis)
 
 
@@ -164,7 +164,9 @@ def reduce(
     keepdim: bool = True,
     data_type: Any = "DEFAULT",
 ) -> Any:
-    """Over one axis, over all to a scalar, or to the shape ``target``, whose other axes have one element."""
+    """Reduces over one axis, over all to a scalar, or to the shape ``target``, whose reduced axes have extent
+    1.
+    """
     if str(data_type).upper() not in ("DEFAULT", "FLOAT_O32XC32"):
         raise Refusal(f"the element types {data_type} of Reduce are not supported")
     names = {"SUM_SQR": "sum", "PRODUCT": "prod"}
@@ -204,13 +206,15 @@ for _name in ("Argmax", "Argmin"):
 
 @FUNCTIONS.add("Argsort")
 def argsort(g: Emitter, inp: Any, *, order: Any) -> list[Any]:
-    """The elements in order, and their indices."""
+    """Returns the sorted elements and their indices."""
     return sorting.sort(g, inp, str(order).upper() == "DESCENDING")
 
 
 @FUNCTIONS.add("TopK")
 def topk(g: Emitter, inp: Any, k: Any, *, mode: Any) -> Any:
-    """The ``k`` smallest; of a negative ``k`` the largest. KTH_ONLY gives the last of these alone."""
+    """Returns the ``k`` smallest elements, for negative ``k`` the largest. KTH_ONLY returns the last one
+    only.
+    """
     kth_only = str(mode).upper() == "KTH_ONLY"
     values, indices = sorting.topk(g, inp, k, False, kth_only)
     return values if kth_only else [values, indices]
@@ -218,7 +222,7 @@ def topk(g: Emitter, inp: Any, k: Any, *, mode: Any) -> Any:
 
 @FUNCTIONS.add("Cumsum")
 def cumsum(g: Emitter, inp: Any, *, axis: int, exclusive: bool = True, reverse: bool = False) -> Any:
-    """``exclusive`` sums are those in front of an element, ``reverse`` ones begin at the end."""
+    """``exclusive`` sums leave out the element itself, ``reverse`` ones start at the end."""
     where = axis_of(g, inp, axis)
     x = g.call("aten::flip", inp, [where]) if reverse else inp
     if exclusive:
@@ -237,7 +241,7 @@ def masked_fill(g: Emitter, inp: Any, mask: Any, *, value: float) -> Any:
 
 @FUNCTIONS.add("ParamPackConcat")
 def param_pack_concat(g: Emitter, *inputs: Any, offsets: Any = None) -> Any:
-    """All elements in a row; behind the tensors comes one of the ``offsets``, where they begin and end."""
+    """Flattens and concatenates tensors; the last operand has the ``offsets`` of their starts and ends."""
     parts = [reshaped(g, each, [-1]) for each in inputs[:-1]]
     _check_packed(offsets, [g.type(each).shape[0] for each in parts])
     return tensor.concat(g, parts, 0)
@@ -253,12 +257,12 @@ def param_pack_split(g: Emitter, inp: Any, *, offsets: Any, shapes: Any) -> list
 def _check_packed(offsets: Any, sizes: list[int]) -> None:
     ends = list(itertools.accumulate(sizes))
     if list(offsets) != [place for pair in zip([0, *ends], ends, strict=False) for place in pair]:
-        raise Refusal(f"packing to {offsets} with gaps is not supported")
+        raise Refusal(f"offsets {offsets} with gaps are not supported")
 
 
 @FUNCTIONS.add("Dropout")
 def dropout(g: Emitter, inp: Any, **state: Any) -> list[Any]:
-    """The identity: a conversion is for inference. Behind the result, what was kept, for training."""
+    """The identity: a conversion is for inference. The second result, a mask, is used in training only."""
     return [inp, None]
 
 
@@ -295,6 +299,6 @@ def indexing_one_hot(g: Emitter, inp: Any, index: Any, *, axis: int, ndim: int =
 
 @FUNCTIONS.add("IndexingSetOneHot")
 def indexing_set_one_hot(g: Emitter, inp: Any, index: Any, value: Any, *, axis: int, ndim: int = 0) -> Any:
-    """``index`` has no axis ``axis``; that of ``value`` has one element."""
+    """``index`` lacks the axis ``axis``; ``value`` has extent 1 there."""
     where = axis_of(g, inp, axis)
     return rearranging.scatter(g, inp, where, reshaped(g, index, g.type(value).shape), value)

@@ -1,4 +1,4 @@
-"""megengine.module.qat: a float layer, its batch norm folded in, between fake quantizations."""
+"""megengine.module.qat: float layers with folded batch norm, between fake quantizations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MODULES = Table("megengine.module.qat.")
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer with a weight. ``child`` is its name in the modules that hold a batch norm, too.
+    """A layer with a weight. ``child`` is its name in modules with a batch norm.
 
     ``call(g, module, inp, weight, bias)`` computes it. ``column(channels, groups)`` is the shape in
     which a factor for each channel of the result multiplies the weight.
@@ -94,7 +94,7 @@ def activation(g: Emitter, module: TracedModule, value: Any) -> Any:
 def quantized_parameters(
     g: Emitter, module: TracedModule, inp: Any, weight: np.ndarray, bias: np.ndarray | None
 ) -> tuple[Any, Any]:
-    """``apply_quant_weight`` and ``apply_quant_bias``; the bias as a vector."""
+    """``apply_quant_weight`` and ``apply_quant_bias``; returns the bias as a vector."""
     fake_quant = _part(module, "weight_fake_quant")
     quantizer = quantizer_of(fake_quant, _part(module, "weight_observer"), weight)
     weight_value = _quantized_weight(g, module, weight, quantizer)
@@ -121,7 +121,7 @@ def _quantized_weight(
 
 
 def _part(module: TracedModule, name: str) -> Any:
-    """An observer or a fake quant, or None."""
+    """Returns an observer or a fake quant, or None."""
     return module.children.get(name)
 
 
@@ -130,7 +130,7 @@ def _parameters(module: TracedModule) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _folded(layer: Layer, module: TracedModule) -> tuple[np.ndarray, np.ndarray]:
-    """Weight and bias that do the work of the batch norm, too, in float32 as MegEngine computes them.
+    """Returns weight and bias with the batch norm folded in, in float32 as MegEngine computes them.
 
     W * gamma / sqrt(var + eps), beta + gamma * (b - mean) / sqrt(var + eps)
     """

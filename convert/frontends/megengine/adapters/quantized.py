@@ -1,4 +1,4 @@
-"""megengine.module.quantized: layers that MegEngine runs on integers, on the numbers these stand for."""
+"""megengine.module.quantized: integer layers, converted to float ops with QParams."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ for _name, (_layer, _, _rectified) in qat.LAYERS.items():  # the batch norm is f
 
 
 def quantized_parameters(g: Emitter, module: TracedModule, inp: Any) -> tuple[Any, Any]:
-    """The weight, and the bias on the grid of the products that it is added to."""
+    """Returns the weight, and the bias quantized with the scales of the products."""
     weight, bias = modules.parameter(g, module, "weight"), module.tensors.get("bias")
     if bias is None:
         return weight, None
@@ -54,18 +54,18 @@ def quantized_parameters(g: Emitter, module: TracedModule, inp: Any) -> tuple[An
     qparams = bias_qparams(*(getattr(part, "qparams", None) for part in (inp, weight)))
     if qparams is None:
         raise Refusal(
-            f"{module.name} needs an input and a weight that are int8", "put a QuantStub in front of it"
+            f"{module.name} needs an input and a weight that are int8", "insert a QuantStub before it"
         )
     return weight, g.quantized(value, qparams)
 
 
 def output(g: Emitter, module: TracedModule, value: Any) -> Any:
-    """``value`` in the module's ``output_dtype``; a Linear may have none."""
+    """Quantizes ``value`` to the module's ``output_dtype``; a Linear may have none."""
     return in_dtype(g, value, module.attributes.get("output_dtype"))
 
 
 def in_dtype(g: Emitter, value: Any, dtype: Any) -> Any:
-    """``value`` on the grid of a quantized dtype, if there is one."""
+    """Quantizes ``value`` with the QParams of a quantized dtype, if it is one."""
     if dtype is None:
         return value
     if not isinstance(dtype, QParams):
@@ -75,7 +75,7 @@ def in_dtype(g: Emitter, value: Any, dtype: Any) -> Any:
 
 @MODULES.add("batch_matmul_activation.BatchMatMulActivation")
 def batch_matmul_activation(g: Emitter, module: TracedModule, inp: Any) -> Any:
-    """A convolution for each of the batch: weights (batch, out, in, 1, 1), bias (1, out, 1, 1)."""
+    """A convolution per sample of the batch: weights (batch, out, in, 1, 1), bias (1, out, 1, 1)."""
     weight, bias = quantized_parameters(g, module, inp)
     weight = tensor.reshape(g, weight, list(g.type(weight).shape[:3]))
     bias = None if bias is None else tensor.reshape(g, bias, [-1, 1])
@@ -94,16 +94,16 @@ def dequant_stub(g: Emitter, module: TracedModule, inp: Any) -> Any:
 
 @MODULES.add("elemwise.Elemwise")
 def elemwise(g: Emitter, module: TracedModule, *inps: Any) -> Any:
-    """The method is that of the float module with a q in front."""
+    """The method is that of the float module with the prefix q."""
     method = str(module.attributes["method"]).lower()
     if not method.startswith("q"):
-        raise Refusal(f"the Elemwise method {method} is not one for quantized tensors")
+        raise Refusal(f"the Elemwise method {method} is not supported for quantized tensors")
     return output(g, module, modes.applied(g, method[1:], *inps))
 
 
 @MODULES.add("concat.Concat")
 def concat(g: Emitter, module: TracedModule, inps: Any, axis: int = 0) -> Any:
-    """Each tensor is brought to the result's grid first; rounding after the concat is the same."""
+    """Requantizes each tensor before the concatenation; rounding after it gives the same result."""
     return output(g, module, tensor.concat(g, inps, axis))
 
 
@@ -125,7 +125,7 @@ def conv_bias_activation(
     conv_mode: Any = "cross_correlation",
     compute_mode: Any = "default",
 ) -> Any:
-    """``bias`` is quantized already, or not at all."""
+    """``bias`` is already quantized, or not quantized."""
     convolutions.cross_correlation(conv_mode)
     result = convolutions.convolved(g, inp, weight, bias, stride, padding, dilation, groups)
     mode = str(nonlinear_mode).upper()
@@ -147,12 +147,12 @@ def batch_conv_bias_activation(
     conv_mode: Any = "cross_correlation",
     compute_mode: Any = "default",
 ) -> Any:
-    """Kernels (N, ...) of their own for each image: one convolution with N times the groups."""
+    """Kernels (N, ...) per sample: one convolution with N times the groups."""
     convolutions.cross_correlation(conv_mode)
     batch, channels, *extents = g.type(inp).shape
     kernels = [batch * groups, -1, *g.type(weight).shape[-3:]]
     if g.type(weight).shape[0] != batch or g.type(weight).rank not in (5, 6):
-        raise Refusal(f"{g.type(weight)} has no kernels for each image of {g.type(inp)}")
+        raise Refusal(f"the weight {g.type(weight)} and the input {g.type(inp)} have different batch sizes")
     windows = (stride, padding, dilation, batch * groups)
     row = reshaped(g, inp, [1, batch * channels, *extents])
     result = convolutions.convolved(g, row, reshaped(g, weight, kernels), None, *windows)
@@ -187,7 +187,7 @@ def conv_transpose2d(
     conv_mode: Any = "cross_correlation",
     compute_mode: Any = "default",
 ) -> Any:
-    """1.9 and before have no ``output_padding``: their positional calls are one shorter."""
+    """Version 1.9 and earlier have no ``output_padding``: positional calls have one argument less."""
     if isinstance(groups, str):
         output_padding, dilation, groups = 0, output_padding, dilation
     convolutions.cross_correlation(conv_mode)

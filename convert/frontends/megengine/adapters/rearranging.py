@@ -1,4 +1,4 @@
-"""megengine.functional.tensor: elements copied, repeated, moved and picked one by one."""
+"""megengine.functional.tensor: broadcast, repeat, tile, flip, roll, meshgrid, diag and gather functions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def broadcast_to(g: Emitter, inp: Any, shape: Any) -> Any:
 
 @FUNCTIONS.add("repeat")
 def repeat(g: Emitter, inp: Any, repeats: Any, axis: Any = None) -> Any:
-    """Each element several times; without ``axis``, of the tensor laid in a row."""
+    """Repeats each element; without ``axis`` the tensor is flattened."""
     if axis is None:
         inp, axis = reshaped(g, inp, [g.type(inp).size]), 0
     count = static_int(g, repeats, "a number of copies")
@@ -59,7 +59,7 @@ def repeat(g: Emitter, inp: Any, repeats: Any, axis: Any = None) -> Any:
 def tile(g: Emitter, inp: Any, reps: Any) -> Any:
     counts = static_ints(g, reps, "a number of copies")
     if len(counts) < rank(g, inp):
-        raise Refusal(f"{counts} are too few numbers of copies for {g.type(inp)}")
+        raise Refusal(f"repeat needs one count per element, got {counts} for {g.type(inp)}")
     return g.call("aten::repeat", inp, counts)
 
 
@@ -72,7 +72,7 @@ def roll(g: Emitter, inp: Any, shift: Any, axis: Any = None) -> Any:
 
 @FUNCTIONS.add("meshgrid")
 def meshgrid(g: Emitter, *inputs: Any, indexing: str = "xy") -> list[Any]:
-    """ "xy": the first input runs along the second axis; "ij": each along its own."""
+    """ "xy": the first input varies along the second axis; "ij": each along its own."""
     if indexing not in ("xy", "ij"):
         raise Refusal(f"the indexing {indexing!r} is not supported", "use 'xy' or 'ij'")
     order = list(range(len(inputs)))

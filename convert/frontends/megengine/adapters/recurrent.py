@@ -26,7 +26,7 @@ def _gates(g: Emitter, module: TracedModule, inp: Any, hidden: Any) -> Any:
 def gates(
     g: Emitter, inp: Any, hidden: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any
 ) -> Any:
-    """What the gates of a cell add up: W x + b + W' h + b'; without a hidden state it is zero."""
+    """Pre-activations of the gates: W x + b + W' h + b'; without a hidden state it is zero."""
     given = g.call("aten::linear", inp, weight_ih, bias_ih)
     kept = bias_hh if hidden is None else g.call("aten::linear", hidden, weight_hh, bias_hh)
     return g.call("aten::add", given, kept)
@@ -51,7 +51,7 @@ def lstm_cell(g: Emitter, module: TracedModule, input: Any, hx: Any = None) -> l
 
 
 def lstm_step(g: Emitter, sums: Any, cell: Any) -> list[Any]:
-    """The new hidden and cell states from what goes into the gates; no ``cell`` is one of zeros."""
+    """Returns the new hidden and cell states from the gates' pre-activations; a missing ``cell`` is zero."""
     width = g.type(sums).shape[-1] // 4
     i, f, step, o = (g.call("aten::slice", sums, 1, n * width, (n + 1) * width, 1) for n in range(4))
     i, f, o = (g.call("aten::sigmoid", gate) for gate in (i, f, o))
@@ -103,7 +103,7 @@ def layers(
     prefix: str,
     gates: int,
 ) -> list[Any]:
-    """A recurrent network with its weights in a row in ``flat``; ``prefix`` goes in front of their names."""
+    """A recurrent network with weights concatenated in ``flat``; ``prefix`` is prepended to their names."""
     if attributes.get("proj_size"):
         raise Refusal("an LSTM with projections is not supported: MegEngine itself cannot run it")
     return g.call(
@@ -123,11 +123,11 @@ def layers(
 def _parameters(
     g: Emitter, flat: np.ndarray, attributes: Mapping[str, Any], prefix: str, gates: int
 ) -> list[Any]:
-    """The weights and biases of each direction of each layer, which one flat parameter holds in a row."""
+    """Splits the flat parameter into weights and biases of each layer and direction."""
     shapes = _shapes(attributes, gates)
     sizes = [math.prod(shape) for shape in shapes.values()]
     if sum(sizes) != flat.size:
-        raise Refusal(f"the weights of an RNN are {flat.size} numbers, not {sum(sizes)}")
+        raise Refusal(f"the flat weight of an RNN has {flat.size} elements, expected {sum(sizes)}")
     ends = itertools.accumulate(sizes)
     return [
         g.parameter(flat[end - size : end].reshape(shape), prefix + name)
@@ -136,7 +136,7 @@ def _parameters(
 
 
 def _shapes(attributes: Mapping[str, Any], gates: int) -> dict[str, tuple[int, ...]]:
-    """The shapes of the parameters in the order in which they are stored, by PyTorch's names."""
+    """Returns the shapes of the parameters in storage order, by PyTorch's names."""
     hidden, width = attributes["hidden_size"], attributes["input_size"]
     rows = gates * hidden
     shapes: dict[str, tuple[int, ...]] = {}

@@ -1,4 +1,4 @@
-"""megengine.functional.vision: images sampled at places, by transformations and in boxes.
+"""megengine.functional.vision: remap, warps, roi_align and colour conversion.
 
 Images in NHWC are processed by OpenCV's methods, which round places to 1/32 of a pixel, where they have one
 to three channels.
@@ -120,7 +120,7 @@ def _is_by_opencv(g: Emitter, x: Any, format_: str) -> bool:
 
 
 def check_channels_last(g: Emitter, inp: Any, mode: str) -> None:
-    """Raises Refusal where MegEngine computes something else than in NCHW."""
+    """Raises Refusal where MegEngine's NHWC result differs from that of NCHW."""
     type_ = g.type(inp)
     if (type_.dtype.kind != "f" and mode != "nearest") or (
         mode == "bicubic" and type_.shape[-1] not in OPENCV_CHANNELS
@@ -131,12 +131,12 @@ def check_channels_last(g: Emitter, inp: Any, mode: str) -> None:
 def _size(g: Emitter, out_shape: Any) -> list[int]:
     size = static_ints(g, out_shape, "the size of an image")
     if len(size) != 2 or min(size) < 1:
-        raise Refusal(f"{size} is no size of an image")
+        raise Refusal(f"an image size must be two integers, got {size}")
     return size
 
 
 def _entry(g: Emitter, mat: Any, row: int, column: int) -> Term:
-    """[N, 1, 1], one number of each matrix; in float64, to which OpenCV computes."""
+    """[N, 1, 1]: one entry of each matrix, in float64 for compatibility with OpenCV."""
     number = g.call("aten::select", g.call("aten::select", mat, 1, row), 1, column)
     return Term(g, g.call("aten::reshape", number, [g.type(mat).shape[0], 1, 1]))
 
@@ -170,7 +170,7 @@ def roi_align(
     sample_points: Any = 2,
     aligned: bool = True,
 ) -> Any:
-    """In each part of a box, samples by linear interpolation, zero outside; their mean or largest.
+    """Mean or maximum of linearly interpolated samples in each bin of a box, zero outside.
 
     ``rois`` are rows of the image's number, x1, y1, x2, y2. A box that ends before it begins has no size.
     """
@@ -187,9 +187,9 @@ def roi_align(
         places.append(low + extent * steps.reshape(1, -1))
     x = Term(g, reshaped(g, places[0].value, [count, 1, columns * samples[1]]))
     y = Term(g, reshaped(g, places[1].value, [count, rows * samples[0], 1]))
-    grid = _joined(g, [x, y], [rows * samples[0], columns * samples[1]])
+    coordinates = _joined(g, [x, y], [rows * samples[0], columns * samples[1]])
     batch = cast(g, g.call("aten::select", rois, 1, 0), np.int32)
-    taken = _sampled(g, cast(g, inp, np.float32), grid, batch, "constant", 0.0, "linear")
+    taken = _sampled(g, cast(g, inp, np.float32), coordinates, batch, "constant", 0.0, "linear")
     if mode.lower() == "max":
         return g.call("aten::max_pool2d", taken, samples, samples)
     return g.call("aten::avg_pool2d", taken, samples, samples)
@@ -197,7 +197,7 @@ def roi_align(
 
 @FUNCTIONS.add("cvt_color")
 def cvt_color(g: Emitter, inp: Any, mode: str = "") -> Any:
-    """Images [N, H, W, C] of floats from 0 to 1, or of bytes, in other colours."""
+    """Converts images [N, H, W, C] of floats from 0 to 1, or of bytes, to other colour spaces."""
     name, type_ = mode.upper(), g.type(inp)
     if name not in COLOURS or not (type_.dtype.kind == "f" or type_.dtype == np.uint8):
         raise Refusal(
@@ -211,7 +211,7 @@ def cvt_color(g: Emitter, inp: Any, mode: str = "") -> Any:
 
 
 def _mixed_bytes(g: Emitter, colours: Any, mode: str) -> Any:
-    """Sums in fixed-point numbers, rounded half up; below 2**24, float32 has them exactly."""
+    """Weighted sums in fixed point, rounded half up; below 2**24 float32 is exact."""
     if mode == "RGB2YUV":  # the others are made of the luma after it is rounded
         colours = g.call("aten::cat", [colours, _mixed_bytes(g, colours, "BGR2GRAY")], 3)
     matrix, shift = (np.array(part, np.float32) for part in COLOURS_OF_BYTES[mode])

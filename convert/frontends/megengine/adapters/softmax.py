@@ -1,4 +1,4 @@
-"""Softmax of MegEngine and what belongs to it: softmax, logsoftmax, logsumexp."""
+"""softmax, logsoftmax and logsumexp of MegEngine."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def logsoftmax(g: Emitter, inp: Any, axis: Any) -> Any:
 
 @FUNCTIONS.add("logsumexp")
 def logsumexp(g: Emitter, inp: Any, axis: Any, keepdims: bool = False) -> Any:
-    """Without ``keepdims`` MegEngine drops all axes of one element from the largest elements it adds."""
+    """Without ``keepdims`` MegEngine squeezes all axes of extent 1 of the maximum that it adds."""
     x = floating(g, inp)
     axes = axes_of(g, x, axis)
     kept = [extent for i, extent in enumerate(g.type(x).shape) if i not in axes]

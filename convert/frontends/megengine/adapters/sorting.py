@@ -1,4 +1,4 @@
-"""megengine.functional.math: sort, argsort and topk, of vectors and of the rows of matrices.
+"""megengine.functional.math: sort, argsort and topk of vectors and of matrix rows.
 
 MegEngine sorts pairs of an element and its index: of equal elements the lower index comes first in ascending
 order, the higher one in descending order.
@@ -21,20 +21,20 @@ FUNCTIONS = Table("megengine.functional.math.")
 
 
 def _ordered(g: Emitter, inp: Any, k: int, descending: bool) -> list[Any]:
-    """The first ``k`` elements of the rows in order, and their indices."""
+    """Returns the first ``k`` elements of the sorted rows, and their indices."""
     if rank(g, inp) not in (1, 2):
-        raise Refusal(f"only vectors and matrices are sorted, not {g.type(inp)}")
+        raise Refusal(f"sort supports only tensors of rank 1 and 2, not {g.type(inp)}")
     extent = g.type(inp).shape[-1]
     if not descending:
         call = ("aten::sort",) if k == extent else ("aten::topk", k, -1, False)
         return g.call(call[0], inp, *call[1:])
-    values, behind = g.call("aten::topk", g.call("aten::flip", inp, [-1]), k, -1, True)
-    return [values, g.call("aten::sub", g.constant(extent - 1, np.int32), behind)]
+    values, after = g.call("aten::topk", g.call("aten::flip", inp, [-1]), k, -1, True)
+    return [values, g.call("aten::sub", g.constant(extent - 1, np.int32), after)]
 
 
 @FUNCTIONS.add("sort")
 def sort(g: Emitter, inp: Any, descending: bool = False, dim: int | None = None) -> list[Any]:
-    """``dim`` came with 1.13.1, and with it tensors of all ranks."""
+    """``dim``, and tensors of all ranks, were added in 1.13.1."""
     if dim is not None:
         order = list(range(rank(g, inp)))
         where = axis_of(g, inp, dim)
@@ -55,13 +55,13 @@ def argsort(g: Emitter, inp: Any, descending: bool = False) -> Any:
 def topk(
     g: Emitter, inp: Any, k: Any, descending: bool = True, kth_only: bool = False, no_sort: bool = False
 ) -> list[Any]:
-    """In order even with ``no_sort``, which allows any. A negative ``k`` asks for the other end."""
+    """Sorted even with ``no_sort``, which allows any order. A negative ``k`` selects from the other end."""
     number = static_int(g, k, "k")
     extent = g.type(inp).shape[-1]
     is_open = bool(data_symbols(extent))  # then all are sorted, and as many taken as there are
     count = extent if is_open else min(abs(number), extent)
     if number == 0 or (not is_open and count == 0):
-        raise Refusal("topk of no elements")
+        raise Refusal("topk with k=0 is not supported")
     values, indices = _ordered(g, inp, count, bool(descending) == (number > 0))
     if is_open:
         axis, count = rank(g, inp) - 1, abs(number)

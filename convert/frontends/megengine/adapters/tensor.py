@@ -63,14 +63,14 @@ def flatten(g: Emitter, inp: Any, start_axis: int = 0, end_axis: int = -1) -> An
 
 @FUNCTIONS.add("transpose")
 def transpose(g: Emitter, inp: Any, pattern: Any) -> Any:
-    """Axes in their new order; entries "x" insert an axis."""
+    """Permutes axes; entries "x" insert an axis."""
     if isinstance(pattern, (list, tuple)) and "x" in pattern:
         moved = transpose(g, inp, [item for item in pattern if item != "x"])
         sizes = iter(g.type(moved).shape)
         return reshaped(g, moved, [1 if item == "x" else next(sizes) for item in pattern])
     order = [axis_of(g, inp, axis) for axis in static_ints(g, pattern, "an axis")]
     if sorted(order) != list(range(rank(g, inp))):
-        raise Refusal(f"{pattern!r} is no order of the axes of {g.type(inp)}")
+        raise Refusal(f"{pattern!r} is not a permutation of the axes of {g.type(inp)}")
     return inp if order == sorted(order) else g.call("aten::permute", inp, order)
 
 
@@ -122,10 +122,10 @@ def stack(g: Emitter, inps: Any, axis: int = 0, device: Any = None) -> Any:
 
 
 def _joinable(g: Emitter, inps: Any) -> list[Any]:
-    """Tensors of one dtype; scalars have one axis here, for ``stack``, too."""
+    """Returns tensors of one dtype; scalars become vectors, also for ``stack``."""
     tensors = [x if rank(g, x) else reshaped(g, x, [1]) for x in inps]
     if not tensors:
-        raise Refusal("concat of no tensors")
+        raise Refusal("concat of an empty list is not supported")
     for x in tensors[1:]:
         tensors[0], _ = promoted(g, tensors[0], x)
     return [tensors[0], *(cast(g, x, g.type(tensors[0]).dtype) for x in tensors[1:])]
@@ -133,7 +133,7 @@ def _joinable(g: Emitter, inps: Any) -> list[Any]:
 
 @FUNCTIONS.add("split")
 def split(g: Emitter, inp: Any, nsplits_or_sections: Any, axis: int = 0) -> list[Any]:
-    """A number of equal parts, or the points at which to cut."""
+    """Splits into a number of equal parts, or at split points."""
     where = axis_of(g, inp, axis)
     extent = g.type(inp).shape[where]
     if isinstance(nsplits_or_sections, (list, tuple)):
@@ -141,11 +141,11 @@ def split(g: Emitter, inp: Any, nsplits_or_sections: Any, axis: int = 0) -> list
     else:
         parts = static_int(g, nsplits_or_sections, "a number of parts")
         if parts < 1 or parts > MAX_INTS or extent % parts:
-            raise Refusal(f"axis {where} of {g.type(inp)} has no {parts} equal parts")
+            raise Refusal(f"axis {where} of {g.type(inp)} cannot be split into {parts} equal parts")
         points = [extent // parts * i for i in range(1, parts)]
     bounds = [0, *points, extent]
     if bounds != sorted(bounds):
-        raise Refusal(f"the split points {points} are not in order within {extent}")
+        raise Refusal(f"the split points {points} are not ascending within {extent}")
     return [
         g.call("aten::slice", inp, where, start, end, 1) if (start, end) != (0, extent) else inp
         for start, end in itertools.pairwise(bounds)
@@ -156,21 +156,21 @@ def split(g: Emitter, inp: Any, nsplits_or_sections: Any, axis: int = 0) -> list
 def new_tensor(
     g: Emitter, cls: Any, data: Any, dtype: Any = None, device: Any = None, *others: Any, **more: Any
 ) -> Any:
-    """``Tensor(x)`` and ``Parameter(x)`` of a tensor: a copy of its values."""
+    """``Tensor(x)`` and ``Parameter(x)`` of a tensor: a copy."""
     if not is_tensor(data):
-        raise Refusal(f"a tensor is made of {data!r}, which is none")
+        raise Refusal(f"Tensor() of {data!r} is supported only for tensors")
     return data if dtype is None else cast(g, data, dtype)
 
 
 @METHODS.add("astype")
 def astype(g: Emitter, x: Any, dtype: Any) -> Any:
-    """To a quantized dtype, the real values on its grid; from one, they are what they were."""
+    """Casts to a quantized dtype (quantizing real values), or from one (values stay)."""
     return g.quantized(x, dtype) if isinstance(dtype, QParams) else cast(g, x, dtype)
 
 
 @FUNCTIONS.add("cumsum")
 def cumsum(g: Emitter, inp: Any, axis: int) -> Any:
-    """Sums keep the element type, those of small integers, too."""
+    """Cumulative sum in the element type, also of small integers."""
     if g.type(inp).dtype.kind == "b":
-        raise Refusal("MegEngine has no running sums of bools", "convert them to int32 first")
+        raise Refusal("MegEngine has no cumulative sum of bools", "convert them to int32 first")
     return g.call("aten::cumsum", inp, axis_of(g, inp, axis))

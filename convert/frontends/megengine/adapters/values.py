@@ -1,4 +1,4 @@
-"""What MegEngine's adapters ask of arguments: as those of all frontends, and MegEngine's promotion."""
+"""Argument conversions of MegEngine's adapters: those of all frontends, and MegEngine's type promotion."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ __all__ = [
 
 
 def per_axis(g: Emitter, value: Any, axes: int) -> list[int]:
-    """MegEngine's parameters of windows: an int for all axes, or one for each; also sizes of tensors."""
+    """Window parameters: an int for all axes, or one per axis; also sizes of tensors."""
     items = list(value) if isinstance(value, (list, tuple)) else [value] * axes
     if len(items) != axes:
-        raise Refusal(f"{value!r} is neither a number nor {axes} of them")
+        raise Refusal(f"{value!r} is neither an int nor {axes} of them")
     return [int(item) for item in static_ints(g, items, "a number of a window")]
 
 
 def promoted(g: Emitter, *values: Any, to_float: bool = False) -> list[Any]:
-    """Operands as tensors of one dtype, by MegEngine's rules.
+    """Returns operands as tensors of one dtype, by MegEngine's promotion rules.
 
     A Python scalar takes the tensors' dtype (and wraps around in it), but a float makes an integer
     tensor float32; tensors of different dtypes meet at the wider one, of different kinds at float32.
@@ -67,7 +67,7 @@ def promoted(g: Emitter, *values: Any, to_float: bool = False) -> list[Any]:
 
 
 def _numbers(g: Emitter, value: Any, dtype: np.dtype) -> Any:
-    """A constant from a Python number or a list of them."""
+    """Returns a constant from a Python number or a list of numbers."""
     array = np.asarray(value)
     if array.dtype.kind not in "biuf":  # NumPy makes NaN of None, and numbers of texts
         raise Refusal(f"{value!r} is neither a tensor nor a number")

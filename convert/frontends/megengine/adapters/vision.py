@@ -42,7 +42,7 @@ def interpolate(
     mode: str = "bilinear",
     align_corners: bool | None = None,
 ) -> Any:
-    """Computed and given back in float32 where the input is float16; of bytes, rounded half up."""
+    """Float16 inputs are computed and returned in float32; bytes are rounded half up."""
     type_, mode = g.type(inp), mode.lower()
     if mode not in RESIZES:
         raise Refusal(f"the interpolation mode {mode!r} is not supported", f"use {', '.join(RESIZES)}")
@@ -52,9 +52,11 @@ def interpolate(
     axes, op = RESIZES[mode]
     is_bytes = type_.dtype == np.uint8 and mode == "nearest"
     if type_.rank != axes + 2 or not (is_bytes or type_.dtype.kind == "f") or not all(type_.shape[2:]):
-        raise Refusal(f"interpolate with mode {mode!r} takes floats with {axes + 2} axes, not {type_}")
+        raise Refusal(
+            f"interpolate with mode={mode!r} expects a float tensor with {axes + 2} axes, got {type_}"
+        )
     if align_corners and "linear" not in mode:
-        raise Refusal(f"the interpolation mode {mode!r} has no align_corners")
+        raise Refusal(f"the interpolation mode {mode!r} does not support align_corners")
     sizes = _sizes(g, type_.shape[2:], size, scale_factor)
     inp = cast(g, inp, np.float32) if type_.dtype != np.float64 else inp
     if tuple(sizes) == type_.shape[2:]:
@@ -63,12 +65,14 @@ def interpolate(
         result = _nearest(g, inp, sizes) if mode == "nearest" else g.call(op, inp, sizes)
         return cast(g, result, np.uint8) if is_bytes else result
     if align_corners and 1 in sizes and mode != "trilinear":
-        raise Refusal("an image of one row or column has no corners to align", "use align_corners=False")
+        raise Refusal("align_corners requires at least two rows and columns", "use align_corners=False")
     return g.call(op, inp, sizes, align_corners=bool(align_corners))
 
 
 def _sizes(g: Emitter, spatial: tuple[int, ...], size: Any, scale_factor: Any) -> list[int]:
-    """Extents of the result. A single size is, to MegEngine, that of the first axis; the others become 1."""
+    """Returns the output extents. A single size applies to the first axis; the others become 1, as in
+    MegEngine.
+    """
     if (size is None) == (scale_factor is None):
         raise Refusal("interpolate takes either size or scale_factor")
     if scale_factor is None:
@@ -81,12 +85,12 @@ def _sizes(g: Emitter, spatial: tuple[int, ...], size: Any, scale_factor: Any) -
             result = [_scaled(*pair) for pair in zip(spatial, scales, strict=True)]
     if len(result) != len(spatial) or any(size < 1 for size in result):
         given = f"size {size}" if scale_factor is None else f"scale_factor {scale_factor}"
-        raise Refusal(f"{given} makes no image of one of {list(spatial)}")
+        raise Refusal(f"{given} is not valid for an image of {list(spatial)}")
     return result
 
 
 def _nearest(g: Emitter, inp: Any, sizes: list[int]) -> Any:
-    """The elements floor(i / (outputs / extent)), with the division in float32.
+    """Selects the elements floor(i / (outputs / extent)), with the division in float32.
 
     14 -> 2 takes the elements 0 and 6, not 7; so does ATen with a scale slightly off.
     """
@@ -108,7 +112,9 @@ def _places(extent: int, outputs: int) -> np.ndarray:
 
 
 def _scale(extent: int, places: np.ndarray) -> float | None:
-    """What makes ATen take the elements ``places`` of ``extent``; None where nothing does."""
+    """Returns a scale with which ATen selects the same elements of ``extent``; None if there is
+    none.
+    """
     outputs = len(places)
     ratio = np.float32(extent) / np.float32(outputs)
     for ulps in sorted(range(-MAX_STEPS, MAX_STEPS + 1), key=abs):
@@ -119,7 +125,7 @@ def _scale(extent: int, places: np.ndarray) -> float | None:
 
 
 def _scaled(extent: int, scale: Any) -> int:
-    """floor(extent scale), the product rounded to float32."""
+    """Returns floor(extent * scale), with the product rounded to float32."""
     if not isinstance(scale, (int, float)) or not abs(scale) <= MAX_SCALE:
         raise Refusal(f"a scale_factor must be a number of at most {MAX_SCALE}")
     exact = Fraction(scale)

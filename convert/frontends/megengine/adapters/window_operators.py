@@ -1,4 +1,4 @@
-"""Raw operators (``Apply`` in MegEngine) with windows, by the functions that MegEngine makes them from."""
+"""Raw operators (``Apply`` in MegEngine) with windows, converted by the adapters of their functions."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ OPERATORS = Table("opdef.")
 
 
 def _sizes(state: dict[str, Any], name: str, axes: str = "hw") -> list[int]:
-    """An operator has one attribute for each axis: ``pad_h``, ``pad_w``."""
+    """Collects the attributes per axis of an operator: ``pad_h``, ``pad_w``."""
     return [state[f"{name}_{axis}"] for axis in axes]
 
 
 def geometry(state: dict[str, Any], axes: str = "hw") -> tuple[list[int], list[int], list[int]]:
-    """(stride, padding, dilation) of a convolution in the order of channels that tmconvert knows."""
+    """Returns (stride, padding, dilation) of a convolution in a supported format."""
     if str(state.get("format", "NCHW")).upper() not in ("NCHW", "NCDHW"):
         raise Refusal(f"the format {state['format']} is not supported")
     return _sizes(state, "stride", axes), _sizes(state, "pad", axes), _sizes(state, "dilate", axes)
 
 
 def _oriented(g: Emitter, weight: Any, state: dict[str, Any], axes: int) -> Any:
-    """``weight`` as cross-correlation takes it: the mode CONVOLUTION reads it from its far end."""
+    """Returns ``weight`` for cross-correlation: the mode CONVOLUTION rotates the kernels."""
     if str(state.get("mode")).upper() == "CONVOLUTION":
         return g.call("aten::flip", weight, list(range(rank(g, weight) - axes, rank(g, weight))))
     return weight
@@ -38,14 +38,14 @@ def _groups(g: Emitter, weight: Any, state: dict[str, Any]) -> int:
 
 @OPERATORS.add("Convolution")
 def convolution(g: Emitter, inp: Any, weight: Any, **state: Any) -> Any:
-    """The mode CONVOLUTION is refused: MegEngine computes cross-correlation on some devices all the same."""
+    """Rejects the mode CONVOLUTION: MegEngine computes cross-correlation for it on some devices."""
     convolutions.cross_correlation(state.get("mode", "CROSS_CORRELATION"))
     return _convolved(g, inp, weight, None, state)
 
 
 @OPERATORS.add("ConvBias")
 def conv_bias(g: Emitter, inp: Any, weight: Any, bias: Any, *, nonlineMode: Any, **state: Any) -> Any:
-    """A convolution of floats, a bias and an elementwise function."""
+    """A float convolution with bias and activation."""
     if g.type(inp).dtype.kind != "f":
         raise Refusal(f"ConvBias of {g.type(inp)} is not supported")
     result = _convolved(g, inp, _oriented(g, weight, state, 2), bias, state)
@@ -120,7 +120,7 @@ def pooling(g: Emitter, inp: Any, mode: Any = "MAX", **state: Any) -> Any:
 
 @OPERATORS.add("AdaptivePooling")
 def adaptive_pooling(g: Emitter, inp: Any, oshp: Any = None, mode: Any = "MAX", **state: Any) -> Any:
-    """The output's size is a tensor, or the attribute ``shape``."""
+    """The output size is a tensor, or the attribute ``shape``."""
     sizes = state.get("shape") if oshp is None else static_ints(g, oshp)
     if str(mode).upper() == "MAX":
         return windows.adaptive_max_pool2d(g, inp, sizes)

@@ -21,7 +21,7 @@ FUNCTIONS = Table("megengine.functional.nn.")
 def _windows(
     g: Emitter, inp: Any, kernel_size: Any, stride: Any, padding: Any, fill: float | None
 ) -> tuple[Any, list[int], list[int], list[int]]:
-    """(input, kernel, stride, padding) of pooling.
+    """Returns (input, kernel, stride, padding) of pooling.
 
     MegEngine takes a padding as large as the window and more: the input is padded with ``fill`` then.
     """
@@ -30,7 +30,9 @@ def _windows(
     if all(amount < size for amount, size in zip(amounts, kernel, strict=True)):
         return inp, kernel, steps, amounts
     if fill is None:
-        raise Refusal(f"windows of {kernel} lie in the padding of {amounts}", "use a smaller padding")
+        raise Refusal(
+            (f"windows of {kernel} are entirely inside the padding {amounts}"), "use a smaller padding"
+        )
     rows, columns = amounts
     inp = g.call("aten::pad", inp, [0, 0, 0, 0, rows, rows, columns, columns], value=fill)
     return inp, kernel, steps, [0, 0]
@@ -52,19 +54,21 @@ def avg_pool2d(
     padding: Any = 0,
     mode: Any = "average_count_exclude_padding",
 ) -> Any:
-    """The default mode leaves padding out of the count."""
+    """The default mode does not count padding."""
     modes = {"average_count_exclude_padding": False, "average": True}
     counted = modes.get(str(mode).lower())
     if counted is None:
         raise Refusal(f"the pooling mode {mode!r} is not supported")
     if g.type(inp).dtype.kind != "f":
-        raise Refusal(f"avg_pool2d of {g.type(inp).dtype} rounds in MegEngine", "pool floats")
+        raise Refusal(
+            (f"avg_pool2d of {g.type(inp).dtype} rounds in MegEngine, which is not supported"), "pool floats"
+        )
     windows = _windows(g, inp, kernel_size, stride, padding, 0.0 if counted else None)
     return g.call("aten::avg_pool2d", *windows, count_include_pad=counted)
 
 
 def _adaptive(g: Emitter, inp: Any, oshp: Any, pool: Callable[..., Any], over: str) -> Any:
-    """MegEngine's windows are uniform: stride in // out, kernel in - (out - 1) stride."""
+    """MegEngine's adaptive windows are uniform: stride in // out, kernel in - (out - 1) stride."""
     sizes = static_ints(g, oshp)
     outputs = sizes * 2 if len(sizes) == 1 else sizes
     extents = g.type(inp).shape[2:]
@@ -104,7 +108,7 @@ def sliding_window(
 
 
 def _counts(extents: Any, *windows: list[int]) -> list[int]:
-    """How many windows fit, of kernel, padding, stride and dilation."""
+    """Returns the number of windows for kernel, padding, stride and dilation."""
     return [
         (extent + 2 * amount - spread * (size - 1) - 1) // step + 1
         for extent, size, amount, step, spread in zip(extents, *windows, strict=True)
@@ -121,7 +125,7 @@ def sliding_window_transpose(
     stride: Any = 1,
     dilation: Any = 1,
 ) -> Any:
-    """(N, C, H', W', kH, kW) -> (N, C, H, W), sums of the elements that meet."""
+    """(N, C, H', W', kH, kW) -> (N, C, H, W): sums of overlapping elements."""
     if g.type(inp).dtype.kind != "f":
         raise Refusal(
             f"sliding_window_transpose of {g.type(inp).dtype} is not supported", "cast it to float32"

@@ -17,7 +17,7 @@ from tmconvert.frontends.torch.adapters import index
 
 
 class Adapters(Mapping[str, Adapter]):
-    """The tables of all families. One is imported when an adapter of it is first asked for."""
+    """The adapter tables of all families. A family is imported on first use of one of its adapters."""
 
     def __init__(self, kind: str, index: dict[str, str]) -> None:
         self._kind = kind

@@ -15,7 +15,7 @@ ATEN, FUNCTIONS = Table(), Table("torch.nn.functional.")
 
 
 def _declare(table: Table, name: str, **parameters: Any) -> None:
-    """An op of one tensor. Those of torch.nn.functional take ``inplace`` behind the parameters."""
+    """Declares a unary op. Functions of torch.nn.functional take ``inplace`` after the other parameters."""
     names = ("input", *parameters, "inplace")
 
     def adapter(g: Emitter, *args: Any, **kwargs: Any) -> Any:
@@ -79,7 +79,7 @@ def log_sigmoid_forward(g: Emitter, input: Any) -> Any:
 
 @ATEN.add("prelu", "_prelu_kernel")
 def prelu(g: Emitter, input: Any, weight: Any) -> Any:
-    """One slope, or one for each channel of axis 1."""
+    """PReLU with one slope, or one per channel of axis 1."""
     slopes = reshaped(g, weight, [g.type(weight).size])
     shape = list(g.type(input).shape)
     if len(shape) < 2:  # there is one channel
@@ -99,7 +99,7 @@ def rrelu(
     *more: Any,
     **_: Any,
 ) -> Any:
-    """In evaluation the slope is the middle of the two."""
+    """RReLU; in evaluation mode the slope is the mean of both bounds."""
     _refuse_training("rrelu", training)
     return g.call("aten::leaky_relu", input, (lower + upper) / 2)
 
@@ -143,7 +143,7 @@ for _name in ("softmax", "log_softmax", "softmin"):
 
 @ATEN.add("_safe_softmax")
 def safe_softmax(g: Emitter, input: Any, dim: int, dtype: Any = None) -> Any:
-    """Softmax, with zeros where all is -inf."""
+    """Softmax that returns zeros where all inputs are -inf."""
     result = _softmax(g, "aten::softmax", input, dim, dtype)
     lowest = g.constant(-np.inf, g.type(input).dtype)
     highest = g.call("aten::amax", input, [dim], True)
@@ -186,11 +186,11 @@ for _name in (
 
 @ATEN.add("native_dropout")
 def native_dropout(g: Emitter, input: Any, p: float, train: bool | None) -> Any:
-    """The second result is what was kept: all."""
+    """Dropout in evaluation mode; the second result is a mask of ones."""
     _refuse_training("native_dropout", bool(train) and p > 0)
     return input, g.call("aten::expand", g.constant(True), list(g.type(input).shape))
 
 
 @FUNCTIONS.add("gumbel_softmax")
 def gumbel_softmax(g: Emitter, *args: Any, **kwargs: Any) -> Any:
-    raise Refusal("gumbel_softmax draws random numbers", "use softmax, or give the noise as an input")
+    raise Refusal("gumbel_softmax draws random numbers", "use softmax, or pass the noise as an input")

@@ -1,4 +1,4 @@
-"""Elementwise arithmetic of two operands or more, with torch's promotion of types."""
+"""Elementwise arithmetic of two or more operands, with torch's type promotion."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def div(g: Emitter, input: Any, other: Any, *, rounding_mode: str | None = None)
     if rounding_mode == "floor":
         return g.call("aten::floor_divide", x, y)
     if rounding_mode != "trunc":
-        raise Refusal(f"div takes no rounding_mode={rounding_mode!r}")
+        raise Refusal(f"div does not support rounding_mode={rounding_mode!r}")
     if kind_of(g.type(x).dtype) < 2:
         return g.call("tm::trunc_divide", x, y)
     return g.call("aten::trunc", g.call("aten::div", x, y))
@@ -94,7 +94,7 @@ def ldexp(g: Emitter, input: Any, other: Any) -> Any:
 
 
 def _declare(name: str, *names: str, to_float: bool = False, of_bools: str = "") -> None:
-    """An op of two operands. ``of_bools`` is the op that it is for truth values."""
+    """Declares a binary op. ``of_bools`` is the op for bool operands."""
 
     def adapter(g: Emitter, input: Any, other: Any) -> Any:
         x, y = promoted(g, input, other, to_float=to_float)
@@ -185,7 +185,7 @@ def addcdiv(g: Emitter, input: Any, tensor1: Any, tensor2: Any, *, value: Any = 
 
 @ATEN.add("clamp", "clip")
 def clamp(g: Emitter, input: Any, min: Any = None, max: Any = None) -> Any:
-    """``min(max(input, min), max)``. Bounds count in the promotion, and may be tensors."""
+    """``min(max(input, min), max)``. Bounds take part in type promotion, and may be tensors."""
     bounds = [bound for bound in (min, max) if bound is not None]
     dtype = common_type(g, input, *bounds)
     x = cast(g, input, dtype)
@@ -199,7 +199,7 @@ def clamp(g: Emitter, input: Any, min: Any = None, max: Any = None) -> Any:
 
 
 def _is_plain(bound: Any, dtype: np.dtype) -> bool:
-    """Whether a bound is a number that the type has; not NaN, which all results would be."""
+    """Whether a bound is a number of the element type and not NaN, which would make all results NaN."""
     if not is_number(bound) or isinstance(bound, Dim) or bound != bound:
         return False
     return kind_of(dtype) == 2 or fits(bound, dtype)

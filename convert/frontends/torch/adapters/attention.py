@@ -1,4 +1,4 @@
-"""Scaled dot-product attention, in its own form and as the kernels that ATen chooses between."""
+"""Scaled dot-product attention, and the ATen kernels that implement it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def attention(
 ) -> Any:
     if dropout_p > 0:
         raise Refusal(
-            "scaled_dot_product_attention drops weights at random, also in evaluation",
-            "give it dropout_p=0.0 unless the module is training, and run module.eval()",
+            "scaled_dot_product_attention applies dropout, also in evaluation mode",
+            "pass dropout_p=0.0 unless the module is training, and run module.eval()",
         )
     return g.call(
         "aten::scaled_dot_product_attention",
@@ -52,7 +52,7 @@ def attention_math(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Any:
-    """The weights, its other result, serve a gradient."""
+    """Attention; its second result, the weights, is used by gradients only."""
     return attention(
         g, query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
     ), None

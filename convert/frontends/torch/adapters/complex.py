@@ -1,4 +1,4 @@
-"""Complex numbers inside a model: pairs of real tensors that go from adapter to adapter.
+"""Complex tensors inside a model, as pairs of real tensors that adapters exchange.
 
 No target has them, so a model neither takes nor returns them; torch.view_as_complex, torch.polar, Fourier
 transforms and captured tensors make them, torch.view_as_real, abs() and the like unmake them. ``COMPLEX`` has
@@ -39,13 +39,13 @@ PART_NAMES = {"complex64": "float32", "complex128": "float64", "cfloat": "float3
 
 @dataclass(frozen=True, eq=False)
 class Complex:
-    """A tensor of complex numbers: two real ones of equal type."""
+    """A complex tensor: two real ones of equal type."""
 
     real: Any
     imag: Any
 
     def __repr__(self) -> str:
-        return "complex numbers (torch.view_as_real makes real ones of them)"
+        return "complex tensors (torch.view_as_real converts them to real ones)"
 
 
 def is_complex(leaf: Any) -> bool:
@@ -53,12 +53,12 @@ def is_complex(leaf: Any) -> bool:
 
 
 def received(g: Emitter, leaf: Any) -> Any:
-    """A captured tensor of complex numbers as its parts; everything else as it is."""
+    """Returns a captured complex tensor as its real and imaginary part; other values unchanged."""
     if not is_tensor(leaf) or getattr(leaf.dtype, "kind", "") != "c":
         return leaf
     array = g.known(leaf)
     if array is None:
-        raise Refusal("a tensor of complex numbers that is computed in an unknown way is not supported")
+        raise Refusal("a complex tensor that an unknown function computes is not supported")
     name = getattr(getattr(leaf, "expr", None), "name", None) or getattr(leaf, "name", "")
     parts = {"real": array.real, "imag": array.imag}
     return Complex(
@@ -71,18 +71,18 @@ def zeros_like(g: Emitter, x: Any) -> Any:
 
 
 def of_real(g: Emitter, x: Any, dtype: np.dtype) -> Complex:
-    """A real tensor as complex numbers. ``dtype`` is theirs."""
+    """Converts a real tensor to a complex one of the complex ``dtype``."""
     real = cast(g, x, part_type(dtype))
     return Complex(real, zeros_like(g, real))
 
 
 def part_type(dtype: np.dtype) -> np.dtype:
-    """The element type of the parts of complex numbers."""
+    """Returns the element type of the real and imaginary parts."""
     return np.dtype(np.float64 if dtype.itemsize == 16 else np.float32)
 
 
 def aligned(g: Emitter, *values: Any) -> list[tuple[Any, Any]]:
-    """Real and imaginary parts of operands, of one type; no imaginary part (None) of real operands."""
+    """Real and imaginary parts of operands, cast to one type; the imaginary part of real operands is None."""
     dtype = common_type(g, *(value.real if is_complex(value) else value for value in values))
     dtype = np.dtype(np.float32) if kind_of(dtype) < 2 else dtype
 
@@ -95,7 +95,7 @@ def aligned(g: Emitter, *values: Any) -> list[tuple[Any, Any]]:
 
 
 def terms(g: Emitter, *values: Any) -> list[tuple[Term, Term]]:
-    """As ``aligned``, for formulas; zeros for missing imaginary parts."""
+    """Like ``aligned``, for formulas; missing imaginary parts are zeros."""
     return [
         (Term(g, real), Term(g, g.constant(0, g.type(real).dtype) if imag is None else imag))
         for real, imag in aligned(g, *values)
@@ -103,7 +103,7 @@ def terms(g: Emitter, *values: Any) -> list[tuple[Term, Term]]:
 
 
 def made(g: Emitter, real: Any, imag: Any) -> Complex:
-    """Of two tensors or Terms, broadcast against one another."""
+    """Returns the complex tensor of two tensors or Terms, broadcast against each other."""
     parts = [part.value if isinstance(part, Term) else part for part in (real, imag)]
     shape = broadcast_shapes(*(g.type(part).shape for part in parts))
     return Complex(*(_expanded(g, part, shape) for part in parts))
@@ -211,7 +211,7 @@ def square(g: Emitter, input: Complex) -> Any:
 
 @COMPLEX.add("pow", "__pow__")
 def pow(g: Emitter, input: Complex, exponent: Any) -> Any:
-    """Small integers by multiplication, all else by way of the logarithm."""
+    """Power: small integer exponents by multiplication, others by the logarithm."""
     if isinstance(exponent, int) and 1 <= exponent <= 4:
         result: Any = input
         for _ in range(exponent - 1):
@@ -253,7 +253,7 @@ def conj(g: Emitter, input: Any) -> Any:
 
 @COMPLEX.add("sgn")
 def sgn(g: Emitter, input: Complex) -> Any:
-    """z / |z|, and 0 where z is."""
+    """z / |z|, and 0 where z is 0."""
     ((a, b),) = terms(g, input)
     size = a.hypot(b)
     size = (size.eq(0)).where(1, size)
@@ -271,7 +271,7 @@ for _name, _parts in {"sin": ("sin", "cos", 1), "cos": ("cos", "sin", -1)}.items
 
 
 def _declare_question(name: str, *names: str, joined: str, of_pairs: bool = False) -> None:
-    """What is asked of both parts."""
+    """Declares a predicate that is computed from both parts."""
 
     def adapter(g: Emitter, *operands: Any) -> Any:
         (first, *rest) = terms(g, *operands)
@@ -292,7 +292,9 @@ _declare_question("isfinite", joined="logical_and")
 
 
 def multilinear(adapter: Adapter) -> Adapter:
-    """Of a function that is linear in each operand: the sum over all choices of their parts."""
+    """Applies a multilinear function: the sum over all choices of real and imaginary parts of the
+    operands.
+    """
 
     def combined(g: Emitter, *args: Any, **kwargs: Any) -> Any:
         given = (args, kwargs)
@@ -317,7 +319,7 @@ def _replacing(parts: Iterator[Any]) -> Callable[[Any], Any]:
 
 
 def by_parts(adapter: Adapter, values_from: int | None = None) -> Adapter:
-    """Of a function that moves elements: once for the real parts and once for the imaginary ones.
+    """Applies a function that only moves elements to the real and to the imaginary parts.
 
     Real tensors in a list with complex ones, and arguments from place ``values_from`` on, are values too.
     """
@@ -325,7 +327,7 @@ def by_parts(adapter: Adapter, values_from: int | None = None) -> Adapter:
     def twice(g: Emitter, *args: Any, **kwargs: Any) -> Any:
         given = list(args)
         if values_from is not None and is_tensor(given[0]) and kind_of(g.type(given[0]).dtype) == 2:
-            raise Refusal("complex numbers written into a tensor of real ones are not supported")
+            raise Refusal("writing complex values into a real tensor is not supported")
         for place, arg in enumerate(given):
             if isinstance(arg, (list, tuple)) and any(is_complex(item) for item in arg):
                 given[place] = [_as_value(g, item) for item in arg]
@@ -388,7 +390,7 @@ CONJUGATED = frozenset(("mH", "H", "matrix_H", "adjoint"))
 
 
 def made_of_real(own: str, adapter: Adapter | None) -> Adapter | None:
-    """The adapter of an ATen op that is given complex numbers, made of ``adapter``, that for real ones."""
+    """Returns the complex adapter of an ATen op, built from ``adapter``, its adapter for real tensors."""
     if adapter is None:
         return None
     if own in PRODUCTS:

@@ -1,4 +1,4 @@
-"""Calls with functions inside: torch.cond, torch.while_loop, and functions that say themselves in ONNX.
+"""Calls with function arguments: torch.cond, torch.while_loop, autograd.Functions with a symbolic.
 
 The functions arrive as modules that were traced. ``captured`` has, for each of them, what it takes from the
 code around it.
@@ -55,7 +55,7 @@ def while_loop(
 def scan(
     g: Emitter, combine_fn: Any, init: Sequence[Any], xs: Sequence[Any], captured: Sequence[Sequence[Any]]
 ) -> Any:
-    """Over the first axis of ``xs``; torch moves another one there."""
+    """Scans over the first axis of ``xs``; torch has moved the scanned axis there."""
     slots, found = _slots(g, init), _tensors(*captured[0])
     slices = [TensorNode("slice", type_.shape[1:], type_.dtype) for type_ in map(g.type, xs)]
     step = g.body(combine_fn, [*slots, *slices, *captured[0]], [*slots, *slices, *found])
@@ -72,14 +72,14 @@ def apply(
     inputs: Sequence[Any],
     captured: Sequence[Sequence[Any]],
 ) -> Any:
-    """``inputs`` are what ``operators`` take; see ``symbolics/ops/function.py``."""
+    """``inputs`` are the inputs of ``operators``; see ``symbolics/ops/function.py``."""
     around = _tensors(*inputs, *leaves(given), *captured[0])
     body = g.body(function, [*filter(is_tensor, leaves(given)), *captured[0]], around)
     numbers = {id(value): number for number, value in enumerate(around)}
     places = [numbers[id(value)] for value in inputs]
 
     def moved(number: int | None) -> int | None:
-        """The number of a value among all that the call takes."""
+        """Returns the index of a value among all arguments of the call."""
         if number is None:
             return None
         return places[number] if number < len(inputs) else number - len(inputs) + len(around)
@@ -89,14 +89,14 @@ def apply(
 
 
 def _slots(g: Emitter, values: Sequence[Any]) -> list[TensorNode]:
-    """Stand for tensors that are others in each round than those that a body also takes from around it."""
+    """Placeholders for loop-carried tensors, distinct from those that the body captures."""
     if not all(map(is_tensor, values)):
-        raise Refusal("a loop begins with what is no tensor")
+        raise Refusal("a loop-carried value is not a tensor")
     return [TensorNode("slot", type_.shape, type_.dtype) for type_ in map(g.type, values)]
 
 
 def _tensors(*values: Any) -> list[Any]:
-    """The tensors among values, each once."""
+    """Returns the tensors among values, without duplicates."""
     return list({id(value): value for value in values if is_tensor(value)}.values())
 
 

@@ -1,4 +1,4 @@
-"""Convolutions, and the other product with a weight, ``linear``."""
+"""Convolutions and ``linear``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from tmconvert.frontends.shared.adapter_table import Table
-from tmconvert.frontends.torch.adapters import integer_layers as whole_numbers
+from tmconvert.frontends.torch.adapters import integer_layers
 from tmconvert.frontends.torch.adapters.layers import batched, per_axis
 from tmconvert.frontends.torch.adapters.values import kind_of, promoted, rank, reshaped
 from tmconvert.ir.emitter import Emitter
@@ -24,14 +24,14 @@ def _convolved(
         padded, around = _padded(g, images, g.type(weight).shape[2:], padding, spread)
         if kind_of(g.type(x).dtype) < 2:
             ends = [(each, each) for each in around]
-            return whole_numbers.convolved(g, padded, weight, bias, steps, ends, spread, groups)
+            return integer_layers.convolved(g, padded, weight, bias, steps, ends, spread, groups)
         return g.call(f"aten::conv{axes}d", padded, weight, bias, steps, around, spread, groups)
 
     return batched(g, x, axes, compute)
 
 
 def _padded(g: Emitter, x: Any, kernel: Any, padding: Any, dilation: list[int]) -> tuple[Any, list[int]]:
-    """The images, and the padding at both ends of each axis.
+    """Returns the padded input, and the padding at both ends of each axis.
 
     For "same" the result is as large as the images; where the padding is odd they get one more behind.
     """
@@ -59,13 +59,13 @@ def _transposed(
     dilation: Any,
 ) -> Any:
     axes = rank(g, weight) - 2
-    steps, around, behind, spread = (
+    steps, around, after, spread = (
         per_axis(g, each, axes) for each in (stride, padding, output_padding, dilation)
     )
     compute = functools.partial(_spread, g, f"aten::conv_transpose{axes}d")
     if kind_of(g.type(x).dtype) < 2:
-        compute = functools.partial(whole_numbers.spread, g)
-    return batched(g, x, axes, lambda y: compute(y, weight, bias, steps, around, behind, groups, spread))
+        compute = functools.partial(integer_layers.spread, g)
+    return batched(g, x, axes, lambda y: compute(y, weight, bias, steps, around, after, groups, spread))
 
 
 def _spread(
@@ -76,16 +76,18 @@ def _spread(
     bias: Any,
     stride: list[int],
     padding: list[int],
-    behind: list[int],
+    after: list[int],
     groups: int,
     dilation: list[int],
 ) -> Any:
-    """Where ``behind`` is more than a stride and the padding, no window meets the end, only the bias."""
-    rows = zip(stride, padding, behind, strict=True)
+    """Handles output padding larger than stride and padding: these outputs are covered by no window, only the
+    bias.
+    """
+    rows = zip(stride, padding, after, strict=True)
     unmet = [extra - cut if extra >= step and extra > cut else 0 for step, cut, extra in rows]
-    met = [extra - more for extra, more in zip(behind, unmet, strict=True)]
+    met = [extra - more for extra, more in zip(after, unmet, strict=True)]
     if not any(unmet):
-        return g.call(op, x, weight, bias, stride, padding, behind, groups, dilation)
+        return g.call(op, x, weight, bias, stride, padding, after, groups, dilation)
     result = g.call(op, x, weight, None, stride, padding, met, groups, dilation)
     result = g.call("aten::pad", result, [0] * 4 + [end for more in unmet for end in (0, more)])
     if bias is None:
@@ -137,7 +139,7 @@ def convolution(
     *settings: Any,
     **more: Any,
 ) -> Any:
-    """``settings`` say how cuDNN computes, which is not of interest."""
+    """ATen's convolution; ``settings`` are flags of cuDNN and are ignored."""
     if transposed:
         return _transposed(g, input, weight, bias, stride, padding, output_padding, groups, dilation)
     return _convolved(g, input, weight, bias, stride, padding, dilation, groups)
@@ -160,7 +162,9 @@ def conv_tbc(g: Emitter, input: Any, weight: Any, bias: Any, pad: int = 0) -> An
 
 @ATEN.add("linear")
 def linear(g: Emitter, input: Any, weight: Any, bias: Any = None) -> Any:
-    """``weight`` may be one row [I], for a result without its last axis; ``bias`` of any shape that fits."""
+    """Linear layer; ``weight`` may be one row [I], for a result without the last axis; ``bias``
+    broadcasts.
+    """
     type_ = g.type(weight)
     if (
         type_.rank == 2
@@ -175,7 +179,7 @@ def linear(g: Emitter, input: Any, weight: Any, bias: Any = None) -> Any:
 
 @ATEN.add("bilinear")
 def bilinear(g: Emitter, input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
-    """[..., I] and [..., J] with ``weight`` [O, I, J]: [..., O]."""
+    """Bilinear layer: [..., I] and [..., J] with ``weight`` [O, I, J] give [..., O]."""
     if kind_of(g.type(weight).dtype) == 2:
         return g.call("aten::bilinear", input1, input2, weight, bias)
     (*batch, first), second = g.type(input1).shape, g.type(input2).shape[-1]

@@ -1,4 +1,4 @@
-"""What the data says the number of: places, classes, runs, elements in bins."""
+"""Functions with data-dependent result sizes: nonzero, unique, bincount."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ATEN, FUNCTIONS, METHODS = Table(), Table("torch."), Table()
 
 @ATEN.add("nonzero")
 def nonzero(g: Emitter, input: Any, *, as_tuple: bool = False) -> Any:
-    """Rows of places; ``as_tuple`` a tensor for each axis."""
+    """Returns a row of indices per non-zero element; with ``as_tuple`` one tensor per axis."""
     places = g.call("aten::nonzero", with_axis(g, input)[0])
     if not as_tuple:
         return places if rank(g, input) else cut(g, places, 1, 0, 0)
@@ -43,7 +43,7 @@ def nonzero_numpy(g: Emitter, input: Any) -> Any:
 
 @ATEN.add("nonzero_static")
 def nonzero_static(g: Emitter, input: Any, *, size: Any, fill_value: Any = -1) -> Any:
-    """The first ``size`` rows of ``nonzero``, and then rows of ``fill_value``.
+    """Returns the first ``size`` rows of ``nonzero``, padded with ``fill_value``.
 
     Each element that is not zero is written to the row that is its number, all others to one row more.
     """
@@ -57,8 +57,8 @@ def nonzero_static(g: Emitter, input: Any, *, size: Any, fill_value: Any = -1) -
     place = Term(g, cut(g, filled, 0, 0, count))
     columns = []
     for axis in range(len(shape)):
-        behind = math.prod(shape[axis + 1 :])
-        step, extent = (g.constant(each, np.int64) for each in (behind, shape[axis]))
+        after = math.prod(shape[axis + 1 :])
+        step, extent = (g.constant(each, np.int64) for each in (after, shape[axis]))
         column = place.call("floor_divide", Term(g, step)).call("remainder", Term(g, extent))
         columns.append(reshaped(g, (place < 0).where(place.like(fill_value), column).value, [count, 1]))
     return joined(g, columns, 1) if columns else g.constant(np.zeros((count, 0), np.int64))
@@ -68,7 +68,7 @@ def nonzero_static(g: Emitter, input: Any, *, size: Any, fill_value: Any = -1) -
 
 
 def classes(g: Emitter, x: Any, least: Any = 0) -> Any:
-    """int64 0, 1, ... as far as the largest element says, at least ``least`` numbers."""
+    """Returns int64 0, 1, ... up to the largest element, at least ``least`` values."""
     known = g.known(x)
     if g.type(x).size == 0:
         return numbers(g, 0, least)
@@ -82,7 +82,7 @@ def classes(g: Emitter, x: Any, least: Any = 0) -> Any:
 
 @ATEN.add("bincount")
 def bincount(g: Emitter, input: Any, weights: Any = None, minlength: Any = 0) -> Any:
-    """How many elements are 0, 1, ...; or the sums of their ``weights``."""
+    """Counts how often each of 0, 1, ... occurs; with ``weights`` sums the weights."""
     places = Term(g, classes(g, input, static_int(g, minlength)))
     is_single = weights is not None and g.type(weights).dtype == np.float32
     dtype: np.dtype = np.dtype("int64" if weights is None else "float32" if is_single else "float64")
@@ -107,7 +107,7 @@ def unique(
     dim: Any = None,
 ) -> Any:
     results = _unique2(g, input, True, True, True) if dim is None else unique_dim(g, input, dim)
-    return _asked_for(results, return_inverse, return_counts)
+    return _requested(results, return_inverse, return_counts)
 
 
 @METHODS.add("unique_consecutive")
@@ -115,7 +115,7 @@ def unique(
 def unique_consecutive(
     g: Emitter, input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
 ) -> Any:
-    return _asked_for(runs(g, input, True, True, dim), return_inverse, return_counts)
+    return _requested(runs(g, input, True, True, dim), return_inverse, return_counts)
 
 
 @ATEN.add("_unique")
@@ -140,7 +140,7 @@ def unique_dim(
     return_inverse: bool = False,
     return_counts: bool = False,
 ) -> Any:
-    """The different slices along an axis, in lexicographic order."""
+    """Returns the distinct slices along an axis, in lexicographic order."""
     axis = axis_of(g, input, dim)
     if g.type(input).shape[axis] == 0:
         return _no_slices(g, input)
@@ -165,7 +165,9 @@ def runs_of_slices(
 
 
 def _runs_of_slices(g: Emitter, x: Any, axis: int) -> list[Any]:
-    """The first of each run of equal slices, the number of each slice's run, the lengths of the runs."""
+    """Returns the first index of each run of equal slices, the run index of each slice, and the run
+    lengths.
+    """
     count = g.type(x).shape[axis]
     if count == 0:
         return _no_slices(g, x)
@@ -190,6 +192,6 @@ def _or_none(g: Emitter, results: list[Any], return_inverse: bool, return_counts
     return [results[0], results[1] if return_inverse else none, results[2] if return_counts else none]
 
 
-def _asked_for(results: list[Any], return_inverse: bool, return_counts: bool) -> Any:
+def _requested(results: list[Any], return_inverse: bool, return_counts: bool) -> Any:
     kept = [results[0], *results[1:2] * return_inverse, *results[2:] * return_counts]
     return kept[0] if len(kept) == 1 else kept

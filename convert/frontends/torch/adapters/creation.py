@@ -1,4 +1,4 @@
-"""Tensors made of numbers and sizes."""
+"""Tensor factory functions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST = 1 << 26  # numbers in a row
 
 
 def filled(g: Emitter, size: Any, value: Any, dtype: Any) -> Any:
-    """``size`` elements of one value."""
+    """Returns a tensor of shape ``size`` filled with one value."""
     if is_tensor(value):
         scalar = cast(g, value, dtype)
     else:
@@ -106,7 +106,7 @@ def new_empty_strided(g: Emitter, self: Any, size: Any, stride: Any, *, dtype: A
 
 @ATEN.add("tensor", "as_tensor", "asarray", "scalar_tensor")
 def tensor(g: Emitter, data: Any, *, dtype: Any = None, **options: Any) -> Any:
-    """Of numbers, sizes and tensors of one element, nested in lists."""
+    """Builds a tensor from numbers, sizes and one-element tensors, nested in lists."""
     if is_tensor(data):
         return data if dtype is None else cast(g, data, dtype_called(dtype))
     flat, shape = _unnested(data)
@@ -136,21 +136,19 @@ def _unnested(data: Any) -> tuple[list[Any], list[int]]:
 
 
 def _value(g: Emitter, value: Any) -> Any:
-    """A number, or a Dim, also from a tensor without axes."""
+    """Returns a number or a Dim, also from a tensor of rank 0."""
     if not is_tensor(value):
         return value
     known = g.sizes(value)
     if known is None:
-        raise Refusal(
-            "a bound of numbers in a row is computed from the data", "make it a constant of the model"
-        )
+        raise Refusal("a bound of a range is computed from the data", "make it a constant of the model")
     item = known.reshape(-1)[0]
     return item if isinstance(item, Dim) else item.item()
 
 
 @ATEN.add("arange")
 def arange(g: Emitter, *bounds: Any, dtype: Any = None, **options: Any) -> Any:
-    """``arange(end)``, ``(start, end)``, ``(start, end, step)``: int64 unless there is a float among them."""
+    """``arange(end)``, ``(start, end)``, ``(start, end, step)``: int64 unless one of them is a float."""
     given = [_value(g, each) for each in bounds]
     named = {key: _value(g, options[key]) for key in ("start", "end", "step") if key in options}
     places = ("start", "end", "step") if len(given) > 1 else ("end",)
@@ -172,7 +170,7 @@ def arange(g: Emitter, *bounds: Any, dtype: Any = None, **options: Any) -> Any:
 
 @ATEN.add("range")
 def range_(g: Emitter, start: Any, end: Any, step: Any = 1, *, dtype: Any = None, **options: Any) -> Any:
-    """With the end, of floats."""
+    """``torch.range``: includes the end, and returns floats."""
     count = math.floor((end - start) / step) + 1
     _check_count(count)
     return g.constant((start + np.arange(count) * float(step)).astype(_dtype(dtype, DEFAULT)))
@@ -180,11 +178,13 @@ def range_(g: Emitter, start: Any, end: Any, step: Any = 1, *, dtype: Any = None
 
 def _check_count(count: int) -> None:
     if not 0 <= count <= MOST:
-        raise Refusal(f"{count} numbers in a row make no tensor")
+        raise Refusal(f"a range of {count} elements is not supported")
 
 
 def _spaced(g: Emitter, start: Any, end: Any, steps: Any, dtype: np.dtype) -> np.ndarray | Term:
-    """Numbers in a row with both ends, as floats; for integers the ends are rounded first, as torch does."""
+    """Evenly spaced floats including both ends; for integer results the ends are rounded first, as in
+    torch.
+    """
     count, kind = static_int(g, steps), dtype if kind_of(dtype) == 2 else np.dtype(np.float64)
     if isinstance(count, Dim):
         places, rest = Term(g, g.call("aten::arange", 0, count)), Term(g, g.constant(count - 1))
@@ -225,7 +225,7 @@ def linspace(g: Emitter, start: Any, end: Any, steps: Any, *, dtype: Any = None,
 def logspace(
     g: Emitter, start: Any, end: Any, steps: Any, base: Any = 10.0, *, dtype: Any = None, **options: Any
 ) -> Any:
-    """Powers of ``base``; those that become integers are float64."""
+    """Powers of ``base``; results that are cast to integers are computed in float64."""
     wanted = _dtype(dtype, DEFAULT)
     numbers = _spaced(g, start, end, steps, wanted)
     kind = wanted if kind_of(wanted) == 2 else np.dtype(np.float64)

@@ -1,4 +1,4 @@
-"""The loss of connectionist temporal classification: a scan over the steps of a sequence."""
+"""The CTC loss, as a scan over the time steps of a sequence."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def ctc_loss(
     reduction: int = 1,
     zero_infinity: bool = False,
 ) -> Any:
-    """``log_probs`` [T, N, C] or [T, C]; the mean is of the losses by label."""
+    """CTC loss of ``log_probs`` [T, N, C] or [T, C]; the mean is over the losses divided by label length."""
     is_single = rank(g, log_probs) == 2
     if is_single:
         steps, classes = g.type(log_probs).shape
@@ -77,12 +77,12 @@ def negative_log_likelihood(
     blank: int = 0,
     zero_infinity: bool = False,
 ) -> Any:
-    """The losses; the other result serves a gradient."""
+    """Returns the losses; the second result is used by gradients only."""
     return ctc_loss(g, log_probs, targets, input_lengths, target_lengths, blank, 0), None
 
 
 def _lengths(g: Emitter, lengths: Any) -> Term:
-    """int64 [N], of a tensor or of Python's numbers."""
+    """Converts a tensor or Python numbers to int64 [N]."""
     given = lengths if is_tensor(lengths) else g.constant(np.array(lengths, np.int64))
     return Term(g, reshaped(g, given, [g.type(given).size])).to(np.int64)
 
@@ -90,7 +90,7 @@ def _lengths(g: Emitter, lengths: Any) -> Term:
 def _losses(
     g: Emitter, log_probs: Any, targets: Any, input_lengths: Term, target_lengths: Term, blank: int
 ) -> Term:
-    """[N]: -log of what all alignments of the labels have together.
+    """[N]: the negative log-probability of all alignments of the labels.
 
     A state is a label or one of the blanks around the labels. A step stays in its state, goes to the next,
     or beyond a blank between different labels. Before the first step all is in the first blank.
@@ -120,7 +120,7 @@ def _losses(
 
 
 def _states(g: Emitter, targets: Any, lengths: Term, batch: Any, blank: int) -> Any:
-    """int64 [N, 2 S + 1]: the labels with a blank before, between and behind them."""
+    """int64 [N, 2 S + 1]: the labels with a blank before, between and after them."""
     targets = Term(g, targets).to(np.int64)
     if targets.type.rank == 1:  # one behind the other
         known, total = g.known(lengths.value), targets.type.size
@@ -139,7 +139,7 @@ def _states(g: Emitter, targets: Any, lengths: Term, batch: Any, blank: int) -> 
 
 
 def _step(types: list[TensorType]) -> InternalGraph:
-    """The states after a step, of those before it; where a sequence has ended they stay."""
+    """Computes the state of a step from the step before; states of ended sequences are kept."""
     inner = [types[0], *(TensorType(each.dtype, each.shape[1:]) for each in types[1:3]), types[3]]
     g, inputs = empty_body("alignment", inner, catalogue())
     before, emitted, runs, goes_beyond = (Term(g, each) for each in inputs)
@@ -150,7 +150,7 @@ def _step(types: list[TensorType]) -> InternalGraph:
 
 
 def _moved(x: Term, places: int) -> Term:
-    """The states so many places before each."""
+    """Shifts the states by this number of positions."""
     count = x.type.shape[1]
     places = min(places, count)
     padded = x.g.call("aten::pad", x.value, [0, 0, places, 0], "constant", -math.inf)
@@ -158,7 +158,7 @@ def _moved(x: Term, places: int) -> Term:
 
 
 def _together(ways: list[Term]) -> Term:
-    """log of the sum of exp, also where all are -inf."""
+    """Computes logsumexp, also where all elements are -inf."""
     most = ways[0]
     for way in ways[1:]:
         most = most.maximum(way)

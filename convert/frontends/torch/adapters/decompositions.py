@@ -1,4 +1,4 @@
-"""Matrices taken apart into factors, and equations solved by them."""
+"""Matrix decompositions (LU, QR, Cholesky, LDL) and linear solvers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ATEN = Table()
 
 
 def nothing(g: Emitter, x: Any) -> Any:
-    """What torch gives in the place of a result that is not asked for."""
+    """Returns the empty tensor that torch returns for a result that was not requested."""
     return g.constant(np.zeros(0), g.type(x).dtype)
 
 
@@ -67,7 +67,7 @@ def lu(g: Emitter, A: Any, *, pivot: bool = True) -> Any:
 
 @ATEN.add("linalg_lu_solve")
 def lu_solve(g: Emitter, LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:
-    """X with A X = B, or X A = B if not ``left``; A is transposed if ``adjoint``."""
+    """Solves A X = B, or X A = B if not ``left``; A is transposed if ``adjoint``."""
     if not left:
         return transposed(g, lu_solve(g, LU, pivots, transposed(g, B), adjoint=not adjoint))
     P = g.call("aten::lu_unpack", LU, pivots)[0]
@@ -114,7 +114,7 @@ def inv_ex(g: Emitter, A: Any, *, check_errors: bool = False) -> Any:
 
 @ATEN.add("linalg_tensorsolve")
 def tensorsolve(g: Emitter, A: Any, B: Any, dims: Any = None) -> Any:
-    """The tensor X with tensordot(A, X, X.ndim) = B; ``dims`` of A are put behind the others before."""
+    """Solves tensordot(A, X, X.ndim) = B for X; the axes ``dims`` of A are moved to the end first."""
     moved = [] if dims is None else [axis_of(g, A, axis) for axis in dims]
     A = g.call("aten::permute", A, [axis for axis in range(rank(g, A)) if axis not in moved] + moved)
     shape, count = g.type(A).shape, g.type(B).size
@@ -157,7 +157,7 @@ def cholesky(g: Emitter, input: Any, upper: bool = False) -> Any:
 
 @ATEN.add("cholesky_solve")
 def cholesky_solve(g: Emitter, input: Any, input2: Any, upper: bool = False) -> Any:
-    """X with F F^T X = ``input``, or F^T F X = ``input`` of an upper triangle F."""
+    """Solves F F^T X = ``input``, or F^T F X = ``input`` if F is upper triangular."""
     first, second = (transposed(g, input2), input2) if upper else (input2, transposed(g, input2))
     return solve_triangular(g, second, solve_triangular(g, first, input, upper=False), upper=True)
 
@@ -189,7 +189,7 @@ def householder_product(g: Emitter, input: Any, tau: Any) -> Any:
 
 
 def _orthogonal(g: Emitter, reflections: Any, tau: Any, count: Any) -> Any:
-    """The first columns of Q."""
+    """Returns the first columns of Q."""
     *batch, rows, _ = g.type(reflections).shape
     return ormqr(g, reflections, tau, unit(g, batch, rows, count, g.type(tau).dtype).value)
 

@@ -41,7 +41,7 @@ def ps_roi_align(
     pooled_width: int,
     sampling_ratio: int,
 ) -> Any:
-    """The channels of the parts, its other result, serve a gradient."""
+    """Position-sensitive RoI align; its second result, the channel mapping, is used by gradients only."""
     size = [pooled_height, pooled_width]
     return g.call("torchvision::ps_roi_align", input, rois, size, spatial_scale, sampling_ratio), None
 
@@ -76,7 +76,7 @@ def deform_conv2d(
     offset_groups: int,
     use_mask: bool,
 ) -> Any:
-    """The numbers of groups are those of the shapes."""
+    """Deformable convolution; the group counts follow from the shapes."""
     windows = ([stride_h, stride_w], [pad_h, pad_w], [dilation_h, dilation_w])
     mask = mask if use_mask else None
     return g.call("torchvision::deform_conv2d", input, weight, offset, mask, bias, *windows)

@@ -1,4 +1,4 @@
-"""Dynamic quantization: scales that a model finds in the data as it runs, here computed by plain ops.
+"""Dynamic quantization, expressed in plain ops: scales are computed from the data at run time.
 
 Weights keep their integers; what is measured is no parameter that a file could name.
 """
@@ -23,13 +23,13 @@ _EPS = float(np.finfo(np.float32).eps)
 
 
 def _ends(x: Term, axes: list[int] | None = None) -> tuple[Term, Term]:
-    """The smallest and the largest element, or 0; along the last axis or of all."""
+    """Returns minimum and maximum including 0, along the last axis or of all elements."""
     along: dict[str, Any] = {} if axes is None else {"dim": axes, "keepdim": True}
     return x.call("amin", **along).minimum(0), x.call("amax", **along).maximum(0)
 
 
 def _rounded(x: Term, scale: Term, zero: Term, low: int, high: int) -> Term:
-    """clamp(round(x / scale) + zero, low, high): steps, as floats."""
+    """clamp(round(x / scale + zero), low, high): quantized values, as floats."""
     return ((x * (x.like(1) / scale)).round() + zero).call("clamp", min=float(low), max=float(high))
 
 
@@ -37,7 +37,7 @@ def _rounded(x: Term, scale: Term, zero: Term, low: int, high: int) -> Term:
 
 
 def _measured(x: Term, high: int) -> tuple[Term, Term]:
-    """Scale and zero point of steps from 0 to ``high``, as FBGEMM's ChooseQuantizationParams has them."""
+    """Computes scale and zero point for values 0 to ``high`` like FBGEMM's ChooseQuantizationParams."""
     least, largest = _ends(x)
     scale = (largest - least) / high
     zero = (-least / scale.maximum(np.finfo(np.float32).tiny)).round()
@@ -51,7 +51,7 @@ def _fake(x: Term, scale: Term, zero: Term, high: int) -> Term:
 def _layer(name: str, formula: Callable[..., Any]) -> None:
     @ATEN.add(f"quantized::{name}_dynamic")
     def layer(g: Emitter, x: Any, packed: dict[str, Any], reduce_range: bool = False) -> Any:
-        """Of ``x`` in steps. A convolution's result is rounded to the steps of ``x``, too."""
+        """A layer with quantized input ``x``. The result of a convolution is rounded to the same scale."""
         high = 127 if reduce_range and packed["engine"] != "qnnpack" else 255  # which passes over it
         term = Term(g, x)
         scale, zero = _measured(term, high)
@@ -70,7 +70,7 @@ def linear_relu_dynamic(g: Emitter, x: Any, packed: dict[str, Any], reduce_range
 
 @ATEN.add("quantized::linear_dynamic_fp16")
 def linear_dynamic_fp16(g: Emitter, x: Any, packed: dict[str, Any]) -> Any:
-    """The weights alone are rounded."""
+    """Linear layer with weights rounded to float16."""
     return convolutions.linear(g, x, packed["weight"], packed["bias"])
 
 
@@ -125,13 +125,13 @@ def choose_qparams_per_token_asymmetric(g: Emitter, input: Any, dtype: Any) -> A
 
 
 def steps(g: Emitter, x: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int, dtype: Any) -> Any:
-    """``x`` in steps of scales that are no constants, as integers of a type."""
+    """Quantizes ``x`` to an integer type with scales that are not constants."""
     x, scale, zero = (Term(g, cast(g, each, np.float32)) for each in (x, scale, zero_point))
     return cast(g, _rounded(x, scale, zero, quant_min, quant_max).value, dtype_called(dtype))
 
 
 def numbers(g: Emitter, steps: Any, scale: Any, zero_point: Any = None, dtype: Any = None) -> Any:
-    """What integers stand for."""
+    """Dequantizes integers."""
     made = Term(g, cast(g, steps, np.float32))
     if zero_point is not None:
         made = made - Term(g, cast(g, zero_point, np.float32))
@@ -149,7 +149,7 @@ def quantize_per_token(
     quant_max: int,
     dtype: Any,
 ) -> Any:
-    """clamp(round(x / scale + zero), low, high): the zero point is added before it rounds."""
+    """clamp(round(x / scale + zero), low, high): the zero point is added before rounding."""
     x, scale, zero = (Term(g, cast(g, each, np.float32)) for each in (input, scales, zero_points))
     whole = (x * (x.like(1) / scale) + zero).round().call("clamp", min=float(quant_min), max=float(quant_max))
     return cast(g, whole.value, dtype_called(dtype))

@@ -1,4 +1,4 @@
-"""Fake quantization, and tensors of torch that hold integers."""
+"""Fake quantization, and torch tensors of integers."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from tmconvert.ir.fake_quant import fake_quantize_to_even, quantize_to_even
 
 ATEN = Table()
 OBSERVING = "run module.apply(torch.ao.quantization.disable_observer) before it is exported"
-DYNAMIC = "give it scales of its own: convert the model with static quantization, or for training"
+DYNAMIC = "convert the model with static quantization or QAT, which gives it constant scales"
 
 
-def grid(g: Emitter, scale: Any, zero_point: Any, low: int, high: int, axis: int | None = None) -> QParams:
-    """Parameters of constants, tensors or numbers. Raises Refusal."""
+def qparams_of(
+    g: Emitter, scale: Any, zero_point: Any, low: int, high: int, axis: int | None = None
+) -> QParams:
+    """Returns QParams from constants, tensors or numbers. Raises Refusal."""
     scales, zeros = _numbers(g, scale), _numbers(g, zero_point)
     if (zeros != np.rint(zeros)).any():
-        raise Refusal("a zero point is not a whole number")
+        raise Refusal("a zero point is not an integer")
     if axis is None and max(scales.size, zeros.size) > 1:
-        raise Refusal("there are several scales for a whole tensor")
+        raise Refusal("per-tensor quantization has more than one scale")
     if scales.size != zeros.size:
         zeros = np.broadcast_to(zeros, scales.shape)
     zero_points = tuple(map(int, zeros))
@@ -52,7 +54,7 @@ def _numbers(g: Emitter, value: Any) -> np.ndarray:
 
 
 def is_known(g: Emitter, *values: Any) -> bool:
-    """Whether these are numbers and constants."""
+    """Whether all of these are numbers or constants."""
     return all(not is_tensor(value) or g.known(value) is not None for value in values)
 
 
@@ -62,7 +64,7 @@ def fake_quantize_per_tensor_affine(
 ) -> Any:
     if not is_known(g, scale, zero_point):
         return _in_reals(g, input, scale, zero_point, None, quant_min, quant_max)
-    return g.quantized(input, grid(g, scale, zero_point, quant_min, quant_max), fake_quantize_to_even)
+    return g.quantized(input, qparams_of(g, scale, zero_point, quant_min, quant_max), fake_quantize_to_even)
 
 
 @ATEN.add("fake_quantize_per_channel_affine")
@@ -71,13 +73,13 @@ def fake_quantize_per_channel_affine(
 ) -> Any:
     axis = axis_of(g, input, axis)
     if is_known(g, scale, zero_point) and (_numbers(g, zero_point) % 1 == 0).all():
-        parameters = grid(g, scale, zero_point, quant_min, quant_max, axis)
+        parameters = qparams_of(g, scale, zero_point, quant_min, quant_max, axis)
         return g.quantized(input, parameters, fake_quantize_to_even)
     return _in_reals(g, input, scale, zero_point, axis, quant_min, quant_max)
 
 
 def _in_reals(g: Emitter, x: Any, scale: Any, zero_point: Any, axis: int | None, low: int, high: int) -> Any:
-    """With scales that are computed, or zero points between integers, as tables of embeddings have them.
+    """Fake quantization with computed scales, or with fractional zero points as embedding tables have them.
 
     No parameters say that.
     """
@@ -119,7 +121,7 @@ def _fake_quantize_learnable_per_channel_affine(
 
 
 def _with_mask(name: str, of: str) -> None:
-    """The same with a second result, which serves a gradient."""
+    """Fake quantization with a second result, a mask for gradients."""
 
     @ATEN.add(name)
     def adapter(g: Emitter, *args: Any, **kwargs: Any) -> Any:
@@ -164,7 +166,7 @@ def fused_moving_avg_obs_fake_quant(
     symmetric_quant: bool = False,
 ) -> Any:
     if not is_known(g, observer_on, fake_quant_on) or _numbers(g, observer_on).any():
-        raise Refusal("an observer changes the scales as the model runs", OBSERVING)
+        raise Refusal("an observer changes the scales while the model runs", OBSERVING)
     if not _numbers(g, fake_quant_on).any():
         return input
     if per_row_fake_quant:
@@ -175,7 +177,7 @@ def fused_moving_avg_obs_fake_quant(
 _with_mask("_fused_moving_avg_obs_fq_helper", "fused_moving_avg_obs_fake_quant")
 
 
-# ---- quantized tensors of torch: values on their grids
+# ---- quantized tensors of torch: real values with QParams
 
 
 @ATEN.add("quantize_per_tensor")
@@ -205,10 +207,10 @@ def _refused(name: str, reason: str, hint: str) -> None:
 
 
 for _name in ("quantize_per_tensor_dynamic", "choose_qparams_optimized", "_choose_qparams_per_tensor"):
-    _refused(_name, "it finds scales in the data as it runs, which no file can say", DYNAMIC)
+    _refused(_name, "it computes scales from the data at run time, which no target file can express", DYNAMIC)
 for _name in ("quantized_lstm", "quantized_gru"):
     _refused(
         _name,
-        "a recurrent layer of dynamic quantization rounds in each step to what the data says",
+        "a recurrent layer with dynamic quantization rounds to data-dependent scales in each step",
         "convert the layer in float, with --weights int8; or quantize it for torch.ao.nn.quantizable.LSTM",
     )

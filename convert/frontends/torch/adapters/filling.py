@@ -1,4 +1,4 @@
-"""What a tensor is filled with: the whole of it, whatever it held."""
+"""Functions that fill a tensor with a value or a copy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def zero(g: Emitter, input: Any) -> Any:
 
 @ATEN.add("fill_diagonal")
 def fill_diagonal(g: Emitter, input: Any, fill_value: Any, wrap: bool = False) -> Any:
-    """The elements [i, i, ...]; of a tall matrix over and over, with a row between, where ``wrap``."""
+    """Fills the elements [i, i, ...]; with ``wrap`` a tall matrix repeats the diagonal after a gap of one
+    row.
+    """
     shape = g.type(input).shape
     step = sum(_strides(shape))
     rows = min(shape) if not wrap or len(shape) > 2 else shape[0] if shape[0] > shape[1] else min(shape)

@@ -1,4 +1,4 @@
-"""How one adapter serves several forms of a call."""
+"""Builds the adapters of several forms of one call."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DROPPED = frozenset({"out", "_stacklevel"})  # what has no part in what is compu
 
 
 def generic(op: Op) -> Adapter:
-    """The adapter of an op of the catalogue: its arguments are those of the call.
+    """Returns the adapter of an op of the catalogue that has the same arguments as the call.
 
     Numbers in a tensor's place become constants of the first tensor's type. A ``dtype`` that the op does
     not know is what its operand is cast to. A tensor without axes counts as one of a single axis.
@@ -48,7 +48,7 @@ def generic(op: Op) -> Adapter:
 
     def adapter(g: Emitter, *args: Any, **kwargs: Any) -> Any:
         if len(args) > len(arguments):
-            raise TypeError(f"takes {len(arguments)} arguments, {len(args)} were given")
+            raise TypeError(f"takes {len(arguments)} arguments, got {len(args)}")
         given = dict(zip(names, args, strict=False))
         for name, value in kwargs.items():
             if name not in DROPPED:
@@ -67,7 +67,7 @@ def generic(op: Op) -> Adapter:
                 )
         unknown = set(given) - set(names)
         if unknown:
-            raise TypeError(f"takes no {', '.join(sorted(unknown))}")
+            raise TypeError(f"does not take {', '.join(sorted(unknown))}")
         if first is not None and given.get("dim") in (0, -1) and not g.type(given[first]).rank:
             return _without_axes(g, op, given)
         return g.call(op.name, **given)
@@ -76,7 +76,7 @@ def generic(op: Op) -> Adapter:
 
 
 def _without_axes(g: Emitter, op: Op, given: dict[str, Any]) -> Any:
-    """The op along the only axis of tensors that have none."""
+    """Applies the op to tensors of rank 0, along a single axis of extent 1."""
 
     def lifted(value: Any) -> Any:
         return g.call("aten::reshape", value, [1]) if is_tensor(value) and not g.type(value).rank else value
@@ -88,7 +88,7 @@ def _without_axes(g: Emitter, op: Op, given: dict[str, Any]) -> Any:
 
 
 def called(adapter: Adapter) -> Adapter:
-    """The adapter with arguments under any of torch's names for them, and without ``out``."""
+    """Returns the adapter with arguments under all names that torch has for them, and without ``out``."""
     own = inspect.signature(adapter).parameters
     if any(parameter.kind == parameter.VAR_KEYWORD for parameter in own.values()):
         return adapter
@@ -104,7 +104,7 @@ def called(adapter: Adapter) -> Adapter:
 
 
 def in_place(adapter: Adapter) -> Adapter:
-    """The adapter of the form that writes to its operand: the result has the operand's type and shape."""
+    """Returns the adapter of the in-place form: the result has the operand's type and shape."""
 
     def written(g: Emitter, x: Any, *args: Any, **kwargs: Any) -> Any:
         result = adapter(g, x, *args, **kwargs)

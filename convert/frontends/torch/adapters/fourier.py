@@ -1,4 +1,4 @@
-"""Fourier transforms, torch.fft and the spectrograms of torch.stft and torch.istft."""
+"""Fourier transforms: torch.fft, torch.stft and torch.istft."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
 def _declare(*names: str) -> Callable[[Any], Any]:
-    """Of real and of complex numbers."""
+    """Declares a transform of real and of complex tensors."""
 
     def declare(adapter: Any) -> Any:
         ATEN.add(*names)(adapter)
@@ -38,7 +38,7 @@ def _declare(*names: str) -> Callable[[Any], Any]:
 def _along(
     g: Emitter, x: Any, n: Any, dim: int, norm: str | None, *, inverse: bool = False, onesided: bool = False
 ) -> Complex:
-    """The transform along one axis."""
+    """Transforms one axis."""
     ((real, imag),) = aligned(g, x)
     dim = axis_of(g, real, dim)
     n = g.type(real).shape[dim] if n is None or n == -1 else static_int(g, n)
@@ -46,7 +46,7 @@ def _along(
 
 
 def _real_along(g: Emitter, x: Any, n: Any, dim: int, norm: str | None) -> Any:
-    """The real signal of frequencies that are not negative."""
+    """Computes the real signal of its non-negative frequencies."""
     ((real, imag),) = aligned(g, x)
     dim = axis_of(g, real, dim)
     n = 2 * (g.type(real).shape[dim] - 1) if n is None or n == -1 else static_int(g, n)
@@ -88,7 +88,7 @@ def ihfft(g: Emitter, input: Any, n: Any = None, dim: int = -1, norm: str | None
 
 
 def _axes(g: Emitter, x: Any, s: Any, dim: Any) -> list[tuple[int, Any]]:
-    """(axis, length) of each axis to transform; the length None where it stays."""
+    """Returns (axis, length) of each axis to transform; length None keeps the extent."""
     real = x.real if isinstance(x, Complex) else x
     s, dim = ([each] if isinstance(each, int) else each for each in (s, dim))
     if dim is None:
@@ -231,10 +231,10 @@ def stft(
 
 
 def _window(g: Emitter, window: Any, win_length: int | None, n_fft: int, dtype: np.dtype) -> Any:
-    """The window with zeros around it up to ``n_fft`` elements; None for one of ones."""
+    """Returns the window, zero-padded to ``n_fft`` elements; None for a window of ones."""
     length = n_fft if win_length is None else win_length
     if isinstance(window, Complex):
-        raise Refusal("a window of complex numbers is not supported")
+        raise Refusal("a complex window is not supported")
     if window is None:
         if length == n_fft:
             return None
@@ -292,7 +292,9 @@ def istft(
 
 
 def _unwindowed(g: Emitter, frames: Any, window: Any, hop: int, start: int, end: int) -> Any:
-    """The signal of which ``frames`` [N, n, frames] were made by ``window`` [1, n, 1], from start to end."""
+    """Computes the signal whose ``frames`` [N, n, frames] were multiplied by ``window`` [1, n, 1], from start
+    to end.
+    """
     _, n, count = g.type(frames).shape
     squares = g.call("aten::expand", g.call("aten::mul", window, window), [1, n, count])
     sums = (_overlapping(g, each, hop) for each in (g.call("aten::mul", frames, window), squares))
@@ -300,7 +302,7 @@ def _unwindowed(g: Emitter, frames: Any, window: Any, hop: int, start: int, end:
 
 
 def _overlapping(g: Emitter, frames: Any, hop: int) -> Any:
-    """Shapes: [N, n, frames] -> [N, n + hop * (frames - 1)], the sum of the frames, each ``hop`` further."""
+    """Overlap-add: [N, n, frames] to [N, n + hop * (frames - 1)], with a frame every ``hop`` elements."""
     batch, n, count = g.type(frames).shape
     total = n + hop * (count - 1)
     added = g.call("aten::col2im", frames, [1, total], [1, n], [1, 1], [0, 0], [1, hop])

@@ -1,4 +1,4 @@
-"""Elements read and written by the numbers of their places, or by masks."""
+"""Gather, scatter, index_select and masked functions."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ ATEN = Table()
 
 
 def like(g: Emitter, x: Any, value: Any) -> Any:
-    """A tensor, or a number, of the element type of ``x``."""
+    """Returns a tensor or number with the element type of ``x``."""
     dtype = g.type(x).dtype
     return cast(g, value, dtype) if is_tensor(value) else constant(g, value, dtype)
 
 
 def with_axis(g: Emitter, *tensors: Any) -> list[Any]:
-    """Tensors without axes as those of one element."""
+    """Reshapes tensors of rank 0 to one element."""
     return [x if x is None or rank(g, x) else reshaped(g, x, [1]) for x in tensors]
 
 
 def _by_places(g: Emitter, op: str, x: Any, dim: Any, index: Any, *more: Any, **attributes: Any) -> Any:
-    """An op on a tensor, an axis, and places along it, which may be tensors without axes."""
+    """An op on a tensor, an axis and indices along it, which may be tensors of rank 0."""
     shape = list(g.type(x).shape)
     row, index, *sources = with_axis(g, x, index, *more)
     result = g.call(op, row, axis_of(g, row, dim), index, *sources, **attributes)
@@ -45,7 +45,7 @@ def _by_places(g: Emitter, op: str, x: Any, dim: Any, index: Any, *more: Any, **
 
 
 def _part(g: Emitter, src: Any, index: Any) -> Any:
-    """As many elements from the front of each axis as ``index`` has."""
+    """Returns the leading elements of each axis, as many as ``index`` has."""
     for axis, extent in enumerate(g.type(index).shape if rank(g, src) else ()):
         src = cut(g, src, axis, 0, extent)
     return src
@@ -70,7 +70,7 @@ def scatter(
     value: Any = None,
     reduce: str | None = None,
 ) -> Any:
-    """``src`` is a tensor with at least as many elements as ``index`` along each axis, or a number."""
+    """Scatters ``src``, a tensor with at least the extents of ``index``, or a number."""
     value, src = (src, None) if src is not None and not is_tensor(src) else (value, src)
     source = like(g, input, value if src is None else src)
     source = shapes.expand(g, source, list(g.type(index).shape)) if src is None else _part(g, source, index)

@@ -1,4 +1,4 @@
-"""Images resized, sampled at places, cut into windows, and with channels turned into pixels."""
+"""Image functions: interpolate, grid_sample, unfold, fold and pixel shuffle."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def interpolate(
 
 
 def scaled(extent: Any, factor: float) -> Any:
-    """floor(extent factor)."""
+    """Returns floor(extent * factor)."""
     if not isinstance(extent, Dim):
         return math.floor(float(extent) * factor)
     from fractions import Fraction
@@ -81,7 +81,7 @@ def _resized(
     if dtype.kind == "f":
         return g.call(f"aten::{name}", x, list(sizes), *corners, scales=scales)
     if corners:
-        raise Refusal(f"images of {dtype} resized by {name} are not supported", "convert them to float32")
+        raise Refusal(f"{name} of {dtype} images is not supported", "convert them to float32")
     wide = cast(g, x, np.float64 if dtype.itemsize > 2 else np.float32)
     return cast(g, g.call(f"aten::{name}", wide, list(sizes), scales=scales), dtype)
 
@@ -90,7 +90,9 @@ def _upsample(name: str, axes: int) -> None:
     is_mixing = name in MIXING.values()
 
     def adapter(g: Emitter, input: Any, output_size: Any, *others: Any, **named: Any) -> Any:
-        """(output size, align_corners, a factor for each axis), or with both as lists, one of them None."""
+        """Adapter of resizing; either the output size or the factor of each axis is passed, the other is
+        None.
+        """
         others = (*others, *named.values())
         corners, factors = (bool(others[0]), others[1:]) if is_mixing else (False, others)
         if factors and isinstance(factors[0], (list, tuple)):

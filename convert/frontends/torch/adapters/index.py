@@ -1,4 +1,4 @@
-"""Which family of adapters has which names, so that it is imported when it is asked for one.
+"""Maps function names to adapter families, so that a family is imported on first use.
 
 Made by tools/make_torch_index.py; do not edit.
 """

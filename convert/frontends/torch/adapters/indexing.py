@@ -1,4 +1,4 @@
-"""``x[...]`` and ``x[...] = value``, their ATen forms, and elements by numbers in a row."""
+"""``x[...]`` and ``x[...] = value``, their ATen forms, and take and put."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ATEN, METHODS = Table(), Table()
 
 @METHODS.add("__getitem__")
 def getitem(g: Emitter, self: Any, index: Any) -> Any:
-    """A list that holds more than numbers is a tuple; bytes are a mask."""
+    """``x[index]``: a list that contains more than integers is a tuple; bytes are a mask."""
     return indexing.getitem(g, self, _masks(g, indexing.unlisted(index)), numbers_first=True)
 
 
@@ -35,7 +35,7 @@ def _masks(g: Emitter, index: Any) -> Any:
 def _written(
     g: Emitter, x: Any, index: Any, value: Any, *, adds: bool = False, is_python: bool = True
 ) -> Any:
-    """The value may have axes of one element in front that the part has not."""
+    """Writes a value, which may have leading axes of extent 1 that the indexed part lacks."""
     type_ = g.type(x)
     value = cast(g, value, type_.dtype) if is_tensor(value) else g.constant(value, type_.dtype)
     shape = list(g.type(value).shape)
@@ -47,7 +47,7 @@ def _written(
 
 @ATEN.add("index", "_unsafe_index")
 def index(g: Emitter, self: Any, indices: Any) -> Any:
-    """``indices`` are tensors or None, one an axis: without axes, too, they are broadcast together."""
+    """``indices`` are tensors or None, one per axis; tensors are broadcast together."""
     return indexing.getitem(g, self, _per_axis(g, indices))
 
 
@@ -56,7 +56,7 @@ def index_put(
     g: Emitter, input: Any, indices: Any, values: Any, accumulate: bool = False, unsafe: bool = False
 ) -> Any:
     if g.type(values).dtype != g.type(input).dtype:
-        raise Refusal(f"index_put puts {g.type(values)} into {g.type(input)}")
+        raise Refusal(f"index_put cannot write {g.type(values)} into {g.type(input)}")
     return _written(g, input, _per_axis(g, indices), values, adds=accumulate, is_python=False)
 
 
@@ -71,7 +71,7 @@ def take(g: Emitter, input: Any, index: Any) -> Any:
 
 @ATEN.add("put")
 def put(g: Emitter, input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
-    """Elements of ``input`` laid in a row."""
+    """Writes elements by their flat indices."""
     row = reshaped(g, input, [g.type(input).size])
     places, values = (reshaped(g, each, [g.type(each).size]) for each in (index, source))
     row = g.call("aten::index_put", row, [places], values, accumulate)

@@ -1,4 +1,4 @@
-"""Masks and keypoints of what a detector found: each enlarged to a box of its own size."""
+"""Mask R-CNN and Keypoint R-CNN: pastes masks and heatmaps into boxes of different sizes."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def _row(x: Term, axis: int = 1) -> Term:
 
 
 def _count(g: Emitter, size: Size, dtype: Any) -> Term:
-    """0, 1, ... before ``size``."""
+    """Returns 0, 1, ..., ``size`` - 1."""
     return Term(g, g.call("aten::arange", 0, size)).to(dtype)
 
 
 @FUNCTIONS.add("paste_masks_in_image")
 def paste_masks_in_image(g: Emitter, masks: Any, boxes: Any, img_shape: Any, padding: int = 1) -> Any:
-    """Masks [N, 1, M, M] of boxes [N, 4], enlarged to their boxes in an image: [N, 1, height, width].
+    """Pastes masks [N, 1, M, M], resized to boxes [N, 4], into an image: [N, 1, height, width].
 
     A mask gets ``padding`` zeros all around, and its box grows like the mask's width; corners are cut to
     whole pixels. What lies within is interpolated (bilinear), a product of matrices along each axis.
@@ -52,7 +52,7 @@ def paste_masks_in_image(g: Emitter, masks: Any, boxes: Any, img_shape: Any, pad
 
 
 def _shares(low: Term, high: Term, size: Size, taps: int, growth: float) -> Term:
-    """How much of each tap of a mask a pixel gets, along an axis: [N, size, taps]."""
+    """Interpolation weight of each mask element for each pixel along an axis: [N, size, taps]."""
     middle, half = (high + low) * 0.5, (high - low) * 0.5 * growth
     first, last = (_row(corner.to("int64").to(low.dtype)) for corner in (middle - half, middle + half))
     pixels = _count(low.g, size, low.dtype)
@@ -64,7 +64,7 @@ def _shares(low: Term, high: Term, size: Size, taps: int, growth: float) -> Term
 
 @FUNCTIONS.add("heatmaps_to_keypoints")
 def heatmaps_to_keypoints(g: Emitter, maps: Any, rois: Any) -> Any:
-    """The places [N, K, 3] and values [N, K] of the largest elements of maps [N, K, H, W] in boxes [N, 4].
+    """Returns coordinates [N, K, 3] and values [N, K] of the maxima of heatmaps [N, K, H, W] in boxes [N, 4].
 
     Each map is enlarged (bicubic) to the whole pixels of its box. One box after the other, since
     all at once would be N K images; in the frame of the largest box, without what lies beyond each.
@@ -87,7 +87,7 @@ def heatmaps_to_keypoints(g: Emitter, maps: Any, rois: Any) -> Any:
 
 
 def _places_of_longest(lengths: Term) -> Term:
-    """0, 1, ... before the largest length; 0 alone of no lengths."""
+    """Returns 0, 1, ... up to the largest length; a single 0 without lengths."""
     g = lengths.g
     some = g.call("aten::cat", [lengths.to("int64").value, g.constant([1], np.int64)], 0)
     largest = Term(g, g.call("aten::amax", some, [0], True))
@@ -97,7 +97,7 @@ def _places_of_longest(lengths: Term) -> Term:
 
 
 def _of_one_box(g: Emitter, inputs: list[Any], extents: Any) -> tuple[Any, ...]:
-    """The place, as [x, y, 1], and the value, for each map of a box."""
+    """Returns the coordinates, as [x, y, 1], and the value of the maximum, for each heatmap of a box."""
     maps, left, top, width, height, columns, rows = (Term(g, value) for value in inputs)
     x, y = (
         _cubic(places, length.ceil(), extent)
@@ -119,7 +119,7 @@ def _of_one_box(g: Emitter, inputs: list[Any], extents: Any) -> tuple[Any, ...]:
 
 
 def _cubic(places: Term, length: Term, extent: int) -> Term:
-    """[places, taps]: what bicubic resizing of ``extent`` elements to ``length`` does along one axis."""
+    """Bicubic interpolation weights [indices, taps] from ``extent`` to ``length`` elements along one axis."""
     source = (places + 0.5) * (length.like(extent) / length) - 0.5
     gap = (_row(source) - source.like(np.arange(-REACH, extent + REACH))).abs()
     near = ((CUBIC + 2) * gap - (CUBIC + 3)) * gap * gap + 1

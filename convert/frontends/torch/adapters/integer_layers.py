@@ -1,4 +1,4 @@
-"""Convolution and average pooling of integers, for which no target has operators: products of slices."""
+"""Convolution and average pooling of integers, which no target has, as sums of products of slices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tmconvert.symbolics.results import pooled, window_extent
 def _slices(
     g: Emitter, x: Any, kernel: Any, outputs: Any, stride: list[int], dilation: list[int]
 ) -> list[Any]:
-    """What each place of the kernel meets: ``x`` [N, C, ...] as [N, C, ``outputs``], each."""
+    """Slices of ``x`` [N, C, ...] for each kernel position: [N, C, ``outputs``] each."""
     found = []
     for place in itertools.product(*map(range, kernel)):
         part = x
@@ -34,7 +34,7 @@ def _sum(g: Emitter, terms: list[Any]) -> Any:
 
 
 def _around(amounts: Any) -> list[Any]:
-    """The argument of aten::pad for pairs of amounts of all axes but the first two."""
+    """Returns the padding argument of aten::pad from pairs of amounts for all axes but the first two."""
     return [0, 0, 0, 0, *itertools.chain.from_iterable(amounts)]
 
 
@@ -48,7 +48,9 @@ def convolved(
     dilation: list[int],
     groups: int,
 ) -> Any:
-    """``padding`` is (before, after) of each axis; as aten::conv2d else, of as many axes as there are."""
+    """Integer convolution; ``padding`` is (before, after) of each axis, other arguments are as of
+    aten::conv2d.
+    """
     kernel = g.type(weight).shape[2:]
     x = g.call("aten::pad", x, _around(padding))
     batch, channels, *extents = g.type(x).shape
@@ -78,17 +80,19 @@ def spread(
     groups: int,
     dilation: list[int],
 ) -> Any:
-    """A convolution of the elements with ``stride - 1`` zeros between them, by the kernels turned round."""
+    """Transposed convolution: ``stride - 1`` zeros between the elements, convolved with the rotated
+    kernels.
+    """
     channels, depth, *kernel = g.type(weight).shape
-    turned = reshaped(g, weight, [groups, channels // groups, depth, *kernel])
-    turned = g.call("aten::permute", turned, [0, 2, 1, *range(3, 3 + len(kernel))])
-    turned = reshaped(g, turned, [groups * depth, channels // groups, *kernel])
-    turned = g.call("aten::flip", turned, list(range(2, 2 + len(kernel))))
+    rotated = reshaped(g, weight, [groups, channels // groups, depth, *kernel])
+    rotated = g.call("aten::permute", rotated, [0, 2, 1, *range(3, 3 + len(kernel))])
+    rotated = reshaped(g, rotated, [groups * depth, channels // groups, *kernel])
+    rotated = g.call("aten::flip", rotated, list(range(2, 2 + len(kernel))))
     for axis, step in enumerate(stride, 2):
         x = _with_zeros_between(g, x, axis, step)
     rows = zip(dilation, kernel, padding, output_padding, strict=True)
     ends = [(step * (size - 1) - cut, step * (size - 1) - cut + extra) for step, size, cut, extra in rows]
-    return convolved(g, x, turned, bias, [1] * len(kernel), ends, dilation, groups)
+    return convolved(g, x, rotated, bias, [1] * len(kernel), ends, dilation, groups)
 
 
 def _with_zeros_between(g: Emitter, x: Any, axis: int, step: int) -> Any:
@@ -114,7 +118,7 @@ def averaged(
     count_include_pad: bool,
     divisor_override: int | None,
 ) -> Any:
-    """As aten::avg_pool2d; the quotients are rounded towards zero."""
+    """Average pooling like aten::avg_pool2d; quotients are rounded towards zero."""
     outputs = pooled(g.type(x), kernel, stride, padding, [1] * len(kernel), ceil_mode).shape[2:]
     windows = Windows(g.type(x).shape[2:], outputs, kernel, stride, padding)
     ends = [(before, max(after, 0)) for before, after in zip(padding, windows.after, strict=True)]

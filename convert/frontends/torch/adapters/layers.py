@@ -1,4 +1,4 @@
-"""How calls for one image, or one sequence, are those for a batch of one; and values for each axis."""
+"""Handles unbatched inputs, and arguments per axis."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tmconvert.ir.emitter import Emitter
 
 
 def per_axis(g: Emitter, value: Any, axes: int) -> list[Any]:
-    """One int for each axis, from one for all or a list of them; torch takes a list of one, too."""
+    """Returns one int per axis, from one for all, a list of one, or a list of them."""
     items = static_ints(g, value)
     return items * axes if len(items) == 1 else items
 
 
 def batched(g: Emitter, x: Any, axes: int, compute: Callable[[Any], Any]) -> Any:
-    """``compute`` of ``x`` [N, C, ...] with so many axes behind the channels; N may be missing.
+    """Applies ``compute`` to ``x`` [N, C, ...] with this number of spatial axes; N may be missing.
 
     Of several results each loses its first axis again.
     """
@@ -33,12 +33,12 @@ def _first(g: Emitter, x: Any) -> Any:
 
 
 def in_one_type(g: Emitter, x: Any, *parameters: Any) -> list[Any]:
-    """``x`` and its parameters in the widest of their types: parameters may be float32 where ``x`` is not."""
+    """Casts ``x`` and its parameters to their widest type: parameters may be float32 where ``x`` is not."""
     dtypes = [g.type(value).dtype for value in (x, *parameters) if value is not None]
     widest = max(dtypes, key=lambda dtype: (kind_of(dtype), dtype.itemsize))
     return [None if value is None else cast(g, value, widest) for value in (x, *parameters)]
 
 
 def size_of_axis(g: Emitter, value: Any, extent: Any) -> Any:
-    """A size that was asked for; None means the one there is."""
+    """Returns the requested output size of an axis; None means that of the input."""
     return extent if value is None else static_int(g, value)

@@ -1,4 +1,4 @@
-"""Equations without a solution, or with many: torch.linalg.lstsq."""
+"""Least squares: torch.linalg.lstsq."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ from tmconvert.frontends.torch.adapters.values import reshaped
 from tmconvert.ir.broadcasting import broadcast_shapes
 from tmconvert.ir.emitter import Emitter
 from tmconvert.symbolics.idioms.formulas import Term
-from tmconvert.symbolics.idioms.matrices import full, numbers, part, spread, turned
+from tmconvert.symbolics.idioms.matrices import full, numbers, part, spread, transposed
 
 ATEN = Table()
 
 
 @ATEN.add("linalg_lstsq")
 def lstsq(g: Emitter, input: Any, b: Any, rcond: float | None = None, *, driver: str | None = None) -> Any:
-    """The X of which A X is nearest to B, the smallest of several; residuals, rank and singular values.
+    """Returns the minimum-norm X that minimizes |A X - B|; residuals, rank and singular values.
 
     ``gels`` takes A to be of full rank, ``gelsy`` finds the rank. Of the other results torch gives those of
     the driver, and empty tensors else. Source: gels and gelsy of LAPACK.
     """
     if driver not in (None, "gels", "gelsy"):
-        raise Refusal(f"the driver {driver} gives singular values", "use driver='gelsy'")
+        raise Refusal(
+            (f"lstsq with driver {driver} returns singular values, which is not supported"),
+            "use driver='gelsy'",
+        )
     is_vector = is_of_vectors(g, input, b)
     A, B = Term(g, input), Term(g, reshaped(g, b, [*g.type(b).shape, 1]) if is_vector else b)
     batch = broadcast_shapes(A.type.shape[:-2], B.type.shape[:-2])
@@ -41,7 +44,7 @@ def _of_full_rank(A: Term, B: Term) -> list[Term]:
     g, (*_, rows, columns) = A.g, A.type.shape
     no_rank = Term(g, g.constant(np.zeros(0), np.int64))
     if rows < columns:
-        reflections, tau = _reflected(turned(A))
+        reflections, tau = _reflected(transposed(A))
         return [_smallest(reflections, tau, B), Term(g, nothing(g, A.value)), no_rank]
     reflections, tau = _reflected(A)
     products = _times(reflections, tau, B, transpose=True)
@@ -54,7 +57,7 @@ def _of_full_rank(A: Term, B: Term) -> list[Term]:
 
 
 def _of_any_rank(A: Term, B: Term, rcond: float | None) -> list[Term]:
-    """A with its columns in another order is Q R, of whose diagonal only the large elements count.
+    """Solves rank-deficient systems by QR with column pivoting; small diagonal elements of R count as zero.
 
     A P = Q R, where the rows of R after its rank are taken to be 0. LAPACK estimates the condition of R as
     it finds the rank; here it is the ratio of the elements on its diagonal. torch leaves to chance from which
@@ -71,17 +74,17 @@ def _of_any_rank(A: Term, B: Term, rcond: float | None) -> list[Term]:
     rank = counts.to(np.int64).sum(dim=[-1])
     counts = counts.reshape(shape=[*batch, count, 1])
     products = counts.where(part(_times(factors, scales, B, transpose=True), -2, count), 0)
-    reflections, tau = _reflected(turned(counts.where(upper, 0)))
-    left_out = numbers(reflections, -2).eq(numbers(reflections, -1)) & ~turned(counts)
+    reflections, tau = _reflected(transposed(counts.where(upper, 0)))
+    left_out = numbers(reflections, -2).eq(numbers(reflections, -1)) & ~transposed(counts)
     solution = _smallest(left_out.where(1, reflections), tau, products)  # 0 / 1 there
     places = numbers(solution, -2).eq(order.reshape(shape=[*batch, 1, columns])).to(A.dtype)
     return [places.matmul(solution), Term(g, nothing(g, A.value)), rank]
 
 
 def _smallest(reflections: Term, tau: Term, B: Term) -> Term:
-    """X of (Q R)^T X = B: it has no part outside of the columns of Q."""
+    """Returns the minimum-norm X of (Q R)^T X = B, which lies in the span of the columns of Q."""
     *batch, rows, count = reflections.type.shape
-    inner = _solved(turned(part(reflections, -2, count)), B, upper=False)
+    inner = _solved(transposed(part(reflections, -2, count)), B, upper=False)
     rest = full(B.g, [*batch, rows - count, B.type.shape[-1]], 0, B.dtype)
     outer = inner if rows == count else Term(B.g, B.g.call("aten::cat", [inner.value, rest.value], -2))
     return _times(reflections, tau, outer, transpose=False)

@@ -1,4 +1,4 @@
-"""Products of two tensors along axes, of matrices, and of distances from a mean."""
+"""Products of tensors and matrices, distances and covariance."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tmconvert.frontends.torch.adapters.values import (
 )
 from tmconvert.ir.emitter import Emitter
 from tmconvert.symbolics.idioms.formulas import Term
-from tmconvert.symbolics.idioms.matrices import turned
+from tmconvert.symbolics.idioms.matrices import transposed as matrices_transposed
 
 ATEN = Table()
 _LETTERS = string.ascii_letters
@@ -39,7 +39,7 @@ def rmatmul(g: Emitter, input: Any, other: Any) -> Any:
 
 
 def _declare_added(name: str, *names: str, product: str) -> None:
-    """beta * input + alpha * a product of what has these names; the factors of integers are integers."""
+    """Declares beta * input + alpha * product; the factors are integers for integer tensors."""
 
     def adapter(g: Emitter, input: Any, *given: Any, beta: Any = 1, alpha: Any = 1, **named: Any) -> Any:
         first, second = (*given, *(named[each] for each in names[len(given) :]))
@@ -84,7 +84,9 @@ def inner(g: Emitter, input: Any, other: Any) -> Any:
 
 @ATEN.add("tensordot")
 def tensordot(g: Emitter, input: Any, other: Any, dims: Any = 2, dims_other: Any = None) -> Any:
-    """``dims`` is how many axes, the last of one and the first of the other, or two lists of them."""
+    """Contracts ``dims`` axes: the last ones of one tensor with the first ones of the other, or two lists of
+    axes.
+    """
     if dims_other is None and isinstance(dims, (list, tuple)) and len(dims) == 2:
         dims, dims_other = dims
     ranks = rank(g, input), rank(g, other)
@@ -109,7 +111,7 @@ def tensordot(g: Emitter, input: Any, other: Any, dims: Any = 2, dims_other: Any
 
 @ATEN.add("kron")
 def kron(g: Emitter, input: Any, other: Any) -> Any:
-    """Every element of the one times the other: axes interleave."""
+    """Kronecker product: the axes of both operands interleave."""
     x, y = promoted(g, input, other)
     count = max(rank(g, x), rank(g, y))
     shapes = [[1] * (count - rank(g, each)) + list(g.type(each).shape) for each in (x, y)]
@@ -131,8 +133,8 @@ def linalg_cross(g: Emitter, input: Any, other: Any, *, dim: int = -1) -> Any:
 
 
 def transposed(g: Emitter, x: Any) -> Any:
-    """The transposed matrices."""
-    return turned(Term(g, x)).value
+    """Transposes the last two axes."""
+    return matrices_transposed(Term(g, x)).value
 
 
 @ATEN.add("linalg_multi_dot", "chain_matmul")
@@ -146,7 +148,7 @@ def multi_dot(g: Emitter, tensors: Any, *more: Any) -> Any:
 
 @ATEN.add("matrix_power", "linalg_matrix_power")
 def matrix_power(g: Emitter, input: Any, n: int) -> Any:
-    """By squaring."""
+    """Power of a matrix, by repeated squaring."""
     if n < 0:
         return matrix_power(g, g.call("aten::linalg_inv", input), -n)
     if n == 0:
@@ -175,7 +177,7 @@ def dist(g: Emitter, input: Any, other: Any, p: float = 2) -> Any:
 
 @ATEN.add("cov")
 def cov(g: Emitter, input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
-    """Of the rows: sum w (x - mean)(y - mean) / norm, where the weights w are fweights * aweights.
+    """Covariance of the rows: sum w (x - mean)(y - mean) / norm with weights w = fweights * aweights.
 
     norm is sum w - correction * (sum w aweights / sum w), which is n - correction without weights.
     Source: torch.cov.

@@ -1,4 +1,4 @@
-"""Comparisons, logic, bits, and what chooses between two tensors."""
+"""Comparisons, logical and bitwise functions, and where."""
 
 from __future__ import annotations
 
@@ -48,22 +48,22 @@ def isclose(
 # ---- logic
 
 
-def truth(g: Emitter, x: Any) -> Any:
-    """Whether elements are not zero; NaN is not."""
+def nonzero_mask(g: Emitter, x: Any) -> Any:
+    """Whether each element is non-zero, as bool; NaN counts as non-zero."""
     return cast(g, x, bool) if is_tensor(x) else g.constant(bool(x))
 
 
 for _name in ("logical_and", "logical_or", "logical_xor"):
 
     def _logical(g: Emitter, input: Any, other: Any, _name: str = _name) -> Any:
-        return g.call(f"aten::{_name}", truth(g, input), truth(g, other))
+        return g.call(f"aten::{_name}", nonzero_mask(g, input), nonzero_mask(g, other))
 
     ATEN[_name] = _logical
 
 
 @ATEN.add("logical_not")
 def logical_not(g: Emitter, input: Any) -> Any:
-    return g.call("aten::logical_not", truth(g, input))
+    return g.call("aten::logical_not", nonzero_mask(g, input))
 
 
 @ATEN.add("bitwise_not", "__invert__")
@@ -133,7 +133,7 @@ def signbit(g: Emitter, input: Any) -> Any:
 def isin(
     g: Emitter, elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
 ) -> Any:
-    """Each element against each test element, along a new last axis."""
+    """Compares each element with each test element, along a new last axis."""
     x, tests = promoted(g, elements, test_elements)
     shape = g.type(x).shape
     equal = g.call(
@@ -152,7 +152,7 @@ def where(g: Emitter, condition: Any, input: Any = None, other: Any = None) -> A
         places = cast(g, g.call("aten::nonzero", condition), np.int64)
         parts = g.call("aten::unbind", places, dim=1)
         return tuple(parts) if isinstance(parts, list) else (parts,)
-    return g.call("aten::where", truth(g, condition), *promoted(g, input, other))
+    return g.call("aten::where", nonzero_mask(g, condition), *promoted(g, input, other))
 
 
 @METHODS.add("where")

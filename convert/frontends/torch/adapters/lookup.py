@@ -1,4 +1,4 @@
-"""Rows of tables by number: embeddings, bags of them, one-hot codes."""
+"""Embeddings, embedding bags and one-hot encoding."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ EPSILON = 1e-7  # what torch adds to a norm before it divides by it
 
 
 def _limited(g: Emitter, rows: Any, max_norm: float | None, norm_type: float) -> Any:
-    """Rows with norms of at most ``max_norm``; a module's table is renormalized row by row as it is used."""
+    """Limits the norms of rows to ``max_norm``; a module's table is renormalized row by row when it is
+    used.
+    """
     if max_norm is None:
         return rows
     norm = Term(g, g.call("aten::linalg_vector_norm", rows, norm_type, [rank(g, rows) - 1], True))
@@ -88,7 +90,7 @@ def functional_embedding_bag(
 
 
 def _equal_bags(g: Emitter, indices: Any, rows: Any, mode: str, weights: Any, padding_idx: int | None) -> Any:
-    """Bags that are the rows of a matrix of indices; ``rows`` is [B, N, D]."""
+    """Bags of equal size, the rows of a matrix of indices; ``rows`` is [B, N, D]."""
     term = Term(g, rows)
     if weights is not None:
         term = term * Term(g, reshaped(g, weights, [*g.type(weights).shape, 1]))
@@ -139,14 +141,14 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = -1,
 ) -> Any:
-    """The bags; its other results serve a gradient."""
+    """Returns the bags; the other results are used by gradients only."""
     result = _bags(g, weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx)
     return result, None, None, None
 
 
 @ATEN.add("one_hot")
 def one_hot(g: Emitter, input: Any, num_classes: int = -1) -> Any:
-    """1 in the place of the class; as many classes as the largest number says where it is not told."""
+    """One-hot encoding; without a number of classes it is the largest class plus one."""
     if num_classes == -1:
         column = reshaped(g, input, [*g.type(input).shape, 1])
         return Term(g, column).eq(Term(g, cast(g, classes(g, input), g.type(input).dtype))).to(np.int64).value

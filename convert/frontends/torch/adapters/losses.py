@@ -1,4 +1,4 @@
-"""Losses that look into their data, and so cannot be traced through."""
+"""Losses whose Python code reads tensor data, so that it cannot be traced through."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _chunked(
     ignore_index: int,
     acc_dtype: Any,
 ) -> tuple[Term, Term]:
-    """The loss [N] of each row of ``input`` [N, F], already with its weight, and the weights."""
+    """Returns the weighted loss [N] of each row of ``input`` [N, F], and the weights."""
     dtype, count = dtype_called(acc_dtype), g.type(target).shape[0]
     x, matrix, bias = (
         None if each is None else cast(g, each, dtype) for each in (input, linear_weight, linear_bias)
@@ -91,7 +91,9 @@ def linear_cross_entropy(
     acc_dtype: Any,
     *others: Any,
 ) -> Any:
-    """What nn.functional.linear_cross_entropy computes in chunks; other results serve a gradient."""
+    """The loss of nn.functional.linear_cross_entropy, without chunks; the other results are used by gradients
+    only.
+    """
     loss, weights = _chunked(g, input, linear_weight, target, linear_bias, weight, ignore_index, acc_dtype)
     total = loss.call("sum", dim=None, keepdim=False)
     if reduction == "mean":

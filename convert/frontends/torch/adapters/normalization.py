@@ -1,4 +1,4 @@
-"""Normalization by statistics: of the batch, of channels, of the last axes."""
+"""Batch, instance, group, layer and RMS normalization."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import Table
-from tmconvert.frontends.torch.adapters import integer_layers as whole_numbers
+from tmconvert.frontends.torch.adapters import integer_layers
 from tmconvert.frontends.torch.adapters.layers import in_one_type
 from tmconvert.frontends.torch.adapters.values import cast, floating, kind_of, rank, reshaped, static_ints
 from tmconvert.ir.emitter import Emitter
@@ -21,13 +21,15 @@ ATEN, FUNCTIONS = Table(), Table()
 def _batch_norm(
     g: Emitter, x: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, eps: float
 ) -> Any:
-    """Normalizes each channel, in training (and where there are no others) by its own mean and variance."""
+    """Normalizes each channel; in training mode, or without running statistics, by its own mean and
+    variance.
+    """
     dtype = g.type(x).dtype
     if g.type(x).size == 0:
         return x
     if not training and (mean is None or var is None):
         raise Refusal(
-            "batch_norm has no running statistics", "run module.eval() after it was trained with them"
+            "batch_norm has no running statistics", "run module.eval() after training with running statistics"
         )
     if training:
         x, weight, bias = in_one_type(g, x, weight, bias)
@@ -90,7 +92,7 @@ def native_batch_norm(
     momentum: Any = 0.1,
     eps: float = 1e-5,
 ) -> Any:
-    """With the mean and 1 / the deviation of each channel in training, for a gradient."""
+    """Returns also mean and 1 / standard deviation of each channel in training mode, for gradients."""
     result = _batch_norm(g, input, weight, bias, running_mean, running_var, training, eps)
     x = in_one_type(g, input, weight)[0]
     if not training:
@@ -212,7 +214,7 @@ def layer_norm(
 def native_layer_norm(
     g: Emitter, input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float
 ) -> Any:
-    """The normalized tensor, and the mean and 1 / sqrt(variance + eps) of what was normalized."""
+    """Returns the normalized tensor, and mean and 1 / sqrt(variance + eps) of the input."""
     shape = static_ints(g, normalized_shape)
     axes = list(range(rank(g, input) - len(shape), rank(g, input)))
     result = layer_norm(g, input, shape, weight, bias, eps)
@@ -231,7 +233,7 @@ def _statistics(g: Emitter, x: Any, axes: list[int], eps: float) -> tuple[Any, A
 def rms_norm(
     g: Emitter, input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None
 ) -> Any:
-    """Without ``eps`` it is the distance from 1 to the next number of the type."""
+    """RMS normalization; the default ``eps`` is the machine epsilon of the type."""
     dtype = g.type(input).dtype
     x, weight = in_one_type(g, input, weight)
     shape = static_ints(g, normalized_shape)
@@ -249,7 +251,8 @@ def fused_rms_norm(
 def local_response_norm(
     g: Emitter, input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Any:
-    """Of an even number of channels, which ONNX counts otherwise, one more before than behind.
+    """Windows of an even number of channels have one more channel before than after; in ONNX it is the
+    reverse.
 
     The means of integers are integers.
     """
@@ -263,6 +266,6 @@ def local_response_norm(
     if is_float:
         means = g.call("aten::avg_pool2d", padded, [size, 1], [1, 1])
     else:
-        means = whole_numbers.averaged(g, padded, [size, 1], [1, 1], [0, 0], False, True, None)
+        means = integer_layers.averaged(g, padded, [size, 1], [1, 1], [0, 0], False, True, None)
     x, mean = (Term(g, floating(g, each)) for each in (input, reshaped(g, means, shape)))
     return (x / (mean * alpha + k).pow(beta)).value

@@ -1,4 +1,4 @@
-"""Norms of vectors and matrices, and what measures with them."""
+"""Vector and matrix norms, and distances."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def vector_norm(
 def matrix_norm(
     g: Emitter, A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Any:
-    """Frobenius, and the largest (or smallest) sum of a column (1) or row (inf)."""
+    """Frobenius norm, or the largest (smallest) absolute sum of a column (1) or row (inf)."""
     x = typed(g, A, dtype)
     rows, columns = (axis_of(g, x, axis) for axis in dim)
     if ord in ("fro", None):
@@ -58,7 +58,7 @@ def linalg_norm(
 def norm(
     g: Emitter, input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None
 ) -> Any:
-    """torch.norm: that of all elements as one vector, unless ``p`` is "nuc"."""
+    """torch.norm: the vector norm of all elements, unless ``p`` is "nuc"."""
     if p == "nuc":
         return matrix_norm(g, input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
     return vector_norm(g, input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype)

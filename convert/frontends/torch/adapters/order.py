@@ -1,4 +1,4 @@
-"""Order and order statistics, and what accumulates along an axis."""
+"""Sorting, order statistics, and cumulative extremes."""
 
 from __future__ import annotations
 

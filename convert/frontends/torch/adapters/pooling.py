@@ -1,4 +1,4 @@
-"""Pooling over windows of 1, 2 or 3 axes, adaptive pooling, and back from the places of maxima."""
+"""Pooling over 1, 2 or 3 axes, adaptive pooling and max unpooling."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import Table
-from tmconvert.frontends.torch.adapters import integer_layers as whole_numbers
+from tmconvert.frontends.torch.adapters import integer_layers
 from tmconvert.frontends.torch.adapters.layers import batched, per_axis, size_of_axis
 from tmconvert.frontends.torch.adapters.values import cast, kind_of, reshaped, static_ints
 from tmconvert.ir.emitter import Emitter
@@ -19,12 +19,12 @@ AXES = (1, 2, 3)
 
 
 def _strides(g: Emitter, stride: Any, kernel: list[Any]) -> list[Any]:
-    """By default, and for an empty list, windows lie side by side."""
+    """Returns the strides; by default, and for an empty list, the kernel size."""
     return kernel if stride is None or stride == [] or stride == () else per_axis(g, stride, len(kernel))
 
 
 def _clipped(g: Emitter, x: Any, kernel: list[Any], padding: list[Any]) -> list[Any]:
-    """The windows as far as they reach into the padded input: with ``ceil_mode`` they may be larger."""
+    """Clips windows to the padded input: with ``ceil_mode`` they may extend beyond it."""
     extents = g.type(x).shape[-len(kernel) :]
     return [
         min(size, extent + 2 * around) for size, extent, around in zip(kernel, extents, padding, strict=True)
@@ -81,7 +81,7 @@ def _max_pool(axes: int) -> None:
 
 
 def _wide(g: Emitter, x: Any) -> tuple[Any, Any]:
-    """``x`` in a type that pooling takes, and what brings the result back: integers as float64."""
+    """Casts ``x`` to a type that pooling supports (float64 for integers), with the cast back."""
     dtype = g.type(x).dtype
     if dtype.kind == "f":
         return x, lambda result: result
@@ -112,7 +112,7 @@ def _avg_pool(axes: int) -> None:
         modes = (bool(ceil_mode), bool(count_include_pad), divisor_override)
         compute = functools.partial(g.call, f"aten::avg_pool{axes}d")
         if kind_of(g.type(input).dtype) < 2:
-            compute = functools.partial(whole_numbers.averaged, g)
+            compute = functools.partial(integer_layers.averaged, g)
         return batched(g, input, axes, lambda x: compute(x, kernel, steps, around, *modes))
 
 
@@ -165,7 +165,7 @@ def _unpool(axes: int) -> None:
         padding: Any = 0,
         output_size: Any = None,
     ) -> Any:
-        """Without ``output_size``, (extent - 1) stride - 2 padding + kernel of each axis."""
+        """Max unpooling; the default output size of an axis is (extent - 1) stride - 2 padding + kernel."""
         if output_size is not None:
             return unpooled(g, input, indices, static_ints(g, output_size)[-axes:])
         kernel = per_axis(g, kernel_size, axes)
@@ -187,4 +187,4 @@ for _axes in AXES:
     *("fractional_max_pool2d_with_indices", "fractional_max_pool3d_with_indices"),
 )
 def fractional_max_pool(g: Emitter, *args: Any, **kwargs: Any) -> Any:
-    raise Refusal("fractional pooling takes windows at random places", "use adaptive_max_pool2d")
+    raise Refusal("fractional pooling uses random windows", "use adaptive_max_pool2d")

@@ -1,4 +1,4 @@
-"""Sums of products: einsum, products of groups of rows."""
+"""einsum, integer matmul and grouped matmul."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def aten_einsum(g: Emitter, equation: str, tensors: Any, *, path: Any = None) ->
 
 
 def _written(given: list[Any]) -> tuple[str, tuple[Any, ...]]:
-    """The equation for operands that come with lists of axes; the last list alone is the result's."""
+    """Returns the equation of operands with lists of axes; a single last list is the result's."""
     result = "" if len(given) % 2 == 0 else "->" + _of_numbers(given.pop())
     return ",".join(_of_numbers(axes) for axes in given[1::2]) + result, tuple(given[::2])
 
@@ -44,7 +44,7 @@ def _of_numbers(axes: Any) -> str:
 
 
 def _spelled_out(g: Emitter, equation: str, tensors: list[Any]) -> tuple[list[str], str]:
-    """The letters of each operand and of the result, with letters of their own for an ellipsis.
+    """Returns the letters of each operand and of the result, with new letters for an ellipsis.
 
     Without an arrow the result has the axes of the ellipsis, then the letters that occur once, in
     alphabetical order (upper case first). Source: torch.einsum.
@@ -52,7 +52,7 @@ def _spelled_out(g: Emitter, equation: str, tensors: list[Any]) -> tuple[list[st
     left, arrow, result = equation.partition("->")
     terms = left.split(",")
     if len(terms) != len(tensors):
-        raise Refusal(f"the equation {equation} has not as many terms as there are operands")
+        raise Refusal(f"the number of terms in the equation {equation} differs from the number of operands")
     unused = [letter for letter in _LETTERS if letter not in equation]
     hidden = [
         rank(g, tensor) - len(term.replace("...", "")) for term, tensor in zip(terms, tensors, strict=True)
@@ -67,7 +67,7 @@ def _spelled_out(g: Emitter, equation: str, tensors: list[Any]) -> tuple[list[st
 
 
 def _without_ones(g: Emitter, terms: list[str], tensors: list[Any]) -> tuple[list[str], list[Any]]:
-    """Axes of one element that are broadcast against longer ones of the same letter are left out."""
+    """Removes axes of extent 1 that broadcast against longer axes of the same letter."""
     long = {
         letter
         for term, tensor in zip(terms, tensors, strict=True)
@@ -85,7 +85,7 @@ def _without_ones(g: Emitter, terms: list[str], tensors: list[Any]) -> tuple[lis
 
 @ATEN.add("_int_mm")
 def _int_mm(g: Emitter, self: Any, mat2: Any) -> Any:
-    """A product of matrices of int8, summed in int32."""
+    """Product of int8 matrices, accumulated in int32."""
     return g.call("aten::matmul", *(cast(g, each, np.int32) for each in (self, mat2)))
 
 
@@ -94,13 +94,13 @@ def _int_mm(g: Emitter, self: Any, mat2: Any) -> Any:
 def grouped_mm(
     g: Emitter, mat_a: Any, mat_b: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None
 ) -> Any:
-    """Row ``i`` of ``mat_a`` (rows, n) times the matrix of its group in ``mat_b`` (groups, n, m).
+    """Multiplies row ``i`` of ``mat_a`` (rows, n) by the matrix of its group in ``mat_b`` (groups, n, m).
 
     Group ``j`` ends before row ``offs[j]``; rows behind the last group give 0. Each group's product is of
     all rows, those of others being 0: so no shape depends on data. Source: torch.nn.functional.grouped_mm.
     """
     if rank(g, mat_a) != 2 or rank(g, mat_b) != 3 or offs is None or bias is not None:
-        raise Refusal("grouped_mm is supported of rows by a batch of matrices only")
+        raise Refusal("grouped_mm is supported only for rows times a batch of matrices")
     rows, groups = g.type(mat_a).shape[0], g.type(mat_b).shape[0]
     ends = reshaped(g, cast(g, offs, np.int64), [groups, 1])
     before = g.call("aten::slice", ends, 0, 0, groups - 1, 1)

@@ -1,4 +1,4 @@
-"""``torch.ops.quantized``: what layers of a converted model call.
+"""``torch.ops.quantized``: the ops of a model converted by torch.ao.quantization.
 
 An adapter says what is computed in real numbers; the result is then put on the grid that the run recorded
 for it. ``packed`` is a dict of weight, bias and what a convolution is called with.
@@ -23,7 +23,7 @@ Formula = Callable[..., Any]
 
 
 def _declare(name: str, formula: Formula) -> None:
-    """A formula, and the same with a ReLU behind it; what follows its own arguments is the grid."""
+    """Declares an op and its form with ReLU; the arguments after its own are the QParams of the result."""
     ATEN.add(name)(formula)
 
     @ATEN.add(f"{name}_relu")
@@ -34,20 +34,20 @@ def _declare(name: str, formula: Formula) -> None:
 # ---- layers with packed weights
 
 
-def _convolution(g: Emitter, x: Any, packed: dict[str, Any], *grid: Any) -> Any:
+def _convolution(g: Emitter, x: Any, packed: dict[str, Any], *qparams: Any) -> Any:
     settings = (packed[name] for name in ("stride", "padding", "dilation", "groups"))
     return convolutions.conv(g, x, packed["weight"], packed["bias"], *settings)
 
 
-def _transposed(g: Emitter, x: Any, packed: dict[str, Any], *grid: Any) -> Any:
+def _transposed(g: Emitter, x: Any, packed: dict[str, Any], *qparams: Any) -> Any:
     settings = (packed[name] for name in ("stride", "padding", "output_padding", "groups", "dilation"))
     return convolutions.conv_transpose(g, x, packed["weight"], packed["bias"], *settings)
 
 
 def _of_rows(layer: Formula) -> Formula:
-    """A layer of one axis, whose weights are packed as those of an image of height 1."""
+    """A 1-d layer, whose packed weights are those of an image of height 1."""
 
-    def formula(g: Emitter, x: Any, packed: dict[str, Any], *grid: Any) -> Any:
+    def formula(g: Emitter, x: Any, packed: dict[str, Any], *qparams: Any) -> Any:
         shape = list(g.type(x).shape)
         made = layer(g, reshaped(g, x, [*shape[:-1], 1, shape[-1]]), packed)
         shape = list(g.type(made).shape)
@@ -56,11 +56,11 @@ def _of_rows(layer: Formula) -> Formula:
     return formula
 
 
-def _linear(g: Emitter, x: Any, packed: dict[str, Any], *grid: Any) -> Any:
+def _linear(g: Emitter, x: Any, packed: dict[str, Any], *qparams: Any) -> Any:
     return convolutions.linear(g, x, packed["weight"], packed["bias"])
 
 
-def _conv_add(g: Emitter, x: Any, accumulated: Any, packed: dict[str, Any], *grid: Any) -> Any:
+def _conv_add(g: Emitter, x: Any, accumulated: Any, packed: dict[str, Any], *qparams: Any) -> Any:
     return g.call("aten::add", _convolution(g, x, packed), accumulated)
 
 
@@ -85,7 +85,7 @@ def linear_leaky_relu(
 
 
 @ATEN.add("linear_tanh")
-def linear_tanh(g: Emitter, x: Any, packed: dict[str, Any], *grid: Any) -> Any:
+def linear_tanh(g: Emitter, x: Any, packed: dict[str, Any], *qparams: Any) -> Any:
     return g.call("aten::tanh", _linear(g, x, packed))
 
 
@@ -93,14 +93,14 @@ def linear_tanh(g: Emitter, x: Any, packed: dict[str, Any], *grid: Any) -> Any:
 
 
 def _binary(op: str) -> Formula:
-    def formula(g: Emitter, a: Any, b: Any, *grid: Any, **named: Any) -> Any:
+    def formula(g: Emitter, a: Any, b: Any, *qparams: Any, **named: Any) -> Any:
         other = g.constant(np.float32(b)) if isinstance(b, (int, float)) else b
         return g.call(op, a, other)
 
     return formula
 
 
-def _cat(g: Emitter, tensors: list[Any], dim: int = 0, *grid: Any, **named: Any) -> Any:
+def _cat(g: Emitter, tensors: list[Any], dim: int = 0, *qparams: Any, **named: Any) -> Any:
     return g.call("aten::cat", list(tensors), dim)
 
 
@@ -120,7 +120,7 @@ ATEN.add("matmul")(_binary("aten::matmul"))
 
 def _unary(name: str, op: str) -> None:
     @ATEN.add(name)
-    def adapter(g: Emitter, x: Any, *grid: Any, **named: Any) -> Any:
+    def adapter(g: Emitter, x: Any, *qparams: Any, **named: Any) -> Any:
         return g.call(op, x)
 
 
@@ -145,8 +145,8 @@ def celu(g: Emitter, x: Any, scale: Any, zero_point: Any, alpha: float = 1.0) ->
 
 
 @ATEN.add("prelu")
-def prelu(g: Emitter, x: Any, weight: Any, *grid: Any, **named: Any) -> Any:
-    """What is positive is multiplied by the 1 of the slopes' grid, which may end below it."""
+def prelu(g: Emitter, x: Any, weight: Any, *qparams: Any, **named: Any) -> Any:
+    """PReLU; positive values are multiplied by 1 quantized like the slopes, whose range may end below 1."""
     if weight.qparams is None:
         return activations.prelu(g, x, weight)
     one = float(quantize_to_even(np.ones(()), weight.qparams))
@@ -157,7 +157,7 @@ def prelu(g: Emitter, x: Any, weight: Any, *grid: Any, **named: Any) -> Any:
 
 
 @ATEN.add("softmax")
-def softmax(g: Emitter, x: Any, dim: int, *grid: Any, **named: Any) -> Any:
+def softmax(g: Emitter, x: Any, dim: int, *qparams: Any, **named: Any) -> Any:
     return g.call("aten::softmax", x, dim)
 
 
@@ -199,9 +199,9 @@ def _table(name: str) -> None:
         compressed_indices_mapping: Any = None,
         include_last_offset: bool = False,
     ) -> Any:
-        """Sums, whatever ``mode`` says."""
+        """Sums the rows of bags; ``mode`` is ignored, as in torch."""
         if compressed_indices_mapping is not None:
-            raise Refusal("rows of the table were pruned", "quantize the table as a whole")
+            raise Refusal("rows of the table were pruned", "quantize the table without pruning rows")
         return lookup.functional_embedding_bag(
             g,
             indices,
@@ -221,7 +221,7 @@ for _name in ("byte", "4bit"):
 
 
 def _batch_norm(
-    g: Emitter, x: Any, weight: Any, bias: Any, mean: Any, variance: Any, eps: float, *grid: Any
+    g: Emitter, x: Any, weight: Any, bias: Any, mean: Any, variance: Any, eps: float, *qparams: Any
 ) -> Any:
     return normalization.batch_norm(g, x, weight, bias, mean, variance, False, 0.0, eps)
 
@@ -238,7 +238,7 @@ def layer_norm(
     weight: Any,
     bias: Any,
     eps: float,
-    *grid: Any,
+    *qparams: Any,
     **named: Any,
 ) -> Any:
     return normalization.layer_norm(g, x, normalized_shape, weight, bias, eps)
@@ -246,11 +246,11 @@ def layer_norm(
 
 @ATEN.add("group_norm")
 def group_norm(
-    g: Emitter, x: Any, num_groups: int, weight: Any, bias: Any, eps: float, *grid: Any, **named: Any
+    g: Emitter, x: Any, num_groups: int, weight: Any, bias: Any, eps: float, *qparams: Any, **named: Any
 ) -> Any:
     return normalization.group_norm(g, x, num_groups, weight, bias, eps)
 
 
 @ATEN.add("instance_norm")
-def instance_norm(g: Emitter, x: Any, weight: Any, bias: Any, eps: float, *grid: Any, **named: Any) -> Any:
+def instance_norm(g: Emitter, x: Any, weight: Any, bias: Any, eps: float, *qparams: Any, **named: Any) -> Any:
     return normalization.instance_norm(g, x, weight, bias, None, None, True, 0.0, eps)

@@ -1,4 +1,4 @@
-"""Pairs of quantize and dequantize, which exported programs have in place of layers in integers."""
+"""Quantize/dequantize pairs of exported programs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters import dynamic_quant
-from tmconvert.frontends.torch.adapters.fake_quant import grid, is_known
+from tmconvert.frontends.torch.adapters.fake_quant import qparams_of, is_known
 from tmconvert.frontends.torch.adapters.values import axis_of, cast, dtype_called
 from tmconvert.ir import CallFunction, QParams
 from tmconvert.ir.emitter import Emitter
@@ -24,12 +24,12 @@ def _integers(g: Emitter, x: Any, parameters: QParams, dtype: np.dtype) -> Any:
 @ATEN.add("int_repr")
 def int_repr(g: Emitter, input: Any) -> Any:
     if input.qparams is None:
-        raise Refusal("it is asked for the integers of a tensor that has none")
+        raise Refusal("the integers of a tensor that is not quantized are requested")
     return _integers(g, input, input.qparams, np.dtype("uint8" if input.qparams.quant_max > 127 else "int8"))
 
 
 def _said(parameters: QParams) -> dict[str, Any]:
-    """The attributes of tm::quantize."""
+    """Returns the attributes of tm::quantize."""
     return {
         "scale": list(parameters.scale),
         "zero_point": list(parameters.zero_point),
@@ -40,7 +40,9 @@ def _said(parameters: QParams) -> dict[str, Any]:
 
 
 def _quantized_to(g: Emitter, value: Any, parameters: QParams) -> Any:
-    """The tensor that was quantized with these parameters to make ``value``; None for another value."""
+    """Returns the tensor that was quantized with these parameters to give ``value``; None for other
+    values.
+    """
     maker = getattr(value, "expr", None)
     if not isinstance(maker, CallFunction) or maker.function != "tm::quantize":
         return None
@@ -49,7 +51,7 @@ def _quantized_to(g: Emitter, value: Any, parameters: QParams) -> Any:
 
 
 def _real(g: Emitter, value: Any, parameters: QParams, dtype: Any) -> Any:
-    """The numbers that integers stand for."""
+    """Dequantizes integers."""
     given = _quantized_to(g, value, parameters)
     if given is None:
         shape = [1] * len(g.type(value).shape)
@@ -72,7 +74,7 @@ def decomposed_quantize_per_tensor(
 ) -> Any:
     if not is_known(g, scale, zero_point):
         return dynamic_quant.steps(g, input, scale, zero_point, quant_min, quant_max, dtype)
-    parameters = grid(g, scale, zero_point, quant_min, quant_max)
+    parameters = qparams_of(g, scale, zero_point, quant_min, quant_max)
     return _integers(g, input, parameters, dtype_called(dtype))
 
 
@@ -90,7 +92,7 @@ def decomposed_dequantize_per_tensor(
 ) -> Any:
     if not is_known(g, scale, zero_point):
         return dynamic_quant.numbers(g, input, scale, zero_point, out_dtype)
-    return _real(g, input, grid(g, scale, zero_point, quant_min, quant_max), out_dtype)
+    return _real(g, input, qparams_of(g, scale, zero_point, quant_min, quant_max), out_dtype)
 
 
 @ATEN.add("quantized_decomposed::quantize_per_channel")
@@ -104,7 +106,7 @@ def decomposed_quantize_per_channel(
     quant_max: int,
     dtype: Any,
 ) -> Any:
-    parameters = grid(g, scales, zero_points, quant_min, quant_max, axis_of(g, input, axis))
+    parameters = qparams_of(g, scales, zero_points, quant_min, quant_max, axis_of(g, input, axis))
     return _integers(g, input, parameters, dtype_called(dtype))
 
 
@@ -122,5 +124,5 @@ def decomposed_dequantize_per_channel(
     out_dtype: Any = None,
 ) -> Any:
     zeros = 0 if zero_points is None else zero_points
-    parameters = grid(g, scales, zeros, quant_min, quant_max, axis_of(g, input, axis))
+    parameters = qparams_of(g, scales, zeros, quant_min, quant_max, axis_of(g, input, axis))
     return _real(g, input, parameters, out_dtype)

@@ -1,4 +1,4 @@
-"""Functions whose results are random: a converted model has none."""
+"""Random functions, which no converted model has."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RANDOM = """rand randn randint randperm normal bernoulli multinomial poisson bin
 
 def _declare(name: str) -> None:
     def adapter(g: Emitter, *args: Any, **kwargs: Any) -> Any:
-        raise Refusal(f"{name} makes random numbers", "make them outside, and give them as an input")
+        raise Refusal(f"{name} is random", "pass random values as an input")
 
     ATEN.add(name)(adapter)
 

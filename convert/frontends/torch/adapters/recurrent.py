@@ -1,4 +1,4 @@
-"""Recurrent layers; the ops of their cells are those of the catalogue."""
+"""Recurrent layers, built of the catalogue's recurrent ops."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def _layer(name: str) -> None:
         *,
         lengths: Any = None,
     ) -> Any:
-        """``lengths`` are those of packed sequences, which are recorded with their padding."""
+        """Recurrent layer with padded sequences; ``lengths`` are those of packed sequences."""
         if train and dropout > 0 and num_layers > 1:
             raise Refusal(
-                f"{name} in training drops what its layers give at random",
+                f"{name} in training mode applies dropout",
                 "run module.eval() before the module is traced",
             )
         settings = (has_biases, num_layers, 0.0, False, bidirectional, batch_first)

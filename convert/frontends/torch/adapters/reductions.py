@@ -1,4 +1,4 @@
-"""Sums, means and extremes over axes, with torch's types of results."""
+"""Sums, means and extremes over axes, with torch's result types."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.arithmetic import ATEN as ARITHMETIC
-from tmconvert.frontends.torch.adapters.logic import truth
+from tmconvert.frontends.torch.adapters.logic import nonzero_mask
 from tmconvert.frontends.torch.adapters.values import (
     axes_of,
     axis_of,
@@ -30,7 +30,7 @@ ATEN = Table()
 
 
 def axes_given(g: Emitter, x: Any, dim: Any) -> list[int] | None:
-    """The axes to reduce; all (None) where none is named."""
+    """Returns the axes to reduce; None means all."""
     if dim is None or (isinstance(dim, (list, tuple)) and not dim):
         return None
     return list(axes_of(g, x, dim)) if rank(g, x) else None
@@ -41,7 +41,7 @@ def reduced(g: Emitter, op: str, x: Any, dim: Any, keepdim: bool, *more: Any) ->
 
 
 def _summed(g: Emitter, x: Any, dtype: Any) -> Any:
-    """What is added up: integers and truth values as int64."""
+    """Casts integers and bools to int64 for sums."""
     if dtype is not None:
         return typed(g, x, dtype)
     return cast(g, x, np.int64) if kind_of(g.type(x).dtype) < 2 else x
@@ -71,7 +71,7 @@ _running("cumprod")
 
 @ATEN.add("diff")
 def diff(g: Emitter, input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """Each element less the one before it, ``n`` times; of truth values, whether they differ."""
+    """Differences of adjacent elements, ``n`` times; of bools, whether they differ."""
     if n == 0:
         return input
     axis = axis_of(g, input, dim)
@@ -93,7 +93,7 @@ def nansum(g: Emitter, input: Any, dim: Any = None, keepdim: bool = False, *, dt
 
 
 def _without_nans(g: Emitter, x: Any) -> tuple[Any, Any]:
-    """``x`` with zeros for NaNs, and where they are."""
+    """Returns ``x`` with NaNs replaced by zeros, and a mask of them."""
     places = g.call("aten::isnan", x)
     return g.call("aten::where", places, g.constant(0, g.type(x).dtype), x), places
 
@@ -102,7 +102,7 @@ def _without_nans(g: Emitter, x: Any) -> tuple[Any, Any]:
 def mean(g: Emitter, input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     x = typed(g, input, dtype)
     if kind_of(g.type(x).dtype) < 2:
-        raise Refusal("the mean of integers needs a dtype")
+        raise Refusal("the mean of an integer tensor needs a dtype")
     return reduced(g, "aten::mean", x, dim, keepdim)
 
 
@@ -119,12 +119,12 @@ def logsumexp(g: Emitter, input: Any, dim: Any, keepdim: bool = False) -> Any:
     return reduced(g, "aten::logsumexp", floating(g, input), dim, keepdim)
 
 
-# ---- truth
+# ---- all and any
 
 
 def _quantified(name: str) -> None:
     def adapter(g: Emitter, input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-        result = truth(g, input)
+        result = nonzero_mask(g, input)
         if dim is None or len(dim if isinstance(dim, (list, tuple)) else [dim]):
             result = reduced(g, f"aten::{name}", result, dim, keepdim)
         return cast(g, result, np.uint8) if g.type(input).dtype == np.uint8 else result
@@ -174,7 +174,7 @@ for _name in ("var", "std", "var_mean", "std_mean"):
 
 
 def _extreme(op: str) -> None:
-    """amax and amin; torch.max and torch.min, which mean three things."""
+    """amax and amin, and the three forms of torch.max and torch.min."""
 
     def reduce(g: Emitter, input: Any, dim: Any = (), keepdim: bool = False) -> Any:
         if g.type(input).dtype.kind != "b":
@@ -195,7 +195,9 @@ def _extreme(op: str) -> None:
 
 
 def with_places(g: Emitter, op: str, x: Any, *args: Any, **attributes: Any) -> Any:
-    """Values and their places along the axis ``dim``, as (values, int64). Without axes there is one."""
+    """Returns values and their int64 indices along the axis ``dim``. A tensor of rank 0 counts as one
+    element.
+    """
     dtype = g.type(x).dtype
     x = cast(g, x, np.uint8) if dtype.kind == "b" else x
     is_scalar = not rank(g, x)

@@ -1,4 +1,4 @@
-"""Elements that are sorted into bins or lie in segments, and are reduced there."""
+"""Histograms and segment reductions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def histogram(
     weight: Any = None,
     density: bool = False,
 ) -> Any:
-    """How many elements, or what sum of their weights, lie in each bin; and the edges of the bins."""
+    """Counts elements, or sums their weights, per bin; returns also the edges of the bins."""
     count = g.type(input).size
     column, row = reshaped(g, input, [count, 1]), None if weight is None else reshaped(g, weight, [count])
     hist, edges = histogramdd(g, column, [bins], range, row, density)
@@ -42,7 +42,7 @@ def histogram(
 def histogramdd(
     g: Emitter, input: Any, bins: Any, range: Any = None, weight: Any = None, density: bool = False
 ) -> Any:
-    """Of points [..., N], in bins of N axes; ``bins`` has their numbers or their edges."""
+    """Histogram of points [..., N] in bins of N axes; ``bins`` has their numbers or their edges."""
     *before, axes = g.type(input).shape
     dtype, count = g.type(input).dtype, math.prod(before)
     rows = reshaped(g, input, [count, axes])
@@ -69,7 +69,9 @@ def histogramdd(
 
 
 def _edges(g: Emitter, column: Term, count: int, bounds: Any) -> Any:
-    """Of ``count`` equal bins between ``bounds``, or those of the data; half a number around equal ones."""
+    """Returns the edges of ``count`` equal bins between ``bounds`` or extremes of the data; equal ends are
+    moved by 0.5.
+    """
     dtype = column.dtype
     if column.type.size == 0 and not bounds:
         bounds = (0, 1)
@@ -85,7 +87,7 @@ def _edges(g: Emitter, column: Term, count: int, bounds: Any) -> Any:
 def _places(
     g: Emitter, columns: Sequence[Term], edges: Sequence[Any], sizes: Sequence[Any]
 ) -> tuple[Term, Term]:
-    """The number of each point's bin, and whether there is one. The last bin includes its end."""
+    """Returns the bin index of each point, and whether there is one. The last bin includes its end."""
     place, inside = None, None
     for column, each, size in zip(columns, edges, sizes, strict=True):
         first, last = (Term(g, g.call("aten::select", each, 0, number)) for number in (0, size))
@@ -124,13 +126,13 @@ def segment_reduce(
     unsafe: bool = False,
     initial: Any = None,
 ) -> Any:
-    """Each segment along an axis reduced to one element, ``initial`` included.
+    """Reduces each segment along an axis to one element, starting from ``initial``.
 
     Shapes: data [B, n, ...], lengths [B, S] or offsets [B, S + 1] -> [B, S, ...]. The mean of nothing is NaN
     where there is no ``initial``. What lies in no segment goes to one more, which is cut off.
     """
     axis, type_ = axis_of(g, data, axis), g.type(data)
-    before, extent, behind = type_.shape[:axis], type_.shape[axis], type_.shape[axis + 1 :]
+    before, extent, after = type_.shape[:axis], type_.shape[axis], type_.shape[axis + 1 :]
     starts, ends = _segments(g, lengths, offsets)
     count = ends.type.shape[-1]
     number = Term(g, numbers(g, 0, extent))
@@ -138,21 +140,21 @@ def segment_reduce(
     segment = is_over.to("int64").call("sum", dim=[-2], keepdim=False)
     first = Term(g, cut(g, starts.value, axis, 0, 1))
     segment = (number < first).where(count, segment)
-    places = shapes.expand(g, reshaped(g, segment.value, [*before, extent, *[1] * len(behind)]), type_.shape)
+    places = shapes.expand(g, reshaped(g, segment.value, [*before, extent, *[1] * len(after)]), type_.shape)
     name, neutral = REDUCTIONS[reduce]
-    base = filled(g, [*before, count + 1, *behind], neutral if initial is None else initial, type_.dtype)
+    base = filled(g, [*before, count + 1, *after], neutral if initial is None else initial, type_.dtype)
     reduced = g.call("aten::scatter_reduce", base, axis, places, data, name, True)
     result = Term(g, cut(g, reduced, axis, 0, count))
     if reduce != "mean":
         return result.value
     length = (ends - starts).to(type_.dtype)
-    length = Term(g, reshaped(g, length.value, [*before, count, *[1] * len(behind)]))
+    length = Term(g, reshaped(g, length.value, [*before, count, *[1] * len(after)]))
     mean = result / length.eq(0).where(1, length)
     return (mean if initial is not None else length.eq(0).where(math.nan, mean)).value
 
 
 def _segments(g: Emitter, lengths: Any, offsets: Any) -> tuple[Term, Term]:
-    """Where the segments begin, and where they end."""
+    """Returns the start and end index of each segment."""
     if lengths is None:
         axis = rank(g, offsets) - 1
         place, count = Term(g, offsets).to("int64").value, g.type(offsets).shape[axis] - 1

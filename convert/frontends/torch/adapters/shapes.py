@@ -1,4 +1,4 @@
-"""Shapes of tensors: elements and axes as they are, laid out otherwise; and the sizes themselves."""
+"""View, reshape, permute and expand functions, and sizes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def same(g: Emitter, input: Any, *args: Any, **kwargs: Any) -> Any:
 @METHODS.add("view", "reshape")
 def method_view(g: Emitter, self: Any, *shape: Any, dtype: Any = None, size: Any = None) -> Any:
     if dtype is not None or (shape and isinstance(shape[0], GlobalRef)):
-        raise Refusal("bytes seen as another element type are not supported", "convert with to()")
+        raise Refusal("viewing bytes as another element type is not supported", "convert with to()")
     return view(g, self, varargs(shape) if size is None else size)
 
 
@@ -114,7 +114,7 @@ def unsqueeze(g: Emitter, input: Any, dim: Any) -> Any:
 
 
 def _at_least(axes: int, places: dict[int, list[int]]) -> None:
-    """``places`` say where a tensor's axes come among those of the result, by rank."""
+    """Returns a tensor of at least a rank; by rank, the positions of its axes among those of the result."""
 
     def adapter(g: Emitter, *tensors: Any) -> Any:
         def widened(x: Any) -> Any:
@@ -196,7 +196,7 @@ def method_expand(g: Emitter, self: Any, *size: Any, **named: Any) -> Any:
 
 @ATEN.add("expand", "broadcast_to", "expand_copy")
 def expand(g: Emitter, input: Any, size: Any, implicit: bool = False) -> Any:
-    """-1 keeps an extent."""
+    """Broadcasts a tensor; -1 keeps an extent."""
     shape, sizes = g.type(input).shape, static_ints(g, size)
     new = len(sizes) - len(shape)
     sizes = [shape[i - new] if i >= new and n == -1 else n for i, n in enumerate(sizes)]
@@ -225,7 +225,7 @@ def method_tile(g: Emitter, self: Any, *dims: Any, **named: Any) -> Any:
 
 @ATEN.add("tile")
 def tile(g: Emitter, input: Any, dims: Any) -> Any:
-    """Fewer numbers of copies than axes are for the last ones."""
+    """Repeats a tensor; fewer factors than axes apply to the last axes."""
     copies = static_ints(g, dims)
     return repeat(g, input, [1] * (rank(g, input) - len(copies)) + copies)
 
@@ -235,7 +235,7 @@ def tile(g: Emitter, input: Any, dims: Any) -> Any:
 
 @ATEN.add("as_strided", "as_strided_copy")
 def as_strided(g: Emitter, input: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
-    """Elements by where they lie in memory, which is that of ``input`` laid in a row."""
+    """Returns elements by memory offset; the memory is that of contiguous ``input``."""
     places = _in_memory(g, size, stride, storage_offset)
     row = reshaped(g, input, [g.type(input).size])
     picked = g.call("aten::index_select", row, 0, g.constant(places.reshape(-1)))
@@ -246,7 +246,7 @@ def as_strided(g: Emitter, input: Any, size: Any, stride: Any, storage_offset: A
 def as_strided_scatter(
     g: Emitter, input: Any, src: Any, size: Any, stride: Any, storage_offset: Any = None
 ) -> Any:
-    """``input`` with ``src`` where ``as_strided`` takes elements; of two for one place the last counts."""
+    """Writes ``src`` to the elements that ``as_strided`` reads; for duplicates the last one wins."""
     places, type_ = _in_memory(g, size, stride, storage_offset), g.type(input)
     if places.size and not 0 <= places.min() <= places.max() < type_.size:
         raise Refusal("as_strided_scatter writes beyond its tensor")

@@ -1,4 +1,4 @@
-"""Arithmetic on sizes, as ``frontends/torch/tracing/sizes.py`` records it."""
+"""Arithmetic on symbolic sizes, as ``frontends/torch/tracing/sizes.py`` records it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXACT = 1 << 20  # denominators beyond are taken for rounding errors of floats
 
 
 class Quotient:
-    """A symbolic size over a number: what a float stands for until it is rounded to a size again."""
+    """A symbolic size divided by a number: the value of a float until it is rounded to a size."""
 
     def __init__(self, numerator: Dim, denominator: int) -> None:
         self.numerator, self.denominator = numerator, denominator
@@ -50,7 +50,7 @@ def _product(left: Any, right: Any, is_quotient: bool) -> Any:
     if isinstance(right, (Dim, Quotient)) and (is_quotient or isinstance(left, (Dim, Quotient))):
         if not is_quotient and isinstance(left, Dim) and isinstance(right, Dim):
             return left * right
-        raise Refusal("a quotient of sizes is not supported", "keep one of these sizes fixed")
+        raise Refusal("division of two dynamic sizes is not supported", "keep one of these sizes static")
     size, factor = (right, left) if isinstance(right, (Dim, Quotient)) else (left, right)
     if isinstance(factor, int) and not is_quotient and isinstance(size, Dim):
         return size * factor
@@ -76,7 +76,7 @@ _rounding("ceil")
 
 
 class AtMost(NamedTuple):
-    """As many as there are of what the data tells, but no more than ``limit``."""
+    """The smaller of a data-dependent size and ``limit``."""
 
     extent: Any
     limit: int
@@ -99,7 +99,8 @@ SIGNS = {"eq": {0}, "ne": {-1, 1}, "lt": {-1}, "le": {-1, 0}, "gt": {1}, "ge": {
 
 @FUNCTIONS.add("tm.assume")
 def assume(g: Emitter, name: str, left: Any, right: Any, outcome: bool) -> Any:
-    """A comparison that decided the module's way. Raises Refusal at sizes at which it goes another.
+    """A guard: a comparison of sizes that the trace depends on. Raises Refusal for sizes with another
+    outcome.
 
     Where it is of sizes that depend on data, the way of the example is taken, and reported, unless they
     differ by a number whatever the data.
@@ -112,10 +113,10 @@ def assume(g: Emitter, name: str, left: Any, right: Any, outcome: bool) -> Any:
             current_journal().take(difference, signs)
             return ()
     if is_quotient:
-        raise Refusal("a quotient of sizes decides what the module does", "keep this size fixed")
+        raise Refusal("a quotient of sizes decides which branch the module takes", "keep this size static")
     if bool(getattr(operator, name)(left, right)) != outcome:
         raise Refusal(
-            f"at this size the module takes another way than when it was traced ({left} {name} {right})",
+            f"at this size the module takes another branch than in the trace ({left} {name} {right})",
             "trace it with example inputs of this size",
         )
     return ()

@@ -1,4 +1,4 @@
-"""Tensors taken apart, put together and laid over each other."""
+"""Slicing, splitting, concatenation, stacking and padding."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ATEN, FUNCTIONS, METHODS = Table(), Table(), Table()
 
 
 def bounds(extent: Any, start: Any, end: Any) -> tuple[Any, Any]:
-    """A slice as Python has it, within 0 and ``extent``; ATen says 2**63 - 1 for the end."""
+    """Returns a Python slice, clipped to 0 and ``extent``; ATen uses 2**63 - 1 for the end."""
 
     def within(value: Any, default: Any) -> Any:
         if value is None or (isinstance(value, int) and value >= 1 << 62):
@@ -112,7 +112,7 @@ def select_scatter(g: Emitter, input: Any, src: Any, dim: Any, index: Any) -> An
 
 @METHODS.add("narrow_scatter")
 def narrow_scatter(g: Emitter, self: Any, src: Any, dim: Any, start: Any) -> Any:
-    """What the tracer makes of a write to ``self.narrow(dim, start, ...)``."""
+    """Functionalized write to ``self.narrow(dim, start, ...)``."""
     axis = axis_of(g, self, dim)
     first = _number(g, self, axis, start)
     return slice_scatter(g, self, src, axis, first, first + g.type(src).shape[axis])
@@ -120,7 +120,7 @@ def narrow_scatter(g: Emitter, self: Any, src: Any, dim: Any, start: Any) -> Any
 
 @METHODS.add("part_scatter")
 def part_scatter(g: Emitter, self: Any, src: Any, dim: Any, before: Any) -> Any:
-    """What the tracer makes of a write to the part of ``self`` that comes after those ``before`` it."""
+    """Functionalized write to the output of a split that follows those of sizes ``before``."""
     axis = axis_of(g, self, dim)
     first: Any = 0
     for part in before:
@@ -138,7 +138,7 @@ def unbind(g: Emitter, input: Any, dim: Any = 0) -> Any:
 
 
 def _at(g: Emitter, x: Any, axis: int, ends: Sequence[Any]) -> list[Any]:
-    """The parts that end at ``ends``, which may overlap or leave gaps as slices of Python do."""
+    """Splits at the positions ``ends``, which may overlap or leave gaps like Python slices."""
     extent = g.type(x).shape[axis]
     starts = [0, *ends]
     return [
@@ -147,14 +147,14 @@ def _at(g: Emitter, x: Any, axis: int, ends: Sequence[Any]) -> list[Any]:
 
 
 def _pieces(g: Emitter, x: Any, sizes: Sequence[Any], axis: int) -> list[Any]:
-    """Parts of ``sizes`` elements, which make up the axis."""
+    """Splits into parts of ``sizes`` elements that cover the axis."""
     if len(sizes) == 1:
         return [x]
     return list(g.call("aten::split_with_sizes", x, list(sizes), axis))
 
 
 def _by_size(extent: Any, size: Any) -> list[Any]:
-    """Pieces of ``size`` elements, the last of what is left."""
+    """Splits into parts of ``size`` elements; the last has the remainder."""
     sizes, rest = [], extent
     while rest > size:
         sizes.append(size)
@@ -182,7 +182,7 @@ def split_with_sizes(g: Emitter, input: Any, split_sizes: Any, dim: Any = 0) -> 
 
 @ATEN.add("chunk", "unsafe_chunk")
 def chunk(g: Emitter, input: Any, chunks: Any, dim: Any = 0) -> Any:
-    """Parts of as many elements each as make ``chunks`` of them, or fewer parts."""
+    """Splits into ``chunks`` equal parts or fewer."""
     axis, count = axis_of(g, input, dim), static_int(g, chunks)
     extent = g.type(input).shape[axis]
     size = -(-extent // count)
@@ -208,7 +208,7 @@ def tensor_split(
     if is_tensor(given) and rank(g, given) and g.sizes(given) is None:
         return _at_found(g, input, axis, given)
     if is_tensor(given) and not rank(g, given) and g.sizes(given) is None:
-        raise Refusal("the number of parts is computed from the data", "give it as a number of Python")
+        raise Refusal("the number of parts is computed from the data", "pass a Python number")
     if isinstance(given, (list, tuple)) or (is_tensor(given) and rank(g, given)):
         return _at(g, input, axis, static_ints(g, given))
     count, extent = static_int(g, given), g.type(input).shape[axis]
@@ -217,7 +217,7 @@ def tensor_split(
 
 
 def _at_found(g: Emitter, x: Any, axis: int, ends: Any) -> list[Any]:
-    """The parts that end at places that the data says."""
+    """Splits at data-dependent positions."""
     extent = g.type(x).shape[axis]
     place, wanted = Term(g, numbers(g, 0, extent)), Term(g, cast(g, ends, np.int64))
     wanted = (wanted < 0).where(wanted + Term(g, g.constant(extent)), wanted)
@@ -246,7 +246,7 @@ _split_along("dsplit", 2, 2)
 
 @ATEN.add("unfold", "unfold_copy")
 def unfold(g: Emitter, input: Any, dimension: Any, size: Any, step: Any) -> Any:
-    """Windows along an axis, as a new last axis; a tensor without axes is its only window."""
+    """Returns windows along an axis, as a new last axis; a tensor of rank 0 is its only window."""
     extent = static_int(g, size)
     if not rank(g, input):
         return cut(g, reshaped(g, input, [1]), 0, 0, extent)
@@ -267,7 +267,7 @@ def joined(g: Emitter, tensors: Sequence[Any], axis: int) -> Any:
 
 @ATEN.add("cat", "concat", "concatenate")
 def cat(g: Emitter, tensors: Any, dim: Any = 0) -> Any:
-    """Of the common type; vectors without elements count for nothing."""
+    """Concatenates tensors of their common type; empty vectors are ignored."""
     parts = promoted(g, *tensors)
     kept = [x for x in parts if g.type(x).shape != (0,)] or parts[:1]
     return joined(g, kept, axis_of(g, kept[0], dim))
@@ -280,7 +280,7 @@ def stack(g: Emitter, tensors: Any, dim: Any = 0) -> Any:
 
 
 def _stacked(name: str, axes: int, dim: int, dim_of_vectors: int | None = None) -> None:
-    """``cat`` of tensors of at least so many axes."""
+    """Concatenates tensors of at least this rank."""
 
     def adapter(g: Emitter, tensors: Any) -> Any:
         parts = [shapes.ATEN[f"atleast_{axes}d"](g, x) for x in tensors]
@@ -303,7 +303,7 @@ def column_stack(g: Emitter, tensors: Any) -> Any:
 
 @ATEN.add("block_diag")
 def block_diag(g: Emitter, *tensors: Any) -> Any:
-    """Matrices along the diagonal of a matrix of zeros."""
+    """Builds a block-diagonal matrix."""
     parts = [shapes.ATEN["atleast_2d"](g, x) for x in promoted(g, *varargs(tensors))]
     widths = [g.type(x).shape[1] for x in parts]
     before = [0, *itertools.accumulate(widths)]
@@ -326,7 +326,7 @@ def broadcast_tensors(g: Emitter, *tensors: Any) -> Any:
 
 @ATEN.add("meshgrid")
 def meshgrid(g: Emitter, *tensors: Any, indexing: str = "ij") -> Any:
-    """ "ij": each along an axis of its own; "xy": the first two exchanged."""
+    """ "ij": each input along its own axis; "xy": the first two axes are exchanged."""
     parts = varargs(tensors)
     order = list(range(len(parts)))
     if indexing == "xy" and len(order) > 1:
@@ -374,7 +374,7 @@ def roll(g: Emitter, input: Any, shifts: Any, dims: Any = ()) -> Any:
 def repeat_interleave(
     g: Emitter, input: Any, repeats: Any = None, dim: Any = None, *, output_size: Any = None
 ) -> Any:
-    """Each element as often as a number, or one of its own, says; in a row without ``dim``."""
+    """Repeats each element by a number, or by its own; without ``dim`` the tensor is flattened."""
     if repeats is None:  # the numbers alone: which element each place comes from
         input, repeats = g.call("aten::arange", 0, g.type(input).size), input
     if dim is None:
@@ -395,7 +395,7 @@ def repeat_interleave(
 
 @ATEN.add("diag")
 def diag(g: Emitter, input: Any, diagonal: Any = 0) -> Any:
-    """The diagonal of a matrix; of a vector, the matrix with that diagonal."""
+    """Returns the diagonal of a matrix, or the diagonal matrix of a vector."""
     return g.call(
         "aten::diagonal" if rank(g, input) == 2 else "aten::diag_embed", input, static_int(g, diagonal)
     )
@@ -422,7 +422,7 @@ def diagonal_scatter(g: Emitter, input: Any, src: Any, offset: Any = 0, dim1: An
 
 @ATEN.add("pad", "_pad_enum")
 def pad(g: Emitter, input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
-    """``pad`` has two amounts for each axis from the last one on; negative ones cut."""
+    """``pad`` has two amounts per axis, starting at the last axis; negative ones crop."""
     amounts = static_ints(g, pad)
     dtype = g.type(input).dtype
     pairs = [(amounts[i], amounts[i + 1]) for i in range(0, len(amounts), 2)][::-1]
@@ -449,7 +449,7 @@ def pad(g: Emitter, input: Any, pad: Any, mode: str = "constant", value: Any = N
 
 
 def _around(extent: int, before: int, after: int, mode: str) -> np.ndarray:
-    """Which element comes where: also of those that the other end loses are copies."""
+    """Returns the source index of each element of circular padding; also cropped elements are copied."""
     places = np.arange(-before, extent + after)
     if mode == "replicate":
         return np.clip(places, 0, extent - 1)

@@ -1,4 +1,4 @@
-"""Conversions of the element type."""
+"""Element type conversions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORMATS = frozenset({"contiguous_format", "preserve_format", "channels_last", "c
 
 
 def converted(g: Emitter, x: Any, dtype: np.dtype) -> Any:
-    """``x`` with the element type ``dtype``; what becomes real loses its imaginary parts."""
+    """Returns ``x`` with the element type ``dtype``; complex tensors lose their imaginary part."""
     if dtype.kind != "c":
         return cast(g, x.real if isinstance(x, Complex) else x, dtype)
     if not isinstance(x, Complex):
@@ -34,7 +34,7 @@ def _type_of(g: Emitter, x: Any) -> np.dtype:
 
 @ATEN.add("to", "_to_copy")
 def to(g: Emitter, input: Any, *args: Any, **kwargs: Any) -> Any:
-    """``to(dtype)``, ``to(device)``, ``to(other)`` and their mixtures: only the element type matters."""
+    """``to(dtype)``, ``to(device)``, ``to(other)`` and combinations: only the element type matters."""
     for value in (*args, *kwargs.values()):
         if is_tensor(value) or isinstance(value, Complex):
             return converted(g, input, _type_of(g, value))
@@ -73,7 +73,7 @@ for _name, _dtype in _TYPES.items():
 
 @ATEN.add("type")
 def type_(g: Emitter, input: Any, dtype: Any, non_blocking: bool = False) -> Any:
-    """``dtype`` is one, or the name or class of an old kind of tensor: ``"torch.LongTensor"``."""
+    """``dtype`` is a dtype, or the name or class of a legacy tensor type: ``"torch.LongTensor"``."""
     name = dtype.name if isinstance(dtype, GlobalRef) else str(dtype)
     if name.endswith("Tensor"):
         own = name.rpartition(".")[2].removesuffix("Tensor").lower()

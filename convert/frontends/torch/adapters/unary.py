@@ -1,4 +1,4 @@
-"""Elementwise functions of one operand: of integers they are float32."""
+"""Elementwise functions of one operand; integer operands are converted to float32."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def itself(g: Emitter, input: Any) -> Any:
 
 @ATEN.add("angle")
 def angle(g: Emitter, input: Any) -> Any:
-    """Of real numbers: pi where they are negative, else 0; NaN remains."""
+    """Angle of real numbers: pi if negative, else 0; NaN stays."""
     x = floating(g, input)
     dtype = g.type(x).dtype
     negative = g.call("aten::lt", x, g.constant(0, dtype))
@@ -137,7 +137,7 @@ def spherical_bessel_j0(g: Emitter, x: Any) -> Any:
 
 @ATEN.add("frexp")
 def frexp(g: Emitter, input: Any) -> Any:
-    """``input`` is mantissa * 2 ** exponent with a mantissa from 0.5 to 1; others are theirs."""
+    """``input`` = mantissa * 2 ** exponent with 0.5 <= |mantissa| < 1; zeros and infinities stay."""
     x = Term(g, floating(g, input))
     is_usual = x.ne(0) & (x - x).eq(0)
     size = is_usual.where(x.abs(), 0.5)

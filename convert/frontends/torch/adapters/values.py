@@ -1,4 +1,4 @@
-"""What torch's adapters ask of arguments: those of all frontends, and torch's own promotion of types."""
+"""Argument conversions of torch's adapters: those of all frontends, and torch's type promotion."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ _ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
 
 
 def dtype_called(value: Any) -> np.dtype:
-    """NumPy's dtype for torch's (a GlobalRef ``torch.float32``), or for a Python type. Raises Refusal."""
+    """Returns NumPy's dtype of torch's (a GlobalRef ``torch.float32``), or of a Python type. Raises
+    Refusal.
+    """
     name = value.name if isinstance(value, GlobalRef) else str(getattr(value, "name", value))
     name = _NAMES.get(name, name) if isinstance(value, GlobalRef) and value.module == "torch" else name
     if isinstance(value, GlobalRef) and value.module == "builtins":
@@ -76,12 +78,12 @@ def is_number(value: Any) -> bool:
 
 
 def kind_of(dtype: np.dtype) -> int:
-    """The category of an element type: 0 bool, 1 integers, 2 floats, 3 complex numbers."""
+    """Returns the category of an element type: 0 bool, 1 integer, 2 float, 3 complex."""
     return 2 if dtype.name == "bfloat16" else _ORDER[dtype.kind]
 
 
 def common_type(g: Emitter, *values: Any) -> np.dtype:
-    """The element type that an operation on these has: torch's ``result_type``.
+    """Returns the element type of an operation on these operands: torch's ``result_type``.
 
     Tensors with axes decide, tensors without where they are of a higher category, then numbers.
     https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc
@@ -103,7 +105,7 @@ def common_type(g: Emitter, *values: Any) -> np.dtype:
         if result is None or kind_of(dtype) > kind_of(result):
             result = dtype
     if result is None:
-        raise Refusal("there is no tensor among the operands")
+        raise Refusal("none of the operands is a tensor")
     return result
 
 
@@ -124,7 +126,7 @@ def _promoted(first: np.dtype, second: np.dtype) -> np.dtype:
 
 
 def promoted(g: Emitter, *values: Any, to_float: bool = False, dtype: Any = None) -> list[Any]:
-    """The operands as tensors of their common type; with ``to_float`` integers become float32."""
+    """Returns the operands as tensors of their common type; with ``to_float`` integers become float32."""
     dtype = common_type(g, *values) if dtype is None else np.dtype(dtype)
     if to_float and kind_of(dtype) < 2:
         dtype = DEFAULT
@@ -132,14 +134,16 @@ def promoted(g: Emitter, *values: Any, to_float: bool = False, dtype: Any = None
 
 
 def constant(g: Emitter, value: Any, dtype: Any) -> Any:
-    """A number as a tensor; integers beyond the element type wrap around, as in torch."""
+    """Returns a number as a tensor; integers out of range wrap around, as in torch."""
     if isinstance(value, Dim):
         return g.constant(value, dtype)
     return g.constant(_wrapped(value, np.dtype(dtype)))
 
 
 def number_of(dtype: np.dtype, value: Any) -> Any:
-    """An attribute that torch reads as a number of ``dtype``: integers wrap around, rests are cut off."""
+    """Converts an attribute to a number of ``dtype`` like torch: integers wrap around, fractions are
+    truncated.
+    """
     return value if kind_of(dtype) >= 2 or isinstance(value, Dim) else int(_wrapped(value, dtype))
 
 
@@ -149,22 +153,24 @@ def _wrapped(value: Any, dtype: np.dtype) -> np.ndarray:
 
 
 def typed(g: Emitter, x: Any, dtype: Any) -> Any:
-    """``x`` with the element type that a call asks for, if it does."""
+    """Casts ``x`` to the element type that a call requests, if any."""
     return x if dtype is None else cast(g, x, dtype_called(dtype))
 
 
 def indices(g: Emitter, x: Any) -> Any:
-    """Places and counts, which torch has as int64."""
+    """Casts indices and counts to int64, which torch uses for them."""
     return cast(g, x, np.int64)
 
 
 def floating(g: Emitter, x: Any) -> Any:
-    """``x`` itself if it holds floats, else as float32."""
+    """Returns ``x`` if it is a float tensor, else ``x`` cast to float32."""
     return x if kind_of(g.type(x).dtype) >= 2 else cast(g, x, DEFAULT)
 
 
 def varargs(args: tuple[Any, ...]) -> Any:
-    """The list that a method takes as such or item by item: ``x.view(2, 3)``, ``x.view([2, 3])``."""
+    """Returns a list that a method takes as one argument or as several: ``x.view(2, 3)``, ``x.view([2,
+    3])``.
+    """
     if len(args) == 1 and (isinstance(args[0], (list, tuple)) or args[0] is None):
         return args[0]
     return list(args)

@@ -57,11 +57,11 @@ class Pool:
         ]
         sizes = np.multiply.outer(ends[0] - starts[0], ends[1] - starts[1])
         empty = -np.inf if self.method == MAX else 0
-        behind = [
+        after = [
             max(int(start[-1]) + kernel - extent, 0)
             for start, kernel, extent in zip(starts, self.kernel, x.shape[2:], strict=True)
         ]
-        margins = [(0, 0), (0, 0), *zip(self.pad, behind, strict=True)]
+        margins = [(0, 0), (0, 0), *zip(self.pad, after, strict=True)]
         padded = np.pad(
             x.astype(np.float64 if self.method == AVE else np.float32), margins, constant_values=empty
         )
