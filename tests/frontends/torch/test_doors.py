@@ -294,7 +294,7 @@ def test_odd_factories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(TmconvertError, match=r"TM2014.*SystemExit: 0"):
         tmconvert.to_onnx("odd_factories:quits", "a.onnx")
-    with pytest.raises(TmconvertError, match=r"TM1022.*gives int as the third"):
+    with pytest.raises(TmconvertError, match=r"TM1022.*returns int as the third"):
         tmconvert.to_onnx("odd_factories:three", "a.onnx")
     tmconvert.to_onnx("odd_factories:moves", "a.onnx", verify=False)
     assert (tmp_path / "a.onnx").exists()

@@ -9,7 +9,7 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters import dynamic_quant
-from tmconvert.frontends.torch.adapters.fake_quant import qparams_of, is_known
+from tmconvert.frontends.torch.adapters.fake_quant import is_known, qparams_of
 from tmconvert.frontends.torch.adapters.values import axis_of, cast, dtype_called
 from tmconvert.ir import CallFunction, QParams
 from tmconvert.ir.emitter import Emitter
