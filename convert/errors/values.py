@@ -1,4 +1,4 @@
-"""Values that a caller gave: how a message shows them, and which can be paths."""
+"""Argument values: their form in messages, and checks of paths."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PATH = "a str or a path without NUL characters"
 
 
 def shown_value(value: object) -> str:
-    """The ``repr`` of a value, shortened; of one whose ``repr`` fails, what Python shows without any.
+    """The ``repr`` of a value, shortened; the default ``repr`` if the object's own fails.
 
     >>> shown_value("net.onnx")
     "'net.onnx'"
@@ -27,7 +27,7 @@ def shown_value(value: object) -> str:
 
 
 def type_and_value(value: object) -> str:
-    """What was given where something else was expected.
+    """Formats type and value of an argument for a message.
 
     >>> type_and_value(3)
     'int (3)'
@@ -42,7 +42,7 @@ def type_and_value(value: object) -> str:
 
 
 def is_path(value: Any) -> bool:
-    """Whether it names a file: a str, or an os.PathLike of one, without NUL characters."""
+    """Whether the value can be a path: a str, or an os.PathLike of one, without NUL characters."""
     if isinstance(value, os.PathLike):
         try:
             value = os.fspath(value)
@@ -52,7 +52,7 @@ def is_path(value: Any) -> bool:
 
 
 def checked_path(value: Any) -> Path:
-    """The path of a file to write. Raises UsageError TM6009."""
+    """Returns the path of a file to write. Raises UsageError TM6009."""
     if not is_path(value):
         raise UsageError("TM6009", f"path must be {PATH}, got {type_and_value(value)}")
     return Path(value)

@@ -204,8 +204,8 @@ _MODEL = {
     "TM2030": Explanation(
         "a dimension that was requested to be dynamic is valid in a range only",
         "The model compares the dimension with a number and computes something else on the other "
-        "side. A file has one branch only, and would compute a wrong result there. A range is no "
-        "error where the model itself fails outside of it, such as beyond a table of position "
+        "side. A file has one branch only, and would compute a wrong result there. It is not "
+        "an error where the model itself fails on the other side, such as beyond a table of position "
         "embeddings.",
         "x = x[:, :-1] if x.shape[1] > 512 else x",
         "Accept the range with --accept-range (accept_range=True): the report and the file's metadata "

@@ -38,8 +38,8 @@ from tmconvert.ir import TracedModule
 def trace_object(model: Any, tracing: Tracing) -> TracedModule:
     """Traces a module, a function of tensors, or an ExportedProgram.
 
-    The caller's code runs, and its exceptions are not wrapped, except for SystemExit, which would silently end
-    the caller's process. Raises UsageError TM6008 for another object, UnsupportedError.
+    The caller's code runs, and its exceptions are not wrapped, except for SystemExit, which would end
+    the process silently. Raises UsageError TM6008 for another object, UnsupportedError.
     """
     if isinstance(model, torch.export.ExportedProgram):
         return _trace_exported(exported_object(model), tracing)
