@@ -9,7 +9,7 @@ import numpy as np
 from tmconvert.ir.broadcasting import broadcast_shapes
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms.formulas import Term
-from tmconvert.symbolics.idioms.matrices import numbers, turned
+from tmconvert.symbolics.idioms.matrices import numbers, transposed
 from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor, integer
 from tmconvert.symbolics.results import normalized_axis
 from tmconvert.symbolics.traits import Elimination
@@ -96,7 +96,7 @@ def linalg_inv_lu(g, x):
     """P L U X = I."""
     factors, pivots, _ = g.call("aten::linalg_lu_factor_ex", x)
     exchanges = Term(g, g.call("aten::lu_unpack", factors, pivots)[0])
-    inner = g.call("aten::linalg_solve_triangular", factors, turned(exchanges).value, False, True, True)
+    inner = g.call("aten::linalg_solve_triangular", factors, transposed(exchanges).value, False, True, True)
     return g.call("aten::linalg_solve_triangular", factors, inner, True)
 
 
@@ -126,14 +126,14 @@ def linalg_cross_products(g, x, other, dim):
     rank = max(g.type(x).rank, g.type(other).rank)
     axis = dim % rank - rank
 
-    def turned(value: Any, first: int) -> Any:
+    def rolled(value: Any, first: int) -> Any:
         """The elements first, first + 1 and first + 2, counted round."""
         where = axis + g.type(value).rank
         parts = [g.call("aten::slice", value, where, *bounds, 1) for bounds in ((first, 3), (0, first))]
         return g.call("aten::cat", parts, where)
 
-    forward = g.call("aten::mul", turned(x, 1), turned(other, 2))
-    return g.call("aten::sub", forward, g.call("aten::mul", turned(x, 2), turned(other, 1)))
+    forward = g.call("aten::mul", rolled(x, 1), rolled(other, 2))
+    return g.call("aten::sub", forward, g.call("aten::mul", rolled(x, 2), rolled(other, 1)))
 
 
 OPS = [det, slogdet, inv, cross]
