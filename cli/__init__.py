@@ -9,7 +9,7 @@ from __future__ import annotations
 import click
 
 from tmconvert._version import __version__
-from tmconvert.cli.group import CommandGroup
+from tmconvert.cli.group import CommandGroup, help_without_command
 
 # name -> one line of help, known without importing the command's module (which has the same name)
 COMMANDS = {
@@ -60,6 +60,4 @@ Completion of commands and options in your shell:
 @click.pass_context
 def main(ctx: click.Context) -> None:
     """Convert trained models to ONNX, TFLite and Caffe, and prove the result right."""
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help(), err=True)
-        ctx.exit(2)
+    help_without_command(ctx)

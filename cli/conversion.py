@@ -14,12 +14,10 @@ from tmconvert.cli.messages import counting, logging_to_stderr, progress
 from tmconvert.cli.options import GroupedCommand, declared_options, model_argument
 from tmconvert.cli.pass_log import pass_lines
 from tmconvert.cli.rendering import sys_stderr, write, write_json, write_message, write_table
-from tmconvert.cli.wording import counted, quantity, size
 from tmconvert.conversion.options import VERSIONS
 
 if TYPE_CHECKING:
     from tmconvert.conversion.report import Report
-    from tmconvert.verification.report import Verification
 
 
 def conversion_command(
@@ -66,11 +64,13 @@ def run_conversion(target: str, model: str, paths: Sequence[str], given: Mapping
         write_message(*pass_lines(report.passes, shows_all=given["verbose"] > 1))
     if given["time_passes"]:
         _write_times(report.seconds)
-    write_message(*_remarks(report, verify))
+    from tmconvert.conversion.report_text import remarks, results
+
+    write_message(*remarks(report, "" if verify else "--no-verify was given"))
     if given["json"]:
         write_json(report.to_json())
     elif not report.stopped:
-        write(*_results(report))
+        write(*results(report))
 
 
 def check_report(given: Mapping[str, Any], *, verify: bool) -> None:
@@ -105,53 +105,6 @@ def _write_times(seconds: list[tuple[str, float]]) -> None:
     write_table(
         ["ms".rjust(width), "pass"], [[time.rjust(width), name] for time, name in rows], to=sys_stderr()
     )
-
-
-def _remarks(report: Report, verify: bool) -> Iterator[str]:
-    if report.stopped:
-        yield f"stopped after {report.seconds[-1][0]}: no model was written"
-        return
-    if report.verification is not None:
-        yield verified(report.verification)
-    elif not verify:
-        yield "not verified: --no-verify was given"
-    yield from report.notes
-
-
-def verified(verification: Verification) -> str:
-    """``verified in ONNX Runtime 1.31.1: max error 3.1e-07 (limit 1e-04)``."""
-    if not verification.tells:
-        return f"not verified in {verification.runtime}: no output tells anything of the inputs tried"
-    left_out = f"; not compared: {', '.join(verification.vacuous)}" if verification.vacuous else ""
-    worst = max(verification.comparisons, key=lambda each: (each.max_error, each.tolerance), default=None)
-    if worst is None or worst.max_error == 0:
-        return f"verified in {verification.runtime}: equal outputs{left_out}"
-    error = f"max error {worst.max_error:.1e} (limit {worst.tolerance:.0e})"
-    return f"verified in {verification.runtime}: {error}{left_out}"
-
-
-def _results(report: Report) -> Iterator[str]:
-    """One line for each written file."""
-    first, *others = report.paths
-    from tmconvert.targets.registry import target_named
-
-    unit = target_named(report.target).operator_word
-    about = [
-        version_text(report.target, report.version),
-        counted(report.operators, unit),
-        quantity(report.parameters, "parameter"),
-    ]
-    yield f"{first}  ({', '.join(about)})"
-    for path in others:
-        with contextlib.suppress(OSError):
-            yield f"{path}  (weights, {size(path.stat().st_size)})"
-
-
-def version_text(target: str, version: object) -> str:
-    """``ONNX opset 17``, ``TFLite 2.23`` or ``Caffe, dialect bvlc``."""
-    from tmconvert.targets.registry import target_named
-
-    return f"{target_named(target).version_label} {version}"
 
 
 def version_of(target: str, given: Mapping[str, Any]) -> int | str:

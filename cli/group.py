@@ -16,6 +16,13 @@ from tmconvert.cli.options import plugin_option
 from tmconvert.signals import Ended, ending_by_signals
 
 
+def help_without_command(ctx: click.Context) -> None:
+    """Shows the help of a group that is called without a command, which is wrong usage."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help(), err=True)
+        ctx.exit(2)
+
+
 class CommandGroup(click.Group):
     """A group whose commands are the attribute ``command`` of modules ``tmconvert.cli.commands.<name>``.
 

@@ -203,9 +203,7 @@ NESTED: dict[str, Callable[[TracedModule, Any], object]] = {
         model, "o.tflite", io_layout={INPUT: value}, verify=False
     ),
     "passes": lambda model, value: to_onnx(model, pass_options=PassOptions(value)),
-    "a folder of passes": lambda model, value: to_onnx(
-        model, pass_options=PassOptions(("normalize",), value)
-    ),
+    "a folder of passes": lambda model, value: to_onnx(model, pass_options=PassOptions(("all",), value)),
     "a last pass": lambda model, value: to_onnx(model, pass_options=PassOptions((), None, value)),
     "an input": lambda model, value: tmconvert.to_onnx(model, "o.onnx", example_inputs=(value,)),
     "an input of verify": lambda model, value: tmconvert.verify(model, "written.onnx", [value]),

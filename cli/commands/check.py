@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tmconvert.cli.conversion import version_of, version_text
+from tmconvert.cli.conversion import version_of
 from tmconvert.cli.keywords import tracing_of
 from tmconvert.cli.messages import logging_to_stderr, progress
 from tmconvert.cli.options import GroupedCommand, declared_options, model_argument
 from tmconvert.cli.rendering import Line, write, write_json
 from tmconvert.cli.violations import violation_lines
-from tmconvert.cli.wording import counted
 from tmconvert.conversion.options import VERSIONS
+from tmconvert.conversion.wording import counted
 
 if TYPE_CHECKING:
     from tmconvert.ir.unsupported import UnsupportedGroup
@@ -36,6 +36,7 @@ def command(ctx: click.Context, model: str, target: str, json: bool, **given: An
     others = {name: value for name, value in given.items() if name not in _VERSIONS}
     tracing, edges = tracing_of("check", others)
     from tmconvert import api
+    from tmconvert.conversion.report_text import version_text
 
     with logging_to_stderr(False), progress(f"checking {model}"):
         found = api.findings(api.load(model, **tracing), target, version, **edges)

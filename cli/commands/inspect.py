@@ -13,7 +13,7 @@ from tmconvert.cli.keywords import keywords_of
 from tmconvert.cli.messages import logging_to_stderr, progress
 from tmconvert.cli.options import GroupedCommand, declared_options, model_argument
 from tmconvert.cli.rendering import Line, write, write_json, write_message, write_table
-from tmconvert.cli.wording import quantity, size
+from tmconvert.conversion.wording import quantity, size
 from tmconvert.errors import UnsupportedError
 
 if TYPE_CHECKING:

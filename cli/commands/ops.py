@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tmconvert.cli.conversion import version_of, version_text
+from tmconvert.cli.conversion import version_of
 from tmconvert.cli.options import GroupedCommand, declared_options
 from tmconvert.cli.rendering import is_terminal, write, write_json, write_message, write_table
-from tmconvert.cli.wording import counted
 from tmconvert.conversion.options import VERSIONS
+from tmconvert.conversion.wording import counted
 from tmconvert.symbolics.target_names import TARGETS, TITLES
 
 if TYPE_CHECKING:
@@ -80,6 +80,8 @@ def _table(versions: dict[str, Any], rows: list[Row], *, all_versions: bool) -> 
         header = ["op", *(_title(name, version) for name, version in versions.items())]
         cells = [[row[0].op, *map(_short, row)] for row in rows]
     else:
+        from tmconvert.conversion.report_text import version_text
+
         ((target, version),) = versions.items()
         header = ["op", "element types", TITLES[target] if all_versions else version_text(target, version)]
         cell = _all_versions if all_versions else _at_version

@@ -7,22 +7,25 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tmconvert.cli.group import help_without_command
 from tmconvert.cli.messages import logging_to_stderr
 from tmconvert.cli.options import GroupedCommand, declared_options
 from tmconvert.cli.rendering import write, write_json, write_table
-from tmconvert.cli.wording import counted
+from tmconvert.conversion.wording import counted
 
 if TYPE_CHECKING:
     from tmconvert.qparams.records import Record
 
 
-@click.group("params")
-def command() -> None:
+@click.group("params", invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
     """Show, convert and check files of quantization parameters.
 
     Formats: mgeconvert, aimet, aimet-1.0, aimet-2.0, tensorrt, tensorrt-ranges, tensorrt-json, onnxruntime,
     ncnn, mnn, ppq, ascend, ascend-caffe, tpu-mlir. docs/quantization-parameters.md says what each can carry.
     """
+    help_without_command(ctx)
 
 
 @command.command("show", cls=GroupedCommand)

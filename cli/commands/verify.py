@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tmconvert.cli.conversion import verified
 from tmconvert.cli.keywords import tracing_of
 from tmconvert.cli.messages import logging_to_stderr, progress
 from tmconvert.cli.options import GroupedCommand, declared_options, model_argument
@@ -44,6 +43,8 @@ def command(model: str, out: str, json: bool, **given: Any) -> None:
     if json:
         write_json({"model": model, "file": out, "ok": True, **verification.to_json()})
     else:
+        from tmconvert.conversion.report_text import verified
+
         write([("ok", "bold green"), (f": {out} {verified(verification)}", "")])
 
 

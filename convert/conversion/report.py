@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tmconvert.errors import UsageError
+from tmconvert.errors.source import printable
 from tmconvert.errors.values import checked_path
 from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.lowering.target_graph import TargetGraph, Value
@@ -74,6 +75,14 @@ class Report:
             outputs[0].file.write(text.encode())
             outputs[0].finish()
             commit_together(outputs)
+
+    def __str__(self) -> str:
+        """The lines that the command prints of a conversion."""
+        from tmconvert.conversion.report_text import remarks, results
+
+        is_noted = any(note.startswith("not verified") for note in self.notes)
+        lines = [*remarks(self, "" if is_noted else "verify=False was given")]
+        return "\n".join(map(printable, lines if self.stopped else [*lines, *results(self)]))
 
     def to_json(self) -> dict[str, object]:
         return {

@@ -100,7 +100,7 @@ def test_options_reach_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch
         return Report("tflite", "2.18", ())
 
     monkeypatch.setattr(api, "to_tflite", to_tflite)
-    monkeypatch.setattr("tmconvert.cli.conversion._results", lambda report: [])
+    monkeypatch.setattr("tmconvert.conversion.report_text.results", lambda report: [])
     outcome = run(
         *("tflite", "m.tm", "o.tflite", "--quantized", "--calibration", "d", "--qparams", "q.json"),
         *("--qparams-format", "aimet", "--fake-quant-weights"),

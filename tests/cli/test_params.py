@@ -187,3 +187,9 @@ def test_a_file_with_rounded_weights_is_verified_as_such(target: str, suffix: st
     out = str(tmp_path / f"m.{suffix}")
     assert run(target, MODEL, out, "--fake-quant-weights").status == 0
     assert run("verify", MODEL, out).status == 0
+
+
+def test_the_group_alone_shows_its_help() -> None:
+    outcome = run("params")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert outcome.stderr == run("params", "--help").stdout

@@ -1,0 +1,58 @@
+"""What a conversion made, in words: for the command line, and for ``str`` of a report."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tmconvert.conversion.wording import counted, quantity, size
+from tmconvert.targets.registry import target_named
+from tmconvert.verification.report import Verification
+
+if TYPE_CHECKING:
+    from tmconvert.conversion.report import Report
+
+
+def remarks(report: Report, reason: str) -> Iterator[str]:
+    """What the verification found, and the notes. ``reason`` is why none was wanted; empty if one was."""
+    if report.stopped:
+        yield f"stopped after {report.seconds[-1][0]}: no model was written"
+        return
+    if report.verification is not None:
+        yield verified(report.verification)
+    elif reason:
+        yield f"not verified: {reason}"
+    yield from report.notes
+
+
+def verified(verification: Verification) -> str:
+    """``verified in ONNX Runtime 1.31.1: max error 3.1e-07 (limit 1e-04)``."""
+    if not verification.tells:
+        return f"not verified in {verification.runtime}: no output tells anything of the inputs tried"
+    left_out = f"; not compared: {', '.join(verification.vacuous)}" if verification.vacuous else ""
+    worst = max(verification.comparisons, key=lambda each: (each.max_error, each.tolerance), default=None)
+    if worst is None or worst.max_error == 0:
+        return f"verified in {verification.runtime}: equal outputs{left_out}"
+    error = f"max error {worst.max_error:.1e} (limit {worst.tolerance:.0e})"
+    return f"verified in {verification.runtime}: {error}{left_out}"
+
+
+def results(report: Report) -> Iterator[str]:
+    """One line for each written file."""
+    first, *others = report.paths
+    unit = target_named(report.target).operator_word
+    about = [
+        version_text(report.target, report.version),
+        counted(report.operators, unit),
+        quantity(report.parameters, "parameter"),
+    ]
+    yield f"{first}  ({', '.join(about)})"
+    for path in others:
+        with contextlib.suppress(OSError):
+            yield f"{path}  (weights, {size(path.stat().st_size)})"
+
+
+def version_text(target: str, version: object) -> str:
+    """``ONNX opset 17``, ``TFLite 2.23`` or ``Caffe, dialect bvlc``."""
+    return f"{target_named(target).version_label} {version}"
