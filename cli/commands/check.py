@@ -26,7 +26,7 @@ _VERSIONS = tuple(option.name for option in VERSIONS)
 @model_argument
 @declared_options("check")
 @click.pass_context
-def command(ctx: click.Context, model: str, target: str, json: bool, **given: Any) -> None:
+def command(ctx: click.Context, /, model: str, target: str, json: bool, **given: Any) -> None:
     """List every op of MODEL that would stop a conversion, at once.
 
     For Caffe also where the net would be beyond the limits of the dialect, by rule. The exit status is 1

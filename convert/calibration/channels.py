@@ -84,7 +84,7 @@ class _Walk:
             for node in call.inputs:
                 self.hold(node)
         elif len(call.outputs) == 1:
-            self.found.labels[call.output] = labels  # type: ignore[index]
+            self.found.labels[call.output] = labels
 
     def _layer(self, call: CallFunction) -> None:
         x, *parameters = call.args
@@ -190,7 +190,7 @@ def _viewed(call: CallFunction, walk: _Walk) -> Labels | None:
     labels, view = walk.label(call.args[0]), trait_of(call, View)
     if labels is None or view is None:
         return None
-    shape, steps = call.args[0].type.shape, view.of(call)  # type: ignore[union-attr]
+    shape, steps = call.args[0].type.shape, view.of(call)
     for step in steps:
         if labels is None or isinstance(step, Selected):
             return None
@@ -198,7 +198,7 @@ def _viewed(call: CallFunction, walk: _Walk) -> Labels | None:
             labels = Labels(list(step.order).index(labels.axis), labels.numbers)
             shape = tuple(shape[axis] for axis in step.order)
         else:
-            new = call.output.type.shape if step is steps[-1] else step.shape  # type: ignore[union-attr]
+            new = call.output.type.shape if step is steps[-1] else step.shape
             labels, shape = _reshaped(labels, shape, new), tuple(new)
     return labels
 
@@ -239,9 +239,9 @@ def _both(call: CallFunction, walk: _Walk) -> Labels | None:
 def _gated(call: CallFunction, walk: _Walk) -> Labels | None:
     """A product takes the factor of its larger operand; the other keeps its channels."""
     x, other = call.args
-    if walk.label(x) is None or x.type != call.output.type:  # type: ignore[union-attr]
+    if walk.label(x) is None or x.type != call.output.type:
         x, other = other, x
-    if not isinstance(x, TensorNode) or x.type != call.output.type:  # type: ignore[union-attr]
+    if not isinstance(x, TensorNode) or x.type != call.output.type:
         return None
     walk.hold(other)
     return walk.label(x)
@@ -252,7 +252,7 @@ def _cat(call: CallFunction, walk: _Walk) -> Labels | None:
     axes = {part.axis for part in parts if part is not None}
     if None in parts or len(axes) != 1:
         return None
-    axis = call.kwargs["dim"] % len(call.output.type.shape)  # type: ignore[union-attr]
+    axis = call.kwargs["dim"] % len(call.output.type.shape)
     if {axis} == axes:
         return Labels(axis, np.concatenate([part.numbers for part in parts if part is not None]))
     joined = parts[0]

@@ -104,7 +104,7 @@ class _Kinds:
 
     def __call__(self, expr: Expr) -> Kind:
         node = expr.outputs[0]
-        return self.known[node] if node in self.known else self.rule(expr)  # type: ignore[index]
+        return self.known[node] if node in self.known else self.rule(expr)
 
     def of(self, node: TensorNode) -> str | None:
         """As ``IntegerForms`` asks."""
@@ -160,7 +160,7 @@ class Steps:
             return result
         made = self.plain.call("tm::requantize", result)
         self.kinds.known[made] = "int16"
-        return made  # type: ignore[no-any-return]
+        return made
 
     def call(self, op: str, *args: Any, **attributes: Any) -> Any:
         """As any emitter's; results are in int16, those of softmax in int8: they are factors of products."""

@@ -10,7 +10,7 @@ from tmconvert.symbolics.traits import Weights
 
 
 def groups(call: CallFunction) -> int:
-    return int(call.kwargs.get("groups", 1))  # type: ignore[arg-type]
+    return int(call.kwargs.get("groups", 1))
 
 
 def _is_transposed(call: CallFunction) -> bool:

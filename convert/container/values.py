@@ -106,7 +106,7 @@ def decode_dtype(value: Any) -> np.dtype:
     if not isinstance(value, str) or value not in STORED_AS:
         raise nonsense("an element type is not known")
     dtype = dtype_called(value)
-    return dtype if about is None else np.dtype(dtype, metadata={"mgb_dtype": about})  # type: ignore[call-overload]
+    return dtype if about is None else np.dtype(dtype, metadata={"mgb_dtype": about})
 
 
 def _quantization(value: Any) -> dict[str, Any]:

@@ -262,14 +262,16 @@ class GraphEmitter:
 
     def known(self, value: Any) -> np.ndarray | None:
         if isinstance(value, TensorNode) and isinstance(value.expr, Constant):
-            return value.expr.value
+            return np.asarray(value.expr.value)
         return None
 
     def sizes(self, value: Any) -> np.ndarray | None:
         known = self.known(value)
         return self._sizes.get(value) if known is None else known
 
-    def quantized(self, value: Any, qparams: QParams, rounded: Rounding | None = fake_quantize) -> TensorNode:
+    def quantized(
+        self, value: TensorNode, qparams: QParams, rounded: Rounding | None = fake_quantize
+    ) -> TensorNode:
         """Annotates a result of the expression at hand; what others may use as it is gets a twin."""
         _check_fit(qparams, self.type(value).shape)
         if value.qparams == qparams:
@@ -331,7 +333,8 @@ def _parameter_name(leaves: list[Any]) -> str | None:
     """What is made of one parameter alone keeps the name of that parameter."""
     if len(leaves) != 1 or leaves[0] is None:
         return None
-    return leaves[0].expr.name
+    name: str | None = leaves[0].expr.name
+    return name
 
 
 def _flat(tree: Any) -> list[Any]:

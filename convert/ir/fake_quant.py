@@ -44,7 +44,7 @@ def quantize(array: np.ndarray, qparams: QParams) -> np.ndarray:
     scale, zero_point = _columns(array, qparams)
     with np.errstate(all="ignore"):
         steps = round_half_away(np.asarray(array, np.float32) / scale) + zero_point
-        return np.clip(steps, np.float32(qparams.quant_min), np.float32(qparams.quant_max))
+        return np.asarray(np.clip(steps, np.float32(qparams.quant_min), np.float32(qparams.quant_max)))
 
 
 def fake_quantize_to_even(array: np.ndarray, qparams: QParams) -> np.ndarray:
@@ -102,7 +102,7 @@ def with_clear_ties(array: np.ndarray, qparams: QParams) -> np.ndarray:
     with a zero point upwards; in float32 it would be a matter of chance.
     """
     hair = np.float32(min(qparams.scale) * TIE)
-    return array + (hair * np.sign(array) if qparams.symmetric else hair)
+    return np.asarray(array + (hair * np.sign(array) if qparams.symmetric else hair))
 
 
 TIE = 2.0**-12  # of a step: above what float32 gets wrong, below the means of a thousand steps
@@ -111,4 +111,4 @@ TIE = 2.0**-12  # of a step: above what float32 gets wrong, below the means of a
 def round_half_away(x: np.ndarray) -> np.ndarray:
     """The nearest whole number; the larger of two equally near, by magnitude."""
     whole = np.trunc(x)
-    return whole + np.sign(x) * (np.abs(x - whole) >= 0.5)
+    return np.asarray(whole + np.sign(x) * (np.abs(x - whole) >= 0.5))

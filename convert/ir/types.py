@@ -29,7 +29,7 @@ DTYPES_BY_NAME: dict[str, np.dtype] = {short: np.dtype(name) for name, short in 
 @cache
 def name_of(dtype: np.dtype) -> str:
     """``dtype.name``, which NumPy composes anew each time."""
-    return dtype.name
+    return str(dtype.name)
 
 
 class TensorType:

@@ -187,7 +187,7 @@ class _TakeReciprocal(_ScaleRule[CallFunction]):
             return "it divides by as many roots as it has elements"
         if not _is_positive(root.expr.args[0]):
             return f"`{root.name}`, by which it divides, may be 0"
-        return root.expr  # type: ignore[no-any-return]
+        return root.expr
 
     def rewrite(self, graph: InternalGraph, call: CallFunction, match: Any) -> str:
         g = self.owner.emitter(call)
@@ -310,7 +310,7 @@ class _Folding(NamedTuple):
             else:
                 shift = vector if bias is None else array_of(bias) + vector
                 bias = _changed(g, shift, weight if bias is None else bias)
-            return g.call(expr.function, x, weight, bias, **expr.kwargs)  # type: ignore[no-any-return]
+            return g.call(expr.function, x, weight, bias, **expr.kwargs)
 
         return made
 
@@ -350,7 +350,7 @@ def _product_with(expr: CallFunction, place: int, factor: Plan) -> Plan:
     def made(g: GraphEmitter) -> TensorNode:
         node = factor(g)
         operands = [node if i == place else each for i, each in enumerate(expr.args)]
-        return g.call(expr.function, *operands)  # type: ignore[no-any-return]
+        return g.call(expr.function, *operands)
 
     return made
 

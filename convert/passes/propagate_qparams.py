@@ -105,7 +105,7 @@ class _KeepQparams(Rule[QParams]):
         for node in _without_qparams(call):
             kept = _kept(call, match, node)
             node.qparams = None if kept is None else replace(kept, inferred=True)
-        return f"has the quantization parameters of `{call.args[0].name}`"  # type: ignore[union-attr]
+        return f"has the quantization parameters of `{call.args[0].name}`"
 
 
 def _without_qparams(call: CallFunction) -> list[TensorNode]:

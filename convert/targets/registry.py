@@ -79,9 +79,9 @@ def runtime_for(target: str, path: Path | None = None) -> Runtime | None:
 def _loaded(name: str) -> Target:
     if name in _BUILT_IN:
         module, _, attribute = _BUILT_IN[name].partition(":")
-        return getattr(import_module(module), attribute)()  # type: ignore[no-any-return]
+        return getattr(import_module(module), attribute)()
     if name in _installed():
-        return _installed()[name].load()()  # type: ignore[no-any-return]
+        return _installed()[name].load()()
     raise UsageError(
         "TM6001", f"there is no target {name!r}", notes=[("help", f"targets: {', '.join(target_names())}")]
     )

@@ -303,4 +303,4 @@ def _error(told: Mapping[str, Any]) -> Exception:
     kind = kinds.get(told["kind"]) or getattr(errors, told["kind"])
     error = kind(told["code"], told["message"], notes=notes)
     error.__cause__ = RuntimeError(told["cause"]) if "cause" in told else None
-    return error  # type: ignore[no-any-return]
+    return error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tmconvert.ir.types import TensorType
@@ -69,13 +71,14 @@ def affine(
 @batch_norm.decompose
 def batch_norm_affine(g, x, weight, bias, running_mean, running_var, eps):
     type_ = g.type(x)
-    parameters = [
+    parameters: list[Any] = [
         None if value is None else g.known(value) for value in (weight, bias, running_mean, running_var)
     ]
     present = [value is not None for value in (weight, bias, running_mean, running_var)]
     column = [1, type_.shape[1], *[1] * (type_.rank - 2)]
     if [value is not None for value in parameters] == present:
-        scale, shift = affine(*parameters, eps)
+        gamma, beta, mean, variance = parameters
+        scale, shift = affine(gamma, beta, mean, variance, eps)
         scale, shift = (g.constant(value.astype(type_.dtype).reshape(column)) for value in (scale, shift))
         return g.call("aten::add", g.call("aten::mul", x, scale), shift)
     scale = g.call("aten::rsqrt", g.call("aten::add", running_var, g.constant(eps, type_.dtype)))

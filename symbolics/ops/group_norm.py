@@ -99,14 +99,16 @@ def group_norm_as_instance_norm(g, x, num_groups, weight, bias, eps):
     groups = [type_.shape[0], num_groups, math.prod(type_.shape[1:]) // num_groups, 1]
     result = g.call("aten::instance_norm", g.call("aten::reshape", x, groups), None, None, eps)
     result = precise(g, g.call("aten::reshape", result, list(type_.shape)))
-    return scaled(g, result, *_columns(g, type_, weight, bias), type_.dtype)
+    weight, bias = _columns(g, type_, weight, bias)
+    return scaled(g, result, weight, bias, type_.dtype)
 
 
 @instance_norm.decompose
 def instance_norm_in_steps(g, x, weight, bias, eps):
     type_ = g.type(x)
     result = standardized(g, precise(g, x), list(range(2, type_.rank)), eps)
-    return scaled(g, result, *_columns(g, type_, weight, bias), type_.dtype)
+    weight, bias = _columns(g, type_, weight, bias)
+    return scaled(g, result, weight, bias, type_.dtype)
 
 
 def _columns(g, type_, *parameters):

@@ -109,13 +109,13 @@ def _computed_caffe(g, x, other):
     left = caffe.reshaped(g, x, (1, *x.shape)) if len(x.shape) == 1 else x
     right = caffe.reshaped(g, other, (*other.shape, 1)) if len(other.shape) == 1 else other
     if left.is_constant and len(left.shape) == 2 and not right.is_constant:
-        made = caffe.mapped_along(g, right, len(right.shape) - 2, left.data)
+        made = caffe.mapped_along(g, right, len(right.shape) - 2, np.asarray(left.data))
         return caffe.reshaped(g, made, g.result_types[0].shape)
     batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
     blocks = []
     for value in (left, right):
         if value.is_constant:
-            value = g.const(np.broadcast_to(value.data, (*batch, *value.shape[-2:])))
+            value = g.const(np.broadcast_to(np.asarray(value.data), (*batch, *value.shape[-2:])))
             value = caffe_numbers.filled(g, value, right if right.data is None else left)
         whole = caffe.spread(g, value, (*batch, *value.shape[-2:]))
         blocks.append(caffe.reshaped(g, whole, (math.prod(batch), *value.shape[-2:])))

@@ -111,12 +111,12 @@ def _swaps(rank: int) -> Iterator[Swap]:
 def permute_caffe(g, x, dims):
     order = _order(len(x.shape), dims)
     batch = x.shape[0] if order[0] == 0 else 1  # which the slices leave alone
-    shape, order = (
+    shape, moved = (
         merged(x.shape[1:], [axis - 1 for axis in order[1:]]) if order[0] == 0 else merged(x.shape, order)
     )
-    if len(order) > 6:
-        g.refuse(f"Caffe (BVLC) has no Permute layer, and this transpose moves {len(order)} axes")
-    count, swaps = cheapest_swaps(shape, order)
+    if len(moved) > 6:
+        g.refuse(f"Caffe (BVLC) has no Permute layer, and this transpose moves {len(moved)} axes")
+    count, swaps = cheapest_swaps(shape, moved)
     if count > MOST_CAFFE_SLICES:
         g.refuse(
             f"Caffe (BVLC) has no Permute layer, and this transpose would take {count} slices",

@@ -124,7 +124,7 @@ def finish_dtype(unfinished: UnfinishedDtype, state: object) -> np.dtype:
     metadata = state[8] if len(state) == 9 else None
     if metadata is None:
         return dtype
-    return np.dtype(dtype, metadata={"mgb_dtype": _quantization(metadata)})  # type: ignore[call-overload]
+    return np.dtype(dtype, metadata={"mgb_dtype": _quantization(metadata)})
 
 
 def _quantization(metadata: object) -> dict[str, object]:

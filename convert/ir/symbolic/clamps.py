@@ -23,10 +23,12 @@ def positive(size: Size) -> Size:
         return 0
     shared = math.gcd(*(factor for _, factor in size.terms))
     if shared > 1:
-        return positive(size // shared) * shared
+        multiple: int | Dim = positive(size // shared) * shared
+        return multiple
     leading = next(factor for monomial, factor in size.terms if monomial)
     if leading < 0:
-        return positive(-size) + size
+        difference: int | Dim = positive(-size) + size
+        return difference
     return Dim((((Positive(size),), 1),))
 
 

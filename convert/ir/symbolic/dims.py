@@ -165,7 +165,7 @@ class Dim:
             return NotImplemented
         difference = self - other
         if not isinstance(difference, Dim):
-            return difference == 0
+            return bool(difference == 0)
         if self._hash == hash(other) or 0 not in _signs(difference):
             return False
         return current_journal().equal(difference)
@@ -212,7 +212,8 @@ class Dim:
     @property
     def example(self) -> int:
         """The value at the sizes of the example."""
-        return self.at(lambda symbol: symbol.example)
+        value: int = self.at(lambda symbol: symbol.example)
+        return value
 
     @property
     def symbols(self) -> dict[str, Symbol]:
@@ -303,7 +304,8 @@ def of(atom: Atom) -> Dim:
 
 def dim(name: str, example: int, unit: int = 1, lowest: int = LEAST, most: int | None = None) -> Dim:
     """A new symbol as a size, a multiple of ``unit``; bounds are in units."""
-    return of(Symbol(name, example // unit, unit, lowest=lowest, most=most)) * unit
+    size: Dim = of(Symbol(name, example // unit, unit, lowest=lowest, most=most)) * unit
+    return size
 
 
 # ---- canonical form

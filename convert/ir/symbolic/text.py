@@ -101,4 +101,5 @@ class _Reader:
             divisor = int(self.tokens.pop())
         if not divisor or symbol.unit % divisor:
             raise ValueError(f"{token} is not declared a multiple of {divisor}")
-        return of(symbol) * (symbol.unit // divisor)
+        size: Size = of(symbol) * (symbol.unit // divisor)
+        return size

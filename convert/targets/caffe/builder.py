@@ -9,7 +9,7 @@ from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.target_graph import Operator, Value
 
 if TYPE_CHECKING:
-    from tmconvert.targets.caffe.dialects import Dialect
+    from tmconvert.targets.caffe.dialects.dialect import Dialect
 
 
 class CaffeBuilder(Builder):

@@ -12,7 +12,8 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from tmconvert.targets.caffe.dialects import DIALECTS, Dialect
+from tmconvert.targets.caffe.dialects import DIALECTS
+from tmconvert.targets.caffe.dialects.dialect import Dialect
 
 _PACKAGE = "caffe"
 _Field = descriptor_pb2.FieldDescriptorProto

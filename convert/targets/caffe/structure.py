@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tmconvert.targets.caffe.dialects import Dialect, bvlc
+from tmconvert.targets.caffe.dialects import bvlc
+from tmconvert.targets.caffe.dialects.dialect import Dialect
 from tmconvert.targets.caffe.layers import LAYERS
 from tmconvert.targets.caffe.layers.layer import Shape
 from tmconvert.targets.caffe.net import Net, NetLayer

@@ -11,8 +11,8 @@ import numpy as np
 from tmconvert.frontends.torch.adapters import arithmetic
 from tmconvert.frontends.torch.adapters.values import reshaped
 from tmconvert.ir.emitter import Emitter
-from tmconvert.symbolics.ops.avg_pool import Windows
 from tmconvert.symbolics.results import pooled, window_extent
+from tmconvert.symbolics.windows import Windows
 
 
 def _slices(

@@ -468,7 +468,7 @@ class Inside(TorchDispatchMode):
     """Records the ATen ops inside a function that has no adapter."""
 
     def __init__(self, recorder: Recorder, name: Name) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.recorder = recorder
         self.name = name
         self._results: list[Any] = []  # C++ alone would hold them, and they could not be told apart

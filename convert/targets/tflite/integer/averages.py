@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -140,7 +141,7 @@ def _product(product: Operator, average: Operator) -> list[Operator]:
     return [flat, replace(product, inputs=[row, matrix, *product.inputs[2:]], attributes=options)]
 
 
-def _shaped(product: Operator, row: Value, matrix: Value, options: dict) -> list[Operator]:
+def _shaped(product: Operator, row: Value, matrix: Value, options: dict[str, Any]) -> list[Operator]:
     """A product whose result has axes of one element besides."""
     result = product.outputs[0]
     flat = replace(result, name=f"{result.name}_row", shape=(row.shape[0], result.shape[-1]))
