@@ -90,7 +90,7 @@ class FoldChannelShuffles:
         self, record: PassRecord, graph: InternalGraph, shuffle: CallFunction, reason: str
     ) -> None:
         """Leaves a view that moves nothing, of a convolution that makes its channels in order."""
-        conv = self.conv_before(graph, shuffle.args[0])  # type: ignore[arg-type]
+        conv = self.conv_before(graph, shuffle.args[0])
         if isinstance(conv, str):
             record.refuse(shuffle, f"{reason}, and {conv}")
             return
@@ -111,11 +111,11 @@ class FoldChannelShuffles:
                     "quantized by itself" if node.qparams is not None else "not the result of a convolution"
                 )
                 return f"`{node.name}` before it is {what}"
-            if _is_convolution(call) and _absorbs(call, call.args[0]):  # type: ignore[arg-type]
+            if _is_convolution(call) and _absorbs(call, call.args[0]):
                 return call
             if _is_convolution(call) or not self.carries(call):
                 return f"`{node.name}` before it is no convolution over all channels with constant weights"
-            node = call.args[0]  # type: ignore[assignment]
+            node = call.args[0]
 
     def reorder(self, conv: CallFunction, order: Any) -> None:
         """Lets a convolution give its channels in another order."""
@@ -185,11 +185,11 @@ class _PixelShuffle(Rule[int]):
         return _pixel_shuffled(call)
 
     def check(self, graph: InternalGraph, call: CallFunction, match: int) -> str | None:
-        conv = self.owner.conv_before(graph, call.args[0])  # type: ignore[arg-type]
+        conv = self.owner.conv_before(graph, call.args[0])
         return conv if isinstance(conv, str) else None
 
     def rewrite(self, graph: InternalGraph, call: CallFunction, match: int) -> str:
-        conv = self.owner.conv_before(graph, call.args[0])  # type: ignore[arg-type]
+        conv = self.owner.conv_before(graph, call.args[0])
         assert isinstance(conv, CallFunction)
         batch, channels, height, width = call.output.type.shape
         self.owner.reorder(conv, np.arange(channels * match * match).reshape(channels, -1).T.reshape(-1))

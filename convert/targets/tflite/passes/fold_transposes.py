@@ -144,7 +144,7 @@ class _MoveRows(Rule[CallFunction]):
 
 def _linear_before(call: CallFunction) -> Any:
     """The linear layer with constant float parameters that ``call`` is a view of."""
-    expr: Any = call.args[0].expr if is_view(call) else None  # type: ignore[union-attr]
+    expr: Any = call.args[0].expr if is_view(call) else None
     if not is_linear(expr) or expr.output.qparams is not None:
         return None
     return expr if all(is_float_constant(node) for node in expr.args[1:] if node is not None) else None

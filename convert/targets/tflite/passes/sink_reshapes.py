@@ -344,7 +344,7 @@ class _DropReduced(_SinkRule[tuple[str, TensorNode, set[int]]]):
         return is_view(call)
 
     def find(self, graph: InternalGraph, call: CallFunction) -> tuple[str, TensorNode, set[int]] | None:
-        reduction = _kept_reduction(call.args[0].expr)  # type: ignore[union-attr]
+        reduction = _kept_reduction(call.args[0].expr)
         if reduction is None or not _is_plain(call):
             return None
         _, x, axes = reduction
