@@ -96,8 +96,9 @@ class _Seen:
 def _origin(node: TensorNode) -> TensorNode:
     """What a clamp cuts, which tells more of its channels than what is left."""
     call = node.expr
-    is_clamp = isinstance(call, CallFunction) and ends(call) != (None, None)
-    return call.args[0] if is_clamp else node  # type: ignore[union-attr, return-value]
+    if isinstance(call, CallFunction) and ends(call) != (None, None):
+        return call.args[0]
+    return node
 
 
 @dataclass
@@ -151,7 +152,7 @@ def _layer(call: CallFunction, found: Channels, seen: _Seen) -> _Layer:
     places = columns(call, matrix)
     given, squares = seen.power[places], np.sum(matrix * matrix, axis=2)
     power = max(float(np.sum(squares * given)), _TINY)
-    numbers = found.labels[call.args[0]].numbers[places]  # type: ignore[index]
+    numbers = found.labels[call.args[0]].numbers[places]
     return _Layer(numbers, matrix.max(axis=2), squares, given, matrix.shape[2], power)
 
 
@@ -215,10 +216,10 @@ def _centred(factors: np.ndarray) -> np.ndarray:
 def _scale(call: CallFunction, found: Channels, factors: np.ndarray) -> None:
     """Divides what a layer gives, and multiplies its weights by what it is given."""
     x, weight, bias = call.args
-    own = factors[found.labels[call.output].numbers]  # type: ignore[index]
+    own = factors[found.labels[call.output].numbers]
     matrix = rows(call, _constant(weight)).astype(np.float64) / own[:, None, None]
     if call in found.after:
-        matrix *= factors[found.labels[x].numbers][columns(call, matrix)][..., None]  # type: ignore[index]
+        matrix *= factors[found.labels[x].numbers][columns(call, matrix)][..., None]
     _change(weight, weight_of(call, matrix, _constant(weight).shape))
     if bias is not None:
         _change(bias, _constant(bias) / own)
@@ -228,7 +229,7 @@ def _clamp(call: CallFunction, found: Channels, factors: np.ndarray, graph: Inte
     """A bound for each channel: a ReLU, and a minimum that integers have no need of
     (``targets/tflite/passes/redundant_clamps.py``).
     """
-    labels, result = found.labels[call.output], call.output  # type: ignore[index]
+    labels, result = found.labels[call.output], call.output
     own = factors[labels.numbers]
     if np.all(own == 1):
         return
