@@ -79,7 +79,12 @@ def other_value(kind: str, default: float) -> tuple[Any, Any]:
         return not default, not default
     if kind == "graph":  # both attributes of an operator have the same one, behind the model's own
         return INSIDE, 1
-    return {"int32": (-7, -7), "float32": (0.625, 0.625), "int32s": ([3, 5], [3, 5])}[kind]
+    return {
+        "int32": (-7, -7),
+        "float32": (0.625, 0.625),
+        "int32s": ([3, 5], [3, 5]),
+        "float32s": ([0.5, 3.0], [0.5, 3.0]),
+    }[kind]
 
 
 @pytest.mark.parametrize("type", BUILTIN)

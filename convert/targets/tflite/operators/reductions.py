@@ -121,6 +121,13 @@ SPECS = (
         result_range=ranges.of_running_sum,
     ),
     OperatorSpec(
+        "BUCKETIZE",
+        code=147,
+        options="BucketizeOptions",
+        releases="2.8",
+        types=FLOAT32_INT32_INT64,
+    ),
+    OperatorSpec(
         "UNIQUE",
         code=103,
         options="UniqueOptions",
