@@ -35,8 +35,10 @@ from typing import Any
 
 import numpy as np
 
+from tests.ops.worst import worst_elements
 from tests.opsets import newest_runnable
 from tmconvert.conversion.support import op_support
+from tmconvert.errors import VerificationError
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode, TensorType
 from tmconvert.ir.emitter import EagerEmitter, GraphEmitter
 from tmconvert.ir.subgraphs import nested
@@ -262,6 +264,7 @@ def assert_target_matches(
         ]
     for way in ways:
         where = " ".join([target, str(version), *(f"{key}={value}" for key, value in way.items())])
+        results: list[np.ndarray] = []
         try:
             results = run_op(target, version, op_name, args, attributes, **way)
             check(
@@ -271,7 +274,8 @@ def assert_target_matches(
                 tolerances=_each(tolerance, results),
             )
         except Exception as error:
-            raise AssertionError(f"{op_name} on {where}: {error}") from error
+            shown = worst_elements(results, expected, _operands(op_name, args), attributes) if results else ""
+            raise AssertionError(f"{op_name} on {where}: {error}{shown}") from error
 
 
 def assert_types_match(
@@ -298,7 +302,11 @@ def assert_decomposition_matches(
     arrays, bound = op.bind((), _by_name(op_name, map_leaves(_array, list(args))) | attributes)
     made = _listed(op.decomposition(EagerEmitter(catalogue()), **op.by_name(arrays, bound)))
     assert [_type(array) for array in made] == [_type(array) for array in expected]
-    check(made, expected, [f"{op_name} decomposed"] * len(made), tolerances=_each(tolerance, made))
+    try:
+        check(made, expected, [f"{op_name} decomposed"] * len(made), tolerances=_each(tolerance, made))
+    except VerificationError as error:
+        shown = worst_elements(made, expected, _operands(op_name, args), attributes)
+        raise AssertionError(f"{error}{shown}") from error
 
 
 def versions_of(target: str, op_name: str, opsets: Sequence[int] | None = None) -> list[int]:
@@ -384,6 +392,16 @@ def _input_names(op_name: str, args: Sequence[Any]) -> list[str]:
         elif isinstance(arg, np.ndarray):
             result.append(name)
     return result
+
+
+def _operands(op_name: str, args: Sequence[Any]) -> dict[str, np.ndarray]:
+    """All tensors of a call by name, constants too."""
+    found: dict[str, np.ndarray] = {}
+    for name, arg in _by_name(op_name, args).items():
+        for i, leaf in enumerate(leaves([arg])):
+            if leaf is not None:
+                found[f"{name}_{i}" if isinstance(arg, list) else name] = np.asarray(_array(leaf))
+    return found
 
 
 def _inputs(args: Sequence[Any]) -> list[np.ndarray]:

@@ -15,6 +15,8 @@ import numpy as np
 import torch
 
 import tmconvert
+from tests.ops.worst import worst_elements
+from tmconvert.errors import VerificationError
 from tmconvert.ir import TracedModule
 from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.verification.compare import check as check_close
@@ -62,23 +64,38 @@ def check(
         cases.append((others, list(others)))
     with torch.no_grad():
         expected = [arrays(function(*_cloned(given), **_cloned(kwargs))) for given, _ in cases]
-    names = [str(number) for number in range(len(expected[0]))]
-    tolerances = None if tolerance is None else [tolerance] * len(names)
     fed = [[tensor.numpy() for tensor in tensors] for _, tensors in cases]
     for given, wanted in zip(fed, expected, strict=True):
         result = [leaf for leaf in leaves(traced(*given)) if leaf is not None]
         assert [a.dtype for a in result] == [a.dtype for a in wanted]
-        check_close(result, wanted, names, tolerances=tolerances)
+        assert_close("interpreter", result, wanted, given, tolerance)
     for opset in opsets:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.onnx"
             tmconvert.to_onnx(traced, path, opset=opset, verify=False)
             for given, wanted in zip(fed, expected, strict=True):
-                check_close(run_onnx(path, given), wanted, names, tolerances=tolerances)
+                assert_close(f"ONNX Runtime, opset {opset}", run_onnx(path, given), wanted, given, tolerance)
     if tflite:
-        for results, wanted in zip(run_tflite(traced, fed), expected, strict=True):
-            check_close(results, wanted, names, tolerances=tolerances)
+        for results, wanted, given in zip(run_tflite(traced, fed), expected, fed, strict=True):
+            assert_close("LiteRT", results, wanted, given, tolerance)
     return traced
+
+
+def assert_close(
+    where: str,
+    results: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+    given: Sequence[np.ndarray],
+    tolerance: float | None,
+) -> None:
+    """Fails, with the worst element and its operands, unless the results are PyTorch's."""
+    names = [str(number) for number in range(len(expected))]
+    tolerances = None if tolerance is None else [tolerance] * len(names)
+    try:
+        check_close(results, expected, names, tolerances=tolerances)
+    except VerificationError as error:
+        operands = {f"input {number}": array for number, array in enumerate(given)}
+        raise AssertionError(f"{where}: {error}{worst_elements(results, expected, operands, {})}") from error
 
 
 def run_tflite(traced: TracedModule, cases: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
