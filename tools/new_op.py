@@ -120,6 +120,11 @@ def listed(text: str, full: str) -> str:
     return f'{before}\n    "{name}": "{shown}",{end}{after}'
 
 
+def is_listed(text: str, full: str) -> bool:
+    """Whether ``MODULES`` in this text has the op, in a file of its own or among others."""
+    return re.search(rf"[\" ]{re.escape(full.removeprefix('aten::'))}[\" ]", text) is not None
+
+
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(description="Writes the skeleton of an op and of its tests.")
     parser.add_argument("name", help="the op: squareplus (of ATen) or mylib::squareplus")
@@ -133,8 +138,10 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         parser.error("the first tensor is called x")
     files = files_of(full, tensors)
     existing = [name for name in files if (root / name).exists()]
-    if existing or f'"{full}"' in (root / LIST).read_text(encoding="utf-8"):
-        parser.error(f"the op is there already: {', '.join(existing) or LIST}")
+    if existing:
+        parser.error(f"{', '.join(existing)} exists")
+    if is_listed((root / LIST).read_text(encoding="utf-8"), full):
+        parser.error(f"{full} names an op that exists: {LIST} has it")
     for name, text in files.items():
         (root / name).write_text(text, encoding="utf-8")
         print(f"wrote {name}")
