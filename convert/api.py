@@ -9,33 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tmconvert.calibration.settings import CalibrationRequest, Progress, Settings
+from tmconvert.calibration.settings import Progress, Settings
 from tmconvert.conversion.arguments import entry_point
 from tmconvert.conversion.checks import Findings, check_conversion, unsupported_groups
-from tmconvert.conversion.io_overrides import NO_OVERRIDES, IoOverrides, names_of_file
 from tmconvert.conversion.load import load_model
-from tmconvert.conversion.pipeline import verify_encoding
-from tmconvert.conversion.prepared_model import (
-    InputGrids,
-    Model,
-    PreparedModel,
-    calibrated_as,
-    check_names,
-    graph_of,
-    io_overrides_of,
-    keep_model,
-    loaded,
-    model_of,
-    weights_beside,
-)
+from tmconvert.conversion.output_paths import CONTAINER_SUFFIXES, check_names, keep_model
+from tmconvert.conversion.pipeline import convert, verify_file
+from tmconvert.conversion.prepared_model import graph_of, loaded, model_of
 from tmconvert.conversion.report import Report
-from tmconvert.conversion.target_options import (
-    integers_asked,
-    onnx_options,
-    options_of_file,
-    tflite_options,
-    with_parameters,
-)
+from tmconvert.conversion.request import ConversionRequest, InputGrids, Model, io_overrides_of
 from tmconvert.frontends.torch.entry import trace_object
 from tmconvert.frontends.torch.request import DynamicShapes, Tracing
 from tmconvert.garbage_collection import full_collections_wait
@@ -45,8 +27,6 @@ from tmconvert.output.atomic import check_writable
 from tmconvert.passes.manager import PassOptions
 from tmconvert.symbolics.registry import catalogue, register
 from tmconvert.symbolics.registry import temporary_symbolics as temporary_symbolics
-from tmconvert.targets.onnx.external_data import weights_path
-from tmconvert.targets.options import TargetOptions
 from tmconvert.targets.registry import target_named, target_version
 
 if TYPE_CHECKING:
@@ -152,16 +132,7 @@ def to_onnx(
     float model, ``calibration_settings`` are its keywords; ``report_data`` is what layers are measured on.
     Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
     """
-    version = target_version("onnx", opset)
-    goal = onnx_options(version, quantized, activations, weight_type, reduce_range)
-    goal = goal._replace(external_data=external_data, value_info=value_info)
-    goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights)
-    measuring = CalibrationRequest.of(calibration, calibration_settings, report_data)
-    tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
-    boundary = io_overrides_of(input_shapes, inputs, outputs, rename, input_grids, accept_range)
-    paths = [Path(path), weights_path(Path(path))]
-    prepared = PreparedModel.of(model, paths, goal, tracing, boundary, measuring)
-    return prepared.convert(paths[:1], goal, verify, pass_options)
+    return convert(ConversionRequest.of("onnx", model, [path], locals()), catalogue())
 
 
 @entry_point
@@ -210,16 +181,7 @@ def to_tflite(
     "uint8" or "float32"; ``allow_float`` leaves operators without such kernels, ``wide_weights`` weights of
     -128. The rest is as in ``to_onnx``; open sizes are the example's.
     """
-    if verify:
-        target_named("tflite").start_runtime()
-    integers = integers_asked(quantized, weights, activations, io_type, allow_float, wide_weights)
-    goal = tflite_options(target_version("tflite", runtime), io_layout, integers, keep_int64=keep_int64)
-    goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights, weights=weights)
-    measuring = CalibrationRequest.of(calibration, calibration_settings, report_data)
-    tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
-    boundary = io_overrides_of(input_shapes, inputs, outputs, rename, input_grids, accept_range)
-    given = PreparedModel.of(model, [Path(path)], goal, tracing, boundary, measuring)
-    return given.convert([Path(path)], goal._replace(weights=weights), verify, pass_options)
+    return convert(ConversionRequest.of("tflite", model, [path], locals()), catalogue())
 
 
 @entry_point
@@ -254,17 +216,7 @@ def to_caffe(
     All else is as in ``to_onnx``, but for ``dynamic_shapes``,
     which Caffe has not; the runtime is OpenCV's dnn, or the definitions of the layers where that lacks one.
     """
-    if verify:
-        target_named("caffe").start_runtime()
-    dialect = dialect or "bvlc"
-    goal = TargetOptions("caffe", target_version("caffe", dialect))
-    goal = with_parameters(goal, qparams, qparams_format, fake_quant_weights)
-    weights = Path(caffemodel) if caffemodel is not None else weights_beside(Path(prototxt))
-    measuring = CalibrationRequest.of(calibration, calibration_settings)
-    tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
-    boundary = io_overrides_of(input_shapes, inputs, outputs, rename, input_grids, accept_range)
-    given = PreparedModel.of(model, [Path(prototxt), weights], goal, tracing, boundary, measuring)
-    return given.convert([Path(prototxt), weights], goal, verify, pass_options)
+    return convert(ConversionRequest.of("caffe", model, [prototxt, caffemodel], locals()), catalogue())
 
 
 @entry_point
@@ -283,7 +235,7 @@ def save(
 
     The other parameters are for models that are traced; see ``load``.
     """
-    check_names("tm", [Path(path)])
+    check_names("tm", CONTAINER_SUFFIXES, [Path(path)])
     keep_model(model, Path(path))
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     module = load_model(model, tracing) if isinstance(model, str | PathLike) else model_of(model, tracing)[0]
@@ -359,20 +311,10 @@ def verify(
     VerificationError TM4001 with the error of the worst output, TM4002 when the runtime refuses the file,
     TM4003 when it is not installed.
     """
-    from tmconvert.targets.recognize import target_of_file
-    from tmconvert.verification.files import verify_file
-
-    module, boundary = loaded(model), io_overrides_of(input_shapes, input_nodes, outputs, rename)
-    path = Path(path)
-    target = target_of_file(path)
-    options = target.stored_options(path)
-    goal = options_of_file(target.name, options)
-    module = calibrated_as(module, options.get("calibration"), calibration)
-    if goal is None:
-        return verify_file(module, path, inputs, catalogue(), names_of_file(options, boundary))
-    if boundary == NO_OVERRIDES:
-        boundary = IoOverrides.from_json(options)
-    return verify_encoding(module, path, goal, inputs, catalogue(), boundary)
+    overrides = io_overrides_of(input_shapes, input_nodes, outputs, rename)
+    return verify_file(
+        ConversionRequest.of_file(model, Path(path), inputs, overrides, calibration), catalogue()
+    )
 
 
 @entry_point
@@ -422,7 +364,7 @@ def calibrate(
         }
     )
     if output is not None:
-        check_names("tm", [Path(output)])
+        check_names("tm", CONTAINER_SUFFIXES, [Path(output)])
         keep_model(model, Path(output))
         check_writable(output)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)

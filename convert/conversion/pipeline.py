@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from tmconvert.calibration.settings import CalibrationRequest
-from tmconvert.conversion.io_overrides import NO_OVERRIDES, IoOverrides
 from tmconvert.conversion.lowering import LoweredModel, lowered
+from tmconvert.conversion.prepared_model import PreparedModel
 from tmconvert.conversion.report import Report, describe
+from tmconvert.conversion.request import ConversionRequest
 from tmconvert.errors import VerificationError
 from tmconvert.ir import TracedModule
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import StagedOutput, commit_together, staged_outputs
 from tmconvert.output.metadata import metadata
-from tmconvert.passes.manager import PassOptions
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.options import TargetOptions
 from tmconvert.targets.registry import target_named
@@ -29,35 +25,29 @@ if TYPE_CHECKING:
     from tmconvert.verification.report import Verification
 
 
-def convert(
-    module: TracedModule,
-    paths: Sequence[Path],
-    options: TargetOptions,
-    catalogue: Mapping[str, Op],
-    *,
-    verify: bool = True,
-    inputs: Sequence[np.ndarray] | None = None,
-    pass_options: PassOptions | None = None,
-    overrides: IoOverrides = NO_OVERRIDES,
-    calibration_request: CalibrationRequest | None = None,
-    calibration: Mapping[str, object] | None = None,
-) -> Report:
-    """Writes ``module`` for a target to ``paths`` (two for Caffe), verified, whole or not at all.
+def convert(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Report:
+    """Writes the files of a request, verified, whole or not at all.
 
-    The layers of files in integers are measured on the data of ``calibration_request``. ``calibration`` is
-    what the file's metadata says of that.
+    Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
     """
-    target = target_named(options.target)
-    version = target.version_name(options.version)
-    pass_options = (pass_options or PassOptions()).beside(paths[0])
-    model = lowered(module, options, catalogue, pass_options, overrides)
-    report = Report(target.name, version, tuple(paths), notes=[*module.notes, *model.notes])
+    target, options, paths = request.target, request.options, request.paths
+    if request.verify:
+        target.start_runtime()
+    source = PreparedModel.of(request, catalogue)
+    module, overrides, version = source.module, source.overrides, target.version_name(options.version)
+    model = lowered(module, options, catalogue, request.pass_options.beside(paths[0]), overrides)
+    report = Report(target.name, version, paths, notes=[*module.notes, *model.notes])
     report.seconds, report.passes = model.manager.seconds, model.manager.records
     report.ranges = model.ranges
     if model.manager.stopped:
         report.stopped = True
         return report
-    chosen = {target.name: version, **options.recorded(), "calibration": calibration, **overrides.to_json()}
+    chosen = {
+        target.name: version,
+        **options.recorded(),
+        "calibration": source.calibration,
+        **overrides.to_json(),
+    }
     layouts = model.layouts if target.default_io_layout == "nhwc" else None
     model.graph.metadata = metadata(module, layouts, chosen, model.ranges)
     encoding = _encoded(model, module, options, catalogue, report.notes)
@@ -74,10 +64,9 @@ def convert(
             output.finish()
         staged = [output.path for output in outputs]
         report.notes += target.check(graph, staged)
-        if verify:
-            references = _references(
-                model, catalogue, module, options, overrides, inputs, report.notes, calibration_request
-            )
+        if request.verify:
+            samples = _report_samples(request, model)
+            references = _references(request, source, model, catalogue, report.notes, *samples)
             report.verification = encoding.verify(staged, references)
         commit_together([*outputs, *parameter_files])
     return report
@@ -107,42 +96,40 @@ def _staged_parameters(
     return staged_parameters(options.parameters, graph, notes)
 
 
-def verify_encoding(
-    module: TracedModule,
-    path: Path,
-    options: TargetOptions,
-    inputs: Sequence[np.ndarray] | None,
-    catalogue: Mapping[str, Op],
-    overrides: IoOverrides = NO_OVERRIDES,
-) -> Verification:
-    """The comparison with ``module`` of a file whose weights have fewer bits or are rounded, or in integers.
+def verify_file(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Verification:
+    """The comparison of a written file with its source; the request is that of ``ConversionRequest.of_file``.
 
-    Raises VerificationError as ``Encoding.verify``; TM4005 where there is nothing to compare with.
+    A file whose weights have fewer bits or are rounded, or in integers, is compared with the source converted
+    again. Raises VerificationError as ``Encoding.verify``; TM4005 where there is nothing to compare with.
     """
-    model, notes = lowered(module, options, catalogue, None, overrides), list[str]()
-    encoding = _encoded(model, module, options, catalogue, notes)
-    references = _references(model, catalogue, module, options, overrides, inputs, notes)
-    verified = encoding.verify(target_named(options.target).model_files(path), references)
+    source, options, path = PreparedModel.of_file(request, catalogue), request.options, request.paths[0]
+    if options.is_plain_float:
+        from tmconvert.verification.files import verify_file as verify_plain
+
+        return verify_plain(source.module, path, source.inputs, catalogue, source.overrides)
+    model, notes = lowered(source.module, options, catalogue, None, source.overrides), list[str]()
+    encoding = _encoded(model, source.module, options, catalogue, notes)
+    references = _references(request, source, model, catalogue, notes)
+    verified = encoding.verify(request.target.model_files(path), references)
     if verified is None:
         raise VerificationError("TM4005", f"there is nothing to compare with: {notes[-1]}")
     return verified
 
 
 def _references(
+    request: ConversionRequest,
+    source: PreparedModel,
     model: LoweredModel,
     catalogue: Mapping[str, Op],
-    module: TracedModule,
-    options: TargetOptions,
-    overrides: IoOverrides,
-    inputs: Sequence[np.ndarray] | None,
     notes: list[str],
-    calibration_request: CalibrationRequest | None = None,
+    *samples: Any,
 ) -> References:
     """What the file is compared with; the source framework's own example is for the first sizes."""
     from tmconvert.verification.reference import Reference
     from tmconvert.verification.references import References
 
-    example = None if overrides.is_cut or options.bakes_weights else module.example
+    module, options = source.module, request.options
+    example = None if source.overrides.is_cut or options.bakes_weights else module.example
     if module.is_edited():
         notes.append("the model was edited after it was traced: the file is compared with the edited graph")
     references = [
@@ -153,9 +140,13 @@ def _references(
         from tmconvert.verification.source import beside_source
 
         notes += beside_source(module)
-    request = calibration_request
-    if request is None or options.integers is None or not request.has_data:
-        return References(references, inputs, notes)
+    return References(references, source.inputs, notes, *samples)
+
+
+def _report_samples(request: ConversionRequest, model: LoweredModel) -> tuple[Any, ...]:
+    """What the layers of a file in integers are measured on, if there is data for that."""
+    if request.options.integers is None or not request.calibration.has_data:
+        return ()
     from tmconvert.calibration.data import report_samples
 
-    return References(references, inputs, notes, *report_samples(request, model.references[0]))
+    return report_samples(request.calibration, model.references[0])

@@ -1,136 +1,74 @@
-"""What the public functions are given, made ready: the model, its edges, data."""
+"""The source of a request, loaded or traced, and calibrated."""
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from tmconvert.calibration.settings import CalibrationRequest, Settings
+from tmconvert.calibration.settings import Settings
 from tmconvert.conversion.io_overrides import IoOverrides
 from tmconvert.conversion.load import is_traced, load_model
-from tmconvert.conversion.pipeline import convert
-from tmconvert.conversion.report import Report
-from tmconvert.conversion.target_options import check_data
+from tmconvert.conversion.request import ConversionRequest, Model
 from tmconvert.errors import UsageError
 from tmconvert.errors.values import type_and_value
 from tmconvert.frontends.torch.entry import trace_object
 from tmconvert.frontends.torch.request import Tracing
 from tmconvert.ir import TracedModule
-from tmconvert.output.atomic import check_writable
-from tmconvert.passes.manager import PassOptions
-from tmconvert.symbolics.registry import catalogue
-from tmconvert.targets.options import TargetOptions
-
-# a PyTorch module, too, where example inputs can be given
-Model = TracedModule | str | PathLike[str] | Any
-# type, scale and zero point of inputs, by name
-InputGrids = Mapping[str, tuple[str, float, int]]
+from tmconvert.symbolics.op import Op
 
 
-class PreparedModel(NamedTuple):
-    """A model to convert: within ``boundary``, verified on ``inputs`` if there are some."""
+@dataclass(frozen=True)
+class PreparedModel:
+    """The source of a request, loaded or traced, and calibrated where that was requested.
+
+    ``inputs`` are those to verify with, if there are some. ``overrides`` are those that are left to apply;
+    ``calibration`` is what metadata say of the calibration.
+    """
 
     module: TracedModule
     inputs: Sequence[np.ndarray] | None
-    boundary: IoOverrides
-    measuring: CalibrationRequest
+    overrides: IoOverrides
+    calibration: Mapping[str, object] | None = None
 
     @classmethod
-    def of(
-        cls,
-        model: Model,
-        outputs: Sequence[Path],
-        goal: TargetOptions,
-        tracing: Tracing,
-        boundary: IoOverrides,
-        measuring: CalibrationRequest,
-    ) -> PreparedModel:
-        """Loads or traces ``model``, which nothing that is written may replace.
+    def of(cls, request: ConversionRequest, catalogue: Mapping[str, Op]) -> PreparedModel:
+        """Loads, traces and calibrates the source of a conversion. Raises LoadError, UsageError."""
+        module, inputs, dynamic = model_of(request.model, request.tracing)
+        overrides = request.overrides._replace(dynamic_shapes=dynamic or {})
+        options, asked = request.options, request.calibration
+        if asked.data is None:
+            if options.integers is not None or options.parameters is not None:
+                from tmconvert.qparams.survey import check_converted
 
-        Raises UsageError TM6002 for data that ``goal`` has no use for.
-        """
-        check_data(goal, measuring)
-        keep_model(model, *outputs, *goal.beside)
-        check_names(goal.target, outputs)
-        if measuring.data is not None:
-            check_writable(*outputs, *goal.beside)
-        module, inputs, dynamic = model_of(model, tracing)
-        return cls(module, inputs, boundary._replace(dynamic_shapes=dynamic or {}), measuring)
+                check_converted(module)
+            return cls(module, inputs, overrides)
+        from tmconvert.calibration.calibrate import calibrate
 
-    def convert(
-        self, paths: Sequence[Path], options: TargetOptions, verify: bool, pass_options: PassOptions | None
-    ) -> Report:
-        """Calibrates the model, if there is data for that, and converts it."""
-        module, overrides, calibration = self.module, self.boundary, None
-        if self.measuring.data is not None:
-            from tmconvert.calibration.calibrate import calibrate
+        within = overrides._replace(rename={})
+        module = calibrate(module, asked.data, catalogue, asked.settings, asked.progress, within)
+        about = {"settings": asked.settings.to_json(), "boundary": within.to_json()}
+        return cls(module, inputs, IoOverrides(rename=overrides.rename), about)
 
-            settings, progress = self.measuring.settings, self.measuring.progress
-            within, overrides = overrides._replace(rename={}), IoOverrides(rename=overrides.rename)
-            calibration = {"settings": settings.to_json(), "boundary": within.to_json()}
-            module = calibrate(module, self.measuring.data, catalogue(), settings, progress, within)
-        elif options.integers is not None or options.parameters is not None:
-            from tmconvert.qparams.survey import check_converted
-
-            check_converted(module)
-        return convert(
-            module,
-            paths,
-            options,
-            catalogue(),
-            verify=verify,
-            inputs=self.inputs,
-            pass_options=pass_options,
-            overrides=overrides,
-            calibration_request=self.measuring,
-            calibration=calibration,
-        )
+    @classmethod
+    def of_file(cls, request: ConversionRequest, catalogue: Mapping[str, Op]) -> PreparedModel:
+        """Loads the source of a file to verify, and calibrates it as that of the file was."""
+        stored, data = request.stored.get("calibration"), request.calibration.data
+        module = _calibrated_as(loaded(request.model), stored, data, catalogue)
+        return cls(module, request.inputs, request.overrides)
 
 
-# suffixes by which people and programs know a file as that of a target, or a model
-_SUFFIXES = {
-    "tm": (".tm",),
-    "onnx": (".onnx",),
-    "tflite": (".tflite", ".lite"),
-    "caffe": (".prototxt", ".caffemodel"),
-}
-_OTHERS = frozenset({".pt", ".pth", ".pt2", ".safetensors"}.union(*_SUFFIXES.values()))
-
-
-def check_names(target: str, outputs: Sequence[Path]) -> None:
-    """Raises UsageError TM6002 for a name that says another kind of file, and for ``-``."""
-    for path in outputs:
-        if str(path) == "-":
-            what, help = "no file, and nothing is written to stdout", "give the name of a file"
-        elif path.suffix.lower() in _OTHERS.difference(_SUFFIXES[target]):
-            what = f"no {target} file by name"
-            help = f"give it the suffix {_SUFFIXES[target][0]}, or write another kind of file"
-        else:
-            continue
-        raise UsageError("TM6002", f"{path} is {what}", notes=[("help", help)])
-
-
-def weights_beside(prototxt: Path) -> Path:
-    """The caffemodel of a prototxt. Raises UsageError TM6002 for a path without a name, such as ``.``."""
-    if not prototxt.name:
-        raise UsageError("TM6002", f"{prototxt} is a folder: give the name of a prototxt in it")
-    return prototxt.with_suffix(".caffemodel")
-
-
-def calibrated_as(module: TracedModule, told: Any, data: Any) -> TracedModule:
+def _calibrated_as(module: TracedModule, told: Any, data: Any, catalogue: Mapping[str, Op]) -> TracedModule:
     """A model calibrated on ``data`` as a file has ``told`` of itself; one with scales as it is.
 
     Raises UsageError TM6030 where there is no data to do so, TM6002 for data that nothing is told to do with.
     """
     from tmconvert.qparams.survey import quantization_of
 
-    if not isinstance(told, Mapping) or quantization_of(module, catalogue()) is not None:
+    if not isinstance(told, Mapping) or quantization_of(module, catalogue) is not None:
         if data is not None:
             raise UsageError("TM6002", "the file was not calibrated when it was made: leave calibration out")
         return module
@@ -143,19 +81,7 @@ def calibrated_as(module: TracedModule, told: Any, data: Any) -> TracedModule:
     from tmconvert.calibration.calibrate import calibrate
 
     within = IoOverrides.from_json(told.get("boundary") or {})
-    return calibrate(module, data, catalogue(), Settings.of(told.get("settings") or {}), boundary=within)
-
-
-def io_overrides_of(
-    input_shapes: Mapping[str, Sequence[int]] | None,
-    inputs: Sequence[str] | None,
-    outputs: Sequence[str] | None,
-    rename: Mapping[str, str] | None = None,
-    input_grids: InputGrids | None = None,
-    accept_range: bool = False,
-) -> IoOverrides:
-    """The overrides of inputs and outputs, None for those that are not given."""
-    return IoOverrides(input_shapes or {}, {}, inputs, outputs, rename or {}, input_grids or {}, accept_range)
+    return calibrate(module, data, catalogue, Settings.of(told.get("settings") or {}), boundary=within)
 
 
 def loaded(model: Model) -> TracedModule:
@@ -193,20 +119,3 @@ def model_of(
     if tracing.kwargs or tracing.freeze_control_flow:
         raise UsageError("TM6016", "example_kwargs and freeze_control_flow are for models that are traced")
     return loaded(model), tracing.args or None, tracing.dynamic_shapes
-
-
-def keep_model(model: Model, *outputs: Path) -> None:
-    """Refuses to write over the model that is read, and two outputs to one file."""
-    if len({os.path.realpath(path) for path in outputs}) < len(outputs):
-        names = ", ".join(map(str, outputs))
-        raise UsageError("TM6007", f"two outputs would be the same file: {names}")
-    if not isinstance(model, (str, PathLike)):
-        return
-    for path in outputs:
-        with contextlib.suppress(OSError, ValueError):  # one of them does not exist, or cannot
-            if path.samefile(model):
-                raise UsageError(
-                    "TM6013",
-                    f"{path} is the model itself, which the output would replace",
-                    notes=[("help", "give the output a name of its own")],
-                )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from tmconvert.errors import UsageError
 
 OLDEST_OPSET = 7
 DEFAULT_OPSET = 17
@@ -13,6 +16,12 @@ TFLITE_RUNTIME = 23
 # The N of the default: two years old; all packages of TensorFlow and LiteRT since then run it. What it lacks
 # is lowered to other operators (convert/targets/tflite/element_types.py has what each release runs).
 DEFAULT_TFLITE_RUNTIME = 18
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Raises UsageError TM6002 for a value of an option that is none of the choices."""
+    if value not in choices:
+        raise UsageError("TM6002", f"{name} is {value!r}", notes=[("help", f"use {' or '.join(choices)}")])
 
 
 class Integers(NamedTuple):
@@ -74,6 +83,11 @@ class TargetOptions(NamedTuple):
     weights: str | None = None
     external_data: bool = False
     value_info: bool = True
+
+    @property
+    def is_plain_float(self) -> bool:
+        """Whether the file has the weights of the source as they are."""
+        return self.integers is None and self.weights is None and not self.bakes_weights
 
     @property
     def keeps_grids(self) -> bool:

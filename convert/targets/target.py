@@ -124,6 +124,13 @@ class Target(ABC):
         """The options of a conversion to ``version`` for which nothing else was chosen. Raises UsageError."""
         return TargetOptions(self.name, self.version_number(version), self.default_io_layout)
 
+    def requested_options(self, given: Mapping[str, Any]) -> TargetOptions:
+        """The options of a conversion, of all options by name; single values were checked.
+
+        Raises UsageError TM6001 for a version, TM6002 for values that do not go together.
+        """
+        return self.default_options()
+
     # ---- from the aten graph to operators
 
     @abstractmethod
@@ -157,6 +164,14 @@ class Target(ABC):
             yield value.name if self.names_constants else blob_name(operator.name, number), value
 
     # ---- writing
+
+    def output_paths(self, given: Sequence[Path]) -> tuple[Path, ...]:
+        """The files that are always written, where these are given. Raises UsageError TM6002."""
+        return tuple(given)
+
+    def further_paths(self, paths: Sequence[Path]) -> tuple[Path, ...]:
+        """The files that are written besides ``paths`` where that is needed."""
+        return ()
 
     def files(self, graph: TargetGraph, paths: Sequence[Path], options: TargetOptions) -> list[Path]:
         """The files to write for output ``paths``."""

@@ -88,8 +88,8 @@ def late_ops(monkeypatch: pytest.MonkeyPatch) -> None:
         op = table[name]
         symbolics = {**op.symbolics, "onnx": {since: op.lookup("onnx", since)}}
         table[name] = dataclasses.replace(op, symbolics=symbolics)
-    for module in ("checks", "prepared_model"):
-        monkeypatch.setattr(f"tmconvert.conversion.{module}.catalogue", lambda: table)
+    for module in ("api", "conversion.checks"):
+        monkeypatch.setattr(f"tmconvert.{module}.catalogue", lambda: table)
 
 
 def test_the_opset_that_is_enough(late_ops: None) -> None:

@@ -14,6 +14,7 @@ from tmconvert.calibration.settings import KINDS, LAYOUTS, Settings
 from tmconvert.conversion.command_options import COMMAND_OPTIONS
 from tmconvert.conversion.option import HEADINGS, Option
 from tmconvert.conversion.options import SETTINGS
+from tmconvert.conversion.output_paths import CONTAINER_SUFFIXES, MODEL_SUFFIXES
 from tmconvert.passes.manager import PassOptions
 from tmconvert.symbolics.target_names import TARGETS
 from tmconvert.targets.registry import target_named
@@ -99,3 +100,8 @@ def test_flags_and_names_are_unique_in_a_command(command: str) -> None:
     flags = [flag for each in options if each.is_flag for flag in (each.spelling, each.short_flag) if flag]
     assert len(set(flags)) == len(flags)
     assert len({option.name for option in options}) == len(options)
+
+
+def test_suffixes_of_targets_are_known() -> None:
+    known = {suffix for target in TARGETS for suffix in target_named(target).suffixes}
+    assert known | set(CONTAINER_SUFFIXES) <= MODEL_SUFFIXES

@@ -14,6 +14,7 @@ import pytest
 
 import tmconvert
 from tmconvert.conversion.pipeline import convert
+from tmconvert.conversion.request import ConversionRequest
 from tmconvert.errors import UsageError, VerificationError
 from tmconvert.symbolics.op import FLOATS, Op, Tensor
 from tmconvert.symbolics.registry import Catalogue, catalogue
@@ -99,7 +100,7 @@ def test_a_mismatch_fails_and_leaves_nothing(target: str, tmp_path: Path) -> Non
     module = tmconvert.load(DATA / "op_s_conv_bn_relu.tm")
     options = TargetOptions(target, {"onnx": 17, "tflite": 18, "caffe": 0}[target])
     with pytest.raises(VerificationError) as caught:
-        convert(module, paths, options, _wrong_relu())
+        convert(ConversionRequest(module, tuple(paths), options), _wrong_relu())
     assert caught.value.code == "TM4001"
     assert "output r_out differs by" in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == [paths[0].name]

@@ -10,6 +10,7 @@ import pytest
 
 import tmconvert
 from tmconvert.conversion.pipeline import convert
+from tmconvert.conversion.request import ConversionRequest
 from tmconvert.errors import UnsupportedError, UsageError, VerificationError
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import catalogue
@@ -36,7 +37,7 @@ def ops(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mapping[str, Op]]:
 def test_a_model_is_converted_and_verified(ops: Mapping[str, Op], tmp_path: Path) -> None:
     path = tmp_path / "m.toy"
     module = tmconvert.load(DATA / f"{MODEL}.tm")
-    report = convert(module, [path], TargetOptions("toy", 1), ops)
+    report = convert(ConversionRequest(module, (path,), TargetOptions("toy", 1)), ops)
     assert report.verification is not None
     assert report.verified and report.max_error is not None and report.max_error < 1e-5
     assert report.verification.runtime.startswith("PyTorch ")
@@ -50,7 +51,7 @@ def test_a_wrong_file_is_refused(
     path = tmp_path / "m.toy"
     monkeypatch.setitem(toy_target.OPERATORS, "relu", torch.abs)
     with pytest.raises(VerificationError, match="output r_out differs by") as caught:
-        convert(tmconvert.load(DATA / f"{MODEL}.tm"), [path], TargetOptions("toy", 1), ops)
+        convert(ConversionRequest(DATA / f"{MODEL}.tm", (path,), TargetOptions("toy", 1)), ops)
     assert caught.value.code == "TM4001"
     assert not any(tmp_path.iterdir())
 
@@ -58,7 +59,7 @@ def test_a_wrong_file_is_refused(
 def test_what_the_target_lacks_is_named(ops: Mapping[str, Op], tmp_path: Path) -> None:
     module = tmconvert.load(DATA / "shufflenet_v2.tm")
     with pytest.raises(UnsupportedError, match="no toy symbolic for aten::max_pool2d"):
-        convert(module, [tmp_path / "m.toy"], TargetOptions("toy", 1), ops)
+        convert(ConversionRequest(module, (tmp_path / "m.toy",), TargetOptions("toy", 1)), ops)
 
 
 def test_a_name_is_taken_once(ops: Mapping[str, Op]) -> None:

@@ -61,6 +61,9 @@ class CaffeTarget(Target):
     def version_name(self, number: int) -> int | str:
         return DIALECTS[number]
 
+    def requested_options(self, given: Mapping[str, Any]) -> TargetOptions:
+        return self.default_options(given["dialect"])
+
     def passes(self, options: TargetOptions, catalogue: Mapping[str, Op]) -> list[Pass]:
         return [
             *initial_passes(catalogue, keeps_qparams=options.keeps_grids),
@@ -78,6 +81,12 @@ class CaffeTarget(Target):
         from tmconvert.targets.caffe.builder import CaffeBuilder
 
         return CaffeBuilder
+
+    def output_paths(self, given: Sequence[Path]) -> tuple[Path, ...]:
+        """The net and its weights, which are next to it where only the net is given."""
+        if len(given) == 1 and not given[0].name:
+            raise UsageError("TM6002", f"{given[0]} is a folder: give the name of a prototxt in it")
+        return (given[0], given[0].with_suffix(".caffemodel")) if len(given) == 1 else tuple(given)
 
     def write(
         self, graph: TargetGraph, files: Sequence[BinaryIO], names: Sequence[str], *, value_info: bool = True

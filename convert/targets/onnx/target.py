@@ -20,7 +20,7 @@ from tmconvert.passes.manager import Pass
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.onnx.external_data import MOST_INLINE, external_bytes, weights_path
 from tmconvert.targets.onnx.reduce_weight_range import ReduceWeightRange
-from tmconvert.targets.options import DEFAULT_OPSET, OLDEST_OPSET, TargetOptions
+from tmconvert.targets.options import DEFAULT_OPSET, OLDEST_OPSET, Integers, TargetOptions
 from tmconvert.targets.target import Encoding, LoweredGraphs, Target
 
 if TYPE_CHECKING:
@@ -53,6 +53,22 @@ class OnnxTarget(Target):
     def newer_versions(self, number: int) -> Sequence[int]:
         return range(number + 1, newest_opset() + 1)
 
+    def requested_options(self, given: Mapping[str, Any]) -> TargetOptions:
+        """Weights beside uint8 activations are uint8 by default, which every processor sums exactly.
+
+        int8 activations are for runtimes that take int8 alone.
+        """
+        options = self.default_options(given["opset"])
+        options = options._replace(external_data=given["external_data"], value_info=given["value_info"])
+        if not given["quantized"]:
+            return options
+        activations = given["activations"] or "uint8"
+        weights = given["weight_type"] or ("uint8" if activations.startswith("u") else "int8")
+        reduces = bool(given["reduce_range"])
+        return options._replace(
+            integers=Integers(activations, "float32", weight_type=weights, reduce_range=reduces)
+        )
+
     def passes(self, options: TargetOptions, catalogue: Mapping[str, Op]) -> list[Pass]:
         integers = options.integers
         reduce: list[Pass] = [ReduceWeightRange()] if integers is not None and integers.reduce_range else []
@@ -77,6 +93,9 @@ class OnnxTarget(Target):
         from tmconvert.targets.onnx.encodings import qdq_encoding
 
         return qdq_encoding(graphs, options.integers)
+
+    def further_paths(self, paths: Sequence[Path]) -> tuple[Path, ...]:
+        return (weights_path(paths[0]),)
 
     def files(self, graph: TargetGraph, paths: Sequence[Path], options: TargetOptions) -> list[Path]:
         """With ``external_data``, and where one file cannot hold the weights, a second one for these."""
@@ -110,7 +129,11 @@ class OnnxTarget(Target):
     def stored_options(self, path: Path) -> Mapping[str, Any]:
         from tmconvert.targets.onnx.reader import onnx_options
 
-        return onnx_options(path)
+        stored = onnx_options(path)
+        integers = stored.get("integers")
+        if not integers or not isinstance(integers, Mapping):
+            return stored
+        return {**stored, "integers": {"weight_type": "int8", **integers}}  # which old files do not record
 
     def written_model(self, path: Path) -> WrittenModel:
         from tmconvert.targets.onnx.written_model import written_onnx

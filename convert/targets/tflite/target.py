@@ -23,7 +23,13 @@ from tmconvert.passes.initial import cleanup_passes, initial_passes
 from tmconvert.passes.manager import Pass
 from tmconvert.passes.rewriting import PassRecord
 from tmconvert.symbolics.op import Op
-from tmconvert.targets.options import DEFAULT_TFLITE_RUNTIME, TFLITE_RUNTIME, TargetOptions
+from tmconvert.targets.options import (
+    DEFAULT_TFLITE_RUNTIME,
+    TFLITE_RUNTIME,
+    Integers,
+    TargetOptions,
+    check_choice,
+)
 from tmconvert.targets.target import Encoding, LoweredGraphs, Target
 from tmconvert.targets.tflite.passes.align_ranks import AlignRanks
 from tmconvert.targets.tflite.passes.assign_layout import AssignLayout
@@ -71,6 +77,16 @@ class TfliteTarget(Target):
 
     def version_name(self, number: int) -> int | str:
         return f"2.{number}"
+
+    def requested_options(self, given: Mapping[str, Any]) -> TargetOptions:
+        layouts = _io_layouts(given["io_layout"])
+        return self.default_options(given["runtime"])._replace(
+            io_layout=layouts.pop("*", self.default_io_layout),
+            io_layouts=tuple(layouts.items()),
+            integers=_integers(given) if given["quantized"] else None,
+            keep_int64=given["keep_int64"],
+            weights=given["weights"],
+        )
 
     def passes(self, options: TargetOptions, catalogue: Mapping[str, Op]) -> list[Pass]:
         integers = options.integers
@@ -161,6 +177,24 @@ class TfliteTarget(Target):
         runtime = self.runtime()
         if runtime is not None:
             worker.start(runtime)
+
+
+def _io_layouts(given: str | Mapping[str, str] | None) -> dict[str, str]:
+    """Layouts by name; ``*`` stands for all other inputs and outputs. Raises UsageError TM6002."""
+    layouts = dict(given) if isinstance(given, Mapping) else {"*": given or "nhwc"}
+    for name, layout in layouts.items():
+        check_choice("io_layout" if name == "*" else f"io_layout of {name!r}", layout, ("nhwc", "source"))
+    return layouts
+
+
+def _integers(given: Mapping[str, Any]) -> Integers:
+    if given["weights"] is not None:
+        raise UsageError("TM6002", "weights of fewer bits are part of quantized: leave weights out")
+    activations = given["activations"] or "int8"
+    io_type = given["io_type"] or activations
+    of_int8 = ("uint8",) if activations == "int8" else ()
+    check_choice("io_type", io_type, (activations, *of_int8, "float32"))
+    return Integers(activations, io_type, bool(given["allow_float"]), bool(given["wide_weights"]))
 
 
 def _fold_layout_changes(catalogue: Mapping[str, Op]) -> list[Pass]:

@@ -1,0 +1,197 @@
+"""The request of a conversion, or of the verification of a written file: made and checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tmconvert.calibration.settings import CalibrationRequest
+from tmconvert.conversion.io_overrides import NO_OVERRIDES, IoOverrides, names_of_file
+from tmconvert.conversion.options import conversion_options
+from tmconvert.conversion.output_paths import check_names, keep_model
+from tmconvert.errors import UsageError
+from tmconvert.frontends.torch.request import Tracing
+from tmconvert.ir import TracedModule
+from tmconvert.output.atomic import check_writable
+from tmconvert.passes.manager import PassOptions
+from tmconvert.targets.options import Parameters, TargetOptions, check_choice
+from tmconvert.targets.recognize import target_of_file
+from tmconvert.targets.registry import target_named
+from tmconvert.targets.target import Target
+
+# a PyTorch module, too, where example inputs can be given
+Model = TracedModule | str | PathLike[str] | Any
+# type, scale and zero point of inputs, by name
+InputGrids = Mapping[str, tuple[str, float, int]]
+
+
+@dataclass(frozen=True)
+class ConversionRequest:
+    """What is converted, the files that are written, and all options, checked.
+
+    ``model`` is the source, not loaded yet; ``paths`` are the files that are always written, the structure
+    first. ``inputs`` are those to verify with, random ones or those of ``tracing`` without any. Of a file to
+    verify, ``stored`` are the options of the conversion that wrote it, by name.
+    """
+
+    model: Model
+    paths: tuple[Path, ...]
+    options: TargetOptions
+    overrides: IoOverrides = NO_OVERRIDES
+    tracing: Tracing = field(default_factory=Tracing)
+    calibration: CalibrationRequest = field(default_factory=CalibrationRequest)
+    verify: bool = True
+    pass_options: PassOptions = field(default_factory=PassOptions)
+    inputs: Sequence[np.ndarray] | None = None
+    stored: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def target(self) -> Target:
+        return target_named(self.options.target)
+
+    @classmethod
+    def of(
+        cls,
+        target: str,
+        model: Model,
+        paths: Sequence[str | PathLike[str] | None],
+        arguments: Mapping[str, Any],
+    ) -> ConversionRequest:
+        """The request for a call of ``to_TARGET``, of whose ``arguments`` only the options are read.
+
+        ``paths`` are the arguments for files, None for those that are not given. Raises UsageError for values
+        that an option does not have, options that exclude each other, and files that would be written over.
+        """
+        chosen = target_named(target)
+        given = {
+            option.name: arguments.get(option.name, option.default)
+            for option in conversion_options(target)
+            if option.is_keyword
+        }
+        request = cls(
+            model,
+            chosen.output_paths([Path(path) for path in paths if path is not None]),
+            requested_options(chosen, given),
+            io_overrides_of(*(given[name] for name in _OVERRIDES)),
+            Tracing.of(*(given[name] for name in _TRACING)),
+            CalibrationRequest.of(
+                given["calibration"], given["calibration_settings"], given.get("report_data")
+            ),
+            given["verify"],
+            given["pass_options"] or PassOptions(),
+        )
+        request._check()
+        return request
+
+    @classmethod
+    def of_file(
+        cls,
+        model: Model,
+        path: Path,
+        inputs: Sequence[np.ndarray] | None,
+        overrides: IoOverrides,
+        calibration: Any,
+    ) -> ConversionRequest:
+        """The request that wrote the file at ``path``, as far as the file records it.
+
+        Raises LoadError for a file of no target, UsageError TM6002 for options that there are not.
+        """
+        target = target_of_file(path)
+        stored = target.stored_options(path)
+        options = stored_options(target, stored)
+        if options is None:
+            options, overrides = target.default_options(), names_of_file(stored, overrides)
+        elif overrides == NO_OVERRIDES:
+            overrides = IoOverrides.from_json(stored)
+        data = CalibrationRequest(calibration)
+        return cls(model, (path,), options, overrides, calibration=data, inputs=inputs, stored=stored)
+
+    def _check(self) -> None:
+        data, options = self.calibration, self.options
+        if data.data is not None and options.integers is None and options.parameters is None:
+            raise UsageError(
+                "TM6002", "calibration goes with quantized, or with qparams, for which it finds scales"
+            )
+        if data.report_data is not None and options.integers is None:
+            raise UsageError("TM6002", "report_data goes with quantized, whose layers are reported on")
+        files = [*self.paths, *self.target.further_paths(self.paths)]
+        keep_model(self.model, *files, *options.beside)
+        check_names(self.target.name, self.target.suffixes, files)
+        if data.data is not None:
+            check_writable(*files, *options.beside)
+
+
+# the parameters of ``io_overrides_of`` and of ``Tracing.of``, in order
+_OVERRIDES = ("input_shapes", "inputs", "outputs", "rename", "input_grids", "accept_range")
+_TRACING = ("example_inputs", "example_kwargs", "dynamic_shapes", "freeze_control_flow", "allow_code")
+
+
+def io_overrides_of(
+    input_shapes: Mapping[str, Sequence[int]] | None,
+    inputs: Sequence[str] | None,
+    outputs: Sequence[str] | None,
+    rename: Mapping[str, str] | None = None,
+    input_grids: InputGrids | None = None,
+    accept_range: bool = False,
+) -> IoOverrides:
+    """The overrides of inputs and outputs, None for those that are not given."""
+    return IoOverrides(input_shapes or {}, {}, inputs, outputs, rename or {}, input_grids or {}, accept_range)
+
+
+def requested_options(target: Target, given: Mapping[str, Any]) -> TargetOptions:
+    """The options that ``target`` reads, of all options by name.
+
+    Raises UsageError TM6001 for a version, TM6002 for other values that an option does not have, and for
+    options that do not go together.
+    """
+    for option in conversion_options(target.name):
+        value = given.get(option.name)
+        if value is None or value is False or option.is_version or not option.is_keyword:
+            continue
+        if option.needs and not given[option.needs]:
+            raise UsageError("TM6002", f"{option.name} is {value!r}, and goes with {option.needs}")
+        if option.choices:
+            check_choice(option.name, value, option.choices)
+    options = target.requested_options(given)
+    qparams, bakes_weights = given["qparams"], given["fake_quant_weights"]
+    if qparams is None and not bakes_weights:
+        return options
+    from tmconvert.qparams.formats import DEFAULT, format_called
+
+    format = format_called(given["qparams_format"] or DEFAULT)
+    if options.integers is not None or options.weights is not None:
+        name = "fake_quant_weights" if qparams is None else "qparams"
+        other = "quantized" if options.weights is None else f"weights={options.weights!r}"
+        raise UsageError("TM6002", f"{name} goes with a plain float model: leave {other} out")
+    path = None if qparams is None else Path(qparams)
+    return options._replace(parameters=Parameters(path, format.name, bool(bakes_weights)))
+
+
+def stored_options(target: Target, stored: Mapping[str, Any]) -> TargetOptions | None:
+    """The options of the conversion that wrote a file, of what the file records; None for a plain float file.
+
+    Raises UsageError TM6001, TM6002 for options that there are not.
+    """
+    integers = stored.get("integers") or {}
+    is_plain = not (integers or stored.get("weights") or stored.get("fake_quant_weights"))
+    if is_plain or not isinstance(integers, Mapping):
+        return None
+    given: dict[str, Any] = {}
+    for option in conversion_options(target.name):
+        if option.is_version:
+            value = stored.get(target.name)
+        elif option.needs == "quantized":
+            value = integers.get(option.name)
+        else:
+            value = stored.get(option.name, option.default)
+        given[option.name] = bool(value) if option.kind == "switch" else value
+    return requested_options(target, {**given, **_OF_OTHER_FILES, "quantized": bool(integers)})
+
+
+# options for files beside the model, of which the model records nothing
+_OF_OTHER_FILES = {"qparams": None, "qparams_format": None}
