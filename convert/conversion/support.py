@@ -59,8 +59,8 @@ class OpSupport:
 
 
 def op_support(op: Op, target: str, version: int) -> OpSupport:
-    if target == "caffe":
-        return _in_dialect(op, version)
+    if not target_named(target).has_ordered_versions:
+        return _at_version(op, target, version)
     versions = tuple(_versions(op, target))
     since = versions[0][0] if versions else None
     usable = [support for first, support in versions if first <= version]
@@ -70,21 +70,19 @@ def op_support(op: Op, target: str, version: int) -> OpSupport:
     return OpSupport(op.name, target, "no", since, reason, versions, op)
 
 
-def _in_dialect(op: Op, number: int) -> OpSupport:
-    """How a Caffe dialect has the op: they have no order, so there is no first one."""
-    if op.lookup("caffe", number) is None and not op.is_decomposed("caffe", number):
-        return OpSupport(op.name, "caffe", "no", None, op.reasons.get("caffe", ""), (), op)
-    support = "decomposed" if op.lookup("caffe", number) is None else "native"
-    return OpSupport(op.name, "caffe", support, 0, "", ((0, support),), op)
+def _at_version(op: Op, target: str, version: int) -> OpSupport:
+    """How a version has the op where versions have no order, so that there is no first one."""
+    is_native = op.lookup(target, version) is not None
+    if not is_native and not op.is_decomposed(target, version):
+        return OpSupport(op.name, target, "no", None, op.reasons.get(target, ""), (), op)
+    support = "native" if is_native else "decomposed"
+    return OpSupport(op.name, target, support, 0, "", ((0, support),), op)
 
 
 def _versions(op: Op, target: str) -> Iterator[tuple[int, str]]:
     """(first version, how); tests prove each, and that what is older is refused."""
-    oldest, native, decomposed = (
-        target_named(target).oldest_version,
-        op.lowest_version(target),
-        op.decomposed_since(target),
-    )
+    oldest, native = target_named(target).oldest_version, op.lowest_version(target)
+    decomposed = op.decomposed_since(target)
     native = None if native is None else max(native, oldest)
     if decomposed is not None and (native is None or max(decomposed, oldest) < native):
         yield max(decomposed, oldest), "decomposed"

@@ -85,7 +85,8 @@ class Target(ABC):
     ``name`` is that of the command and of the symbolics (``@op.onnx``), ``title`` the one for messages.
     ``suffixes`` are those of its files, the structure's first. ``runtime_package`` is what pip installs to
     verify files. ``operator_word`` is what the format calls an operator.
-    ``version_label`` is what messages write before a version.
+    ``version_label`` is what messages write before a version; ``has_ordered_versions`` says that each version
+    has the operators of those before it.
     ``drops_low_ranks`` says that its runtimes do not keep ranks below 2, ``names_constants`` that its files
     have names for constants. Results of the operators ``keeps_qparams`` have the quantization parameters of
     their operands. Operands of the operators ``clamps_at_zero`` may have those of the results: as 0 is exact
@@ -105,6 +106,7 @@ class Target(ABC):
     keeps_qparams: ClassVar[frozenset[str]] = frozenset()
     clamps_at_zero: ClassVar[frozenset[str]] = frozenset()
     version_label: ClassVar[str]
+    has_ordered_versions: ClassVar[bool] = True
 
     # ---- versions
 

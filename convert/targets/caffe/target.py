@@ -42,7 +42,7 @@ class CaffeTarget(Target):
     name, title, suffixes = "caffe", "Caffe", (".prototxt", ".caffemodel")
     runtime_package, operator_word = "opencv-python-headless<5", "layer"
     version_label = "Caffe, dialect"
-    has_dynamic_shapes = False
+    has_dynamic_shapes = has_ordered_versions = False
     drops_low_ranks = True
     names_constants = False
     keeps_qparams = frozenset({"Flatten", "Permute", "Pooling", "Reshape", "Slice", "Split"})
