@@ -404,7 +404,8 @@ def _linear_layers_after(graph: InternalGraph, node: TensorNode) -> tuple[list[A
         rows = ahead.pop()
         if graph.is_output(rows) or rows.qparams is not None:
             what = "an output of the model" if graph.is_output(rows) else "quantized by itself"
-            reasons.append(f"`{rows.name}`, which linear layers take, is {what}")
+            subject = "it" if rows is node else f"`{rows.name}`, which linear layers take,"
+            reasons.append(f"{subject} is {what}")
         for user in rows.users:
             if is_linear(user) and user.args[0] is rows and _has_constants(user):
                 layers.append(user)

@@ -1,6 +1,7 @@
-"""Each pass as text: what goes in, NAME.before.ir, and what comes out, NAME.after.ir.
+"""Each pass as text: what goes in, NAME.before.ir, what comes out, NAME.after.ir, and its record.
 
-``pytest tests/passes/test_golden.py --update-golden`` writes the latter; review the diff as code.
+NAME is that of the pass, or PASS--CASE. ``pytest tests/passes/test_golden.py --update-golden`` writes the
+latter two; review the diff as code.
 """
 
 from __future__ import annotations
@@ -10,37 +11,65 @@ from typing import Any
 
 import pytest
 
-from tests.passes.graphs import apply
+from tests.passes.graphs import apply, recorded
 from tmconvert.ir.parser import parse_graph
 from tmconvert.passes.decompose import Decompose
+from tmconvert.passes.drop_identities import DropIdentities
+from tmconvert.passes.eliminate_common_subexpressions import EliminateCommonSubexpressions
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fold_constants import FoldConstants
+from tmconvert.passes.fold_scale_bias import FoldScaleBias
 from tmconvert.passes.fuse_conv_bn import FuseConvBn
 from tmconvert.passes.fuse_views import FuseViews
 from tmconvert.passes.merge_reductions import MergeReductions
 from tmconvert.passes.propagate_qparams import PropagateQparams
+from tmconvert.passes.rewriting import PassRecord
+from tmconvert.passes.select_decomposition import SelectDecomposition
 from tmconvert.symbolics.registry import catalogue
+from tmconvert.symbolics.target_names import TARGETS
+from tmconvert.targets.onnx.reduce_weight_range import ReduceWeightRange
+from tmconvert.targets.options import TFLITE_RUNTIME, Integers, TargetOptions
+from tmconvert.targets.registry import passes_for
 from tmconvert.targets.tflite.passes.align_ranks import AlignRanks
 from tmconvert.targets.tflite.passes.assign_layout import AssignLayout
+from tmconvert.targets.tflite.passes.fold_channel_shuffles import FoldChannelShuffles
+from tmconvert.targets.tflite.passes.fold_transposes import FoldTransposes
+from tmconvert.targets.tflite.passes.group_statistics import GroupStatistics
+from tmconvert.targets.tflite.passes.narrow_weights import NarrowWeights
+from tmconvert.targets.tflite.passes.sink_reshapes import SinkReshapes
 
 GOLDEN = Path(__file__).parent / "golden"
 PASSES: dict[str, Any] = {
     "align_ranks": lambda: AlignRanks(catalogue()),
     "assign_layout": lambda: AssignLayout(catalogue(), "nhwc"),
     "decompose": lambda: Decompose(catalogue(), "caffe", 0),
+    "drop_identities": DropIdentities,
+    "eliminate_common_subexpressions": lambda: EliminateCommonSubexpressions(catalogue()),
     "eliminate_dead_code": EliminateDeadCode,
+    "fold_channel_shuffles": lambda: FoldChannelShuffles(catalogue()),
     "fold_constants": lambda: FoldConstants(catalogue()),
+    "fold_scale_bias": lambda: FoldScaleBias(catalogue()),
+    "fold_transposes": lambda: FoldTransposes(catalogue()),
     "fuse_conv_bn": FuseConvBn,
     "fuse_views": lambda: FuseViews(catalogue()),
+    "group_statistics": lambda: GroupStatistics(catalogue(), TFLITE_RUNTIME),
     "merge_reductions": lambda: MergeReductions(catalogue()),
+    "narrow_weights": NarrowWeights,
     "propagate_qparams": PropagateQparams,
+    "reduce_weight_range": ReduceWeightRange,
+    "select_decomposition": SelectDecomposition,
+    "sink_reshapes": lambda: SinkReshapes(catalogue()),
 }
 CASES = sorted(path.name.removesuffix(".before.ir") for path in GOLDEN.glob("*.before.ir"))
 
 
 def test_every_pass_has_a_case() -> None:
+    """Every pass of every target, in every mode that has passes of its own."""
     assert {case.partition("--")[0] for case in CASES} == set(PASSES)
     assert all(PASSES[name]().name == name for name in PASSES)
+    integers = Integers(reduce_range=True)
+    options = [TargetOptions(target, 17, integers=integers) for target in TARGETS]
+    assert {step.name for each in options for step in passes_for(each, catalogue())} == set(PASSES)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -48,15 +77,22 @@ def test_before_becomes_after(case: str, update_golden: bool) -> None:
     before = (GOLDEN / f"{case}.before.ir").read_text()
     graph = parse_graph(before)
     assert graph.to_text() == before, "a golden file is written as the printer writes it"
-    assert apply(PASSES[case.partition("--")[0]](), graph)
-    golden = GOLDEN / f"{case}.after.ir"
-    if update_golden:
-        golden.write_text(graph.to_text())
-    assert graph.to_text() == golden.read_text()
+    record = recorded(PASSES[case.partition("--")[0]](), graph)
+    found = {".after.ir": graph.to_text(), ".record": record_text(record)}
+    for suffix, text in found.items():
+        golden = GOLDEN / f"{case}{suffix}"
+        if update_golden:
+            golden.write_text(text)
+        assert text == golden.read_text()
     assert parse_graph(graph.to_text()).to_text() == graph.to_text()
+
+
+def record_text(record: PassRecord) -> str:
+    return "".join(f"{event}\n" for event in (*record.done, *record.refused))
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if not case.startswith("assign_layout")])
 def test_a_second_run_changes_nothing(case: str) -> None:
     graph = parse_graph((GOLDEN / f"{case}.after.ir").read_text())
+    EliminateDeadCode().run(graph)
     assert not apply(PASSES[case.partition("--")[0]](), graph)

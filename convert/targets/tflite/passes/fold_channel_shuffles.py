@@ -139,7 +139,8 @@ class FoldChannelShuffles:
         node = expr.output
         if graph.is_output(node) or node.qparams is not None:
             what = "an output of the model" if graph.is_output(node) else "quantized by itself"
-            return f"`{node.name}` is {what}"
+            subject = "it" if len(seen) == 1 else f"`{node.name}`"
+            return f"{subject} is {what}"
         for user in node.users:
             if _absorbs(user, node):
                 continue
