@@ -34,6 +34,7 @@ from tmconvert.frontends.torch.tracing.quantized import (
     qparams_of,
 )
 from tmconvert.frontends.torch.tracing.recorder import Recorder
+from tmconvert.frontends.torch.tracing.recovered_sizes import SizeRecovery
 from tmconvert.frontends.torch.tracing.rerun import Rerun
 from tmconvert.frontends.torch.tracing.scripted import script_calls
 from tmconvert.frontends.torch.tracing.sizes import sizes_of_builtins
@@ -85,8 +86,13 @@ def trace_module(
         rerun.remember(found.example())
         return found.tape
 
+    recovery = SizeRecovery(symbols, resized)
+    if first.recorder.follows_gradients:
+        recovery.learn(first.tape)
     elements = sum(tensor.numel() for tensor in inputs.values())
-    checks = {symbol.name: agreement.agreement(symbol, first.tape, resized, elements) for symbol in symbols}
+    checks = {
+        symbol.name: agreement.agreement(symbol, first.tape, recovery.rerun, elements) for symbol in symbols
+    }
     _note_checks(first, symbols, checks)
     traced = first.traced()
 
