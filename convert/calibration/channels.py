@@ -111,7 +111,7 @@ class _Walk:
         """A constant that nothing else uses."""
         return isinstance(node.expr, Constant) and self.graph.use_count(node) == 1
 
-    def hold(self, node: Any) -> None:
+    def hold(self, node: object) -> None:
         if node in self.found.labels:
             self.held.append(self.found.labels[node].numbers)
 

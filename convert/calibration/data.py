@@ -67,7 +67,7 @@ class Samples:
 
     def __init__(
         self,
-        data: str | PathLike[str] | Mapping[str, np.ndarray] | np.ndarray | Sequence[Any],
+        data: str | PathLike[str] | Mapping[str, np.ndarray] | np.ndarray | Sequence[object],
         inputs: Sequence[tuple[str, TensorType]],
         settings: Settings | None = None,
     ) -> None:
@@ -120,7 +120,7 @@ class Samples:
             raise unfit(f"{folder} has no .npy, .npz or image file", FORMS)
         return found
 
-    def _samples(self, source: Any) -> Iterator[list[np.ndarray]]:
+    def _samples(self, source: object) -> Iterator[list[np.ndarray]]:
         where = str(source) if isinstance(source, Path) else "the data"
         arrays = self._arrays(source)
         names = [name for name, _ in self.inputs]
@@ -153,7 +153,7 @@ class Samples:
             raise unfit(f"{name} has NaN or infinity in sample {number} of {where}", "")
         return np.ascontiguousarray(array, lot.type.dtype)
 
-    def _arrays(self, source: Any) -> list[Any]:
+    def _arrays(self, source: object) -> list[Any]:
         """The arrays of a source in the order of the inputs."""
         where = str(source) if isinstance(source, Path) else "a sample"
         if isinstance(source, Path):
@@ -187,7 +187,7 @@ class Samples:
             reason = PICKLED if "Python objects" in str(error) else error
             raise unfit(f"{path} cannot be read: {reason}", "") from error
 
-    def _lot(self, array: Any, type_: TensorType, name: str) -> _Lot:
+    def _lot(self, array: object, type_: TensorType, name: str) -> _Lot:
         """The samples in an array of one or, along the first axis, of many."""
         array = array if isinstance(array, Member) else np.asarray(array)
         if array.dtype.kind != type_.dtype.kind and (

@@ -89,7 +89,7 @@ def _interpreter(graph: InternalGraph, catalogue: Mapping[str, Op], names: Seque
     def execute(given: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         seen: dict[str, np.ndarray] = {}
 
-        def evaluate(expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        def evaluate(expr: Expr, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
             result = catalogue[expr.function].evaluate(args, kwargs)  # type: ignore[attr-defined]
             for node, array in zip(expr.outputs, leaves(result), strict=True):
                 if node.name in wanted:

@@ -162,7 +162,7 @@ class Steps:
         self.kinds.known[made] = "int16"
         return made
 
-    def call(self, op: str, *args: Any, **attributes: Any) -> Any:
+    def call(self, op: str, *args: object, **attributes: object) -> Any:
         """As any emitter's; results are in int16, those of softmax in int8: they are factors of products."""
         made = self.plain.call(op, *args, **attributes)
         nodes = list(made) if isinstance(made, (list, tuple)) else [made]
@@ -220,7 +220,7 @@ class _Unmeasured:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.plain, name)
 
-    def call(self, op: str, *args: Any, **attributes: Any) -> Any:
+    def call(self, op: str, *args: object, **attributes: object) -> Any:
         made = self.plain.call(op, *args, **attributes)
         if isinstance(made.expr, CallFunction):
             self.kinds.known[made] = "float"

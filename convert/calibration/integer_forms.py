@@ -110,7 +110,7 @@ def _alone(call: CallFunction, kind_of: KindOfNode) -> InternalGraph:
         if not has_trait(call, KeepsQparams):
             twins[node].qparams = _grid(node, kind_of)
 
-    def twin_of(leaf: Any) -> Any:
+    def twin_of(leaf: object) -> Any:
         return None if leaf is None else twins[leaf]
 
     args, result = map_leaves(twin_of, call.args), map_leaves(twin_of, call.result)

@@ -52,7 +52,7 @@ class _Copy:
     def _twin(self, node: Any) -> TensorNode:
         return TensorNode(self.flat.free_name(node.name), node.shape, node.dtype, qparams=node.qparams)
 
-    def _mapped(self, leaf: Any) -> Any:
+    def _mapped(self, leaf: object) -> Any:
         return self.mapped[leaf]
 
     def _copy(self, expr: Expr) -> None:

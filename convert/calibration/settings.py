@@ -113,7 +113,9 @@ class CalibrationRequest(NamedTuple):
         return self.data is not None or self.report_data is not None
 
     @classmethod
-    def of(cls, data: Any, chosen: Mapping[str, Any] | None, report_data: Any = None) -> CalibrationRequest:
+    def of(
+        cls, data: object, chosen: Mapping[str, object] | None, report_data: object = None
+    ) -> CalibrationRequest:
         """``chosen`` are keywords of ``tmconvert.calibrate``. Raises UsageError TM6002, TM6032."""
         given = {} if chosen is None else dict(chosen) if isinstance(chosen, Mapping) else chosen
         progress = given.pop("progress", None) if isinstance(given, dict) else None

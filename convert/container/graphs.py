@@ -32,20 +32,22 @@ MAX_ELEMENTS = 1 << 48
 LAYOUTS = (None, "nhwc")
 
 
-def fields(value: Any, what: str, names: set[str], optional: frozenset[str] = frozenset()) -> dict[str, Any]:
+def fields(
+    value: object, what: str, names: set[str], optional: frozenset[str] = frozenset()
+) -> dict[str, Any]:
     """``value``, an object with exactly these entries. Raises LoadError TM1015."""
     if not isinstance(value, dict) or not names <= set(value) <= names | optional:
         raise nonsense(f"{what} has not the entries that it must have, or others")
     return value
 
 
-def listed(value: Any, what: str) -> list[Any]:
+def listed(value: object, what: str) -> list[Any]:
     if not isinstance(value, list):
         raise nonsense(f"{what} is no list")
     return value
 
 
-def number(value: Any, what: str) -> int:
+def number(value: object, what: str) -> int:
     if type(value) is not int or not -(2**63) < value < 2**63:
         raise nonsense(f"{what} is no integer")
     return value
@@ -60,7 +62,7 @@ class GraphDecoder:
         self.nodes: list[Node] = []
         self.described: list[Any] = []
 
-    def graph(self, value: dict[str, Any]) -> InternalGraph:
+    def graph(self, value: dict[str, object]) -> InternalGraph:
         """The graph. Raises LoadError TM1015, GraphError."""
         graph = InternalGraph(text(value["name"], "the name of a graph"))
         self.described = listed(value["nodes"], "the list of nodes")
@@ -73,16 +75,16 @@ class GraphDecoder:
         graph.set_result(self._tree(value["result"]))
         return graph
 
-    def _tree(self, value: Any) -> Any:
+    def _tree(self, value: object) -> Any:
         return self.values.decode(value, self.nodes)
 
-    def _input(self, graph: InternalGraph, value: Any) -> None:
+    def _input(self, graph: InternalGraph, value: object) -> None:
         said = fields(value, "an input", {"node", "name", "id"}, COMMON)
         node = self._new_nodes({"node": said["node"]})
         common = self._common(said, None)
         graph.add_input(node, text(said["name"], "the name of an input"), **common)
 
-    def _expr(self, value: Any) -> Expr:
+    def _expr(self, value: object) -> Expr:
         kind = value.get("kind") if isinstance(value, dict) else None
         if not isinstance(kind, str) or kind not in BUILDERS:
             raise nonsense("an expression is of no kind that is known")
@@ -93,7 +95,7 @@ class GraphDecoder:
         common = self._common(said, Source(self.path, number(said["id"], "an id")))
         return build_now(result=result, **common)
 
-    def _new_nodes(self, tree: Any) -> Any:
+    def _new_nodes(self, tree: object) -> Any:
         """The tree of results, all of which are new and in their order."""
         first = len(self.nodes)
         count = _count_nodes(tree)
@@ -104,7 +106,7 @@ class GraphDecoder:
             raise nonsense("the results of an expression are not the next nodes of its graph")
         return result
 
-    def _node(self, value: Any) -> Node:
+    def _node(self, value: object) -> Node:
         if isinstance(value, dict) and "class" in value:
             said = fields(value, "a node", {"name", "id", "class"})
             return ModuleNode(
@@ -125,7 +127,7 @@ class GraphDecoder:
             id=number(said["id"], "an id"),
         )
 
-    def _common(self, said: dict[str, Any], usual: Source | None) -> dict[str, Any]:
+    def _common(self, said: dict[str, object], usual: Source | None) -> dict[str, Any]:
         source, made_by = usual, None
         if "source" in said:
             source = None if said["source"] is None else self._source(said["source"])
@@ -133,7 +135,7 @@ class GraphDecoder:
             made_by = text(said["made_by"], "the name of a pass")
         return {"id": number(said["id"], "an id"), "source": source, "made_by": made_by}
 
-    def _source(self, value: Any) -> Source:
+    def _source(self, value: object) -> Source:
         said = fields(value, "a source", {"file", "line", "scope", "class"})
         return Source(
             self.path if said["file"] is None else text(said["file"], "a file"),
@@ -144,19 +146,19 @@ class GraphDecoder:
 
     # ---- the kinds of expressions: each decodes its arguments and gives what makes the expression
 
-    def _getattr(self, said: dict[str, Any]) -> Callable[..., Expr]:
+    def _getattr(self, said: dict[str, object]) -> Callable[..., Expr]:
         owner, name = self._tree(said["owner"]), text(said["name"], "an attribute")
         if not isinstance(owner, ModuleNode):
             raise nonsense(f"an attribute {name[:80]!r} is taken of what is no module")
         return lambda **common: GetAttr(owner, name, **common)
 
-    def _constant(self, said: dict[str, Any]) -> Callable[..., Expr]:
+    def _constant(self, said: dict[str, object]) -> Callable[..., Expr]:
         value = self.values.decode(said["value"])
         name = None if said["name"] is None else text(said["name"], "the name of a constant")
         if not isinstance(value, (np.ndarray, TracedModule)):
             raise nonsense("a constant is neither a tensor nor a module")
 
-        def make(result: Any, **common: Any) -> Expr:
+        def make(result: object, **common: object) -> Expr:
             wanted = ModuleNode if isinstance(value, TracedModule) else TensorNode
             if not isinstance(result, wanted):
                 raise nonsense("a constant gives a node of another kind than its value")
@@ -164,19 +166,19 @@ class GraphDecoder:
 
         return make
 
-    def _method(self, said: dict[str, Any]) -> Callable[..., Expr]:
+    def _method(self, said: dict[str, object]) -> Callable[..., Expr]:
         args, kwargs = self._arguments(said)
         method = text(said["method"], "a method")
         if not args or not isinstance(args[0], (Node, GlobalRef)):
             raise nonsense("a method is called of what is neither a node nor a class")
         return lambda **common: CallMethod(method, args, kwargs, **common)
 
-    def _function(self, said: dict[str, Any]) -> Callable[..., Expr]:
+    def _function(self, said: dict[str, object]) -> Callable[..., Expr]:
         args, kwargs = self._arguments(said)
         function, label = text(said["function"], "a function"), text(said["label"], "a label")
         return lambda **common: CallFunction(function, args, kwargs, label=label, **common)
 
-    def _arguments(self, said: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def _arguments(self, said: dict[str, object]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         args = tuple(self._tree(item) for item in listed(said["args"], "the list of arguments"))
         if not isinstance(said["kwargs"], dict):
             raise nonsense("the keyword arguments of a call are no object")
@@ -195,7 +197,7 @@ BUILDERS: dict[str, tuple[set[str], Build]] = {
 }
 
 
-def _count_nodes(tree: Any) -> int:
+def _count_nodes(tree: object) -> int:
     """Leaves of a tree of results, before it is known to be sound."""
     waiting, count = [tree], 0
     while waiting:
@@ -208,7 +210,7 @@ def _count_nodes(tree: Any) -> int:
     return count
 
 
-def _shape(value: Any) -> tuple[int, ...]:
+def _shape(value: object) -> tuple[int, ...]:
     shape = tuple(number(extent, "an extent") for extent in listed(value, "a shape"))
     if len(shape) > MAX_RANK or any(extent < 0 for extent in shape):
         raise nonsense("a shape is none that a tensor has")

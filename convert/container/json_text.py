@@ -31,7 +31,7 @@ def parse(data: bytes, what: str) -> Any:
     return document
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object(pairs: list[tuple[str, object]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
         raise ValueError("an object has the same key twice")

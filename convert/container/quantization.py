@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from tmconvert.container.faults import nonsense
 from tmconvert.ir import QParams
@@ -16,7 +15,7 @@ NOT_FINITE = {"nan", "inf", "-inf"}
 MAX_NAME = 100
 
 
-def decode_qparams(value: Any) -> QParams:
+def decode_qparams(value: object) -> QParams:
     """Raises LoadError TM1015 for anything but an object of the right fields and types."""
     if not isinstance(value, dict) or set(value) != FIELDS:
         raise nonsense("a quantization has not the entries that it must have, or others")
@@ -40,7 +39,7 @@ def decode_qparams(value: Any) -> QParams:
     )
 
 
-def _scale(value: Any) -> float:
+def _scale(value: object) -> float:
     if isinstance(value, dict) and set(value) == {"float"} and value["float"] in NOT_FINITE:
         return float(value["float"])
     if not isinstance(value, float) or not math.isfinite(value):
@@ -48,7 +47,7 @@ def _scale(value: Any) -> float:
     return value
 
 
-def _name(value: Any) -> str:
+def _name(value: object) -> str:
     if not isinstance(value, str) or len(value) > MAX_NAME:
         raise nonsense("the type or the source of a quantization is no name")
     return value

@@ -104,7 +104,7 @@ def _description(data: memoryview, member: Member) -> dict[str, Any]:
     return fields(document, DESCRIPTION, HEAD, frozenset({"dynamic_shapes", "notes"}))
 
 
-def _vocabulary(identifier: Any) -> Vocabulary:
+def _vocabulary(identifier: object) -> Vocabulary:
     from tmconvert.frontends.aten.vocabulary import IDENTIFIER as ATEN
     from tmconvert.frontends.aten.vocabulary import VOCABULARY as ATEN_VOCABULARY
     from tmconvert.frontends.torch.vocabulary import IDENTIFIER as TORCH
@@ -123,7 +123,7 @@ def _vocabulary(identifier: Any) -> Vocabulary:
     raise newer(f"the model speaks {name[:80]!r}, which this tmconvert does not know")
 
 
-def _open_sizes(value: Any) -> dict[str, dict[int, str]]:
+def _open_sizes(value: object) -> dict[str, dict[int, str]]:
     """The sizes that the model was traced with as open, by input and axis."""
     if not isinstance(value, dict) or not all(isinstance(axes, dict) for axes in value.values()):
         raise nonsense("the open sizes are not by input and axis")
@@ -137,14 +137,14 @@ def _open_sizes(value: Any) -> dict[str, dict[int, str]]:
     }
 
 
-def _typed(tensors: dict[str, np.ndarray], dtypes: Any) -> dict[str, np.ndarray]:
+def _typed(tensors: dict[str, np.ndarray], dtypes: object) -> dict[str, np.ndarray]:
     """The tensors, with the element types for which safetensors has no name."""
     if not isinstance(dtypes, dict) or not set(dtypes) <= set(tensors):
         raise nonsense("an element type is given to a tensor that the weights do not have")
     return tensors | {name: retyped(tensors[name], decode_dtype(value)) for name, value in dtypes.items()}
 
 
-def _quantized(tensors: dict[str, np.ndarray], qparams: Any) -> dict[str, np.ndarray]:
+def _quantized(tensors: dict[str, np.ndarray], qparams: object) -> dict[str, np.ndarray]:
     """The tensors, those on the grid of a quantization with its parameters."""
     if not isinstance(qparams, dict) or not set(qparams) <= set(tensors):
         raise nonsense("a quantization is given to a tensor that the weights do not have")
@@ -177,7 +177,7 @@ class _Modules:
         self.depths: dict[int, int] = {}
         self.values = ValueDecoder(weights, self.made, file_size)
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         said = fields(value, "a module", MODULE, frozenset({"buffers"}))
         module = TracedModule(
             text(said["name"], "the name of a module"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import Any
 
 import numpy as np
 
@@ -38,7 +37,7 @@ def read_tensors(data: memoryview, member: Member, what: str) -> dict[str, np.nd
     return {name: _array(body, name, dtype, shape, begin) for name, dtype, shape, begin, _ in entries}
 
 
-def _entry(name: str, entry: Any) -> tuple[np.dtype, tuple[int, ...], int, int]:
+def _entry(name: str, entry: object) -> tuple[np.dtype, tuple[int, ...], int, int]:
     """Element type, shape, beginning and end of a tensor that fit each other."""
     if not isinstance(entry, dict) or set(entry) != ENTRY:
         raise bad_tensors(f"the tensor {name[:80]!r} is not described by dtype, shape and data_offsets")
@@ -60,7 +59,7 @@ def _entry(name: str, entry: Any) -> tuple[np.dtype, tuple[int, ...], int, int]:
     return dtype, tuple(shape), begin, end
 
 
-def _are_sizes(value: Any) -> bool:
+def _are_sizes(value: object) -> bool:
     return isinstance(value, list) and all(type(item) is int and item >= 0 for item in value)
 
 

@@ -31,7 +31,7 @@ class ValueDecoder:
         # A reference of a few bytes makes a print of a thousand numbers; no real model has many.
         self._shown_left = 1_000_000 + file_size
 
-    def decode(self, value: Any, nodes: Sequence[Node] | None = None, depth: int = 0) -> Any:
+    def decode(self, value: object, nodes: Sequence[Node] | None = None, depth: int = 0) -> Any:
         """The value; ``nodes`` are those of the graph, if it is in one. Raises LoadError TM1015, TM1006."""
         if value is None or isinstance(value, (bool, str, float)):
             return value
@@ -42,7 +42,7 @@ class ValueDecoder:
         if depth > MAX_NESTING:
             raise over_limit(f"values are nested more than {MAX_NESTING} deep")
 
-        def inner(item: Any) -> Any:
+        def inner(item: object) -> Any:
             return self.decode(item, nodes, depth + 1)
 
         if isinstance(value, list):
@@ -61,19 +61,19 @@ class ValueDecoder:
             raise nonsense(f"a value is of the kind {kind[:40]!r}, which is not known")
         return decoder(content, inner)
 
-    def module(self, number: Any) -> TracedModule:
+    def module(self, number: object) -> TracedModule:
         """A module that came before in the file."""
         if type(number) is not int or not 0 <= number < len(self.modules):
             raise nonsense("a module refers to one that does not come before it")
         return self.modules[number]
 
-    def tensor(self, name: Any) -> np.ndarray:
+    def tensor(self, name: object) -> np.ndarray:
         """A tensor of the weights."""
         if not isinstance(name, str) or name not in self.tensors:
             raise nonsense("a tensor is named that the weights do not have")
         return self.tensors[name]
 
-    def shown_tensor(self, name: Any) -> np.ndarray:
+    def shown_tensor(self, name: object) -> np.ndarray:
         """A tensor among the values that a printed graph shows."""
         array = self.tensor(name)
         self._shown_left -= min(array.size, SHOWN_ELEMENTS)
@@ -81,7 +81,7 @@ class ValueDecoder:
             raise over_limit("the file repeats the same tensors again and again")
         return array
 
-    def _node(self, number: Any, nodes: Sequence[Node] | None) -> Node:
+    def _node(self, number: object, nodes: Sequence[Node] | None) -> Node:
         if nodes is None:
             raise nonsense("a node stands outside of a graph")
         if type(number) is not int or not 0 <= number < len(nodes):
@@ -89,7 +89,7 @@ class ValueDecoder:
         return nodes[number]
 
 
-def text(value: Any, what: str, longest: int = MAX_TEXT) -> str:
+def text(value: object, what: str, longest: int = MAX_TEXT) -> str:
     """A name of bearable length. Raises LoadError TM1015."""
     if not isinstance(value, str) or len(value) > longest:
         raise nonsense(f"{what} is no text, or a very long one")
@@ -109,7 +109,7 @@ def decode_dtype(value: Any) -> np.dtype:
     return dtype if about is None else np.dtype(dtype, metadata={"mgb_dtype": about})
 
 
-def _quantization(value: Any) -> dict[str, Any]:
+def _quantization(value: object) -> dict[str, Any]:
     if not isinstance(value, dict) or set(value) != {"name", "scale", "zero_point"}:
         raise nonsense("a quantization is not a name, a scale and a zero point")
     scale = _float(value["scale"]["float"], None) if isinstance(value["scale"], dict) else value["scale"]
@@ -123,32 +123,32 @@ def _quantization(value: Any) -> dict[str, Any]:
 Inner = Callable[[Any], Any]
 
 
-def _float(content: Any, _: Any) -> float:
+def _float(content: object, _: object) -> float:
     if content not in ("nan", "inf", "-inf"):
         raise nonsense("a float is neither nan, inf nor -inf")
     return float(content)
 
 
-def _integer(content: Any, _: Inner) -> int:
+def _integer(content: object, _: Inner) -> int:
     if not isinstance(content, str) or len(content) > MAX_INTEGER_DIGITS:
         raise nonsense("a large integer is no text, or a very long one")
     return int(content, 16)
 
 
-def _parts(content: Any, inner: Inner, kind: type, count: int) -> list[Any]:
+def _parts(content: object, inner: Inner, kind: type, count: int) -> list[Any]:
     parts = inner(content) if isinstance(content, list) else None
     if parts is None or len(parts) != count or not all(isinstance(part, kind) for part in parts):
         raise nonsense("a value has not the parts that its kind has")
     return parts
 
 
-def _items(content: Any, inner: Inner) -> list[Any]:
+def _items(content: object, inner: Inner) -> list[Any]:
     if not isinstance(content, list):
         raise nonsense("a value that has parts is no list of them")
     return [inner(item) for item in content]
 
 
-def _dict(content: Any, inner: Inner) -> dict[Any, Any]:
+def _dict(content: object, inner: Inner) -> dict[Any, Any]:
     pairs = [_parts(pair, inner, object, 2) for pair in _items(content, lambda item: item)]
     result = {}
     for key, item in pairs:
@@ -158,29 +158,29 @@ def _dict(content: Any, inner: Inner) -> dict[Any, Any]:
     return result
 
 
-def _set(content: Any, inner: Inner) -> set[Any]:
+def _set(content: object, inner: Inner) -> set[Any]:
     return set(_items(content, inner))
 
 
-def _constant(content: Any, _: Inner) -> Any:
+def _constant(content: object, _: Inner) -> Any:
     if content != "Ellipsis":
         raise nonsense("a constant is not known")
     return Ellipsis
 
 
-def _bytes(content: Any, _: Inner) -> bytes:
+def _bytes(content: object, _: Inner) -> bytes:
     if not isinstance(content, str):
         raise nonsense("bytes are no text")
     return base64.b64decode(content, validate=True)
 
 
-def _reference(content: Any, _: Any = None) -> GlobalRef:
+def _reference(content: object, _: object = None) -> GlobalRef:
     if not isinstance(content, list) or len(content) != 2:
         raise nonsense("a name is not a module and a name in it")
     return GlobalRef(text(content[0], "a module"), text(content[1], "a name"))
 
 
-def _record(content: Any, inner: Inner) -> Instance:
+def _record(content: object, inner: Inner) -> Instance:
     if not isinstance(content, dict) or set(content) != {"class", "state"}:
         raise nonsense("a record is not a class and its state")
     if not isinstance(content["state"], dict):
@@ -189,7 +189,7 @@ def _record(content: Any, inner: Inner) -> Instance:
     return Instance(_reference(content["class"]), state)
 
 
-def _opaque(content: Any, inner: Inner) -> Opaque:
+def _opaque(content: object, inner: Inner) -> Opaque:
     if not isinstance(content, dict) or set(content) != {"class", "arguments", "number"}:
         raise nonsense("an object is not a class, arguments and a number")
     arguments = inner(content["arguments"])
@@ -201,7 +201,7 @@ def _opaque(content: Any, inner: Inner) -> Opaque:
     return Opaque(_reference(content["class"]), tuple(arguments), content["number"])
 
 
-def _scalar(content: Any, inner: Inner) -> Any:
+def _scalar(content: object, inner: Inner) -> Any:
     dtype, value = content if isinstance(content, list) and len(content) == 2 else (None, None)
     number = inner(value)
     if not isinstance(number, (bool, int, float, complex)):

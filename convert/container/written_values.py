@@ -32,7 +32,7 @@ class ValueEncoder:
         self._tensor = tensor
         self._module = module
 
-    def encode(self, value: Any, place: str, nodes: dict[Node, int] | None = None, depth: int = 0) -> Any:
+    def encode(self, value: object, place: str, nodes: dict[Node, int] | None = None, depth: int = 0) -> Any:
         """``value`` as JSON has it. ``place`` is for messages and names; ``nodes`` numbers a graph's nodes.
 
         Raises: WriteError TM5004 for what a container cannot hold.
@@ -42,7 +42,7 @@ class ValueEncoder:
         if depth > MAX_NESTING:
             raise cannot_hold(place, f"is nested more than {MAX_NESTING} deep")
 
-        def inner(item: Any) -> Any:
+        def inner(item: object) -> Any:
             return self.encode(item, place, nodes, depth + 1)
 
         if isinstance(value, Node) and nodes is not None:
@@ -102,11 +102,11 @@ def cannot_hold(place: str, what: str) -> WriteError:
     )
 
 
-def _float(value: float, _: Any) -> Any:
+def _float(value: float, _: object) -> Any:
     return value if math.isfinite(value) else {"float": str(value)}
 
 
-def _integer(value: int, _: Any) -> Any:
+def _integer(value: int, _: object) -> Any:
     return value if -LARGEST_INTEGER <= value <= LARGEST_INTEGER else {"integer": hex(value)}
 
 

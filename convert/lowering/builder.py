@@ -86,8 +86,8 @@ class Builder:
 
     def const(
         self,
-        value: Any,
-        dtype: Any = None,
+        value: object,
+        dtype: object = None,
         *,
         name: str = "",
         qparams: QParams | None = None,

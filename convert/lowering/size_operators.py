@@ -102,7 +102,7 @@ class SizeOperators:
             return _slice_template(sizes, second.data.tolist(), first.shape)
         return None
 
-    def _op(self, type: str, *inputs: Value, **options: Any) -> Value:
+    def _op(self, type: str, *inputs: Value, **options: object) -> Value:
         made: Value = self.g.op(type if self.is_onnx else TFLITE[type], *inputs, **options)
         return made
 
@@ -189,7 +189,7 @@ class SizeOperators:
         return size if symbol.unit == 1 else self._op("Div", size, self.g.ints([symbol.unit]))
 
 
-def plain_attributes(operator: str, options: dict[str, Any], opset: int | None = None) -> dict[str, Any]:
+def plain_attributes(operator: str, options: dict[str, object], opset: int | None = None) -> dict[str, Any]:
     """The options of ``Builder.op`` with numbers for Dims in attributes, which freezes them.
 
     ``opset`` None: it is an operator of TFLite.
@@ -200,7 +200,7 @@ def plain_attributes(operator: str, options: dict[str, Any], opset: int | None =
     return options | {name: _plain(operator, name, value, opset) for name, value in attributes.items()}
 
 
-def _plain(operator: str, name: str, value: Any, opset: int | None) -> Any:
+def _plain(operator: str, name: str, value: object, opset: int | None) -> Any:
     reason = f"needs a number: TFLite's {operator} has {name} as an attribute"
     if opset is not None:
         since = SINCE_INPUTS.get(operator, 0)

@@ -50,7 +50,7 @@ class EliminateCommonSubexpressions:
         return record
 
 
-def _key(expr: Expr, constants: dict[Any, Any]) -> Any:
+def _key(expr: Expr, constants: dict[object, object]) -> Any:
     """What equal expressions have in common; None for what is not compared."""
     if isinstance(expr, Constant):
         if expr.output.qparams is not None or expr.output.type.size > _SMALL:

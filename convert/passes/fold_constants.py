@@ -78,7 +78,7 @@ def _is_empty(expr: CallFunction) -> bool:
     return len(expr.outputs) == 1 and _has_nothing(expr.output)
 
 
-def _has_nothing(node: Any) -> bool:
+def _has_nothing(node: object) -> bool:
     return isinstance(node, TensorNode) and not is_symbolic(node.shape) and node.type.size == 0
 
 

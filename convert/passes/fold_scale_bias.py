@@ -427,7 +427,7 @@ def _linear_layers_after(graph: InternalGraph, node: TensorNode) -> tuple[list[A
     return layers, reasons[0] if reasons else ""
 
 
-def _moves_rows(expr: Any, node: TensorNode) -> bool:
+def _moves_rows(expr: object, node: TensorNode) -> bool:
     if not isinstance(expr, CallFunction) or has_symbolic_sizes(expr):
         return False
     if has_trait(expr, Slices, Concatenates):
@@ -447,7 +447,7 @@ def _changed(g: GraphEmitter, value: np.ndarray, like: TensorNode) -> TensorNode
     return _called(g, value.astype(like.type.dtype, copy=False), like)
 
 
-def _scaled(g: GraphEmitter, constant: TensorNode, factor: Any) -> TensorNode:
+def _scaled(g: GraphEmitter, constant: TensorNode, factor: object) -> TensorNode:
     """The constant times a factor, as if in float64."""
     assert isinstance(constant.expr, Constant)
     return _called(g, scaled(constant.expr.stored, factor), constant)

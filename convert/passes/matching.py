@@ -74,7 +74,7 @@ def has_symbolic_sizes(call: CallFunction) -> bool:
     return is_symbolic((call.kwargs, [node.shape for node in nodes if isinstance(node, TensorNode)]))
 
 
-def is_float_constant(node: Any) -> bool:
+def is_float_constant(node: object) -> bool:
     """Whether ``node`` is a constant without quantization parameters."""
     return isinstance(node, TensorNode) and isinstance(node.expr, Constant) and node.qparams is None
 

@@ -112,7 +112,7 @@ class _Normalizer:
         }
         return self.result
 
-    def _value(self, leaf: Any) -> Any:
+    def _value(self, leaf: object) -> Any:
         return self.values[leaf] if isinstance(leaf, Node) else leaf
 
     def _expr(self, expr: Expr) -> None:
@@ -125,7 +125,7 @@ class _Normalizer:
         else:
             self._call(expr)
 
-    def _captured(self, value: Any, name: str | None) -> Any:
+    def _captured(self, value: object, name: str | None) -> Any:
         if not isinstance(value, np.ndarray):
             return value
         return self.emitter.parameter(value, name) if name else self.emitter.constant(value)
@@ -157,7 +157,7 @@ class _Normalizer:
         sizes = [size for size in leaves((shapes, arguments)) if isinstance(size, Dim)]
         return self.journal.give_up(sizes, f"needs a number: {refusal.reason}")
 
-    def _bind(self, structure: Tree, result: Any) -> None:
+    def _bind(self, structure: Tree, result: object) -> None:
         if isinstance(structure, Node):
             self.values[structure] = result
             return

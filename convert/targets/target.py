@@ -126,7 +126,7 @@ class Target(ABC):
         """The options of a conversion to ``version`` for which nothing else was chosen. Raises UsageError."""
         return TargetOptions(self.name, self.version_number(version), self.default_io_layout)
 
-    def requested_options(self, given: Mapping[str, Any]) -> TargetOptions:
+    def requested_options(self, given: Mapping[str, object]) -> TargetOptions:
         """The options of a conversion, of all options by name; single values were checked.
 
         Raises UsageError TM6001 for a version, TM6002 for values that do not go together.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from tmconvert.errors import VerificationError
 def check_edges(
     inputs: Mapping[str, np.ndarray],
     outputs: Sequence[str],
-    of_file: Mapping[str, Sequence[Any] | None],
+    of_file: Mapping[str, Sequence[object] | None],
     outputs_of_file: Sequence[str],
 ) -> None:
     """Raises VerificationError TM4001 for a file whose inputs or outputs are not those of the model.

@@ -90,7 +90,7 @@ def _limits(node: Any, catalogue: Catalogue) -> Iterator[int]:
                     waiting.append(made)
 
 
-def _limit(call: CallFunction, node: Any, catalogue: Catalogue) -> int | None:
+def _limit(call: CallFunction, node: object, catalogue: Catalogue) -> int | None:
     """How many values ``node`` may have as an operand of a call; None where it is no index."""
     op = catalogue[call.function]
     below = op.trait(IndicesBelow)
@@ -110,5 +110,5 @@ def _limit(call: CallFunction, node: Any, catalogue: Catalogue) -> int | None:
     return shape[axis] if shape and axis is not None else int(np.prod(shape))
 
 
-def _holds(argument: Any, node: Any) -> bool:
+def _holds(argument: object, node: object) -> bool:
     return argument is node or (isinstance(argument, (list, tuple)) and node in argument)

@@ -117,7 +117,7 @@ def _result(node: Any, tensors: Tensors) -> Observed | None:
     return _computed(node, tensors)
 
 
-def _is_float(node: Any, tensors: Tensors) -> bool:
+def _is_float(node: object, tensors: Tensors) -> bool:
     found = _result(node, tensors)
     return found is not None and not found.step
 
@@ -231,7 +231,9 @@ def _weight_scales(weight: TensorNode, data: np.ndarray, axis: int, target: str)
     return weight_grid(Value(weight.name, data.dtype, data.shape, data, qparams=weight.qparams), axis).scale
 
 
-def _slack(expr: CallFunction, operands: list[Any], result: np.ndarray, node: Any, tensors: Tensors) -> Any:
+def _slack(
+    expr: CallFunction, operands: list[object], result: np.ndarray, node: object, tensors: Tensors
+) -> Any:
     """How far the kernel of a layer is off, beyond rounding."""
     computed = _computed(node, tensors)
     found = slack_of(expr, computed.kind)
@@ -268,7 +270,7 @@ def _is_clamped(node: TensorNode) -> bool:
     return bool(users) and all(map(_is_clamp, users))
 
 
-def _is_clamp(user: Any) -> bool:
+def _is_clamp(user: object) -> bool:
     """Whether what is in front may have it as part of its own operator, or its grid."""
     if not isinstance(user, CallFunction):
         return False

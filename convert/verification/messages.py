@@ -16,7 +16,7 @@ class Message(NamedTuple):
     arrays: list[np.ndarray]
 
 
-def send_message(stream: BinaryIO, header: dict[str, Any], arrays: Sequence[np.ndarray]) -> None:
+def send_message(stream: BinaryIO, header: dict[str, object], arrays: Sequence[np.ndarray]) -> None:
     contents = [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data for array in arrays]
     described = [[array.dtype.name, list(array.shape)] for array in arrays]
     stream.write(json.dumps({**header, _ARRAYS: described}).encode() + b"\n")

@@ -225,7 +225,7 @@ class Reference:
         if shaken is not None:
             inputs = [shaken.moved(array) for array in inputs]
 
-        def evaluate(expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        def evaluate(expr: Expr, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
             op = self.catalogue[expr.function]  # type: ignore[attr-defined]
             kwargs = substituted(kwargs, sizes)
             if watch is not None:

@@ -35,19 +35,19 @@ class Shaken:
         self._emitter = _Emitter(self)
         self._depth = 0
 
-    def moved(self, array: Any) -> Any:
+    def moved(self, array: object) -> Any:
         if not isinstance(array, np.ndarray) or array.dtype.kind != "f":
             return array
         signs = self._random.integers(0, 2, array.shape) * 2 - 1
         return (array * (1 + self._step * signs)).astype(array.dtype)
 
-    def evaluated(self, op: Op, args: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+    def evaluated(self, op: Op, args: Sequence[object], attributes: Mapping[str, object]) -> Any:
         result = self._in_parts(op, args, attributes)
         if result is None:
             result = op.evaluate(args, attributes)
         return map_leaves(self.moved, result)
 
-    def _in_parts(self, op: Op, args: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+    def _in_parts(self, op: Op, args: Sequence[object], attributes: Mapping[str, object]) -> Any:
         if op.decomposition is None or self._depth == _DEEPEST:
             return None
         self._depth += 1
@@ -64,7 +64,7 @@ class _Emitter(EagerEmitter):
         super().__init__(shaken.catalogue)
         self._shaken = shaken
 
-    def call(self, op: str, *args: Any, **attributes: Any) -> Any:
+    def call(self, op: str, *args: object, **attributes: object) -> Any:
         definition: Any = self.catalogue[op]
         result = self._shaken.evaluated(definition, *definition.bind(args, attributes))
         return map_leaves(np.asarray, result)

@@ -114,7 +114,7 @@ class Worker:
             raise _error(answer.header["error"])
         return answer
 
-    def _answer(self, header: dict[str, Any], arrays: Sequence[np.ndarray]) -> Message | None:
+    def _answer(self, header: dict[str, object], arrays: Sequence[np.ndarray]) -> Message | None:
         """None where the process ended."""
         try:
             self._await_ready()
@@ -140,12 +140,12 @@ class Worker:
         finally:
             timer.cancel()
 
-    def begin(self, header: dict[str, Any]) -> None:
+    def begin(self, header: dict[str, object]) -> None:
         """Sends what is not answered."""
         with self._lock:
             self._send(header)
 
-    def _send(self, header: dict[str, Any], arrays: Sequence[np.ndarray] = ()) -> None:
+    def _send(self, header: dict[str, object], arrays: Sequence[np.ndarray] = ()) -> None:
         assert self._process.stdin is not None
         send_message(self._process.stdin, header, arrays)  # type: ignore[arg-type]
 
@@ -212,7 +212,7 @@ def worker() -> Worker:
         return _worker
 
 
-def start(runtime: Any) -> None:
+def start(runtime: object) -> None:
     """Has the worker import what ``runtime`` needs, without waiting for it."""
     with contextlib.suppress(OSError, Unavailable):
         worker().begin({"do": "load", **about(runtime)})
@@ -225,13 +225,13 @@ def about(runtime: Any) -> dict[str, Any]:
     return {"runtime": made_by, "settings": runtime.settings, "name": runtime.name}
 
 
-def version(runtime: Any) -> str:
+def version(runtime: object) -> str:
     """The runtime's version, as the worker has it."""
     return str(worker().ask({"do": "version", **about(runtime)}).header["version"])
 
 
 def run(
-    runtime: Any,
+    runtime: object,
     paths: Sequence[Path],
     inputs: Mapping[str, np.ndarray],
     outputs: Sequence[str],
@@ -250,7 +250,7 @@ def run(
 
 
 def observe(
-    runtime: Any, path: Path, inputs: Mapping[str, np.ndarray]
+    runtime: object, path: Path, inputs: Mapping[str, np.ndarray]
 ) -> list[tuple[str, np.ndarray, list[float]]]:
     """``runtime.observe_here`` in the worker: names, arrays, and the step, low and high of each."""
     header = {

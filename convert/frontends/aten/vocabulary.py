@@ -18,13 +18,13 @@ class AtenVocabulary(AdapterVocabulary):
     framework = "the program that made it"
     has_all_qparams = True
 
-    def find(self, expr: Expr, args: tuple[Any, ...]) -> tuple[str, Adapter | None]:
+    def find(self, expr: Expr, args: tuple[object, ...]) -> tuple[str, Adapter | None]:
         return self.name(expr), None
 
     def help(self, name: str) -> str:
         return "save the file again with this version of tmconvert"
 
-    def apply(self, g: Emitter, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def apply(self, g: Emitter, expr: Expr, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         try:
             made = g.call(self.name(expr), *args, **_resolved_shape(self.name(expr), args, kwargs))
         except (GraphError, KeyError) as error:

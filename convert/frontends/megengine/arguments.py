@@ -12,7 +12,7 @@ from tmconvert.frontends.megengine.stand_ins import GlobalRef, Instance
 DICTS = ("dict", "OrderedDict", "defaultdict", "QParams", "LSQParams")
 
 
-def unflatten(definition: Any, leaf: Callable[[Instance], Any], budget: Budget, depth: int = 0) -> Any:
+def unflatten(definition: object, leaf: Callable[[Instance], Any], budget: Budget, depth: int = 0) -> Any:
     """The tree that a TreeDef describes; ``leaf`` gives the value for each LeafDef, in order.
 
     QParams become dicts; a container class of the user's becomes a tuple of its parts.
@@ -38,7 +38,7 @@ def unflatten(definition: Any, leaf: Callable[[Instance], Any], budget: Budget, 
     return tuple(children)
 
 
-def unflatten_values(definition: Any, values: Sequence[Any], budget: Budget) -> Any:
+def unflatten_values(definition: object, values: Sequence[object], budget: Budget) -> Any:
     """The tree of a TreeDef with ``values`` as its leaves, all of them used."""
     remaining = list(reversed(values))
 
@@ -53,7 +53,7 @@ def unflatten_values(definition: Any, values: Sequence[Any], budget: Budget) -> 
     return tree
 
 
-def merged(nodes: Sequence[Any], constants: Sequence[tuple[int, Any]]) -> list[Any]:
+def merged(nodes: Sequence[object], constants: Sequence[tuple[int, object]]) -> list[Any]:
     """Returns nodes in order, with each constant inserted at its position."""
     waiting = list(reversed(nodes))
     result: list[Any] = []

@@ -42,7 +42,7 @@ class Budget:
         if self._left < 0:
             raise LoadError(OVER_LIMIT, "the file repeats the same values again and again")
 
-    def constant(self, value: Any, depth: int = 0) -> Any:
+    def constant(self, value: object, depth: int = 0) -> Any:
         """Returns ``value`` as a tree of limited size.
 
         Ellipsis stands for its class, an array for a tensor, bytes for a view of the file, text for a
@@ -93,7 +93,7 @@ class Budget:
         return known
 
 
-def _weight(value: Any) -> int:
+def _weight(value: object) -> int:
     """Returns the printed size of a leaf."""
     if isinstance(value, (str, memoryview)):
         return len(value) // CHARACTERS_PER_STEP
@@ -107,7 +107,7 @@ def native(array: np.ndarray) -> np.ndarray:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
-def text(value: Any, what: str) -> str:
+def text(value: object, what: str) -> str:
     """Returns a name from the file; empty for None. Raises LoadError for anything but a short text."""
     if value is None:
         return ""
@@ -116,7 +116,7 @@ def text(value: Any, what: str) -> str:
     return value
 
 
-def number(value: Any, what: str) -> int:
+def number(value: object, what: str) -> int:
     """Returns an id from the file; 0 for None."""
     if value is None:
         return 0
@@ -125,7 +125,7 @@ def number(value: Any, what: str) -> int:
     return int(value)
 
 
-def text_key(key: Any) -> Any:
+def text_key(key: object) -> Any:
     """Returns a dict key, limited in length so that it can be part of names."""
     if isinstance(key, str):
         return text(key, "a key")
@@ -134,6 +134,6 @@ def text_key(key: Any) -> Any:
     raise LoadError(DAMAGED, f"a key is {kind(key)}")
 
 
-def kind(value: Any) -> str:
+def kind(value: object) -> str:
     """Describes a value for messages by its type, since its ``repr`` may be unlimited."""
     return f"a text of {len(value)} characters" if isinstance(value, str) else f"a {type(value).__name__}"

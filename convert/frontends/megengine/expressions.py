@@ -43,7 +43,7 @@ class GraphBuilder:
         self.budget = budget
         self.nodes: dict[int, Node] = {}
 
-    def build(self, stand_in: Instance, result_definition: Any) -> InternalGraph:
+    def build(self, stand_in: Instance, result_definition: object) -> InternalGraph:
         """Builds the graph; ``result_definition`` is the TreeDef of its result, or None."""
         state: dict[str, Any] = stand_in.state
         graph = InternalGraph(text(state.get("_name"), "the name of a graph"))
@@ -78,7 +78,7 @@ class GraphBuilder:
         self.nodes[id(value)] = node
         return node
 
-    def _node(self, value: Any) -> Node:
+    def _node(self, value: object) -> Node:
         node = self.nodes.get(id(value))
         if node is None:
             raise LoadError(DAMAGED, "a node is used before it is defined")
@@ -106,20 +106,20 @@ class GraphBuilder:
         expr.source = Source(self.path, expr.id)
         return expr
 
-    def _getattr(self, state: dict[str, Any], inputs: list[Node], outputs: list[Node]) -> Expr:
+    def _getattr(self, state: dict[str, object], inputs: list[Node], outputs: list[Node]) -> Expr:
         (owner,), (output,) = inputs, outputs
         if not isinstance(owner, ModuleNode):
             raise LoadError(DAMAGED, f"an attribute is read from {owner}, which is not a module")
         return GetAttr(owner, text(state["name"], "the name of an attribute"), result=output)
 
-    def _call_method(self, state: dict[str, Any], inputs: list[Node], outputs: list[Node]) -> Expr:
+    def _call_method(self, state: dict[str, object], inputs: list[Node], outputs: list[Node]) -> Expr:
         args, kwargs = self._arguments(state, inputs)
         if not args or not isinstance(args[0], (Node, GlobalRef)):  # Tensor.__new__ is one of a class
             raise LoadError(DAMAGED, "a method is called on a value that is not a node")
         method, result = text(state["method"], "a method"), self._result(state.get("out_def"), outputs)
         return CallMethod(method, args, kwargs, result=result)
 
-    def _call_function(self, state: dict[str, Any], inputs: list[Node], outputs: list[Node]) -> Expr:
+    def _call_function(self, state: dict[str, object], inputs: list[Node], outputs: list[Node]) -> Expr:
         args, kwargs = self._arguments(state, inputs)
         module, name = _function(state["func"])
         # as MegEngine prints it: the last part of the module, and the function's own name
@@ -133,7 +133,7 @@ class GraphBuilder:
         result = outputs[0] if len(outputs) == 1 else tuple(outputs)
         return CallFunction(f"{OPERATOR_PREFIX}{name}", tuple(inputs), attributes, label=name, result=result)
 
-    def _constant(self, state: dict[str, Any], inputs: list[Node], outputs: list[Node]) -> Expr:
+    def _constant(self, state: dict[str, object], inputs: list[Node], outputs: list[Node]) -> Expr:
         (output,) = outputs
         value, name = state["value"], text(state.get("name"), "the name of a constant") or None
         if isinstance(value, Instance) != isinstance(output, ModuleNode):
@@ -156,13 +156,13 @@ class GraphBuilder:
             raise LoadError(DAMAGED, "a keyword argument has no name")
         return args, kwargs
 
-    def _result(self, definition: Any, outputs: list[Node]) -> Any:
+    def _result(self, definition: object, outputs: list[Node]) -> Any:
         if not isinstance(definition, Instance) or _leaf_count(definition) != len(outputs):
             return outputs[0] if len(outputs) == 1 else tuple(outputs)
         return unflatten_values(definition, outputs, self.budget)
 
 
-def _shape(value: Any) -> tuple[int, ...] | None:
+def _shape(value: object) -> tuple[int, ...] | None:
     """Returns the recorded shape. Raises LoadError for an invalid one."""
     if value is None:
         return None
@@ -190,6 +190,6 @@ def _function(value: Any) -> tuple[str, str]:
     return text(module, "the module of a function"), text(name, "the name of a function")
 
 
-def _class_name(value: Any) -> str:
+def _class_name(value: object) -> str:
     """Returns the qualified name of a class stored as (module, name), or by releases before 1.7 as itself."""
     return ".".join(_function(value))

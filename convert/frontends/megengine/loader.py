@@ -218,7 +218,7 @@ def _called_graph(expr: Expr) -> InternalGraph | None:
     return owner.graph_for(expr.args, expr.kwargs) if isinstance(owner, TracedModule) else None
 
 
-def _is_module(value: Any) -> bool:
+def _is_module(value: object) -> bool:
     if not isinstance(value, Instance):
         return False
     name = value.class_name
@@ -229,7 +229,7 @@ def _is_module(value: Any) -> bool:
     )
 
 
-def _kinds(types: Any) -> set[str]:
+def _kinds(types: object) -> set[str]:
     if not isinstance(types, Iterable):
         types = (types,)
     return {kind.name.rpartition(".")[2] for kind in types if isinstance(kind, GlobalRef)}

@@ -51,18 +51,23 @@ def until(last: Release, *names: str) -> Callable[[Adapter], Adapter]:
 
 @until((1, 8, 99), "nn.pad")
 def pad(
-    now: Adapter, g: Emitter, src: Any, pad_witdth: Any, mode: Any = "constant", constant_value: Any = 0.0
+    now: Adapter,
+    g: Emitter,
+    src: object,
+    pad_witdth: object,
+    mode: object = "constant",
+    constant_value: object = 0.0,
 ) -> Any:
     return now(g, src, pad_witdth, mode, constant_value)
 
 
 @until((1, 10, 99), "math.sign")
-def sign(now: Adapter, g: Emitter, inp: Any) -> Any:
+def sign(now: Adapter, g: Emitter, inp: object) -> Any:
     return now(g, inp)
 
 
 @until((1, 11, 99), "nn.prelu")
-def prelu(now: Adapter, g: Emitter, inp: Any, weight: Any) -> Any:
+def prelu(now: Adapter, g: Emitter, inp: object, weight: object) -> Any:
     return now(g, inp, weight)
 
 
@@ -70,28 +75,30 @@ def prelu(now: Adapter, g: Emitter, inp: Any, weight: Any) -> Any:
 def topk(
     now: Adapter,
     g: Emitter,
-    inp: Any,
-    k: Any,
-    descending: Any = False,
-    kth_only: Any = False,
-    no_sort: Any = False,
+    inp: object,
+    k: object,
+    descending: object = False,
+    kth_only: object = False,
+    no_sort: object = False,
 ) -> Any:
     return now(g, inp, k, descending, kth_only, no_sort)
 
 
 @until((1, 6, 99), "tensor.full")
-def full(now: Adapter, g: Emitter, shape: Any, value: Any, dtype: Any = "float32", device: Any = None) -> Any:
+def full(
+    now: Adapter, g: Emitter, shape: object, value: object, dtype: object = "float32", device: object = None
+) -> Any:
     return now(g, shape, value, dtype=dtype, device=device)
 
 
 @until((1, 6, 99), "opdef.BatchNorm")
-def batch_norm_operator(now: Adapter, g: Emitter, *inputs: Any, **state: Any) -> list[Any]:
+def batch_norm_operator(now: Adapter, g: Emitter, *inputs: object, **state: object) -> list[Any]:
     """Had five results; in inference all but the last are workspace."""
     return [None, None, None, None, now(g, *inputs, **state)[-1]]
 
 
 @until((1, 11, 1), "elemwise.square")
-def square(now: Adapter, g: Emitter, x: Any) -> Any:
+def square(now: Adapter, g: Emitter, x: object) -> Any:
     """Returned float32 for every element type of ``x``."""
     result = now(g, x)
     is_float32 = g.type(result).dtype == np.float32
@@ -104,7 +111,7 @@ _QUANTIZED = (*_PLAIN[:3], "dtype", *_PLAIN[3:])
 
 
 def _without_output_padding(names: tuple[str, ...]) -> Adapter:
-    def conv_transpose(now: Adapter, g: Emitter, *args: Any, **kwargs: Any) -> Any:
+    def conv_transpose(now: Adapter, g: Emitter, *args: object, **kwargs: object) -> Any:
         if len(args) > len(names) or "output_padding" in kwargs:  # 1.10 may have it already
             return now(g, *args, **kwargs)
         return now(g, **dict(zip(names, args, strict=False)), **kwargs)

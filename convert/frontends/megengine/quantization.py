@@ -24,7 +24,7 @@ DTYPES = {
 MODES = {1: "symmetric", 2: "asymmetric"}
 
 
-def qparams_of_dtype(dtype: Any) -> QParams | None:
+def qparams_of_dtype(dtype: object) -> QParams | None:
     """Returns the QParams in the metadata of a quantized dtype; None for a plain dtype."""
     quantization = quantization_of(dtype) if isinstance(dtype, np.dtype) else None
     if quantization is None or quantization.name not in DTYPES or quantization.scale is None:
@@ -48,7 +48,7 @@ def real(tensor: Tensor) -> np.ndarray:
         return with_qparams(np.asarray(steps * np.float32(qparams.scale[0])), qparams)
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Returns a quantized dtype as QParams, a record as text or dict; other values unchanged."""
     if isinstance(value, np.dtype):
         return qparams_of_dtype(value) or value

@@ -39,7 +39,7 @@ def _rename_opdef(state: dict[str, Any]) -> None:
         state["opdef_state"] = attributes
 
 
-def _rename_prefix(state: dict[str, Any]) -> None:
+def _rename_prefix(state: dict[str, object]) -> None:
     """Renames the attributes in which 1.6 kept the path of a graph or node."""
     for old, new in (("_prefix_name", "_qualname"), ("_orig_name", "_qualname")):
         if old in state:

@@ -28,7 +28,7 @@ class MegEngineVocabulary(AdapterVocabulary):
         self.release = release
         self.identifier = f"{IDENTIFIER}{'.'.join(map(str, release))}"
 
-    def find(self, expr: Expr, args: tuple[Any, ...]) -> tuple[str, Adapter | None]:
+    def find(self, expr: Expr, args: tuple[object, ...]) -> tuple[str, Adapter | None]:
         from tmconvert.frontends.megengine.adapters import FUNCTIONS, METHODS, MODULES
 
         name = self.name(expr)
@@ -49,7 +49,7 @@ class MegEngineVocabulary(AdapterVocabulary):
     def refusal(self, name: str) -> Refusal:
         return refusal_of(name) or super().refusal(name)
 
-    def resolved(self, g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any) -> Any:
+    def resolved(self, g: Emitter, expr: Expr, args: tuple[object, ...], result: object) -> Any:
         return with_recorded_qparams(g, expr, args, result, _requantized)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir import TensorNode
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import Dim
@@ -16,15 +17,15 @@ from tmconvert.ir.symbolic.dims import Dim
 MAX_INTS = 10_000  # of a shape, a list of axes, split points
 
 
-def is_tensor(value: Any) -> bool:
+def is_tensor(value: AdapterValue) -> bool:
     return isinstance(value, (TensorNode, np.ndarray))
 
 
-def rank(g: Emitter, x: Any) -> int:
+def rank(g: Emitter, x: AdapterValue) -> int:
     return g.type(x).rank
 
 
-def static_int(g: Emitter, value: Any, what: str = "a size") -> Any:
+def static_int(g: Emitter, value: AdapterValue, what: str = "a size") -> Any:
     """Returns an int or a Dim, from one or from a one-element integer tensor that does not depend on the
     input.
     """
@@ -40,7 +41,7 @@ def static_int(g: Emitter, value: Any, what: str = "a size") -> Any:
     return int(value)
 
 
-def static_ints(g: Emitter, value: Any, what: str = "a shape") -> list[Any]:
+def static_ints(g: Emitter, value: AdapterValue, what: str = "a shape") -> list[Any]:
     """Returns ints (or Dims) from one, a sequence of them and of integer tensors, or one integer tensor."""
     if is_tensor(value):
         array = g.sizes(value)
@@ -54,7 +55,7 @@ def static_ints(g: Emitter, value: Any, what: str = "a shape") -> list[Any]:
     return [static_int(g, value, what)]
 
 
-def axis_of(g: Emitter, x: Any, axis: Any) -> int:
+def axis_of(g: Emitter, x: AdapterValue, axis: AdapterValue) -> int:
     """Returns a non-negative axis of ``x``."""
     number, extent = static_int(g, axis, "an axis"), rank(g, x)
     if not -extent <= number < extent:
@@ -62,7 +63,7 @@ def axis_of(g: Emitter, x: Any, axis: Any) -> int:
     return number % extent
 
 
-def axes_of(g: Emitter, x: Any, axis: Any) -> list[int]:
+def axes_of(g: Emitter, x: AdapterValue, axis: AdapterValue) -> list[int]:
     """Returns non-negative axes of ``x``; None means all."""
     if axis is None:
         return list(range(rank(g, x)))
@@ -75,12 +76,12 @@ def cast(g: Emitter, x: Any, dtype: Any) -> Any:
     return x if g.type(x).dtype == dtype else g.call("aten::to", x, dtype=dtype.name)
 
 
-def floating(g: Emitter, x: Any) -> Any:
+def floating(g: Emitter, x: AdapterValue) -> Any:
     """Returns ``x`` if it is a float tensor, else ``x`` cast to float32."""
     return x if g.type(x).dtype.kind == "f" else cast(g, x, np.float32)
 
 
-def reshaped(g: Emitter, x: Any, shape: Sequence[int]) -> Any:
+def reshaped(g: Emitter, x: AdapterValue, shape: Sequence[int]) -> Any:
     """Reshapes ``x``; one extent may be -1."""
     old = g.type(x)
     sizes = list(shape)

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from tmconvert.errors import GraphError, InternalError, Refusal, TmconvertError, UnsupportedError
+from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir import CallFunction, CallMethod, Expr, ModuleNode, TensorNode
 from tmconvert.ir.emitter import EagerEmitter, Emitter
 from tmconvert.ir.inert import GlobalRef
@@ -29,7 +30,7 @@ class AdapterVocabulary:
     framework = ""
     has_all_qparams = False
 
-    def find(self, expr: Expr, args: tuple[Any, ...]) -> tuple[str, Adapter | None]:
+    def find(self, expr: Expr, args: tuple[AdapterValue, ...]) -> tuple[str, Adapter | None]:
         """Returns the source's name of a call with these arguments, and its adapter, if any."""
         raise NotImplementedError
 
@@ -45,11 +46,13 @@ class AdapterVocabulary:
         """Returns the help for a call whose op rejects the arguments of the adapter."""
         return f"check that the model runs in {self.framework}"
 
-    def resolved(self, g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any) -> Any:
+    def resolved(self, g: Emitter, expr: Expr, args: tuple[AdapterValue, ...], result: AdapterValue) -> Any:
         """Returns the result of an adapter in the form of the source."""
         return result
 
-    def apply(self, g: Emitter, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def apply(
+        self, g: Emitter, expr: Expr, args: tuple[AdapterValue, ...], kwargs: dict[str, AdapterValue]
+    ) -> Any:
         """Converts one call to ATen-style ops on ``g``. Raises Refusal.
 
         ``args`` and ``kwargs`` are those of the expression, with ``g``'s values at the leaves and
@@ -77,7 +80,12 @@ class AdapterVocabulary:
             ) from error
 
     def _custom(
-        self, g: Emitter, op: CustomOp, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        g: Emitter,
+        op: CustomOp,
+        expr: Expr,
+        args: tuple[AdapterValue, ...],
+        kwargs: dict[str, AdapterValue],
     ) -> Any:
         """Converts a call of an op that the user has registered."""
         args, kwargs = map_leaves(_by_name, (args, kwargs))
@@ -88,7 +96,7 @@ class AdapterVocabulary:
         except GraphError as error:
             raise Refusal(error.message) from error
 
-    def evaluate(self, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def evaluate(self, expr: Expr, args: tuple[AdapterValue, ...], kwargs: dict[str, AdapterValue]) -> Any:
         """Computes one call on arrays. Raises UnsupportedError TM2001."""
         try:
             return self.apply(EagerEmitter(catalogue()), expr, args, kwargs)
@@ -112,7 +120,7 @@ class AdapterVocabulary:
         return first.class_name if isinstance(first, ModuleNode) else f"Tensor.{expr.method}"
 
 
-def _recorded_types(g: Emitter, op: CustomOp, expr: Expr, arguments: Any) -> list[Any]:
+def _recorded_types(g: Emitter, op: CustomOp, expr: Expr, arguments: AdapterValue) -> list[Any]:
     """Returns the types that the source recorded for the results of a call. Raises Refusal."""
     help = f"pass result= to the register_symbolic of {op.name}"
     types = []
@@ -130,7 +138,7 @@ def _recorded_types(g: Emitter, op: CustomOp, expr: Expr, arguments: Any) -> lis
     return types
 
 
-def _by_name(leaf: Any) -> Any:
+def _by_name(leaf: AdapterValue) -> Any:
     """Returns dtypes and similar objects of the source by name."""
     return leaf.name if isinstance(leaf, GlobalRef) else leaf
 

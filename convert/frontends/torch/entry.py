@@ -7,7 +7,7 @@ import sys
 from importlib.machinery import PathFinder
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tmconvert.errors import LoadError, UsageError
 from tmconvert.errors.source import Source
@@ -80,7 +80,7 @@ def factories_of(file: str) -> list[str]:
     return [f"{module_of(file)}:{each.name}" for each in body if isinstance(each, kinds)]
 
 
-def trace_object(model: Any, tracing: Tracing) -> TracedModule:
+def trace_object(model: object, tracing: Tracing) -> TracedModule:
     """Traces a module, a function of tensors, or an ExportedProgram. Raises UnsupportedError."""
     return _tracer().trace_object(model, tracing)
 

@@ -32,8 +32,8 @@ class Tracing(NamedTuple):
     @classmethod
     def of(
         cls,
-        args: Any,
-        kwargs: Mapping[str, Any] | None,
+        args: object,
+        kwargs: Mapping[str, object] | None,
         dynamic_shapes: DynamicShapes | None,
         freeze_control_flow: bool,
         allow_code: bool,
@@ -57,7 +57,7 @@ class Tracing(NamedTuple):
         return bool(self.args or self.kwargs)
 
 
-def open_sizes(dynamic_shapes: Any) -> dict[str, dict[int, str]]:
+def open_sizes(dynamic_shapes: object) -> dict[str, dict[int, str]]:
     """Returns names of dynamic sizes by input and axis, from any form that ``torch.export`` accepts.
 
     The axes of an input are a dict by axis, or a list with an entry for each axis. A size is a name, a
@@ -69,7 +69,7 @@ def open_sizes(dynamic_shapes: Any) -> dict[str, dict[int, str]]:
     return {name: dict(_open_axes(name, axes)) for name, axes in dynamic_shapes.items() if axes is not None}
 
 
-def _open_axes(name: str, axes: Any) -> Iterator[tuple[int, str]]:
+def _open_axes(name: str, axes: object) -> Iterator[tuple[int, str]]:
     if not isinstance(axes, (Mapping, list, tuple)):
         raise _no_sizes(f"dynamic_shapes[{name!r}]", axes, "a dict by axis, or a list")
     for key, size in axes.items() if isinstance(axes, Mapping) else enumerate(axes):
@@ -81,7 +81,7 @@ def _open_axes(name: str, axes: Any) -> Iterator[tuple[int, str]]:
             yield axis, named
 
 
-def _size_name(size: Any, automatic: str) -> str | None:
+def _size_name(size: object, automatic: str) -> str | None:
     """Returns the name of a dynamic size; None for a static one."""
     if size is None or type(size) is int:
         return None
@@ -98,7 +98,7 @@ def _size_name(size: Any, automatic: str) -> str | None:
     return name
 
 
-def _no_sizes(what: str, given: Any, wanted: str) -> UsageError:
+def _no_sizes(what: str, given: object, wanted: str) -> UsageError:
     return UsageError(
         "TM6014",
         f"{what} must be {wanted}, got {type_and_value(given)}",
@@ -108,5 +108,5 @@ def _no_sizes(what: str, given: Any, wanted: str) -> UsageError:
     )
 
 
-def _no_inputs(what: str, given: Any, wanted: str) -> UsageError:
+def _no_inputs(what: str, given: object, wanted: str) -> UsageError:
     return UsageError("TM6008", f"{what} must be {wanted}, got {type_and_value(given)}")

@@ -29,7 +29,7 @@ class TorchVocabulary(AdapterVocabulary):
     identifier = IDENTIFIER
     framework = "PyTorch"
 
-    def find(self, expr: Expr, args: tuple[Any, ...]) -> tuple[str, Adapter | None]:
+    def find(self, expr: Expr, args: tuple[object, ...]) -> tuple[str, Adapter | None]:
         from tmconvert.frontends.torch.adapters.complex import is_complex
 
         assert isinstance(expr, (CallFunction, CallMethod))
@@ -39,13 +39,13 @@ class TorchVocabulary(AdapterVocabulary):
             return f"{self.name(expr)} of complex tensors", _complex_adapter(word, is_method)
         return self.name(expr), _adapter(word, is_method)
 
-    def apply(self, g: Emitter, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def apply(self, g: Emitter, expr: Expr, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         from tmconvert.frontends.torch.adapters.complex import received
 
         args, kwargs = map_leaves(lambda leaf: received(g, leaf), (args, kwargs))
         return super().apply(g, expr, args, kwargs)
 
-    def resolved(self, g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any) -> Any:
+    def resolved(self, g: Emitter, expr: Expr, args: tuple[object, ...], result: object) -> Any:
         return with_recorded_qparams(g, expr, args, result, requantize_to_even)
 
     def knows(self, name: str, is_method: bool) -> bool:

@@ -141,7 +141,7 @@ def _record(group: str, name: str, encodings: Sequence[tuple[int, bool, float, i
     )
 
 
-def _is_version(text: str, found: dict[str, Any], kind: type) -> bool:
+def _is_version(text: str, found: dict[str, object], kind: type) -> bool:
     return isinstance(found.get("activation_encodings"), kind)
 
 

@@ -96,7 +96,7 @@ def signed_parameter(record: Record) -> str:
     return "" if is_told else f"it is a {record.role} in unsigned integers"
 
 
-def recognises(text: str, found: dict[str, Any]) -> bool:
+def recognises(text: str, found: dict[str, object]) -> bool:
     return isinstance(found.get("encodings"), list)
 
 

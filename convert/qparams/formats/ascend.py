@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -119,7 +118,7 @@ def in_range(record: Record) -> str:
     return "" if bad is None else f"its scale {bad!r} is not within 2**-23 and 2**23"
 
 
-def _recognised(text: str, found: dict[str, Any], with_extents: bool) -> bool:
+def _recognised(text: str, found: dict[str, object], with_extents: bool) -> bool:
     return text.split(maxsplit=1)[:1] == ["record"] and ("channels:" in text) == with_extents
 
 

@@ -29,7 +29,7 @@ def parsed(text: str) -> Any:
 class Fields:
     """An object of a file. Its methods raise Unreadable, which names ``place``."""
 
-    def __init__(self, given: Any, place: str) -> None:
+    def __init__(self, given: object, place: str) -> None:
         if not isinstance(given, dict):
             raise Unreadable(f"{place} is no object")
         self.given, self.place = given, place
@@ -81,7 +81,7 @@ class Fields:
         return tuple(as_integer(value, place, -(2**40), 2**40) for value in self.items(name))
 
 
-def as_number(value: Any, place: str) -> float:
+def as_number(value: object, place: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise Unreadable(f"{place} is no number")
     try:
@@ -101,11 +101,11 @@ def as_integer(value: Any, place: str, low: int, high: int) -> int:
     return int(value)
 
 
-def scalar_or_list(values: tuple[Any, ...]) -> Any:
+def scalar_or_list(values: tuple[object, ...]) -> Any:
     return values[0] if len(values) == 1 else list(values)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, object]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise Unreadable(f"{repeated(name for name, _ in pairs)!r} is there twice")

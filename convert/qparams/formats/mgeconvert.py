@@ -41,7 +41,7 @@ def read(text: str) -> list[Record]:
     return [_record(name, given) for name, given in Fields(parsed(text), "the file").given.items()]
 
 
-def _record(name: str, given: Any) -> Record:
+def _record(name: str, given: object) -> Record:
     fields = Fields(given, repr(name))
     strange = sorted(set(fields.given) - _KEYS)
     if strange:
@@ -65,7 +65,7 @@ def _record(name: str, given: Any) -> Record:
     )
 
 
-def recognises(text: str, found: dict[str, Any]) -> bool:
+def recognises(text: str, found: dict[str, object]) -> bool:
     return bool(found) and all(isinstance(entry, dict) and "is_weight" in entry for entry in found.values())
 
 

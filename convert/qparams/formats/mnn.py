@@ -68,7 +68,7 @@ def made_or_taken(record: Record) -> str:
     return "" if record.producer or record.consumers else "it is not said which layers take or make it"
 
 
-def recognises(text: str, found: dict[str, Any]) -> bool:
+def recognises(text: str, found: dict[str, object]) -> bool:
     return any(name.endswith((_INPUT, _OUTPUT)) for name in found)
 
 

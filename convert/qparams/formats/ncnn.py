@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -113,7 +112,7 @@ def read(text: str) -> list[Record]:
     return found
 
 
-def recognises(text: str, found: dict[str, Any]) -> bool:
+def recognises(text: str, found: dict[str, object]) -> bool:
     first = next((line for line in text.splitlines() if line.strip()), "")
     return first.partition(" ")[0].endswith(_WEIGHT)
 

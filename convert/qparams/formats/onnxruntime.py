@@ -72,7 +72,7 @@ def known_bytes(record: Record) -> str:
     return eight_bits(record) if record.dtype else ""
 
 
-def recognises(text: str, found: dict[str, Any]) -> bool:
+def recognises(text: str, found: dict[str, object]) -> bool:
     return bool(found) and all(
         isinstance(items, list) and items and isinstance(items[0], dict) and "zero_point" in items[0]
         for items in found.values()

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
-from typing import Any
 
 from tmconvert.qparams.formats.format import (
     Format,
@@ -86,7 +85,7 @@ def read_json(text: str) -> list[Record]:
     return [_record(name, ranges.number(name) / _STEPS) for name in ranges.given]
 
 
-def _is_ranges(text: str, found: dict[str, Any]) -> bool:
+def _is_ranges(text: str, found: dict[str, object]) -> bool:
     first = next((line for line in text.splitlines() if line.strip()), "")
     return bool(re.fullmatch(r"\S.*: [-+.\deE]+\s*", first))
 

@@ -148,7 +148,7 @@ def _set(parameters: Any, field: FieldDescriptor, value: Attribute) -> None:
             parameters.ClearField(field.name)
 
 
-def _scalars(field: FieldDescriptor, value: Any, cpp_type: int) -> list[Any]:
+def _scalars(field: FieldDescriptor, value: object, cpp_type: int) -> list[Any]:
     scalars = list(value) if isinstance(value, (list, tuple)) else [value]
     for scalar in scalars:
         is_bool = isinstance(scalar, (bool, np.bool_))

@@ -19,7 +19,7 @@ _OPERATORS = ("Max", "Min", "Relu", "Clip", "MatMul")
 
 
 def in_whole_numbers(
-    g: Any, operator: str, inputs: Sequence[Value | None], options: dict[str, Any]
+    g: object, operator: str, inputs: Sequence[Value | None], options: dict[str, object]
 ) -> Callable[[], Any] | None:
     """What appends ``operator`` to ``g`` in other operators; None for what is not of that kind."""
     present = [value for value in inputs if value is not None]

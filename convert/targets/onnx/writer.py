@@ -358,7 +358,7 @@ def _inner_graph(name: str, graph: TargetGraph, value_info: _ValueInfo) -> Graph
     return inner
 
 
-def _filled(name: str, kind: Any, field: str, value: Any) -> AttributeProto:
+def _filled(name: str, kind: Any, field: str, value: object) -> AttributeProto:
     fields: dict[str, Any] = {field: value}
     return AttributeProto(name=name, type=kind, **fields)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tmconvert.frontends.megengine.adapters import modes
 from tmconvert.frontends.megengine.adapters.elemwise import unary
-from tmconvert.frontends.shared.adapter_table import Adapter, Table
+from tmconvert.frontends.shared.adapter_table import Adapter, AdapterValue, Table
 from tmconvert.ir.emitter import Emitter
 
 FUNCTIONS = Table("megengine.functional.nn.")
@@ -36,11 +36,18 @@ for _name, _mode in OF_INP.items():
 
 
 @FUNCTIONS.add("leaky_relu")
-def leaky_relu(g: Emitter, inp: Any, negative_slope: float = 0.01) -> Any:
+def leaky_relu(g: Emitter, inp: AdapterValue, negative_slope: float = 0.01) -> Any:
     return modes.applied(g, "PRELU", inp, negative_slope)
 
 
 @FUNCTIONS.add("prelu")
-def prelu(g: Emitter, x: Any = None, y: Any = None, *, inp: Any = None, weight: Any = None) -> Any:
+def prelu(
+    g: Emitter,
+    x: AdapterValue = None,
+    y: AdapterValue = None,
+    *,
+    inp: AdapterValue = None,
+    weight: AdapterValue = None,
+) -> Any:
     """PReLU; before 1.10 the parameters were named inp and weight."""
     return modes.applied(g, "PRELU", inp if x is None else x, weight if y is None else y)

@@ -12,7 +12,7 @@ from tmconvert.frontends.megengine.adapters import modes
 from tmconvert.frontends.megengine.adapters.math import reduction
 from tmconvert.frontends.megengine.adapters.modules import parameter
 from tmconvert.frontends.megengine.adapters.values import cast, is_tensor, rank, reshaped
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.ir import TracedModule
 from tmconvert.ir.emitter import Emitter
 
@@ -27,14 +27,14 @@ OF_1_12_3 = "multi-head attention of MegEngine 1.12.3, which runs on GPUs only, 
 @FUNCTIONS.add("multi_head_attention")
 def multi_head_attention(
     g: Emitter,
-    query: Any,
-    key: Any,
-    value: Any,
+    query: AdapterValue,
+    key: AdapterValue,
+    value: AdapterValue,
     embed_dim: int,
     num_heads: int,
     attn_drop: float,
     out_drop: float,
-    io_weight_bias: Any,
+    io_weight_bias: AdapterValue,
     qproj_size: int | None = None,
     kproj_size: int | None = None,
     vproj_size: int | None = None,
@@ -43,11 +43,11 @@ def multi_head_attention(
     kbias: bool = False,
     vbias: bool = False,
     obias: bool = False,
-    bias_k: Any = None,
-    bias_v: Any = None,
+    bias_k: AdapterValue = None,
+    bias_v: AdapterValue = None,
     add_zero_attn: bool = False,
-    key_padding_mask: Any = None,
-    attn_mask: Any = None,
+    key_padding_mask: AdapterValue = None,
+    attn_mask: AdapterValue = None,
     need_weights: bool = False,
     average_attn_weights: bool = False,
     is_causal: bool = False,
@@ -79,7 +79,7 @@ def multi_head_attention(
     return [output, _shown(g, weights, num_heads, average_attn_weights) if need_weights else None]
 
 
-def _check(g: Emitter, tensors: tuple[Any, ...], sizes: list[int]) -> None:
+def _check(g: Emitter, tensors: tuple[AdapterValue, ...], sizes: list[int]) -> None:
     if any(isinstance(size, bool) for size in sizes):
         raise Refusal(OF_1_12_3)
     if any(rank(g, x) != 3 for x in tensors):
@@ -88,7 +88,9 @@ def _check(g: Emitter, tensors: tuple[Any, ...], sizes: list[int]) -> None:
         raise Refusal(f"attention with projections of the sizes {sizes} is not supported")
 
 
-def _projections(g: Emitter, flat: Any, widths: list[int], sizes: list[int], biases: list[bool]) -> Any:
+def _projections(
+    g: Emitter, flat: AdapterValue, widths: list[int], sizes: list[int], biases: list[bool]
+) -> Any:
     """Returns a function of a tensor and the index of a projection, which applies it."""
     flat, ends = reshaped(g, flat, [-1]), [0]
     count = sum(width * size for width, size in zip(widths, sizes, strict=True))
@@ -108,31 +110,38 @@ def _projections(g: Emitter, flat: Any, widths: list[int], sizes: list[int], bia
     ]
     added = [part(size) if size and has_bias else None for size, has_bias in zip(sizes, biases, strict=True)]
 
-    def project(x: Any, i: int) -> Any:
+    def project(x: AdapterValue, i: int) -> Any:
         return x if weights[i] is None else g.call("aten::linear", x, weights[i], added[i])
 
     return project
 
 
-def _heads(g: Emitter, x: Any, heads: int) -> Any:
+def _heads(g: Emitter, x: AdapterValue, heads: int) -> Any:
     """[N, T, E] -> [N, heads, T, E / heads]."""
     batch, length, width = g.type(x).shape
     return g.call("aten::permute", reshaped(g, x, [batch, length, heads, width // heads]), [0, 2, 1, 3])
 
 
-def _scores(g: Emitter, queries: Any, keys: Any, scale: float) -> Any:
+def _scores(g: Emitter, queries: AdapterValue, keys: AdapterValue, scale: float) -> Any:
     scaled = g.call("aten::mul", queries, g.constant(scale, g.type(queries).dtype))
     return g.call("aten::matmul", scaled, g.call("aten::permute", keys, [0, 1, 3, 2]))
 
 
-def _merged(g: Emitter, weights: Any, values: Any) -> Any:
+def _merged(g: Emitter, weights: AdapterValue, values: AdapterValue) -> Any:
     """Concatenates the results of the heads: [N, L, V]."""
     mixed = g.call("aten::permute", g.call("aten::matmul", weights, values), [0, 2, 1, 3])
     batch, length, heads, width = g.type(mixed).shape
     return reshaped(g, mixed, [batch, length, heads * width])
 
 
-def _mask(g: Emitter, scores: Any, heads: int, attn_mask: Any, key_padding_mask: Any, is_causal: bool) -> Any:
+def _mask(
+    g: Emitter,
+    scores: AdapterValue,
+    heads: int,
+    attn_mask: AdapterValue,
+    key_padding_mask: AdapterValue,
+    is_causal: bool,
+) -> Any:
     """Returns the mask that is added to the scores [N, heads or 1, L, S]; a mask argument overrides
     ``is_causal``.
     """
@@ -150,7 +159,7 @@ def _mask(g: Emitter, scores: Any, heads: int, attn_mask: Any, key_padding_mask:
     return parts[0] if len(parts) == 1 else modes.applied(g, "ADD", *parts) if parts else None
 
 
-def _added(g: Emitter, mask: Any, dtype: np.dtype) -> Any:
+def _added(g: Emitter, mask: AdapterValue, dtype: np.dtype) -> Any:
     """Converts a bool mask to minus infinity where it is true; other masks are unchanged."""
     if not is_tensor(mask):
         raise Refusal(OF_1_12_3)
@@ -159,7 +168,7 @@ def _added(g: Emitter, mask: Any, dtype: np.dtype) -> Any:
     return g.call("aten::where", mask, g.constant(-np.inf, dtype), g.constant(0, dtype))
 
 
-def _shown(g: Emitter, weights: Any, heads: int, average: bool) -> Any:
+def _shown(g: Emitter, weights: AdapterValue, heads: int, average: bool) -> Any:
     """Returns the attention weights [N, heads or 1, L, S] as MegEngine returns them."""
     batch, own, queries, keys = g.type(weights).shape
     if average:
@@ -175,17 +184,17 @@ SIZES = ("qproj_size", "kproj_size", "vproj_size", "oproj_size", "qbias", "kbias
 @OPERATORS.add("MultiHeadAttn")
 def multi_head_attn(
     g: Emitter,
-    query: Any,
-    key: Any,
-    value: Any,
-    weights: Any,
-    *others: Any,
+    query: AdapterValue,
+    key: AdapterValue,
+    value: AdapterValue,
+    weights: AdapterValue,
+    *others: AdapterValue,
     embeding_size: int,
     num_heads: int,
     sm_scaler: float,
-    attn_mask_type: Any,
-    tensor_combination_type: Any,
-    **state: Any,
+    attn_mask_type: AdapterValue,
+    tensor_combination_type: AdapterValue,
+    **state: AdapterValue,
 ) -> list[Any]:
     """Returns the result, the attention weights, and the workspace."""
     kind = str(tensor_combination_type).upper(), str(attn_mask_type).upper()
@@ -209,11 +218,11 @@ def multi_head_attn(
 def multi_head_attention_module(
     g: Emitter,
     module: TracedModule,
-    query: Any,
-    key: Any,
-    value: Any,
-    key_padding_mask: Any = None,
-    attn_mask: Any = None,
+    query: AdapterValue,
+    key: AdapterValue,
+    value: AdapterValue,
+    key_padding_mask: AdapterValue = None,
+    attn_mask: AdapterValue = None,
     need_weights: bool = False,
     average_attn_weights: bool = False,
     is_causal: bool = False,

@@ -9,18 +9,18 @@ from typing import Any
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters import modes
 from tmconvert.frontends.megengine.adapters.values import cast, per_axis, promoted, rank, reshaped, static_int
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.ir.emitter import Emitter
 
 FUNCTIONS = Table("megengine.functional.nn.")
 
 
-def cross_correlation(conv_mode: Any) -> None:
+def cross_correlation(conv_mode: AdapterValue) -> None:
     if str(conv_mode).lower() != "cross_correlation":
         raise Refusal(f"conv_mode {conv_mode!r} is not supported")
 
 
-def _without_groups_axis(g: Emitter, weight: Any, axes: int, groups: int) -> Any:
+def _without_groups_axis(g: Emitter, weight: AdapterValue, axes: int, groups: int) -> Any:
     """Reshapes [groups, first / groups, ...] to [first, ...]."""
     shape = g.type(weight).shape
     if len(shape) == axes + 3:
@@ -33,7 +33,9 @@ def _without_groups_axis(g: Emitter, weight: Any, axes: int, groups: int) -> Any
 _COUNTS = {4: "four", 5: "five", 6: "six"}
 
 
-def with_bias(g: Emitter, inp: Any, channels: int, bias: Any, call: Callable[[Any], Any]) -> Any:
+def with_bias(
+    g: Emitter, inp: AdapterValue, channels: int, bias: AdapterValue, call: Callable[[Any], Any]
+) -> Any:
     """Emits ``call`` with the bias if it is per channel; else the bias is added to the result."""
     if bias is None:
         return call(None)
@@ -44,7 +46,14 @@ def with_bias(g: Emitter, inp: Any, channels: int, bias: Any, call: Callable[[An
 
 
 def convolved(
-    g: Emitter, inp: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any
+    g: Emitter,
+    inp: AdapterValue,
+    weight: Any,
+    bias: AdapterValue,
+    stride: AdapterValue,
+    padding: AdapterValue,
+    dilation: AdapterValue,
+    groups: Any,
 ) -> Any:
     """A convolution over the spatial axes of ``inp``; ``bias`` is per channel."""
     axes, groups = rank(g, inp) - 2, static_int(g, groups, "a number of groups")
@@ -54,7 +63,7 @@ def convolved(
     return g.call(f"aten::conv{axes}d", inp, weight, bias, *windows, groups)
 
 
-def _channels(g: Emitter, weight: Any, axes: int) -> int:
+def _channels(g: Emitter, weight: AdapterValue, axes: int) -> int:
     """Output channels of a weight, with an axis for the groups or without."""
     return math.prod(g.type(weight).shape[: rank(g, weight) - axes - 1])
 
@@ -63,15 +72,15 @@ def _add_convolution(name: str, axes: int) -> None:
     @FUNCTIONS.add(name)
     def adapter(
         g: Emitter,
-        inp: Any,
-        weight: Any,
-        bias: Any = None,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
+        inp: AdapterValue,
+        weight: AdapterValue,
+        bias: AdapterValue = None,
+        stride: AdapterValue = 1,
+        padding: AdapterValue = 0,
+        dilation: AdapterValue = 1,
         groups: int = 1,
-        conv_mode: Any = "cross_correlation",
-        compute_mode: Any = "default",
+        conv_mode: AdapterValue = "cross_correlation",
+        compute_mode: AdapterValue = "default",
     ) -> Any:
         """Weights (O, I, ...), or (groups, O / groups, I / groups, ...); bias (1, O, 1, ...)."""
         cross_correlation(conv_mode)
@@ -93,13 +102,13 @@ for _axes in (1, 2, 3):
 
 def transposed(
     g: Emitter,
-    inp: Any,
+    inp: AdapterValue,
     weight: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    output_padding: Any,
-    dilation: Any,
+    bias: AdapterValue,
+    stride: AdapterValue,
+    padding: AdapterValue,
+    output_padding: AdapterValue,
+    dilation: AdapterValue,
     groups: Any,
 ) -> Any:
     """A transposed convolution; ``bias`` is per channel of the result.
@@ -121,16 +130,16 @@ def _add_transposed(name: str, axes: int) -> None:
     @FUNCTIONS.add(name)
     def adapter(
         g: Emitter,
-        inp: Any,
-        weight: Any,
-        bias: Any = None,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
-        dilation: Any = 1,
+        inp: AdapterValue,
+        weight: AdapterValue,
+        bias: AdapterValue = None,
+        stride: AdapterValue = 1,
+        padding: AdapterValue = 0,
+        output_padding: AdapterValue = 0,
+        dilation: AdapterValue = 1,
         groups: int = 1,
-        conv_mode: Any = "cross_correlation",
-        compute_mode: Any = "default",
+        conv_mode: AdapterValue = "cross_correlation",
+        compute_mode: AdapterValue = "default",
     ) -> Any:
         cross_correlation(conv_mode)
         inp, weight = promoted(g, inp, weight)
@@ -148,17 +157,17 @@ _add_transposed("conv_transpose3d", 3)
 @FUNCTIONS.add("deformable_conv2d")
 def deformable_conv2d(
     g: Emitter,
-    inp: Any,
-    weight: Any,
-    offset: Any,
-    mask: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    inp: AdapterValue,
+    weight: AdapterValue,
+    offset: AdapterValue,
+    mask: AdapterValue,
+    bias: AdapterValue = None,
+    stride: AdapterValue = 1,
+    padding: AdapterValue = 0,
+    dilation: AdapterValue = 1,
     groups: int = 1,
-    conv_mode: Any = "cross_correlation",
-    compute_mode: Any = "default",
+    conv_mode: AdapterValue = "cross_correlation",
+    compute_mode: AdapterValue = "default",
 ) -> Any:
     """Offsets (N, 2 G kH kW, H, W), y before x; masks (N, G kH kW, H, W)."""
     cross_correlation(conv_mode)
@@ -167,7 +176,7 @@ def deformable_conv2d(
     moves = [cast(g, value, dtype) for value in (offset, mask)]
     windows = [per_axis(g, value, 2) for value in (stride, padding, dilation)]
 
-    def call(value: Any) -> Any:
+    def call(value: AdapterValue) -> Any:
         vector = None if value is None else reshaped(g, value, [-1])
         return g.call("torchvision::deform_conv2d", inp, weight, *moves, vector, *windows)
 
@@ -177,13 +186,13 @@ def deformable_conv2d(
 @FUNCTIONS.add("local_conv2d")
 def local_conv2d(
     g: Emitter,
-    inp: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    conv_mode: Any = "cross_correlation",
+    inp: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue = None,
+    stride: AdapterValue = 1,
+    padding: AdapterValue = 0,
+    dilation: AdapterValue = 1,
+    conv_mode: AdapterValue = "cross_correlation",
 ) -> Any:
     """Convolution with separate weights per position: (groups, H', W', I / groups, kH, kW, O / groups).
 
@@ -208,7 +217,14 @@ def local_conv2d(
     return result if bias is None else modes.applied(g, "ADD", result, bias)
 
 
-def columns_of(g: Emitter, inp: Any, kernel: list[int], stride: Any, padding: Any, dilation: Any) -> Any:
+def columns_of(
+    g: Emitter,
+    inp: AdapterValue,
+    kernel: list[int],
+    stride: AdapterValue,
+    padding: AdapterValue,
+    dilation: AdapterValue,
+) -> Any:
     """Returns the windows of ``inp`` as [N, C kH kW, positions]."""
     spread, around, steps = (per_axis(g, value, 2) for value in (dilation, padding, stride))
     return g.call("aten::im2col", inp, kernel, spread, around, steps)
@@ -217,17 +233,17 @@ def columns_of(g: Emitter, inp: Any, kernel: list[int], stride: Any, padding: An
 @FUNCTIONS.add("region_restricted_conv")
 def region_restricted_conv(
     g: Emitter,
-    inp: Any,
-    weight: Any,
-    rin: Any,
-    rout: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    inp: AdapterValue,
+    weight: AdapterValue,
+    rin: AdapterValue,
+    rout: AdapterValue,
+    bias: AdapterValue = None,
+    stride: AdapterValue = 1,
+    padding: AdapterValue = 0,
+    dilation: AdapterValue = 1,
     groups: int = 1,
-    conv_mode: Any = "cross_correlation",
-    compute_mode: Any = "default",
+    conv_mode: AdapterValue = "cross_correlation",
+    compute_mode: AdapterValue = "default",
 ) -> Any:
     """A convolution of the elements whose region (N, H, W) equals that of the result (N, H', W')."""
     cross_correlation(conv_mode)

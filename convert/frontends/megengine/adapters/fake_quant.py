@@ -11,7 +11,7 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters.observers import HELP, OBSERVERS, Scales, scalar
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.shared.recorded_qparams import integers_of_range
 from tmconvert.ir import QParams, TracedModule
 from tmconvert.ir.emitter import Emitter
@@ -71,7 +71,7 @@ class Quantizer:
         shape = [-1, *scale.shape[2:]]
         return replace(self, scale=scale.reshape(shape), zero_point=zero_point.reshape(shape))
 
-    def apply(self, g: Emitter, value: Any) -> Any:
+    def apply(self, g: Emitter, value: AdapterValue) -> Any:
         """Fake-quantizes ``value``, or only annotates it."""
         type_ = g.type(value)
         if type_.dtype != np.float32:
@@ -80,7 +80,7 @@ class Quantizer:
         return g.quantized(value, self.qparams(type_.rank), rounded)
 
 
-def applied(g: Emitter, value: Any, fake_quant: Any, observer: Any) -> Any:
+def applied(g: Emitter, value: AdapterValue, fake_quant: AdapterValue, observer: AdapterValue) -> Any:
     """The result of ``QATModule._apply_fakequant_with_observer`` for a value."""
     quantizer = quantizer_of(fake_quant, observer, g.known(value))
     return value if quantizer is None else quantizer.apply(g, value)
@@ -195,13 +195,19 @@ FAKE_QUANTS: dict[str, Callable[[TracedModule, Any], Any]] = {
 
 @FUNCTIONS.add("megengine.module.qat.module.QATModule._apply_fakequant_with_observer")
 def apply_fakequant_with_observer(
-    g: Emitter, module: Any, target: Any, fake_quant: Any, observer: Any
+    g: Emitter, module: AdapterValue, target: AdapterValue, fake_quant: AdapterValue, observer: AdapterValue
 ) -> Any:
     return applied(g, target, fake_quant, observer)
 
 
 def _by_operator(
-    g: Emitter, x: Any, scale: np.ndarray, zero_point: np.ndarray | None, low: int, high: int, source: str
+    g: Emitter,
+    x: AdapterValue,
+    scale: np.ndarray,
+    zero_point: np.ndarray | None,
+    low: int,
+    high: int,
+    source: str,
 ) -> Any:
     name = integers_of_range(low, high)
     zeros = np.zeros(1, np.float32) if zero_point is None else zero_point
@@ -210,7 +216,7 @@ def _by_operator(
     return Quantizer(name, low, high, scale, zeros, symmetric, source, True).apply(g, x)
 
 
-def _constant(g: Emitter, value: Any) -> np.ndarray:
+def _constant(g: Emitter, value: AdapterValue) -> np.ndarray:
     array = g.known(value)
     if array is None:
         raise Refusal("a scale is computed from the data", "make it a constant of the model")
@@ -218,17 +224,32 @@ def _constant(g: Emitter, value: Any) -> np.ndarray:
 
 
 @FUNCTIONS.add("opdef.FakeQuant")
-def fake_quant(g: Emitter, x: Any, scale: Any, zero_point: Any, qmin: int, qmax: int, **_: Any) -> Any:
+def fake_quant(
+    g: Emitter,
+    x: AdapterValue,
+    scale: AdapterValue,
+    zero_point: AdapterValue,
+    qmin: int,
+    qmax: int,
+    **_: AdapterValue,
+) -> Any:
     return _by_operator(g, x, _constant(g, scale), _constant(g, zero_point), qmin, qmax, "FakeQuant")
 
 
 @FUNCTIONS.add("opdef.TQT")
-def tqt(g: Emitter, x: Any, scale: Any, qmin: int, qmax: int, **_: Any) -> Any:
+def tqt(g: Emitter, x: AdapterValue, scale: AdapterValue, qmin: int, qmax: int, **_: AdapterValue) -> Any:
     return _by_operator(g, x, _power_of_two(_constant(g, scale)), None, qmin, qmax, "TQT")
 
 
 @FUNCTIONS.add("opdef.LSQ")
 def lsq(
-    g: Emitter, x: Any, scale: Any, zero_point: Any, grad_scale: Any, qmin: int, qmax: int, **_: Any
+    g: Emitter,
+    x: AdapterValue,
+    scale: AdapterValue,
+    zero_point: AdapterValue,
+    grad_scale: AdapterValue,
+    qmin: int,
+    qmax: int,
+    **_: AdapterValue,
 ) -> Any:
     return _by_operator(g, x, _constant(g, scale), _constant(g, zero_point), qmin, qmax, "LSQ")

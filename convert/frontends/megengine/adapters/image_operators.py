@@ -8,18 +8,18 @@ from typing import Any
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters import boxes, sampling, vision
 from tmconvert.frontends.megengine.adapters.values import static_ints
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.ir.emitter import Emitter
 
 OPERATORS = Table("opdef.")
 
 
-def channels_first(format_: Any, wanted: str = "NCHW") -> None:
+def channels_first(format_: AdapterValue, wanted: str = "NCHW") -> None:
     if str(format_).upper() != wanted:
         raise Refusal(f"the format {format_} is not supported", f"use {wanted}")
 
 
-def in_format(g: Emitter, inp: Any, format_: Any, call: Callable[[Any], Any]) -> Any:
+def in_format(g: Emitter, inp: AdapterValue, format_: AdapterValue, call: Callable[[Any], Any]) -> Any:
     """Emits ``call`` on an image in NCHW, and converts the result to the format of ``inp``."""
     if str(format_).upper() != "NHWC":
         channels_first(format_)
@@ -28,7 +28,9 @@ def in_format(g: Emitter, inp: Any, format_: Any, call: Callable[[Any], Any]) ->
 
 
 @OPERATORS.add("Resize")
-def resize(g: Emitter, inp: Any, size: Any, *, format: Any, imode: Any) -> Any:
+def resize(
+    g: Emitter, inp: AdapterValue, size: AdapterValue, *, format: AdapterValue, imode: AdapterValue
+) -> Any:
     modes = {"LINEAR": "bilinear", "CUBIC": "bicubic", "NEAREST": "nearest"}
     name = modes.get(str(imode).upper(), str(imode))
     if str(format).upper() == "NHWC":
@@ -37,7 +39,15 @@ def resize(g: Emitter, inp: Any, size: Any, *, format: Any, imode: Any) -> Any:
 
 
 @OPERATORS.add("Resize3D")
-def resize3d(g: Emitter, inp: Any, size: Any, *, format: Any, imode: Any, align_corners: bool = False) -> Any:
+def resize3d(
+    g: Emitter,
+    inp: AdapterValue,
+    size: AdapterValue,
+    *,
+    format: AdapterValue,
+    imode: AdapterValue,
+    align_corners: bool = False,
+) -> Any:
     channels_first(format, "NCDHW")
     if str(imode).upper() != "LINEAR":
         raise Refusal(f"the interpolation mode {imode!r} is not supported")
@@ -46,7 +56,14 @@ def resize3d(g: Emitter, inp: Any, size: Any, *, format: Any, imode: Any, align_
 
 @OPERATORS.add("Remap")
 def remap(
-    g: Emitter, inp: Any, places: Any, *, border_type: Any, scalar: float, format: Any, imode: Any
+    g: Emitter,
+    inp: AdapterValue,
+    places: AdapterValue,
+    *,
+    border_type: AdapterValue,
+    scalar: float,
+    format: AdapterValue,
+    imode: AdapterValue,
 ) -> Any:
     return in_format(
         g, inp, format, lambda image: sampling.remap(g, image, places, border_type, scalar, imode)
@@ -56,21 +73,28 @@ def remap(
 @OPERATORS.add("WarpAffine")
 def warp_affine(
     g: Emitter,
-    inp: Any,
-    mat: Any,
-    size: Any,
+    inp: AdapterValue,
+    mat: AdapterValue,
+    size: AdapterValue,
     *,
-    border_mode: Any,
+    border_mode: AdapterValue,
     border_val: float,
-    format: Any,
-    imode: Any,
+    format: AdapterValue,
+    imode: AdapterValue,
 ) -> Any:
     return sampling.warp_affine(g, inp, mat, size, border_mode, border_val, format, imode)
 
 
 @OPERATORS.add("WarpPerspective")
 def warp_perspective(
-    g: Emitter, inp: Any, mat: Any, *others: Any, bmode: Any, border_val: float, format: Any, imode: Any
+    g: Emitter,
+    inp: AdapterValue,
+    mat: AdapterValue,
+    *others: AdapterValue,
+    bmode: AdapterValue,
+    border_val: float,
+    format: AdapterValue,
+    imode: AdapterValue,
 ) -> Any:
     """``others`` are the size, or the image index for each matrix and the size."""
     *batch, size = others
@@ -80,7 +104,14 @@ def warp_perspective(
 
 @OPERATORS.add("ROIAlign")
 def roi_align(
-    g: Emitter, inp: Any, rois: Any, *, mode: Any, spatial_scale: float, offset: float, **state: Any
+    g: Emitter,
+    inp: AdapterValue,
+    rois: AdapterValue,
+    *,
+    mode: AdapterValue,
+    spatial_scale: float,
+    offset: float,
+    **state: AdapterValue,
 ) -> list[Any]:
     """RoI align; the second result, indices of maxima, is used in training only."""
     channels_first(state.get("format", "NCHW"))
@@ -93,11 +124,13 @@ def roi_align(
 
 
 @OPERATORS.add("ROIPooling")
-def roi_pooling(g: Emitter, inp: Any, rois: Any, size: Any, *, mode: Any, scale: float) -> list[Any]:
+def roi_pooling(
+    g: Emitter, inp: AdapterValue, rois: AdapterValue, size: AdapterValue, *, mode: AdapterValue, scale: float
+) -> list[Any]:
     """RoI pooling; the second result, indices of maxima, is used in training only."""
     return [boxes.roi_pooling(g, inp, rois, static_ints(g, size), mode, scale), None]
 
 
 @OPERATORS.add("CvtColor")
-def cvt_color(g: Emitter, inp: Any, *, mode: str) -> Any:
+def cvt_color(g: Emitter, inp: AdapterValue, *, mode: str) -> Any:
     return sampling.cvt_color(g, inp, mode)

@@ -14,7 +14,7 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters.indexing import getitem, written
 from tmconvert.frontends.megengine.adapters.values import rank, reshaped
-from tmconvert.frontends.shared.adapter_table import Adapter, Table
+from tmconvert.frontends.shared.adapter_table import Adapter, AdapterValue, Table
 from tmconvert.ir.emitter import Emitter
 
 OPERATORS = Table("opdef.")
@@ -34,7 +34,13 @@ def _numbers(inputs: tuple[Any, ...], items: Any, slice_items: Any) -> Iterator[
         yield axis, parts
 
 
-def _index(g: Emitter, x: Any, inputs: tuple[Any, ...], items: Any, slice_items: Any) -> tuple[Any, ...]:
+def _index(
+    g: Emitter,
+    x: AdapterValue,
+    inputs: tuple[AdapterValue, ...],
+    items: AdapterValue,
+    slice_items: AdapterValue,
+) -> tuple[Any, ...]:
     """Returns the index as Python has it: one entry per axis."""
     index: list[Any] = [slice(None)] * rank(g, x)
     for axis, (start, stop, step, number) in _numbers(inputs, items, slice_items):
@@ -43,7 +49,12 @@ def _index(g: Emitter, x: Any, inputs: tuple[Any, ...], items: Any, slice_items:
 
 
 def _mesh(
-    g: Emitter, x: Any, inputs: tuple[Any, ...], items: Any, slice_items: Any, batched: bool = False
+    g: Emitter,
+    x: AdapterValue,
+    inputs: tuple[AdapterValue, ...],
+    items: AdapterValue,
+    slice_items: AdapterValue,
+    batched: bool = False,
 ) -> tuple[Any, ...]:
     """An index of tensors that each select along their own axis (an outer index).
 
@@ -70,20 +81,39 @@ def _mesh(
     return tuple(index)
 
 
-def _batched_mesh(g: Emitter, x: Any, inputs: tuple[Any, ...], items: Any, slice_items: Any) -> Any:
+def _batched_mesh(
+    g: Emitter,
+    x: AdapterValue,
+    inputs: tuple[AdapterValue, ...],
+    items: AdapterValue,
+    slice_items: AdapterValue,
+) -> Any:
     """Each batch has its own indices: rows of tensors of rank 2."""
     return _mesh(g, x, inputs, items, slice_items, batched=True)
 
 
 def _reader(index: Index) -> Adapter:
-    def adapter(g: Emitter, x: Any, *inputs: Any, items: Any, slice_items: Any = ()) -> Any:
+    def adapter(
+        g: Emitter,
+        x: AdapterValue,
+        *inputs: AdapterValue,
+        items: AdapterValue,
+        slice_items: AdapterValue = (),
+    ) -> Any:
         return getitem(g, x, index(g, x, inputs, items, slice_items))
 
     return adapter
 
 
 def _writer(index: Index, adds: bool) -> Adapter:
-    def adapter(g: Emitter, x: Any, value: Any, *inputs: Any, items: Any, slice_items: Any = ()) -> Any:
+    def adapter(
+        g: Emitter,
+        x: AdapterValue,
+        value: AdapterValue,
+        *inputs: AdapterValue,
+        items: AdapterValue,
+        slice_items: AdapterValue = (),
+    ) -> Any:
         return written(g, x, index(g, x, inputs, items, slice_items), value, adds=adds)
 
     return adapter

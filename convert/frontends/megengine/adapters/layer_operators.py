@@ -11,7 +11,7 @@ from typing import Any
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters import modes, normalization, recurrent
 from tmconvert.frontends.megengine.adapters.values import rank, reshaped
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.ir.emitter import Emitter
 
 OPERATORS = Table("opdef.")
@@ -19,7 +19,13 @@ OPERATORS = Table("opdef.")
 
 @OPERATORS.add("BatchNorm")
 def batch_norm(
-    g: Emitter, inp: Any, *parameters: Any, fwd_mode: Any, epsilon: float, param_dim: Any, **state: Any
+    g: Emitter,
+    inp: AdapterValue,
+    *parameters: AdapterValue,
+    fwd_mode: AdapterValue,
+    epsilon: float,
+    param_dim: AdapterValue,
+    **state: AdapterValue,
 ) -> list[Any]:
     """Returns mean and variance unchanged, the workspace, and the result."""
     if len(parameters) != 4 or str(fwd_mode).upper() != "INFERENCE":
@@ -32,7 +38,7 @@ def batch_norm(
     return [mean, variance, None, result]
 
 
-def _statistics(g: Emitter, x: Any, axes: list[int], eps: float, inverse: bool) -> list[Any]:
+def _statistics(g: Emitter, x: AdapterValue, axes: list[int], eps: float, inverse: bool) -> list[Any]:
     """The mean over ``axes``, and the variance, or 1 / sqrt(variance + eps)."""
     mean = g.call("aten::mean", x, axes, True)
     variance = g.call("aten::mean", g.call("aten::square", g.call("aten::sub", x, mean)), axes, False)
@@ -44,7 +50,13 @@ def _statistics(g: Emitter, x: Any, axes: list[int], eps: float, inverse: bool) 
 
 @OPERATORS.add("LayerNorm")
 def layer_norm(
-    g: Emitter, inp: Any, *parameters: Any, affine: bool, eps: float, normalized_dim: int, **state: Any
+    g: Emitter,
+    inp: AdapterValue,
+    *parameters: AdapterValue,
+    affine: bool,
+    eps: float,
+    normalized_dim: int,
+    **state: AdapterValue,
 ) -> list[Any]:
     axes = list(range(rank(g, inp)))[-normalized_dim:]
     shape = [g.type(inp).shape[axis] for axis in axes]
@@ -54,7 +66,13 @@ def layer_norm(
 
 @OPERATORS.add("GeneralNorm")
 def general_norm(
-    g: Emitter, inp: Any, *parameters: Any, affine: bool, eps: float, axis_start: int, axis_end: int
+    g: Emitter,
+    inp: AdapterValue,
+    *parameters: AdapterValue,
+    affine: bool,
+    eps: float,
+    axis_start: int,
+    axis_end: int,
 ) -> list[Any]:
     axes = list(range(axis_start, axis_end))
     result = normalization.general_norm(g, inp, axes, affine, *parameters, eps=eps)
@@ -63,7 +81,13 @@ def general_norm(
 
 @OPERATORS.add("GroupNorm")
 def group_norm(
-    g: Emitter, inp: Any, *parameters: Any, affine: bool, eps: float, group: int, **state: Any
+    g: Emitter,
+    inp: AdapterValue,
+    *parameters: AdapterValue,
+    affine: bool,
+    eps: float,
+    group: int,
+    **state: AdapterValue,
 ) -> list[Any]:
     result = normalization.group_norm(g, inp, group, affine, *parameters, eps=eps)
     return [result, *_group_statistics(g, inp, group, eps)]
@@ -71,13 +95,13 @@ def group_norm(
 
 @OPERATORS.add("InstanceNorm")
 def instance_norm(
-    g: Emitter, inp: Any, *parameters: Any, affine: bool, eps: float, **state: Any
+    g: Emitter, inp: AdapterValue, *parameters: AdapterValue, affine: bool, eps: float, **state: AdapterValue
 ) -> list[Any]:
     result = normalization.instance_norm(g, inp, affine, *parameters, eps=eps)
     return [result, *_group_statistics(g, inp, g.type(inp).shape[1], eps)]
 
 
-def _group_statistics(g: Emitter, inp: Any, groups: int, eps: float) -> list[Any]:
+def _group_statistics(g: Emitter, inp: AdapterValue, groups: int, eps: float) -> list[Any]:
     rows = reshaped(g, inp, [g.type(inp).shape[0], groups, -1])
     return _statistics(g, rows, [2], eps, inverse=False)
 
@@ -88,14 +112,14 @@ def _group_statistics(g: Emitter, inp: Any, groups: int, eps: float) -> list[Any
 @OPERATORS.add("RNNCell")
 def rnn_cell(
     g: Emitter,
-    inp: Any,
-    weight_ih: Any,
-    bias_ih: Any,
-    hx: Any,
-    weight_hh: Any,
-    bias_hh: Any,
+    inp: AdapterValue,
+    weight_ih: AdapterValue,
+    bias_ih: AdapterValue,
+    hx: AdapterValue,
+    weight_hh: AdapterValue,
+    bias_hh: AdapterValue,
     *,
-    nonlineMode: Any,
+    nonlineMode: AdapterValue,
 ) -> Any:
     gates = recurrent.gates(g, inp, hx, weight_ih, weight_hh, bias_ih, bias_hh)
     mode = str(nonlineMode).upper()
@@ -104,7 +128,14 @@ def rnn_cell(
 
 @OPERATORS.add("LSTMCell")
 def lstm_cell(
-    g: Emitter, inp: Any, weight_ih: Any, bias_ih: Any, hx: Any, weight_hh: Any, bias_hh: Any, cx: Any
+    g: Emitter,
+    inp: AdapterValue,
+    weight_ih: AdapterValue,
+    bias_ih: AdapterValue,
+    hx: AdapterValue,
+    weight_hh: AdapterValue,
+    bias_hh: AdapterValue,
+    cx: AdapterValue,
 ) -> list[Any]:
     """The new hidden and cell states, and memory."""
     gates = recurrent.gates(g, inp, hx, weight_ih, weight_hh, bias_ih, bias_hh)
@@ -112,18 +143,39 @@ def lstm_cell(
 
 
 @OPERATORS.add("RNN")
-def rnn(g: Emitter, inp: Any, hx: Any, weights: Any, *, nonlineMode: Any, **state: Any) -> list[Any]:
+def rnn(
+    g: Emitter,
+    inp: AdapterValue,
+    hx: AdapterValue,
+    weights: AdapterValue,
+    *,
+    nonlineMode: AdapterValue,
+    **state: AdapterValue,
+) -> list[Any]:
     name = recurrent.nonlinearity(nonlineMode)
     return [*_layers(g, f"aten::rnn_{name}", inp, hx, weights, state, 1), None]
 
 
 @OPERATORS.add("LSTM")
-def lstm(g: Emitter, inp: Any, hx: Any, cx: Any, weights: Any, **state: Any) -> list[Any]:
+def lstm(
+    g: Emitter,
+    inp: AdapterValue,
+    hx: AdapterValue,
+    cx: AdapterValue,
+    weights: AdapterValue,
+    **state: AdapterValue,
+) -> list[Any]:
     return [*_layers(g, "aten::lstm", inp, [hx, cx], weights, state, 4), None]
 
 
 def _layers(
-    g: Emitter, op: str, inp: Any, states: Any, weights: Any, state: dict[str, Any], gates: int
+    g: Emitter,
+    op: str,
+    inp: AdapterValue,
+    states: AdapterValue,
+    weights: AdapterValue,
+    state: dict[str, AdapterValue],
+    gates: int,
 ) -> list[Any]:
     flat = g.known(weights)
     if flat is None:

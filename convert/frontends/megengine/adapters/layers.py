@@ -9,7 +9,7 @@ from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters import convolutions, nn, normalization, windows
 from tmconvert.frontends.megengine.adapters.modules import parameter
 from tmconvert.frontends.megengine.adapters.values import per_axis, promoted, rank
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.ir import TracedModule
 from tmconvert.ir.emitter import Emitter
 
@@ -21,11 +21,13 @@ def _parameters(g: Emitter, module: TracedModule) -> tuple[Any, Any]:
 
 
 @MODULES.add("conv.Conv1d", "conv.Conv2d", "conv.Conv3d")
-def convolution(g: Emitter, module: TracedModule, inp: Any) -> Any:
+def convolution(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
     return convolved(g, module, inp, *_parameters(g, module))
 
 
-def convolved(g: Emitter, module: TracedModule, inp: Any, weight: Any, bias: Any) -> Any:
+def convolved(
+    g: Emitter, module: TracedModule, inp: AdapterValue, weight: AdapterValue, bias: AdapterValue
+) -> Any:
     """A convolution with this weight and bias in place of its own."""
     attributes, axes = module.attributes, rank(g, inp) - 2
     convolutions.cross_correlation(attributes.get("conv_mode", "cross_correlation"))
@@ -41,11 +43,13 @@ def convolved(g: Emitter, module: TracedModule, inp: Any, weight: Any, bias: Any
 
 
 @MODULES.add("conv.ConvTranspose2d", "conv.ConvTranspose3d")
-def conv_transpose(g: Emitter, module: TracedModule, inp: Any) -> Any:
+def conv_transpose(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
     return transposed(g, module, inp, *_parameters(g, module))
 
 
-def transposed(g: Emitter, module: TracedModule, inp: Any, weight: Any, bias: Any) -> Any:
+def transposed(
+    g: Emitter, module: TracedModule, inp: AdapterValue, weight: AdapterValue, bias: AdapterValue
+) -> Any:
     """A transposed convolution with this weight and bias in place of its own."""
     attributes = module.attributes
     convolutions.cross_correlation(attributes.get("conv_mode", "cross_correlation"))
@@ -63,20 +67,24 @@ def transposed(g: Emitter, module: TracedModule, inp: Any, weight: Any, bias: An
 
 
 @MODULES.add("conv.LocalConv2d")
-def local_conv2d(g: Emitter, module: TracedModule, inp: Any) -> Any:
+def local_conv2d(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
     names = ("stride", "padding", "dilation", "conv_mode")
     values = (module.attributes[name] for name in names)
     return convolutions.local_conv2d(g, inp, parameter(g, module, "weight"), None, *values)
 
 
 @MODULES.add("conv.DeformableConv2d")
-def deformable_conv2d(g: Emitter, module: TracedModule, inp: Any, offset: Any, mask: Any) -> Any:
+def deformable_conv2d(
+    g: Emitter, module: TracedModule, inp: AdapterValue, offset: AdapterValue, mask: AdapterValue
+) -> Any:
     weight, bias = _parameters(g, module)
     return convolutions.deformable_conv2d(g, inp, weight, offset, mask, bias, *_windows(module))
 
 
 @MODULES.add("conv.RegionRestrictedConv")
-def region_restricted_conv(g: Emitter, module: TracedModule, inp: Any, rin: Any, rout: Any) -> Any:
+def region_restricted_conv(
+    g: Emitter, module: TracedModule, inp: AdapterValue, rin: AdapterValue, rout: AdapterValue
+) -> Any:
     weight, bias = _parameters(g, module)
     return convolutions.region_restricted_conv(g, inp, weight, rin, rout, bias, *_windows(module))
 
@@ -93,14 +101,14 @@ def _add_rectified(name: str, layer: Layer) -> None:
 
 
 def _normed(child: str, layer: Layer) -> Layer:
-    def adapter(g: Emitter, module: TracedModule, inp: Any) -> Any:
+    def adapter(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
         return batch_norm(g, module.children["bn"], layer(g, module.children[child], inp))
 
     return adapter
 
 
 @MODULES.add("batchnorm.BatchNorm1d", "batchnorm.BatchNorm2d", "batchnorm.SyncBatchNorm")
-def batch_norm(g: Emitter, module: TracedModule, inp: Any) -> Any:
+def batch_norm(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
     """Batch norm of inference for any value of ``training``: a conversion is for deployment."""
     attributes = module.attributes
     if attributes.get("freeze") and rank(g, inp) != 4 and not module.class_name.endswith("SyncBatchNorm"):
@@ -130,13 +138,13 @@ def _add(name: str, function: Callable[..., Any], *attributes: str) -> None:
     """A module without tensors is its function, with the attributes as further arguments."""
 
     @MODULES.add(name)
-    def adapter(g: Emitter, module: TracedModule, inp: Any) -> Any:
+    def adapter(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
         return function(g, inp, *(module.attributes[attribute] for attribute in attributes))
 
 
 def _add_norm(name: str, function: Callable[..., Any], *attributes: str) -> None:
     @MODULES.add(f"normalization.{name}")
-    def adapter(g: Emitter, module: TracedModule, x: Any) -> Any:
+    def adapter(g: Emitter, module: TracedModule, x: AdapterValue) -> Any:
         values = (module.attributes[attribute] for attribute in (*attributes, "affine"))
         return function(g, x, *values, *_parameters(g, module), module.attributes["eps"])
 
@@ -156,7 +164,7 @@ _add_norm("GeneralNorm", normalization.general_norm, "normalized_axis")
 
 
 @MODULES.add("pooling.AvgPool2d")
-def avg_pool2d(g: Emitter, module: TracedModule, inp: Any) -> Any:
+def avg_pool2d(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
     names, mode = ("kernel_size", "stride", "padding"), "average_count_exclude_padding"
     values = (module.attributes[name] for name in names)
     return windows.avg_pool2d(g, inp, *values, module.attributes.get("mode", mode))

@@ -9,7 +9,7 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters.sorting import sort
 from tmconvert.frontends.megengine.adapters.values import cast, reshaped, static_int
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.shared.indexing import places_of
 from tmconvert.ir.emitter import Emitter
 
@@ -22,8 +22,8 @@ MAX_DISPLACEMENTS = 1024
 @FUNCTIONS.add("vision.correlation")
 def correlation(
     g: Emitter,
-    data1: Any,
-    data2: Any,
+    data1: AdapterValue,
+    data2: AdapterValue,
     kernel_size: int = 1,
     max_displacement: int = 1,
     stride1: int = 1,
@@ -45,7 +45,7 @@ def correlation(
     if min(counts) < 1 or len(moves) ** 2 > MAX_DISPLACEMENTS:
         raise Refusal(f"correlation of {extents} by {len(moves)} displacements is not supported")
 
-    def window(image: Any, down: int, across: int) -> Any:
+    def window(image: AdapterValue, down: int, across: int) -> Any:
         rows = g.call("aten::slice", image, 2, reach + down, reach + down + used[0])
         return g.call("aten::slice", rows, 3, reach + across, reach + across + used[1])
 
@@ -65,7 +65,9 @@ def correlation(
 
 
 @FUNCTIONS.add("vision.nms")
-def nms(g: Emitter, boxes: Any, scores: Any, iou_thresh: float, max_output: Any = None) -> Any:
+def nms(
+    g: Emitter, boxes: AdapterValue, scores: AdapterValue, iou_thresh: float, max_output: AdapterValue = None
+) -> Any:
     """Boxes of equal scores come in the order of argsort. The threshold is a float32."""
     if g.type(boxes).shape != (*g.type(scores).shape, 4):
         raise Refusal(f"boxes {g.type(boxes)} and scores {g.type(scores)} do not fit each other")
@@ -78,7 +80,7 @@ def nms(g: Emitter, boxes: Any, scores: Any, iou_thresh: float, max_output: Any 
 
 
 @FUNCTIONS.add("tensor.cond_take")
-def cond_take(g: Emitter, mask: Any, x: Any) -> list[Any]:
+def cond_take(g: Emitter, mask: AdapterValue, x: AdapterValue) -> list[Any]:
     """The elements that the mask lets through, and where they are among all."""
     if g.type(mask).dtype.kind != "b" or g.type(mask).shape != g.type(x).shape:
         raise Refusal(f"{g.type(mask)} is not a valid mask for {g.type(x)}")
@@ -87,5 +89,5 @@ def cond_take(g: Emitter, mask: Any, x: Any) -> list[Any]:
 
 
 @OPERATORS.add("CondTake")
-def cond_take_operator(g: Emitter, x: Any, mask: Any) -> list[Any]:
+def cond_take_operator(g: Emitter, x: AdapterValue, mask: AdapterValue) -> list[Any]:
     return cond_take(g, mask, x)

@@ -12,7 +12,7 @@ from tmconvert.frontends.megengine.adapters import image_operators, sampling, te
 from tmconvert.frontends.megengine.adapters.elemwise import unary, where
 from tmconvert.frontends.megengine.adapters.modules import parameter
 from tmconvert.frontends.megengine.adapters.values import axis_of, cast, promoted, rank, static_int
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.shared.indexing import places_of
 from tmconvert.ir import TracedModule
 from tmconvert.ir.emitter import Emitter
@@ -26,13 +26,19 @@ OPERATORS.add("Where")(where)
 
 
 @FUNCTIONS.add("einsum.einsum")
-def einsum(g: Emitter, equation: Any, *args: Any) -> Any:
+def einsum(g: Emitter, equation: AdapterValue, *args: AdapterValue) -> Any:
     return g.call("aten::einsum", promoted(g, *args), str(equation))
 
 
 @FUNCTIONS.add("math.cross")
 def cross(
-    g: Emitter, a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+    g: Emitter,
+    a: AdapterValue,
+    b: AdapterValue,
+    axisa: int = -1,
+    axisb: int = -1,
+    axisc: int = -1,
+    axis: int | None = None,
 ) -> Any:
     """Cross product; a vector of two elements is padded with a zero."""
     if axis is not None:
@@ -45,22 +51,24 @@ def cross(
     return g.call("aten::permute", result, order)
 
 
-def _in_space(g: Emitter, vector: Any) -> Any:
+def _in_space(g: Emitter, vector: AdapterValue) -> Any:
     return g.call("aten::pad", vector, [0, 1]) if g.type(vector).shape == (2,) else vector
 
 
-def _axis_last(g: Emitter, x: Any, axis: int) -> Any:
+def _axis_last(g: Emitter, x: AdapterValue, axis: int) -> Any:
     where = axis_of(g, x, axis)
     return g.call("aten::permute", x, [*(i for i in range(rank(g, x)) if i != where), where])
 
 
 @OPERATORS.add("Cross")
-def cross_operator(g: Emitter, a: Any, b: Any, *, axisa: int, axisb: int, axisc: int) -> Any:
+def cross_operator(
+    g: Emitter, a: AdapterValue, b: AdapterValue, *, axisa: int, axisb: int, axisc: int
+) -> Any:
     return cross(g, a, b, axisa, axisb, axisc)
 
 
 @OPERATORS.add("NonZero")
-def non_zero_operator(g: Emitter, condition: Any) -> Any:
+def non_zero_operator(g: Emitter, condition: AdapterValue) -> Any:
     """[axes, found], int32."""
     zero = g.constant(0, g.type(condition).dtype)
     is_mask = g.type(condition).dtype.kind == "b"
@@ -69,7 +77,7 @@ def non_zero_operator(g: Emitter, condition: Any) -> Any:
 
 
 @FUNCTIONS.add("tensor.non_zero")
-def non_zero(g: Emitter, condition: Any, as_tuple: bool = False) -> Any:
+def non_zero(g: Emitter, condition: AdapterValue, as_tuple: bool = False) -> Any:
     places = non_zero_operator(g, condition)
     if as_tuple:
         return [g.call("aten::select", places, 0, i) for i in range(rank(g, condition))]
@@ -81,7 +89,7 @@ def non_zero(g: Emitter, condition: Any, as_tuple: bool = False) -> Any:
 
 @OPERATORS.add("Flip")
 @FUNCTIONS.add("vision.flip")
-def flip(g: Emitter, inp: Any, vertical: bool = True, horizontal: bool = True) -> Any:
+def flip(g: Emitter, inp: AdapterValue, vertical: bool = True, horizontal: bool = True) -> Any:
     """Flips images [N, H, W, C] vertically and horizontally."""
     axes = [axis for axis, wanted in ((1, vertical), (2, horizontal)) if wanted]
     return g.call("aten::flip", _image(g, inp), axes) if axes else inp
@@ -89,13 +97,13 @@ def flip(g: Emitter, inp: Any, vertical: bool = True, horizontal: bool = True) -
 
 @OPERATORS.add("Rotate")
 @FUNCTIONS.add("vision.rot90")
-def rot90(g: Emitter, inp: Any, clockwise: bool = True) -> Any:
+def rot90(g: Emitter, inp: AdapterValue, clockwise: bool = True) -> Any:
     """Rotates images [N, H, W, C] to [N, W, H, C]."""
     transposed = g.call("aten::permute", _image(g, inp), [0, 2, 1, 3])
     return g.call("aten::flip", transposed, [2 if clockwise else 1])
 
 
-def _image(g: Emitter, inp: Any) -> Any:
+def _image(g: Emitter, inp: AdapterValue) -> Any:
     if rank(g, inp) != 4:
         raise Refusal(f"an image must have four axes, got {g.type(inp)}")
     return inp
@@ -103,7 +111,12 @@ def _image(g: Emitter, inp: Any) -> Any:
 
 @FUNCTIONS.add("vision.resize")
 def resize(
-    g: Emitter, inp: Any, size: Any, format: str = "NCHW", imode: str = "bilinear", max_size: Any = None
+    g: Emitter,
+    inp: AdapterValue,
+    size: Any,
+    format: str = "NCHW",
+    imode: str = "bilinear",
+    max_size: Any = None,
 ) -> Any:
     mode = imode.removeprefix("bi") if imode in ("bilinear", "bicubic") else imode
     if max_size is not None:
@@ -113,7 +126,7 @@ def resize(
 
 @FUNCTIONS.add("vision.rotate")
 def rotate(
-    g: Emitter, inp: Any, angle: float = 0.0, format: str = "NCHW", interp_mode: str = "bilinear"
+    g: Emitter, inp: AdapterValue, angle: float = 0.0, format: str = "NCHW", interp_mode: str = "bilinear"
 ) -> Any:
     """Rotates around the centre of the image by an angle in degrees, with zeros outside."""
     if (format, interp_mode) != ("NCHW", "bilinear"):
@@ -133,23 +146,23 @@ def rotate(
 
 
 @MODULES.add("Flip")
-def flip_module(g: Emitter, module: TracedModule, inp: Any) -> Any:
+def flip_module(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
     return flip(g, inp, module.attributes["vertical"], module.attributes["horizontal"])
 
 
 @MODULES.add("Rot90")
-def rot90_module(g: Emitter, module: TracedModule, inp: Any) -> Any:
+def rot90_module(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
     return rot90(g, inp, module.attributes["clockwise"])
 
 
 @MODULES.add("Resize")
-def resize_module(g: Emitter, module: TracedModule, inp: Any) -> Any:
+def resize_module(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
     size = parameter(g, module, "size")
     return resize(g, inp, size, module.attributes["format"], module.attributes["imode"])
 
 
 @MODULES.add("Rotate")
-def rotate_module(g: Emitter, module: TracedModule, inp: Any) -> Any:
+def rotate_module(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
     return rotate(g, inp, *(module.attributes[name] for name in ("angle", "format", "interp_mode")))
 
 
@@ -157,9 +170,9 @@ def rotate_module(g: Emitter, module: TracedModule, inp: Any) -> Any:
 def remap_module(
     g: Emitter,
     module: TracedModule,
-    inp: Any,
-    map_1: Any,
-    map_2: Any,
+    inp: AdapterValue,
+    map_1: AdapterValue,
+    map_2: AdapterValue,
     interpolation: str = "linear",
     borderMode: str = "replicate",
     borderValue: float = 0.0,

@@ -6,14 +6,14 @@ from typing import Any
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters.values import rank, static_ints
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.ir.emitter import Emitter
 
 FUNCTIONS = Table("megengine.functional.nn.")
 
 
 @FUNCTIONS.add("dropout")
-def dropout(g: Emitter, inp: Any, drop_prob: float, training: bool = False) -> Any:
+def dropout(g: Emitter, inp: AdapterValue, drop_prob: float, training: bool = False) -> Any:
     """The identity: a conversion is for inference, whatever training flag was recorded."""
     return inp
 

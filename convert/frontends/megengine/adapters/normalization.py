@@ -6,7 +6,7 @@ from typing import Any
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters.values import axis_of, rank, reshaped, static_int, static_ints
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.ir.emitter import Emitter
 from tmconvert.symbolics.idioms.normalizing import scaled, standardized
 
@@ -16,18 +16,18 @@ FUNCTIONS = Table("megengine.functional.nn.")
 @FUNCTIONS.add("batch_norm")
 def batch_norm(
     g: Emitter,
-    inp: Any,
-    running_mean: Any = None,
-    running_var: Any = None,
-    weight: Any = None,
-    bias: Any = None,
+    inp: AdapterValue,
+    running_mean: AdapterValue = None,
+    running_var: AdapterValue = None,
+    weight: AdapterValue = None,
+    bias: AdapterValue = None,
     *,
     training: bool = False,
     momentum: float = 0.9,
     eps: float = 1e-5,
     inplace: bool = True,
-    compute_mode: Any = "default",
-    param_dim: Any = "dim_1c11",
+    compute_mode: AdapterValue = "default",
+    param_dim: AdapterValue = "dim_1c11",
 ) -> Any:
     """Parameters have shape (1, C, 1, 1), or (1, 1, 1, C) with param_dim dim_111c, for channels last."""
     name = str(param_dim).lower()
@@ -52,7 +52,7 @@ def batch_norm(
     return g.call("aten::batch_norm", inp, *parameters, float(eps))
 
 
-def _by_batch(g: Emitter, inp: Any, weight: Any, bias: Any, eps: float) -> Any:
+def _by_batch(g: Emitter, inp: AdapterValue, weight: AdapterValue, bias: AdapterValue, eps: float) -> Any:
     """Batch norm without running statistics uses those of the batch, also in inference."""
     axes = rank(g, inp)
     column = [1, g.type(inp).shape[1], *[1] * (axes - 2)]
@@ -64,16 +64,16 @@ def _by_batch(g: Emitter, inp: Any, weight: Any, bias: Any, eps: float) -> Any:
 @FUNCTIONS.add("sync_batch_norm")
 def sync_batch_norm(
     g: Emitter,
-    inp: Any,
-    running_mean: Any,
-    running_var: Any,
-    weight: Any = None,
-    bias: Any = None,
+    inp: AdapterValue,
+    running_mean: AdapterValue,
+    running_var: AdapterValue,
+    weight: AdapterValue = None,
+    bias: AdapterValue = None,
     training: bool = False,
-    momentum: Any = 0.9,
+    momentum: AdapterValue = 0.9,
     eps: float = 1e-5,
-    eps_mode: Any = "additive",
-    group: Any = None,
+    eps_mode: AdapterValue = "additive",
+    group: AdapterValue = None,
 ) -> Any:
     """``eps_mode`` "max" uses max(variance, eps) instead of variance + eps."""
     mode = str(eps_mode).lower()
@@ -88,11 +88,11 @@ def sync_batch_norm(
 @FUNCTIONS.add("layer_norm")
 def layer_norm(
     g: Emitter,
-    inp: Any,
-    normalized_shape: Any,
+    inp: AdapterValue,
+    normalized_shape: AdapterValue,
     affine: bool,
-    weight: Any = None,
-    bias: Any = None,
+    weight: AdapterValue = None,
+    bias: AdapterValue = None,
     eps: float = 1e-5,
 ) -> Any:
     """Layer norm of the last axes, as many as ``normalized_shape`` has."""
@@ -104,11 +104,11 @@ def layer_norm(
 @FUNCTIONS.add("general_norm")
 def general_norm(
     g: Emitter,
-    inp: Any,
-    normalized_axis: Any,
+    inp: AdapterValue,
+    normalized_axis: AdapterValue,
     affine: bool = True,
-    weight: Any = None,
-    bias: Any = None,
+    weight: AdapterValue = None,
+    bias: AdapterValue = None,
     eps: float = 1e-5,
 ) -> Any:
     """Layer norm of any axes, which are moved to the end."""
@@ -127,11 +127,11 @@ def general_norm(
 @FUNCTIONS.add("group_norm")
 def group_norm(
     g: Emitter,
-    inp: Any,
-    num_groups: Any,
+    inp: AdapterValue,
+    num_groups: AdapterValue,
     affine: bool,
-    weight: Any = None,
-    bias: Any = None,
+    weight: AdapterValue = None,
+    bias: AdapterValue = None,
     eps: float = 1e-5,
 ) -> Any:
     parameters = (weight, bias) if affine else (None, None)
@@ -140,7 +140,12 @@ def group_norm(
 
 @FUNCTIONS.add("instance_norm")
 def instance_norm(
-    g: Emitter, inp: Any, affine: bool, weight: Any = None, bias: Any = None, eps: float = 1e-5
+    g: Emitter,
+    inp: AdapterValue,
+    affine: bool,
+    weight: AdapterValue = None,
+    bias: AdapterValue = None,
+    eps: float = 1e-5,
 ) -> Any:
     parameters = (weight, bias) if affine else (None, None)
     return g.call("aten::instance_norm", inp, *parameters, float(eps))
@@ -148,7 +153,12 @@ def instance_norm(
 
 @FUNCTIONS.add("local_response_norm")
 def local_response_norm(
-    g: Emitter, inp: Any, kernel_size: Any = 5, k: float = 2.0, alpha: float = 1e-4, beta: float = 0.75
+    g: Emitter,
+    inp: AdapterValue,
+    kernel_size: AdapterValue = 5,
+    k: float = 2.0,
+    alpha: float = 1e-4,
+    beta: float = 0.75,
 ) -> Any:
     """MegEngine's alpha multiplies the sum of the squares, ATen's their mean."""
     size = static_int(g, kernel_size)

@@ -32,7 +32,7 @@ from tmconvert.frontends.megengine.adapters.values import (
     static_int,
     static_ints,
 )
-from tmconvert.frontends.shared.adapter_table import Adapter, Table
+from tmconvert.frontends.shared.adapter_table import Adapter, AdapterValue, Table
 from tmconvert.ir.emitter import Emitter
 
 FUNCTIONS = Table("opdef.")
@@ -44,7 +44,7 @@ ALL_AXES = 2**31 - 1
 def renamed(adapter: Adapter, **names: str) -> Adapter:
     """Returns the adapter of a function for an operator; ``names`` maps its parameter names."""
 
-    def operator(g: Emitter, *inputs: Any, **state: Any) -> Any:
+    def operator(g: Emitter, *inputs: AdapterValue, **state: AdapterValue) -> Any:
         return adapter(g, *inputs, **{ours: state[theirs] for ours, theirs in names.items()})
 
     return operator
@@ -76,7 +76,7 @@ for _name, (_adapter, _names) in SAME.items():
 
 
 @FUNCTIONS.add("GetVarShape")
-def get_var_shape(g: Emitter, inp: Any, axis: int = NO_AXIS, **state: Any) -> Any:
+def get_var_shape(g: Emitter, inp: AdapterValue, axis: int = NO_AXIS, **state: AdapterValue) -> Any:
     """The shape as an int32 vector; with ``axis``, a vector of that one extent."""
     shape = g.type(inp).shape
     if axis != NO_AXIS:
@@ -85,7 +85,9 @@ def get_var_shape(g: Emitter, inp: Any, axis: int = NO_AXIS, **state: Any) -> An
 
 
 @FUNCTIONS.add("Reshape")
-def reshape(g: Emitter, inp: Any, target: Any = None, *, shape: Any, axis: int = NO_AXIS) -> Any:
+def reshape(
+    g: Emitter, inp: AdapterValue, target: AdapterValue = None, *, shape: AdapterValue, axis: int = NO_AXIS
+) -> Any:
     """Reshapes to a tensor of sizes, or the attribute ``shape``; the extent of ``axis`` is inferred."""
     sizes = static_ints(g, shape if target is None else target)
     if axis != NO_AXIS:
@@ -94,7 +96,7 @@ def reshape(g: Emitter, inp: Any, target: Any = None, *, shape: Any, axis: int =
 
 
 @FUNCTIONS.add("Broadcast")
-def broadcast(g: Emitter, inp: Any, target: Any = None, *, shape: Any) -> Any:
+def broadcast(g: Emitter, inp: AdapterValue, target: AdapterValue = None, *, shape: AdapterValue) -> Any:
     return rearranging.broadcast_to(g, inp, shape if target is None else target)
 
 
@@ -109,7 +111,7 @@ def dimshuffle(g: Emitter, inp: Any, *, pattern: Any) -> Any:
 
 
 @FUNCTIONS.add("AddAxis")
-def add_axis(g: Emitter, inp: Any, *, axis: Any) -> Any:
+def add_axis(g: Emitter, inp: AdapterValue, *, axis: Any) -> Any:
     """Inserts axes one after the other; each counts the axes inserted before."""
     shape = list(g.type(inp).shape)
     for place in axis:
@@ -120,7 +122,7 @@ def add_axis(g: Emitter, inp: Any, *, axis: Any) -> Any:
 
 
 @FUNCTIONS.add("RemoveAxis")
-def remove_axis(g: Emitter, inp: Any, *, axis: Any) -> Any:
+def remove_axis(g: Emitter, inp: AdapterValue, *, axis: Any) -> Any:
     """Removes axes one after the other; each counts the axes that are left."""
     shape = list(g.type(inp).shape)
     for place in axis:
@@ -130,17 +132,17 @@ def remove_axis(g: Emitter, inp: Any, *, axis: Any) -> Any:
 
 
 @FUNCTIONS.add("Concat")
-def concat(g: Emitter, *inputs: Any, axis: int, comp_node: Any = None) -> Any:
+def concat(g: Emitter, *inputs: AdapterValue, axis: int, comp_node: AdapterValue = None) -> Any:
     return tensor.concat(g, inputs, axis)
 
 
 @FUNCTIONS.add("Stack")
-def stack(g: Emitter, *inputs: Any, axis: int, comp_node: Any = None) -> Any:
+def stack(g: Emitter, *inputs: AdapterValue, axis: int, comp_node: AdapterValue = None) -> Any:
     return tensor.stack(g, inputs, axis)
 
 
 @FUNCTIONS.add("Split")
-def split(g: Emitter, inp: Any, *sizes: Any, axis: int, nsections: int = 0) -> list[Any]:
+def split(g: Emitter, inp: AdapterValue, *sizes: AdapterValue, axis: int, nsections: int = 0) -> list[Any]:
     """Splits into equal parts, or parts of the given sizes."""
     if not sizes:
         return tensor.split(g, inp, nsections, axis)
@@ -156,13 +158,13 @@ def split(g: Emitter, inp: Any, *sizes: Any, axis: int, nsections: int = 0) -> l
 @FUNCTIONS.add("Reduce")
 def reduce(
     g: Emitter,
-    inp: Any,
-    target: Any = None,
+    inp: AdapterValue,
+    target: AdapterValue = None,
     *,
-    mode: Any,
+    mode: AdapterValue,
     axis: int = ALL_AXES,
     keepdim: bool = True,
-    data_type: Any = "DEFAULT",
+    data_type: AdapterValue = "DEFAULT",
 ) -> Any:
     """Reduces over one axis, over all to a scalar, or to the shape ``target``, whose reduced axes have extent
     1.
@@ -184,7 +186,7 @@ def reduce(
     return over(g, inp, axis_of(g, inp, axis), keepdim)
 
 
-def _reduced_to(g: Emitter, inp: Any, sizes: list[Any], over: Adapter) -> Any:
+def _reduced_to(g: Emitter, inp: AdapterValue, sizes: list[AdapterValue], over: Adapter) -> Any:
     shape = g.type(inp).shape
     if sizes == [1]:
         return reshaped(g, over(g, inp), [1])
@@ -196,7 +198,7 @@ def _reduced_to(g: Emitter, inp: Any, sizes: list[Any], over: Adapter) -> Any:
 
 def _add_arg_reduction(name: str) -> None:
     @FUNCTIONS.add(name)
-    def adapter(g: Emitter, inp: Any, *, axis: int) -> Any:
+    def adapter(g: Emitter, inp: AdapterValue, *, axis: int) -> Any:
         return g.call(f"aten::{name.lower()}", inp, axis_of(g, inp, axis), True)
 
 
@@ -205,13 +207,13 @@ for _name in ("Argmax", "Argmin"):
 
 
 @FUNCTIONS.add("Argsort")
-def argsort(g: Emitter, inp: Any, *, order: Any) -> list[Any]:
+def argsort(g: Emitter, inp: AdapterValue, *, order: AdapterValue) -> list[Any]:
     """Returns the sorted elements and their indices."""
     return sorting.sort(g, inp, str(order).upper() == "DESCENDING")
 
 
 @FUNCTIONS.add("TopK")
-def topk(g: Emitter, inp: Any, k: Any, *, mode: Any) -> Any:
+def topk(g: Emitter, inp: AdapterValue, k: AdapterValue, *, mode: AdapterValue) -> Any:
     """Returns the ``k`` smallest elements, for negative ``k`` the largest. KTH_ONLY returns the last one
     only.
     """
@@ -221,7 +223,7 @@ def topk(g: Emitter, inp: Any, k: Any, *, mode: Any) -> Any:
 
 
 @FUNCTIONS.add("Cumsum")
-def cumsum(g: Emitter, inp: Any, *, axis: int, exclusive: bool = True, reverse: bool = False) -> Any:
+def cumsum(g: Emitter, inp: AdapterValue, *, axis: int, exclusive: bool = True, reverse: bool = False) -> Any:
     """``exclusive`` sums leave out the element itself, ``reverse`` ones start at the end."""
     where = axis_of(g, inp, axis)
     x = g.call("aten::flip", inp, [where]) if reverse else inp
@@ -233,14 +235,14 @@ def cumsum(g: Emitter, inp: Any, *, axis: int, exclusive: bool = True, reverse: 
 
 
 @FUNCTIONS.add("MaskedFill")
-def masked_fill(g: Emitter, inp: Any, mask: Any, *, value: float) -> Any:
+def masked_fill(g: Emitter, inp: AdapterValue, mask: AdapterValue, *, value: float) -> Any:
     """``value`` where the mask of the leading axes is true."""
     shape = [*g.type(mask).shape, *[1] * (rank(g, inp) - rank(g, mask))]
     return g.call("aten::where", reshaped(g, mask, shape), g.constant(value, g.type(inp).dtype), inp)
 
 
 @FUNCTIONS.add("ParamPackConcat")
-def param_pack_concat(g: Emitter, *inputs: Any, offsets: Any = None) -> Any:
+def param_pack_concat(g: Emitter, *inputs: AdapterValue, offsets: AdapterValue = None) -> Any:
     """Flattens and concatenates tensors; the last operand has the ``offsets`` of their starts and ends."""
     parts = [reshaped(g, each, [-1]) for each in inputs[:-1]]
     _check_packed(offsets, [g.type(each).shape[0] for each in parts])
@@ -261,7 +263,7 @@ def _check_packed(offsets: Any, sizes: list[int]) -> None:
 
 
 @FUNCTIONS.add("Dropout")
-def dropout(g: Emitter, inp: Any, **state: Any) -> list[Any]:
+def dropout(g: Emitter, inp: AdapterValue, **state: AdapterValue) -> list[Any]:
     """The identity: a conversion is for inference. The second result, a mask, is used in training only."""
     return [inp, None]
 
@@ -270,18 +272,24 @@ def dropout(g: Emitter, inp: Any, **state: Any) -> list[Any]:
 
 
 @FUNCTIONS.add("Fill")
-def fill(g: Emitter, shape: Any, *, value: float, dtype: Any, comp_node: Any = None) -> Any:
+def fill(g: Emitter, shape: Any, *, value: float, dtype: Any, comp_node: AdapterValue = None) -> Any:
     return creation.full(g, shape, value, np.dtype(dtype))
 
 
 @FUNCTIONS.add("Eye")
-def eye(g: Emitter, shape: Any, *, dtype: Any, k: int = 0, comp_node: Any = None) -> Any:
+def eye(g: Emitter, shape: Any, *, dtype: Any, k: int = 0, comp_node: AdapterValue = None) -> Any:
     return creation.identity(g, static_ints(g, shape), k, np.dtype(dtype))
 
 
 @FUNCTIONS.add("Linspace")
 def linspace(
-    g: Emitter, start: Any, stop: Any, num: Any, *, endpoint: bool = True, comp_node: Any = None
+    g: Emitter,
+    start: AdapterValue,
+    stop: AdapterValue,
+    num: AdapterValue,
+    *,
+    endpoint: bool = True,
+    comp_node: AdapterValue = None,
 ) -> Any:
     if endpoint:
         return creation.linspace(g, start, stop, num)
@@ -293,12 +301,14 @@ def linspace(
 
 
 @FUNCTIONS.add("IndexingOneHot")
-def indexing_one_hot(g: Emitter, inp: Any, index: Any, *, axis: int, ndim: int = 0) -> Any:
+def indexing_one_hot(g: Emitter, inp: AdapterValue, index: AdapterValue, *, axis: int, ndim: int = 0) -> Any:
     return lookup.indexing_one_hot(g, inp, index, axis, True)
 
 
 @FUNCTIONS.add("IndexingSetOneHot")
-def indexing_set_one_hot(g: Emitter, inp: Any, index: Any, value: Any, *, axis: int, ndim: int = 0) -> Any:
+def indexing_set_one_hot(
+    g: Emitter, inp: AdapterValue, index: AdapterValue, value: AdapterValue, *, axis: int, ndim: int = 0
+) -> Any:
     """``index`` lacks the axis ``axis``; ``value`` has extent 1 there."""
     where = axis_of(g, inp, axis)
     return rearranging.scatter(g, inp, where, reshaped(g, index, g.type(value).shape), value)

@@ -16,7 +16,7 @@ from tmconvert.frontends.megengine.adapters import (
 )
 from tmconvert.frontends.megengine.adapters.fake_quant import bias_qparams
 from tmconvert.frontends.megengine.adapters.values import reshaped
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.ir import QParams, TracedModule
 from tmconvert.ir.emitter import Emitter
 
@@ -27,7 +27,7 @@ MODULES = Table("megengine.module.quantized.")
 
 def _add_layer(name: str, layer: qat.Layer, rectified: bool) -> None:
     @MODULES.add(name)
-    def adapter(g: Emitter, module: TracedModule, inp: Any) -> Any:
+    def adapter(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
         weight, bias = quantized_parameters(g, module, inp)
         result = layer.call(g, module, inp, weight, bias)
         return output(g, module, g.call("aten::relu", result) if rectified else result)
@@ -45,7 +45,7 @@ for _name, (_layer, _, _rectified) in qat.LAYERS.items():  # the batch norm is f
         _add_layer(_name, _layer, _rectified)
 
 
-def quantized_parameters(g: Emitter, module: TracedModule, inp: Any) -> tuple[Any, Any]:
+def quantized_parameters(g: Emitter, module: TracedModule, inp: AdapterValue) -> tuple[Any, Any]:
     """Returns the weight, and the bias quantized with the scales of the products."""
     weight, bias = modules.parameter(g, module, "weight"), module.tensors.get("bias")
     if bias is None:
@@ -59,12 +59,12 @@ def quantized_parameters(g: Emitter, module: TracedModule, inp: Any) -> tuple[An
     return weight, g.quantized(value, qparams)
 
 
-def output(g: Emitter, module: TracedModule, value: Any) -> Any:
+def output(g: Emitter, module: TracedModule, value: AdapterValue) -> Any:
     """Quantizes ``value`` to the module's ``output_dtype``; a Linear may have none."""
     return in_dtype(g, value, module.attributes.get("output_dtype"))
 
 
-def in_dtype(g: Emitter, value: Any, dtype: Any) -> Any:
+def in_dtype(g: Emitter, value: AdapterValue, dtype: AdapterValue) -> Any:
     """Quantizes ``value`` with the QParams of a quantized dtype, if it is one."""
     if dtype is None:
         return value
@@ -74,7 +74,7 @@ def in_dtype(g: Emitter, value: Any, dtype: Any) -> Any:
 
 
 @MODULES.add("batch_matmul_activation.BatchMatMulActivation")
-def batch_matmul_activation(g: Emitter, module: TracedModule, inp: Any) -> Any:
+def batch_matmul_activation(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
     """A convolution per sample of the batch: weights (batch, out, in, 1, 1), bias (1, out, 1, 1)."""
     weight, bias = quantized_parameters(g, module, inp)
     weight = tensor.reshape(g, weight, list(g.type(weight).shape[:3]))
@@ -83,17 +83,17 @@ def batch_matmul_activation(g: Emitter, module: TracedModule, inp: Any) -> Any:
 
 
 @MODULES.add("quant_dequant.QuantStub")
-def quant_stub(g: Emitter, module: TracedModule, inp: Any) -> Any:
+def quant_stub(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
     return output(g, module, inp)
 
 
 @MODULES.add("quant_dequant.DequantStub")
-def dequant_stub(g: Emitter, module: TracedModule, inp: Any) -> Any:
+def dequant_stub(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
     return inp
 
 
 @MODULES.add("elemwise.Elemwise")
-def elemwise(g: Emitter, module: TracedModule, *inps: Any) -> Any:
+def elemwise(g: Emitter, module: TracedModule, *inps: AdapterValue) -> Any:
     """The method is that of the float module with the prefix q."""
     method = str(module.attributes["method"]).lower()
     if not method.startswith("q"):
@@ -102,7 +102,7 @@ def elemwise(g: Emitter, module: TracedModule, *inps: Any) -> Any:
 
 
 @MODULES.add("concat.Concat")
-def concat(g: Emitter, module: TracedModule, inps: Any, axis: int = 0) -> Any:
+def concat(g: Emitter, module: TracedModule, inps: AdapterValue, axis: int = 0) -> Any:
     """Requantizes each tensor before the concatenation; rounding after it gives the same result."""
     return output(g, module, tensor.concat(g, inps, axis))
 
@@ -113,17 +113,17 @@ def concat(g: Emitter, module: TracedModule, inps: Any, axis: int = 0) -> Any:
 @FUNCTIONS.add("conv_bias_activation")
 def conv_bias_activation(
     g: Emitter,
-    inp: Any,
-    weight: Any,
-    bias: Any,
-    dtype: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    inp: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    dtype: AdapterValue = None,
+    stride: AdapterValue = 1,
+    padding: AdapterValue = 0,
+    dilation: AdapterValue = 1,
     groups: int = 1,
-    nonlinear_mode: Any = "identity",
-    conv_mode: Any = "cross_correlation",
-    compute_mode: Any = "default",
+    nonlinear_mode: AdapterValue = "identity",
+    conv_mode: AdapterValue = "cross_correlation",
+    compute_mode: AdapterValue = "default",
 ) -> Any:
     """``bias`` is already quantized, or not quantized."""
     convolutions.cross_correlation(conv_mode)
@@ -135,17 +135,17 @@ def conv_bias_activation(
 @FUNCTIONS.add("batch_conv_bias_activation")
 def batch_conv_bias_activation(
     g: Emitter,
-    inp: Any,
-    weight: Any,
-    bias: Any,
-    dtype: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    inp: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    dtype: AdapterValue = None,
+    stride: AdapterValue = 1,
+    padding: AdapterValue = 0,
+    dilation: AdapterValue = 1,
     groups: int = 1,
-    nonlinear_mode: Any = "identity",
-    conv_mode: Any = "cross_correlation",
-    compute_mode: Any = "default",
+    nonlinear_mode: AdapterValue = "identity",
+    conv_mode: AdapterValue = "cross_correlation",
+    compute_mode: AdapterValue = "default",
 ) -> Any:
     """Kernels (N, ...) per sample: one convolution with N times the groups."""
     convolutions.cross_correlation(conv_mode)
@@ -164,7 +164,15 @@ def batch_conv_bias_activation(
 
 
 @OPERATORS.add("BatchConvBias")
-def batch_conv_bias(g: Emitter, inp: Any, weight: Any, bias: Any, *, dtype: Any, **state: Any) -> Any:
+def batch_conv_bias(
+    g: Emitter,
+    inp: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    *,
+    dtype: AdapterValue,
+    **state: AdapterValue,
+) -> Any:
     windows = window_operators.geometry(state)
     groups = g.type(weight).shape[1] if str(state["sparse"]).upper() == "GROUP" else 1
     return batch_conv_bias_activation(
@@ -175,17 +183,17 @@ def batch_conv_bias(g: Emitter, inp: Any, weight: Any, bias: Any, *, dtype: Any,
 @FUNCTIONS.add("conv_transpose2d")
 def conv_transpose2d(
     g: Emitter,
-    inp: Any,
-    weight: Any,
-    bias: Any = None,
-    dtype: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    dilation: Any = 1,
+    inp: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue = None,
+    dtype: AdapterValue = None,
+    stride: AdapterValue = 1,
+    padding: AdapterValue = 0,
+    output_padding: AdapterValue = 0,
+    dilation: AdapterValue = 1,
     groups: int = 1,
-    conv_mode: Any = "cross_correlation",
-    compute_mode: Any = "default",
+    conv_mode: AdapterValue = "cross_correlation",
+    compute_mode: AdapterValue = "default",
 ) -> Any:
     """Version 1.9 and earlier have no ``output_padding``: positional calls have one argument less."""
     if isinstance(groups, str):

@@ -11,20 +11,26 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters.modules import parameter
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.ir import TracedModule
 from tmconvert.ir.emitter import Emitter
 
 MODULES = Table("megengine.module.rnn.")
 
 
-def _gates(g: Emitter, module: TracedModule, inp: Any, hidden: Any) -> Any:
+def _gates(g: Emitter, module: TracedModule, inp: AdapterValue, hidden: AdapterValue) -> Any:
     names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     return gates(g, inp, hidden, *(parameter(g, module, name) for name in names))
 
 
 def gates(
-    g: Emitter, inp: Any, hidden: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any
+    g: Emitter,
+    inp: AdapterValue,
+    hidden: AdapterValue,
+    weight_ih: AdapterValue,
+    weight_hh: AdapterValue,
+    bias_ih: AdapterValue,
+    bias_hh: AdapterValue,
 ) -> Any:
     """Pre-activations of the gates: W x + b + W' h + b'; without a hidden state it is zero."""
     given = g.call("aten::linear", inp, weight_ih, bias_ih)
@@ -33,11 +39,11 @@ def gates(
 
 
 @MODULES.add("RNNCell")
-def rnn_cell(g: Emitter, module: TracedModule, input: Any, hx: Any = None) -> Any:
+def rnn_cell(g: Emitter, module: TracedModule, input: AdapterValue, hx: AdapterValue = None) -> Any:
     return g.call(f"aten::{nonlinearity(module.attributes['nonlinearity'])}", _gates(g, module, input, hx))
 
 
-def nonlinearity(mode: Any) -> str:
+def nonlinearity(mode: AdapterValue) -> str:
     name = str(mode).lower()
     if name not in ("tanh", "relu"):
         raise Refusal(f"the nonlinearity {name!r} is not supported")
@@ -50,7 +56,7 @@ def lstm_cell(g: Emitter, module: TracedModule, input: Any, hx: Any = None) -> l
     return lstm_step(g, _gates(g, module, input, hidden), cell)
 
 
-def lstm_step(g: Emitter, sums: Any, cell: Any) -> list[Any]:
+def lstm_step(g: Emitter, sums: AdapterValue, cell: AdapterValue) -> list[Any]:
     """Returns the new hidden and cell states from the gates' pre-activations; a missing ``cell`` is zero."""
     width = g.type(sums).shape[-1] // 4
     i, f, step, o = (g.call("aten::slice", sums, 1, n * width, (n + 1) * width, 1) for n in range(4))
@@ -62,7 +68,7 @@ def lstm_step(g: Emitter, sums: Any, cell: Any) -> list[Any]:
 
 
 @MODULES.add("RNN")
-def rnn(g: Emitter, module: TracedModule, input: Any, hx: Any = None) -> list[Any]:
+def rnn(g: Emitter, module: TracedModule, input: AdapterValue, hx: AdapterValue = None) -> list[Any]:
     (state,) = _first_states(g, module, input, 1) if hx is None else (hx,)
     name = nonlinearity(module.attributes["nonlinearity"])
     return _of_module(g, module, f"aten::rnn_{name}", input, state, 1)
@@ -76,11 +82,11 @@ def lstm(g: Emitter, module: TracedModule, input: Any, hx: Any = None) -> list[A
     return [output, [hidden, cell]]
 
 
-def _directions(attributes: Mapping[str, Any]) -> int:
+def _directions(attributes: Mapping[str, AdapterValue]) -> int:
     return 2 if attributes["bidirectional"] else 1
 
 
-def _first_states(g: Emitter, module: TracedModule, input: Any, count: int) -> list[Any]:
+def _first_states(g: Emitter, module: TracedModule, input: AdapterValue, count: int) -> list[Any]:
     attributes, type_ = module.attributes, g.type(input)
     batch = type_.shape[0 if attributes["batch_first"] else 1]
     states = _directions(attributes) * attributes["num_layers"]
@@ -88,7 +94,9 @@ def _first_states(g: Emitter, module: TracedModule, input: Any, count: int) -> l
     return [g.call("aten::expand", zeros, [states, batch, attributes["hidden_size"]])] * count
 
 
-def _of_module(g: Emitter, module: TracedModule, op: str, input: Any, states: Any, gates: int) -> list[Any]:
+def _of_module(
+    g: Emitter, module: TracedModule, op: str, input: AdapterValue, states: AdapterValue, gates: int
+) -> list[Any]:
     flat, prefix = module.tensors["_flatten_weights"], f"{module.name}." if module.name else ""
     return layers(g, op, input, states, flat.reshape(-1), module.attributes, prefix, gates)
 
@@ -96,10 +104,10 @@ def _of_module(g: Emitter, module: TracedModule, op: str, input: Any, states: An
 def layers(
     g: Emitter,
     op: str,
-    input: Any,
-    states: Any,
+    input: AdapterValue,
+    states: AdapterValue,
     flat: np.ndarray,
-    attributes: Mapping[str, Any],
+    attributes: Mapping[str, AdapterValue],
     prefix: str,
     gates: int,
 ) -> list[Any]:
@@ -121,7 +129,7 @@ def layers(
 
 
 def _parameters(
-    g: Emitter, flat: np.ndarray, attributes: Mapping[str, Any], prefix: str, gates: int
+    g: Emitter, flat: np.ndarray, attributes: Mapping[str, AdapterValue], prefix: str, gates: int
 ) -> list[Any]:
     """Splits the flat parameter into weights and biases of each layer and direction."""
     shapes = _shapes(attributes, gates)

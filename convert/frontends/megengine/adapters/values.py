@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.frontends.shared.arguments import (
     MAX_INTS,
     axes_of,
@@ -38,7 +39,7 @@ __all__ = [
 ]
 
 
-def per_axis(g: Emitter, value: Any, axes: int) -> list[int]:
+def per_axis(g: Emitter, value: AdapterValue, axes: int) -> list[int]:
     """Window parameters: an int for all axes, or one per axis; also sizes of tensors."""
     items = list(value) if isinstance(value, (list, tuple)) else [value] * axes
     if len(items) != axes:
@@ -46,7 +47,7 @@ def per_axis(g: Emitter, value: Any, axes: int) -> list[int]:
     return [int(item) for item in static_ints(g, items, "a number of a window")]
 
 
-def promoted(g: Emitter, *values: Any, to_float: bool = False) -> list[Any]:
+def promoted(g: Emitter, *values: AdapterValue, to_float: bool = False) -> list[Any]:
     """Returns operands as tensors of one dtype, by MegEngine's promotion rules.
 
     A Python scalar takes the tensors' dtype (and wraps around in it), but a float makes an integer
@@ -66,7 +67,7 @@ def promoted(g: Emitter, *values: Any, to_float: bool = False) -> list[Any]:
     return [cast(g, value, dtype) if is_tensor(value) else _numbers(g, value, dtype) for value in values]
 
 
-def _numbers(g: Emitter, value: Any, dtype: np.dtype) -> Any:
+def _numbers(g: Emitter, value: AdapterValue, dtype: np.dtype) -> Any:
     """Returns a constant from a Python number or a list of numbers."""
     array = np.asarray(value)
     if array.dtype.kind not in "biuf":  # NumPy makes NaN of None, and numbers of texts

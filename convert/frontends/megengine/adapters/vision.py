@@ -10,7 +10,7 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters.values import cast, static_ints
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import Dim, is_symbolic
 from tmconvert.symbolics.idioms.formulas import Term
@@ -36,9 +36,9 @@ RESIZES = {
 @FUNCTIONS.add("interpolate")
 def interpolate(
     g: Emitter,
-    inp: Any,
-    size: Any = None,
-    scale_factor: Any = None,
+    inp: AdapterValue,
+    size: AdapterValue = None,
+    scale_factor: AdapterValue = None,
     mode: str = "bilinear",
     align_corners: bool | None = None,
 ) -> Any:
@@ -69,7 +69,7 @@ def interpolate(
     return g.call(op, inp, sizes, align_corners=bool(align_corners))
 
 
-def _sizes(g: Emitter, spatial: tuple[int, ...], size: Any, scale_factor: Any) -> list[int]:
+def _sizes(g: Emitter, spatial: tuple[int, ...], size: AdapterValue, scale_factor: AdapterValue) -> list[int]:
     """Returns the output extents. A single size applies to the first axis; the others become 1, as in
     MegEngine.
     """
@@ -89,7 +89,7 @@ def _sizes(g: Emitter, spatial: tuple[int, ...], size: Any, scale_factor: Any) -
     return result
 
 
-def _nearest(g: Emitter, inp: Any, sizes: list[int]) -> Any:
+def _nearest(g: Emitter, inp: AdapterValue, sizes: list[int]) -> Any:
     """Selects the elements floor(i / (outputs / extent)), with the division in float32.
 
     14 -> 2 takes the elements 0 and 6, not 7; so does ATen with a scale slightly off.
@@ -124,7 +124,7 @@ def _scale(extent: int, places: np.ndarray) -> float | None:
     return None
 
 
-def _scaled(extent: int, scale: Any) -> int:
+def _scaled(extent: int, scale: AdapterValue) -> int:
     """Returns floor(extent * scale), with the product rounded to float32."""
     if not isinstance(scale, (int, float)) or not abs(scale) <= MAX_SCALE:
         raise Refusal(f"a scale_factor must be a number of at most {MAX_SCALE}")

@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters.values import cast, dtype_called, floating, number_of, rank, reshaped
 from tmconvert.ir.emitter import Emitter
 
 ATEN, FUNCTIONS = Table(), Table("torch.nn.functional.")
 
 
-def _declare(table: Table, name: str, **parameters: Any) -> None:
+def _declare(table: Table, name: str, **parameters: AdapterValue) -> None:
     """Declares a unary op. Functions of torch.nn.functional take ``inplace`` after the other parameters."""
     names = ("input", *parameters, "inplace")
 
-    def adapter(g: Emitter, *args: Any, **kwargs: Any) -> Any:
+    def adapter(g: Emitter, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
         if len(args) > len(names):
             raise TypeError(f"takes {len(names)} arguments, {len(args)} were given")
         given = {**parameters, **dict(zip(names, args, strict=False)), **kwargs}
@@ -58,7 +58,7 @@ for _name in (
 
 
 @ATEN.add("relu")
-def relu(g: Emitter, input: Any, inplace: bool = False) -> Any:
+def relu(g: Emitter, input: AdapterValue, inplace: bool = False) -> Any:
     dtype = g.type(input).dtype
     if dtype.kind != "f":
         return g.call("aten::maximum", input, g.constant(0, dtype))
@@ -66,19 +66,19 @@ def relu(g: Emitter, input: Any, inplace: bool = False) -> Any:
 
 
 @ATEN.add("relu6")
-def relu6(g: Emitter, input: Any, inplace: bool = False) -> Any:
+def relu6(g: Emitter, input: AdapterValue, inplace: bool = False) -> Any:
     if g.type(input).dtype.kind != "f":
         return g.call("aten::hardtanh", input, 0, 6)
     return g.call("aten::relu6", input)
 
 
 @ATEN.add("log_sigmoid_forward")
-def log_sigmoid_forward(g: Emitter, input: Any) -> Any:
+def log_sigmoid_forward(g: Emitter, input: AdapterValue) -> Any:
     return g.call("aten::log_sigmoid", input), None
 
 
 @ATEN.add("prelu", "_prelu_kernel")
-def prelu(g: Emitter, input: Any, weight: Any) -> Any:
+def prelu(g: Emitter, input: AdapterValue, weight: AdapterValue) -> Any:
     """PReLU with one slope, or one per channel of axis 1."""
     slopes = reshaped(g, weight, [g.type(weight).size])
     shape = list(g.type(input).shape)
@@ -92,12 +92,12 @@ def prelu(g: Emitter, input: Any, weight: Any) -> Any:
 @ATEN.add("rrelu", "rrelu_with_noise")
 def rrelu(
     g: Emitter,
-    input: Any,
+    input: AdapterValue,
     lower: float = 1 / 8,
     upper: float = 1 / 3,
     training: bool = False,
-    *more: Any,
-    **_: Any,
+    *more: AdapterValue,
+    **_: AdapterValue,
 ) -> Any:
     """RReLU; in evaluation mode the slope is the mean of both bounds."""
     _refuse_training("rrelu", training)
@@ -107,7 +107,7 @@ def rrelu(
 # ---- softmax
 
 
-def _softmax(g: Emitter, op: str, input: Any, dim: int | None, dtype: Any) -> Any:
+def _softmax(g: Emitter, op: str, input: AdapterValue, dim: int | None, dtype: AdapterValue) -> Any:
     x = input if dtype is None else cast(g, input, dtype_called(dtype))
     if dim is None:  # as torch.nn.functional guesses, with a warning
         dim = 0 if rank(g, x) in (0, 1, 3) else 1
@@ -121,7 +121,11 @@ def _declare_softmax(name: str) -> None:
 
     @FUNCTIONS.add(name)
     def functional(
-        g: Emitter, input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+        g: Emitter,
+        input: AdapterValue,
+        dim: int | None = None,
+        _stacklevel: int = 3,
+        dtype: AdapterValue = None,
     ) -> Any:
         return _softmax(g, op, input, dim, dtype)
 
@@ -129,11 +133,18 @@ def _declare_softmax(name: str) -> None:
         return
 
     @ATEN.add(name, f"special_{name}")
-    def adapter(g: Emitter, input: Any, dim: int | None = None, dtype: Any = None, *, out: Any = None) -> Any:
+    def adapter(
+        g: Emitter,
+        input: AdapterValue,
+        dim: int | None = None,
+        dtype: AdapterValue = None,
+        *,
+        out: AdapterValue = None,
+    ) -> Any:
         return _softmax(g, op, input, dim, dtype)
 
     @ATEN.add(f"_{name}")
-    def half(g: Emitter, input: Any, dim: int, half_to_float: bool) -> Any:
+    def half(g: Emitter, input: AdapterValue, dim: int, half_to_float: bool) -> Any:
         return _softmax(g, op, cast(g, input, np.float32) if half_to_float else input, dim, None)
 
 
@@ -142,7 +153,7 @@ for _name in ("softmax", "log_softmax", "softmin"):
 
 
 @ATEN.add("_safe_softmax")
-def safe_softmax(g: Emitter, input: Any, dim: int, dtype: Any = None) -> Any:
+def safe_softmax(g: Emitter, input: AdapterValue, dim: int, dtype: AdapterValue = None) -> Any:
     """Softmax that returns zeros where all inputs are -inf."""
     result = _softmax(g, "aten::softmax", input, dim, dtype)
     lowest = g.constant(-np.inf, g.type(input).dtype)
@@ -165,11 +176,11 @@ def _refuse_training(name: str, training: bool) -> None:
 def _declare_dropout(name: str) -> None:
     def adapter(
         g: Emitter,
-        input: Any,
+        input: AdapterValue,
         p: float = 0.5,
         training: bool = True,
         inplace: bool = False,
-        train: Any = None,
+        train: AdapterValue = None,
     ) -> Any:
         _refuse_training(name, bool(training if train is None else train) and p > 0)
         return input
@@ -185,12 +196,12 @@ for _name in (
 
 
 @ATEN.add("native_dropout")
-def native_dropout(g: Emitter, input: Any, p: float, train: bool | None) -> Any:
+def native_dropout(g: Emitter, input: AdapterValue, p: float, train: bool | None) -> Any:
     """Dropout in evaluation mode; the second result is a mask of ones."""
     _refuse_training("native_dropout", bool(train) and p > 0)
     return input, g.call("aten::expand", g.constant(True), list(g.type(input).shape))
 
 
 @FUNCTIONS.add("gumbel_softmax")
-def gumbel_softmax(g: Emitter, *args: Any, **kwargs: Any) -> Any:
+def gumbel_softmax(g: Emitter, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
     raise Refusal("gumbel_softmax draws random numbers", "use softmax, or pass the noise as an input")

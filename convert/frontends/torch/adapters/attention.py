@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.ir.emitter import Emitter
 
 ATEN = Table()
@@ -14,10 +14,10 @@ ATEN = Table()
 @ATEN.add("scaled_dot_product_attention")
 def attention(
     g: Emitter,
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
+    query: AdapterValue,
+    key: AdapterValue,
+    value: AdapterValue,
+    attn_mask: AdapterValue = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
     *,
@@ -41,13 +41,13 @@ def attention(
 @ATEN.add("_scaled_dot_product_attention_math")
 def attention_math(
     g: Emitter,
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
+    query: AdapterValue,
+    key: AdapterValue,
+    value: AdapterValue,
+    attn_mask: AdapterValue = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
-    dropout_mask: Any = None,
+    dropout_mask: AdapterValue = None,
     *,
     scale: float | None = None,
     enable_gqa: bool = False,
@@ -61,13 +61,13 @@ def attention_math(
 @ATEN.add("_scaled_dot_product_flash_attention_for_cpu")
 def attention_flash(
     g: Emitter,
-    query: Any,
-    key: Any,
-    value: Any,
+    query: AdapterValue,
+    key: AdapterValue,
+    value: AdapterValue,
     dropout_p: float = 0.0,
     is_causal: bool = False,
     *,
-    attn_mask: Any = None,
+    attn_mask: AdapterValue = None,
     scale: float | None = None,
 ) -> Any:
     return attention(g, query, key, value, attn_mask, dropout_p, is_causal, scale=scale), None

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.shared.vocabulary import Adapter
 from tmconvert.frontends.torch.adapters.values import (
     cast,
@@ -48,7 +48,7 @@ class Complex:
         return "complex tensors (torch.view_as_real converts them to real ones)"
 
 
-def is_complex(leaf: Any) -> bool:
+def is_complex(leaf: AdapterValue) -> bool:
     return isinstance(leaf, (Complex, complex))
 
 
@@ -66,11 +66,11 @@ def received(g: Emitter, leaf: Any) -> Any:
     )
 
 
-def zeros_like(g: Emitter, x: Any) -> Any:
+def zeros_like(g: Emitter, x: AdapterValue) -> Any:
     return g.call("aten::expand", g.constant(0, g.type(x).dtype), list(g.type(x).shape))
 
 
-def of_real(g: Emitter, x: Any, dtype: np.dtype) -> Complex:
+def of_real(g: Emitter, x: AdapterValue, dtype: np.dtype) -> Complex:
     """Converts a real tensor to a complex one of the complex ``dtype``."""
     real = cast(g, x, part_type(dtype))
     return Complex(real, zeros_like(g, real))
@@ -86,7 +86,7 @@ def aligned(g: Emitter, *values: Any) -> list[tuple[Any, Any]]:
     dtype = common_type(g, *(value.real if is_complex(value) else value for value in values))
     dtype = np.dtype(np.float32) if kind_of(dtype) < 2 else dtype
 
-    def part(value: Any) -> Any:
+    def part(value: AdapterValue) -> Any:
         return constant(g, value, dtype) if is_number(value) else cast(g, value, dtype)
 
     return [
@@ -94,7 +94,7 @@ def aligned(g: Emitter, *values: Any) -> list[tuple[Any, Any]]:
     ]
 
 
-def terms(g: Emitter, *values: Any) -> list[tuple[Term, Term]]:
+def terms(g: Emitter, *values: AdapterValue) -> list[tuple[Term, Term]]:
     """Like ``aligned``, for formulas; missing imaginary parts are zeros."""
     return [
         (Term(g, real), Term(g, g.constant(0, g.type(real).dtype) if imag is None else imag))
@@ -102,14 +102,14 @@ def terms(g: Emitter, *values: Any) -> list[tuple[Term, Term]]:
     ]
 
 
-def made(g: Emitter, real: Any, imag: Any) -> Complex:
+def made(g: Emitter, real: AdapterValue, imag: AdapterValue) -> Complex:
     """Returns the complex tensor of two tensors or Terms, broadcast against each other."""
     parts = [part.value if isinstance(part, Term) else part for part in (real, imag)]
     shape = broadcast_shapes(*(g.type(part).shape for part in parts))
     return Complex(*(_expanded(g, part, shape) for part in parts))
 
 
-def _expanded(g: Emitter, x: Any, shape: tuple[Any, ...]) -> Any:
+def _expanded(g: Emitter, x: AdapterValue, shape: tuple[AdapterValue, ...]) -> Any:
     return x if g.type(x).shape == shape else g.call("aten::expand", x, list(shape))
 
 
@@ -117,17 +117,17 @@ def _expanded(g: Emitter, x: Any, shape: tuple[Any, ...]) -> Any:
 
 
 @ATEN.add("view_as_complex")
-def view_as_complex(g: Emitter, input: Any) -> Any:
+def view_as_complex(g: Emitter, input: AdapterValue) -> Any:
     return Complex(*(g.call("aten::select", input, -1, part) for part in (0, 1)))
 
 
 @ATEN.add("complex")
-def complex_(g: Emitter, real: Any, imag: Any) -> Any:
+def complex_(g: Emitter, real: AdapterValue, imag: AdapterValue) -> Any:
     return made(g, real, imag)
 
 
 @ATEN.add("polar")
-def polar(g: Emitter, abs: Any, angle: Any) -> Any:
+def polar(g: Emitter, abs: AdapterValue, angle: AdapterValue) -> Any:
     length, turn = (Term(g, value) for value in (abs, angle))
     return made(g, length * turn.cos(), length * turn.sin())
 
@@ -162,7 +162,7 @@ def angle(g: Emitter, input: Complex) -> Any:
 
 
 def _declare_sum(name: str, *names: str, sign: int, is_reflected: bool = False) -> None:
-    def adapter(g: Emitter, input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    def adapter(g: Emitter, input: AdapterValue, other: AdapterValue, *, alpha: AdapterValue = 1) -> Any:
         if is_reflected:
             input, other = other, input
         other = other if alpha == 1 else COMPLEX["mul"](g, other, alpha)
@@ -178,14 +178,14 @@ _declare_sum("rsub", "__rsub__", sign=-1, is_reflected=True)
 
 
 @COMPLEX.add("mul", "multiply", "__mul__", "__rmul__")
-def mul(g: Emitter, input: Any, other: Any) -> Any:
+def mul(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
     pairs = aligned(g, input, other)
     operands = [real if imag is None else Complex(real, imag) for real, imag in pairs]
     return multilinear(lambda g, x, y: g.call("aten::mul", x, y))(g, *operands)
 
 
 @COMPLEX.add("div", "true_divide", "divide", "__truediv__")
-def div(g: Emitter, input: Any, other: Any) -> Any:
+def div(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
     if not is_complex(other):
         (a, b), (c, _) = terms(g, input, other)
         return made(g, a / c, b / c)
@@ -195,7 +195,7 @@ def div(g: Emitter, input: Any, other: Any) -> Any:
 
 
 @COMPLEX.add("__rtruediv__", "__rdiv__")
-def rdiv(g: Emitter, input: Any, other: Any) -> Any:
+def rdiv(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
     return div(g, other, input)
 
 
@@ -210,7 +210,7 @@ def square(g: Emitter, input: Complex) -> Any:
 
 
 @COMPLEX.add("pow", "__pow__")
-def pow(g: Emitter, input: Complex, exponent: Any) -> Any:
+def pow(g: Emitter, input: Complex, exponent: AdapterValue) -> Any:
     """Power: small integer exponents by multiplication, others by the logarithm."""
     if isinstance(exponent, int) and 1 <= exponent <= 4:
         result: Any = input
@@ -233,7 +233,7 @@ def exp(g: Emitter, input: Complex) -> Any:
 
 
 @COMPLEX.add("log")
-def log(g: Emitter, input: Any) -> Any:
+def log(g: Emitter, input: AdapterValue) -> Any:
     ((a, b),) = terms(g, input)
     return made(g, a.hypot(b).log(), b.atan2(a))
 
@@ -245,7 +245,7 @@ def sqrt(g: Emitter, input: Complex) -> Any:
 
 
 @COMPLEX.add("conj", "conj_physical", "_conj")
-def conj(g: Emitter, input: Any) -> Any:
+def conj(g: Emitter, input: AdapterValue) -> Any:
     if not isinstance(input, Complex):
         return input
     return Complex(input.real, g.call("aten::neg", input.imag))
@@ -273,7 +273,7 @@ for _name, _parts in {"sin": ("sin", "cos", 1), "cos": ("cos", "sin", -1)}.items
 def _declare_question(name: str, *names: str, joined: str, of_pairs: bool = False) -> None:
     """Declares a predicate that is computed from both parts."""
 
-    def adapter(g: Emitter, *operands: Any) -> Any:
+    def adapter(g: Emitter, *operands: AdapterValue) -> Any:
         (first, *rest) = terms(g, *operands)
         answers = [part.call(name, *(other[i] for other in rest)) for i, part in enumerate(first)]
         return answers[0].call(joined, answers[1]).value
@@ -296,7 +296,7 @@ def multilinear(adapter: Adapter) -> Adapter:
     operands.
     """
 
-    def combined(g: Emitter, *args: Any, **kwargs: Any) -> Any:
+    def combined(g: Emitter, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
         given = (args, kwargs)
         found = [leaf for leaf in leaves(given) if is_complex(leaf)]
         sums: list[Any] = [None, None]
@@ -314,7 +314,7 @@ def multilinear(adapter: Adapter) -> Adapter:
     return combined
 
 
-def _replacing(parts: Iterator[Any]) -> Callable[[Any], Any]:
+def _replacing(parts: Iterator[AdapterValue]) -> Callable[[Any], Any]:
     return lambda leaf: next(parts) if is_complex(leaf) else leaf
 
 
@@ -324,7 +324,7 @@ def by_parts(adapter: Adapter, values_from: int | None = None) -> Adapter:
     Real tensors in a list with complex ones, and arguments from place ``values_from`` on, are values too.
     """
 
-    def twice(g: Emitter, *args: Any, **kwargs: Any) -> Any:
+    def twice(g: Emitter, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
         given = list(args)
         if values_from is not None and is_tensor(given[0]) and kind_of(g.type(given[0]).dtype) == 2:
             raise Refusal("writing complex values into a real tensor is not supported")
@@ -339,7 +339,7 @@ def by_parts(adapter: Adapter, values_from: int | None = None) -> Adapter:
     return twice
 
 
-def _as_value(g: Emitter, value: Any) -> Any:
+def _as_value(g: Emitter, value: AdapterValue) -> Any:
     if isinstance(value, (bool, int, float)):
         return complex(value)
     if is_tensor(value):
@@ -348,8 +348,8 @@ def _as_value(g: Emitter, value: Any) -> Any:
     return value
 
 
-def _of_part(tree: Any, part: str) -> Any:
-    def chosen(leaf: Any) -> Any:
+def _of_part(tree: AdapterValue, part: str) -> Any:
+    def chosen(leaf: AdapterValue) -> Any:
         if isinstance(leaf, GlobalRef) and leaf.name in PART_NAMES:
             return GlobalRef("torch", PART_NAMES[leaf.name])
         return getattr(leaf, part) if is_complex(leaf) else leaf

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters.values import cast, is_tensor, reshaped
 from tmconvert.ir import TensorNode
 from tmconvert.ir.emitter import Emitter
@@ -25,7 +25,12 @@ FUNCTIONS = Table("torch.")
 
 @FUNCTIONS.add("cond")
 def cond(
-    g: Emitter, pred: Any, true_fn: Any, false_fn: Any, operands: Any, captured: Sequence[Sequence[Any]]
+    g: Emitter,
+    pred: AdapterValue,
+    true_fn: Any,
+    false_fn: Any,
+    operands: AdapterValue,
+    captured: Sequence[Sequence[AdapterValue]],
 ) -> Any:
     given = [[*leaves(operands), *each] for each in captured]
     around = _tensors(pred, *given[0], *given[1])
@@ -37,7 +42,7 @@ def cond(
 
 @FUNCTIONS.add("while_loop")
 def while_loop(
-    g: Emitter, cond_fn: Any, body_fn: Any, carried: Sequence[Any], captured: Sequence[Sequence[Any]]
+    g: Emitter, cond_fn: Any, body_fn: Any, carried: Sequence[AdapterValue], captured: Sequence[Sequence[Any]]
 ) -> Any:
     slots, found = _slots(g, carried), _tensors(*captured[0], *captured[1])
     condition = g.body(cond_fn, [*slots, *captured[0]], [*slots, *found])
@@ -53,7 +58,11 @@ def while_loop(
 
 @FUNCTIONS.add("scan")
 def scan(
-    g: Emitter, combine_fn: Any, init: Sequence[Any], xs: Sequence[Any], captured: Sequence[Sequence[Any]]
+    g: Emitter,
+    combine_fn: Any,
+    init: Sequence[AdapterValue],
+    xs: Sequence[AdapterValue],
+    captured: Sequence[Sequence[Any]],
 ) -> Any:
     """Scans over the first axis of ``xs``; torch has moved the scanned axis there."""
     slots, found = _slots(g, init), _tensors(*captured[0])
@@ -69,7 +78,7 @@ def apply(
     given: Any,
     operators: Any,
     results: Any,
-    inputs: Sequence[Any],
+    inputs: Sequence[AdapterValue],
     captured: Sequence[Sequence[Any]],
 ) -> Any:
     """``inputs`` are the inputs of ``operators``; see ``symbolics/ops/function.py``."""
@@ -88,21 +97,21 @@ def apply(
     return _results(g.call("tm::function", around, body, said, list(map(moved, results))))
 
 
-def _slots(g: Emitter, values: Sequence[Any]) -> list[TensorNode]:
+def _slots(g: Emitter, values: Sequence[AdapterValue]) -> list[TensorNode]:
     """Placeholders for loop-carried tensors, distinct from those that the body captures."""
     if not all(map(is_tensor, values)):
         raise Refusal("a loop-carried value is not a tensor")
     return [TensorNode("slot", type_.shape, type_.dtype) for type_ in map(g.type, values)]
 
 
-def _tensors(*values: Any) -> list[Any]:
+def _tensors(*values: AdapterValue) -> list[Any]:
     """Returns the tensors among values, without duplicates."""
     return list({id(value): value for value in values if is_tensor(value)}.values())
 
 
-def _bool(g: Emitter, value: Any) -> Any:
+def _bool(g: Emitter, value: AdapterValue) -> Any:
     return cast(g, reshaped(g, value, []), np.bool_)
 
 
-def _results(results: Any) -> tuple[Any, ...]:
+def _results(results: AdapterValue) -> tuple[Any, ...]:
     return tuple(results) if isinstance(results, (list, tuple)) else (results,)

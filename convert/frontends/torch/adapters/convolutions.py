@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters import integer_layers
 from tmconvert.frontends.torch.adapters.layers import batched, per_axis
 from tmconvert.frontends.torch.adapters.values import kind_of, promoted, rank, reshaped
@@ -15,12 +15,19 @@ ATEN = Table()
 
 
 def _convolved(
-    g: Emitter, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
+    g: Emitter,
+    x: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    stride: AdapterValue,
+    padding: AdapterValue,
+    dilation: AdapterValue,
+    groups: int,
 ) -> Any:
     axes = rank(g, weight) - 2
     steps, spread = per_axis(g, stride, axes), per_axis(g, dilation, axes)
 
-    def compute(images: Any) -> Any:
+    def compute(images: AdapterValue) -> Any:
         padded, around = _padded(g, images, g.type(weight).shape[2:], padding, spread)
         if kind_of(g.type(x).dtype) < 2:
             ends = [(each, each) for each in around]
@@ -49,14 +56,14 @@ def _padded(g: Emitter, x: Any, kernel: Any, padding: Any, dilation: list[int]) 
 
 def _transposed(
     g: Emitter,
-    x: Any,
-    weight: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    output_padding: Any,
+    x: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    stride: AdapterValue,
+    padding: AdapterValue,
+    output_padding: AdapterValue,
     groups: int,
-    dilation: Any,
+    dilation: AdapterValue,
 ) -> Any:
     axes = rank(g, weight) - 2
     steps, around, after, spread = (
@@ -71,9 +78,9 @@ def _transposed(
 def _spread(
     g: Emitter,
     op: str,
-    x: Any,
-    weight: Any,
-    bias: Any,
+    x: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
     stride: list[int],
     padding: list[int],
     after: list[int],
@@ -98,12 +105,12 @@ def _spread(
 @ATEN.add("conv1d", "conv2d", "conv3d")
 def conv(
     g: Emitter,
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    input: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue = None,
+    stride: AdapterValue = 1,
+    padding: AdapterValue = 0,
+    dilation: AdapterValue = 1,
     groups: int = 1,
 ) -> Any:
     return _convolved(g, input, weight, bias, stride, padding, dilation, groups)
@@ -112,14 +119,14 @@ def conv(
 @ATEN.add("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 def conv_transpose(
     g: Emitter,
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
+    input: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue = None,
+    stride: AdapterValue = 1,
+    padding: AdapterValue = 0,
+    output_padding: AdapterValue = 0,
     groups: int = 1,
-    dilation: Any = 1,
+    dilation: AdapterValue = 1,
 ) -> Any:
     return _transposed(g, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
@@ -127,17 +134,17 @@ def conv_transpose(
 @ATEN.add("convolution", "_convolution", "convolution_overrideable")
 def convolution(
     g: Emitter,
-    input: Any,
-    weight: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    input: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    stride: AdapterValue,
+    padding: AdapterValue,
+    dilation: AdapterValue,
     transposed: bool,
-    output_padding: Any,
+    output_padding: AdapterValue,
     groups: int,
-    *settings: Any,
-    **more: Any,
+    *settings: AdapterValue,
+    **more: AdapterValue,
 ) -> Any:
     """ATen's convolution; ``settings`` are flags of cuDNN and are ignored."""
     if transposed:
@@ -147,13 +154,20 @@ def convolution(
 
 @ATEN.add("_convolution_mode")
 def convolution_mode(
-    g: Emitter, input: Any, weight: Any, bias: Any, stride: Any, padding: str, dilation: Any, groups: int
+    g: Emitter,
+    input: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    stride: AdapterValue,
+    padding: str,
+    dilation: AdapterValue,
+    groups: int,
 ) -> Any:
     return _convolved(g, input, weight, bias, stride, padding, dilation, groups)
 
 
 @ATEN.add("conv_tbc")
-def conv_tbc(g: Emitter, input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
+def conv_tbc(g: Emitter, input: AdapterValue, weight: AdapterValue, bias: AdapterValue, pad: int = 0) -> Any:
     """``input`` is [T, N, C], ``weight`` [K, C, O]."""
     images, kernels = g.call("aten::permute", input, [1, 2, 0]), g.call("aten::permute", weight, [2, 1, 0])
     result = g.call("aten::conv1d", images, kernels, bias, [1], [pad])
@@ -161,7 +175,7 @@ def conv_tbc(g: Emitter, input: Any, weight: Any, bias: Any, pad: int = 0) -> An
 
 
 @ATEN.add("linear")
-def linear(g: Emitter, input: Any, weight: Any, bias: Any = None) -> Any:
+def linear(g: Emitter, input: AdapterValue, weight: AdapterValue, bias: AdapterValue = None) -> Any:
     """Linear layer; ``weight`` may be one row [I], for a result without the last axis; ``bias``
     broadcasts.
     """
@@ -178,7 +192,9 @@ def linear(g: Emitter, input: Any, weight: Any, bias: Any = None) -> Any:
 
 
 @ATEN.add("bilinear")
-def bilinear(g: Emitter, input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+def bilinear(
+    g: Emitter, input1: AdapterValue, input2: AdapterValue, weight: AdapterValue, bias: AdapterValue = None
+) -> Any:
     """Bilinear layer: [..., I] and [..., J] with ``weight`` [O, I, J] give [..., O]."""
     if kind_of(g.type(weight).dtype) == 2:
         return g.call("aten::bilinear", input1, input2, weight, bias)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters import shapes
 from tmconvert.frontends.torch.adapters.gather_scatter import with_axis
 from tmconvert.frontends.torch.adapters.slicing import cut, joined
@@ -23,7 +23,7 @@ ATEN, FUNCTIONS, METHODS = Table(), Table("torch."), Table()
 
 
 @ATEN.add("nonzero")
-def nonzero(g: Emitter, input: Any, *, as_tuple: bool = False) -> Any:
+def nonzero(g: Emitter, input: AdapterValue, *, as_tuple: bool = False) -> Any:
     """Returns a row of indices per non-zero element; with ``as_tuple`` one tensor per axis."""
     places = g.call("aten::nonzero", with_axis(g, input)[0])
     if not as_tuple:
@@ -32,17 +32,19 @@ def nonzero(g: Emitter, input: Any, *, as_tuple: bool = False) -> Any:
 
 
 @ATEN.add("argwhere")
-def argwhere(g: Emitter, input: Any) -> Any:
+def argwhere(g: Emitter, input: AdapterValue) -> Any:
     return nonzero(g, input)
 
 
 @ATEN.add("nonzero_numpy")
-def nonzero_numpy(g: Emitter, input: Any) -> Any:
+def nonzero_numpy(g: Emitter, input: AdapterValue) -> Any:
     return nonzero(g, input, as_tuple=True)
 
 
 @ATEN.add("nonzero_static")
-def nonzero_static(g: Emitter, input: Any, *, size: Any, fill_value: Any = -1) -> Any:
+def nonzero_static(
+    g: Emitter, input: AdapterValue, *, size: AdapterValue, fill_value: AdapterValue = -1
+) -> Any:
     """Returns the first ``size`` rows of ``nonzero``, padded with ``fill_value``.
 
     Each element that is not zero is written to the row that is its number, all others to one row more.
@@ -67,7 +69,7 @@ def nonzero_static(g: Emitter, input: Any, *, size: Any, fill_value: Any = -1) -
 # ---- classes and runs
 
 
-def classes(g: Emitter, x: Any, least: Any = 0) -> Any:
+def classes(g: Emitter, x: AdapterValue, least: Any = 0) -> Any:
     """Returns int64 0, 1, ... up to the largest element, at least ``least`` values."""
     known = g.known(x)
     if g.type(x).size == 0:
@@ -81,7 +83,9 @@ def classes(g: Emitter, x: Any, least: Any = 0) -> Any:
 
 
 @ATEN.add("bincount")
-def bincount(g: Emitter, input: Any, weights: Any = None, minlength: Any = 0) -> Any:
+def bincount(
+    g: Emitter, input: AdapterValue, weights: AdapterValue = None, minlength: AdapterValue = 0
+) -> Any:
     """Counts how often each of 0, 1, ... occurs; with ``weights`` sums the weights."""
     places = Term(g, classes(g, input, static_int(g, minlength)))
     is_single = weights is not None and g.type(weights).dtype == np.float32
@@ -100,11 +104,11 @@ def bincount(g: Emitter, input: Any, weights: Any = None, minlength: Any = 0) ->
 @FUNCTIONS.add("unique")
 def unique(
     g: Emitter,
-    input: Any,
+    input: AdapterValue,
     sorted: bool = True,
     return_inverse: bool = False,
     return_counts: bool = False,
-    dim: Any = None,
+    dim: AdapterValue = None,
 ) -> Any:
     results = _unique2(g, input, True, True, True) if dim is None else unique_dim(g, input, dim)
     return _requested(results, return_inverse, return_counts)
@@ -113,19 +117,27 @@ def unique(
 @METHODS.add("unique_consecutive")
 @FUNCTIONS.add("unique_consecutive")
 def unique_consecutive(
-    g: Emitter, input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
+    g: Emitter,
+    input: AdapterValue,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: AdapterValue = None,
 ) -> Any:
     return _requested(runs(g, input, True, True, dim), return_inverse, return_counts)
 
 
 @ATEN.add("_unique")
-def _unique(g: Emitter, input: Any, sorted: bool = True, return_inverse: bool = False) -> Any:
+def _unique(g: Emitter, input: AdapterValue, sorted: bool = True, return_inverse: bool = False) -> Any:
     return _unique2(g, input, sorted, return_inverse)[:2]
 
 
 @ATEN.add("_unique2")
 def _unique2(
-    g: Emitter, input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+    g: Emitter,
+    input: AdapterValue,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
 ) -> Any:
     results = g.call("aten::_unique2", input, True, return_inverse, return_counts)
     return _or_none(g, results, return_inverse, return_counts)
@@ -134,8 +146,8 @@ def _unique2(
 @ATEN.add("unique_dim")
 def unique_dim(
     g: Emitter,
-    input: Any,
-    dim: Any,
+    input: AdapterValue,
+    dim: AdapterValue,
     sorted: bool = True,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -149,7 +161,11 @@ def unique_dim(
 
 @ATEN.add("unique_consecutive")
 def runs(
-    g: Emitter, input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
+    g: Emitter,
+    input: AdapterValue,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: AdapterValue = None,
 ) -> Any:
     if dim is not None:
         return _runs_of_slices(g, input, axis_of(g, input, dim))
@@ -159,12 +175,16 @@ def runs(
 
 @ATEN.add("unique_dim_consecutive")
 def runs_of_slices(
-    g: Emitter, input: Any, dim: Any, return_inverse: bool = False, return_counts: bool = False
+    g: Emitter,
+    input: AdapterValue,
+    dim: AdapterValue,
+    return_inverse: bool = False,
+    return_counts: bool = False,
 ) -> Any:
     return _runs_of_slices(g, input, axis_of(g, input, dim))
 
 
-def _runs_of_slices(g: Emitter, x: Any, axis: int) -> list[Any]:
+def _runs_of_slices(g: Emitter, x: AdapterValue, axis: int) -> list[Any]:
     """Returns the first index of each run of equal slices, the run index of each slice, and the run
     lengths.
     """
@@ -182,16 +202,16 @@ def _runs_of_slices(g: Emitter, x: Any, axis: int) -> list[Any]:
     return [g.call("aten::index_select", x, axis, first.value), numbers.value, lengths]
 
 
-def _no_slices(g: Emitter, x: Any) -> list[Any]:
+def _no_slices(g: Emitter, x: AdapterValue) -> list[Any]:
     none = g.constant(np.zeros(0, np.int64))
     return [x, none, none]
 
 
-def _or_none(g: Emitter, results: list[Any], return_inverse: bool, return_counts: bool) -> list[Any]:
+def _or_none(g: Emitter, results: list[AdapterValue], return_inverse: bool, return_counts: bool) -> list[Any]:
     none = g.constant(np.zeros(0, np.int64))
     return [results[0], results[1] if return_inverse else none, results[2] if return_counts else none]
 
 
-def _requested(results: list[Any], return_inverse: bool, return_counts: bool) -> Any:
+def _requested(results: list[AdapterValue], return_inverse: bool, return_counts: bool) -> Any:
     kept = [results[0], *results[1:2] * return_inverse, *results[2:] * return_counts]
     return kept[0] if len(kept) == 1 else kept

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters import shapes
 from tmconvert.frontends.torch.adapters.values import (
     DEFAULT,
@@ -53,15 +53,23 @@ def _of_number(g: Emitter, value: Any) -> np.dtype:
 def _constant(name: str, value: int) -> None:
     """``zeros(2, 3)``, ``zeros((2, 3))``, ``zeros_like(x)`` and ``x.new_zeros(2, 3)``."""
 
-    def made(g: Emitter, *size: Any, dtype: Any = None, **options: Any) -> Any:
+    def made(g: Emitter, *size: AdapterValue, dtype: AdapterValue = None, **options: AdapterValue) -> Any:
         sizes = options["size"] if "size" in options else varargs(size)
         return filled(g, sizes, value, _dtype(dtype, DEFAULT))
 
-    def made_like(g: Emitter, input: Any, *, dtype: Any = None, **options: Any) -> Any:
+    def made_like(
+        g: Emitter, input: AdapterValue, *, dtype: AdapterValue = None, **options: AdapterValue
+    ) -> Any:
         type_ = g.type(input)
         return filled(g, list(type_.shape), value, _dtype(dtype, type_.dtype))
 
-    def new(g: Emitter, self: Any, *size: Any, dtype: Any = None, **options: Any) -> Any:
+    def new(
+        g: Emitter,
+        self: AdapterValue,
+        *size: AdapterValue,
+        dtype: AdapterValue = None,
+        **options: AdapterValue,
+    ) -> Any:
         sizes = options["size"] if "size" in options else varargs(size)
         return filled(g, sizes, value, _dtype(dtype, g.type(self).dtype))
 
@@ -76,28 +84,65 @@ _constant("empty", 0)
 
 
 @ATEN.add("full")
-def full(g: Emitter, size: Any, fill_value: Any, *, dtype: Any = None, **options: Any) -> Any:
+def full(
+    g: Emitter,
+    size: AdapterValue,
+    fill_value: AdapterValue,
+    *,
+    dtype: AdapterValue = None,
+    **options: AdapterValue,
+) -> Any:
     return filled(g, size, fill_value, _dtype(dtype, _of_number(g, fill_value)))
 
 
 @ATEN.add("full_like")
-def full_like(g: Emitter, input: Any, fill_value: Any, *, dtype: Any = None, **options: Any) -> Any:
+def full_like(
+    g: Emitter,
+    input: AdapterValue,
+    fill_value: AdapterValue,
+    *,
+    dtype: AdapterValue = None,
+    **options: AdapterValue,
+) -> Any:
     type_ = g.type(input)
     return filled(g, list(type_.shape), fill_value, _dtype(dtype, type_.dtype))
 
 
 @ATEN.add("new_full")
-def new_full(g: Emitter, self: Any, size: Any, fill_value: Any, *, dtype: Any = None, **options: Any) -> Any:
+def new_full(
+    g: Emitter,
+    self: AdapterValue,
+    size: AdapterValue,
+    fill_value: AdapterValue,
+    *,
+    dtype: AdapterValue = None,
+    **options: AdapterValue,
+) -> Any:
     return filled(g, size, fill_value, _dtype(dtype, g.type(self).dtype))
 
 
 @ATEN.add("empty_strided", "empty_permuted")
-def empty_strided(g: Emitter, size: Any, stride: Any, *, dtype: Any = None, **options: Any) -> Any:
+def empty_strided(
+    g: Emitter,
+    size: AdapterValue,
+    stride: AdapterValue,
+    *,
+    dtype: AdapterValue = None,
+    **options: AdapterValue,
+) -> Any:
     return filled(g, size, 0, _dtype(dtype, DEFAULT))
 
 
 @ATEN.add("new_empty_strided")
-def new_empty_strided(g: Emitter, self: Any, size: Any, stride: Any, *, dtype: Any = None, **o: Any) -> Any:
+def new_empty_strided(
+    g: Emitter,
+    self: AdapterValue,
+    size: AdapterValue,
+    stride: AdapterValue,
+    *,
+    dtype: AdapterValue = None,
+    **o: AdapterValue,
+) -> Any:
     return filled(g, size, 0, _dtype(dtype, g.type(self).dtype))
 
 
@@ -105,7 +150,7 @@ def new_empty_strided(g: Emitter, self: Any, size: Any, stride: Any, *, dtype: A
 
 
 @ATEN.add("tensor", "as_tensor", "asarray", "scalar_tensor")
-def tensor(g: Emitter, data: Any, *, dtype: Any = None, **options: Any) -> Any:
+def tensor(g: Emitter, data: AdapterValue, *, dtype: AdapterValue = None, **options: AdapterValue) -> Any:
     """Builds a tensor from numbers, sizes and one-element tensors, nested in lists."""
     if is_tensor(data):
         return data if dtype is None else cast(g, data, dtype_called(dtype))
@@ -121,11 +166,13 @@ def tensor(g: Emitter, data: Any, *, dtype: Any = None, **options: Any) -> Any:
 
 
 @METHODS.add("new_tensor")
-def new_tensor(g: Emitter, self: Any, data: Any, *, dtype: Any = None, **options: Any) -> Any:
+def new_tensor(
+    g: Emitter, self: AdapterValue, data: AdapterValue, *, dtype: AdapterValue = None, **options: AdapterValue
+) -> Any:
     return cast(g, tensor(g, data), _dtype(dtype, g.type(self).dtype))
 
 
-def _unnested(data: Any) -> tuple[list[Any], list[int]]:
+def _unnested(data: AdapterValue) -> tuple[list[Any], list[int]]:
     if not isinstance(data, (list, tuple)):
         return [data], []
     rows = [_unnested(each) for each in data]
@@ -135,7 +182,7 @@ def _unnested(data: Any) -> tuple[list[Any], list[int]]:
 # ---- numbers in a row
 
 
-def _value(g: Emitter, value: Any) -> Any:
+def _value(g: Emitter, value: AdapterValue) -> Any:
     """Returns a number or a Dim, also from a tensor of rank 0."""
     if not is_tensor(value):
         return value
@@ -147,7 +194,7 @@ def _value(g: Emitter, value: Any) -> Any:
 
 
 @ATEN.add("arange")
-def arange(g: Emitter, *bounds: Any, dtype: Any = None, **options: Any) -> Any:
+def arange(g: Emitter, *bounds: AdapterValue, dtype: AdapterValue = None, **options: AdapterValue) -> Any:
     """``arange(end)``, ``(start, end)``, ``(start, end, step)``: int64 unless one of them is a float."""
     given = [_value(g, each) for each in bounds]
     named = {key: _value(g, options[key]) for key in ("start", "end", "step") if key in options}
@@ -169,7 +216,9 @@ def arange(g: Emitter, *bounds: Any, dtype: Any = None, **options: Any) -> Any:
 
 
 @ATEN.add("range")
-def range_(g: Emitter, start: Any, end: Any, step: Any = 1, *, dtype: Any = None, **options: Any) -> Any:
+def range_(
+    g: Emitter, start: Any, end: Any, step: Any = 1, *, dtype: Any = None, **options: AdapterValue
+) -> Any:
     """``torch.range``: includes the end, and returns floats."""
     count = math.floor((end - start) / step) + 1
     _check_count(count)
@@ -181,7 +230,9 @@ def _check_count(count: int) -> None:
         raise Refusal(f"a range of {count} elements is not supported")
 
 
-def _spaced(g: Emitter, start: Any, end: Any, steps: Any, dtype: np.dtype) -> np.ndarray | Term:
+def _spaced(
+    g: Emitter, start: AdapterValue, end: AdapterValue, steps: AdapterValue, dtype: np.dtype
+) -> np.ndarray | Term:
     """Evenly spaced floats including both ends; for integer results the ends are rounded first, as in
     torch.
     """
@@ -215,7 +266,15 @@ def _from_both_ends(first: Any, last: Any, count: int, dtype: np.dtype) -> tuple
 
 
 @ATEN.add("linspace")
-def linspace(g: Emitter, start: Any, end: Any, steps: Any, *, dtype: Any = None, **options: Any) -> Any:
+def linspace(
+    g: Emitter,
+    start: AdapterValue,
+    end: AdapterValue,
+    steps: AdapterValue,
+    *,
+    dtype: AdapterValue = None,
+    **options: AdapterValue,
+) -> Any:
     wanted = _dtype(dtype, DEFAULT)
     numbers = _spaced(g, start, end, steps, wanted)
     return cast(g, numbers.value, wanted) if isinstance(numbers, Term) else g.constant(numbers.astype(wanted))
@@ -223,7 +282,14 @@ def linspace(g: Emitter, start: Any, end: Any, steps: Any, *, dtype: Any = None,
 
 @ATEN.add("logspace")
 def logspace(
-    g: Emitter, start: Any, end: Any, steps: Any, base: Any = 10.0, *, dtype: Any = None, **options: Any
+    g: Emitter,
+    start: AdapterValue,
+    end: AdapterValue,
+    steps: AdapterValue,
+    base: AdapterValue = 10.0,
+    *,
+    dtype: AdapterValue = None,
+    **options: AdapterValue,
 ) -> Any:
     """Powers of ``base``; results that are cast to integers are computed in float64."""
     wanted = _dtype(dtype, DEFAULT)
@@ -239,7 +305,14 @@ def logspace(
 
 
 @ATEN.add("eye")
-def eye(g: Emitter, n: Any, m: Any = None, *, dtype: Any = None, **options: Any) -> Any:
+def eye(
+    g: Emitter,
+    n: AdapterValue,
+    m: AdapterValue = None,
+    *,
+    dtype: AdapterValue = None,
+    **options: AdapterValue,
+) -> Any:
     rows, wanted = static_int(g, n), _dtype(dtype, DEFAULT)
     columns = rows if m is None else static_int(g, m)
     if not is_symbolic([rows, columns]):
@@ -249,7 +322,15 @@ def eye(g: Emitter, n: Any, m: Any = None, *, dtype: Any = None, **options: Any)
 
 
 def _triangle(name: str, indices: Any) -> None:
-    def adapter(g: Emitter, row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, **options: Any) -> Any:
+    def adapter(
+        g: Emitter,
+        row: AdapterValue,
+        col: AdapterValue,
+        offset: Any = 0,
+        *,
+        dtype: Any = None,
+        **options: AdapterValue,
+    ) -> Any:
         sizes = static_int(g, row), static_int(g, col)
         return g.constant(
             np.stack(indices(int(sizes[0]), offset, int(sizes[1]))).astype(_dtype(dtype, np.int64))

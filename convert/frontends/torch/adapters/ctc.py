@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters import shapes
 from tmconvert.frontends.torch.adapters.creation import filled
 from tmconvert.frontends.torch.adapters.slicing import cut, joined
@@ -27,10 +27,10 @@ REDUCTIONS = ("none", "mean", "sum")  # by ATen's number
 @FUNCTIONS.add("torch.nn.functional.ctc_loss")
 def functional_ctc_loss(
     g: Emitter,
-    log_probs: Any,
-    targets: Any,
-    input_lengths: Any,
-    target_lengths: Any,
+    log_probs: AdapterValue,
+    targets: AdapterValue,
+    input_lengths: AdapterValue,
+    target_lengths: AdapterValue,
     blank: int = 0,
     reduction: str = "mean",
     zero_infinity: bool = False,
@@ -42,10 +42,10 @@ def functional_ctc_loss(
 @ATEN.add("ctc_loss")
 def ctc_loss(
     g: Emitter,
-    log_probs: Any,
-    targets: Any,
-    input_lengths: Any,
-    target_lengths: Any,
+    log_probs: AdapterValue,
+    targets: AdapterValue,
+    input_lengths: AdapterValue,
+    target_lengths: AdapterValue,
     blank: int = 0,
     reduction: int = 1,
     zero_infinity: bool = False,
@@ -70,10 +70,10 @@ def ctc_loss(
 @ATEN.add("_ctc_loss")
 def negative_log_likelihood(
     g: Emitter,
-    log_probs: Any,
-    targets: Any,
-    input_lengths: Any,
-    target_lengths: Any,
+    log_probs: AdapterValue,
+    targets: AdapterValue,
+    input_lengths: AdapterValue,
+    target_lengths: AdapterValue,
     blank: int = 0,
     zero_infinity: bool = False,
 ) -> Any:
@@ -81,14 +81,19 @@ def negative_log_likelihood(
     return ctc_loss(g, log_probs, targets, input_lengths, target_lengths, blank, 0), None
 
 
-def _lengths(g: Emitter, lengths: Any) -> Term:
+def _lengths(g: Emitter, lengths: AdapterValue) -> Term:
     """Converts a tensor or Python numbers to int64 [N]."""
     given = lengths if is_tensor(lengths) else g.constant(np.array(lengths, np.int64))
     return Term(g, reshaped(g, given, [g.type(given).size])).to(np.int64)
 
 
 def _losses(
-    g: Emitter, log_probs: Any, targets: Any, input_lengths: Term, target_lengths: Term, blank: int
+    g: Emitter,
+    log_probs: AdapterValue,
+    targets: AdapterValue,
+    input_lengths: Term,
+    target_lengths: Term,
+    blank: int,
 ) -> Term:
     """[N]: the negative log-probability of all alignments of the labels.
 

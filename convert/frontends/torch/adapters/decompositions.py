@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters.linear_algebra import matmul, transposed
 from tmconvert.frontends.torch.adapters.values import axis_of, rank, reshaped
 from tmconvert.ir.emitter import Emitter
@@ -17,23 +17,23 @@ from tmconvert.symbolics.idioms.matrices import part, unit
 ATEN = Table()
 
 
-def nothing(g: Emitter, x: Any) -> Any:
+def nothing(g: Emitter, x: AdapterValue) -> Any:
     """Returns the empty tensor that torch returns for a result that was not requested."""
     return g.constant(np.zeros(0), g.type(x).dtype)
 
 
 @ATEN.add("linalg_det", "det")
-def det(g: Emitter, A: Any) -> Any:
+def det(g: Emitter, A: AdapterValue) -> Any:
     return g.call("aten::linalg_det", A)
 
 
 @ATEN.add("linalg_slogdet", "slogdet")
-def slogdet(g: Emitter, A: Any) -> Any:
+def slogdet(g: Emitter, A: AdapterValue) -> Any:
     return tuple(g.call("aten::linalg_slogdet", A))
 
 
 @ATEN.add("logdet")
-def logdet(g: Emitter, A: Any) -> Any:
+def logdet(g: Emitter, A: AdapterValue) -> Any:
     sign, logarithm = (Term(g, part) for part in slogdet(g, A))
     return (sign < 0).where(math.nan, logarithm).value
 
@@ -42,18 +42,22 @@ def logdet(g: Emitter, A: Any) -> Any:
 
 
 @ATEN.add("linalg_lu_factor_ex")
-def lu_factor_ex(g: Emitter, A: Any, *, pivot: bool = True, check_errors: bool = False) -> Any:
+def lu_factor_ex(g: Emitter, A: AdapterValue, *, pivot: bool = True, check_errors: bool = False) -> Any:
     return tuple(g.call("aten::linalg_lu_factor_ex", A))
 
 
 @ATEN.add("linalg_lu_factor")
-def lu_factor(g: Emitter, A: Any, *, pivot: bool = True) -> Any:
+def lu_factor(g: Emitter, A: AdapterValue, *, pivot: bool = True) -> Any:
     return lu_factor_ex(g, A)[:2]
 
 
 @ATEN.add("lu_unpack")
 def lu_unpack(
-    g: Emitter, LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True
+    g: Emitter,
+    LU_data: AdapterValue,
+    LU_pivots: AdapterValue,
+    unpack_data: bool = True,
+    unpack_pivots: bool = True,
 ) -> Any:
     P, L, U = g.call("aten::lu_unpack", LU_data, LU_pivots)
     empty = nothing(g, LU_data)
@@ -61,12 +65,20 @@ def lu_unpack(
 
 
 @ATEN.add("linalg_lu")
-def lu(g: Emitter, A: Any, *, pivot: bool = True) -> Any:
+def lu(g: Emitter, A: AdapterValue, *, pivot: bool = True) -> Any:
     return lu_unpack(g, *lu_factor(g, A))
 
 
 @ATEN.add("linalg_lu_solve")
-def lu_solve(g: Emitter, LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:
+def lu_solve(
+    g: Emitter,
+    LU: AdapterValue,
+    pivots: AdapterValue,
+    B: AdapterValue,
+    *,
+    left: bool = True,
+    adjoint: bool = False,
+) -> Any:
     """Solves A X = B, or X A = B if not ``left``; A is transposed if ``adjoint``."""
     if not left:
         return transposed(g, lu_solve(g, LU, pivots, transposed(g, B), adjoint=not adjoint))
@@ -79,12 +91,14 @@ def lu_solve(g: Emitter, LU: Any, pivots: Any, B: Any, *, left: bool = True, adj
 
 
 @ATEN.add("lu_solve")
-def older_lu_solve(g: Emitter, input: Any, LU_data: Any, LU_pivots: Any) -> Any:
+def older_lu_solve(g: Emitter, input: AdapterValue, LU_data: AdapterValue, LU_pivots: AdapterValue) -> Any:
     return lu_solve(g, LU_data, LU_pivots, input)
 
 
 @ATEN.add("linalg_solve_ex")
-def solve_ex(g: Emitter, A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:
+def solve_ex(
+    g: Emitter, A: AdapterValue, B: AdapterValue, *, left: bool = True, check_errors: bool = False
+) -> Any:
     is_vector = is_of_vectors(g, A, B)
     LU, pivots, info = lu_factor_ex(g, A)
     B = reshaped(g, B, [*g.type(B).shape, 1]) if is_vector else B
@@ -92,28 +106,28 @@ def solve_ex(g: Emitter, A: Any, B: Any, *, left: bool = True, check_errors: boo
     return (reshaped(g, result, g.type(result).shape[:-1]) if is_vector else result), info
 
 
-def is_of_vectors(g: Emitter, A: Any, B: Any) -> bool:
+def is_of_vectors(g: Emitter, A: AdapterValue, B: AdapterValue) -> bool:
     return rank(g, B) == 1 or g.type(B).shape == g.type(A).shape[:-1]
 
 
 @ATEN.add("linalg_solve")
-def solve(g: Emitter, A: Any, B: Any, *, left: bool = True) -> Any:
+def solve(g: Emitter, A: AdapterValue, B: AdapterValue, *, left: bool = True) -> Any:
     return solve_ex(g, A, B, left=left)[0]
 
 
 @ATEN.add("linalg_inv", "inverse")
-def inv(g: Emitter, A: Any) -> Any:
+def inv(g: Emitter, A: AdapterValue) -> Any:
     return g.call("aten::linalg_inv", A)
 
 
 @ATEN.add("linalg_inv_ex")
-def inv_ex(g: Emitter, A: Any, *, check_errors: bool = False) -> Any:
+def inv_ex(g: Emitter, A: AdapterValue, *, check_errors: bool = False) -> Any:
     *batch, rows, _ = g.type(A).shape
     return solve_ex(g, A, unit(g, batch, rows, rows, g.type(A).dtype).value)
 
 
 @ATEN.add("linalg_tensorsolve")
-def tensorsolve(g: Emitter, A: Any, B: Any, dims: Any = None) -> Any:
+def tensorsolve(g: Emitter, A: Any, B: AdapterValue, dims: Any = None) -> Any:
     """Solves tensordot(A, X, X.ndim) = B for X; the axes ``dims`` of A are moved to the end first."""
     moved = [] if dims is None else [axis_of(g, A, axis) for axis in dims]
     A = g.call("aten::permute", A, [axis for axis in range(rank(g, A)) if axis not in moved] + moved)
@@ -127,43 +141,54 @@ def tensorsolve(g: Emitter, A: Any, B: Any, dims: Any = None) -> Any:
 
 @ATEN.add("linalg_solve_triangular")
 def solve_triangular(
-    g: Emitter, A: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False
+    g: Emitter,
+    A: AdapterValue,
+    B: AdapterValue,
+    *,
+    upper: bool,
+    left: bool = True,
+    unitriangular: bool = False,
 ) -> Any:
     return g.call("aten::linalg_solve_triangular", A, B, upper, left, unitriangular)
 
 
 @ATEN.add("triangular_solve")
 def triangular_solve(
-    g: Emitter, input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+    g: Emitter,
+    input: AdapterValue,
+    A: AdapterValue,
+    upper: bool = True,
+    transpose: bool = False,
+    unitriangular: bool = False,
 ) -> Any:
     matrix, is_upper = (transposed(g, A), not upper) if transpose else (A, upper)
     return solve_triangular(g, matrix, input, upper=is_upper, unitriangular=unitriangular), A
 
 
 @ATEN.add("linalg_cholesky_ex")
-def cholesky_ex(g: Emitter, A: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
+def cholesky_ex(g: Emitter, A: AdapterValue, *, upper: bool = False, check_errors: bool = False) -> Any:
     return tuple(g.call("aten::linalg_cholesky_ex", A, upper))
 
 
 @ATEN.add("linalg_cholesky")
-def linalg_cholesky(g: Emitter, A: Any, *, upper: bool = False) -> Any:
+def linalg_cholesky(g: Emitter, A: AdapterValue, *, upper: bool = False) -> Any:
     return cholesky_ex(g, A, upper=upper)[0]
 
 
 @ATEN.add("cholesky")
-def cholesky(g: Emitter, input: Any, upper: bool = False) -> Any:
+def cholesky(g: Emitter, input: AdapterValue, upper: bool = False) -> Any:
     return cholesky_ex(g, input, upper=upper)[0]
 
 
 @ATEN.add("cholesky_solve")
-def cholesky_solve(g: Emitter, input: Any, input2: Any, upper: bool = False) -> Any:
+def cholesky_solve(g: Emitter, input: AdapterValue, input2: AdapterValue, upper: bool = False) -> Any:
     """Solves F F^T X = ``input``, or F^T F X = ``input`` if F is upper triangular."""
     first, second = (transposed(g, input2), input2) if upper else (input2, transposed(g, input2))
     return solve_triangular(g, second, solve_triangular(g, first, input, upper=False), upper=True)
 
 
 @ATEN.add("cholesky_inverse")
-def cholesky_inverse(g: Emitter, input: Any, upper: bool = False) -> Any:
+def cholesky_inverse(g: Emitter, input: AdapterValue, upper: bool = False) -> Any:
     *batch, rows, _ = g.type(input).shape
     return cholesky_solve(g, unit(g, batch, rows, rows, g.type(input).dtype).value, input, upper)
 
@@ -172,19 +197,24 @@ def cholesky_inverse(g: Emitter, input: Any, upper: bool = False) -> Any:
 
 
 @ATEN.add("geqrf")
-def geqrf(g: Emitter, input: Any) -> Any:
+def geqrf(g: Emitter, input: AdapterValue) -> Any:
     return tuple(g.call("aten::geqrf", input))
 
 
 @ATEN.add("ormqr")
 def ormqr(
-    g: Emitter, input: Any, input2: Any, input3: Any, left: bool = True, transpose: bool = False
+    g: Emitter,
+    input: AdapterValue,
+    input2: AdapterValue,
+    input3: AdapterValue,
+    left: bool = True,
+    transpose: bool = False,
 ) -> Any:
     return g.call("aten::ormqr", input, input2, input3, left, transpose)
 
 
 @ATEN.add("linalg_householder_product", "orgqr")
-def householder_product(g: Emitter, input: Any, tau: Any) -> Any:
+def householder_product(g: Emitter, input: AdapterValue, tau: AdapterValue) -> Any:
     return _orthogonal(g, input, tau, g.type(input).shape[-1])
 
 
@@ -195,7 +225,7 @@ def _orthogonal(g: Emitter, reflections: Any, tau: Any, count: Any) -> Any:
 
 
 @ATEN.add("linalg_qr")
-def qr(g: Emitter, A: Any, mode: str = "reduced") -> Any:
+def qr(g: Emitter, A: AdapterValue, mode: str = "reduced") -> Any:
     reflections, tau = geqrf(g, A)
     rows, columns = g.type(A).shape[-2:]
     count = rows if mode == "complete" else min(rows, columns)
@@ -204,7 +234,7 @@ def qr(g: Emitter, A: Any, mode: str = "reduced") -> Any:
 
 
 @ATEN.add("qr")
-def older_qr(g: Emitter, input: Any, some: bool = True) -> Any:
+def older_qr(g: Emitter, input: AdapterValue, some: bool = True) -> Any:
     return qr(g, input, "reduced" if some else "complete")
 
 
@@ -212,15 +242,19 @@ def older_qr(g: Emitter, input: Any, some: bool = True) -> Any:
 
 
 @ATEN.add("linalg_ldl_factor_ex")
-def ldl_factor_ex(g: Emitter, input: Any, *, hermitian: bool = False, check_errors: bool = False) -> Any:
+def ldl_factor_ex(
+    g: Emitter, input: AdapterValue, *, hermitian: bool = False, check_errors: bool = False
+) -> Any:
     return tuple(g.call("aten::linalg_ldl_factor_ex", input))
 
 
 @ATEN.add("linalg_ldl_factor")
-def ldl_factor(g: Emitter, input: Any, *, hermitian: bool = False) -> Any:
+def ldl_factor(g: Emitter, input: AdapterValue, *, hermitian: bool = False) -> Any:
     return ldl_factor_ex(g, input)[:2]
 
 
 @ATEN.add("linalg_ldl_solve")
-def ldl_solve(g: Emitter, LD: Any, pivots: Any, B: Any, *, hermitian: bool = False) -> Any:
+def ldl_solve(
+    g: Emitter, LD: AdapterValue, pivots: AdapterValue, B: AdapterValue, *, hermitian: bool = False
+) -> Any:
     return g.call("aten::linalg_ldl_solve", LD, pivots, B)

@@ -5,22 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.ir.emitter import Emitter
 
 ATEN, FUNCTIONS = Table("torchvision::"), Table("torchvision.")
 
 
 @FUNCTIONS.add("ops.boxes.batched_nms")
-def batched_nms(g: Emitter, boxes: Any, scores: Any, idxs: Any, iou_threshold: float) -> Any:
+def batched_nms(
+    g: Emitter, boxes: AdapterValue, scores: AdapterValue, idxs: AdapterValue, iou_threshold: float
+) -> Any:
     return g.call("torchvision::batched_nms", boxes, scores, idxs, iou_threshold)
 
 
 @ATEN.add("roi_align")
 def roi_align(
     g: Emitter,
-    input: Any,
-    rois: Any,
+    input: AdapterValue,
+    rois: AdapterValue,
     spatial_scale: float,
     pooled_height: int,
     pooled_width: int,
@@ -34,8 +36,8 @@ def roi_align(
 @ATEN.add("ps_roi_align")
 def ps_roi_align(
     g: Emitter,
-    input: Any,
-    rois: Any,
+    input: AdapterValue,
+    rois: AdapterValue,
     spatial_scale: float,
     pooled_height: int,
     pooled_width: int,
@@ -48,24 +50,29 @@ def ps_roi_align(
 
 @ATEN.add("roi_pool")
 def roi_pool(
-    g: Emitter, input: Any, rois: Any, spatial_scale: float, pooled_height: int, pooled_width: int
+    g: Emitter,
+    input: AdapterValue,
+    rois: AdapterValue,
+    spatial_scale: float,
+    pooled_height: int,
+    pooled_width: int,
 ) -> Any:
     return g.call("torchvision::roi_pool", input, rois, [pooled_height, pooled_width], spatial_scale), None
 
 
 @ATEN.add("ps_roi_pool")
-def ps_roi_pool(g: Emitter, *args: Any) -> Any:
+def ps_roi_pool(g: Emitter, *args: AdapterValue) -> Any:
     raise Refusal("ps_roi_pool is not supported", "use ps_roi_align")
 
 
 @ATEN.add("deform_conv2d")
 def deform_conv2d(
     g: Emitter,
-    input: Any,
-    weight: Any,
-    offset: Any,
-    mask: Any,
-    bias: Any,
+    input: AdapterValue,
+    weight: AdapterValue,
+    offset: AdapterValue,
+    mask: AdapterValue,
+    bias: AdapterValue,
     stride_h: int,
     stride_w: int,
     pad_h: int,

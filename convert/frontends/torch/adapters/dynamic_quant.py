@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters import convolutions
 from tmconvert.frontends.torch.adapters.quantized import LAYERS
 from tmconvert.frontends.torch.adapters.values import cast, dtype_called, reshaped
@@ -50,7 +50,9 @@ def _fake(x: Term, scale: Term, zero: Term, high: int) -> Term:
 
 def _layer(name: str, formula: Callable[..., Any]) -> None:
     @ATEN.add(f"quantized::{name}_dynamic")
-    def layer(g: Emitter, x: Any, packed: dict[str, Any], reduce_range: bool = False) -> Any:
+    def layer(
+        g: Emitter, x: AdapterValue, packed: dict[str, AdapterValue], reduce_range: bool = False
+    ) -> Any:
         """A layer with quantized input ``x``. The result of a convolution is rounded to the same scale."""
         high = 127 if reduce_range and packed["engine"] != "qnnpack" else 255  # which passes over it
         term = Term(g, x)
@@ -64,18 +66,20 @@ for _name, _formula in LAYERS.items():
 
 
 @ATEN.add("quantized::linear_relu_dynamic")
-def linear_relu_dynamic(g: Emitter, x: Any, packed: dict[str, Any], reduce_range: bool = False) -> Any:
+def linear_relu_dynamic(
+    g: Emitter, x: AdapterValue, packed: dict[str, AdapterValue], reduce_range: bool = False
+) -> Any:
     return g.call("aten::relu", ATEN["quantized::linear_dynamic"](g, x, packed, reduce_range))
 
 
 @ATEN.add("quantized::linear_dynamic_fp16")
-def linear_dynamic_fp16(g: Emitter, x: Any, packed: dict[str, Any]) -> Any:
+def linear_dynamic_fp16(g: Emitter, x: AdapterValue, packed: dict[str, AdapterValue]) -> Any:
     """Linear layer with weights rounded to float16."""
     return convolutions.linear(g, x, packed["weight"], packed["bias"])
 
 
 @ATEN.add("quantized::linear_relu_dynamic_fp16")
-def linear_relu_dynamic_fp16(g: Emitter, x: Any, packed: dict[str, Any]) -> Any:
+def linear_relu_dynamic_fp16(g: Emitter, x: AdapterValue, packed: dict[str, AdapterValue]) -> Any:
     return g.call("aten::relu", linear_dynamic_fp16(g, x, packed))
 
 
@@ -83,7 +87,9 @@ def linear_relu_dynamic_fp16(g: Emitter, x: Any, packed: dict[str, Any]) -> Any:
 
 
 @ATEN.add("quantized_decomposed::choose_qparams")
-def choose_qparams(g: Emitter, input: Any, quant_min: int, quant_max: int, eps: float, dtype: Any) -> Any:
+def choose_qparams(
+    g: Emitter, input: AdapterValue, quant_min: int, quant_max: int, eps: float, dtype: AdapterValue
+) -> Any:
     least, largest = _ends(Term(g, input))
     scale = ((largest - least) / (quant_max - quant_min)).maximum(eps)
     zero = (scale.like(quant_min) - (least / scale).round()).call(
@@ -94,7 +100,7 @@ def choose_qparams(g: Emitter, input: Any, quant_min: int, quant_max: int, eps: 
 
 @ATEN.add("quantized_decomposed::choose_qparams_symmetric")
 def choose_qparams_symmetric(
-    g: Emitter, input: Any, quant_min: int, quant_max: int, eps: float, dtype: Any
+    g: Emitter, input: AdapterValue, quant_min: int, quant_max: int, eps: float, dtype: AdapterValue
 ) -> Any:
     least, largest = _ends(Term(g, input))
     scale = ((-least).maximum(largest) / ((quant_max - quant_min) / 2)).maximum(eps)
@@ -107,7 +113,7 @@ def _one(x: Term) -> Any:
 
 
 @ATEN.add("quantized_decomposed::choose_qparams_per_token")
-def choose_qparams_per_token(g: Emitter, input: Any, dtype: Any) -> Any:
+def choose_qparams_per_token(g: Emitter, input: AdapterValue, dtype: AdapterValue) -> Any:
     scale = Term(g, input).abs().call("amax", dim=[-1], keepdim=True).maximum(1e-5) / 127
     return scale.value, (scale * 0).value
 
@@ -116,7 +122,7 @@ def choose_qparams_per_token(g: Emitter, input: Any, dtype: Any) -> Any:
     "quantized_decomposed::choose_qparams_per_token_asymmetric",
     "quantized_decomposed::_choose_qparams_per_token_asymmetric_impl",
 )
-def choose_qparams_per_token_asymmetric(g: Emitter, input: Any, dtype: Any) -> Any:
+def choose_qparams_per_token_asymmetric(g: Emitter, input: AdapterValue, dtype: AdapterValue) -> Any:
     least, largest = _ends(Term(g, input), [-1])
     scale = ((largest - least) / 255).maximum(_EPS)
     low, high = least / scale, largest / scale
@@ -124,13 +130,27 @@ def choose_qparams_per_token_asymmetric(g: Emitter, input: Any, dtype: Any) -> A
     return scale.value, zero.call("clamp", min=-128.0, max=127.0).round().value
 
 
-def steps(g: Emitter, x: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int, dtype: Any) -> Any:
+def steps(
+    g: Emitter,
+    x: AdapterValue,
+    scale: AdapterValue,
+    zero_point: AdapterValue,
+    quant_min: int,
+    quant_max: int,
+    dtype: AdapterValue,
+) -> Any:
     """Quantizes ``x`` to an integer type with scales that are not constants."""
     x, scale, zero = (Term(g, cast(g, each, np.float32)) for each in (x, scale, zero_point))
     return cast(g, _rounded(x, scale, zero, quant_min, quant_max).value, dtype_called(dtype))
 
 
-def numbers(g: Emitter, steps: Any, scale: Any, zero_point: Any = None, dtype: Any = None) -> Any:
+def numbers(
+    g: Emitter,
+    steps: AdapterValue,
+    scale: AdapterValue,
+    zero_point: AdapterValue = None,
+    dtype: AdapterValue = None,
+) -> Any:
     """Dequantizes integers."""
     made = Term(g, cast(g, steps, np.float32))
     if zero_point is not None:
@@ -142,12 +162,12 @@ def numbers(g: Emitter, steps: Any, scale: Any, zero_point: Any = None, dtype: A
 @ATEN.add("quantized_decomposed::quantize_per_token")
 def quantize_per_token(
     g: Emitter,
-    input: Any,
-    scales: Any,
-    zero_points: Any,
+    input: AdapterValue,
+    scales: AdapterValue,
+    zero_points: AdapterValue,
     quant_min: int,
     quant_max: int,
-    dtype: Any,
+    dtype: AdapterValue,
 ) -> Any:
     """clamp(round(x / scale + zero), low, high): the zero point is added before rounding."""
     x, scale, zero = (Term(g, cast(g, each, np.float32)) for each in (input, scales, zero_points))
@@ -158,12 +178,12 @@ def quantize_per_token(
 @ATEN.add("quantized_decomposed::dequantize_per_token")
 def dequantize_per_token(
     g: Emitter,
-    input: Any,
-    scales: Any,
-    zero_points: Any,
+    input: AdapterValue,
+    scales: AdapterValue,
+    zero_points: AdapterValue,
     quant_min: int,
     quant_max: int,
-    dtype: Any,
-    output_dtype: Any = None,
+    dtype: AdapterValue,
+    output_dtype: AdapterValue = None,
 ) -> Any:
     return numbers(g, input, scales, zero_points, output_dtype)

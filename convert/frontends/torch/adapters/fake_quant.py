@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.shared.recorded_qparams import integers_of_range
 from tmconvert.frontends.torch.adapters.values import axis_of, cast, is_tensor, reshaped
 from tmconvert.frontends.torch.quantized_types import INTEGERS, float32
@@ -21,7 +21,7 @@ DYNAMIC = "convert the model with static quantization or QAT, which gives it con
 
 
 def qparams_of(
-    g: Emitter, scale: Any, zero_point: Any, low: int, high: int, axis: int | None = None
+    g: Emitter, scale: AdapterValue, zero_point: AdapterValue, low: int, high: int, axis: int | None = None
 ) -> QParams:
     """Returns QParams from constants, tensors or numbers. Raises Refusal."""
     scales, zeros = _numbers(g, scale), _numbers(g, zero_point)
@@ -44,7 +44,7 @@ def qparams_of(
     )
 
 
-def _numbers(g: Emitter, value: Any) -> np.ndarray:
+def _numbers(g: Emitter, value: AdapterValue) -> np.ndarray:
     if not is_tensor(value):
         return np.array([value], np.float64)
     known = g.known(value)
@@ -53,14 +53,19 @@ def _numbers(g: Emitter, value: Any) -> np.ndarray:
     return np.asarray(known).reshape(-1).astype(np.float64)
 
 
-def is_known(g: Emitter, *values: Any) -> bool:
+def is_known(g: Emitter, *values: AdapterValue) -> bool:
     """Whether all of these are numbers or constants."""
     return all(not is_tensor(value) or g.known(value) is not None for value in values)
 
 
 @ATEN.add("fake_quantize_per_tensor_affine")
 def fake_quantize_per_tensor_affine(
-    g: Emitter, input: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int
+    g: Emitter,
+    input: AdapterValue,
+    scale: AdapterValue,
+    zero_point: AdapterValue,
+    quant_min: int,
+    quant_max: int,
 ) -> Any:
     if not is_known(g, scale, zero_point):
         return _in_reals(g, input, scale, zero_point, None, quant_min, quant_max)
@@ -69,7 +74,13 @@ def fake_quantize_per_tensor_affine(
 
 @ATEN.add("fake_quantize_per_channel_affine")
 def fake_quantize_per_channel_affine(
-    g: Emitter, input: Any, scale: Any, zero_point: Any, axis: int, quant_min: int, quant_max: int
+    g: Emitter,
+    input: AdapterValue,
+    scale: AdapterValue,
+    zero_point: AdapterValue,
+    axis: int,
+    quant_min: int,
+    quant_max: int,
 ) -> Any:
     axis = axis_of(g, input, axis)
     if is_known(g, scale, zero_point) and (_numbers(g, zero_point) % 1 == 0).all():
@@ -78,7 +89,9 @@ def fake_quantize_per_channel_affine(
     return _in_reals(g, input, scale, zero_point, axis, quant_min, quant_max)
 
 
-def _in_reals(g: Emitter, x: Any, scale: Any, zero_point: Any, axis: int | None, low: int, high: int) -> Any:
+def _in_reals(
+    g: Emitter, x: AdapterValue, scale: Any, zero_point: Any, axis: int | None, low: int, high: int
+) -> Any:
     """Fake quantization with computed scales, or with fractional zero points as embedding tables have them.
 
     No parameters say that.
@@ -94,9 +107,9 @@ def _in_reals(g: Emitter, x: Any, scale: Any, zero_point: Any, axis: int | None,
 @ATEN.add("_fake_quantize_learnable_per_tensor_affine")
 def _fake_quantize_learnable_per_tensor_affine(
     g: Emitter,
-    input: Any,
-    scale: Any,
-    zero_point: Any,
+    input: AdapterValue,
+    scale: AdapterValue,
+    zero_point: AdapterValue,
     quant_min: int,
     quant_max: int,
     grad_factor: float = 1.0,
@@ -108,9 +121,9 @@ def _fake_quantize_learnable_per_tensor_affine(
 @ATEN.add("_fake_quantize_learnable_per_channel_affine")
 def _fake_quantize_learnable_per_channel_affine(
     g: Emitter,
-    input: Any,
-    scale: Any,
-    zero_point: Any,
+    input: AdapterValue,
+    scale: AdapterValue,
+    zero_point: AdapterValue,
     axis: int,
     quant_min: int,
     quant_max: int,
@@ -124,7 +137,7 @@ def _with_mask(name: str, of: str) -> None:
     """Fake quantization with a second result, a mask for gradients."""
 
     @ATEN.add(name)
-    def adapter(g: Emitter, *args: Any, **kwargs: Any) -> Any:
+    def adapter(g: Emitter, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
         return ATEN[of](g, *args, **kwargs), None
 
 
@@ -136,10 +149,10 @@ for _kind in ("tensor", "channel"):
 @ATEN.add("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams")
 def _fake_quantize_per_tensor_affine_cachemask_tensor_qparams(
     g: Emitter,
-    input: Any,
-    scale: Any,
-    zero_point: Any,
-    fake_quant_enabled: Any,
+    input: AdapterValue,
+    scale: AdapterValue,
+    zero_point: AdapterValue,
+    fake_quant_enabled: AdapterValue,
     quant_min: int,
     quant_max: int,
 ) -> Any:
@@ -151,13 +164,13 @@ def _fake_quantize_per_tensor_affine_cachemask_tensor_qparams(
 @ATEN.add("fused_moving_avg_obs_fake_quant")
 def fused_moving_avg_obs_fake_quant(
     g: Emitter,
-    input: Any,
-    observer_on: Any,
-    fake_quant_on: Any,
-    running_min: Any,
-    running_max: Any,
-    scale: Any,
-    zero_point: Any,
+    input: AdapterValue,
+    observer_on: AdapterValue,
+    fake_quant_on: AdapterValue,
+    running_min: AdapterValue,
+    running_max: AdapterValue,
+    scale: AdapterValue,
+    zero_point: AdapterValue,
     averaging_const: float,
     quant_min: int,
     quant_max: int,
@@ -181,14 +194,18 @@ _with_mask("_fused_moving_avg_obs_fq_helper", "fused_moving_avg_obs_fake_quant")
 
 
 @ATEN.add("quantize_per_tensor")
-def quantize_per_tensor(g: Emitter, input: Any, scale: Any, zero_point: Any, dtype: Any) -> Any:
+def quantize_per_tensor(
+    g: Emitter, input: AdapterValue, scale: AdapterValue, zero_point: AdapterValue, dtype: Any
+) -> Any:
     kind = INTEGERS[dtype.name]
     parameters = kind.qparams((*_numbers(g, scale),), (*map(int, _numbers(g, zero_point)),))
     return g.quantized(input, parameters, quantize_to_even)
 
 
 @ATEN.add("quantize_per_channel")
-def quantize_per_channel(g: Emitter, input: Any, scales: Any, zero_points: Any, axis: int, dtype: Any) -> Any:
+def quantize_per_channel(
+    g: Emitter, input: AdapterValue, scales: AdapterValue, zero_points: AdapterValue, axis: int, dtype: Any
+) -> Any:
     kind = INTEGERS[dtype.name]
     zeros = tuple(map(int, _numbers(g, zero_points)))
     parameters = kind.qparams((*_numbers(g, scales),), zeros, axis_of(g, input, axis))
@@ -196,13 +213,13 @@ def quantize_per_channel(g: Emitter, input: Any, scales: Any, zero_points: Any, 
 
 
 @ATEN.add("dequantize")
-def dequantize(g: Emitter, input: Any) -> Any:
+def dequantize(g: Emitter, input: AdapterValue) -> Any:
     return input
 
 
 def _refused(name: str, reason: str, hint: str) -> None:
     @ATEN.add(name)
-    def adapter(g: Emitter, *args: Any, **kwargs: Any) -> Any:
+    def adapter(g: Emitter, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
         raise Refusal(reason, hint)
 
 

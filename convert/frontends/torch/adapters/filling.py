@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters import shapes
 from tmconvert.frontends.torch.adapters.creation import filled
 from tmconvert.frontends.torch.adapters.gather_scatter import like
@@ -14,23 +14,23 @@ ATEN = Table()
 
 
 @ATEN.add("copy")
-def copy(g: Emitter, input: Any, src: Any, non_blocking: bool = False) -> Any:
+def copy(g: Emitter, input: AdapterValue, src: AdapterValue, non_blocking: bool = False) -> Any:
     return shapes.expand(g, like(g, input, src), list(g.type(input).shape))
 
 
 @ATEN.add("fill")
-def fill(g: Emitter, input: Any, value: Any) -> Any:
+def fill(g: Emitter, input: AdapterValue, value: AdapterValue) -> Any:
     type_ = g.type(input)
     return filled(g, list(type_.shape), value, type_.dtype)
 
 
 @ATEN.add("zero")
-def zero(g: Emitter, input: Any) -> Any:
+def zero(g: Emitter, input: AdapterValue) -> Any:
     return fill(g, input, 0)
 
 
 @ATEN.add("fill_diagonal")
-def fill_diagonal(g: Emitter, input: Any, fill_value: Any, wrap: bool = False) -> Any:
+def fill_diagonal(g: Emitter, input: AdapterValue, fill_value: AdapterValue, wrap: bool = False) -> Any:
     """Fills the elements [i, i, ...]; with ``wrap`` a tall matrix repeats the diagonal after a gap of one
     row.
     """

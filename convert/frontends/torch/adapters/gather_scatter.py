@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters import shapes
 from tmconvert.frontends.torch.adapters.slicing import cut
 from tmconvert.frontends.torch.adapters.values import (
@@ -22,18 +22,26 @@ from tmconvert.ir.emitter import Emitter
 ATEN = Table()
 
 
-def like(g: Emitter, x: Any, value: Any) -> Any:
+def like(g: Emitter, x: AdapterValue, value: AdapterValue) -> Any:
     """Returns a tensor or number with the element type of ``x``."""
     dtype = g.type(x).dtype
     return cast(g, value, dtype) if is_tensor(value) else constant(g, value, dtype)
 
 
-def with_axis(g: Emitter, *tensors: Any) -> list[Any]:
+def with_axis(g: Emitter, *tensors: AdapterValue) -> list[Any]:
     """Reshapes tensors of rank 0 to one element."""
     return [x if x is None or rank(g, x) else reshaped(g, x, [1]) for x in tensors]
 
 
-def _by_places(g: Emitter, op: str, x: Any, dim: Any, index: Any, *more: Any, **attributes: Any) -> Any:
+def _by_places(
+    g: Emitter,
+    op: str,
+    x: AdapterValue,
+    dim: AdapterValue,
+    index: AdapterValue,
+    *more: AdapterValue,
+    **attributes: AdapterValue,
+) -> Any:
     """An op on a tensor, an axis and indices along it, which may be tensors of rank 0."""
     shape = list(g.type(x).shape)
     row, index, *sources = with_axis(g, x, index, *more)
@@ -44,7 +52,7 @@ def _by_places(g: Emitter, op: str, x: Any, dim: Any, index: Any, *more: Any, **
 # ---- gather and scatter
 
 
-def _part(g: Emitter, src: Any, index: Any) -> Any:
+def _part(g: Emitter, src: AdapterValue, index: AdapterValue) -> Any:
     """Returns the leading elements of each axis, as many as ``index`` has."""
     for axis, extent in enumerate(g.type(index).shape if rank(g, src) else ()):
         src = cut(g, src, axis, 0, extent)
@@ -52,7 +60,9 @@ def _part(g: Emitter, src: Any, index: Any) -> Any:
 
 
 @ATEN.add("gather")
-def gather(g: Emitter, input: Any, dim: Any, index: Any, *, sparse_grad: bool = False) -> Any:
+def gather(
+    g: Emitter, input: AdapterValue, dim: AdapterValue, index: AdapterValue, *, sparse_grad: bool = False
+) -> Any:
     if 0 in g.type(index).shape:  # torch asks neither for its type nor for its axes
         return shapes.expand(g, g.constant(0, g.type(input).dtype), list(g.type(index).shape))
     result = _by_places(g, "aten::gather", input, dim, index)
@@ -62,12 +72,12 @@ def gather(g: Emitter, input: Any, dim: Any, index: Any, *, sparse_grad: bool = 
 @ATEN.add("scatter")
 def scatter(
     g: Emitter,
-    input: Any,
-    dim: Any,
-    index: Any,
-    src: Any = None,
+    input: AdapterValue,
+    dim: AdapterValue,
+    index: AdapterValue,
+    src: AdapterValue = None,
     *,
-    value: Any = None,
+    value: AdapterValue = None,
     reduce: str | None = None,
 ) -> Any:
     """Scatters ``src``, a tensor with at least the extents of ``index``, or a number."""
@@ -81,13 +91,22 @@ def scatter(
 
 
 @ATEN.add("scatter_add")
-def scatter_add(g: Emitter, input: Any, dim: Any, index: Any, src: Any) -> Any:
+def scatter_add(
+    g: Emitter, input: AdapterValue, dim: AdapterValue, index: AdapterValue, src: AdapterValue
+) -> Any:
     return _by_places(g, "aten::scatter_add", input, dim, index, _part(g, src, index))
 
 
 @ATEN.add("scatter_reduce")
 def scatter_reduce(
-    g: Emitter, input: Any, dim: Any, index: Any, src: Any, reduce: str, *, include_self: bool = True
+    g: Emitter,
+    input: AdapterValue,
+    dim: AdapterValue,
+    index: AdapterValue,
+    src: AdapterValue,
+    reduce: str,
+    *,
+    include_self: bool = True,
 ) -> Any:
     options = {"reduce": reduce, "include_self": include_self}
     return _by_places(g, "aten::scatter_reduce", input, dim, index, _part(g, src, index), **options)
@@ -97,31 +116,50 @@ def scatter_reduce(
 
 
 @ATEN.add("index_select", "index_select_copy")
-def index_select(g: Emitter, input: Any, dim: Any, index: Any) -> Any:
+def index_select(g: Emitter, input: AdapterValue, dim: AdapterValue, index: AdapterValue) -> Any:
     return _by_places(g, "aten::index_select", input, dim, index)
 
 
 @ATEN.add("index_copy")
-def index_copy(g: Emitter, input: Any, dim: Any, index: Any, source: Any) -> Any:
+def index_copy(
+    g: Emitter, input: AdapterValue, dim: AdapterValue, index: AdapterValue, source: AdapterValue
+) -> Any:
     return _by_places(g, "aten::index_copy", input, dim, index, source)
 
 
 @ATEN.add("index_add")
-def index_add(g: Emitter, input: Any, dim: Any, index: Any, source: Any, *, alpha: Any = 1) -> Any:
+def index_add(
+    g: Emitter,
+    input: AdapterValue,
+    dim: AdapterValue,
+    index: AdapterValue,
+    source: AdapterValue,
+    *,
+    alpha: AdapterValue = 1,
+) -> Any:
     alpha = number_of(g.type(input).dtype, alpha)
     return _by_places(g, "aten::index_add", input, dim, index, source, alpha=alpha)
 
 
 @ATEN.add("index_reduce")
 def index_reduce(
-    g: Emitter, input: Any, dim: Any, index: Any, source: Any, reduce: str, *, include_self: bool = True
+    g: Emitter,
+    input: AdapterValue,
+    dim: AdapterValue,
+    index: AdapterValue,
+    source: AdapterValue,
+    reduce: str,
+    *,
+    include_self: bool = True,
 ) -> Any:
     options = {"reduce": reduce, "include_self": include_self}
     return _by_places(g, "aten::index_reduce", input, dim, index, source, **options)
 
 
 @ATEN.add("index_fill")
-def index_fill(g: Emitter, input: Any, dim: Any, index: Any, value: Any) -> Any:
+def index_fill(
+    g: Emitter, input: AdapterValue, dim: AdapterValue, index: AdapterValue, value: AdapterValue
+) -> Any:
     shape = list(g.type(input).shape)
     row, index = with_axis(g, input, index)
     filled = g.call("aten::index_fill", row, axis_of(g, row, dim), index, like(g, input, value))
@@ -129,7 +167,7 @@ def index_fill(g: Emitter, input: Any, dim: Any, index: Any, value: Any) -> Any:
 
 
 @ATEN.add("take_along_dim")
-def take_along_dim(g: Emitter, input: Any, indices: Any, dim: Any = None) -> Any:
+def take_along_dim(g: Emitter, input: AdapterValue, indices: AdapterValue, dim: AdapterValue = None) -> Any:
     return g.call("aten::take_along_dim", input, indices, None if dim is None else axis_of(g, input, dim))
 
 
@@ -137,17 +175,17 @@ def take_along_dim(g: Emitter, input: Any, indices: Any, dim: Any = None) -> Any
 
 
 @ATEN.add("masked_fill")
-def masked_fill(g: Emitter, input: Any, mask: Any, value: Any) -> Any:
+def masked_fill(g: Emitter, input: AdapterValue, mask: AdapterValue, value: AdapterValue) -> Any:
     return g.call("aten::masked_fill", input, cast(g, mask, bool), like(g, input, value))
 
 
 @ATEN.add("masked_scatter")
-def masked_scatter(g: Emitter, input: Any, mask: Any, source: Any) -> Any:
+def masked_scatter(g: Emitter, input: AdapterValue, mask: AdapterValue, source: AdapterValue) -> Any:
     return g.call("aten::masked_scatter", input, cast(g, mask, bool), source)
 
 
 @ATEN.add("masked_select")
-def masked_select(g: Emitter, input: Any, mask: Any) -> Any:
+def masked_select(g: Emitter, input: AdapterValue, mask: AdapterValue) -> Any:
     return g.call("aten::masked_select", input, cast(g, mask, bool))
 
 
@@ -156,7 +194,7 @@ def masked_select(g: Emitter, input: Any, mask: Any) -> Any:
 
 @ATEN.add("bucketize")
 def bucketize(
-    g: Emitter, input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False
+    g: Emitter, input: AdapterValue, boundaries: AdapterValue, *, out_int32: bool = False, right: bool = False
 ) -> Any:
     value, limits = promoted(g, input, boundaries)
     return cast(g, g.call("aten::bucketize", value, limits, right), "int32" if out_int32 else "int64")
@@ -165,14 +203,14 @@ def bucketize(
 @ATEN.add("searchsorted")
 def searchsorted(
     g: Emitter,
-    sorted_sequence: Any,
-    input: Any = None,
+    sorted_sequence: AdapterValue,
+    input: AdapterValue = None,
     *,
     out_int32: bool = False,
     right: bool = False,
     side: str | None = None,
-    sorter: Any = None,
-    self: Any = None,
+    sorter: AdapterValue = None,
+    self: AdapterValue = None,
 ) -> Any:
     limits, value = promoted(g, sorted_sequence, self if input is None else input)
     places = g.call("aten::searchsorted", limits, value, right or side == "right", sorter)

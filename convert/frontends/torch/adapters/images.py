@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters.layers import batched, per_axis
 from tmconvert.frontends.torch.adapters.values import cast, rank, static_ints
 from tmconvert.ir.emitter import Emitter
@@ -72,7 +72,12 @@ def scaled(extent: Any, factor: float) -> Any:
 
 
 def _resized(
-    g: Emitter, name: str, x: Any, sizes: Sequence[Any], align_corners: bool, scales: list[float] | None
+    g: Emitter,
+    name: str,
+    x: AdapterValue,
+    sizes: Sequence[AdapterValue],
+    align_corners: bool,
+    scales: list[float] | None,
 ) -> Any:
     corners = [align_corners] if name in MIXING.values() else []
     if align_corners:
@@ -122,8 +127,8 @@ INTERPOLATIONS, BORDERS = ("bilinear", "nearest", "bicubic"), ("zeros", "border"
 @FUNCTIONS.add("grid_sample")
 def grid_sample(
     g: Emitter,
-    input: Any,
-    grid: Any,
+    input: AdapterValue,
+    grid: AdapterValue,
     mode: str = "bilinear",
     padding_mode: str = "zeros",
     align_corners: bool | None = None,
@@ -134,14 +139,21 @@ def grid_sample(
 
 @ATEN.add("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")
 def grid_sampler(
-    g: Emitter, input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool
+    g: Emitter,
+    input: AdapterValue,
+    grid: AdapterValue,
+    interpolation_mode: int,
+    padding_mode: int,
+    align_corners: bool,
 ) -> Any:
     op = "aten::grid_sampler" if rank(g, input) == 4 else "aten::grid_sampler_3d"
     return g.call(op, input, grid, interpolation_mode, padding_mode, align_corners)
 
 
 @FUNCTIONS.add("affine_grid")
-def affine_grid(g: Emitter, theta: Any, size: Any, align_corners: bool | None = None) -> Any:
+def affine_grid(
+    g: Emitter, theta: AdapterValue, size: AdapterValue, align_corners: bool | None = None
+) -> Any:
     return g.call("aten::affine_grid_generator", theta, static_ints(g, size), bool(align_corners))
 
 
@@ -150,7 +162,12 @@ def affine_grid(g: Emitter, theta: Any, size: Any, align_corners: bool | None = 
 
 @FUNCTIONS.add("unfold")
 def unfold(
-    g: Emitter, input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+    g: Emitter,
+    input: AdapterValue,
+    kernel_size: AdapterValue,
+    dilation: AdapterValue = 1,
+    padding: AdapterValue = 0,
+    stride: AdapterValue = 1,
 ) -> Any:
     windows = [per_axis(g, each, 2) for each in (kernel_size, dilation, padding, stride)]
     return batched(g, input, 2, lambda x: g.call("aten::im2col", x, *windows))
@@ -162,12 +179,12 @@ ATEN.add("im2col")(unfold)
 @FUNCTIONS.add("fold")
 def fold(
     g: Emitter,
-    input: Any,
-    output_size: Any,
-    kernel_size: Any,
-    dilation: Any = 1,
-    padding: Any = 0,
-    stride: Any = 1,
+    input: AdapterValue,
+    output_size: AdapterValue,
+    kernel_size: AdapterValue,
+    dilation: AdapterValue = 1,
+    padding: AdapterValue = 0,
+    stride: AdapterValue = 1,
 ) -> Any:
     windows = [per_axis(g, each, 2) for each in (output_size, kernel_size, dilation, padding, stride)]
     return batched(g, input, 1, lambda x: g.call("aten::col2im", x, *windows))
@@ -177,5 +194,5 @@ ATEN.add("col2im")(fold)
 
 
 @ATEN.add("native_channel_shuffle")
-def channel_shuffle(g: Emitter, input: Any, groups: int) -> Any:
+def channel_shuffle(g: Emitter, input: AdapterValue, groups: int) -> Any:
     return g.call("aten::channel_shuffle", input, groups)

@@ -124,6 +124,10 @@ linalg_vector_norm linalg_matrix_norm linalg_norm norm cosine_similarity pairwis
     "order": """
 sort argsort msort topk kthvalue mode median nanmedian quantile nanquantile logcumsumexp cummax cummin
 """,
+    "padding": """
+pad _pad_enum constant_pad_nd _pad_circular reflection_pad1d replication_pad1d
+reflection_pad2d replication_pad2d reflection_pad3d replication_pad3d
+""",
     "pooling": """
 max_pool1d max_pool1d_with_indices avg_pool1d adaptive_avg_pool1d adaptive_max_pool1d
 adaptive_max_pool1d_with_indices max_unpool1d max_pool2d max_pool2d_with_indices avg_pool2d
@@ -180,8 +184,7 @@ slice slice_copy narrow narrow_copy select select_copy slice_scatter select_scat
 unsafe_split split_copy split_with_sizes unsafe_split_with_sizes split_with_sizes_copy chunk unsafe_chunk
 tensor_split hsplit vsplit dsplit unfold unfold_copy cat concat concatenate stack _stack hstack vstack
 row_stack dstack column_stack block_diag broadcast_tensors meshgrid flip fliplr flipud roll repeat_interleave
-diag diagflat linalg_diagonal diagonal_scatter pad _pad_enum constant_pad_nd _pad_circular reflection_pad1d
-replication_pad1d reflection_pad2d replication_pad2d reflection_pad3d replication_pad3d
+diag diagflat linalg_diagonal diagonal_scatter
 """,
     "types": """
 to _to_copy type_as float double half bfloat16 bool byte char short int long cfloat cdouble type

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.frontends.torch.adapters import arithmetic
 from tmconvert.frontends.torch.adapters.values import reshaped
 from tmconvert.ir.emitter import Emitter
@@ -16,7 +17,7 @@ from tmconvert.symbolics.windows import Windows
 
 
 def _slices(
-    g: Emitter, x: Any, kernel: Any, outputs: Any, stride: list[int], dilation: list[int]
+    g: Emitter, x: AdapterValue, kernel: Any, outputs: Any, stride: list[int], dilation: list[int]
 ) -> list[Any]:
     """Slices of ``x`` [N, C, ...] for each kernel position: [N, C, ``outputs``] each."""
     found = []
@@ -29,7 +30,7 @@ def _slices(
     return found
 
 
-def _sum(g: Emitter, terms: list[Any]) -> Any:
+def _sum(g: Emitter, terms: list[AdapterValue]) -> Any:
     return functools.reduce(lambda x, y: g.call("aten::add", x, y), terms)
 
 
@@ -40,11 +41,11 @@ def _around(amounts: Any) -> list[Any]:
 
 def convolved(
     g: Emitter,
-    x: Any,
-    weight: Any,
-    bias: Any,
+    x: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
     stride: list[int],
-    padding: Any,
+    padding: AdapterValue,
     dilation: list[int],
     groups: int,
 ) -> Any:
@@ -71,9 +72,9 @@ def convolved(
 
 def spread(
     g: Emitter,
-    x: Any,
-    weight: Any,
-    bias: Any,
+    x: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
     stride: list[int],
     padding: list[int],
     output_padding: list[int],
@@ -95,7 +96,7 @@ def spread(
     return convolved(g, x, rotated, bias, [1] * len(kernel), ends, dilation, groups)
 
 
-def _with_zeros_between(g: Emitter, x: Any, axis: int, step: int) -> Any:
+def _with_zeros_between(g: Emitter, x: AdapterValue, axis: int, step: int) -> Any:
     if step == 1:
         return x
     shape = list(g.type(x).shape)
@@ -110,7 +111,7 @@ def _with_zeros_between(g: Emitter, x: Any, axis: int, step: int) -> Any:
 
 def averaged(
     g: Emitter,
-    x: Any,
+    x: AdapterValue,
     kernel: list[int],
     stride: list[int],
     padding: list[int],

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters.decompositions import is_of_vectors, nothing
 from tmconvert.frontends.torch.adapters.values import reshaped
 from tmconvert.ir.broadcasting import broadcast_shapes
@@ -19,7 +19,9 @@ ATEN = Table()
 
 
 @ATEN.add("linalg_lstsq")
-def lstsq(g: Emitter, input: Any, b: Any, rcond: float | None = None, *, driver: str | None = None) -> Any:
+def lstsq(
+    g: Emitter, input: AdapterValue, b: AdapterValue, rcond: float | None = None, *, driver: str | None = None
+) -> Any:
     """Returns the minimum-norm X that minimizes |A X - B|; residuals, rank and singular values.
 
     ``gels`` takes A to be of full rank, ``gelsy`` finds the rank. Of the other results torch gives those of

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters.arithmetic import add, clamp_min, div, mul, sub
 from tmconvert.frontends.torch.adapters.reductions import ATEN as REDUCTIONS
 from tmconvert.frontends.torch.adapters.values import (
@@ -29,19 +29,26 @@ _LETTERS = string.ascii_letters
 
 
 @ATEN.add("matmul", "__matmul__", "linalg_matmul")
-def matmul(g: Emitter, input: Any, other: Any) -> Any:
+def matmul(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
     return g.call("aten::matmul", input, other)
 
 
 @ATEN.add("__rmatmul__")
-def rmatmul(g: Emitter, input: Any, other: Any) -> Any:
+def rmatmul(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
     return matmul(g, other, input)
 
 
 def _declare_added(name: str, *names: str, product: str) -> None:
     """Declares beta * input + alpha * product; the factors are integers for integer tensors."""
 
-    def adapter(g: Emitter, input: Any, *given: Any, beta: Any = 1, alpha: Any = 1, **named: Any) -> Any:
+    def adapter(
+        g: Emitter,
+        input: AdapterValue,
+        *given: AdapterValue,
+        beta: Any = 1,
+        alpha: Any = 1,
+        **named: AdapterValue,
+    ) -> Any:
         first, second = (*given, *(named[each] for each in names[len(given) :]))
         if kind_of(g.type(input).dtype) < 2:
             beta, alpha = int(beta), int(alpha)
@@ -61,22 +68,22 @@ _declare_added("baddbmm", "batch1", "batch2", product="bmm")
 
 
 @ATEN.add("ger")
-def ger(g: Emitter, input: Any, vec2: Any) -> Any:
+def ger(g: Emitter, input: AdapterValue, vec2: AdapterValue) -> Any:
     return g.call("aten::outer", input, vec2)
 
 
 @ATEN.add("vdot")
-def vdot(g: Emitter, input: Any, other: Any) -> Any:
+def vdot(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
     return g.call("aten::dot", input, other)
 
 
 @ATEN.add("linalg_vecdot")
-def vecdot(g: Emitter, x: Any, y: Any, *, dim: int = -1) -> Any:
+def vecdot(g: Emitter, x: AdapterValue, y: AdapterValue, *, dim: int = -1) -> Any:
     return REDUCTIONS["sum"](g, mul(g, x, y), dim)
 
 
 @ATEN.add("inner")
-def inner(g: Emitter, input: Any, other: Any) -> Any:
+def inner(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
     if not rank(g, input) or not rank(g, other):
         return mul(g, input, other)
     return tensordot(g, input, other, [-1], [-1])
@@ -110,7 +117,7 @@ def tensordot(g: Emitter, input: Any, other: Any, dims: Any = 2, dims_other: Any
 
 
 @ATEN.add("kron")
-def kron(g: Emitter, input: Any, other: Any) -> Any:
+def kron(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
     """Kronecker product: the axes of both operands interleave."""
     x, y = promoted(g, input, other)
     count = max(rank(g, x), rank(g, y))
@@ -121,18 +128,18 @@ def kron(g: Emitter, input: Any, other: Any) -> Any:
 
 
 @ATEN.add("cross")
-def cross(g: Emitter, input: Any, other: Any, dim: int | None = None) -> Any:
+def cross(g: Emitter, input: AdapterValue, other: AdapterValue, dim: int | None = None) -> Any:
     if dim is None:
         dim = list(g.type(input).shape).index(3)
     return g.call("aten::linalg_cross", *promoted(g, input, other), dim)
 
 
 @ATEN.add("linalg_cross")
-def linalg_cross(g: Emitter, input: Any, other: Any, *, dim: int = -1) -> Any:
+def linalg_cross(g: Emitter, input: AdapterValue, other: AdapterValue, *, dim: int = -1) -> Any:
     return g.call("aten::linalg_cross", *promoted(g, input, other), dim)
 
 
-def transposed(g: Emitter, x: Any) -> Any:
+def transposed(g: Emitter, x: AdapterValue) -> Any:
     """Transposes the last two axes."""
     return matrices_transposed(Term(g, x)).value
 
@@ -147,7 +154,7 @@ def multi_dot(g: Emitter, tensors: Any, *more: Any) -> Any:
 
 
 @ATEN.add("matrix_power", "linalg_matrix_power")
-def matrix_power(g: Emitter, input: Any, n: int) -> Any:
+def matrix_power(g: Emitter, input: AdapterValue, n: int) -> Any:
     """Power of a matrix, by repeated squaring."""
     if n < 0:
         return matrix_power(g, g.call("aten::linalg_inv", input), -n)
@@ -161,22 +168,31 @@ def matrix_power(g: Emitter, input: Any, n: int) -> Any:
 
 
 @ATEN.add("linalg_matrix_exp", "matrix_exp")
-def matrix_exp(g: Emitter, input: Any) -> Any:
+def matrix_exp(g: Emitter, input: AdapterValue) -> Any:
     return g.call("aten::linalg_matrix_exp", input)
 
 
 @ATEN.add("cdist")
-def cdist(g: Emitter, x1: Any, x2: Any, p: float = 2.0, compute_mode: Any = None) -> Any:
+def cdist(
+    g: Emitter, x1: AdapterValue, x2: AdapterValue, p: float = 2.0, compute_mode: AdapterValue = None
+) -> Any:
     return g.call("aten::cdist", x1, x2, p)
 
 
 @ATEN.add("dist")
-def dist(g: Emitter, input: Any, other: Any, p: float = 2) -> Any:
+def dist(g: Emitter, input: AdapterValue, other: AdapterValue, p: float = 2) -> Any:
     return g.call("aten::linalg_vector_norm", sub(g, input, other), p)
 
 
 @ATEN.add("cov")
-def cov(g: Emitter, input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
+def cov(
+    g: Emitter,
+    input: AdapterValue,
+    *,
+    correction: int = 1,
+    fweights: AdapterValue = None,
+    aweights: AdapterValue = None,
+) -> Any:
     """Covariance of the rows: sum w (x - mean)(y - mean) / norm with weights w = fweights * aweights.
 
     norm is sum w - correction * (sum w aweights / sum w), which is n - correction without weights.

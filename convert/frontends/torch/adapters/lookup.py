@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters.counting import classes
 from tmconvert.frontends.torch.adapters.values import cast, rank, reshaped
 from tmconvert.ir.emitter import Emitter
@@ -18,7 +18,7 @@ MODES = ("sum", "mean", "max")  # by ATen's number
 EPSILON = 1e-7  # what torch adds to a norm before it divides by it
 
 
-def _limited(g: Emitter, rows: Any, max_norm: float | None, norm_type: float) -> Any:
+def _limited(g: Emitter, rows: AdapterValue, max_norm: float | None, norm_type: float) -> Any:
     """Limits the norms of rows to ``max_norm``; a module's table is renormalized row by row when it is
     used.
     """
@@ -32,8 +32,8 @@ def _limited(g: Emitter, rows: Any, max_norm: float | None, norm_type: float) ->
 @FUNCTIONS.add("embedding")
 def functional_embedding(
     g: Emitter,
-    input: Any,
-    weight: Any,
+    input: AdapterValue,
+    weight: AdapterValue,
     padding_idx: int | None = None,
     max_norm: float | None = None,
     norm_type: float = 2.0,
@@ -46,8 +46,8 @@ def functional_embedding(
 @ATEN.add("embedding")
 def embedding(
     g: Emitter,
-    weight: Any,
-    indices: Any,
+    weight: AdapterValue,
+    indices: AdapterValue,
     padding_idx: int = -1,
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
@@ -58,15 +58,15 @@ def embedding(
 @FUNCTIONS.add("embedding_bag")
 def functional_embedding_bag(
     g: Emitter,
-    input: Any,
-    weight: Any,
-    offsets: Any = None,
+    input: AdapterValue,
+    weight: AdapterValue,
+    offsets: AdapterValue = None,
     max_norm: float | None = None,
     norm_type: float = 2.0,
     scale_grad_by_freq: bool = False,
     mode: str = "mean",
     sparse: bool = False,
-    per_sample_weights: Any = None,
+    per_sample_weights: AdapterValue = None,
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Any:
@@ -89,7 +89,14 @@ def functional_embedding_bag(
     )
 
 
-def _equal_bags(g: Emitter, indices: Any, rows: Any, mode: str, weights: Any, padding_idx: int | None) -> Any:
+def _equal_bags(
+    g: Emitter,
+    indices: AdapterValue,
+    rows: AdapterValue,
+    mode: str,
+    weights: AdapterValue,
+    padding_idx: int | None,
+) -> Any:
     """Bags of equal size, the rows of a matrix of indices; ``rows`` is [B, N, D]."""
     term = Term(g, rows)
     if weights is not None:
@@ -109,11 +116,11 @@ def _equal_bags(g: Emitter, indices: Any, rows: Any, mode: str, weights: Any, pa
 
 def _bags(
     g: Emitter,
-    weight: Any,
-    indices: Any,
-    offsets: Any,
+    weight: AdapterValue,
+    indices: AdapterValue,
+    offsets: AdapterValue,
     mode: int,
-    per_sample_weights: Any,
+    per_sample_weights: AdapterValue,
     include_last_offset: bool,
     padding_idx: int | None,
 ) -> Any:
@@ -131,13 +138,13 @@ def _bags(
 @ATEN.add("embedding_bag", "_embedding_bag", "_embedding_bag_forward_only")
 def embedding_bag(
     g: Emitter,
-    weight: Any,
-    indices: Any,
-    offsets: Any,
+    weight: AdapterValue,
+    indices: AdapterValue,
+    offsets: AdapterValue,
     scale_grad_by_freq: bool = False,
     mode: int = 0,
     sparse: bool = False,
-    per_sample_weights: Any = None,
+    per_sample_weights: AdapterValue = None,
     include_last_offset: bool = False,
     padding_idx: int | None = -1,
 ) -> Any:
@@ -147,7 +154,7 @@ def embedding_bag(
 
 
 @ATEN.add("one_hot")
-def one_hot(g: Emitter, input: Any, num_classes: int = -1) -> Any:
+def one_hot(g: Emitter, input: AdapterValue, num_classes: int = -1) -> Any:
     """One-hot encoding; without a number of classes it is the largest class plus one."""
     if num_classes == -1:
         column = reshaped(g, input, [*g.type(input).shape, 1])

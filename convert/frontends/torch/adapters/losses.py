@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters.arithmetic import add, clamp_min, div, mul, sub
 from tmconvert.frontends.torch.adapters.reductions import ATEN as REDUCTIONS
 from tmconvert.frontends.torch.adapters.unary import ATEN as UNARY
@@ -20,9 +20,9 @@ ATEN, FUNCTIONS = Table(), Table()
 @FUNCTIONS.add("torch.nn.functional.gaussian_nll_loss")
 def gaussian_nll_loss(
     g: Emitter,
-    input: Any,
-    target: Any,
-    var: Any,
+    input: AdapterValue,
+    target: AdapterValue,
+    var: AdapterValue,
     full: bool = False,
     eps: float = 1e-6,
     reduction: str = "mean",
@@ -49,13 +49,13 @@ def gaussian_nll_loss(
 
 def _chunked(
     g: Emitter,
-    input: Any,
-    linear_weight: Any,
-    target: Any,
-    linear_bias: Any,
-    weight: Any,
+    input: AdapterValue,
+    linear_weight: AdapterValue,
+    target: AdapterValue,
+    linear_bias: AdapterValue,
+    weight: AdapterValue,
     ignore_index: int,
-    acc_dtype: Any,
+    acc_dtype: AdapterValue,
 ) -> tuple[Term, Term]:
     """Returns the weighted loss [N] of each row of ``input`` [N, F], and the weights."""
     dtype, count = dtype_called(acc_dtype), g.type(target).shape[0]
@@ -78,18 +78,18 @@ def _chunked(
 @ATEN.add("torch_nn::_linear_cross_entropy_batch_chunked")
 def linear_cross_entropy(
     g: Emitter,
-    input: Any,
-    linear_weight: Any,
-    target: Any,
-    linear_bias: Any,
-    weight: Any,
+    input: AdapterValue,
+    linear_weight: AdapterValue,
+    target: AdapterValue,
+    linear_bias: AdapterValue,
+    weight: AdapterValue,
     reduction: str,
     ignore_index: int,
     label_smoothing: float,
     batch_chunk_size: int,
     acc_policy: str,
-    acc_dtype: Any,
-    *others: Any,
+    acc_dtype: AdapterValue,
+    *others: AdapterValue,
 ) -> Any:
     """The loss of nn.functional.linear_cross_entropy, without chunks; the other results are used by gradients
     only.
@@ -104,15 +104,15 @@ def linear_cross_entropy(
 @ATEN.add("torch_nn::_linear_cross_entropy_batch_chunked_no_reduction")
 def linear_cross_entropy_of_each(
     g: Emitter,
-    input: Any,
-    linear_weight: Any,
-    target: Any,
-    linear_bias: Any,
-    weight: Any,
+    input: AdapterValue,
+    linear_weight: AdapterValue,
+    target: AdapterValue,
+    linear_bias: AdapterValue,
+    weight: AdapterValue,
     ignore_index: int,
     batch_chunk_size: int,
     acc_policy: str,
-    acc_dtype: Any,
+    acc_dtype: AdapterValue,
 ) -> Any:
     loss, _ = _chunked(g, input, linear_weight, target, linear_bias, weight, ignore_index, acc_dtype)
     return cast(g, loss.value, g.type(input).dtype)

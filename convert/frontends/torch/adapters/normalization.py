@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters import integer_layers
 from tmconvert.frontends.torch.adapters.layers import in_one_type
 from tmconvert.frontends.torch.adapters.values import cast, floating, kind_of, rank, reshaped, static_ints
@@ -19,7 +19,14 @@ ATEN, FUNCTIONS = Table(), Table()
 
 
 def _batch_norm(
-    g: Emitter, x: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, eps: float
+    g: Emitter,
+    x: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    mean: AdapterValue,
+    var: AdapterValue,
+    training: bool,
+    eps: float,
 ) -> Any:
     """Normalizes each channel; in training mode, or without running statistics, by its own mean and
     variance.
@@ -38,7 +45,9 @@ def _batch_norm(
     return cast(g, g.call("aten::batch_norm", x, *parameters, eps), dtype)
 
 
-def _by_own_statistics(g: Emitter, x: Any, weight: Any, bias: Any, eps: float) -> Any:
+def _by_own_statistics(
+    g: Emitter, x: AdapterValue, weight: AdapterValue, bias: AdapterValue, eps: float
+) -> Any:
     axes = [axis for axis in range(rank(g, x)) if axis != 1]
     term = Term(g, x)
     centred = term - term.mean(dim=axes, keepdim=True)
@@ -52,13 +61,13 @@ def _by_own_statistics(g: Emitter, x: Any, weight: Any, bias: Any, eps: float) -
 @ATEN.add("batch_norm")
 def batch_norm(
     g: Emitter,
-    input: Any,
-    weight: Any,
-    bias: Any,
-    running_mean: Any,
-    running_var: Any,
+    input: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    running_mean: AdapterValue,
+    running_var: AdapterValue,
     training: bool,
-    momentum: Any,
+    momentum: AdapterValue,
     eps: float,
     cudnn_enabled: bool = True,
 ) -> Any:
@@ -68,13 +77,13 @@ def batch_norm(
 @FUNCTIONS.add("torch.nn.functional.batch_norm")
 def functional_batch_norm(
     g: Emitter,
-    input: Any,
-    running_mean: Any,
-    running_var: Any,
-    weight: Any = None,
-    bias: Any = None,
+    input: AdapterValue,
+    running_mean: AdapterValue,
+    running_var: AdapterValue,
+    weight: AdapterValue = None,
+    bias: AdapterValue = None,
     training: bool = False,
-    momentum: Any = 0.1,
+    momentum: AdapterValue = 0.1,
     eps: float = 1e-5,
 ) -> Any:
     return _batch_norm(g, input, weight, bias, running_mean, running_var, training, eps)
@@ -83,13 +92,13 @@ def functional_batch_norm(
 @ATEN.add("native_batch_norm", "_native_batch_norm_legit")
 def native_batch_norm(
     g: Emitter,
-    input: Any,
-    weight: Any,
-    bias: Any,
-    running_mean: Any,
-    running_var: Any,
+    input: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    running_mean: AdapterValue,
+    running_var: AdapterValue,
     training: bool,
-    momentum: Any = 0.1,
+    momentum: AdapterValue = 0.1,
     eps: float = 1e-5,
 ) -> Any:
     """Returns also mean and 1 / standard deviation of each channel in training mode, for gradients."""
@@ -105,31 +114,44 @@ def native_batch_norm(
 @ATEN.add("_native_batch_norm_legit_no_training")
 def batch_norm_no_training(
     g: Emitter,
-    input: Any,
-    weight: Any,
-    bias: Any,
-    running_mean: Any,
-    running_var: Any,
-    momentum: Any,
+    input: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    running_mean: AdapterValue,
+    running_var: AdapterValue,
+    momentum: AdapterValue,
     eps: float,
 ) -> Any:
     return _batch_norm(g, input, weight, bias, running_mean, running_var, False, eps), None, None
 
 
 @ATEN.add("_batch_norm_no_update")
-def batch_norm_no_update(g: Emitter, *args: Any) -> Any:
+def batch_norm_no_update(g: Emitter, *args: AdapterValue) -> Any:
     return (*batch_norm_no_training(g, *args), None)
 
 
 @FUNCTIONS.add("torch.ops.aten._native_batch_norm_legit.no_stats")
 def batch_norm_without_statistics(
-    g: Emitter, input: Any, weight: Any, bias: Any, training: bool, momentum: Any, eps: float
+    g: Emitter,
+    input: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    training: bool,
+    momentum: AdapterValue,
+    eps: float,
 ) -> Any:
     return _batch_norm(g, input, weight, bias, None, None, training, eps), None, None
 
 
 def _instance_norm(
-    g: Emitter, x: Any, weight: Any, bias: Any, mean: Any, var: Any, use_input_stats: bool, eps: float
+    g: Emitter,
+    x: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    mean: AdapterValue,
+    var: AdapterValue,
+    use_input_stats: bool,
+    eps: float,
 ) -> Any:
     if not use_input_stats:
         return _batch_norm(g, x, weight, bias, mean, var, False, eps)
@@ -141,13 +163,13 @@ def _instance_norm(
 @ATEN.add("instance_norm")
 def instance_norm(
     g: Emitter,
-    input: Any,
-    weight: Any,
-    bias: Any,
-    running_mean: Any,
-    running_var: Any,
+    input: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    running_mean: AdapterValue,
+    running_var: AdapterValue,
     use_input_stats: bool,
-    momentum: Any,
+    momentum: AdapterValue,
     eps: float,
     cudnn_enabled: bool = True,
 ) -> Any:
@@ -157,13 +179,13 @@ def instance_norm(
 @FUNCTIONS.add("torch.nn.functional.instance_norm")
 def functional_instance_norm(
     g: Emitter,
-    input: Any,
-    running_mean: Any = None,
-    running_var: Any = None,
-    weight: Any = None,
-    bias: Any = None,
+    input: AdapterValue,
+    running_mean: AdapterValue = None,
+    running_var: AdapterValue = None,
+    weight: AdapterValue = None,
+    bias: AdapterValue = None,
     use_input_stats: bool = True,
-    momentum: Any = 0.1,
+    momentum: AdapterValue = 0.1,
     eps: float = 1e-5,
 ) -> Any:
     return _instance_norm(g, input, weight, bias, running_mean, running_var, use_input_stats, eps)
@@ -172,10 +194,10 @@ def functional_instance_norm(
 @ATEN.add("group_norm")
 def group_norm(
     g: Emitter,
-    input: Any,
+    input: AdapterValue,
     num_groups: int,
-    weight: Any = None,
-    bias: Any = None,
+    weight: AdapterValue = None,
+    bias: AdapterValue = None,
     eps: float = 1e-5,
     cudnn_enabled: bool = True,
 ) -> Any:
@@ -197,10 +219,10 @@ def native_group_norm(
 @ATEN.add("layer_norm")
 def layer_norm(
     g: Emitter,
-    input: Any,
-    normalized_shape: Any,
-    weight: Any = None,
-    bias: Any = None,
+    input: AdapterValue,
+    normalized_shape: AdapterValue,
+    weight: AdapterValue = None,
+    bias: AdapterValue = None,
     eps: float = 1e-5,
     cudnn_enable: bool = True,
 ) -> Any:
@@ -212,7 +234,12 @@ def layer_norm(
 
 @ATEN.add("native_layer_norm")
 def native_layer_norm(
-    g: Emitter, input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float
+    g: Emitter,
+    input: AdapterValue,
+    normalized_shape: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    eps: float,
 ) -> Any:
     """Returns the normalized tensor, and mean and 1 / sqrt(variance + eps) of the input."""
     shape = static_ints(g, normalized_shape)
@@ -221,7 +248,7 @@ def native_layer_norm(
     return (result, *_statistics(g, in_one_type(g, input, weight)[0], axes, eps))
 
 
-def _statistics(g: Emitter, x: Any, axes: list[int], eps: float) -> tuple[Any, Any]:
+def _statistics(g: Emitter, x: AdapterValue, axes: list[int], eps: float) -> tuple[Any, Any]:
     term = Term(g, x)
     mean = term.mean(dim=axes, keepdim=True)
     centred = term - mean
@@ -231,7 +258,11 @@ def _statistics(g: Emitter, x: Any, axes: list[int], eps: float) -> tuple[Any, A
 
 @ATEN.add("rms_norm")
 def rms_norm(
-    g: Emitter, input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None
+    g: Emitter,
+    input: AdapterValue,
+    normalized_shape: AdapterValue,
+    weight: AdapterValue = None,
+    eps: float | None = None,
 ) -> Any:
     """RMS normalization; the default ``eps`` is the machine epsilon of the type."""
     dtype = g.type(input).dtype
@@ -242,14 +273,18 @@ def rms_norm(
 
 @ATEN.add("_fused_rms_norm")
 def fused_rms_norm(
-    g: Emitter, input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None
+    g: Emitter,
+    input: AdapterValue,
+    normalized_shape: AdapterValue,
+    weight: AdapterValue = None,
+    eps: float | None = None,
 ) -> Any:
     return rms_norm(g, input, normalized_shape, weight, eps), None
 
 
 @FUNCTIONS.add("torch.nn.functional.local_response_norm")
 def local_response_norm(
-    g: Emitter, input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+    g: Emitter, input: AdapterValue, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Any:
     """Windows of an even number of channels have one more channel before than after; in ONNX it is the
     reverse.

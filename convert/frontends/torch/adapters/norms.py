@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters.complex import COMPLEX as OF_COMPLEX
 from tmconvert.frontends.torch.adapters.complex import Complex
 from tmconvert.frontends.torch.adapters.reductions import axes_given
@@ -18,7 +18,13 @@ ATEN, COMPLEX = Table(), Table()
 
 @ATEN.add("linalg_vector_norm")
 def vector_norm(
-    g: Emitter, x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+    g: Emitter,
+    x: AdapterValue,
+    ord: AdapterValue = 2,
+    dim: AdapterValue = None,
+    keepdim: bool = False,
+    *,
+    dtype: AdapterValue = None,
 ) -> Any:
     return g.call("aten::linalg_vector_norm", typed(g, x, dtype), ord, axes_given(g, x, dim), keepdim)
 
@@ -45,7 +51,13 @@ def matrix_norm(
 
 @ATEN.add("linalg_norm")
 def linalg_norm(
-    g: Emitter, A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+    g: Emitter,
+    A: AdapterValue,
+    ord: AdapterValue = None,
+    dim: AdapterValue = None,
+    keepdim: bool = False,
+    *,
+    dtype: AdapterValue = None,
 ) -> Any:
     dims = None if dim is None else list(dim) if isinstance(dim, (list, tuple)) else [dim]
     count = rank(g, A) if dims is None else len(dims)
@@ -56,7 +68,12 @@ def linalg_norm(
 
 @ATEN.add("norm")
 def norm(
-    g: Emitter, input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None
+    g: Emitter,
+    input: AdapterValue,
+    p: AdapterValue = "fro",
+    dim: AdapterValue = None,
+    keepdim: bool = False,
+    dtype: AdapterValue = None,
 ) -> Any:
     """torch.norm: the vector norm of all elements, unless ``p`` is "nuc"."""
     if p == "nuc":
@@ -65,7 +82,7 @@ def norm(
 
 
 def _of_absolute(name: str) -> None:
-    def adapter(g: Emitter, input: Complex, *args: Any, **kwargs: Any) -> Any:
+    def adapter(g: Emitter, input: Complex, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
         return ATEN[name](g, OF_COMPLEX["abs"](g, input), *args, **kwargs)
 
     COMPLEX.add(name)(adapter)
@@ -76,7 +93,7 @@ for _name in ("linalg_vector_norm", "norm"):
 
 
 @ATEN.add("cosine_similarity")
-def cosine_similarity(g: Emitter, x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+def cosine_similarity(g: Emitter, x1: AdapterValue, x2: AdapterValue, dim: int = 1, eps: float = 1e-8) -> Any:
     x, y = (floating(g, each) for each in promoted(g, x1, x2))
     if not rank(g, x) and not rank(g, y):
         x, y = reshaped(g, x, [1]), reshaped(g, y, [1])
@@ -85,7 +102,7 @@ def cosine_similarity(g: Emitter, x1: Any, x2: Any, dim: int = 1, eps: float = 1
 
 @ATEN.add("pairwise_distance")
 def pairwise_distance(
-    g: Emitter, x1: Any, x2: Any, p: float = 2, eps: float = 1e-6, keepdim: bool = False
+    g: Emitter, x1: AdapterValue, x2: AdapterValue, p: float = 2, eps: float = 1e-6, keepdim: bool = False
 ) -> Any:
     x, y = (floating(g, value) for value in promoted(g, x1, x2))
     return g.call("aten::pairwise_distance", x, y, p, eps, keepdim)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters.reductions import with_places
 from tmconvert.frontends.torch.adapters.sizes import AtMost
 from tmconvert.frontends.torch.adapters.values import axis_of, floating, is_tensor, rank, reshaped, static_int
@@ -14,22 +14,28 @@ ATEN = Table()
 
 
 @ATEN.add("sort")
-def sort(g: Emitter, input: Any, dim: int = -1, descending: bool = False, stable: bool | None = False) -> Any:
+def sort(
+    g: Emitter, input: AdapterValue, dim: int = -1, descending: bool = False, stable: bool | None = False
+) -> Any:
     return with_places(g, "aten::sort", input, dim=dim, descending=descending, stable=bool(stable))
 
 
 @ATEN.add("argsort")
-def argsort(g: Emitter, input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+def argsort(
+    g: Emitter, input: AdapterValue, dim: int = -1, descending: bool = False, stable: bool = False
+) -> Any:
     return sort(g, input, dim, descending, stable)[1]
 
 
 @ATEN.add("msort")
-def msort(g: Emitter, input: Any) -> Any:
+def msort(g: Emitter, input: AdapterValue) -> Any:
     return sort(g, input, 0)[0]
 
 
 @ATEN.add("topk")
-def topk(g: Emitter, input: Any, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+def topk(
+    g: Emitter, input: AdapterValue, k: AdapterValue, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> Any:
     if isinstance(k, AtMost):  # all are sorted, and as many taken as there are
         parts = g.call("aten::sort", input, dim, bool(largest))
         return [g.call("aten::slice", part, dim, 0, k.limit) for part in parts]
@@ -37,19 +43,19 @@ def topk(g: Emitter, input: Any, k: Any, dim: int = -1, largest: bool = True, so
 
 
 @ATEN.add("kthvalue")
-def kthvalue(g: Emitter, input: Any, k: Any, dim: int = -1, keepdim: bool = False) -> Any:
+def kthvalue(g: Emitter, input: AdapterValue, k: AdapterValue, dim: int = -1, keepdim: bool = False) -> Any:
     return with_places(g, "aten::kthvalue", input, static_int(g, k), dim=dim, keepdim=keepdim)
 
 
 @ATEN.add("mode")
-def mode(g: Emitter, input: Any, dim: int = -1, keepdim: bool = False) -> Any:
+def mode(g: Emitter, input: AdapterValue, dim: int = -1, keepdim: bool = False) -> Any:
     return with_places(g, "aten::mode", input, dim=dim, keepdim=keepdim)
 
 
 for _name in ("median", "nanmedian"):
 
     def _median(
-        g: Emitter, input: Any, dim: int | None = None, keepdim: bool = False, *, _name: str = _name
+        g: Emitter, input: AdapterValue, dim: int | None = None, keepdim: bool = False, *, _name: str = _name
     ) -> Any:
         if dim is None:
             return with_places(g, f"aten::{_name}", reshaped(g, input, [g.type(input).size]), dim=0)[0]
@@ -61,8 +67,8 @@ for _name in ("quantile", "nanquantile"):
 
     def _quantile(
         g: Emitter,
-        input: Any,
-        q: Any,
+        input: AdapterValue,
+        q: AdapterValue,
         dim: int | None = None,
         keepdim: bool = False,
         *,
@@ -84,14 +90,14 @@ for _name in ("quantile", "nanquantile"):
 
 
 @ATEN.add("logcumsumexp")
-def logcumsumexp(g: Emitter, input: Any, dim: int) -> Any:
+def logcumsumexp(g: Emitter, input: AdapterValue, dim: int) -> Any:
     x = floating(g, input)
     return g.call("aten::logcumsumexp", x, axis_of(g, x, dim)) if rank(g, x) else x
 
 
 for _name in ("cummax", "cummin"):
 
-    def _record(g: Emitter, input: Any, dim: int, *, _name: str = _name) -> Any:
+    def _record(g: Emitter, input: AdapterValue, dim: int, *, _name: str = _name) -> Any:
         return with_places(g, f"aten::{_name}", input, dim=dim)
 
     ATEN[_name] = _record

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters import integer_layers
 from tmconvert.frontends.torch.adapters.layers import batched, per_axis, size_of_axis
 from tmconvert.frontends.torch.adapters.values import cast, kind_of, reshaped, static_ints
@@ -18,7 +18,7 @@ ATEN, FUNCTIONS = Table(), Table("torch.nn.functional.")
 AXES = (1, 2, 3)
 
 
-def _strides(g: Emitter, stride: Any, kernel: list[Any]) -> list[Any]:
+def _strides(g: Emitter, stride: AdapterValue, kernel: list[AdapterValue]) -> list[Any]:
     """Returns the strides; by default, and for an empty list, the kernel size."""
     return kernel if stride is None or stride == [] or stride == () else per_axis(g, stride, len(kernel))
 
@@ -35,12 +35,12 @@ def _max_pool(axes: int) -> None:
     def windows(
         g: Emitter,
         op: str,
-        input: Any,
-        kernel_size: Any,
-        stride: Any,
-        padding: Any,
-        dilation: Any,
-        ceil_mode: Any,
+        input: AdapterValue,
+        kernel_size: AdapterValue,
+        stride: AdapterValue,
+        padding: AdapterValue,
+        dilation: AdapterValue,
+        ceil_mode: AdapterValue,
     ) -> Any:
         kernel = per_axis(g, kernel_size, axes)
         steps = _strides(g, stride, kernel)
@@ -54,11 +54,11 @@ def _max_pool(axes: int) -> None:
     @ATEN.add(f"max_pool{axes}d")
     def max_pool(
         g: Emitter,
-        input: Any,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
+        input: AdapterValue,
+        kernel_size: AdapterValue,
+        stride: AdapterValue = None,
+        padding: AdapterValue = 0,
+        dilation: AdapterValue = 1,
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
@@ -68,11 +68,11 @@ def _max_pool(axes: int) -> None:
     @ATEN.add(f"max_pool{axes}d_with_indices")
     def max_pool_with_indices(
         g: Emitter,
-        input: Any,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
+        input: AdapterValue,
+        kernel_size: AdapterValue,
+        stride: AdapterValue = None,
+        padding: AdapterValue = 0,
+        dilation: AdapterValue = 1,
         ceil_mode: bool = False,
         return_indices: bool = True,
     ) -> Any:
@@ -80,13 +80,13 @@ def _max_pool(axes: int) -> None:
         return windows(g, op, input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-def _wide(g: Emitter, x: Any) -> tuple[Any, Any]:
+def _wide(g: Emitter, x: AdapterValue) -> tuple[Any, Any]:
     """Casts ``x`` to a type that pooling supports (float64 for integers), with the cast back."""
     dtype = g.type(x).dtype
     if dtype.kind == "f":
         return x, lambda result: result
 
-    def narrow(result: Any) -> Any:
+    def narrow(result: AdapterValue) -> Any:
         if isinstance(result, (list, tuple)):
             return [cast(g, result[0], dtype), *result[1:]]
         return cast(g, result, dtype)
@@ -98,10 +98,10 @@ def _avg_pool(axes: int) -> None:
     @ATEN.add(f"avg_pool{axes}d")
     def avg_pool(
         g: Emitter,
-        input: Any,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
+        input: AdapterValue,
+        kernel_size: AdapterValue,
+        stride: AdapterValue = None,
+        padding: AdapterValue = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
         divisor_override: int | None = None,
@@ -117,7 +117,7 @@ def _avg_pool(axes: int) -> None:
 
 
 def _adaptive(axes: int) -> None:
-    def pooled(g: Emitter, op: str, input: Any, output_size: Any) -> Any:
+    def pooled(g: Emitter, op: str, input: AdapterValue, output_size: AdapterValue) -> Any:
         given = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size]
         given = given * axes if len(given) == 1 else given
         extents = g.type(input).shape[-axes:]
@@ -125,16 +125,18 @@ def _adaptive(axes: int) -> None:
         return batched(g, input, axes, lambda x: g.call(op, x, sizes))
 
     @ATEN.add(f"adaptive_avg_pool{axes}d")
-    def adaptive_avg_pool(g: Emitter, input: Any, output_size: Any) -> Any:
+    def adaptive_avg_pool(g: Emitter, input: AdapterValue, output_size: AdapterValue) -> Any:
         return pooled(g, f"aten::adaptive_avg_pool{axes}d", input, output_size)
 
     @ATEN.add(f"adaptive_max_pool{axes}d", f"adaptive_max_pool{axes}d_with_indices")
-    def adaptive_max_pool(g: Emitter, input: Any, output_size: Any, return_indices: bool = True) -> Any:
+    def adaptive_max_pool(
+        g: Emitter, input: AdapterValue, output_size: AdapterValue, return_indices: bool = True
+    ) -> Any:
         return pooled(g, f"aten::adaptive_max_pool{axes}d_with_indices", input, output_size)
 
     @FUNCTIONS.add(f"adaptive_max_pool{axes}d")
     def values_of_adaptive_max_pool(
-        g: Emitter, input: Any, output_size: Any, return_indices: bool = False
+        g: Emitter, input: AdapterValue, output_size: AdapterValue, return_indices: bool = False
     ) -> Any:
         with_places = "_with_indices" if return_indices else ""
         return pooled(g, f"aten::adaptive_max_pool{axes}d{with_places}", input, output_size)
@@ -143,27 +145,32 @@ def _adaptive(axes: int) -> None:
 def _unpool(axes: int) -> None:
     op = f"aten::max_unpool{axes}d"
 
-    def unpooled(g: Emitter, input: Any, indices: Any, sizes: list[Any]) -> Any:
-        def compute(x: Any) -> Any:
+    def unpooled(g: Emitter, input: AdapterValue, indices: AdapterValue, sizes: list[AdapterValue]) -> Any:
+        def compute(x: AdapterValue) -> Any:
             return g.call(op, x, reshaped(g, indices, list(g.type(x).shape)), sizes)
 
         return batched(g, input, axes, compute)
 
     @ATEN.add(f"max_unpool{axes}d")
     def max_unpool_to(
-        g: Emitter, input: Any, indices: Any, output_size: Any, stride: Any = None, padding: Any = None
+        g: Emitter,
+        input: AdapterValue,
+        indices: AdapterValue,
+        output_size: AdapterValue,
+        stride: AdapterValue = None,
+        padding: AdapterValue = None,
     ) -> Any:
         return unpooled(g, input, indices, per_axis(g, output_size, axes))
 
     @FUNCTIONS.add(f"max_unpool{axes}d")
     def max_unpool(
         g: Emitter,
-        input: Any,
-        indices: Any,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        output_size: Any = None,
+        input: AdapterValue,
+        indices: AdapterValue,
+        kernel_size: AdapterValue,
+        stride: AdapterValue = None,
+        padding: AdapterValue = 0,
+        output_size: AdapterValue = None,
     ) -> Any:
         """Max unpooling; the default output size of an axis is (extent - 1) stride - 2 padding + kernel."""
         if output_size is not None:
@@ -186,5 +193,5 @@ for _axes in AXES:
     *("fractional_max_pool2d", "fractional_max_pool3d"),
     *("fractional_max_pool2d_with_indices", "fractional_max_pool3d_with_indices"),
 )
-def fractional_max_pool(g: Emitter, *args: Any, **kwargs: Any) -> Any:
+def fractional_max_pool(g: Emitter, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
     raise Refusal("fractional pooling uses random windows", "use adaptive_max_pool2d")

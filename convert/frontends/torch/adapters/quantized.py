@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters import activations, convolutions, lookup, normalization
 from tmconvert.frontends.torch.adapters.values import reshaped
 from tmconvert.ir.emitter import Emitter
@@ -27,19 +27,19 @@ def _declare(name: str, formula: Formula) -> None:
     ATEN.add(name)(formula)
 
     @ATEN.add(f"{name}_relu")
-    def rectified(g: Emitter, *args: Any, **kwargs: Any) -> Any:
+    def rectified(g: Emitter, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
         return g.call("aten::relu", formula(g, *args, **kwargs))
 
 
 # ---- layers with packed weights
 
 
-def _convolution(g: Emitter, x: Any, packed: dict[str, Any], *qparams: Any) -> Any:
+def _convolution(g: Emitter, x: AdapterValue, packed: dict[str, AdapterValue], *qparams: AdapterValue) -> Any:
     settings = (packed[name] for name in ("stride", "padding", "dilation", "groups"))
     return convolutions.conv(g, x, packed["weight"], packed["bias"], *settings)
 
 
-def _transposed(g: Emitter, x: Any, packed: dict[str, Any], *qparams: Any) -> Any:
+def _transposed(g: Emitter, x: AdapterValue, packed: dict[str, AdapterValue], *qparams: AdapterValue) -> Any:
     settings = (packed[name] for name in ("stride", "padding", "output_padding", "groups", "dilation"))
     return convolutions.conv_transpose(g, x, packed["weight"], packed["bias"], *settings)
 
@@ -47,7 +47,7 @@ def _transposed(g: Emitter, x: Any, packed: dict[str, Any], *qparams: Any) -> An
 def _of_rows(layer: Formula) -> Formula:
     """A 1-d layer, whose packed weights are those of an image of height 1."""
 
-    def formula(g: Emitter, x: Any, packed: dict[str, Any], *qparams: Any) -> Any:
+    def formula(g: Emitter, x: AdapterValue, packed: dict[str, AdapterValue], *qparams: AdapterValue) -> Any:
         shape = list(g.type(x).shape)
         made = layer(g, reshaped(g, x, [*shape[:-1], 1, shape[-1]]), packed)
         shape = list(g.type(made).shape)
@@ -56,11 +56,17 @@ def _of_rows(layer: Formula) -> Formula:
     return formula
 
 
-def _linear(g: Emitter, x: Any, packed: dict[str, Any], *qparams: Any) -> Any:
+def _linear(g: Emitter, x: AdapterValue, packed: dict[str, AdapterValue], *qparams: AdapterValue) -> Any:
     return convolutions.linear(g, x, packed["weight"], packed["bias"])
 
 
-def _conv_add(g: Emitter, x: Any, accumulated: Any, packed: dict[str, Any], *qparams: Any) -> Any:
+def _conv_add(
+    g: Emitter,
+    x: AdapterValue,
+    accumulated: AdapterValue,
+    packed: dict[str, AdapterValue],
+    *qparams: AdapterValue,
+) -> Any:
     return g.call("aten::add", _convolution(g, x, packed), accumulated)
 
 
@@ -79,13 +85,18 @@ for _name, _layer in {**LAYERS, "conv2d_add": _conv_add}.items():
 
 @ATEN.add("linear_leaky_relu")
 def linear_leaky_relu(
-    g: Emitter, x: Any, packed: dict[str, Any], scale: Any, zero_point: Any, negative_slope: float
+    g: Emitter,
+    x: AdapterValue,
+    packed: dict[str, AdapterValue],
+    scale: AdapterValue,
+    zero_point: AdapterValue,
+    negative_slope: float,
 ) -> Any:
     return g.call("aten::leaky_relu", _linear(g, x, packed), negative_slope)
 
 
 @ATEN.add("linear_tanh")
-def linear_tanh(g: Emitter, x: Any, packed: dict[str, Any], *qparams: Any) -> Any:
+def linear_tanh(g: Emitter, x: AdapterValue, packed: dict[str, AdapterValue], *qparams: AdapterValue) -> Any:
     return g.call("aten::tanh", _linear(g, x, packed))
 
 
@@ -93,14 +104,18 @@ def linear_tanh(g: Emitter, x: Any, packed: dict[str, Any], *qparams: Any) -> An
 
 
 def _binary(op: str) -> Formula:
-    def formula(g: Emitter, a: Any, b: Any, *qparams: Any, **named: Any) -> Any:
+    def formula(
+        g: Emitter, a: AdapterValue, b: AdapterValue, *qparams: AdapterValue, **named: AdapterValue
+    ) -> Any:
         other = g.constant(np.float32(b)) if isinstance(b, (int, float)) else b
         return g.call(op, a, other)
 
     return formula
 
 
-def _cat(g: Emitter, tensors: list[Any], dim: int = 0, *qparams: Any, **named: Any) -> Any:
+def _cat(
+    g: Emitter, tensors: list[AdapterValue], dim: int = 0, *qparams: AdapterValue, **named: AdapterValue
+) -> Any:
     return g.call("aten::cat", list(tensors), dim)
 
 
@@ -120,7 +135,7 @@ ATEN.add("matmul")(_binary("aten::matmul"))
 
 def _unary(name: str, op: str) -> None:
     @ATEN.add(name)
-    def adapter(g: Emitter, x: Any, *qparams: Any, **named: Any) -> Any:
+    def adapter(g: Emitter, x: AdapterValue, *qparams: AdapterValue, **named: AdapterValue) -> Any:
         return g.call(op, x)
 
 
@@ -130,17 +145,29 @@ _unary("relu6", "aten::relu6")
 
 
 @ATEN.add("leaky_relu")
-def leaky_relu(g: Emitter, x: Any, negative_slope: float, *rest: Any, **named: Any) -> Any:
+def leaky_relu(
+    g: Emitter, x: AdapterValue, negative_slope: float, *rest: AdapterValue, **named: AdapterValue
+) -> Any:
     return g.call("aten::leaky_relu", x, negative_slope)
 
 
 @ATEN.add("elu")
-def elu(g: Emitter, x: Any, scale: Any, zero_point: Any, alpha: float = 1.0, *rest: Any, **named: Any) -> Any:
+def elu(
+    g: Emitter,
+    x: AdapterValue,
+    scale: AdapterValue,
+    zero_point: AdapterValue,
+    alpha: float = 1.0,
+    *rest: AdapterValue,
+    **named: AdapterValue,
+) -> Any:
     return g.call("aten::elu", x, alpha)
 
 
 @ATEN.add("celu")
-def celu(g: Emitter, x: Any, scale: Any, zero_point: Any, alpha: float = 1.0) -> Any:
+def celu(
+    g: Emitter, x: AdapterValue, scale: AdapterValue, zero_point: AdapterValue, alpha: float = 1.0
+) -> Any:
     return g.call("aten::celu", x, alpha)
 
 
@@ -157,24 +184,31 @@ def prelu(g: Emitter, x: Any, weight: Any, *qparams: Any, **named: Any) -> Any:
 
 
 @ATEN.add("softmax")
-def softmax(g: Emitter, x: Any, dim: int, *qparams: Any, **named: Any) -> Any:
+def softmax(g: Emitter, x: AdapterValue, dim: int, *qparams: AdapterValue, **named: AdapterValue) -> Any:
     return g.call("aten::softmax", x, dim)
 
 
 @ATEN.add("clamp")
-def clamp(g: Emitter, x: Any, min: Any = None, max: Any = None) -> Any:
+def clamp(g: Emitter, x: AdapterValue, min: AdapterValue = None, max: AdapterValue = None) -> Any:
     return g.call("aten::clamp", x, min, max)
 
 
 @ATEN.add("dropout")
-def dropout(g: Emitter, x: Any, scale: Any, zero_point: Any, p: Any = 0.5, training: bool = False) -> Any:
+def dropout(
+    g: Emitter,
+    x: AdapterValue,
+    scale: AdapterValue,
+    zero_point: AdapterValue,
+    p: AdapterValue = 0.5,
+    training: bool = False,
+) -> Any:
     if training:
         raise Refusal("dropout is active", "call module.eval() first")
     return x
 
 
 @ATEN.add("threshold")
-def threshold(g: Emitter, x: Any, threshold: Any, value: Any) -> Any:
+def threshold(g: Emitter, x: AdapterValue, threshold: AdapterValue, value: AdapterValue) -> Any:
     return g.call("aten::threshold", x, threshold, value)
 
 
@@ -183,20 +217,22 @@ def threshold(g: Emitter, x: Any, threshold: Any, value: Any) -> Any:
 
 def _table(name: str) -> None:
     @ATEN.add(f"embedding_{name}")
-    def embedding(g: Emitter, packed: dict[str, Any], indices: Any, pruned_weights: bool = False) -> Any:
+    def embedding(
+        g: Emitter, packed: dict[str, AdapterValue], indices: AdapterValue, pruned_weights: bool = False
+    ) -> Any:
         return lookup.embedding(g, packed["weight"], indices)
 
     @ATEN.add(f"embedding_bag_{name}")
     def embedding_bag(
         g: Emitter,
-        packed: dict[str, Any],
-        indices: Any,
-        offsets: Any = None,
+        packed: dict[str, AdapterValue],
+        indices: AdapterValue,
+        offsets: AdapterValue = None,
         scale_grad_by_freq: bool = False,
         mode: int = 0,
         pruned_weights: bool = False,
-        per_sample_weights: Any = None,
-        compressed_indices_mapping: Any = None,
+        per_sample_weights: AdapterValue = None,
+        compressed_indices_mapping: AdapterValue = None,
         include_last_offset: bool = False,
     ) -> Any:
         """Sums the rows of bags; ``mode`` is ignored, as in torch."""
@@ -221,7 +257,14 @@ for _name in ("byte", "4bit"):
 
 
 def _batch_norm(
-    g: Emitter, x: Any, weight: Any, bias: Any, mean: Any, variance: Any, eps: float, *qparams: Any
+    g: Emitter,
+    x: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    mean: AdapterValue,
+    variance: AdapterValue,
+    eps: float,
+    *qparams: AdapterValue,
 ) -> Any:
     return normalization.batch_norm(g, x, weight, bias, mean, variance, False, 0.0, eps)
 
@@ -233,24 +276,39 @@ for _name in ("batch_norm", "batch_norm1d", "batch_norm2d", "batch_norm3d"):
 @ATEN.add("layer_norm")
 def layer_norm(
     g: Emitter,
-    x: Any,
-    normalized_shape: Any,
-    weight: Any,
-    bias: Any,
+    x: AdapterValue,
+    normalized_shape: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
     eps: float,
-    *qparams: Any,
-    **named: Any,
+    *qparams: AdapterValue,
+    **named: AdapterValue,
 ) -> Any:
     return normalization.layer_norm(g, x, normalized_shape, weight, bias, eps)
 
 
 @ATEN.add("group_norm")
 def group_norm(
-    g: Emitter, x: Any, num_groups: int, weight: Any, bias: Any, eps: float, *qparams: Any, **named: Any
+    g: Emitter,
+    x: AdapterValue,
+    num_groups: int,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    eps: float,
+    *qparams: AdapterValue,
+    **named: AdapterValue,
 ) -> Any:
     return normalization.group_norm(g, x, num_groups, weight, bias, eps)
 
 
 @ATEN.add("instance_norm")
-def instance_norm(g: Emitter, x: Any, weight: Any, bias: Any, eps: float, *qparams: Any, **named: Any) -> Any:
+def instance_norm(
+    g: Emitter,
+    x: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    eps: float,
+    *qparams: AdapterValue,
+    **named: AdapterValue,
+) -> Any:
     return normalization.instance_norm(g, x, weight, bias, None, None, True, 0.0, eps)

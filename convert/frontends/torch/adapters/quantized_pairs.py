@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters import dynamic_quant
 from tmconvert.frontends.torch.adapters.fake_quant import is_known, qparams_of
 from tmconvert.frontends.torch.adapters.values import axis_of, cast, dtype_called
@@ -17,7 +17,7 @@ from tmconvert.ir.emitter import Emitter
 ATEN = Table()
 
 
-def _integers(g: Emitter, x: Any, parameters: QParams, dtype: np.dtype) -> Any:
+def _integers(g: Emitter, x: AdapterValue, parameters: QParams, dtype: np.dtype) -> Any:
     return g.call("tm::quantize", x, dtype=dtype.name, **_said(parameters))
 
 
@@ -39,7 +39,7 @@ def _said(parameters: QParams) -> dict[str, Any]:
     }
 
 
-def _quantized_to(g: Emitter, value: Any, parameters: QParams) -> Any:
+def _quantized_to(g: Emitter, value: AdapterValue, parameters: QParams) -> Any:
     """Returns the tensor that was quantized with these parameters to give ``value``; None for other
     values.
     """
@@ -50,7 +50,7 @@ def _quantized_to(g: Emitter, value: Any, parameters: QParams) -> Any:
     return maker.args[0] if said == _said(parameters) else None
 
 
-def _real(g: Emitter, value: Any, parameters: QParams, dtype: Any) -> Any:
+def _real(g: Emitter, value: AdapterValue, parameters: QParams, dtype: AdapterValue) -> Any:
     """Dequantizes integers."""
     given = _quantized_to(g, value, parameters)
     if given is None:
@@ -70,7 +70,13 @@ def _as_it_is(array: np.ndarray, qparams: QParams) -> np.ndarray:
 
 @ATEN.add("quantized_decomposed::quantize_per_tensor")
 def decomposed_quantize_per_tensor(
-    g: Emitter, input: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int, dtype: Any
+    g: Emitter,
+    input: AdapterValue,
+    scale: AdapterValue,
+    zero_point: AdapterValue,
+    quant_min: int,
+    quant_max: int,
+    dtype: AdapterValue,
 ) -> Any:
     if not is_known(g, scale, zero_point):
         return dynamic_quant.steps(g, input, scale, zero_point, quant_min, quant_max, dtype)
@@ -81,14 +87,14 @@ def decomposed_quantize_per_tensor(
 @ATEN.add("quantized_decomposed::dequantize_per_tensor")
 def decomposed_dequantize_per_tensor(
     g: Emitter,
-    input: Any,
-    scale: Any,
-    zero_point: Any,
+    input: AdapterValue,
+    scale: AdapterValue,
+    zero_point: AdapterValue,
     quant_min: int,
     quant_max: int,
-    dtype: Any,
+    dtype: AdapterValue,
     *,
-    out_dtype: Any = None,
+    out_dtype: AdapterValue = None,
 ) -> Any:
     if not is_known(g, scale, zero_point):
         return dynamic_quant.numbers(g, input, scale, zero_point, out_dtype)
@@ -98,13 +104,13 @@ def decomposed_dequantize_per_tensor(
 @ATEN.add("quantized_decomposed::quantize_per_channel")
 def decomposed_quantize_per_channel(
     g: Emitter,
-    input: Any,
-    scales: Any,
-    zero_points: Any,
+    input: AdapterValue,
+    scales: AdapterValue,
+    zero_points: AdapterValue,
     axis: int,
     quant_min: int,
     quant_max: int,
-    dtype: Any,
+    dtype: AdapterValue,
 ) -> Any:
     parameters = qparams_of(g, scales, zero_points, quant_min, quant_max, axis_of(g, input, axis))
     return _integers(g, input, parameters, dtype_called(dtype))
@@ -113,15 +119,15 @@ def decomposed_quantize_per_channel(
 @ATEN.add("quantized_decomposed::dequantize_per_channel")
 def decomposed_dequantize_per_channel(
     g: Emitter,
-    input: Any,
-    scales: Any,
-    zero_points: Any,
+    input: AdapterValue,
+    scales: AdapterValue,
+    zero_points: AdapterValue,
     axis: int,
     quant_min: int,
     quant_max: int,
-    dtype: Any,
+    dtype: AdapterValue,
     *,
-    out_dtype: Any = None,
+    out_dtype: AdapterValue = None,
 ) -> Any:
     zeros = 0 if zero_points is None else zero_points
     parameters = qparams_of(g, scales, zeros, quant_min, quant_max, axis_of(g, input, axis))

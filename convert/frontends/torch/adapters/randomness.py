@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.ir.emitter import Emitter
 
 ATEN = Table()
@@ -15,7 +15,7 @@ RANDOM = """rand randn randint randperm normal bernoulli multinomial poisson bin
 
 
 def _declare(name: str) -> None:
-    def adapter(g: Emitter, *args: Any, **kwargs: Any) -> Any:
+    def adapter(g: Emitter, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
         raise Refusal(f"{name} is random", "pass random values as an input")
 
     ATEN.add(name)(adapter)

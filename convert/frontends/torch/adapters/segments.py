@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters import shapes
 from tmconvert.frontends.torch.adapters.creation import filled, linspace
 from tmconvert.frontends.torch.adapters.slicing import cut
@@ -24,11 +24,11 @@ ATEN = Table()
 @ATEN.add("histogram")
 def histogram(
     g: Emitter,
-    input: Any,
-    bins: Any = 100,
+    input: AdapterValue,
+    bins: AdapterValue = 100,
     *,
-    range: Any = None,
-    weight: Any = None,
+    range: AdapterValue = None,
+    weight: AdapterValue = None,
     density: bool = False,
 ) -> Any:
     """Counts elements, or sums their weights, per bin; returns also the edges of the bins."""
@@ -40,7 +40,12 @@ def histogram(
 
 @ATEN.add("histogramdd")
 def histogramdd(
-    g: Emitter, input: Any, bins: Any, range: Any = None, weight: Any = None, density: bool = False
+    g: Emitter,
+    input: AdapterValue,
+    bins: Any,
+    range: Any = None,
+    weight: AdapterValue = None,
+    density: bool = False,
 ) -> Any:
     """Histogram of points [..., N] in bins of N axes; ``bins`` has their numbers or their edges."""
     *before, axes = g.type(input).shape
@@ -116,15 +121,15 @@ REDUCTIONS = {
 @ATEN.add("segment_reduce")
 def segment_reduce(
     g: Emitter,
-    data: Any,
+    data: AdapterValue,
     reduce: str,
     *,
-    lengths: Any = None,
-    indices: Any = None,
-    offsets: Any = None,
-    axis: Any = 0,
+    lengths: AdapterValue = None,
+    indices: AdapterValue = None,
+    offsets: AdapterValue = None,
+    axis: AdapterValue = 0,
     unsafe: bool = False,
-    initial: Any = None,
+    initial: AdapterValue = None,
 ) -> Any:
     """Reduces each segment along an axis to one element, starting from ``initial``.
 
@@ -153,7 +158,7 @@ def segment_reduce(
     return (mean if initial is not None else length.eq(0).where(math.nan, mean)).value
 
 
-def _segments(g: Emitter, lengths: Any, offsets: Any) -> tuple[Term, Term]:
+def _segments(g: Emitter, lengths: AdapterValue, offsets: AdapterValue) -> tuple[Term, Term]:
     """Returns the start and end index of each segment."""
     if lengths is None:
         axis = rank(g, offsets) - 1

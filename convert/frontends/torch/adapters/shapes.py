@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters.values import (
     axes_of,
     axis_of,
@@ -32,7 +32,7 @@ def size(g: Emitter, self: Any, dim: Any) -> Any:
 
 
 @METHODS.add("numel")
-def numel(g: Emitter, self: Any) -> Any:
+def numel(g: Emitter, self: AdapterValue) -> Any:
     return g.type(self).size
 
 
@@ -40,7 +40,7 @@ def numel(g: Emitter, self: Any) -> Any:
     *("contiguous", "detach", "clone", "alias", "lift", "lift_fresh", "lift_fresh_copy", "data"),
     *("requires_grad", "cpu", "cuda", "pin_memory", "share_memory"),
 )
-def same(g: Emitter, input: Any, *args: Any, **kwargs: Any) -> Any:
+def same(g: Emitter, input: AdapterValue, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
     return input
 
 
@@ -48,24 +48,30 @@ def same(g: Emitter, input: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 @METHODS.add("view", "reshape")
-def method_view(g: Emitter, self: Any, *shape: Any, dtype: Any = None, size: Any = None) -> Any:
+def method_view(
+    g: Emitter,
+    self: AdapterValue,
+    *shape: AdapterValue,
+    dtype: AdapterValue = None,
+    size: AdapterValue = None,
+) -> Any:
     if dtype is not None or (shape and isinstance(shape[0], GlobalRef)):
         raise Refusal("viewing bytes as another element type is not supported", "convert with to()")
     return view(g, self, varargs(shape) if size is None else size)
 
 
 @ATEN.add("view", "reshape", "_unsafe_view", "view_copy", "_reshape_alias")
-def view(g: Emitter, input: Any, shape: Any, stride: Any = None) -> Any:
+def view(g: Emitter, input: AdapterValue, shape: AdapterValue, stride: AdapterValue = None) -> Any:
     return reshaped(g, input, static_ints(g, shape))
 
 
 @ATEN.add("view_as", "reshape_as")
-def reshape_as(g: Emitter, self: Any, other: Any) -> Any:
+def reshape_as(g: Emitter, self: AdapterValue, other: AdapterValue) -> Any:
     return reshaped(g, self, list(g.type(other).shape))
 
 
 @ATEN.add("flatten")
-def flatten(g: Emitter, input: Any, start_dim: Any = 0, end_dim: Any = -1) -> Any:
+def flatten(g: Emitter, input: AdapterValue, start_dim: AdapterValue = 0, end_dim: AdapterValue = -1) -> Any:
     if not rank(g, input):
         return reshaped(g, input, [1])
     shape = list(g.type(input).shape)
@@ -74,17 +80,17 @@ def flatten(g: Emitter, input: Any, start_dim: Any = 0, end_dim: Any = -1) -> An
 
 
 @ATEN.add("ravel")
-def ravel(g: Emitter, input: Any) -> Any:
+def ravel(g: Emitter, input: AdapterValue) -> Any:
     return flatten(g, input)
 
 
 @METHODS.add("unflatten")
-def method_unflatten(g: Emitter, self: Any, dim: Any, sizes: Any) -> Any:
+def method_unflatten(g: Emitter, self: AdapterValue, dim: AdapterValue, sizes: AdapterValue) -> Any:
     return unflatten(g, self, dim, sizes)
 
 
 @ATEN.add("unflatten")
-def unflatten(g: Emitter, input: Any, dim: Any, sizes: Any) -> Any:
+def unflatten(g: Emitter, input: AdapterValue, dim: AdapterValue, sizes: AdapterValue) -> Any:
     shape, axis = list(g.type(input).shape), axis_of(g, input, dim)
     parts = static_ints(g, sizes)
     if parts.count(-1) == 1:
@@ -93,19 +99,19 @@ def unflatten(g: Emitter, input: Any, dim: Any, sizes: Any) -> Any:
 
 
 @METHODS.add("squeeze")
-def method_squeeze(g: Emitter, self: Any, *dim: Any, **named: Any) -> Any:
+def method_squeeze(g: Emitter, self: AdapterValue, *dim: AdapterValue, **named: AdapterValue) -> Any:
     return squeeze(g, self, *(() if not dim else [varargs(dim)]), **named)
 
 
 @ATEN.add("squeeze", "squeeze_copy")
-def squeeze(g: Emitter, input: Any, dim: Any = None) -> Any:
+def squeeze(g: Emitter, input: AdapterValue, dim: AdapterValue = None) -> Any:
     axes = axes_of(g, input, dim) if rank(g, input) else []
     shape = g.type(input).shape
     return reshaped(g, input, [n for axis, n in enumerate(shape) if not (axis in axes and n == 1)])
 
 
 @ATEN.add("unsqueeze", "unsqueeze_copy")
-def unsqueeze(g: Emitter, input: Any, dim: Any) -> Any:
+def unsqueeze(g: Emitter, input: AdapterValue, dim: AdapterValue) -> Any:
     shape, axis = list(g.type(input).shape), static_int(g, dim, "an axis")
     if not -len(shape) - 1 <= axis <= len(shape):
         raise Refusal(f"axis {axis} is out of range for a tensor of rank {len(shape) + 1}")
@@ -116,8 +122,8 @@ def unsqueeze(g: Emitter, input: Any, dim: Any) -> Any:
 def _at_least(axes: int, places: dict[int, list[int]]) -> None:
     """Returns a tensor of at least a rank; by rank, the positions of its axes among those of the result."""
 
-    def adapter(g: Emitter, *tensors: Any) -> Any:
-        def widened(x: Any) -> Any:
+    def adapter(g: Emitter, *tensors: AdapterValue) -> Any:
+        def widened(x: AdapterValue) -> Any:
             if rank(g, x) >= axes:
                 return x
             shape = [1] * axes
@@ -140,7 +146,7 @@ _at_least(3, {1: [1], 2: [0, 1]})
 
 
 @METHODS.add("permute")
-def method_permute(g: Emitter, self: Any, *dims: Any, **named: Any) -> Any:
+def method_permute(g: Emitter, self: AdapterValue, *dims: AdapterValue, **named: AdapterValue) -> Any:
     return permute(g, self, *(() if not dims else [varargs(dims)]), **named)
 
 
@@ -151,7 +157,7 @@ def permute(g: Emitter, input: Any, dims: Any) -> Any:
 
 
 @ATEN.add("transpose", "swapaxes", "swapdims", "transpose_copy")
-def transpose(g: Emitter, input: Any, dim0: Any, dim1: Any) -> Any:
+def transpose(g: Emitter, input: AdapterValue, dim0: AdapterValue, dim1: AdapterValue) -> Any:
     order = list(range(rank(g, input)))
     if not order:
         return input
@@ -161,22 +167,22 @@ def transpose(g: Emitter, input: Any, dim0: Any, dim1: Any) -> Any:
 
 
 @METHODS.add("swapaxes")
-def swapaxes(g: Emitter, self: Any, axis0: Any, axis1: Any) -> Any:
+def swapaxes(g: Emitter, self: AdapterValue, axis0: AdapterValue, axis1: AdapterValue) -> Any:
     return transpose(g, self, axis0, axis1)
 
 
 @ATEN.add("t", "T", "H", "numpy_T", "matrix_H", "t_copy")
-def reversed_axes(g: Emitter, input: Any) -> Any:
+def reversed_axes(g: Emitter, input: AdapterValue) -> Any:
     return permute(g, input, list(range(rank(g, input)))[::-1])
 
 
 @ATEN.add("mT", "mH", "adjoint")
-def last_two(g: Emitter, input: Any) -> Any:
+def last_two(g: Emitter, input: AdapterValue) -> Any:
     return transpose(g, input, -2, -1)
 
 
 @ATEN.add("movedim", "moveaxis")
-def movedim(g: Emitter, input: Any, source: Any, destination: Any) -> Any:
+def movedim(g: Emitter, input: AdapterValue, source: AdapterValue, destination: AdapterValue) -> Any:
     starts, ends = (
         [axis_of(g, input, axis) for axis in static_ints(g, each)] for each in (source, destination)
     )
@@ -189,13 +195,13 @@ def movedim(g: Emitter, input: Any, source: Any, destination: Any) -> Any:
 
 
 @METHODS.add("expand")
-def method_expand(g: Emitter, self: Any, *size: Any, **named: Any) -> Any:
+def method_expand(g: Emitter, self: AdapterValue, *size: AdapterValue, **named: AdapterValue) -> Any:
     named.pop("implicit", None)
     return expand(g, self, *(() if not size else [varargs(size)]), **named)
 
 
 @ATEN.add("expand", "broadcast_to", "expand_copy")
-def expand(g: Emitter, input: Any, size: Any, implicit: bool = False) -> Any:
+def expand(g: Emitter, input: AdapterValue, size: AdapterValue, implicit: bool = False) -> Any:
     """Broadcasts a tensor; -1 keeps an extent."""
     shape, sizes = g.type(input).shape, static_ints(g, size)
     new = len(sizes) - len(shape)
@@ -204,27 +210,27 @@ def expand(g: Emitter, input: Any, size: Any, implicit: bool = False) -> Any:
 
 
 @ATEN.add("expand_as")
-def expand_as(g: Emitter, self: Any, other: Any) -> Any:
+def expand_as(g: Emitter, self: AdapterValue, other: AdapterValue) -> Any:
     return expand(g, self, list(g.type(other).shape))
 
 
 @METHODS.add("repeat")
-def method_repeat(g: Emitter, self: Any, *repeats: Any, **named: Any) -> Any:
+def method_repeat(g: Emitter, self: AdapterValue, *repeats: AdapterValue, **named: AdapterValue) -> Any:
     return repeat(g, self, *(() if not repeats else [varargs(repeats)]), **named)
 
 
 @ATEN.add("repeat")
-def repeat(g: Emitter, input: Any, repeats: Any) -> Any:
+def repeat(g: Emitter, input: AdapterValue, repeats: AdapterValue) -> Any:
     return g.call("aten::repeat", input, static_ints(g, repeats))
 
 
 @METHODS.add("tile")
-def method_tile(g: Emitter, self: Any, *dims: Any, **named: Any) -> Any:
+def method_tile(g: Emitter, self: AdapterValue, *dims: AdapterValue, **named: AdapterValue) -> Any:
     return tile(g, self, *(() if not dims else [varargs(dims)]), **named)
 
 
 @ATEN.add("tile")
-def tile(g: Emitter, input: Any, dims: Any) -> Any:
+def tile(g: Emitter, input: AdapterValue, dims: AdapterValue) -> Any:
     """Repeats a tensor; fewer factors than axes apply to the last axes."""
     copies = static_ints(g, dims)
     return repeat(g, input, [1] * (rank(g, input) - len(copies)) + copies)
@@ -234,7 +240,13 @@ def tile(g: Emitter, input: Any, dims: Any) -> Any:
 
 
 @ATEN.add("as_strided", "as_strided_copy")
-def as_strided(g: Emitter, input: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
+def as_strided(
+    g: Emitter,
+    input: AdapterValue,
+    size: AdapterValue,
+    stride: AdapterValue,
+    storage_offset: AdapterValue = None,
+) -> Any:
     """Returns elements by memory offset; the memory is that of contiguous ``input``."""
     places = _in_memory(g, size, stride, storage_offset)
     row = reshaped(g, input, [g.type(input).size])
@@ -244,7 +256,12 @@ def as_strided(g: Emitter, input: Any, size: Any, stride: Any, storage_offset: A
 
 @ATEN.add("as_strided_scatter")
 def as_strided_scatter(
-    g: Emitter, input: Any, src: Any, size: Any, stride: Any, storage_offset: Any = None
+    g: Emitter,
+    input: AdapterValue,
+    src: AdapterValue,
+    size: AdapterValue,
+    stride: AdapterValue,
+    storage_offset: AdapterValue = None,
 ) -> Any:
     """Writes ``src`` to the elements that ``as_strided`` reads; for duplicates the last one wins."""
     places, type_ = _in_memory(g, size, stride, storage_offset), g.type(input)
@@ -257,7 +274,9 @@ def as_strided_scatter(
     return reshaped(g, row, list(type_.shape))
 
 
-def _in_memory(g: Emitter, size: Any, stride: Any, storage_offset: Any) -> np.ndarray:
+def _in_memory(
+    g: Emitter, size: AdapterValue, stride: AdapterValue, storage_offset: AdapterValue
+) -> np.ndarray:
     places = np.asarray(0 if storage_offset is None else static_int(g, storage_offset, "an offset"))
     for extent, step in zip(static_ints(g, size), static_ints(g, stride), strict=True):
         places = places[..., None] + np.arange(extent) * step

@@ -7,7 +7,7 @@ import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.clamps import maximum, minimum
 from tmconvert.ir.symbolic.data_dependent import data_symbols
@@ -34,7 +34,7 @@ class Quotient:
 def _calculation(name: str) -> None:
     compute = getattr(operator, name)
 
-    def adapter(g: Emitter, left: Any, right: Any) -> Any:
+    def adapter(g: Emitter, left: AdapterValue, right: AdapterValue) -> Any:
         if name in ("mul", "truediv") and any(isinstance(x, (Dim, Quotient)) for x in (left, right)):
             return _product(left, right, is_quotient=name == "truediv")
         return compute(left, right)
@@ -62,7 +62,7 @@ def _product(left: Any, right: Any, is_quotient: bool) -> Any:
 
 
 def _rounding(name: str) -> None:
-    def adapter(g: Emitter, value: Any) -> Any:
+    def adapter(g: Emitter, value: AdapterValue) -> Any:
         if not isinstance(value, Quotient):
             return getattr(math, name)(value)
         up = value.denominator - 1 if name == "ceil" else 0

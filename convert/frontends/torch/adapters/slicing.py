@@ -1,4 +1,4 @@
-"""Slicing, splitting, concatenation, stacking and padding."""
+"""Slicing, splitting, concatenation and stacking."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters import shapes
 from tmconvert.frontends.torch.adapters.values import (
     axis_of,
@@ -46,30 +46,43 @@ def bounds(extent: Any, start: Any, end: Any) -> tuple[Any, Any]:
     return first, first if last < first else last
 
 
-def cut(g: Emitter, x: Any, axis: int, start: Any, end: Any, step: Any = 1) -> Any:
+def cut(
+    g: Emitter, x: AdapterValue, axis: int, start: AdapterValue, end: AdapterValue, step: AdapterValue = 1
+) -> Any:
     if (start, end, step) == (0, g.type(x).shape[axis], 1):
         return x
     return g.call("aten::slice", x, axis, start, end, step)
 
 
-def _number(g: Emitter, x: Any, axis: int, index: Any) -> Any:
+def _number(g: Emitter, x: AdapterValue, axis: int, index: AdapterValue) -> Any:
     number, extent = static_int(g, index, "an index"), g.type(x).shape[axis]
     return number + extent if number < 0 else number
 
 
-def _slice(g: Emitter, x: Any, dim: Any, start: Any, end: Any, step: Any) -> tuple[int, Any, Any, Any]:
+def _slice(
+    g: Emitter, x: AdapterValue, dim: AdapterValue, start: AdapterValue, end: AdapterValue, step: AdapterValue
+) -> tuple[int, Any, Any, Any]:
     axis = axis_of(g, x, dim)
     given = [None if each is None else static_int(g, each, "a slice bound") for each in (start, end)]
     return (axis, *bounds(g.type(x).shape[axis], *given), static_int(g, step))
 
 
 @ATEN.add("slice", "slice_copy")
-def slice_(g: Emitter, input: Any, dim: Any = 0, start: Any = None, end: Any = None, step: Any = 1) -> Any:
+def slice_(
+    g: Emitter,
+    input: AdapterValue,
+    dim: AdapterValue = 0,
+    start: AdapterValue = None,
+    end: AdapterValue = None,
+    step: AdapterValue = 1,
+) -> Any:
     return cut(g, input, *_slice(g, input, dim, start, end, step))
 
 
 @ATEN.add("narrow", "narrow_copy")
-def narrow(g: Emitter, input: Any, dim: Any, start: Any, length: Any) -> Any:
+def narrow(
+    g: Emitter, input: AdapterValue, dim: AdapterValue, start: AdapterValue, length: AdapterValue
+) -> Any:
     axis = axis_of(g, input, dim)
     if is_tensor(start) and g.sizes(start) is None:
         places = g.call("aten::arange", 0, static_int(g, length))
@@ -82,7 +95,7 @@ def narrow(g: Emitter, input: Any, dim: Any, start: Any, length: Any) -> Any:
 
 
 @ATEN.add("select", "select_copy")
-def select(g: Emitter, input: Any, dim: Any, index: Any) -> Any:
+def select(g: Emitter, input: AdapterValue, dim: AdapterValue, index: AdapterValue) -> Any:
     axis = axis_of(g, input, dim)
     if is_tensor(index) and g.sizes(index) is None:
         part = g.call("aten::index_select", input, axis, reshaped(g, index, [1]))
@@ -92,7 +105,13 @@ def select(g: Emitter, input: Any, dim: Any, index: Any) -> Any:
 
 @ATEN.add("slice_scatter")
 def slice_scatter(
-    g: Emitter, input: Any, src: Any, dim: Any = 0, start: Any = None, end: Any = None, step: Any = 1
+    g: Emitter,
+    input: AdapterValue,
+    src: AdapterValue,
+    dim: AdapterValue = 0,
+    start: AdapterValue = None,
+    end: AdapterValue = None,
+    step: AdapterValue = 1,
 ) -> Any:
     src, place = cast(g, src, g.type(input).dtype), _slice(g, input, dim, start, end, step)
     shape = g.type(slice_(g, input, dim, start, end, step)).shape if place[1] != place[2] else None
@@ -102,7 +121,9 @@ def slice_scatter(
 
 
 @ATEN.add("select_scatter")
-def select_scatter(g: Emitter, input: Any, src: Any, dim: Any, index: Any) -> Any:
+def select_scatter(
+    g: Emitter, input: AdapterValue, src: AdapterValue, dim: AdapterValue, index: AdapterValue
+) -> Any:
     axis, src = axis_of(g, input, dim), cast(g, src, g.type(input).dtype)
     if is_tensor(index) and g.sizes(index) is None:
         part = shapes.unsqueeze(g, src, axis)
@@ -111,7 +132,9 @@ def select_scatter(g: Emitter, input: Any, src: Any, dim: Any, index: Any) -> An
 
 
 @METHODS.add("narrow_scatter")
-def narrow_scatter(g: Emitter, self: Any, src: Any, dim: Any, start: Any) -> Any:
+def narrow_scatter(
+    g: Emitter, self: AdapterValue, src: AdapterValue, dim: AdapterValue, start: AdapterValue
+) -> Any:
     """Functionalized write to ``self.narrow(dim, start, ...)``."""
     axis = axis_of(g, self, dim)
     first = _number(g, self, axis, start)
@@ -119,7 +142,7 @@ def narrow_scatter(g: Emitter, self: Any, src: Any, dim: Any, start: Any) -> Any
 
 
 @METHODS.add("part_scatter")
-def part_scatter(g: Emitter, self: Any, src: Any, dim: Any, before: Any) -> Any:
+def part_scatter(g: Emitter, self: AdapterValue, src: AdapterValue, dim: AdapterValue, before: Any) -> Any:
     """Functionalized write to the output of a split that follows those of sizes ``before``."""
     axis = axis_of(g, self, dim)
     first: Any = 0
@@ -132,12 +155,12 @@ def part_scatter(g: Emitter, self: Any, src: Any, dim: Any, before: Any) -> Any:
 
 
 @ATEN.add("unbind", "unbind_copy")
-def unbind(g: Emitter, input: Any, dim: Any = 0) -> Any:
+def unbind(g: Emitter, input: AdapterValue, dim: AdapterValue = 0) -> Any:
     parts = g.call("aten::unbind", input, axis_of(g, input, dim))
     return parts if isinstance(parts, list) else [parts]
 
 
-def _at(g: Emitter, x: Any, axis: int, ends: Sequence[Any]) -> list[Any]:
+def _at(g: Emitter, x: AdapterValue, axis: int, ends: Sequence[AdapterValue]) -> list[Any]:
     """Splits at the positions ``ends``, which may overlap or leave gaps like Python slices."""
     extent = g.type(x).shape[axis]
     starts = [0, *ends]
@@ -146,7 +169,7 @@ def _at(g: Emitter, x: Any, axis: int, ends: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _pieces(g: Emitter, x: Any, sizes: Sequence[Any], axis: int) -> list[Any]:
+def _pieces(g: Emitter, x: AdapterValue, sizes: Sequence[AdapterValue], axis: int) -> list[Any]:
     """Splits into parts of ``sizes`` elements that cover the axis."""
     if len(sizes) == 1:
         return [x]
@@ -163,7 +186,7 @@ def _by_size(extent: Any, size: Any) -> list[Any]:
 
 
 @METHODS.add("split")
-def split(g: Emitter, self: Any, split_size: Any, dim: Any = 0) -> Any:
+def split(g: Emitter, self: AdapterValue, split_size: AdapterValue, dim: AdapterValue = 0) -> Any:
     axis = axis_of(g, self, dim)
     if isinstance(split_size, (list, tuple)):
         return _pieces(g, self, static_ints(g, split_size), axis)
@@ -171,17 +194,21 @@ def split(g: Emitter, self: Any, split_size: Any, dim: Any = 0) -> Any:
 
 
 @ATEN.add("split", "unsafe_split", "split_copy")
-def split_tensor(g: Emitter, tensor: Any, split_size_or_sections: Any, dim: Any = 0) -> Any:
+def split_tensor(
+    g: Emitter, tensor: AdapterValue, split_size_or_sections: AdapterValue, dim: AdapterValue = 0
+) -> Any:
     return split(g, tensor, split_size_or_sections, dim)
 
 
 @ATEN.add("split_with_sizes", "unsafe_split_with_sizes", "split_with_sizes_copy")
-def split_with_sizes(g: Emitter, input: Any, split_sizes: Any, dim: Any = 0) -> Any:
+def split_with_sizes(
+    g: Emitter, input: AdapterValue, split_sizes: AdapterValue, dim: AdapterValue = 0
+) -> Any:
     return split(g, input, split_sizes, dim)
 
 
 @ATEN.add("chunk", "unsafe_chunk")
-def chunk(g: Emitter, input: Any, chunks: Any, dim: Any = 0) -> Any:
+def chunk(g: Emitter, input: AdapterValue, chunks: AdapterValue, dim: AdapterValue = 0) -> Any:
     """Splits into ``chunks`` equal parts or fewer."""
     axis, count = axis_of(g, input, dim), static_int(g, chunks)
     extent = g.type(input).shape[axis]
@@ -196,12 +223,12 @@ def chunk(g: Emitter, input: Any, chunks: Any, dim: Any = 0) -> Any:
 @ATEN.add("tensor_split")
 def tensor_split(
     g: Emitter,
-    input: Any,
-    indices_or_sections: Any = None,
-    dim: Any = 0,
+    input: AdapterValue,
+    indices_or_sections: AdapterValue = None,
+    dim: AdapterValue = 0,
     *,
-    indices: Any = None,
-    sections: Any = None,
+    indices: AdapterValue = None,
+    sections: AdapterValue = None,
 ) -> Any:
     axis = axis_of(g, input, dim)
     given = next(each for each in (indices_or_sections, indices, sections) if each is not None)
@@ -216,7 +243,7 @@ def tensor_split(
     return _pieces(g, input, sizes, axis)
 
 
-def _at_found(g: Emitter, x: Any, axis: int, ends: Any) -> list[Any]:
+def _at_found(g: Emitter, x: AdapterValue, axis: int, ends: AdapterValue) -> list[Any]:
     """Splits at data-dependent positions."""
     extent = g.type(x).shape[axis]
     place, wanted = Term(g, numbers(g, 0, extent)), Term(g, cast(g, ends, np.int64))
@@ -231,7 +258,13 @@ def _at_found(g: Emitter, x: Any, axis: int, ends: Any) -> list[Any]:
 
 
 def _split_along(name: str, axis: int, axis_of_vectors: int) -> None:
-    def adapter(g: Emitter, input: Any, *parts: Any, indices: Any = None, sections: Any = None) -> Any:
+    def adapter(
+        g: Emitter,
+        input: AdapterValue,
+        *parts: AdapterValue,
+        indices: AdapterValue = None,
+        sections: AdapterValue = None,
+    ) -> Any:
         dim = axis_of_vectors if rank(g, input) == 1 else axis
         given = parts[0] if len(parts) == 1 else list(parts) or indices or sections
         return tensor_split(g, input, given, dim)
@@ -245,7 +278,9 @@ _split_along("dsplit", 2, 2)
 
 
 @ATEN.add("unfold", "unfold_copy")
-def unfold(g: Emitter, input: Any, dimension: Any, size: Any, step: Any) -> Any:
+def unfold(
+    g: Emitter, input: AdapterValue, dimension: AdapterValue, size: AdapterValue, step: AdapterValue
+) -> Any:
     """Returns windows along an axis, as a new last axis; a tensor of rank 0 is its only window."""
     extent = static_int(g, size)
     if not rank(g, input):
@@ -261,12 +296,12 @@ def unfold(g: Emitter, input: Any, dimension: Any, size: Any, step: Any) -> Any:
 # ---- together
 
 
-def joined(g: Emitter, tensors: Sequence[Any], axis: int) -> Any:
+def joined(g: Emitter, tensors: Sequence[AdapterValue], axis: int) -> Any:
     return tensors[0] if len(tensors) == 1 else g.call("aten::cat", list(tensors), axis)
 
 
 @ATEN.add("cat", "concat", "concatenate")
-def cat(g: Emitter, tensors: Any, dim: Any = 0) -> Any:
+def cat(g: Emitter, tensors: Any, dim: AdapterValue = 0) -> Any:
     """Concatenates tensors of their common type; empty vectors are ignored."""
     parts = promoted(g, *tensors)
     kept = [x for x in parts if g.type(x).shape != (0,)] or parts[:1]
@@ -302,7 +337,7 @@ def column_stack(g: Emitter, tensors: Any) -> Any:
 
 
 @ATEN.add("block_diag")
-def block_diag(g: Emitter, *tensors: Any) -> Any:
+def block_diag(g: Emitter, *tensors: AdapterValue) -> Any:
     """Builds a block-diagonal matrix."""
     parts = [shapes.ATEN["atleast_2d"](g, x) for x in promoted(g, *varargs(tensors))]
     widths = [g.type(x).shape[1] for x in parts]
@@ -318,14 +353,14 @@ def block_diag(g: Emitter, *tensors: Any) -> Any:
 
 
 @ATEN.add("broadcast_tensors")
-def broadcast_tensors(g: Emitter, *tensors: Any) -> Any:
+def broadcast_tensors(g: Emitter, *tensors: AdapterValue) -> Any:
     parts = varargs(tensors)
     shape = list(broadcast_shapes(*(g.type(x).shape for x in parts)))
     return [shapes.expand(g, x, shape) for x in parts]
 
 
 @ATEN.add("meshgrid")
-def meshgrid(g: Emitter, *tensors: Any, indexing: str = "ij") -> Any:
+def meshgrid(g: Emitter, *tensors: AdapterValue, indexing: str = "ij") -> Any:
     """ "ij": each input along its own axis; "xy": the first two axes are exchanged."""
     parts = varargs(tensors)
     order = list(range(len(parts)))
@@ -344,35 +379,40 @@ def meshgrid(g: Emitter, *tensors: Any, indexing: str = "ij") -> Any:
 
 
 @METHODS.add("flip")
-def method_flip(g: Emitter, self: Any, *dims: Any, **named: Any) -> Any:
+def method_flip(g: Emitter, self: AdapterValue, *dims: AdapterValue, **named: AdapterValue) -> Any:
     return flip(g, self, *(() if not dims else [varargs(dims)]), **named)
 
 
 @ATEN.add("flip")
-def flip(g: Emitter, input: Any, dims: Any) -> Any:
+def flip(g: Emitter, input: AdapterValue, dims: AdapterValue) -> Any:
     axes = [axis_of(g, input, axis) for axis in static_ints(g, dims)]
     return g.call("aten::flip", input, axes) if axes else input
 
 
 @ATEN.add("fliplr")
-def fliplr(g: Emitter, input: Any) -> Any:
+def fliplr(g: Emitter, input: AdapterValue) -> Any:
     return flip(g, input, 1)
 
 
 @ATEN.add("flipud")
-def flipud(g: Emitter, input: Any) -> Any:
+def flipud(g: Emitter, input: AdapterValue) -> Any:
     return flip(g, input, 0)
 
 
 @ATEN.add("roll")
-def roll(g: Emitter, input: Any, shifts: Any, dims: Any = ()) -> Any:
+def roll(g: Emitter, input: AdapterValue, shifts: AdapterValue, dims: AdapterValue = ()) -> Any:
     axes = [] if dims is None else [axis_of(g, input, axis) for axis in static_ints(g, dims)]
     return g.call("aten::roll", input, static_ints(g, shifts), axes)
 
 
 @ATEN.add("repeat_interleave")
 def repeat_interleave(
-    g: Emitter, input: Any, repeats: Any = None, dim: Any = None, *, output_size: Any = None
+    g: Emitter,
+    input: AdapterValue,
+    repeats: AdapterValue = None,
+    dim: AdapterValue = None,
+    *,
+    output_size: AdapterValue = None,
 ) -> Any:
     """Repeats each element by a number, or by its own; without ``dim`` the tensor is flattened."""
     if repeats is None:  # the numbers alone: which element each place comes from
@@ -394,7 +434,7 @@ def repeat_interleave(
 
 
 @ATEN.add("diag")
-def diag(g: Emitter, input: Any, diagonal: Any = 0) -> Any:
+def diag(g: Emitter, input: AdapterValue, diagonal: AdapterValue = 0) -> Any:
     """Returns the diagonal of a matrix, or the diagonal matrix of a vector."""
     return g.call(
         "aten::diagonal" if rank(g, input) == 2 else "aten::diag_embed", input, static_int(g, diagonal)
@@ -402,73 +442,25 @@ def diag(g: Emitter, input: Any, diagonal: Any = 0) -> Any:
 
 
 @ATEN.add("diagflat")
-def diagflat(g: Emitter, input: Any, offset: Any = 0) -> Any:
+def diagflat(g: Emitter, input: AdapterValue, offset: AdapterValue = 0) -> Any:
     return g.call("aten::diag_embed", reshaped(g, input, [g.type(input).size]), static_int(g, offset))
 
 
 @ATEN.add("linalg_diagonal")
-def linalg_diagonal(g: Emitter, A: Any, *, offset: Any = 0, dim1: Any = -2, dim2: Any = -1) -> Any:
+def linalg_diagonal(
+    g: Emitter, A: AdapterValue, *, offset: AdapterValue = 0, dim1: AdapterValue = -2, dim2: AdapterValue = -1
+) -> Any:
     return g.call("aten::diagonal", A, offset, dim1, dim2)
 
 
 @ATEN.add("diagonal_scatter")
-def diagonal_scatter(g: Emitter, input: Any, src: Any, offset: Any = 0, dim1: Any = 0, dim2: Any = 1) -> Any:
+def diagonal_scatter(
+    g: Emitter,
+    input: AdapterValue,
+    src: AdapterValue,
+    offset: AdapterValue = 0,
+    dim1: AdapterValue = 0,
+    dim2: AdapterValue = 1,
+) -> Any:
     src = cast(g, src, g.type(input).dtype)
     return g.call("aten::diagonal_scatter", input, src, offset, dim1, dim2)
-
-
-# ---- padding
-
-
-@ATEN.add("pad", "_pad_enum")
-def pad(g: Emitter, input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
-    """``pad`` has two amounts per axis, starting at the last axis; negative ones crop."""
-    amounts = static_ints(g, pad)
-    dtype = g.type(input).dtype
-    pairs = [(amounts[i], amounts[i + 1]) for i in range(0, len(amounts), 2)][::-1]
-    pairs = [(0, 0)] * (rank(g, input) - len(pairs)) + pairs
-    number = 0 if value is None else value
-    number = float(number) if dtype.kind in "fV" else int(np.asarray(number).astype(dtype))
-    if mode == "constant":
-        return g.call("aten::pad", input, [n for pair in pairs for n in pair], mode, number)
-    if g.type(input).size == 0:
-        shape = [sum(pair) + extent for pair, extent in zip(pairs, g.type(input).shape, strict=True)]
-        return shapes.expand(g, g.constant(0, dtype), shape)
-    for axis, (before, after) in enumerate(pairs):
-        extent = g.type(input).shape[axis]
-        if mode != "circular" and isinstance(extent, int) and min(before, after) < 0 < max(before, after):
-            input = g.call(
-                "aten::index_select", input, axis, g.constant(_around(extent, before, after, mode))
-            )
-            pairs[axis] = (0, 0)
-        elif before < 0 or after < 0:
-            input = cut(g, input, axis, -before if before < 0 else 0, extent + after if after < 0 else extent)
-    if mode == "circular":
-        return g.call("aten::_pad_circular", input, [n if n > 0 else 0 for n in amounts])
-    return g.call("aten::pad", input, [n if n > 0 else 0 for pair in pairs for n in pair], mode)
-
-
-def _around(extent: int, before: int, after: int, mode: str) -> np.ndarray:
-    """Returns the source index of each element of circular padding; also cropped elements are copied."""
-    places = np.arange(-before, extent + after)
-    if mode == "replicate":
-        return np.clip(places, 0, extent - 1)
-    return extent - 1 - np.abs(extent - 1 - np.abs(places))
-
-
-@ATEN.add("constant_pad_nd")
-def constant_pad_nd(g: Emitter, input: Any, pad: Any, value: Any = 0) -> Any:
-    return ATEN["pad"](g, input, pad, "constant", value)
-
-
-def _padding(name: str, mode: str) -> None:
-    def adapter(g: Emitter, input: Any, padding: Any) -> Any:
-        return pad(g, input, padding, mode)
-
-    ATEN.add(name)(adapter)
-
-
-_padding("_pad_circular", "circular")
-for _axes in (1, 2, 3):
-    _padding(f"reflection_pad{_axes}d", "reflect")
-    _padding(f"replication_pad{_axes}d", "replicate")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters.values import cast, floating, kind_of
 from tmconvert.ir.emitter import Emitter
 from tmconvert.symbolics.idioms.formulas import Term
@@ -68,21 +68,21 @@ FLOATING: dict[str, tuple[str, ...]] = {
 
 for _name, _others in FLOATING.items():
 
-    def _floating(g: Emitter, input: Any, _name: str = _name) -> Any:
+    def _floating(g: Emitter, input: AdapterValue, _name: str = _name) -> Any:
         return g.call(f"aten::{_name}", floating(g, input))
 
     ATEN.add(_name, *_others)(_floating)
 
 for _name, _others in {"floor": (), "ceil": (), "trunc": ("fix",)}.items():
 
-    def _whole(g: Emitter, input: Any, _name: str = _name) -> Any:
+    def _whole(g: Emitter, input: AdapterValue, _name: str = _name) -> Any:
         return input if kind_of(g.type(input).dtype) < 2 else g.call(f"aten::{_name}", input)
 
     ATEN.add(_name, *_others)(_whole)
 
 
 @ATEN.add("round", "special_round")
-def round_(g: Emitter, input: Any, *, decimals: int = 0) -> Any:
+def round_(g: Emitter, input: AdapterValue, *, decimals: int = 0) -> Any:
     dtype = g.type(input).dtype
     if kind_of(dtype) < 2:
         return input
@@ -94,32 +94,32 @@ def round_(g: Emitter, input: Any, *, decimals: int = 0) -> Any:
 
 
 @ATEN.add("abs", "absolute", "__abs__")
-def abs_(g: Emitter, input: Any) -> Any:
+def abs_(g: Emitter, input: AdapterValue) -> Any:
     return g.call("aten::abs", input)
 
 
 @ATEN.add("neg", "negative", "__neg__")
-def neg(g: Emitter, input: Any) -> Any:
+def neg(g: Emitter, input: AdapterValue) -> Any:
     return g.call("aten::neg", input)
 
 
 @ATEN.add("sign", "sgn")
-def sign(g: Emitter, input: Any) -> Any:
+def sign(g: Emitter, input: AdapterValue) -> Any:
     return input if g.type(input).dtype.kind == "b" else g.call("aten::sign", input)
 
 
 @ATEN.add("square")
-def square(g: Emitter, input: Any) -> Any:
+def square(g: Emitter, input: AdapterValue) -> Any:
     return g.call("aten::square", cast(g, input, np.int64) if g.type(input).dtype.kind == "b" else input)
 
 
 @ATEN.add("positive", "__pos__", "real", "conj", "conj_physical", "resolve_conj", "resolve_neg")
-def itself(g: Emitter, input: Any) -> Any:
+def itself(g: Emitter, input: AdapterValue) -> Any:
     return input
 
 
 @ATEN.add("angle")
-def angle(g: Emitter, input: Any) -> Any:
+def angle(g: Emitter, input: AdapterValue) -> Any:
     """Angle of real numbers: pi if negative, else 0; NaN stays."""
     x = floating(g, input)
     dtype = g.type(x).dtype
@@ -129,14 +129,14 @@ def angle(g: Emitter, input: Any) -> Any:
 
 
 @ATEN.add("special_spherical_bessel_j0")
-def spherical_bessel_j0(g: Emitter, x: Any) -> Any:
+def spherical_bessel_j0(g: Emitter, x: AdapterValue) -> Any:
     """sin x / x, and 1 at 0."""
     x = floating(g, x)
     return g.call("aten::sinc", g.call("aten::div", x, g.constant(np.pi, g.type(x).dtype)))
 
 
 @ATEN.add("frexp")
-def frexp(g: Emitter, input: Any) -> Any:
+def frexp(g: Emitter, input: AdapterValue) -> Any:
     """``input`` = mantissa * 2 ** exponent with 0.5 <= |mantissa| < 1; zeros and infinities stay."""
     x = Term(g, floating(g, input))
     is_usual = x.ne(0) & (x - x).eq(0)
@@ -151,13 +151,17 @@ def frexp(g: Emitter, input: Any) -> Any:
 
 
 @ATEN.add("logit", "special_logit")
-def logit(g: Emitter, input: Any, eps: float | None = None) -> Any:
+def logit(g: Emitter, input: AdapterValue, eps: float | None = None) -> Any:
     return g.call("aten::logit", floating(g, input), eps)
 
 
 @ATEN.add("nan_to_num")
 def nan_to_num(
-    g: Emitter, input: Any, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+    g: Emitter,
+    input: AdapterValue,
+    nan: float | None = None,
+    posinf: float | None = None,
+    neginf: float | None = None,
 ) -> Any:
     if kind_of(g.type(input).dtype) < 2:
         return input
@@ -165,14 +169,14 @@ def nan_to_num(
 
 
 @ATEN.add("polygamma", "special_polygamma")
-def polygamma(g: Emitter, n: Any, input: Any) -> Any:
+def polygamma(g: Emitter, n: AdapterValue, input: AdapterValue) -> Any:
     if not isinstance(n, int):  # the method: x.polygamma(n)
         n, input = input, n
     return g.call("aten::polygamma", n, floating(g, input))
 
 
 @ATEN.add("mvlgamma", "special_multigammaln")
-def mvlgamma(g: Emitter, input: Any, p: int) -> Any:
+def mvlgamma(g: Emitter, input: AdapterValue, p: int) -> Any:
     """p(p-1)/4 log(pi) + the sum over j < p of lgamma(x - j/2)."""
     x = floating(g, input)
     dtype = g.type(x).dtype

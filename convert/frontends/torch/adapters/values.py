@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.frontends.shared.arguments import (
     axes_of,
     axis_of,
@@ -55,7 +56,7 @@ _NAMES = {
 _ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
 
 
-def dtype_called(value: Any) -> np.dtype:
+def dtype_called(value: AdapterValue) -> np.dtype:
     """Returns NumPy's dtype of torch's (a GlobalRef ``torch.float32``), or of a Python type. Raises
     Refusal.
     """
@@ -73,7 +74,7 @@ def dtype_called(value: Any) -> np.dtype:
         raise Refusal(f"the element type {name} is not supported") from None
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: AdapterValue) -> bool:
     return isinstance(value, (bool, int, float, complex, Dim, np.generic))
 
 
@@ -82,7 +83,7 @@ def kind_of(dtype: np.dtype) -> int:
     return 2 if dtype.name == "bfloat16" else _ORDER[dtype.kind]
 
 
-def common_type(g: Emitter, *values: Any) -> np.dtype:
+def common_type(g: Emitter, *values: AdapterValue) -> np.dtype:
     """Returns the element type of an operation on these operands: torch's ``result_type``.
 
     Tensors with axes decide, tensors without where they are of a higher category, then numbers.
@@ -109,7 +110,7 @@ def common_type(g: Emitter, *values: Any) -> np.dtype:
     return result
 
 
-def _of_number(value: Any) -> np.dtype:
+def _of_number(value: AdapterValue) -> np.dtype:
     if isinstance(value, (bool, np.bool_)):
         return np.dtype(bool)
     return np.dtype(np.int64) if isinstance(value, (int, Dim, np.integer)) else DEFAULT
@@ -140,34 +141,34 @@ def constant(g: Emitter, value: Any, dtype: Any) -> Any:
     return g.constant(_wrapped(value, np.dtype(dtype)))
 
 
-def number_of(dtype: np.dtype, value: Any) -> Any:
+def number_of(dtype: np.dtype, value: AdapterValue) -> Any:
     """Converts an attribute to a number of ``dtype`` like torch: integers wrap around, fractions are
     truncated.
     """
     return value if kind_of(dtype) >= 2 or isinstance(value, Dim) else int(_wrapped(value, dtype))
 
 
-def _wrapped(value: Any, dtype: np.dtype) -> np.ndarray:
+def _wrapped(value: AdapterValue, dtype: np.dtype) -> np.ndarray:
     with np.errstate(all="ignore"):
         return np.asarray(value).astype(dtype)
 
 
-def typed(g: Emitter, x: Any, dtype: Any) -> Any:
+def typed(g: Emitter, x: AdapterValue, dtype: AdapterValue) -> Any:
     """Casts ``x`` to the element type that a call requests, if any."""
     return x if dtype is None else cast(g, x, dtype_called(dtype))
 
 
-def indices(g: Emitter, x: Any) -> Any:
+def indices(g: Emitter, x: AdapterValue) -> Any:
     """Casts indices and counts to int64, which torch uses for them."""
     return cast(g, x, np.int64)
 
 
-def floating(g: Emitter, x: Any) -> Any:
+def floating(g: Emitter, x: AdapterValue) -> Any:
     """Returns ``x`` if it is a float tensor, else ``x`` cast to float32."""
     return x if kind_of(g.type(x).dtype) >= 2 else cast(g, x, DEFAULT)
 
 
-def varargs(args: tuple[Any, ...]) -> Any:
+def varargs(args: tuple[AdapterValue, ...]) -> Any:
     """Returns a list that a method takes as one argument or as several: ``x.view(2, 3)``, ``x.view([2,
     3])``.
     """

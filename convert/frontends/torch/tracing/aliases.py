@@ -106,7 +106,7 @@ class Aliases:
             self._kept.setdefault(memory_of(tensor), []).append(tensor)
         tracked, key, by_id = Tracked(tensor, value, view), id(tensor), self._by_id
 
-        def forget(reference: Any) -> None:
+        def forget(reference: object) -> None:
             known = by_id.get(key)
             if known is not None and known.reference is reference:
                 del by_id[key]

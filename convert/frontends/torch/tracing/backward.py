@@ -14,7 +14,7 @@ _aten = torch.ops.aten
 _TABLE: dict[Any, Callable[..., Any]] = {}
 
 
-def decomposition(function: Any) -> Callable[..., Any] | None:
+def decomposition(function: object) -> Callable[..., Any] | None:
     """Returns the decomposition of an ATen op into other ATen ops."""
     return _TABLE.get(function)
 
@@ -36,7 +36,7 @@ def _convolution(
     gradient: torch.Tensor,
     input: torch.Tensor,
     weight: torch.Tensor,
-    bias_sizes: Any,
+    bias_sizes: object,
     stride: Sequence[int],
     padding: Sequence[int],
     dilation: Sequence[int],
@@ -137,7 +137,7 @@ def _matrices(
 
 
 def _averaged(
-    axes: int, gradient: torch.Tensor, input: torch.Tensor, *options: Any, **named: Any
+    axes: int, gradient: torch.Tensor, input: torch.Tensor, *options: object, **named: object
 ) -> torch.Tensor:
     pool = getattr(_aten, f"avg_pool{axes}d")
     return _transpose_of(lambda x: pool(x, *options, **named), gradient, input.shape[-axes:])
@@ -211,7 +211,7 @@ def _shrink(gradient: torch.Tensor, input: torch.Tensor, lambd: float) -> torch.
 
 
 @_of("log_sigmoid_backward")
-def _log_sigmoid(gradient: torch.Tensor, input: torch.Tensor, buffer: Any) -> torch.Tensor:
+def _log_sigmoid(gradient: torch.Tensor, input: torch.Tensor, buffer: object) -> torch.Tensor:
     return gradient * (-input).sigmoid()  # the buffer is no part of the vocabulary
 
 
@@ -235,7 +235,7 @@ def _trilinear(
 
 
 @_of("_cdist_forward")
-def _distances(x1: torch.Tensor, x2: torch.Tensor, p: float, compute_mode: Any = None) -> torch.Tensor:
+def _distances(x1: torch.Tensor, x2: torch.Tensor, p: float, compute_mode: object = None) -> torch.Tensor:
     return torch.linalg.vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)
 
 

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 # The bodies that the functions get: ``_recorded`` is found among the names of torchvision's own module.
-def _batched_nms(boxes: Any, scores: Any, idxs: Any, iou_threshold: float) -> Any:
+def _batched_nms(boxes: object, scores: object, idxs: object, iou_threshold: float) -> Any:
     return _recorded["batched_nms"](boxes, scores, idxs, iou_threshold)  # type: ignore[name-defined]  # noqa: F821
 
 
-def _paste_masks(masks: Any, boxes: Any, img_shape: Any, padding: int = 1) -> Any:
+def _paste_masks(masks: object, boxes: object, img_shape: object, padding: int = 1) -> Any:
     return _recorded["paste_masks_in_image"](masks, boxes, img_shape, padding)  # type: ignore[name-defined]  # noqa: F821
 
 
-def _keypoints(maps: Any, rois: Any) -> Any:
+def _keypoints(maps: object, rois: object) -> Any:
     return _recorded["heatmaps_to_keypoints"](maps, rois)  # type: ignore[name-defined]  # noqa: F821
 
 
@@ -64,7 +64,7 @@ def _recorded_as(
     code, names = function.__code__, vars(module)
     compute = names[other] if other else FunctionType(code, names, name, function.__defaults__)
 
-    def recorded(*args: Any) -> Any:
+    def recorded(*args: object) -> Any:
         if recorder.is_busy:
             return compute(*args)
         with torch._C.DisableTorchFunction():

@@ -135,7 +135,7 @@ def _scan(recorder: Recorder, combine_fn: Function, init: Sequence[Any], xs: Seq
     return _recorded(recorder, "torch.scan", (scope, *given), [scope], recorder.run(scanned))
 
 
-def _map(recorder: Recorder, f: Function, xs: Sequence[Any], args: Sequence[Any], *, specs: Any) -> Any:
+def _map(recorder: Recorder, f: Function, xs: Sequence[object], args: Sequence[Any], *, specs: Any) -> Any:
     """Records a map: a scan without a carry; ``f`` takes trees of these specs."""
 
     def step(*slices: Any) -> Any:
@@ -220,7 +220,7 @@ def _parameters(function: Function, count: int) -> tuple[str, ...]:
 
 
 def _recorded(
-    recorder: Recorder, name: str, args: tuple[Any, ...], scopes: Sequence[Scope], result: Any
+    recorder: Recorder, name: str, args: tuple[object, ...], scopes: Sequence[Scope], result: object
 ) -> Any:
     """Puts the call on the tape, and returns its result as new tensors."""
     values: list[Value] = []
@@ -228,7 +228,7 @@ def _recorded(
         leaf.depends for leaf in leaves((args, [scope.result for scope in scopes])) if isinstance(leaf, Value)
     )
 
-    def fresh(leaf: Any) -> Any:
+    def fresh(leaf: object) -> Any:
         if not isinstance(leaf, torch.Tensor):
             return leaf
         tensor = recorder.run(torch.clone, leaf)
@@ -246,9 +246,9 @@ def _recorded(
     return result
 
 
-def _types(tree: Any) -> list[tuple[torch.dtype, tuple[int, ...]]]:
+def _types(tree: object) -> list[tuple[torch.dtype, tuple[int, ...]]]:
     return [(tensor.dtype, tuple(tensor.shape)) for tensor in _tensors(tree)]
 
 
-def _tensors(tree: Any) -> list[torch.Tensor]:
+def _tensors(tree: object) -> list[torch.Tensor]:
     return [leaf for leaf in leaves(plain_structure(tree)) if isinstance(leaf, torch.Tensor)]

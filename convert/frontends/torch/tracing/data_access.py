@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Special = Callable[["Recorder", Any, tuple[Any, ...], dict[str, Any]], Any]
 
 
-def _shape(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _shape(recorder: Recorder, function: object, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
     return torch.Size(recorder.shape_of(args[0]))
 
 
@@ -35,12 +35,12 @@ def _size(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict
     return torch.Size(shape) if dim is None else shape[dim]
 
 
-def _length(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _length(recorder: Recorder, function: object, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
     recorder.run(function, *args)  # raises for tensors without axes
     return recorder.shape_of(args[0])[0]  # len() makes it a plain number, which a second run shows
 
 
-def _numel(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _numel(recorder: Recorder, function: object, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
     shape = recorder.shape_of(args[0])
     if not any(isinstance(extent, TracedInt) for extent in shape):
         return recorder.run(function, *args, **kwargs)
@@ -50,7 +50,7 @@ def _numel(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dic
     return count
 
 
-def _look(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _look(recorder: Recorder, function: object, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
     """Returns the data of a tensor; it is a constant of the run only if it does not depend on an input."""
     operands = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, torch.Tensor)]
     result = recorder.run(function, *args, **kwargs)
@@ -87,7 +87,7 @@ def _whole(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dic
     return number if isinstance(number, TracedInt) else int(number)
 
 
-def _symbolic(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _symbolic(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
     """torch's functions on symbolic sizes, applied to traced sizes like Python's."""
     return getattr(builtins, function.__name__.removeprefix("sym_"))(*args)
 
@@ -101,7 +101,7 @@ def special(name: Name) -> Special | None:
     return _look if own in READS else OF_SIZES.get(own)
 
 
-def _set_data(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _set_data(recorder: Recorder, function: object, args: tuple[Any, ...], kwargs: dict[str, object]) -> None:
     recorder.set_data(*args)
 
 
@@ -110,12 +110,14 @@ def _text(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict
     return recorder.run(function, *args) if args[0].numel() > 1 else _look(recorder, function, args, kwargs)
 
 
-def _unrecorded(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _unrecorded(
+    recorder: Recorder, function: object, args: tuple[object, ...], kwargs: dict[str, object]
+) -> Any:
     """Calls a function whose result is the same in every run and not a tensor, unrecorded."""
     return recorder.run(function, *args, **kwargs)
 
 
-def _hook(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _hook(recorder: Recorder, function: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
     """Ignores a backward hook, which changes no result, and returns its handle. A trace has no backward
     pass.
     """

@@ -35,7 +35,7 @@ from tmconvert.frontends.torch.tracing.users_code import (
 from tmconvert.ir import TracedModule
 
 
-def trace_object(model: Any, tracing: Tracing) -> TracedModule:
+def trace_object(model: object, tracing: Tracing) -> TracedModule:
     """Traces a module, a function of tensors, or an ExportedProgram.
 
     The caller's code runs, and its exceptions are not wrapped, except for SystemExit, which would end
@@ -100,7 +100,7 @@ def _trace_exported(exported: Exported, tracing: Tracing) -> TracedModule:
 
 
 def _named_sizes(
-    exported: Exported, args: tuple[Any, ...], kwargs: dict[str, Any]
+    exported: Exported, args: tuple[object, ...], kwargs: dict[str, object]
 ) -> dict[str, dict[int, str]]:
     names = {id(tensor): name for name, tensor in named_tensors(exported.program, args, kwargs).items()}
     flat = list(tree_leaves((args, kwargs)))
@@ -162,7 +162,7 @@ def _tensors(tracing: Tracing) -> tuple[tuple[Any, ...], dict[str, Any]]:
     )
 
 
-def _tensor(value: Any) -> Any:
+def _tensor(value: object) -> Any:
     if not isinstance(value, np.ndarray):
         return value
     array = np.array(value)  # a copy: torch does not take arrays that must not be written to

@@ -95,7 +95,7 @@ class Program(torch.nn.Module):
         self.forward = self._forward(call.get("forward_arg_names"))
 
     def _forward(self, names: list[str] | None) -> Callable[..., Any]:
-        def forward(*args: Any, **kwargs: Any) -> Any:
+        def forward(*args: object, **kwargs: object) -> Any:
             return self._run(args, kwargs)
 
         positional = len(self._in_spec["children_spec"][0]["children_spec"])
@@ -105,7 +105,7 @@ class Program(torch.nn.Module):
         forward.__signature__ = signature  # type: ignore[attr-defined]
         return forward
 
-    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _run(self, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         given = list(_flat((args, kwargs), self._in_spec))
         values: dict[str, Any] = dict(zip(self.user_inputs, given, strict=True))
         values |= {name: _held(self, path) for name, path in self._held.items()}
@@ -113,12 +113,12 @@ class Program(torch.nn.Module):
         wanted = [value for value, kind in zip(results, self._outputs, strict=True) if kind == "user_output"]
         return _tree(iter(wanted), self._out_spec)
 
-    def _results(self, graph: Document, values: dict[str, Any]) -> list[Any]:
+    def _results(self, graph: Document, values: dict[str, object]) -> list[Any]:
         for node in graph["nodes"]:
             self._call(node, values)
         return [self._argument(output, values) for output in graph["outputs"]]
 
-    def _call(self, node: Document, values: dict[str, Any]) -> None:
+    def _call(self, node: Document, values: dict[str, object]) -> None:
         """Runs one call; ``source_lines`` recognizes this function and gets the user's line from it."""
         args, kwargs = [], {}
         for argument in node["inputs"]:
@@ -134,7 +134,7 @@ class Program(torch.nn.Module):
         for output, value in zip(outputs, result if outputs else (), strict=True):
             _assign(output, value, values)
 
-    def _argument(self, argument: Document, values: dict[str, Any]) -> Any:
+    def _argument(self, argument: Document, values: dict[str, object]) -> Any:
         ((kind, value),) = argument.items()
         if kind == "as_none":
             return None
@@ -175,8 +175,8 @@ class Program(torch.nn.Module):
             raise self._refused(f"a call has an argument of the unsupported kind {kind.removeprefix('as_')}")
         return table[value]
 
-    def _subgraph(self, graph: Document, values: dict[str, Any]) -> Callable[..., Any]:
-        def run(*args: Any) -> Any:
+    def _subgraph(self, graph: Document, values: dict[str, object]) -> Callable[..., Any]:
+        def run(*args: object) -> Any:
             inner = dict(values)
             for name, value in zip(graph["inputs"], args, strict=True):
                 _assign(name, value, inner)
@@ -219,7 +219,7 @@ def _nodes(graph: Document) -> Iterator[Document]:
                 yield from _nodes(inner["graph"])
 
 
-def _assign(output: Document, value: Any, values: dict[str, Any]) -> None:
+def _assign(output: Document, value: Any, values: dict[str, object]) -> None:
     """Assigns the values of an output to its names."""
     ((kind, name),) = output.items()
     if kind in ("as_tensor", "as_name"):
@@ -264,7 +264,7 @@ def _flat(tree: Any, spec: Document) -> Iterator[Any]:
             yield from _flat(part, child)
 
 
-def _tree(leaves: Iterator[Any], spec: Document) -> Any:
+def _tree(leaves: Iterator[object], spec: Document) -> Any:
     """Returns leaves as a tree; nodes that are neither lists nor dicts become tuples."""
     if spec["type"] is None:
         return next(leaves)

@@ -70,7 +70,7 @@ def made_by(name: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     return _parts(found, name)
 
 
-def _public(found: Any) -> list[str]:
+def _public(found: object) -> list[str]:
     return [
         name
         for name, value in inspect.getmembers(found)
@@ -108,7 +108,7 @@ def _check_parameters(found: Any, name: str) -> None:
         pass
 
 
-def _parts(made: Any, name: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+def _parts(made: object, name: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """Splits ``module``, ``(module, inputs)`` or ``(module, args, kwargs)`` into three."""
     module, inputs, keywords = made, (), {}  # type: Any, Any, Any
     if isinstance(made, tuple) and 2 <= len(made) <= 3:

@@ -28,7 +28,7 @@ INSTEAD = (
 )
 
 
-def is_cache(value: Any) -> bool:
+def is_cache(value: object) -> bool:
     """Whether the object is a key-value cache of transformers, or one of its layers."""
     return any(
         base.__module__.partition(".")[0] == "transformers" and "Cache" in base.__name__
@@ -43,7 +43,7 @@ def opener(what: str) -> Callable[[Any], Any]:
     It raises UnsupportedError TM2015 for other objects with tensors.
     """
 
-    def opened(leaf: Any) -> Any:
+    def opened(leaf: object) -> Any:
         if is_cache(leaf):
             return _content(leaf)
         if isinstance(leaf, _FUNCTIONS):
@@ -65,12 +65,12 @@ def opener(what: str) -> Callable[[Any], Any]:
     return opened
 
 
-def cloned_object(value: Any, clone: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+def cloned_object(value: object, clone: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     """Returns a deep copy of a cache whose tensors are copied by ``clone``."""
     return copy.deepcopy(value, {id(tensor): clone(tensor) for tensor in _tensors(value)})
 
 
-def _content(cache: Any) -> Any:
+def _content(cache: object) -> Any:
     """Returns the tensors of a cache as a tree with its attribute names; a list of layers replaces the
     cache.
     """
@@ -82,7 +82,7 @@ def _content(cache: Any) -> Any:
     return parts["layers"] if list(parts) == ["layers"] else parts
 
 
-def _opened_within(value: Any) -> Any:
+def _opened_within(value: object) -> Any:
     if isinstance(value, dict):
         return {key: _opened_within(child) for key, child in value.items()}
     if isinstance(value, (list, tuple)):
@@ -92,13 +92,13 @@ def _opened_within(value: Any) -> Any:
     return _content(value) if hasattr(value, "__dict__") else None
 
 
-def _function_name(function: Any) -> str:
+def _function_name(function: object) -> str:
     if isinstance(function, functools.partial):
         return f"functools.partial of {_function_name(function.func)}"
     return f"{getattr(function, '__module__', None)}.{getattr(function, '__qualname__', function)}"
 
 
-def _tensors(value: Any, *, functions: bool = False) -> Iterator[torch.Tensor]:
+def _tensors(value: object, *, functions: bool = False) -> Iterator[torch.Tensor]:
     """Returns the tensors among the attributes or elements of an object, at any depth.
 
     With ``functions`` also those that functions captured, or have as defaults.
@@ -115,7 +115,7 @@ def _tensors(value: Any, *, functions: bool = False) -> Iterator[torch.Tensor]:
         waiting += _held(held)
 
 
-def _held(value: Any) -> list[Any]:
+def _held(value: object) -> list[Any]:
     if isinstance(value, _FUNCTIONS):
         held = _held_by_function(value)
     elif isinstance(value, dict):

@@ -22,7 +22,7 @@ def forgets_data(name: Name) -> bool:
     return own.startswith("new_") or (own.endswith("_like") and not own.startswith("rand"))
 
 
-def is_constant(name: Name, arguments: Any) -> bool:
+def is_constant(name: Name, arguments: object) -> bool:
     """Whether the function creates a tensor from Python numbers; the tensor is captured as a constant.
 
     Of rows of floats, too, the last bits are torch's own: it computes them in blocks as long as the registers
@@ -34,7 +34,7 @@ def is_constant(name: Name, arguments: Any) -> bool:
     )
 
 
-def autograd_follows(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def autograd_follows(args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
     """Whether autograd may have to differentiate the call."""
     return any(getattr(leaf, "requires_grad", False) is True for leaf in leaves((args, kwargs)))
 
@@ -53,7 +53,7 @@ _OPEN = """nonzero argwhere masked_select unique unique_consecutive _unique2 uni
 OPEN = frozenset(_OPEN.split())
 
 
-def is_open(name: Name, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def is_open(name: Name, args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
     """Whether the result shapes are data-dependent."""
     values = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, Value)]
     own = aten_name(name.text, name.is_method)
@@ -72,7 +72,7 @@ def is_open(name: Name, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return False
 
 
-def may_write(name: Name, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def may_write(name: Name, function: object, args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
     """Whether the call may write to one of its operands."""
     own = aten_name(name.text, name.is_method)
     if functional(own) is not None or own in ("__setitem__", "data.__set__") or "out" in kwargs:
@@ -101,7 +101,7 @@ _LAYING_OUT = "t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_"
 LAYING_OUT = frozenset(_LAYING_OUT.split())
 
 
-def written_by_schema(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+def written_by_schema(function: object, args: tuple[object, ...], kwargs: dict[str, object]) -> list[Any]:
     """Returns the operands that the schema of an ATen op marks as written; below autograd, versions do not
     change.
     """
@@ -113,7 +113,7 @@ def written_by_schema(function: Any, args: tuple[Any, ...], kwargs: dict[str, An
     return [leaf for argument in writes for leaf in leaves(given.get(argument.name))]
 
 
-def written_by_name(name: Name, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+def written_by_name(name: Name, args: tuple[object, ...], kwargs: dict[str, object]) -> list[Any]:
     """Returns the operands that a call mutates by its name; tensors of inference mode have no versions."""
     own = aten_name(name.text, name.is_method)
     if functional(own) is not None or own == "__setitem__" or kwargs.get("inplace"):

@@ -42,7 +42,7 @@ class FunctionCopies:
                 self._fill(cell, theirs)
         return copy
 
-    def _globals(self, names: dict[str, Any]) -> dict[str, Any]:
+    def _globals(self, names: dict[str, object]) -> dict[str, Any]:
         """Returns the globals of a module without the override checks; functions are copied at their first
         call.
         """
@@ -55,7 +55,7 @@ class FunctionCopies:
                     own[name] = _Later(self, value)
         return own
 
-    def _dispatches(self, value: Any, names: dict[str, Any]) -> bool:
+    def _dispatches(self, value: object, names: dict[str, object]) -> bool:
         """Whether a function of this module dispatches to overrides, and has no adapter."""
         if not isinstance(value, types.FunctionType) or value.__globals__ is not names:
             return False
@@ -74,10 +74,10 @@ class FunctionCopies:
 class _Later:
     """A function that is copied at its first call."""
 
-    def __init__(self, copies: FunctionCopies, function: Any) -> None:
+    def __init__(self, copies: FunctionCopies, function: object) -> None:
         self._copies, self._function = copies, function
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         return self._copies.of(self._function)(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:

@@ -47,7 +47,7 @@ class PackedWeights:
     def __init__(self) -> None:
         self._parts: dict[int, tuple[Any, dict[str, Any]]] = {}
 
-    def parts(self, packed: Any) -> dict[str, Any]:
+    def parts(self, packed: object) -> dict[str, Any]:
         """``weight`` and ``bias``, and for convolutions their parameters.
 
         Of other objects, such as a recurrent layer's, which keep their tensors to themselves, nothing.
@@ -66,7 +66,7 @@ class PackedWeights:
             self._parts[id(packed)] = packed, said
         return self._parts[id(packed)][1]
 
-    def tensors(self, module: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    def tensors(self, module: object) -> Iterator[tuple[str, torch.Tensor]]:
         """Returns the tensors of packed weights among the attributes of a module."""
         for value in module.__dict__.values():
             if isinstance(value, torch.ScriptObject) and hasattr(value, "unpack"):
@@ -130,7 +130,7 @@ def without_observer(recorder: Recorder, function: Any, args: tuple[Any, ...], k
 
 
 @contextmanager
-def observers_at_rest(module: Any) -> Iterator[None]:
+def observers_at_rest(module: object) -> Iterator[None]:
     """Makes observers identities, and keeps the scales of fake quants unchanged.
 
     Torch goes on observing in evaluation, where nobody has told it to stop: the result would depend on what
@@ -154,14 +154,14 @@ def observers_at_rest(module: Any) -> Iterator[None]:
                 switch[0] = 1
 
 
-def _is_fake_quant(module: Any) -> bool:
+def _is_fake_quant(module: object) -> bool:
     return hasattr(module, "observer_enabled") and hasattr(module, "fake_quant_enabled")
 
 
-def _is_observer(module: Any) -> bool:
+def _is_observer(module: object) -> bool:
     """Whether the module is an observer, of torch or torchao."""
     return any(cls.__name__ == "ObserverBase" for cls in type(module).__mro__)
 
 
-def _passed(x: torch.Tensor, *args: Any) -> torch.Tensor:
+def _passed(x: torch.Tensor, *args: object) -> torch.Tensor:
     return x

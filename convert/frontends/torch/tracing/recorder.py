@@ -99,7 +99,7 @@ class Recorder(TorchFunctionMode):
             function = getattr(torch._C.TensorBase, name.text)
         return self.traced_through(name, function, args, kwargs)
 
-    def _traced_body(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _traced_body(self, function: object, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         """Runs a Python function of torch, and records the calls inside."""
         self.running.append(function)
         try:
@@ -152,7 +152,7 @@ class Recorder(TorchFunctionMode):
         self._bind(name, function, recorded, tensors, written, bound, results)
         return result
 
-    def is_constant(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def is_constant(self, args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
         """Whether all tensors of a call are the same in every run, and it uses no other value of the run."""
         tensors = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         if self.follow_sizes or not tensors:
@@ -244,7 +244,7 @@ class Recorder(TorchFunctionMode):
 
     # ---- values
 
-    def value_of(self, leaf: Any) -> Any:
+    def value_of(self, leaf: object) -> Any:
         """Returns the representation on the tape of a leaf of an argument tree."""
         if isinstance(leaf, torch.Tensor):
             return self.aliases.read(self._tracked(leaf))
@@ -331,7 +331,7 @@ class Recorder(TorchFunctionMode):
             for axis, extent in enumerate(tensor.shape)
         )
 
-    def note_comparison(self, name: str, left: Any, right: Any, outcome: bool) -> None:
+    def note_comparison(self, name: str, left: object, right: object, outcome: bool) -> None:
         """Puts the outcome of a comparison of sizes on the tape, as a guard."""
         if self.is_busy:
             return
@@ -350,7 +350,7 @@ class Recorder(TorchFunctionMode):
             if origin is not None:
                 self.guard.about_to_write(origin)
 
-    def _in_order(self, tensor: torch.Tensor, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    def _in_order(self, tensor: torch.Tensor, *args: object, **kwargs: object) -> tuple[Any, Any]:
         """Returns arguments of ``as_strided`` with a tensor whose elements are contiguous in memory.
 
         Raises UnsupportedError TM2012.
@@ -393,7 +393,7 @@ class Recorder(TorchFunctionMode):
             return tensor
         return tracked.reference() if tracked.value.captured is not None else None
 
-    def _emit(self, method: str, like: Value, *args: Any) -> Value:
+    def _emit(self, method: str, like: Value, *args: object) -> Value:
         depends = any(value.depends for value in args if isinstance(value, Value))
         shape = None if method == "reshape" else like.shape
         value = Value(
@@ -439,7 +439,7 @@ class Recorder(TorchFunctionMode):
 
     # ---- functions
 
-    def _name(self, function: Any) -> Name:
+    def _name(self, function: object) -> Name:
         try:
             return self._names[function]
         except KeyError:
@@ -450,7 +450,7 @@ class Recorder(TorchFunctionMode):
 
 
 def _from_its_start(
-    input: Any, src: Any, size: Any, stride: Any, storage_offset: Any = None
+    input: Any, src: object, size: object, stride: object, storage_offset: Any = None
 ) -> tuple[Any, ...]:
     """Returns arguments of ``as_strided_scatter`` with the offset counted from the tensor's first element.
 

@@ -82,7 +82,7 @@ def _located(block: Any) -> Iterator[tuple[str, Source]]:
 
 
 def _seen(recorder: Recorder, original: Callable[..., Any], thread: int) -> Callable[..., Any]:
-    def call(script: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(script: Any, *args: object, **kwargs: object) -> Any:
         if recorder.is_busy or threading.get_ident() != thread:
             return original(script, *args, **kwargs)
         lines: list[tuple[str, Source]] = []  # noqa: F841  for _line_in_script

@@ -27,7 +27,7 @@ class TracedInt(int):
     origin: tuple[Any, ...]
     note: Callable[[str, Any, Any, bool], None]
 
-    def __new__(cls, number: int, origin: tuple[Any, ...], note: Callable[..., None]) -> TracedInt:
+    def __new__(cls, number: int, origin: tuple[object, ...], note: Callable[..., None]) -> TracedInt:
         self = super().__new__(cls, number)
         self.origin, self.note = origin, note
         return self
@@ -53,7 +53,7 @@ class TracedFloat(float):
     origin: tuple[Any, ...]
     note: Callable[[str, Any, Any, bool], None]
 
-    def __new__(cls, number: float, origin: tuple[Any, ...], note: Callable[..., None]) -> TracedFloat:
+    def __new__(cls, number: float, origin: tuple[object, ...], note: Callable[..., None]) -> TracedFloat:
         self = super().__new__(cls, number)
         self.origin, self.note = origin, note
         return self
@@ -76,7 +76,7 @@ HOMES = {"floor": "math", "ceil": "math", "min": "builtins", "max": "builtins"}
 TRACED = (TracedInt, TracedFloat)
 
 
-def untraced(leaf: Any) -> Any:
+def untraced(leaf: object) -> Any:
     """Returns the plain number of a traced one; other values unchanged."""
     if isinstance(leaf, TracedInt):
         return int.__int__(leaf)
@@ -124,7 +124,7 @@ for _class in TRACED:
 def _choice(name: str) -> Callable[..., Any]:
     choose = getattr(builtins, name)
 
-    def chosen(*args: Any, **options: Any) -> Any:
+    def chosen(*args: object, **options: object) -> Any:
         traced = [arg for arg in args if isinstance(arg, TracedInt)]
         if not traced or len(args) != 2 or options or not all(isinstance(arg, int) for arg in args):
             return choose(*args, **options)
@@ -145,7 +145,7 @@ REPLACED = {"min": _choice("min"), "max": _choice("max"), "len": _length}
 
 
 @contextmanager
-def sizes_of_builtins(module: Any) -> Iterator[None]:
+def sizes_of_builtins(module: object) -> Iterator[None]:
     """Makes ``len``, ``min`` and ``max`` return traced sizes in the files of the module's classes and
     torchvision.
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
 
 import torch
 
@@ -59,7 +58,7 @@ def _is_bottom(frame: FrameType) -> bool:
     return frame.f_code.co_name == "_run" and frame.f_code.co_filename == _TRACER
 
 
-def is_users(file: str, function: str = "", names: Mapping[str, Any] | None = None) -> bool:
+def is_users(file: str, function: str = "", names: Mapping[str, object] | None = None) -> bool:
     """Whether a line in ``function`` of this file is the user's; ``names`` are its globals.
 
     Code without a file has a name such as ``<stdin>``, ``<string>`` (``python -c``), ``<ipython-input-1>`` or

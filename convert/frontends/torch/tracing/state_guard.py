@@ -83,7 +83,7 @@ class StateGuard:
             _restore_items(value, self._held[key])
 
 
-def _is_users_object(value: Any) -> bool:
+def _is_users_object(value: object) -> bool:
     """Whether the object has attributes and belongs to a class of the user, not of a framework."""
     if isinstance(value, (type, ModuleType, FunctionType, torch.Tensor, torch.nn.Module)):
         return False

@@ -11,11 +11,11 @@ import torch
 LEAVES = (torch.Tensor, str, bytes, int, float, complex, bool, type(None), torch.dtype, torch.device)
 
 
-def _leaf(value: Any) -> Any:
+def _leaf(value: object) -> Any:
     return None
 
 
-def plain_structure(tree: Any, content: Callable[[Any], Any] = _leaf) -> Any:
+def plain_structure(tree: object, content: Callable[[Any], Any] = _leaf) -> Any:
     """Returns the tree with dataclasses and mappings as dicts; dataclass fields that are None are omitted.
 
     What torch's pytree knows to open is opened; anything else is a leaf, but for what ``content`` gives the
@@ -43,7 +43,7 @@ def plain_structure(tree: Any, content: Callable[[Any], Any] = _leaf) -> Any:
     return tree if opened is None else plain_structure(opened, content)
 
 
-def _opened(tree: Any) -> Any:
+def _opened(tree: object) -> Any:
     """Returns the children of a node that was registered with torch's pytree, by name or as a list."""
     from torch.utils import _pytree
 

@@ -31,14 +31,14 @@ class Said:
 class SymbolicValue:
     """A tensor in a symbolic; ``type()`` has its sizes if it is an argument of the call."""
 
-    def __init__(self, key: Any, tensor: torch.Tensor | None = None) -> None:
+    def __init__(self, key: object, tensor: torch.Tensor | None = None) -> None:
         self.key = key
         self.tensor = tensor
 
     def type(self) -> SymbolicValue:
         return self
 
-    def setType(self, type: Any) -> SymbolicValue:
+    def setType(self, type: object) -> SymbolicValue:
         """Ignored: types are inferred from what the function computes."""
         return self
 
@@ -59,7 +59,7 @@ class SymbolicGraph:
         self.said = Said()
         self.made = 0
 
-    def op(self, type: str, *operands: Any, outputs: int = 1, **attributes: Any) -> Any:
+    def op(self, type: str, *operands: object, outputs: int = 1, **attributes: Any) -> Any:
         """Adds one operator, ``domain::type`` or a standard one of ONNX; attributes end in _i, _f, _s or
         _t.
         """
@@ -73,7 +73,7 @@ class SymbolicGraph:
         self.made += outputs
         return values[0] if outputs == 1 else tuple(values)
 
-    def _operand(self, operand: Any) -> Any:
+    def _operand(self, operand: object) -> Any:
         if operand is None:
             return None
         if isinstance(operand, (torch.Tensor, int, float)):
@@ -127,7 +127,7 @@ def place_of(cls: Any) -> Source:
     return Source("") if code is None else Source(code.co_filename, code.co_firstlineno)
 
 
-def _attribute(type: str, name: str, value: Any) -> Any:
+def _attribute(type: str, name: str, value: object) -> Any:
     """Converts the value of an attribute to the type of its suffix, as plain lists and numbers."""
     convert = _KINDS.get(name[-2:])
     if convert is None or len(name) < 3:
@@ -137,7 +137,7 @@ def _attribute(type: str, name: str, value: Any) -> Any:
     return [convert(item) for item in value]
 
 
-def _array(value: Any) -> list[Any]:
+def _array(value: object) -> list[Any]:
     array = array_of(torch.as_tensor(value))
     return ["tensor", array.dtype.name, list(array.shape), list(leaves(array.reshape(-1).tolist()))]
 

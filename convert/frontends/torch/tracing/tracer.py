@@ -52,8 +52,8 @@ Module = Callable[..., Any]
 
 def trace_module(
     module: Module,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
     *,
     dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None,
     freeze_control_flow: bool = False,
@@ -175,8 +175,8 @@ class _Run:
     def __init__(
         self,
         module: Module,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
         *,
         freeze_control_flow: bool,
         follow_sizes: bool,
@@ -233,7 +233,7 @@ class _Run:
         """Creates Values for the tensors among the arguments."""
         arrays: list[np.ndarray] = []
 
-        def bound(leaf: Any) -> Any:
+        def bound(leaf: object) -> Any:
             if not isinstance(leaf, torch.Tensor):
                 return self.recorder.value_of(leaf)
             _check_real(leaf, "takes")
@@ -293,7 +293,7 @@ def _module_calls(recorder: Recorder, paths: Mapping[int, str]) -> Iterator[None
     original = torch.nn.Module.__call__
     thread = threading.get_ident()
 
-    def called(module: Any, *args: Any, **kwargs: Any) -> Any:
+    def called(module: object, *args: object, **kwargs: object) -> Any:
         path = paths.get(id(module))
         if recorder.is_busy or recorder.is_batched or threading.get_ident() != thread:
             return original(module, *args, **kwargs)
@@ -310,11 +310,11 @@ def _module_calls(recorder: Recorder, paths: Mapping[int, str]) -> Iterator[None
 
 def _recorded_call(
     recorder: Recorder,
-    module: Any,
+    module: object,
     path: str,
     original: Module,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
 ) -> Any:
     outer = recorder.scope
     recorded = map_leaves(recorder.value_of, plain_structure((args, kwargs)))
@@ -371,7 +371,7 @@ def _tensors(packed: PackedWeights, module: Any) -> Iterator[tuple[str, torch.Te
     yield from packed.tensors(module)
 
 
-def _attributes(module: Any) -> dict[str, Any]:
+def _attributes(module: object) -> dict[str, Any]:
     """Returns the plain public attributes of a module: ``stride``, ``eps``, ..."""
     plain = (bool, int, float, str, type(None))
     return {
@@ -382,7 +382,7 @@ def _attributes(module: Any) -> dict[str, Any]:
     }
 
 
-def _class_name(module: Any) -> str:
+def _class_name(module: object) -> str:
     cls = module if inspect.isfunction(module) else type(module)
     return f"{cls.__module__}.{cls.__qualname__}"
 
@@ -424,12 +424,14 @@ def _check_real(tensor: torch.Tensor, what: str) -> None:
         )
 
 
-def named_tensors(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, torch.Tensor]:
+def named_tensors(
+    module: object, args: tuple[object, ...], kwargs: dict[str, object]
+) -> dict[str, torch.Tensor]:
     """Returns the tensors among the arguments by input name."""
     scope = Scope("", "", parameters=_parameters(module, args, kwargs))
     tensors: dict[Value, torch.Tensor] = {}
 
-    def held(leaf: Any) -> Any:
+    def held(leaf: object) -> Any:
         value = Value(scope, "input")
         if isinstance(leaf, torch.Tensor):
             tensors[value] = leaf
@@ -439,7 +441,7 @@ def named_tensors(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     return {name: tensors[value] for name, value in scope.formal_inputs() if value in tensors}
 
 
-def _cloned(tree: Any, others: Mapping[int, torch.Tensor]) -> Any:
+def _cloned(tree: object, others: Mapping[int, torch.Tensor]) -> Any:
     """Returns the arguments with each tensor copied, so that the module may write to them.
 
     ``others`` are what to take in the place of tensors, by their ids.

@@ -37,8 +37,8 @@ def users_code(what: str) -> Iterator[None]:
 
 def raise_users_own(
     module: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object],
     traced: Exception | SystemExit,
 ) -> None:
     """Raises UnsupportedError TM2014 if the module also fails untraced; tracing it raised ``traced``."""
@@ -63,7 +63,7 @@ def failure(error: BaseException, seen: BaseException) -> UnsupportedError:
     )
 
 
-def check_arguments(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+def check_arguments(module: object, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
     """Raises UsageError TM6008 for example inputs that the model's ``forward`` cannot be called with."""
     signature = _signature(module)
     if signature is None:
@@ -99,7 +99,7 @@ def check_arguments(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any
     )
 
 
-def signature_of(module: Any) -> str:
+def signature_of(module: object) -> str:
     """Returns the signature as text, ``forward(x, mask=None)``; empty where it is unknown."""
     signature = _signature(module)
     if signature is None:

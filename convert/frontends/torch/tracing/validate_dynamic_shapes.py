@@ -227,7 +227,7 @@ def _with_effect(tape: Tape) -> list[Record | Scope]:
     return kept[::-1]
 
 
-def _values(tree: Any) -> set[Value]:
+def _values(tree: object) -> set[Value]:
     return {leaf for leaf in leaves(tree) if isinstance(leaf, Value)}
 
 

@@ -49,7 +49,7 @@ def _view(tracked: Tracked) -> View:
     return tracked.view
 
 
-def _select(emit: Emit, tracked: Tracked, base: Value, new: Value, dim: Any, index: Any) -> Value:
+def _select(emit: Emit, tracked: Tracked, base: Value, new: Value, dim: object, index: object) -> Value:
     return emit("select_scatter", base, base, new, dim, index)
 
 
@@ -58,36 +58,42 @@ def _slice(
     tracked: Tracked,
     base: Value,
     new: Value,
-    dim: Any = 0,
-    start: Any = None,
-    end: Any = None,
-    step: Any = 1,
+    dim: object = 0,
+    start: object = None,
+    end: object = None,
+    step: object = 1,
 ) -> Value:
     return emit("slice_scatter", base, base, new, dim, start, end, step)
 
 
 def _narrow(
-    emit: Emit, tracked: Tracked, base: Value, new: Value, dim: Any, start: Any, length: Any
+    emit: Emit, tracked: Tracked, base: Value, new: Value, dim: object, start: object, length: object
 ) -> Value:
     return emit("narrow_scatter", base, base, new, dim, start)
 
 
-def _item(emit: Emit, tracked: Tracked, base: Value, new: Value, index: Any) -> Value:
+def _item(emit: Emit, tracked: Tracked, base: Value, new: Value, index: object) -> Value:
     return emit("__setitem__", base, base, index, new)
 
 
 def _diagonal(
-    emit: Emit, tracked: Tracked, base: Value, new: Value, offset: Any = 0, dim1: Any = 0, dim2: Any = 1
+    emit: Emit,
+    tracked: Tracked,
+    base: Value,
+    new: Value,
+    offset: object = 0,
+    dim1: object = 0,
+    dim2: object = 1,
 ) -> Value:
     return emit("diagonal_scatter", base, base, new, offset, dim1, dim2)
 
 
-def _unbind(emit: Emit, tracked: Tracked, base: Value, new: Value, dim: Any = 0) -> Value:
+def _unbind(emit: Emit, tracked: Tracked, base: Value, new: Value, dim: object = 0) -> Value:
     return emit("select_scatter", base, base, new, dim, _view(tracked).place)
 
 
 def _part(
-    emit: Emit, tracked: Tracked, base: Value, new: Value, _: Any = None, dim: Any = 0, **more: Any
+    emit: Emit, tracked: Tracked, base: Value, new: Value, _: object = None, dim: object = 0, **more: object
 ) -> Value:
     """Writes back to one output of a split, whose offset is the sum of the sizes before it."""
     view = _view(tracked)

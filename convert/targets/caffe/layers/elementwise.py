@@ -48,11 +48,11 @@ def _base(parameters: Any) -> float:
     return 1.0 if parameters.base == -1 else math.log(parameters.base)
 
 
-def _exp(parameters: Any, x: np.ndarray) -> Any:
+def _exp(parameters: object, x: np.ndarray) -> Any:
     return np.exp(np.float32(_base(parameters)) * _affine(parameters, x))
 
 
-def _log(parameters: Any, x: np.ndarray) -> Any:
+def _log(parameters: object, x: np.ndarray) -> Any:
     return np.log(_affine(parameters, x)) * np.float32(1 / _base(parameters))
 
 
@@ -64,7 +64,7 @@ def _softplus(x: np.ndarray) -> Any:
     return _positive(x) + np.log1p(np.exp(-np.abs(x)))
 
 
-def _gelu(parameters: Any, x: np.ndarray) -> Any:
+def _gelu(parameters: object, x: np.ndarray) -> Any:
     return 0.5 * x * (1 + np.vectorize(math.erf, otypes=[np.float64])(x / math.sqrt(2)))
 
 

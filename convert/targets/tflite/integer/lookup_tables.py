@@ -153,7 +153,7 @@ class _Function:
         if node not in self.operands:
             self.operands.append(node)
 
-    def _follow_call(self, expr: Any) -> bool:
+    def _follow_call(self, expr: object) -> bool:
         if expr in self.calls:
             return True
         if not isinstance(expr, CallFunction) or len(expr.outputs) != 1 or len(self.calls) >= _MOST:

@@ -117,7 +117,7 @@ class FoldChannelShuffles:
                 return f"`{node.name}` before it is no convolution over all channels with constant weights"
             node = call.args[0]
 
-    def reorder(self, conv: CallFunction, order: Any) -> None:
+    def reorder(self, conv: CallFunction, order: object) -> None:
         """Lets a convolution give its channels in another order."""
         g = self.emitter(conv)
         x, *parameters = conv.args

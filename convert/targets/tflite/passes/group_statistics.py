@@ -58,7 +58,7 @@ class GroupStatistics(RewritePass[TensorNode]):
         width = channels // groups
         share = g.constant(np.full((channels, width, 1, 1), 1 / width, dtype))
 
-        def mean(image: Any) -> Any:
+        def mean(image: object) -> Any:
             plane = g.call("aten::mean", image, [2, 3], True)
             if width == 1:
                 return plane

@@ -130,7 +130,7 @@ class _Sink(_SinkRule[_Viewed]):
             kwargs["dim"] = places[kwargs["dim"] % len(outer)]
         g = self.owner.emitter(call)
 
-        def moved(leaf: Any) -> Any:
+        def moved(leaf: object) -> Any:
             if not isinstance(leaf, TensorNode):
                 return leaf
             if leaf in known:
@@ -194,7 +194,7 @@ class _SinkMoved(_SinkRule[_Viewed]):
         graph.substitute(call.output, g.call("tm::view", result, **view.kwargs))
         return f"is before the transpose of {_listed(match.given)} now"
 
-    def _meets_views(self, user: Any) -> bool:
+    def _meets_views(self, user: object) -> bool:
         """Whether a view before it may meet another."""
         return isinstance(user, CallFunction) and (
             is_view(user) or is_elementwise(user, self.owner.catalogue)
@@ -381,7 +381,7 @@ def _has_other_rules(call: CallFunction) -> bool:
     return has_trait(call, Reduction, Pool) or _is_product(call) or is_view(call)
 
 
-def _kept_reduction(expr: Any) -> tuple[str, TensorNode, set[int]] | None:
+def _kept_reduction(expr: object) -> tuple[str, TensorNode, set[int]] | None:
     """Function, operand and axes of a reduction that keeps its axes; a mean over all of an image is one."""
     if not isinstance(expr, CallFunction) or not has_trait(expr, Reduction, Pool):
         return None
@@ -411,7 +411,7 @@ def _is_plain(expr: CallFunction) -> bool:
     return all(chosen == KEPT or extent == 1 for extent, chosen in factors) and places == sorted(places)
 
 
-def _moves(expr: Any) -> bool:
+def _moves(expr: object) -> bool:
     """Whether it is a view of all elements, in another order."""
     return (
         is_view(expr)

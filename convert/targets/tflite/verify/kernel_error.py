@@ -34,14 +34,14 @@ def _slack_in_int16(operator: str) -> float:
     return kernel.slack["int16"] * _STEP
 
 
-def _softmax(expr: CallFunction, operands: list[Any], result: np.ndarray, step: float) -> np.ndarray:
+def _softmax(expr: CallFunction, operands: list[object], result: np.ndarray, step: float) -> np.ndarray:
     """Of e / sum(e), whose largest e is 1: two steps of each e, of their sum as many for each."""
     axis = expr.kwargs["dim"]
     largest, count = np.max(result, axis=axis, keepdims=True, initial=0), result.shape[axis]
     return np.asarray((largest * (2 + 2 * count * result) + 1) * _STEP)
 
 
-def _curve(expr: CallFunction, operands: list[Any], result: np.ndarray, step: float) -> float:
+def _curve(expr: CallFunction, operands: list[object], result: np.ndarray, step: float) -> float:
     """Of LOGISTIC, which gives no negative numbers, or TANH; other functions have no such kernel."""
     fixed = trait_of(expr, FixedRange)
     if fixed is None or not fixed.in_int16:
