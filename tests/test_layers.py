@@ -34,7 +34,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
 # What a layer holds, for the table in ARCHITECTURE.md, which tools/generate_docs.py makes
 CONTENTS = {
     "base": "version, signals, garbage collection",
-    "errors": "exceptions, places in the source, explanations of error codes",
+    "errors": "exceptions, source locations, explanations of error codes",
     "ir": "TracedModule, InternalGraph, types, symbolic sizes, verifier, interpreter, text form",
     "symbolics": "one file an op: signature, type rule, reference, lowering to each target",
     "output": "atomic output files, streamed weights, the protobuf stream",

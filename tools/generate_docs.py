@@ -63,7 +63,7 @@ def command_line() -> str:
         "",
         "| command | purpose |",
         "|---|---|",
-        *(f"| [`{name}`](#{name}) | {_cell(line)} |" for name, line in COMMANDS.items()),
+        *(f"| [`{name}`](#{name}) | {_escaped(_cell(line))} |" for name, line in COMMANDS.items()),
     ]
     context = click.Context(main, info_name="tmconvert")
     for name in COMMANDS:
@@ -89,7 +89,7 @@ def _command(command: click.Command, context: click.Context) -> list[str]:
     options = [row for row in rows if row is not None and row[1] and not row[0].startswith("-h,")]
     if options:
         lines += ["", "| option | meaning |", "|---|---|"]
-        lines += [f"| `{_cell(names)}` | {_cell(meaning)} |" for names, meaning in options]
+        lines += [f"| `{_cell(names)}` | {_escaped(_cell(meaning))} |" for names, meaning in options]
     return lines
 
 
@@ -126,7 +126,8 @@ def error_codes() -> str:
         lines += ["", f"## {family} ({prefix}xxx)"]
         for code, each in EXPLANATIONS.items():
             if code.startswith(prefix):
-                lines += ["", f"### {code}", "", f"**{_escaped(each.title)}**", "", _escaped(each.cause), ""]
+                title = _escaped(each.title[0].upper() + each.title[1:])
+                lines += ["", f"### {code}", "", f"**{title}.** {_escaped(each.cause)}", ""]
                 lines += ["Example:", "", f"    {each.example}", "", f"Remedy: {_escaped(each.remedy)}"]
     missing = [code for code in EXPLANATIONS if code[:3] not in families]
     assert not missing, missing
@@ -143,7 +144,7 @@ def ops() -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("<", "&lt;").replace("*", "\\*")
+    return text.replace("<", "&lt;").replace("*", "\\*").replace("[", "\\[")
 
 
 def _cell(text: str) -> str:

@@ -18,7 +18,8 @@ WITH_EXAMPLES = [page for page in PAGES if any(examples(page))]
 def programs(example: Example) -> list[list[str]]:
     if example.kind == "python":
         return [[sys.executable, example.title or "example.py"]]
-    words = [shlex.split(line, comments=True) for line in example.text.splitlines()]
+    lines = example.text.replace("\\\n", " ").splitlines()
+    words = list(filter(None, (shlex.split(line, comments=True) for line in lines)))
     assert all(line[0] == "tmconvert" for line in words), "only tmconvert's commands can be run here"
     return [command_line(*line[1:]) for line in words]
 

@@ -56,7 +56,7 @@ def test_without_a_meaning_the_op_is_refused_by_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", ["onnx", "tflite", "caffe"])
 def test_in_other_ops(target: str, tmp_path: Path) -> None:
-    run("In other ops, for every target")
+    run("A decomposition, for every target")
     assert convert(target, tmp_path).max_error < 1e-5
     with torch.no_grad():
         np.testing.assert_allclose(traced()(X.numpy()), net()(X), rtol=1e-5)
@@ -106,7 +106,7 @@ def _written(tmp_path: Path) -> Path:
 
 
 def test_another_symbolic_for_an_op_of_ours(tmp_path: Path) -> None:
-    run("Another symbolic for an op of ours")
+    run("Replace the lowering of a built-in op")
     model = tmconvert.trace(torch.nn.GELU(), X)
     assert tmconvert.to_onnx(model, tmp_path / "model.onnx", opset=20).max_error < 1e-5
     assert onnx.load(tmp_path / "model.onnx").graph.node[0].domain == "com.microsoft"
