@@ -95,7 +95,14 @@ class SizeChecks:
 
     def broken(self, guard: Guard) -> Sizes | None:
         """Sizes beyond the guard at which the source runs; None where it fails at all that were tried."""
-        return next((sizes for sizes in self._beyond(guard) if self._runs(sizes)), None)
+        return next(
+            (sizes for sizes in self._beyond(guard) if self._runs(sizes) and not self._is_same(guard, sizes)),
+            None,
+        )
+
+    def _is_same(self, guard: Guard, sizes: Sizes) -> bool:
+        """Whether the source makes the calls of the trace where two sizes that it compared are equal."""
+        return guard.is_of_equality and self.rerun is not None and self.rerun.is_same_at(self._shapes(sizes))
 
     def _beyond(self, guard: Guard) -> Iterator[Sizes]:
         """For each size in the guard, the next smaller and larger one at which it does not hold."""
@@ -146,7 +153,10 @@ class SizeChecks:
         """What the source framework computes, or its error; None where it cannot be asked."""
         if self.rerun is None:
             return None
-        return self.rerun([tuple(substituted(list(shape), sizes)) for shape in self.opened.shapes.values()])
+        return self.rerun.at(self._shapes(sizes))
+
+    def _shapes(self, sizes: Sizes) -> list[tuple[int, ...]]:
+        return [tuple(substituted(list(shape), sizes)) for shape in self.opened.shapes.values()]
 
     def _runs(self, sizes: Sizes) -> bool:
         """Whether the source computes something at these sizes.
@@ -175,9 +185,12 @@ def checked_sizes(
     broken: list[tuple[Guard, Mapping[str, int]]] = [
         (guard, {**opened.other(), **opened.ones(guard)}) for guard in least
     ]
+    needless = set[Guard]()
     for guard in guards:
         sizes = None if _is_of_data(guard) else checks.broken(guard)
-        if sizes is not None and guard.is_ours:
+        if sizes is None and guard.is_of_equality and not _is_of_data(guard):
+            needless.add(guard)  # where the two sizes are equal the source does the same, or fails
+        elif sizes is not None and guard.is_ours:
             journal.place = "the conversion"
             journal.freeze(guard.difference, f"would be right for {summarized([guard])[0]} only")
         elif sizes is not None:
@@ -185,7 +198,7 @@ def checked_sizes(
     journal.check()
     if not accept_range:
         _check_ranges(broken, opened.symbols)
-    return [*trials, *others], [*guards, *least]
+    return [*trials, *others], [*(guard for guard in guards if guard not in needless), *least]
 
 
 def _check_ranges(broken: Sequence[tuple[Guard, Sizes]], symbols: Mapping[str, Symbol]) -> None:

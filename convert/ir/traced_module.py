@@ -52,6 +52,16 @@ class Example(NamedTuple):
     outputs: tuple[np.ndarray, ...] | None
 
 
+class Source(Protocol):
+    """The source of a model while it is loaded: it runs on inputs of other shapes, given in order."""
+
+    def at(self, shapes: Sequence[tuple[int, ...]]) -> Example | str | None:
+        """What the source computes; its error where it fails there, None where it cannot tell."""
+
+    def is_same_at(self, shapes: Sequence[tuple[int, ...]]) -> bool:
+        """Whether the source runs at these shapes and makes the calls that were recorded."""
+
+
 class TracedModule:
     """A module of the source model.
 
@@ -66,8 +76,7 @@ class TracedModule:
     ``source_sha256`` (the digest of what it first came from, where that is not ``source_file``) and perhaps
     an ``example``. ``dynamic_shapes`` names the sizes of inputs at which it was seen to do the same, by
     input and axis; None where every size is followed by the graph itself.
-    ``rerun`` runs the source on inputs of other shapes, while it is loaded: it gives an Example, the
-    error of a source that fails there, or None where it cannot tell.
+    ``rerun`` runs the source on inputs of other shapes, while it is loaded.
     ``notes`` are what a report of a conversion should say of it.
     """
 
@@ -86,7 +95,7 @@ class TracedModule:
         self._example: Example | None = None
         self._recorded: State | None = None  # what computed the outputs of the example
         self.dynamic_shapes: dict[str, dict[int, str]] | None = None
-        self.rerun: Callable[[Sequence[tuple[int, ...]]], Example | str | None] | None = None
+        self.rerun: Source | None = None
         self.notes: list[str] = []
 
     @property

@@ -54,6 +54,11 @@ class Guard:
     source: Any = None
     is_ours: bool = False
 
+    @property
+    def is_of_equality(self) -> bool:
+        """Whether it is that two sizes, which the model compared, are not equal."""
+        return self.signs == {-1, 1} and not self.is_ours
+
     def holds(self, sizes: Mapping[str, int]) -> bool:
         """Whether it does at these sizes; of symbols without one it is taken to."""
         from tmconvert.ir.symbolic.dims import substituted
@@ -324,6 +329,6 @@ def _relation(difference: Dim, relation: str) -> str:
     constant = dict(difference.terms).get((), 0)
     rest: Any = difference - constant
     if all(factor < 0 for _, factor in rest.terms):
-        mirrored = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+        mirrored = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
         rest, constant, relation = -rest, -constant, mirrored[relation]
     return f"{rest} {relation} {-constant}"

@@ -138,7 +138,8 @@ def least_size(difference: Dim, wanted: frozenset[int]) -> tuple[str, int] | Non
     for size in range(max(symbol.example, LEAST), 0, -1):
         value = _at(difference, size)
         if ((value > 0) - (value < 0)) not in wanted:
-            return symbol.name, (size + 1) * symbol.unit
+            is_range = size == 1 or -1 not in wanted  # smaller sizes are beyond it, too
+            return (symbol.name, (size + 1) * symbol.unit) if is_range else None
     return None
 
 

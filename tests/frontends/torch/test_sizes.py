@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -281,6 +282,45 @@ def test_ways_taken_by_size_are_errors_unless_the_range_is_accepted(tmp_path: Pa
     entries = {each.key: each.value for each in onnx.load(tmp_path / "model.onnx").metadata_props}
     assert json.loads(entries["tmconvert.size_ranges"]) == ["b >= 4"]
     assert tmconvert.verify(traced, tmp_path / "model.onnx").max_error < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("is_special", "words"),
+    [
+        (lambda x: x.shape[0] == 7, "n != 7"),
+        (lambda x: x.shape[0] == 7.0, "n != 7"),
+        (lambda x: not 7 - x.shape[0], "n != 7"),
+        (lambda x: x.shape == (7, 4), "n != 7"),
+        (lambda x: x.shape[0] == x.shape[1], "n != 4"),
+        (lambda x: x.shape[0] * x.shape[0] == 49, r"n\*n != 49"),
+    ],
+)
+@pytest.mark.parametrize("rows", [3, 5])
+def test_one_size_at_which_the_model_does_something_else_is_a_range(
+    is_special: Callable[[torch.Tensor], bool], words: str, rows: int, tmp_path: Path
+) -> None:
+    traced = tmconvert.trace(
+        lambda x: x * 2 if is_special(x) else x * 3, torch.randn(rows, 4), dynamic_shapes={"x": {0: "n"}}
+    )
+    with pytest.raises(UnsupportedError, match=f"right for {words} only: .* at n = ") as caught:
+        tmconvert.to_onnx(traced, tmp_path / "model.onnx")
+    assert caught.value.code == "TM2030"
+
+
+def test_equal_sizes_at_which_the_model_does_the_same_or_fails_are_no_range(tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        if x.shape[0] == 9:
+            raise ValueError("nine rows")
+        if x.shape[0] == 7:
+            seen.append(x.shape[0])
+        return x + 1
+
+    report = exported(function, (torch.randn(3, 4),), {"x": {0: "n"}}, tmp_path)
+    assert report.inputs[0]["shape"] == ["n", 4]
+    assert not report.ranges
+    agrees(function, tmp_path, torch.randn(7, 4))
 
 
 def test_a_range_in_which_the_model_itself_fails_needs_no_consent(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from tmconvert.ir.symbolic.clamps import maximum, minimum
 from tmconvert.ir.symbolic.data_dependent import data_symbols
 from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.ir.symbolic.journal import current_journal
+from tmconvert.ir.symbolic.signs import signs
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -97,6 +98,16 @@ def greatest(g: Emitter, left: Any, right: Any) -> Any:
 SIGNS = {"eq": {0}, "ne": {-1, 1}, "lt": {-1}, "le": {-1, 0}, "gt": {1}, "ge": {0, 1}}
 
 
+def _note_unequal(name: str, left: Any, right: Any, outcome: bool) -> None:
+    """Notes a guard where the module went on because two sizes differ, which they do not at all sizes."""
+    if (name, outcome) not in (("eq", False), ("ne", True)):
+        return
+    left, right = (int(x) if isinstance(x, float) and x.is_integer() else x for x in (left, right))
+    difference = left - right if all(isinstance(x, (int, Dim)) for x in (left, right)) else 0
+    if isinstance(difference, Dim) and 0 in signs(difference):
+        current_journal().take(difference, SIGNS["ne"])
+
+
 @FUNCTIONS.add("tm.assume")
 def assume(g: Emitter, name: str, left: Any, right: Any, outcome: bool) -> Any:
     """A guard: a comparison of sizes that the trace depends on. Raises Refusal for sizes with another
@@ -114,6 +125,7 @@ def assume(g: Emitter, name: str, left: Any, right: Any, outcome: bool) -> Any:
             return ()
     if is_quotient:
         raise Refusal("a quotient of sizes decides which branch the module takes", "keep this size static")
+    _note_unequal(name, left, right, outcome)
     if bool(getattr(operator, name)(left, right)) != outcome:
         raise Refusal(
             f"at this size the module takes another branch than in the trace ({left} {name} {right})",

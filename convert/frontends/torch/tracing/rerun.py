@@ -10,8 +10,8 @@ import torch
 from tmconvert.frontends.torch.tracing.validate_dynamic_shapes import resized
 from tmconvert.ir.traced_module import Example
 
-# input arrays by name, and what the module computes for them
-Run = Callable[[Mapping[str, torch.Tensor]], Example]
+# input tensors by name; what the module computes for them, and where its calls differ from the trace or ""
+Run = Callable[[Mapping[str, torch.Tensor]], tuple[Example, str]]
 
 
 class Rerun:
@@ -24,11 +24,13 @@ class Rerun:
     def __init__(self, run: Run, inputs: Mapping[str, torch.Tensor], first: Example) -> None:
         self._run, self._inputs, self._first = run, inputs, first
         self._known: dict[tuple[tuple[int, ...], ...], Example | str] = {}
+        self._others: set[tuple[tuple[int, ...], ...]] = set()  # shapes at which other calls are made
         self._is_same: bool | None = None
 
-    def remember(self, example: Example) -> None:
-        """Stores the inputs and outputs of a run of the tracer."""
-        self._known.setdefault(tuple(array.shape for array in example.inputs), example)
+    def remember(self, example: Example, difference: str) -> None:
+        """Stores the inputs and outputs of a run of the tracer, and whether its calls differ."""
+        self._known.setdefault(_shapes(example), example)
+        self._compared(example, difference)
 
     def at(self, shapes: Sequence[tuple[int, ...]]) -> Example | str | None:
         """Returns inputs of these shapes, in order, and outputs; or the error that the module raises for
@@ -51,11 +53,21 @@ class Rerun:
             )
         return self._known[key]
 
+    def is_same_at(self, shapes: Sequence[tuple[int, ...]]) -> bool:
+        """Whether the module runs at these shapes and makes the calls that were recorded."""
+        return isinstance(self.at(shapes), Example) and tuple(map(tuple, shapes)) not in self._others
+
     def _tried(self, inputs: Mapping[str, torch.Tensor]) -> Example | str:
         try:
-            return self._run(inputs)
+            example, difference = self._run(inputs)
+            self._compared(example, difference)
+            return example
         except (Exception, SystemExit) as error:  # the module's own, at a size that it does not take
             return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+
+    def _compared(self, example: Example, difference: str) -> None:
+        if difference:
+            self._others.add(_shapes(example))
 
     def _is_unchanged(self) -> bool:
         if self._is_same is None:
@@ -67,6 +79,10 @@ class Rerun:
                 pairs = zip(made, first, strict=True)
                 self._is_same = all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs)
         return self._is_same
+
+
+def _shapes(example: Example) -> tuple[tuple[int, ...], ...]:
+    return tuple(array.shape for array in example.inputs)
 
 
 def _with_shape(tensor: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:

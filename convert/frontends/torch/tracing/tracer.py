@@ -75,7 +75,12 @@ def trace_module(
             return _Run(module, *_cloned((args, kwargs), replaced), **kept, follows_gradients=True)
 
     first = run({})
-    rerun = Rerun(lambda others: run(others).example(), inputs, first.example())
+
+    def compared(others: Mapping[str, torch.Tensor]) -> tuple[Example, str]:
+        found = run(others)
+        return found.example(), agreement.difference(first.tape, found.tape)
+
+    rerun = Rerun(compared, inputs, first.example())
 
     def resized(symbol: agreement.Symbol, number: int) -> Tape:
         """Returns the tape of a run with this number of elements for the symbol."""
@@ -83,7 +88,7 @@ def trace_module(
         for name, axis in symbol.places:
             others[name] = agreement.resized(others[name], axis, number)
         found = run(others)
-        rerun.remember(found.example())
+        rerun.remember(found.example(), agreement.difference(first.tape, found.tape))
         return found.tape
 
     recovery = SizeRecovery(symbols, resized)
@@ -105,7 +110,7 @@ def trace_module(
     if first.recorder.has_open_sizes:
         _check_decisions(traced, first, lambda change: changed(change).tape, freeze_control_flow)
     _leave_open(traced, dynamic_shapes or {}, symbols, checks)
-    traced.rerun = rerun.at if symbols else None
+    traced.rerun = rerun if symbols else None
     return traced
 
 
