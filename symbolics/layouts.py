@@ -7,10 +7,13 @@ channels-last (NHWC). A rule tells which of the two an op accepts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 NCHW_TO_NHWC = (0, 2, 3, 1)
 NHWC_TO_NCHW = (0, 3, 1, 2)
+
+# what an op accepts, see LayoutRule
+LayoutKind = Literal["source", "nhwc", "any", "view", "relayout"]
 
 
 class LayoutRule(NamedTuple):
@@ -19,13 +22,15 @@ class LayoutRule(NamedTuple):
     - "source": every rank-4 tensor in the order of the source;
     - "nhwc": the first tensor argument and the result channels-last (spatial ops); other
       arguments are constants that the symbolic brings into the target's own order;
-    - "any": all rank-4 tensors in the same order, whichever it is.
+    - "any": all rank-4 tensors in the same order, whichever it is;
+    - "view": tensors in any order, each in its own, since the attributes of tm::view can take in both;
+    - "relayout": one operand and one result in different orders.
 
     ``axes`` names the attributes that a change of order remaps, with their meaning: "axis" (an
     int), "axes" (a list), "per_axis" (a list with an equal number of entries for each axis).
     """
 
-    kind: str
+    kind: LayoutKind
     axes: Mapping[str, str] = {}
 
 

@@ -17,6 +17,7 @@ from tmconvert.calibration.expansion import expand, measured_name, whole_call
 from tmconvert.calibration.module import as_module
 from tmconvert.calibration.open_sizes import OpenSizes, open_sizes
 from tmconvert.calibration.placement import (
+    Kind,
     KindOf,
     called,
     computed_kind,
@@ -123,7 +124,9 @@ def _prepared(
             "the model has been trained with fake quantization: it has scales already",
             notes=[("help", "convert it with --quantized, and leave the calibration out")],
         )
-    rules = [(pattern, "int16" if kind == "int16x8" else kind) for pattern, kind in settings.rules.items()]
+    rules: list[tuple[str, Kind]] = [
+        (pattern, "int16" if kind == "int16x8" else kind) for pattern, kind in settings.rules.items()
+    ]
     for pattern in unused(graph, rules):
         raise UsageError(
             "TM6032",
@@ -254,7 +257,7 @@ def _wide_enough(node: TensorNode, ranges: Mapping[TensorNode, tuple[float, floa
     return (low, high) if high - low > least else (min(low, -least), max(high, least))
 
 
-def _grid(low: float, high: float, kind: str, source: str) -> QParams:
+def _grid(low: float, high: float, kind: Kind, source: str) -> QParams:
     """The steps between the ends, 0 one of them. int16 is symmetric; places of a table may be from 0 on."""
     low, high = min(low, 0.0), max(high, 0.0)
     first, last = (0, 4095) if kind == "places" and low == 0 else _ENDS[kind]
@@ -266,7 +269,7 @@ def _grid(low: float, high: float, kind: str, source: str) -> QParams:
     return QParams("int8", (scale,), (zero_point,), first, last, source=source)
 
 
-def _fixed(expr: Expr, kind: str, source: str) -> QParams | None:
+def _fixed(expr: Expr, kind: Kind, source: str) -> QParams | None:
     """The parameters of a result that kernels of a kind give on a range of their own."""
     fixed = trait_of(whole_call(expr), FixedRange)
     if fixed is None or kind not in ("int8", "int16") or (kind == "int16" and not fixed.in_int16):

@@ -106,7 +106,7 @@ class _Kinds:
         node = expr.outputs[0]
         return self.known[node] if node in self.known else self.rule(expr)
 
-    def of(self, node: TensorNode) -> str | None:
+    def of(self, node: TensorNode) -> Kind | None:
         """As ``IntegerForms`` asks."""
         assert node.expr is not None
         kind = self.known.get(node) or (self(node.expr) if isinstance(node.expr, CallFunction) else "int8")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tmconvert.calibration.settings import Settings
+from tmconvert.calibration.settings import ImageLayout, Settings
 from tmconvert.calibration.unfit import unfit
 from tmconvert.errors import UsageError
 from tmconvert.ir.types import TensorType
@@ -19,7 +19,7 @@ FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # of Pillow, by channels
 
 
-def image(path: Path, inputs: Sequence[tuple[str, TensorType]], layout: str) -> np.ndarray:
+def image(path: Path, inputs: Sequence[tuple[str, TensorType]], layout: ImageLayout) -> np.ndarray:
     """The image as uint8, resized to the input, in its layout. Raises UsageError TM6033."""
     try:
         from PIL import Image

@@ -28,7 +28,8 @@ def fine_results(graph: InternalGraph) -> dict[CallFunction, Kind]:
         if not isinstance(expr, CallFunction):
             continue
         if has_trait(expr, Distribution) and (scores := _scores(expr.args[0])) is not None:
-            found |= dict.fromkeys(scores, "int16") | {expr: "narrow"}
+            found.update(dict.fromkeys(scores, "int16"))
+            found[expr] = "narrow"
         elif _is_sum(expr) and _is_normalized(expr.output):
             found[expr] = "int16"
     return found

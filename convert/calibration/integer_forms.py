@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tmconvert.calibration.placement import Kind
 from tmconvert.ir import CallFunction, Constant, InternalGraph, QParams, TensorNode
 from tmconvert.ir.tree import map_leaves
 from tmconvert.passes.decompose import Undecomposed
@@ -31,7 +32,7 @@ GRIDS = {
 _MAKER = "integer_forms"
 _SMALL = 16  # elements of constants that may matter
 # what a node is to be in: a key of GRIDS, or None for what has no grid
-KindOfNode = Callable[[Any], str | None]
+KindOfNode = Callable[[Any], Kind | None]
 
 
 class IntegerForms:

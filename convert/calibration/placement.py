@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
+from typing import Literal
 
 import numpy as np
 
@@ -12,7 +13,9 @@ from tmconvert.symbolics.registry import has_trait
 from tmconvert.symbolics.traits import Average, BoundedByOther, Clamp, Concatenates, KeepsQparams
 from tmconvert.targets.tflite.passes.narrow_weights import integer_weights
 
-Kind = str  # "int8", "int16" or "float"
+# what a tensor is to be in: the user's rules name the first three; "places" are int16 with as many steps as a
+# lookup table has entries, "narrow" is int8 with measured parameters where kernels have fixed ones
+Kind = Literal["int8", "int16", "float", "places", "narrow"]
 KindOf = Callable[[Expr], Kind]
 
 
@@ -75,8 +78,8 @@ def without_effect(graph: InternalGraph, rules: list[tuple[str, Kind]]) -> list[
 
 
 def _fitting(graph: InternalGraph, pattern: str) -> list[Expr]:
-    fits = kinds(graph, [(pattern, "yes")], "")
-    return [expr for expr in graph.exprs() if fits(expr)]
+    kind_of = kinds(graph, [(pattern, "int8")], "float")
+    return [expr for expr in graph.exprs() if kind_of(expr) == "int8"]
 
 
 def observed_nodes(graph: InternalGraph, kind_of: KindOf) -> list[TensorNode]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from tmconvert.calibration.ranges import METHODS
 from tmconvert.errors import UsageError
@@ -28,6 +28,7 @@ _TYPES: dict[str, tuple[type, str]] = {
 }
 # gets the number of samples done, and of all
 Progress = Callable[[int, int], None]
+ImageLayout = Literal["nchw", "nhwc"]  # of images as inputs of the model
 
 
 class Settings(NamedTuple):
@@ -41,14 +42,14 @@ class Settings(NamedTuple):
     for each channel; the value if neither is given.
     """
 
-    method: str = "mse"
+    method: Literal["minmax", "percentile", "mse", "entropy"] = "mse"
     per_channel: bool = True
-    rules: Mapping[str, str] = MappingProxyType({})
+    rules: Mapping[str, Literal["int8", "int16x8", "float"]] = MappingProxyType({})
     bias_correction: bool = True
     equalization: bool = True
     mean: Sequence[float] = ()
     std: Sequence[float] = ()
-    layout: str = "nchw"
+    layout: ImageLayout = "nchw"
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Settings:

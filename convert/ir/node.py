@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from tmconvert.ir.types import QParams, TensorType
 if TYPE_CHECKING:
     from tmconvert.ir.expr import Expr
     from tmconvert.ir.traced_module import TracedModule
+
+# the layout of a rank-4 tensor of a target plan; None: that of the source
+Layout = Literal["nhwc"]
 
 
 class Node:
@@ -57,7 +60,7 @@ class TensorNode(Node):
         dtype: np.dtype | None = None,
         *,
         qparams: QParams | None = None,
-        layout: str | None = None,
+        layout: Layout | None = None,
         id: int = 0,
     ) -> None:
         super().__init__(name, id)

@@ -227,8 +227,8 @@ class _Parser:
             if not isinstance(shape, list) or not all(_is_count(extent) for extent in shape):
                 self.fail("a shape is a list of integers, none negative")
             node.type = TensorType(DTYPES_BY_NAME[name], tuple(shape))
-        if self.token == "nhwc":
-            node.layout = self.advance()
+        if self.accept("nhwc"):
+            node.layout = "nhwc"
         if self.accept("q"):
             node.qparams = self.qparams()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from tmconvert.errors import UsageError
 
@@ -16,6 +16,12 @@ TFLITE_RUNTIME = 23
 # The N of the default: two years old; all packages of TensorFlow and LiteRT since then run it. What it lacks
 # is lowered to other operators (convert/targets/tflite/element_types.py has what each release runs).
 DEFAULT_TFLITE_RUNTIME = 18
+
+# the layout of inputs and outputs; the types of integer activations, of inputs and outputs, and of weights
+IoLayout = Literal["source", "nhwc"]
+IntegerType = Literal["int8", "uint8", "int16", "uint16"]
+IoType = IntegerType | Literal["float32"]
+WeightType = Literal["int8", "uint8"]
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
@@ -34,11 +40,11 @@ class Integers(NamedTuple):
     of some processors would sum wrongly as int8. ``reduce_range`` has weights in seven bits.
     """
 
-    activations: str = "int8"
-    io_type: str = "int8"
+    activations: IntegerType = "int8"
+    io_type: IoType = "int8"
     allow_float: bool = False
     wide_weights: bool = False
-    weight_type: str = "int8"
+    weight_type: WeightType = "int8"
     reduce_range: bool = False
 
     @property
@@ -75,12 +81,12 @@ class TargetOptions(NamedTuple):
 
     target: str
     version: int
-    io_layout: str = "source"
-    io_layouts: tuple[tuple[str, str], ...] = ()
+    io_layout: IoLayout = "source"
+    io_layouts: tuple[tuple[str, IoLayout], ...] = ()
     integers: Integers | None = None
     keep_int64: bool = False
     parameters: Parameters | None = None
-    weights: str | None = None
+    weights: Literal["float16", "int8"] | None = None
     external_data: bool = False
     value_info: bool = True
 

@@ -21,7 +21,7 @@ from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.passes.manager import Pass
 from tmconvert.passes.rewriting import PassRecord
 from tmconvert.symbolics.op import Op
-from tmconvert.targets.options import TargetOptions
+from tmconvert.targets.options import IoLayout, TargetOptions
 from tmconvert.targets.written_model import blob_name
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Target(ABC):
     suffixes: ClassVar[tuple[str, ...]]
     runtime_package: ClassVar[str] = ""
     operator_word: ClassVar[str] = "operator"
-    default_io_layout: ClassVar[str] = "source"
+    default_io_layout: ClassVar[IoLayout] = "source"
     oldest_version: ClassVar[int] = 0
     has_dynamic_shapes: ClassVar[bool] = True
     drops_low_ranks: ClassVar[bool] = False

@@ -20,7 +20,14 @@ from tmconvert.passes.manager import Pass
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.onnx.external_data import MOST_INLINE, external_bytes, weights_path
 from tmconvert.targets.onnx.reduce_weight_range import ReduceWeightRange
-from tmconvert.targets.options import DEFAULT_OPSET, OLDEST_OPSET, Integers, TargetOptions
+from tmconvert.targets.options import (
+    DEFAULT_OPSET,
+    OLDEST_OPSET,
+    Integers,
+    IntegerType,
+    TargetOptions,
+    WeightType,
+)
 from tmconvert.targets.target import Encoding, LoweredGraphs, Target
 
 if TYPE_CHECKING:
@@ -62,8 +69,8 @@ class OnnxTarget(Target):
         options = options._replace(external_data=given["external_data"], value_info=given["value_info"])
         if not given["quantized"]:
             return options
-        activations = given["activations"] or "uint8"
-        weights = given["weight_type"] or ("uint8" if activations.startswith("u") else "int8")
+        activations: IntegerType = given["activations"] or "uint8"
+        weights: WeightType = given["weight_type"] or ("uint8" if activations.startswith("u") else "int8")
         reduces = bool(given["reduce_range"])
         return options._replace(
             integers=Integers(activations, "float32", weight_type=weights, reduce_range=reduces)

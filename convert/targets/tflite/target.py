@@ -27,6 +27,9 @@ from tmconvert.targets.options import (
     DEFAULT_TFLITE_RUNTIME,
     TFLITE_RUNTIME,
     Integers,
+    IntegerType,
+    IoLayout,
+    IoType,
     TargetOptions,
     check_choice,
 )
@@ -179,9 +182,9 @@ class TfliteTarget(Target):
             worker.start(runtime)
 
 
-def _io_layouts(given: str | Mapping[str, str] | None) -> dict[str, str]:
+def _io_layouts(given: IoLayout | Mapping[str, IoLayout] | None) -> dict[str, IoLayout]:
     """Layouts by name; ``*`` stands for all other inputs and outputs. Raises UsageError TM6002."""
-    layouts = dict(given) if isinstance(given, Mapping) else {"*": given or "nhwc"}
+    layouts: dict[str, IoLayout] = dict(given) if isinstance(given, Mapping) else {"*": given or "nhwc"}
     for name, layout in layouts.items():
         check_choice("io_layout" if name == "*" else f"io_layout of {name!r}", layout, ("nhwc", "source"))
     return layouts
@@ -190,8 +193,8 @@ def _io_layouts(given: str | Mapping[str, str] | None) -> dict[str, str]:
 def _integers(given: Mapping[str, Any]) -> Integers:
     if given["weights"] is not None:
         raise UsageError("TM6002", "weights of fewer bits are part of quantized: leave weights out")
-    activations = given["activations"] or "int8"
-    io_type = given["io_type"] or activations
+    activations: IntegerType = given["activations"] or "int8"
+    io_type: IoType = given["io_type"] or activations
     of_int8 = ("uint8",) if activations == "int8" else ()
     check_choice("io_type", io_type, (activations, *of_int8, "float32"))
     return Integers(activations, io_type, bool(given["allow_float"]), bool(given["wide_weights"]))

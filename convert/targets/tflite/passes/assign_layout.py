@@ -9,6 +9,7 @@ from tmconvert.errors import UsageError
 from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, Node, QParams, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.extract import unknown
+from tmconvert.ir.node import Layout
 from tmconvert.ir.subgraphs import nested
 from tmconvert.ir.tree import map_leaves, replaced
 from tmconvert.passes.matching import is_linear, is_view, rule_of
@@ -16,6 +17,7 @@ from tmconvert.passes.rewriting import PassRecord
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.ops.view import KEPT
+from tmconvert.targets.options import IoLayout
 from tmconvert.targets.tflite.passes.check_layout import check_layout
 from tmconvert.targets.tflite.passes.layout_plan import (
     LayoutPlan,
@@ -37,7 +39,7 @@ class AssignLayout:
     after = ("align_ranks", "fuse_views")
 
     def __init__(
-        self, catalogue: Mapping[str, Op], io_layout: str, named: Mapping[str, str] | None = None
+        self, catalogue: Mapping[str, Op], io_layout: IoLayout, named: Mapping[str, IoLayout] | None = None
     ) -> None:
         self.catalogue = catalogue
         self.io_layout = io_layout
@@ -53,7 +55,7 @@ class AssignLayout:
         is_spatial = any(self._is_spatial(expr) for expr in graph.exprs())
         if not is_spatial and "nhwc" not in self.named.values():
             return PassRecord(self.name)
-        default = self.io_layout if is_spatial else "source"
+        default: IoLayout = self.io_layout if is_spatial else "source"
         inputs = self._nhwc(graph, [(node.name, node) for node in graph.inputs], default)
         outputs = self._nhwc(graph, self._named_outputs(graph), default)
         plan = plan_layout(
@@ -78,9 +80,9 @@ class AssignLayout:
             if not is_image(edges[name]):
                 raise UsageError("TM6014", f"{name!r} has no channels: an order is for tensors of four axes")
 
-    def _nhwc(self, graph: InternalGraph, edges: Sequence[tuple[str, Node]], default: str) -> set[Node]:
+    def _nhwc(self, graph: InternalGraph, edges: Sequence[tuple[str, Node]], default: IoLayout) -> set[Node]:
         """Those to store channels-last; a node that is returned twice goes by its first name."""
-        orders: dict[Node, str] = {}
+        orders: dict[Node, IoLayout] = {}
         for name, node in edges:
             orders.setdefault(node, self.named.get(name, default))
         return {node for node, order in orders.items() if is_image(node) and order == "nhwc"}
@@ -103,11 +105,11 @@ class AssignLayout:
                 node.layout = "nhwc" if node in inputs else None
                 if node in inputs:
                     record.did(node.expr, "is channels-last now")
-        converted: dict[tuple[Node, str | None], TensorNode] = {}
+        converted: dict[tuple[Node, Layout | None], TensorNode] = {}
         for expr in graph.exprs():
             if isinstance(expr, Constant) or expr not in plan.takes_nhwc or _is_made_here(expr):
                 continue
-            order = "nhwc" if plan.takes_nhwc[expr] else None
+            order: Layout | None = "nhwc" if plan.takes_nhwc[expr] else None
             self._bring(graph, expr, order, converted)
             if plan.takes_nhwc[expr] and absorbs_flatten(graph, expr):
                 self._absorb_flatten(graph, expr)
@@ -127,8 +129,8 @@ class AssignLayout:
         self,
         graph: InternalGraph,
         expr: Expr,
-        order: str | None,
-        converted: dict[tuple[Node, str | None], TensorNode],
+        order: Layout | None,
+        converted: dict[tuple[Node, Layout | None], TensorNode],
     ) -> None:
         """Gives an expression its rank-4 operands in ``order``."""
         orders = iter(operand_orders(expr, self.catalogue, order))
@@ -149,8 +151,8 @@ class AssignLayout:
         self,
         graph: InternalGraph,
         node: TensorNode,
-        order: str | None,
-        converted: dict[tuple[Node, str | None], TensorNode],
+        order: Layout | None,
+        converted: dict[tuple[Node, Layout | None], TensorNode],
         before: Expr | None,
     ) -> TensorNode:
         if (node, order) not in converted:
@@ -179,10 +181,10 @@ class AssignLayout:
         self,
         graph: InternalGraph,
         nhwc: set[Node],
-        converted: dict[tuple[Node, str | None], TensorNode],
+        converted: dict[tuple[Node, Layout | None], TensorNode],
     ) -> None:
         for node in dict.fromkeys(graph.outputs):
-            order = "nhwc" if node in nhwc else None
+            order: Layout | None = "nhwc" if node in nhwc else None
             if is_image(node) and isinstance(node, TensorNode) and node.layout != order:
                 twin = self._converted(graph, node, order, converted, None)
                 name = node.name

@@ -11,6 +11,7 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 
 from tmconvert.ir import Constant, Expr, InternalGraph, Node, TensorNode
+from tmconvert.ir.node import Layout
 from tmconvert.ir.symbolic.dims import example
 from tmconvert.passes.matching import rule_of
 from tmconvert.symbolics.op import Op
@@ -47,7 +48,7 @@ def _bytes(node: TensorNode) -> int:
     return size * node.type.dtype.itemsize
 
 
-def operand_orders(expr: Expr, catalogue: Mapping[str, Op], order: str | None) -> list[str | None]:
+def operand_orders(expr: Expr, catalogue: Mapping[str, Op], order: Layout | None) -> list[Layout | None]:
     """The memory order in which an expression that works in ``order`` takes each of its inputs.
 
     A spatial op has only its first operand channels-last: its symbolic brings weights, constant or
