@@ -18,6 +18,7 @@ import numpy as np
 
 from tmconvert.ir.types import QParams
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.targets.options import IntegerType
 from tmconvert.targets.tflite.integer.qparams import settled
 
 _MOST = 1 << 18  # elements of the longer matrix
@@ -40,7 +41,7 @@ def averages_in_products(graph: TargetGraph) -> TargetGraph:
     return replace(graph, operators=operators)
 
 
-def windows_in_products(graph: TargetGraph, kind: str, infers: bool) -> TargetGraph:
+def windows_in_products(graph: TargetGraph, kind: IntegerType, infers: bool) -> TargetGraph:
     """``graph``, which is left as it is, with products for averages of windows that change the grid."""
     if not any(operator.type == "AVERAGE_POOL_2D" for operator in graph.operators):
         return graph

@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from tmconvert.lowering.target_graph import Attribute, Operator, TargetGraph, Value
+from tmconvert.targets.options import IntegerType
 from tmconvert.targets.tflite.integer.qparams import settled
 
 _ORDER = np.array([0, 2, 1, 3], np.int32)
 
 
-def blocks_in_views(graph: TargetGraph, kind: str, infers: bool = True) -> TargetGraph:
+def blocks_in_views(graph: TargetGraph, kind: IntegerType, infers: bool = True) -> TargetGraph:
     """``graph``, which is left as it is, without these operators where they would work on int16."""
     if not any(map(_has_blocks, graph.operators)):
         return graph

@@ -9,6 +9,7 @@ from tmconvert.ir.unsupported import Unsupported
 from tmconvert.lowering.origins import Origin, Role
 from tmconvert.lowering.target_graph import Value
 from tmconvert.passes.select_decomposition import IN_STEPS
+from tmconvert.targets.options import IntegerType
 from tmconvert.targets.tflite.integer.model import FloatFallback, IntegerGraph
 
 
@@ -61,7 +62,7 @@ def _groups(islands: Sequence[FloatFallback]) -> list[list[FloatFallback]]:
     return [group for group, _ in groups]
 
 
-def _reason(group: Sequence[FloatFallback], activations: str, name: str) -> tuple[str, str]:
+def _reason(group: Sequence[FloatFallback], activations: IntegerType, name: str) -> tuple[str, str]:
     types = dict.fromkeys(island.operator.type for island in group)
     reason = f"TFLite has no kernel for {', '.join(types)} in {activations}"
     if len(group) > 1:

@@ -14,6 +14,7 @@ import numpy as np
 from tmconvert.ir.types import QParams
 from tmconvert.lowering.names import Names
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.targets.options import IntegerType
 from tmconvert.targets.tflite.integer.qparams import activation_grid
 
 _HIGHEST = 6.0  # of RELU6
@@ -27,7 +28,7 @@ _PARAMETERS = {
 _GATE = QParams("int16", (1 / 32768,), (0,), -32768, 32767, symmetric=True)
 
 
-def clamped_gates(graph: TargetGraph, kind: str) -> TargetGraph:
+def clamped_gates(graph: TargetGraph, kind: IntegerType) -> TargetGraph:
     """``graph``, which is left as it is, with quantization parameters for the clamps of such gates."""
     operators = [each for operator in graph.operators for each in _in_products(operator, graph, kind)]
     users: dict[int, list[Operator]] = {}
@@ -50,14 +51,14 @@ def clamped_gates(graph: TargetGraph, kind: str) -> TargetGraph:
     return replace(graph, operators=[_with(operator, changed) for operator in operators])
 
 
-def _grid(value: Value | None, kind: str) -> QParams | None:
+def _grid(value: Value | None, kind: IntegerType) -> QParams | None:
     """The source's own quantization parameters, as the file is to have them."""
     if value is None or value.qparams is None or value.qparams.inferred:
         return None
     return activation_grid(value.qparams, kind)
 
 
-def _is_clamp(operator: Operator, kind: str) -> bool:
+def _is_clamp(operator: Operator, kind: IntegerType) -> bool:
     """Whether this is relu6 of a quantized tensor and a constant, of which the source says no scale."""
     is_fused = operator.attributes.get("fused_activation_function") == "RELU6"
     if operator.type != "ADD" or not is_fused or operator.outputs[0].qparams is not None:
@@ -66,7 +67,7 @@ def _is_clamp(operator: Operator, kind: str) -> bool:
     return len(computed) == 1 and _grid(computed[0], kind) is not None
 
 
-def _scaled(operator: Operator, clamp: Value, kind: str) -> QParams | None:
+def _scaled(operator: Operator, clamp: Value, kind: IntegerType) -> QParams | None:
     """The parameters of a clamp that this multiplies by a constant; None where they would be too coarse."""
     result = _grid(operator.outputs[0], kind)
     other = next((value for value in operator.inputs if value is not clamp), None)
@@ -79,7 +80,7 @@ def _scaled(operator: Operator, clamp: Value, kind: str) -> QParams | None:
     return made if is_fine else None
 
 
-def _in_products(operator: Operator, graph: TargetGraph, kind: str) -> Iterator[Operator]:
+def _in_products(operator: Operator, graph: TargetGraph, kind: IntegerType) -> Iterator[Operator]:
     """HARD_SWISH in int16, for which there is no kernel, as x times its gate."""
     x, result = operator.inputs[0] if operator.inputs else None, operator.outputs[0]
     grids = _grid(x, kind), _grid(result, kind)

@@ -16,6 +16,7 @@ from tmconvert.ir.types import QParams
 from tmconvert.lowering.names import name_of_form
 from tmconvert.lowering.origins import Role
 from tmconvert.lowering.target_graph import Attribute, Operator, TargetGraph, Value
+from tmconvert.targets.options import IntegerType, IoType
 from tmconvert.targets.tflite.integer.model import FloatFallback, IntegerGraph
 from tmconvert.targets.tflite.integer.parts import FLOAT, INT32, Parts
 from tmconvert.targets.tflite.integer.prepare import prepared
@@ -42,7 +43,7 @@ _FAR = 100  # a product of that many steps may wrap around, operators/record.py
 
 
 def in_integers(
-    graph: TargetGraph, *, activations: str = "int8", io_type: str = "int8", infers: bool = True
+    graph: TargetGraph, *, activations: IntegerType = "int8", io_type: IoType = "int8", infers: bool = True
 ) -> IntegerGraph:
     """``graph``, which is left as it is, with int8 weights and activations of the type ``activations``.
 
@@ -53,7 +54,7 @@ def in_integers(
 
 
 class _Integers(Parts):
-    def __init__(self, graph: TargetGraph, kind: str, io_type: str, infers: bool) -> None:
+    def __init__(self, graph: TargetGraph, kind: IntegerType, io_type: IoType, infers: bool) -> None:
         graph = prepared(graph, kind, infers)
         graph.complete_origins()
         self.source, self.kind, self.io_type = graph, kind, io_type

@@ -14,6 +14,7 @@ import numpy as np
 
 from tmconvert.ir.types import QParams
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.targets.options import IntegerType
 from tmconvert.targets.tflite.operators import spec
 from tmconvert.targets.tflite.operators.record import Range
 
@@ -79,7 +80,7 @@ def leaving(graph: TargetGraph) -> set[int]:
 
 
 def unrounded(
-    operator: Operator, grids: Mapping[int, QParams], kind: str, leaves: bool, positive: set[int]
+    operator: Operator, grids: Mapping[int, QParams], kind: IntegerType, leaves: bool, positive: set[int]
 ) -> QParams | None:
     """The grid of the result of an operator with an integer kernel; None where its range is not known.
 

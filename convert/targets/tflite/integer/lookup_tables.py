@@ -19,6 +19,7 @@ from tmconvert.ir.types import QParams
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.passes.matching import rule_of
 from tmconvert.symbolics.op import Op
+from tmconvert.targets.options import IntegerType
 from tmconvert.targets.tflite.element_types import OLDEST
 from tmconvert.targets.tflite.integer.prepare import prepared
 from tmconvert.targets.tflite.integer.qparams import operands, settled, steps_of
@@ -34,7 +35,7 @@ _ROUNDS = 5
 
 
 def tabulated(
-    graph: TargetGraph, catalogue: Mapping[str, Op], kind: str, *, infers: bool = True
+    graph: TargetGraph, catalogue: Mapping[str, Op], kind: IntegerType, *, infers: bool = True
 ) -> TargetGraph:
     """``graph``, which is left as it is, with a TABLE of (operand, float32 results) for such functions.
 
@@ -49,7 +50,7 @@ def tabulated(
     return made
 
 
-def _once(graph: TargetGraph, catalogue: Mapping[str, Op], kind: str, infers: bool) -> TargetGraph:
+def _once(graph: TargetGraph, catalogue: Mapping[str, Op], kind: IntegerType, infers: bool) -> TargetGraph:
     grids, users = settled(graph, kind, infers=infers), _users(graph)
     values = [*graph.inputs, *(value for operator in graph.operators for value in operator.outputs)]
     nodes = {id(value): node for value in values if (node := graph.node_of(value)) is not None}

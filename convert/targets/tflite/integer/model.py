@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from tmconvert.ir.types import QParams
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.targets.options import IntegerType
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class IntegerGraph:
     """
 
     graph: TargetGraph
-    activations: str
+    activations: IntegerType
     integers: Counter[str] = field(default_factory=Counter)
     stored: list[tuple[Value, Value, QParams]] = field(default_factory=list)
     grids: dict[Value, QParams] = field(default_factory=dict)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tmconvert.lowering.redundant_clamps import without_idle_bounds
 from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.targets.options import IntegerType
 from tmconvert.targets.tflite.integer.averages import averages_in_products, windows_in_products
 from tmconvert.targets.tflite.integer.blocks import blocks_in_views
 from tmconvert.targets.tflite.integer.gates import clamped_gates
@@ -11,7 +12,7 @@ from tmconvert.targets.tflite.integer.quotients import quotients_in_products
 from tmconvert.targets.tflite.integer.resizes import resizes_in_products
 
 
-def prepared(graph: TargetGraph, kind: str, infers: bool) -> TargetGraph:
+def prepared(graph: TargetGraph, kind: IntegerType, infers: bool) -> TargetGraph:
     """``graph``, which is left as it is; once more changes nothing. The others as for ``in_integers``."""
     graph = averages_in_products(without_idle_bounds(quotients_in_products(graph)))
     graph = clamped_gates(graph, kind)

@@ -11,6 +11,7 @@ import numpy as np
 from tmconvert.ir.fake_quant import fake_quantize, quantize
 from tmconvert.ir.types import QParams
 from tmconvert.lowering.target_graph import Operator, Quantization, TargetGraph, Value
+from tmconvert.targets.options import IntegerType
 from tmconvert.targets.tflite.integer.infer_int16 import ends_of, fine, leaving, spanning, unrounded
 from tmconvert.targets.tflite.operators import spec
 
@@ -158,7 +159,7 @@ def quantization(grid: QParams) -> Quantization:
     )
 
 
-def settled(graph: TargetGraph, kind: str, *, infers: bool = True) -> dict[int, QParams]:
+def settled(graph: TargetGraph, kind: IntegerType, *, infers: bool = True) -> dict[int, QParams]:
     """The grid of each input and result that has one, by id: the source's, and what kernels make of these.
 
     A kernel that only moves elements hands its grid on, in either direction; a clamp to its operand. With

@@ -16,6 +16,7 @@ import numpy as np
 from tmconvert.ir.types import QParams
 from tmconvert.lowering.target_graph import Attribute, Operator, TargetGraph, Value
 from tmconvert.symbolics.resizing import linear_matrix
+from tmconvert.targets.options import IntegerType
 from tmconvert.targets.tflite.integer.qparams import settled
 
 _ONE, _HALF = 1024, 512
@@ -51,7 +52,7 @@ def rounded_matrix(extent: int, outputs: int, align_corners: bool) -> np.ndarray
     return np.rint(linear_matrix(extent, outputs, align_corners) * _STEPS) / _STEPS
 
 
-def resizes_in_products(graph: TargetGraph, kind: str, infers: bool = True) -> TargetGraph:
+def resizes_in_products(graph: TargetGraph, kind: IntegerType, infers: bool = True) -> TargetGraph:
     """``graph``, which is left as it is, with products for what the kernel has not exact in int16."""
     if not any(operator.type == "RESIZE_BILINEAR" for operator in graph.operators):
         return graph

@@ -20,6 +20,7 @@ from tmconvert.ir import CallFunction
 from tmconvert.symbolics.registry import has_trait, trait_of
 from tmconvert.symbolics.resizing import linear_matrix
 from tmconvert.symbolics.traits import Distribution, FixedRange, Interpolates, SelfGated, Trait
+from tmconvert.targets.options import IntegerType
 from tmconvert.targets.tflite.integer.resizes import kernel_matrix, needs_products, rounded_matrix
 from tmconvert.targets.tflite.operators import spec
 
@@ -54,7 +55,9 @@ def _silu(expr: CallFunction, operands: list[Any], result: np.ndarray, step: flo
     return np.asarray(np.abs(operands[0]) * _LOGISTIC)
 
 
-def _resized(expr: CallFunction, operands: list[Any], result: np.ndarray, step: float, kind: str) -> Any:
+def _resized(
+    expr: CallFunction, operands: list[Any], result: np.ndarray, step: float, kind: IntegerType
+) -> Any:
     """How far pixels move where places are counted, or weights rounded, as in the file."""
     x, align_corners = operands[0].astype(np.float64), bool(expr.kwargs.get("align_corners"))
     if expr.kwargs.get("scales") is not None:
