@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tmconvert.errors.source import printable
 from tmconvert.lowering.origins import Role
 
 # what the name of a form of a tensor ends in, for people; code reads ``TargetGraph.origins``
@@ -28,8 +29,11 @@ class Names:
         self._suffixes: dict[str, int] = {}  # the last one that was tried, by name
 
     def free(self, base: str) -> str:
-        """``base``, or ``base_1``, ``base_2``, ... where that is taken."""
-        name = base
+        """``base``, or ``base_1``, ``base_2``, ... where that is taken.
+
+        Control characters of a module's name are spelled out: readers of files print names.
+        """
+        name = base = printable(base)
         while name in self._taken:
             self._suffixes[base] = self._suffixes.get(base, 0) + 1
             name = f"{base}_{self._suffixes[base]}"

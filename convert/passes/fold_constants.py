@@ -41,10 +41,10 @@ class FoldConstants(RewritePass[bool]):
 
     def rewrite(self, graph: InternalGraph, call: CallFunction, match: bool) -> str:
         if match:
-            self._replace(graph, call, np.zeros(call.output.type.shape, call.output.type.dtype))
+            self._replace(graph, call, [np.zeros(node.shape, node.dtype) for node in _results(call)])
             return "is a constant now: it has no elements"
         arrays = map_leaves(_known, list(call.args))
-        self._replace(graph, call, self.catalogue[call.function].evaluate(arrays, call.kwargs))
+        self._replace(graph, call, [self.catalogue[call.function].evaluate(arrays, call.kwargs)])
         return "is a constant now: its operands are constants"
 
     def _refusal(self, call: CallFunction) -> str | None:
@@ -61,21 +61,29 @@ class FoldConstants(RewritePass[bool]):
             return f"it has {size} elements, its operands {used}: the file would grow"
         return None
 
-    def _replace(self, graph: InternalGraph, expr: CallFunction, value: np.ndarray) -> None:
-        old = expr.output
-        node = TensorNode(graph.free_name(f"{old.name}_folded"), old.shape, old.dtype, qparams=old.qparams)
-        constant = Constant(
-            np.asarray(value), _name(expr), result=node, source=expr.source, made_by=self.name
-        )
-        graph.insert(constant, before=expr)
-        graph.replace_uses(old, node)
+    def _replace(self, graph: InternalGraph, expr: CallFunction, values: list[np.ndarray]) -> None:
+        made = []
+        for old, value in zip(_results(expr), values, strict=True):
+            name = graph.free_name(f"{old.name}_folded")
+            node = TensorNode(name, old.shape, old.dtype, qparams=old.qparams)
+            constant = Constant(
+                np.asarray(value), _name(expr), result=node, source=expr.source, made_by=self.name
+            )
+            graph.insert(constant, before=expr)
+            graph.replace_uses(old, node)
+            made.append((node, old.name))
         graph.remove(expr)
-        graph.rename(node, old.name)
+        for node, called in made:
+            graph.rename(node, called)
+
+
+def _results(expr: CallFunction) -> list[TensorNode]:
+    return [node for node in expr.outputs if isinstance(node, TensorNode)]
 
 
 def _is_empty(expr: CallFunction) -> bool:
-    """Whether the result has no elements, whatever the inputs are; targets rarely have kernels for that."""
-    return len(expr.outputs) == 1 and _has_nothing(expr.output)
+    """Whether no result has elements, whatever the inputs are; targets rarely have kernels for that."""
+    return bool(expr.outputs) and all(map(_has_nothing, expr.outputs))
 
 
 def _has_nothing(node: object) -> bool:

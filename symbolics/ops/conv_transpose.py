@@ -117,8 +117,9 @@ def spread(
     """
     batch, extents, kernel = x.shape[0], x.shape[2:], weight.shape[2:]
     precise = np.promote_types(x.dtype, np.float32)
-    columns = x.reshape(batch, groups, -1, math.prod(extents)).astype(precise, copy=False)
-    rows = weight.reshape(groups, weight.shape[0] // groups, -1).transpose(0, 2, 1)
+    channels = weight.shape[0] // groups  # by its number: of an empty batch -1 could be any
+    columns = x.reshape(batch, groups, channels, math.prod(extents)).astype(precise, copy=False)
+    rows = weight.reshape(groups, channels, -1).transpose(0, 2, 1)
     windows = np.matmul(rows.astype(precise, copy=False), columns)
     windows = windows.reshape(batch, groups * weight.shape[1], *kernel, *extents)
     kernel_last = (0, 1, *range(2 + len(kernel), windows.ndim), *range(2, 2 + len(kernel)))
