@@ -220,6 +220,7 @@ def _document(model: str, module: TracedModule, flat: InternalGraph) -> dict[str
         "quantization": None if quantization is None else asdict(quantization),
         "inputs": [_described(node) for node in module.graph.inputs[1:]],
         "outputs": [_described(node) for node in module.graph.outputs],
+        "dynamic_shapes": module.dynamic_shapes,
         "ops": {kind: dict(counts) for kind, counts in _calls(flat).items()},
         "modules": [
             {

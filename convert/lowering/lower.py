@@ -142,7 +142,7 @@ class _Lowerer:
     def _call(self, expr: CallFunction) -> None:
         types = [stored_type(node) for node in expr.outputs if isinstance(node, TensorNode)]
         self.builder.begin(expr.outputs[0].name, expr.source, types)
-        current_journal().place = f"{expr.outputs[0].name} ({expr.function})"
+        current_journal().at(f"{expr.outputs[0].name} ({expr.function})", expr.source)
         first_new = len(self.lowering.graph.operators)
         try:
             results = self._symbolic_results(expr)

@@ -59,7 +59,7 @@ class Decompose:
         op = self.catalogue[call.function]
         assert op.decomposition is not None
         emitter = emitter_before(call, self.catalogue, self.name)
-        current_journal().place = f"{emitter.name} ({call.function})"
+        current_journal().at(f"{emitter.name} ({call.function})", call.source)
         try:
             made = op.decomposition(emitter, **op.by_name(call.args, call.kwargs))
         except Refusal as refusal:

@@ -12,6 +12,7 @@ from tmconvert.errors import GraphError, InternalError, UsageError, WriteError
 from tmconvert.ir import Expr, InternalGraph
 from tmconvert.ir.emitter import OpDefinition
 from tmconvert.ir.subgraphs import nested
+from tmconvert.ir.symbolic.journal import current_journal
 from tmconvert.ir.verifier import Checked, verify_graph
 from tmconvert.passes.rewriting import PassRecord
 
@@ -96,6 +97,8 @@ class PassManager:
 
     def _step(self, graph: InternalGraph, step: Pass, number: int, checked: dict[Expr, Checked]) -> None:
         is_last = number == len(self.passes) or step.name == self.options.stop_after
+        journal = current_journal()
+        place = journal.place
         try:
             record, has_changed = PassRecord(step.name), False
             self.records.append(record)
@@ -110,6 +113,10 @@ class PassManager:
                 verify_graph(graph, self.catalogue, checked)
             if hasattr(step, "ensures"):
                 step.ensures(graph)
+        except (TypeError, ValueError, IndexError):
+            if journal.place == place:  # the pass itself has not said at which call it was
+                journal.at(f"the pass {step.name}")
+            raise
         except GraphError as error:
             before_it = ", ".join(earlier.name for earlier in self.passes[: number - 1]) or "none"
             notes = [("pass", step.name), ("before it", before_it), *error.notes]

@@ -133,8 +133,7 @@ class _Normalizer:
     def _call(self, expr: Expr) -> None:
         args, kwargs = map_leaves(self._value, expr.args), map_leaves(self._value, expr.kwargs)
         last = self.result.graph.last
-        self.journal.place = f"{self.emitter.name} ({self.vocabulary.name(expr)})"
-        self.journal.source = expr.source
+        self.journal.at(f"{self.emitter.name} ({self.vocabulary.name(expr)})", expr.source)
         try:
             result = retried(lambda: self.vocabulary.apply(self.emitter, expr, args, kwargs), Refusal)
             self._bind(expr.result, result)

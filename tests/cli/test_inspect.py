@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
+import torch
 
+import tmconvert
 from tests.cli.runner import DATA, run
 
 MODELS = sorted(path.stem for path in DATA.glob("*.tm") if not path.stem.startswith("hostile_"))
@@ -142,3 +145,18 @@ def test_graph_and_table_are_two_things() -> None:
     outcome = run("inspect", "vit_tiny.tm", "--graph", "--tabular")
     assert (outcome.status, outcome.stdout) == (2, "")
     assert outcome.stderr.startswith("error[TM6010]: --graph and --tabular go together with --json only\n")
+
+
+def test_axes_that_a_trace_left_open(tmp_path: Path) -> None:
+    open_axes = {"input": {0: "batch", 2: "seq"}}
+    traced = tmconvert.trace(torch.nn.ReLU(), torch.ones(2, 3, 5), dynamic_shapes=open_axes)
+    traced.save(tmp_path / "net.tm")
+    outcome = run("inspect", tmp_path / "net.tm")
+    assert "  input  f32[2,3,5]  (open: axis 0 is batch, axis 2 is seq)\n" in outcome.stdout
+    document = run("inspect", tmp_path / "net.tm", "--json").json
+    assert document["dynamic_shapes"] == {"input": {"0": "batch", "2": "seq"}}
+    assert document["inputs"][0]["shape"] == [2, 3, 5]
+    tmconvert.trace(torch.nn.ReLU(), torch.ones(2)).save(tmp_path / "fixed.tm")
+    assert run("inspect", tmp_path / "fixed.tm", "--json").json["dynamic_shapes"] == {}
+    assert "(open" not in run("inspect", tmp_path / "fixed.tm").stdout
+    assert run("inspect", "op_pooling.tm", "--json").json["dynamic_shapes"] is None  # all follow the graph

@@ -311,6 +311,26 @@ def test_integer_files_report_outputs_that_show_nothing(bias: float, target: str
     assert report.verified
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_integer_file_whose_outputs_show_nothing_is_not_verified(target: str, tmp_path: Path):
+    layer = nn.Linear(4, 3)
+    nn.init.constant_(layer.bias, -1000.0)
+    data = [[torch.rand(2, 4).numpy()] for _ in range(3)]
+    quantized = tmconvert.calibrate(lambda x: F.relu(layer(x)), data, example_inputs=torch.rand(2, 4))
+    path = tmp_path / f"m.{target}"
+    report = TARGETS[target](quantized, path, quantized=True)
+    assert report.verification is not None
+    (name,) = (each["name"] for each in report.outputs)
+    assert dict(report.verification.vacuous) == {name: "constant (0)"}
+    assert not report.verification.tells and not report.verified
+    assert report.to_json()["verified"] is False
+    note = f"the output {name} is constant (0) for the inputs tried: nothing was compared"
+    assert note in report.notes
+    assert str(report).startswith(f"not verified in {report.verification.runtime}: no output tells anything")
+    again = tmconvert.verify(quantized, path)
+    assert not again.tells and dict(again.vacuous) == {name: "constant (0)"}
+
+
 @pytest.mark.parametrize(
     "function", [F.relu, lambda x: F.relu(x - 4), lambda x: F.relu(-4 - x), lambda x: torch.log(x) * (x < 1)]
 )

@@ -122,6 +122,10 @@ class SizeJournal:
         assert self._token is not None
         _CURRENT.reset(self._token)
 
+    def at(self, place: str, source: Any = None) -> None:
+        """Says what the conversion is at: a call, with the line that it comes from, or a pass."""
+        self.place, self.source = place, source
+
     @property
     def guards(self) -> list[Guard]:
         """The comparisons that came out as in the example, each once."""

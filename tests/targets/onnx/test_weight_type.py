@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -14,7 +17,9 @@ import tmconvert
 from benchmarks import quantized_corpus
 from tests.models import corpus
 from tmconvert.errors import UsageError
+from tmconvert.errors.explanations import EXPLANATIONS
 from tmconvert.ir.types import QParams
+from tmconvert.targets.onnx import verify_qdq
 from tmconvert.targets.onnx.integer_types import saturates, unsigned
 
 SAMPLES = Path(__file__).parents[3] / "samples"
@@ -164,3 +169,70 @@ def test_all_recorded_models_are_exact_here(tmp_path: Path) -> None:
         report = tmconvert.to_onnx(source, tmp_path / f"{name}.onnx", quantized=True)
         assert report.verification is not None
         assert max(report.verification.fused_steps.values(), default=0) <= 1.001, name
+
+
+# ---- what is reported of fused kernels
+
+
+def saturating(monkeypatch: pytest.MonkeyPatch, steps: float) -> None:
+    """The session of users is ``steps`` quantization steps off, as on a processor without VNNI."""
+    run = verify_qdq.Session.run
+
+    def off(self: verify_qdq.Session, names: Any, inputs: Any) -> list[np.ndarray]:
+        arrays = run(self, names, inputs)
+        if not self.is_users:
+            return arrays
+        return [array + np.float32(steps * np.max(np.abs(array)) / 255) for array in arrays]
+
+    class Marked(verify_qdq.Session):
+        def __init__(self, model: Any, **options: Any) -> None:
+            super().__init__(model, **options)
+            self.is_users = isinstance(model, Path)
+
+        run = off
+
+    monkeypatch.setattr(verify_qdq, "Session", Marked)
+    monkeypatch.setattr(verify_qdq, "saturates_here", lambda: True)
+
+
+def test_a_saturating_session_is_reported_with_its_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saturating(monkeypatch, 7.0)
+    path = tmp_path / "m.onnx"
+    report = tmconvert.to_onnx(MODELS["linear"], path, quantized=True, weight_type="int8")
+    assert report.verified
+    (note,) = (each for each in report.notes if "fused kernels" in each)
+    assert re.fullmatch(
+        r"ONNX Runtime's fused kernels saturate on this processor, which has no VNNI: \w+ is up to "
+        r"\d+\.\d steps from the exact sums: --weight-type uint8 is exact everywhere, --reduce-range has "
+        r"weights in seven bits",
+        note,
+    )
+    assert note in str(report)
+    document = report.to_json()["verification"]
+    assert isinstance(document, dict)
+    assert list(document["fused_steps"]) == [each["name"] for each in report.outputs]
+    assert all(steps > 1 for steps in document["fused_steps"].values())
+    assert json.loads(json.dumps(document)) == document
+
+
+def test_no_saturation_is_reported_of_files_without_int8_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saturating(monkeypatch, 0.0)
+    report = tmconvert.to_onnx(MODELS["linear"], tmp_path / "m.onnx", quantized=True)
+    assert not any("saturate" in note for note in report.notes)
+    document = report.to_json()["verification"]
+    assert isinstance(document, dict) and set(document["fused_steps"].values()) == {0.0}
+
+
+def test_a_float_file_has_no_fused_steps(tmp_path: Path) -> None:
+    document = tmconvert.to_onnx(MODELS["linear"], tmp_path / "m.onnx").to_json()["verification"]
+    assert isinstance(document, dict) and "fused_steps" not in document
+
+
+def test_the_explanation_of_other_outputs_names_saturation() -> None:
+    explained = EXPLANATIONS["TM4001"].remedy
+    for words in ("saturate", "VNNI", "--weight-type uint8", "--reduce-range"):
+        assert words in explained
