@@ -41,7 +41,9 @@ class FoldConstants(RewritePass[bool]):
 
     def rewrite(self, graph: InternalGraph, call: CallFunction, match: bool) -> str:
         if match:
-            self._replace(graph, call, [np.zeros(node.shape, node.dtype) for node in _results(call)])
+            self._replace(
+                graph, call, [np.zeros(node.type.shape, node.type.dtype) for node in _results(call)]
+            )
             return "is a constant now: it has no elements"
         arrays = map_leaves(_known, list(call.args))
         self._replace(graph, call, [self.catalogue[call.function].evaluate(arrays, call.kwargs)])
