@@ -62,15 +62,6 @@ UPWARD = {
         "tmconvert.targets.target",
         "tmconvert.verification.baked",
     ): "an encoding has its verification as a method",
-    ("tmconvert.verification.layers", "tmconvert.targets.tflite.integer.qparams"): (
-        "the layers of integer files are compared with what TFLite's kernels compute"
-    ),
-    ("tmconvert.verification.layers", "tmconvert.targets.tflite.passes.narrow_weights"): (
-        "the layers of integer files are compared with what TFLite's kernels compute"
-    ),
-    ("tmconvert.verification.layers", "tmconvert.targets.tflite.verify.kernel_error"): (
-        "the layers of integer files are compared with what TFLite's kernels compute"
-    ),
 }
 # packages whose builders and graphs are the types of the ``g`` that symbolics are given
 TYPES_OF_BUILDERS = (

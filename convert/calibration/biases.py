@@ -18,10 +18,10 @@ from tmconvert.calibration.execution import run
 from tmconvert.calibration.expansion import EXPANSION
 from tmconvert.ir import CallFunction, Constant, InternalGraph, QParams, TensorNode
 from tmconvert.ir.fake_quant import fake_quantize
+from tmconvert.passes.matching import integer_weights
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import has_trait
 from tmconvert.symbolics.traits import KeepsQparams
-from tmconvert.targets.tflite.passes.narrow_weights import integer_weights
 
 
 @dataclass

@@ -40,12 +40,12 @@ from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fold_constants import FoldConstants
 from tmconvert.passes.fuse_conv_bn import FuseConvBn
 from tmconvert.passes.manager import Pass, PassManager
+from tmconvert.passes.matching import integer_weights
 from tmconvert.passes.propagate_qparams import REQUANTIZE
 from tmconvert.passes.select_decomposition import SelectDecomposition
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import has_trait, trait_of
 from tmconvert.symbolics.traits import Average, FixedRange, KeepsQparams
-from tmconvert.targets.tflite.passes.narrow_weights import integer_weights
 
 _MARGIN = {"int16": 2.0, "places": 1.5}  # of ranges around what was seen
 _LEAST = 2.0**-8  # of the range of numbers, that of a mean

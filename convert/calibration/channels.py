@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
-from tmconvert.passes.matching import is_product
+from tmconvert.passes.matching import integer_weights, is_product
 from tmconvert.symbolics.registry import has_trait, trait_of
 from tmconvert.symbolics.traits import (
     Clamp,
@@ -30,7 +30,6 @@ from tmconvert.symbolics.traits import (
     Trait,
     View,
 )
-from tmconvert.targets.tflite.passes.narrow_weights import integer_weights
 
 
 @dataclass(frozen=True)

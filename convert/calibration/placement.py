@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 
 from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
+from tmconvert.passes.matching import integer_weights
 from tmconvert.symbolics.registry import has_trait
 from tmconvert.symbolics.traits import Average, BoundedByOther, Clamp, Concatenates, KeepsQparams
-from tmconvert.targets.tflite.passes.narrow_weights import integer_weights
 
 # what a tensor is to be in: the user's rules name the first three; "places" are int16 with as many steps as a
 # lookup table has entries, "narrow" is int8 with measured parameters where kernels have fixed ones

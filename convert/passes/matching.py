@@ -52,6 +52,12 @@ def is_quotient(expr: object) -> TypeGuard[CallFunction]:
     return arithmetic is not None and arithmetic.is_product and arithmetic.is_inverse
 
 
+def integer_weights(expr: Expr) -> Weights | None:
+    """The weights of a call that has integer kernels: those of three spatial axes work in float alone."""
+    weights = trait_of(expr, Weights)
+    return None if weights is None or weights.spatial > 2 else weights
+
+
 def rule_of(expr: Expr, catalogue: Mapping[str, Op]) -> LayoutRule:
     """The layouts that a call may work in."""
     assert isinstance(expr, CallFunction)

@@ -1,4 +1,4 @@
-"""An integer TFLite file beside the graph it was made of, one layer after the other."""
+"""An integer file beside the graph it was made of, one layer after the other."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ import numpy as np
 
 from tmconvert.errors import VerificationError
 from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
-from tmconvert.ir.fake_quant import fake_quantize, round_half_away
+from tmconvert.ir.fake_quant import round_half_away
 from tmconvert.ir.tree import map_leaves
 from tmconvert.lowering.origins import Role
-from tmconvert.lowering.target_graph import Value
+from tmconvert.passes.matching import integer_weights
 from tmconvert.symbolics.layouts import NHWC_TO_NCHW
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import has_trait
 from tmconvert.symbolics.traits import BoundedByOther, Clamp
-from tmconvert.targets.tflite.integer.qparams import restored_weight, weight_grid
-from tmconvert.targets.tflite.passes.narrow_weights import integer_weights
-from tmconvert.targets.tflite.verify.kernel_error import slack_of
+from tmconvert.verification.integer_rules import IntegerRules
 from tmconvert.verification.noise import LARGEST, Energies, energies_of
 from tmconvert.verification.observed import Observed
 from tmconvert.verification.tensors import OPERANDS, Tensors
@@ -66,12 +64,11 @@ def layers(
     catalogue: Mapping[str, Op],
     tensors: Tensors,
     inputs: list[np.ndarray],
-    target: str,
+    rules: IntegerRules,
 ) -> Iterator[Layer]:
     """The results of the calls of ``graph`` that the file has, in the order of the graph.
 
-    ``inputs`` are the model's, in the source's order. ``target`` tells which weights are in integers: those
-    of integer kernels in TFLite, all with parameters in ONNX.
+    ``inputs`` are the model's, in the source's order. ``rules`` are those of the target of the file.
     """
     local: dict[Any, Any] = {}
     whole: dict[Any, Any] = {}
@@ -87,11 +84,11 @@ def layers(
         given = [map_leaves(lambda leaf: None if leaf is None else whole[leaf], list(expr.args))]
         is_float = any(_is_float(node, tensors) for node in expr.outputs)
         is_whole = not is_float and any(node in in_integers for node in expr.inputs)
-        round_to = _to_grid if target == "onnx" else _rounded if is_whole else _as_it_is
-        kind = None if target == "onnx" else _kind(expr, tensors)
-        operands = _operands(expr, local, round_to, kind, tensors)
-        if target == "onnx" or is_whole:
-            _round_bias(expr, operands, local, tensors, target)
+        is_rounded = is_whole or not rules.depends_on_kernel
+        kind = _kind(expr, tensors) if rules.depends_on_kernel else None
+        operands = _operands(expr, local, rules.constant if is_rounded else _as_it_is, kind, tensors)
+        if is_rounded:
+            _round_bias(expr, operands, local, tensors, rules)
         given.append(operands)
         made = [catalogue[expr.function].evaluate(arguments, expr.kwargs) for arguments in given]
         far, near = (result if isinstance(result, list) else [result] for result in made)
@@ -102,8 +99,7 @@ def layers(
                 in_integers.add(node)
             if node in tensors and one.dtype.kind == "f":
                 local[node] = _in_file(node, tensors, one)
-                is_kernel = is_whole and target == "tflite"
-                slack = _slack(expr, operands, one, node, tensors) if is_kernel else 0.0
+                slack = _slack(expr, operands, one, node, tensors, rules) if is_whole else 0.0
                 yield _layer(node, expr, tensors, one, other, slack)
 
 
@@ -169,24 +165,6 @@ def _as_it_is(node: TensorNode, value: np.ndarray, expr: CallFunction) -> np.nda
     return value
 
 
-def _to_grid(node: TensorNode, value: np.ndarray, expr: CallFunction) -> np.ndarray:
-    """A constant on the grid that the source gives it."""
-    if value.dtype != np.float32 or node.qparams is None or node.qparams.dtype == "int32":
-        return value
-    return fake_quantize(value, node.qparams)
-
-
-def _rounded(node: TensorNode, value: np.ndarray, expr: CallFunction) -> np.ndarray:
-    """A constant as integer kernels have it: by the source's parameters, or by those of weights without."""
-    if value.dtype != np.float32:
-        return value
-    weights = integer_weights(expr)
-    if weights is not None and node is expr.args[1]:
-        weight = Value(node.name, value.dtype, value.shape, value, qparams=node.qparams)
-        return restored_weight(weight, weights.output_axis)
-    return _to_grid(node, value, expr)
-
-
 def _is_constant(node: Any) -> bool:
     """Whether a tensor is a constant, or computed of constants alone, which a file has as one."""
     if isinstance(node.expr, CallFunction):
@@ -199,47 +177,44 @@ def _round_bias(
     operands: list[Any],
     local: Mapping[Any, Any],
     tensors: Tensors,
-    target: str,
+    rules: IntegerRules,
 ) -> None:
     """The bias among ``operands`` as whole numbers of products of input and weights, as the file has it."""
     weights = integer_weights(expr)
     if weights is None or expr.args[2] is None:
         return
     x, weight, bias = expr.args[:3]
-    step = _operand_step(x, expr.outputs[0], tensors, target)
+    step = _operand_step(x, expr.outputs[0], tensors, rules)
     if not _is_constant(bias) or not _is_constant(weight) or not step:
         return
-    scales = _weight_scales(weight, np.asarray(local[weight]), weights.output_axis, target)
+    scales = rules.weight_scales(weight, np.asarray(local[weight]), weights.output_axis)
     if len(scales) in (1, operands[2].size):
         products = np.array(scales) * step
         operands[2] = (round_half_away(operands[2] / products) * products).astype(np.float32)
 
 
-def _operand_step(x: Any, result: Any, tensors: Tensors, target: str) -> float:
-    """The step of the form of ``x`` that a kernel takes: in TFLite one of the result's type."""
+def _operand_step(x: Any, result: Any, tensors: Tensors, rules: IntegerRules) -> float:
+    """The step of the form of ``x`` that a kernel takes."""
     forms, wanted = tensors.forms(x, OPERANDS), _result(result, tensors)
-    if target != "onnx" and wanted is not None:
+    if rules.depends_on_kernel and wanted is not None:
         forms = [form for form in forms if form.kind == wanted.kind]
     return forms[0].step if forms else 0.0
 
 
-def _weight_scales(weight: TensorNode, data: np.ndarray, axis: int, target: str) -> tuple[float, ...]:
-    """Those of constant weights in the file; none where a bias does not go with them."""
-    if target == "onnx":
-        grid = weight.qparams
-        return () if grid is None or any(grid.zero_point) else grid.scale
-    return weight_grid(Value(weight.name, data.dtype, data.shape, data, qparams=weight.qparams), axis).scale
-
-
 def _slack(
-    expr: CallFunction, operands: list[object], result: np.ndarray, node: object, tensors: Tensors
+    expr: CallFunction,
+    operands: list[object],
+    result: np.ndarray,
+    node: object,
+    tensors: Tensors,
+    rules: IntegerRules,
 ) -> Any:
     """How far the kernel of a layer is off, beyond rounding."""
     computed = _computed(node, tensors)
-    found = slack_of(expr, computed.kind)
+    found = rules.slack(expr, computed.kind)
     if found is None:
         return 0.0
-    step = _operand_step(expr.args[0], node, tensors, "tflite") or computed.step
+    step = _operand_step(expr.args[0], node, tensors, rules) or computed.step
     return found(expr, operands, result, step)
 
 

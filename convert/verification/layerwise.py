@@ -13,6 +13,7 @@ from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder, written
 from tmconvert.targets.registry import runtime_for, write
 from tmconvert.verification.compare import Comparison, example_inputs
+from tmconvert.verification.integer_rules import IntegerRules
 from tmconvert.verification.layers import Layer, layers
 from tmconvert.verification.noise import LARGEST, Energies
 from tmconvert.verification.references import References
@@ -34,12 +35,14 @@ def verify_layers(
     lowered: InternalGraph,
     truth: References,
     look: Look,
+    rules: IntegerRules,
     again: Again = lambda inputs, tensors: None,
 ) -> Verification | None:
     """The comparison of the file at ``path`` with ``plain``, its float twin, and of each of its layers.
 
     ``look`` runs the file, ``again`` in the runtime's fused kernels; ``lowered`` is the graph that was
-    lowered to ``plain``. None, with a note, where there is no runtime. Raises VerificationError TM4001.
+    lowered to ``plain``, ``rules`` are those of the target. None, with a note, where there is no runtime.
+    Raises VerificationError TM4001.
     """
     target = plain.target
     with temporary_folder() as folder:
@@ -57,14 +60,14 @@ def verify_layers(
     for given in samples:
         stored = dict(zip(plain.input_names, reference.stored_inputs(given), strict=True))
         tensors = look(stored)
-        for layer in layers(lowered, reference.catalogue, tensors, list(given), target):
+        for layer in layers(lowered, reference.catalogue, tensors, list(given), rules):
             found = _checked(layer, names.get(layer.name, layer.name))
             worst[layer.name] = max(found, worst.get(layer.name, found), key=lambda each: each.max_error)
             if layer.name in names:
                 shown.setdefault(names[layer.name], []).append(layer.local)
             noise[layer.name] = layer.energies + noise.get(layer.name)
         fused = again(stored, tensors)
-        for layer in layers(lowered, reference.catalogue, fused, list(given), target) if fused else ():
+        for layer in layers(lowered, reference.catalogue, fused, list(given), rules) if fused else ():
             _check_fused(layer, names.get(layer.name, layer.name))
     told = tuple(each.noise() for each in noise.values())
     for each in told:

@@ -29,6 +29,7 @@ from tmconvert.targets.onnx.qdq import REMEDY, QdqGraph
 from tmconvert.targets.onnx.reader import onnx_constants, onnx_results, with_outputs
 from tmconvert.targets.onnx.sessions import Session, saturates_here
 from tmconvert.verification.constants import Kept, check_constants, check_grid
+from tmconvert.verification.integer_rules import IntegerRules
 from tmconvert.verification.layerwise import verify_layers
 from tmconvert.verification.observed import Observed
 from tmconvert.verification.references import References
@@ -46,7 +47,7 @@ def verify_qdq(
     check_tensors(path, made)
     _check_source(plain, made)
     sessions = _Sessions(path, plain, made)
-    verified = verify_layers(path, plain, lowered, truth, sessions.observed, sessions.fused)
+    verified = verify_layers(path, plain, lowered, truth, sessions.observed, IntegerRules(), sessions.fused)
     if verified is None:
         return None
     truth.notes.extend(sessions.notes())

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, QParams, TensorNode
+from tmconvert.ir import CallFunction, Constant, InternalGraph, QParams, TensorNode
 from tmconvert.ir.fake_quant import quantize
+from tmconvert.passes.matching import integer_weights
 from tmconvert.passes.rewriting import RewritePass
-from tmconvert.symbolics.registry import has_trait, trait_of
-from tmconvert.symbolics.traits import Average, KeepsQparams, Weights
+from tmconvert.symbolics.registry import has_trait
+from tmconvert.symbolics.traits import Average, KeepsQparams
 
 _LOWEST = -128
 
@@ -51,12 +52,6 @@ class NarrowWeights(RewritePass[QParams]):
         weight = call.args[1]
         weight.qparams = replace(match, quant_min=_LOWEST + 1)
         return f"has its weights `{weight.name}` clipped to [-127, 127]"
-
-
-def integer_weights(expr: Expr) -> Weights | None:
-    """The weights of a call that has integer kernels: those of three spatial axes work in float alone."""
-    weights = trait_of(expr, Weights)
-    return None if weights is None or weights.spatial > 2 else weights
 
 
 def clipped_weights(data: np.ndarray, grid: QParams) -> int:

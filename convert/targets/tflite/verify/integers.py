@@ -22,6 +22,7 @@ from tmconvert.lowering.target_graph import TargetGraph, Value
 from tmconvert.targets.tflite.integer.model import IntegerGraph
 from tmconvert.targets.tflite.integer.qparams import activation_grid, brought
 from tmconvert.targets.tflite.reader import tflite_tensors
+from tmconvert.targets.tflite.verify.kernel_rules import TfliteRules
 from tmconvert.targets.tflite.verify.observed import observed
 from tmconvert.targets.tflite.verify.qparams_rules import check_rules, zero_points
 from tmconvert.verification.constants import Kept, check_constants, check_grid
@@ -42,7 +43,12 @@ def verify_integers(
     _check_source(plain, made)
     check_rules(made.graph)
     return verify_layers(
-        path, plain, lowered, truth, lambda stored: tensors_of(made.graph, observed(path, stored))
+        path,
+        plain,
+        lowered,
+        truth,
+        lambda stored: tensors_of(made.graph, observed(path, stored)),
+        TfliteRules(),
     )
 
 

@@ -10,7 +10,6 @@ scales that are powers of two.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -23,9 +22,9 @@ from tmconvert.symbolics.traits import Distribution, FixedRange, Interpolates, S
 from tmconvert.targets.options import IntegerType
 from tmconvert.targets.tflite.integer.resizes import kernel_matrix, needs_products, rounded_matrix
 from tmconvert.targets.tflite.operators import spec
+from tmconvert.verification.integer_rules import Slack
 
 _STEP = 2.0**-15  # of the results of these kernels in int16
-Slack = Callable[[CallFunction, list[Any], np.ndarray, float], Any]
 
 
 def _slack_in_int16(operator: str) -> float:
