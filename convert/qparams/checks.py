@@ -10,15 +10,8 @@ import numpy as np
 
 from tmconvert.errors import UsageError
 from tmconvert.qparams.records import ACTIVATION, BIAS, UNKNOWN, WEIGHT, Record
+from tmconvert.targets.registry import target_named
 from tmconvert.targets.written_model import Shape, WrittenLayer, WrittenModel
-
-# layers with a weight that is quantized in integers, as ONNX, TFLite and Caffe call them
-WEIGHTED = {
-    *("Conv", "ConvTranspose", "Gemm", "MatMul"),
-    *("CONV_2D", "CONV_3D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV", "BATCH_MATMUL"),
-    *("Convolution", "Deconvolution", "InnerProduct"),
-}
-_TRANSPOSED = ("ConvTranspose", "MatMul")  # channels of the output along the second axis
 
 
 @dataclass(frozen=True)
@@ -50,8 +43,9 @@ def findings_of(records: Sequence[Record], model: WrittenModel, *, by_layer: boo
     said = {record.name for record in records}
     has_weights = any(record.role in (WEIGHT, UNKNOWN) for record in records)
     lacking: dict[str, str] = {}
+    weight_axes = target_named(model.target).weight_axes
     for layer in model.layers:
-        if layer.type not in WEIGHTED:
+        if layer.type not in weight_axes:
             continue
         weight = next((name for name in layer.inputs if _is_weight(name, model)), None)
         taken = next((name for name in layer.inputs if name not in model.constants), None)
@@ -172,7 +166,8 @@ def _filled(
         role = WEIGHT if record.name in model.constants else ACTIVATION
     axis = record.axis
     if axis is None and len(record.scales) > 1 and shape is not None:
-        axis = _axis(len(record.scales), shape, "" if layer is None else layer.type)
+        usual = 0 if layer is None else target_named(model.target).weight_axes.get(layer.type, 0)
+        axis = _axis(len(record.scales), shape, usual)
     filled = replace(
         record,
         role=role,
@@ -188,8 +183,7 @@ def _filled(
     return replace(filled, dtype=dtype, quant_min=low, quant_max=high)
 
 
-def _axis(count: int, shape: tuple[int, ...], type: str) -> int | None:
-    """The axis of the output's channels: the only one of that extent, or where the layer has them."""
+def _axis(count: int, shape: tuple[int, ...], usual: int) -> int | None:
+    """The axis of the output's channels: the ``usual`` one of the layer, or the only one of that extent."""
     axes = [axis for axis, extent in enumerate(shape) if extent == count]
-    usual = len(shape) - 1 if type == "DEPTHWISE_CONV_2D" else 1 if type in _TRANSPOSED else 0
     return usual if usual in axes else axes[0] if len(axes) == 1 else None

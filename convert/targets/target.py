@@ -90,7 +90,8 @@ class Target(ABC):
     ``drops_low_ranks`` says that its runtimes do not keep ranks below 2, ``names_constants`` that its files
     have names for constants. Results of the operators ``keeps_qparams`` have the quantization parameters of
     their operands. Operands of the operators ``clamps_at_zero`` may have those of the results: as 0 is exact
-    under all parameters, max(round(x), 0) is round(max(x, 0)).
+    under all parameters, max(round(x), 0) is round(max(x, 0)). ``weight_axes`` are the operators with weights
+    that are quantized in integers, and the axis of their output channels.
     """
 
     name: ClassVar[str]
@@ -105,6 +106,7 @@ class Target(ABC):
     names_constants: ClassVar[bool] = True
     keeps_qparams: ClassVar[frozenset[str]] = frozenset()
     clamps_at_zero: ClassVar[frozenset[str]] = frozenset()
+    weight_axes: ClassVar[Mapping[str, int]] = {}
     version_label: ClassVar[str]
     has_ordered_versions: ClassVar[bool] = True
 

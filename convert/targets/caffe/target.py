@@ -8,7 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
@@ -47,6 +47,7 @@ class CaffeTarget(Target):
     names_constants = False
     keeps_qparams = frozenset({"Flatten", "Permute", "Pooling", "Reshape", "Slice", "Split"})
     clamps_at_zero = frozenset({"ReLU"})
+    weight_axes: ClassVar[Mapping[str, int]] = {"Convolution": 0, "Deconvolution": 0, "InnerProduct": 0}
 
     def version_number(self, version: int | str | None) -> int:
         name = "bvlc" if version is None else version

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
@@ -46,6 +46,7 @@ class OnnxTarget(Target):
         ["Flatten", "Identity", "MaxPool", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"]
     )
     clamps_at_zero = frozenset({"Relu"})
+    weight_axes: ClassVar[Mapping[str, int]] = {"Conv": 0, "ConvTranspose": 1, "Gemm": 0, "MatMul": 1}
 
     def version_number(self, version: int | str | None) -> int:
         opset, newest = DEFAULT_OPSET if version is None else version, newest_opset()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
@@ -34,6 +35,7 @@ from tmconvert.targets.options import (
     check_choice,
 )
 from tmconvert.targets.target import Encoding, LoweredGraphs, Target
+from tmconvert.targets.tflite.operators import SPECS
 from tmconvert.targets.tflite.passes.align_ranks import AlignRanks
 from tmconvert.targets.tflite.passes.assign_layout import AssignLayout
 from tmconvert.targets.tflite.passes.drop_reshapes import drop_reshapes
@@ -60,10 +62,13 @@ class TfliteTarget(Target):
     name, title, suffixes = "tflite", "TFLite", (".tflite", ".lite")
     runtime_package, version_label = "ai-edge-litert", "TFLite"
     default_io_layout = "nhwc"
-    keeps_qparams = frozenset(
-        ["MAX_POOL_2D", "PAD", "RESHAPE", "SLICE", "SPLIT", "SQUEEZE", "STRIDED_SLICE", "TRANSPOSE"]
-    )
-    clamps_at_zero = frozenset({"RELU"})
+    keeps_qparams = frozenset(name for name, each in SPECS.items() if each.keeps_qparams)
+    clamps_at_zero = frozenset(name for name, each in SPECS.items() if each.activation == (0, math.inf))
+    weight_axes: ClassVar[Mapping[str, int]] = {
+        name: 0 if each.weights is None else each.weights.axis
+        for name, each in SPECS.items()
+        if each.weights is not None or each.dynamic_range is not None
+    }
 
     def version_number(self, version: int | str | None) -> int:
         """The N of the text "2.N"; a number would be ambiguous, as 2.1 is 2.10, too."""

@@ -15,7 +15,7 @@ from tmconvert.targets.tflite.schema import ENUMS
 ROOT = Path(__file__).parents[3]
 # The folders without the records. A name in them is that of an operator that is written, or that one
 # rewriting looks for: how many names each file has, and what for.
-FOLDERS = ("convert/targets/tflite", "convert/verification", "convert/calibration")
+FOLDERS = ("convert/targets/tflite", "convert/verification", "convert/calibration", "convert/qparams")
 ALLOWED = {
     "builder.py": (4, "writes a RESHAPE or CAST before or after any operator"),
     "compress_weights.py": (6, "rewrites a GATHER of rows; writes DEQUANTIZE; the channels of BATCH_MATMUL"),

@@ -127,12 +127,15 @@ SPECS = (
     OperatorSpec(
         "CONV_3D",
         code=132,
+        weights=Weights(x=0, weight=1, bias=2, axis=4),
         options="Conv3DOptions",
         releases="2.5",
     ),
     OperatorSpec(
         "CONV_3D_TRANSPOSE",
         code=141,
+        weights=Weights(x=2, weight=1, bias=3, axis=3),
+        data=(2,),
         options="Conv3DOptions",
         releases="2.6",
     ),

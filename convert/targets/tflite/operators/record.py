@@ -172,6 +172,11 @@ class OperatorSpec:
         """Whether results consist of elements of one input: they have its quantization parameters."""
         return self.moves and self.data is not None and len(self.data) == 1
 
+    @property
+    def keeps_qparams(self) -> bool:
+        """Whether results have the quantization parameters of the one input whose elements they are."""
+        return self.moves_one and self.integer is not None and self.integer.relation == "same"
+
     def range_of(self, operator: Operator, ranges: Sequence[Range]) -> Range | None:
         """The range of the results from those of the data; None where it is not known."""
         if self.result_range is not None:
