@@ -79,7 +79,7 @@ def click_option(option: Option, **others: Any) -> GroupedOption:
         is_flag=option.kind == "switch",
         count=option.kind == "count",
         multiple=option.kind == "entries",
-        metavar=_metavar(option),
+        metavar=option.value_name or None,
         required=option.is_required,
         help=option.help_text(),
         **others,
@@ -93,12 +93,6 @@ def _type(option: Option) -> Any:
         return click.Choice(option.choices)
     types = {"switch": bool, "integer": int, "path": click.Path(), "count": None}
     return types.get(option.kind, str)
-
-
-def _metavar(option: Option) -> str | None:
-    if option.kind in ("switch", "count"):
-        return None
-    return option.metavar or ("FILE" if option.kind == "path" else "TYPE")
 
 
 def _completing(

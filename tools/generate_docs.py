@@ -5,7 +5,8 @@
     python tools/generate_docs.py --check    only list it; the exit status is 1 where there is some
 
 The table of layers in ARCHITECTURE.md is made from tests/test_layers.py, docs/reference/cli.md from the click
-commands, docs/reference/error-codes.md from the explanations, and docs/ops.md from the catalogue.
+commands, docs/reference/options.md from the declared options, docs/reference/error-codes.md from the
+explanations, and docs/ops.md from the catalogue.
 """
 
 from __future__ import annotations
@@ -13,8 +14,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from tmconvert.conversion.option import Option
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -85,12 +90,68 @@ def _command(command: click.Command, context: click.Context) -> list[str]:
                 f"### {context.info_name} {name}",
                 *_command(inner, click.Context(inner, context, name)),
             ]
-    rows = [parameter.get_help_record(context) for parameter in command.get_params(context)]
-    options = [row for row in rows if row is not None and row[1] and not row[0].startswith("-h,")]
-    if options:
-        lines += ["", "| option | meaning |", "|---|---|"]
-        lines += [f"| `{_cell(names)}` | {_escaped(_cell(meaning))} |" for names, meaning in options]
+    for heading, rows in _rows(command, context).items():
+        lines += [
+            "",
+            *([f"**{heading}**", ""] if heading else []),
+            "| option | meaning |",
+            "|---|---|",
+            *rows,
+        ]
     return lines
+
+
+def _rows(command: click.Command, context: click.Context) -> dict[str, list[str]]:
+    """The rows of options by heading; those without a declaration have none."""
+    from tmconvert.cli.options import GroupedCommand, GroupedOption
+    from tmconvert.conversion.option import HEADINGS
+
+    rows: dict[str, list[str]] = {heading: [] for heading in ("", *HEADINGS.values())}
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context)
+        if record is not None and record[1] and "--help" not in record[0]:
+            declared = isinstance(parameter, GroupedOption) and isinstance(command, GroupedCommand)
+            heading = HEADINGS[parameter.declaration.group] if declared else ""
+            rows[heading].append(f"| `{_cell(record[0])}` | {_escaped(_cell(record[1]))} |")
+    return {heading: lines for heading, lines in rows.items() if lines}
+
+
+def options() -> str:
+    """A page of the options of conversions and calibrations, as keywords and as flags."""
+    from tmconvert.conversion.option import HEADINGS
+    from tmconvert.conversion.options import CONVERSION_OPTIONS
+
+    lines = [
+        "# Options",
+        "",
+        MADE.strip(),
+        "",
+        "Each option is a keyword of `to_onnx`, `to_tflite` and `to_caffe`, and a flag of the commands.",
+        "The calibration options are also keywords of `calibrate`, and flags of its command.",
+        "[Command line](cli.md) lists the flags of each command.",
+    ]
+    for group, heading in HEADINGS.items():
+        lines += ["", f"## {heading}", ""]
+        lines += ["| keyword | flag | default | targets | meaning |", "|---|---|---|---|---|"]
+        lines += [_option_row(option) for option in CONVERSION_OPTIONS if option.group == group]
+    return "\n".join([*lines, ""])
+
+
+def _option_row(option: Option) -> str:
+    keyword = f"`{option.name}={not option.default}`" if option.kind == "switch" else f"`{option.name}`"
+    keyword = f"{keyword} of `{option.part_of}`" if option.part_of else keyword
+    flags = ", ".join(filter(None, [option.short_flag, option.spelling]))
+    flag = f"`{_cell(f'{flags} {option.value_name}'.strip())}`"
+    default = option.default_text or ("" if option.default in (None, (), 0, False) else str(option.default))
+    choices = f" One of {', '.join(option.choices)}." if option.choices else ""
+    cells = (
+        "" if option.only == "command line" else keyword,
+        flag if option.is_flag else "",
+        "" if option.kind == "switch" else _cell(default),
+        ", ".join(option.targets) or "all",
+        _escaped(_cell(option.help + choices)),
+    )
+    return f"| {' | '.join(cells)} |"
 
 
 def _paragraphs(text: str) -> list[str]:
@@ -155,6 +216,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "ARCHITECTURE.md": architecture,
     "docs/reference/cli.md": command_line,
     "docs/reference/error-codes.md": error_codes,
+    "docs/reference/options.md": options,
     "docs/ops.md": ops,
 }
 

@@ -11,20 +11,23 @@ from tmconvert.cli.group import help_without_command
 from tmconvert.cli.messages import logging_to_stderr
 from tmconvert.cli.options import GroupedCommand, declared_options
 from tmconvert.cli.rendering import write, write_json, write_table
+from tmconvert.conversion.options import QPARAMS_FORMATS
 from tmconvert.conversion.wording import counted
 
 if TYPE_CHECKING:
     from tmconvert.qparams.records import Record
 
 
-@click.group("params", invoke_without_command=True)
+_HELP = f"""Show, convert and check files of quantization parameters.
+
+Formats: {", ".join(QPARAMS_FORMATS)}.
+docs/quantization-parameters.md says what each can store.
+"""
+
+
+@click.group("params", invoke_without_command=True, help=_HELP)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """Show, convert and check files of quantization parameters.
-
-    Formats: mgeconvert, aimet, aimet-1.0, aimet-2.0, tensorrt, tensorrt-ranges, tensorrt-json, onnxruntime,
-    ncnn, mnn, ppq, ascend, ascend-caffe, tpu-mlir. docs/quantization-parameters.md says what each can carry.
-    """
     help_without_command(ctx)
 
 

@@ -11,6 +11,7 @@ from tmconvert.conversion.options import (
     INPUTS,
     JSON,
     OUTPUTS,
+    QPARAMS_FORMATS,
     RENAME,
     SETTINGS,
     TRACING,
@@ -68,7 +69,13 @@ _INSPECT = (
     switch("tabular", "output", "Print a table of the expressions, with submodules inlined."),
 )
 _FROM = Option(
-    "source_format", "input", "Format of FILE.", default_text="by content", metavar="FORMAT", flag="--from"
+    "source_format",
+    "input",
+    "Format of FILE.",
+    default_text="by content",
+    suggestions=QPARAMS_FORMATS,
+    metavar="FORMAT",
+    flag="--from",
 )
 _PARAMS_CONVERT = (
     _FROM,
@@ -79,7 +86,7 @@ _PARAMS_CONVERT = (
         "path",
         metavar="MODEL",
     ),
-    Option("to", "output", "Format of OUT.", metavar="FORMAT", is_required=True),
+    Option("to", "output", "Format of OUT.", suggestions=QPARAMS_FORMATS, metavar="FORMAT", is_required=True),
     switch("partial", "output", "Leave out tensors that the format cannot store."),
 )
 _OPS = (

@@ -59,6 +59,13 @@ class Option:
         return self.flag or f"--{negation}{self.name.replace('_', '-')}"
 
     @property
+    def value_name(self) -> str:
+        """What stands for the value after the flag; empty for a flag without one."""
+        if self.kind in ("switch", "count"):
+            return ""
+        return self.metavar or ("FILE" if self.kind == "path" else "TYPE")
+
+    @property
     def is_keyword(self) -> bool:
         """Whether the functions of conversions have a keyword of this name."""
         return self.only != "command line" and not self.part_of

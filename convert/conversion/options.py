@@ -208,7 +208,7 @@ INPUT_GRIDS = (
     Option(
         "input_grids",
         "quantization",
-        "Type, scale and zero point of inputs without a QuantStub, by name; `*` stands for all others.",
+        'Type, scale and zero point of inputs without a QuantStub, by name; "*" stands for all others.',
         only="python",
     ),
     Option(
@@ -237,13 +237,31 @@ INPUT_GRIDS = (
         part_of="input_grids",
     ),
 )
+# of tmconvert.qparams.formats, whose readers are not needed to show help
+QPARAMS_FORMATS = (
+    "mgeconvert",
+    "aimet",
+    "aimet-1.0",
+    "aimet-2.0",
+    "tensorrt",
+    "tensorrt-ranges",
+    "tensorrt-json",
+    "onnxruntime",
+    "ncnn",
+    "mnn",
+    "ppq",
+    "ascend",
+    "ascend-caffe",
+    "tpu-mlir",
+)
 QPARAMS = (
     Option("qparams", "quantization", "Also write the quantization parameters to FILE.", "path"),
     Option(
         "qparams_format",
         "quantization",
         "Format of that file: aimet, tensorrt, ncnn, onnxruntime, ...; `tmconvert params --help` lists all.",
-        default_text="mgeconvert",
+        default_text=QPARAMS_FORMATS[0],
+        suggestions=QPARAMS_FORMATS,
         metavar="FORMAT",
         needs="qparams",
     ),
@@ -351,6 +369,7 @@ SETTINGS = (
         default="nchw",
         default_text="nchw",
         choices=("nchw", "nhwc"),
+        metavar="LAYOUT",
         part_of="calibration_settings",
     ),
 )
@@ -430,7 +449,8 @@ DEBUGGING = (
     ),
 )
 
-_CONVERSIONS = (
+# in the order of help texts and documents
+CONVERSION_OPTIONS = (
     INPUTS,
     OUTPUTS,
     *VERSIONS,
@@ -466,4 +486,4 @@ _CONVERSIONS = (
 
 def conversion_options(target: str) -> tuple[Option, ...]:
     """The options of conversions to ``target``, in the order of its help."""
-    return tuple(option for option in _CONVERSIONS if option.applies_to(target))
+    return tuple(option for option in CONVERSION_OPTIONS if option.applies_to(target))

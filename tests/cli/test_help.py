@@ -177,6 +177,7 @@ def test_completion_of_commands_and_options() -> None:
         ("tmconvert onnx --activations ui", ["uint8", "uint16"]),
         ("tmconvert onnx --method m", ["minmax", "mse"]),
         ("tmconvert caffe --dialect o", ["opencv"]),
+        ("tmconvert onnx --qparams-format tens", ["tensorrt", "tensorrt-ranges", "tensorrt-json"]),
         ("tmconvert tflite --io-layout ", ["nhwc", "source"]),
         ("tmconvert tflite --runtime 2.2", ["2.2", "2.20", "2.21", "2.22", "2.23"]),
     ],

@@ -13,9 +13,10 @@ from tmconvert.calibration.ranges import METHODS
 from tmconvert.calibration.settings import KINDS, LAYOUTS, Settings
 from tmconvert.conversion.command_options import COMMAND_OPTIONS
 from tmconvert.conversion.option import HEADINGS, Option
-from tmconvert.conversion.options import SETTINGS
+from tmconvert.conversion.options import QPARAMS_FORMATS, SETTINGS
 from tmconvert.conversion.output_paths import CONTAINER_SUFFIXES, MODEL_SUFFIXES
 from tmconvert.passes.manager import PassOptions
+from tmconvert.qparams.formats import DEFAULT, FORMATS
 from tmconvert.symbolics.target_names import TARGETS
 from tmconvert.targets.registry import target_named
 from tmconvert.targets.tflite.compress_weights import KINDS as STORED_WEIGHTS
@@ -72,6 +73,7 @@ def test_choices_are_those_of_what_reads_them() -> None:
     assert all(kind in next(each.help for each in SETTINGS if each.name == "rules") for kind in KINDS)
     weights = next(option for option in COMMAND_OPTIONS["tflite"] if option.name == "weights")
     assert sorted(weights.choices) == sorted(STORED_WEIGHTS)
+    assert (list(QPARAMS_FORMATS), QPARAMS_FORMATS[0]) == (list(FORMATS), DEFAULT)
 
 
 @pytest.mark.parametrize("target", TARGETS)
