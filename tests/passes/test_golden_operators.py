@@ -23,6 +23,7 @@ from tmconvert.targets.registry import target_named
 from tmconvert.targets.tflite.passes.drop_reshapes import drop_reshapes
 from tmconvert.targets.tflite.passes.fuse_activations import fuse_activations
 from tmconvert.targets.tflite.passes.fuse_scales import fuse_scales
+from tmconvert.targets.tflite.passes.merge_slices import merge_slices
 from tmconvert.targets.tflite.passes.narrow_integers import narrow_integers
 from tmconvert.targets.tflite.passes.own_biases import own_biases
 from tmconvert.targets.tflite.passes.split_slices import split_slices
@@ -33,6 +34,7 @@ PASSES: dict[str, Callable[[TargetGraph], PassRecord]] = {
     "fuse_activations": fuse_activations,
     "fuse_activations--keeps_qparams": partial(fuse_activations, keeps_grids=True),
     "fuse_scales": fuse_scales,
+    "merge_slices": merge_slices,
     "narrow_integers": narrow_integers,
     "own_biases": own_biases,
     "split_slices": split_slices,

@@ -44,6 +44,7 @@ from tmconvert.targets.tflite.passes.fold_transposes import FoldTransposes
 from tmconvert.targets.tflite.passes.fuse_activations import fuse_activations
 from tmconvert.targets.tflite.passes.fuse_scales import fuse_scales
 from tmconvert.targets.tflite.passes.group_statistics import GroupStatistics
+from tmconvert.targets.tflite.passes.merge_slices import merge_slices
 from tmconvert.targets.tflite.passes.narrow_integers import narrow_integers
 from tmconvert.targets.tflite.passes.narrow_weights import NarrowWeights
 from tmconvert.targets.tflite.passes.own_biases import own_biases
@@ -122,7 +123,7 @@ class TfliteTarget(Target):
         steps: list[Callable[[TargetGraph], PassRecord]] = [
             partial(fuse_activations, keeps_grids=options.keeps_grids),
             *([] if options.keeps_grids else [fuse_scales]),  # a requantize between the two would be lost
-            *(drop_reshapes, split_slices, own_biases),
+            *(drop_reshapes, split_slices, merge_slices, own_biases),
         ]
         records: dict[str, PassRecord] = {}
         for each in graph.nested():
