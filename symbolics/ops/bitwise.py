@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir.broadcasting import broadcast_shapes
-from tmconvert.symbolics.idioms import caffe, caffe_numbers
+from tmconvert.symbolics.idioms import caffe, caffe_numbers, tflite
 from tmconvert.symbolics.idioms.formulas import Term, formula
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import INTEGERS, Op, Tensor
@@ -58,10 +58,15 @@ def left_shift(x: Term, other: Term) -> Term:
 
 @formula(BITWISE["bitwise_right_shift"])  # the sign moves in from the left; float64 holds 32 bits
 def right_shift(x: Term, other: Term) -> Term:
-    divisor = other.to(np.float64).exp2()
-    if x.dtype.itemsize == 8:
-        return x.floor_divide(divisor.to(np.int64))
-    return (x.to(np.float64) / divisor).floor().to(x.dtype)
+    if x.dtype.itemsize < 8:
+        return (x.to(np.float64) / other.to(np.float64).exp2()).floor().to(x.dtype)
+    known = x.g.known(other.value)
+    if known is not None and known.size and known.max() <= 62:
+        return x.floor_divide(other.to(np.float64).exp2().to(np.int64))
+    first = other.minimum(62)  # 2 ** 63 is no int64
+    for by in (first, (other - first).minimum(1)):
+        x = x.floor_divide(by.to(np.float64).exp2().to(np.int64))
+    return x
 
 
 # ---- TFLite knows exclusive or, and shifts to the right, of up to 32 bits
@@ -105,7 +110,63 @@ for _name, _combine in (("and", _and), ("or", _or), ("xor", _xor)):
 
 @BITWISE["bitwise_right_shift"].tflite()
 def bitwise_right_shift_tflite(g, x, other):
-    return g.op("RIGHT_SHIFT", x, other)
+    """RIGHT_SHIFT takes up to 32 bits; 64 are moved as halves, by 31 at most at once."""
+    if x.dtype != np.int64:
+        return g.op("RIGHT_SHIFT", x, other)
+    shape = (*broadcast_shapes(x.shape, other.shape), 1)
+    low, high = _halves_tflite(g, x)
+    left = _places_tflite(g, other)
+    for _ in range(3):
+        by = _least_tflite(g, left, 31)
+        low, high = _moved_tflite(g, low, high, by, shape)
+        left = g.const(left.data - by.data) if left.is_constant else g.op("SUB", left, by)
+        if left.is_constant and not left.data.any():
+            break
+    pair = g.op("CONCATENATION", low, high, axis=len(shape) - 1, shape=(*shape[:-1], 2))
+    return g.op("BITCAST", pair, shape=shape[:-1], dtype=np.int64)
+
+
+def _halves_tflite(g: Any, x: Any) -> list[Any]:
+    """The lower and the upper 32 bits, with an axis of extent 1 at the end."""
+    if x.is_constant:
+        pair = np.ascontiguousarray(x.data).reshape((*x.shape, 1)).view(np.int32)
+        return [g.const(pair[..., i : i + 1]) for i in (0, 1)]
+    pair, rank = g.op("BITCAST", x, shape=(*x.shape, 2), dtype=np.int32), len(x.shape)
+    shape = (*x.shape, 1)
+    return [
+        g.op("SLICE", pair, g.ints([*[0] * rank, half]), g.ints(list(shape)), shape=shape, dtype=np.int32)
+        for half in (0, 1)
+    ]
+
+
+def _places_tflite(g: Any, other: Any) -> Any:
+    """By how many bits each element is moved, in int32: 63 leave the sign alone."""
+    if other.is_constant:
+        return g.const(np.clip(other.data, 0, 63).astype(np.int32).reshape((*other.shape, 1)))
+    most = g.op("MINIMUM", other, g.const(np.array(63, other.dtype)))
+    return tflite.reshaped(g, g.cast(most, np.dtype(np.int32)), (*other.shape, 1))
+
+
+def _least_tflite(g: Any, x: Any, most: int) -> Any:
+    if x.is_constant:
+        return g.const(np.minimum(x.data, np.int32(most)))
+    return g.op("MINIMUM", x, g.const(np.array(most, x.dtype)))
+
+
+def _moved_tflite(g: Any, low: Any, high: Any, by: Any, shape: Any) -> tuple[Any, Any]:
+    """Both halves moved by 31 bits at most: what leaves the upper one enters the lower one.
+
+    The lower half has no sign: what its shift has filled in is taken out, with the same factor.
+    """
+    factors = np.array([(1 << (32 - i)) & 0xFFFFFFFF for i in range(32)], np.uint32).view(np.int32)
+    if by.is_constant:
+        factor = g.const(factors[by.data])
+    else:
+        factor = g.op("GATHER", g.const(factors), by, axis=0, shape=by.shape, dtype=np.int32)
+    filled = g.op("RIGHT_SHIFT", low, g.const(np.array(31, np.int32)))
+    entering = g.op("MUL", g.op("SUB", high, filled), factor, shape=shape)
+    kept = g.op("RIGHT_SHIFT", low, by, shape=shape)
+    return g.op("ADD", kept, entering, shape=shape), g.op("RIGHT_SHIFT", high, by, shape=shape)
 
 
 @BITWISE["bitwise_left_shift"].tflite()

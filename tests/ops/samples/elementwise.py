@@ -53,6 +53,10 @@ SHIFTED = [
     Sample([WHOLE, np.array([0, 1, 3, 20], np.int32)]),
     Sample([np.abs(WHOLE), Const(np.array(2, np.int32))]),
 ]
+LONG = np.array([-(1 << 63), -(1 << 40) - 7, -1, 0, 3, (1 << 31) + 5, (1 << 62) + (1 << 33)], np.int64)
+SHIFTED_LONG = [
+    Sample([LONG, Const(np.array(by, np.int64))], targets=("tflite",)) for by in (0, 1, 5, 31, 32, 40, 63)
+] + [Sample([LONG[:, None], np.array([0, 1, 33, 62, 63], np.int64)], targets=("tflite",))]
 
 FUNCTIONS = ("sin", "cos", "tan", "sinh", "cosh", "asinh", "erf", "erfc", "expm1", "exp2")
 SHAPES = ("silu", "mish", "hardswish", "hardsigmoid", "softsign", "tanhshrink", "selu", "log_sigmoid")
@@ -130,7 +134,8 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
     **{f"aten::bitwise_{name}": BITS for name in ("and", "or", "xor")},
     "aten::bitwise_not": [Sample([WHOLE])],
-    **{f"aten::bitwise_{name}_shift": SHIFTED for name in ("left", "right")},
+    "aten::bitwise_left_shift": SHIFTED,
+    "aten::bitwise_right_shift": [*SHIFTED, *SHIFTED_LONG],
     "aten::gelu": [*ONE, Sample([X], {"approximate": "tanh"})],
     "aten::elu": [
         *ONE,
