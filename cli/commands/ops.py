@@ -23,11 +23,13 @@ Row = Sequence["OpSupport"]
 _MARKDOWN_HEAD = """\
 # Ops
 
-The ops to which tmconvert brings every model, and how each target has them: *native*, by an operator of
-the target or a few; *decomposed*, by way of other ops; from which opset or runtime on, if not from the
-first that tmconvert writes (opset 7). Each entry is proved by a generated test (`tests/test_catalogue.py`):
-converted, checked and run at every opset where its rule changes, and refused where this page says no.
-ONNX takes every element type of the second column, by casts where an operator does not.
+The ops of the graph, and how each target supports them: *native* by one operator of the target or a few,
+*decomposed* into other ops. A number is the first opset or runtime, if that is not the first one that
+tmconvert writes (opset 7).
+
+Generated tests (`tests/test_catalogue.py`) prove each entry: the op is converted and run at every opset
+where its lowering changes, and refused where this page has "no". ONNX supports every element type of the
+second column, with casts where an operator lacks one.
 
 Made by `tmconvert ops --markdown > docs/ops.md`; do not edit.
 """
