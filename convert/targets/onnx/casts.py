@@ -2,7 +2,7 @@
 
 An operator that takes no int32 at opset 7, say, computes in float64, which holds every int32, and its
 result is cast back. Which inputs and outputs share a type, and what each type may be, says the
-table ``onnx_types.py``, made from the standard and from what releases of ONNX Runtime run.
+table ``element_types.py``, made from the standard and from what releases of ONNX Runtime run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Integer operators that older runtimes lack for their types, as others that these have.
 
-Which runtime runs which types is measured (``tflite_types.py``). Where there is no other form the
+Which runtime runs which types is measured (``element_types.py``). Where there is no other form the
 conversion is refused, with the release that runs it.
 """
 

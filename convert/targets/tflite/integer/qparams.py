@@ -163,7 +163,7 @@ def settled(graph: TargetGraph, kind: IntegerType, *, infers: bool = True) -> di
     """The grid of each input and result that has one, by id: the source's, and what kernels make of these.
 
     A kernel that only moves elements hands its grid on, in either direction; a clamp to its operand. With
-    ``infers`` other results get one over the range that they can have (unrounded.py).
+    ``infers`` other results get one over the range that they can have (infer_int16.py).
     """
     grids: dict[int, QParams] = {}
     for value in _values(graph):
