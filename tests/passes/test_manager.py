@@ -157,3 +157,9 @@ def test_what_changed_unseen_is_found_in_the_end() -> None:
 
     with pytest.raises(GraphError, match="TM3014"):
         manager(Step("a"), Silent("b", spoil), Step("c")).run(parse_graph(TEXT))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_target_removes_what_computes_nothing_new(target: str) -> None:
+    names = {step.name for step in passes_for(TargetOptions(target, 17), catalogue())}
+    assert names >= {"drop_identities", "eliminate_common_subexpressions", "fold_scale_bias"}

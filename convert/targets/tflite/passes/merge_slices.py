@@ -34,10 +34,12 @@ def merge_slices(graph: TargetGraph) -> PassRecord:
     The latter must be needed by slices only, and have no quantization parameters of its own.
     """
     record = PassRecord("merge_slices")
-    names = Names(value.name for value in (*graph.inputs, *graph.constants()))
-    names.take(value.name for operator in graph.operators for value in operator.outputs)
     producers = {id(value): operator for operator in graph.operators for value in operator.outputs}
     slices = Counter(id(each.inputs[0]) for each in graph.operators if _window(each))
+    if not any(id(value) in slices for each in graph.operators if _window(each) for value in each.outputs):
+        return record
+    names = Names(value.name for value in (*graph.inputs, *graph.constants()))
+    names.take(value.name for operator in graph.operators for value in operator.outputs)
     others = Counter(use_counts(graph)) - slices
     gone: set[int] = set()
     for operator in graph.operators:
