@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tmconvert.ir.symbolic.data_dependent import data_symbols
+from tmconvert.ir.symbolic.signs import may_be_zero
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, boolean, integers
 from tmconvert.symbolics.ops.reduce import reduced_axes, reduced_type
@@ -36,7 +36,8 @@ def _op(name: str, kernel: Callable[..., Array], extreme: str) -> Op:
     def any_all_extreme(g, x, dim, keepdim):
         truth = g.call("aten::to", g.call("aten::to", x, dtype="bool"), dtype="int32")
         made = g.call(extreme, truth, dim, keepdim)
-        if data_symbols(g.type(x).shape):  # of nothing it is the end of all numbers
+        shape = g.type(x).shape
+        if any(map(may_be_zero, shape)):  # of no elements it is the least or the greatest integer
             return g.call("aten::gt", made, g.constant(0, np.int32))
         return g.call("aten::to", made, dtype="bool")
 

@@ -54,7 +54,28 @@ def matmul_ref(x: Array, other: Array) -> Array:
 def matmul_onnx1(g, x, other):
     if len(x.shape) == len(other.shape) == 1:  # tract and OpenCV refuse a MatMul of two vectors
         return g.op("ReduceSum", g.op("Mul", x, other), keepdims=0)
-    return g.op("MatMul", x, other, shape=g.result_types[0].shape)
+    if not _is_product_with_vector(x, other):
+        return g.op("MatMul", x, other, shape=g.result_types[0].shape)
+    column = g.op("Unsqueeze", other, axes=[1], shape=(*other.shape, 1))
+    product = g.op("MatMul", x, column, shape=(*x.shape[:-1], 1))
+    return g.op("Squeeze", product, axes=[len(x.shape) - 1], shape=x.shape[:-1])
+
+
+@matmul.onnx(since=13)  # Unsqueeze and Squeeze take the axes as an input
+def matmul_onnx13(g, x, other):
+    if not _is_product_with_vector(x, other):
+        return matmul_onnx1(g, x, other)
+    column = g.op("Unsqueeze", other, g.ints([1]), shape=(*other.shape, 1))
+    product = g.op("MatMul", x, column, shape=(*x.shape[:-1], 1))
+    return g.op("Squeeze", product, g.ints([len(x.shape) - 1]), shape=x.shape[:-1])
+
+
+def _is_product_with_vector(x: Any, other: Any) -> bool:
+    """Whether a matrix that is no constant is multiplied by a vector.
+
+    ONNX Runtime 1.32 fuses a Transpose before such a MatMul and then computes it without the transposition.
+    """
+    return len(x.shape) > 1 == len(other.shape) and not x.is_constant
 
 
 @matmul.tflite()

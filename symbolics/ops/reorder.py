@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tmconvert.ir.symbolic.clamps import maximum
+from tmconvert.ir.symbolic.signs import may_be_zero
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms import caffe_numbers
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
@@ -125,8 +127,9 @@ def roll_cut(g, x, shifts, dims):
         return g.call("aten::reshape", roll_cut(g, row, shifts, [0]), list(type_.shape))
     for shift, dim in zip(shifts, dims, strict=True):
         extent = type_.shape[dim]
-        if extent and shift % extent:
-            cut = extent - shift % extent
+        least = maximum(extent, 1) if may_be_zero(extent) else extent
+        if extent and shift % least:
+            cut = extent - shift % least
             front = g.call("aten::slice", x, dim, 0, cut)
             x = g.call("aten::cat", [g.call("aten::slice", x, dim, cut, extent), front], dim)
     return x

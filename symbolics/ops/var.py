@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from tmconvert.ir.symbolic.clamps import maximum
+from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, boolean, integers, number
 from tmconvert.symbolics.ops.reduce import reduced_axes, reduced_type
@@ -68,7 +70,8 @@ def _spread(g: Any, x: Any, dim: Axes, correction: float, keepdim: bool) -> tupl
         return g.call("aten::mean", squares, dim, keepdim), mean
     count = math.prod(type_.shape[axis] for axis in reduced_axes(type_.rank, dim))
     total = g.call("aten::sum", squares, dim, keepdim)
-    return g.call("aten::div", total, g.constant(max(count - correction, 0), type_.dtype)), mean
+    least = maximum(count - int(correction), 0) if isinstance(count, Dim) else max(count - correction, 0)
+    return g.call("aten::div", total, g.constant(least, type_.dtype)), mean
 
 
 @var.decompose

@@ -38,6 +38,11 @@ def signs(value: Size) -> set[int]:
     return found or _signs_within(value) or _signs_by_case(value) or _signs_by_period(value) or {-1, 0, 1}
 
 
+def may_be_zero(size: Size) -> bool:
+    """Whether ``size`` is zero at some sizes, also where a symbol is 1, which is below its ``least``."""
+    return 0 in signs(size) or (isinstance(size, Dim) and _at(size, 1) == 0)
+
+
 def _signs_within(value: Dim) -> set[int] | None:
     """Of one symbol that has an upper bound: all its values tell."""
     (symbol, *others) = value.symbols.values()

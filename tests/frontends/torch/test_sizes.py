@@ -323,6 +323,56 @@ def test_equal_sizes_at_which_the_model_does_the_same_or_fails_are_no_range(tmp_
     agrees(function, tmp_path, torch.randn(7, 4))
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.arange(0, x.shape[0] * 0.5, 0.5),
+        lambda x: x + torch.linspace(0, x.shape[0] / 2, 4),
+        lambda x: x * torch.tensor(x.shape[0] / 2),
+        lambda x: x + torch.full((4,), x.shape[0] * 0.5 + 1),
+    ],
+)
+def test_fractions_of_sizes_are_refused_by_name(function: Any, tmp_path: Path) -> None:
+    traced = tmconvert.trace(function, torch.randn(3, 4), dynamic_shapes={"x": {0: "n"}})
+    with pytest.raises(UnsupportedError, match="a fraction of a size is used as a number"):
+        tmconvert.to_onnx(traced, tmp_path / "model.onnx")
+
+
+EMPTY_SLICES = [
+    lambda x: x[2:].mean(),
+    lambda x: x[2:].mean(0),
+    lambda x: x[1:].mean(0, keepdim=True),
+    lambda x: F.mse_loss(x[2:], x[:-2]),
+    lambda x: (x[2:] > 0).any(),
+    lambda x: (x[1:] > 0).any(0),
+    lambda x: (x[2:] > 0).all(),
+    lambda x: x[3:].roll(1, 0),
+    lambda x: x[3:].roll(1),
+    lambda x: x.var(0, correction=2),
+    lambda x: x.std(correction=6),
+]
+
+
+@pytest.mark.filterwarnings("ignore:.*degrees of freedom:UserWarning")
+@pytest.mark.parametrize("function", EMPTY_SLICES)
+@pytest.mark.parametrize("rows", [1, 3])
+def test_slices_that_are_empty_at_some_sizes(function: Any, rows: int, tmp_path: Path) -> None:
+    report = exported(function, (torch.randn(rows, 4),), {"x": {0: "n"}}, tmp_path)
+    assert report.inputs[0]["shape"] == ["n", 4]
+    for size in (1, 2, 3, 4, 5, 9):
+        agrees(function, tmp_path, torch.randn(size, 4))
+
+
+def test_a_transposed_matrix_times_a_vector(tmp_path: Path) -> None:
+    for function in (
+        lambda x: x.T.mv(x[:, 0]),
+        lambda x: x[None].mT @ x[:, 1],
+        lambda x: x.T @ torch.ones(5),
+    ):
+        exported(function, (torch.randn(5, 4),), None, tmp_path)
+        agrees(function, tmp_path, torch.randn(5, 4))
+
+
 def test_a_range_in_which_the_model_itself_fails_needs_no_consent(tmp_path: Path) -> None:
     table = nn.Embedding(9, 4)
 

@@ -25,6 +25,7 @@ from tmconvert.frontends.torch.adapters.values import (
     typed,
 )
 from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.signs import may_be_zero
 
 ATEN = Table()
 
@@ -140,7 +141,13 @@ def mean(
     x = typed(g, input, dtype)
     if kind_of(g.type(x).dtype) < 2:
         raise Refusal("the mean of an integer tensor needs a dtype")
-    return reduced(g, "aten::mean", x, dim, keepdim)
+    shape, axes = g.type(x).shape, axes_given(g, x, dim)
+    extents = [shape[axis] for axis in (range(len(shape)) if axes is None else axes)]
+    if any(map(may_be_zero, extents)):
+        # ONNX Runtime's mean of no elements is 0, where a quotient is NaN
+        total = g.call("aten::sum", x, axes, keepdim=keepdim)
+        return g.call("aten::div", total, g.constant(math.prod(extents), g.type(x).dtype))
+    return g.call("aten::mean", x, axes, keepdim=keepdim)
 
 
 @ATEN.add("nanmean")

@@ -31,6 +31,15 @@ class Quotient:
     def scaled(self, factor: Fraction) -> Quotient:
         return Quotient(self.numerator * factor.numerator, self.denominator * factor.denominator)
 
+    def _refused(self, *_: Any) -> Any:
+        raise Refusal(
+            "a fraction of a size is used as a number",
+            "round it to an integer first (math.floor, math.ceil), or keep this size static",
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = _refused
+    __int__ = __float__ = __index__ = _refused
+
 
 def _calculation(name: str) -> None:
     compute = getattr(operator, name)
