@@ -184,6 +184,8 @@ class _Held:
         (lambda x: (x + 1, [lambda y=x * 2: y]), "<lambda>"),
         (lambda x: (x + 1, functools.partial(torch.add, x * 2)), "functools.partial of .*add"),
         (lambda x: (x + 1, _Held(x * 2).get), r"_Held\.get"),
+        (lambda x: (x + 1, (x * 2).numpy), "numpy"),
+        (lambda x: (x + 1, [x * 2].pop), "pop"),
         (lambda x: {"y": x + 1, "z": _keeping([_keeping(x)])}, "_keeping"),
     ],
 )
@@ -191,6 +193,12 @@ def test_a_returned_function_that_holds_tensors_is_refused(function: Any, named:
     with pytest.raises(UnsupportedError, match=f"returns a function that holds tensors, .*{named}") as caught:
         tmconvert.trace(function, torch.rand(3))
     assert caught.value.code == "TM2015"
+
+
+@pytest.mark.parametrize("view", [dict.values, dict.items])
+def test_a_returned_view_of_a_dict_with_tensors_is_refused(view: Any) -> None:
+    with pytest.raises(UnsupportedError, match=r"returns tensors .* class builtins\.dict_"):
+        tmconvert.trace(lambda x: (x + 1, view({"y": x * 2})), torch.rand(3))
 
 
 def test_a_returned_function_without_tensors_is_no_output() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import functools
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, ItemsView, Iterator, ValuesView
 from typing import Any
 
 import torch
@@ -20,7 +20,7 @@ from tmconvert.errors import UnsupportedError
 # Tensors in caches that are settings: they are the same in every call.
 _SETTINGS = frozenset(("_sliding_window_tensor",))
 _NO_DATA = (type, types.ModuleType, torch.nn.Module)
-_FUNCTIONS = (types.FunctionType, types.MethodType, functools.partial)
+_FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinMethodType, functools.partial)
 _MOST_OBJECTS = 100_000
 INSTEAD = (
     "use a tuple, list, dict, named tuple or dataclass, or register the class: "
@@ -120,7 +120,7 @@ def _held(value: object) -> list[Any]:
         held = _held_by_function(value)
     elif isinstance(value, dict):
         held = [*value.values()]
-    elif isinstance(value, (list, tuple, set, frozenset)):
+    elif isinstance(value, (list, tuple, set, frozenset, ValuesView, ItemsView)):
         held = [*value]
     else:
         held = []
@@ -138,6 +138,8 @@ def _held(value: object) -> list[Any]:
 def _held_by_function(function: Any) -> list[Any]:
     if isinstance(function, functools.partial):
         return [function.func, *function.args, *function.keywords.values()]
+    if isinstance(function, types.BuiltinMethodType):
+        return [function.__self__]
     if isinstance(function, types.MethodType):
         return [function.__self__, function.__func__]
     cells = (cell for cell in function.__closure__ or () if cell != types.CellType())
