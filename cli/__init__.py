@@ -1,4 +1,4 @@
-"""The command line: click commands, one a file, and rich rendering; nothing else.
+"""The command line: click commands, one per file, and rich rendering.
 
 Importing this package, and showing any help, loads neither NumPy nor a format's library: a command
 imports what it needs when it runs.
@@ -16,12 +16,12 @@ COMMANDS = {
     "onnx": "Convert a model to ONNX.",
     "tflite": "Convert a model to TFLite.",
     "caffe": "Convert a model to a Caffe prototxt and caffemodel.",
-    "calibrate": "Measure the scales of a float model on data, for --quantized.",
-    "trace": "Run a PyTorch model once, and save what it did.",
-    "save": "Turn a model into the safe form of .tm.",
-    "check": "List every op that would stop a conversion, at once.",
+    "calibrate": "Measure the quantization parameters of a float model on data, for --quantized.",
+    "trace": "Run a PyTorch model once, and save its graph.",
+    "save": "Convert a model to the safe .tm format.",
+    "check": "List every op that would stop a conversion.",
     "lint": "Check a Caffe prototxt against a dialect.",
-    "inspect": "Show what is in a model.",
+    "inspect": "Show inputs, outputs, ops and modules of a model.",
     "verify": "Compare a written file with its source.",
     "params": "Show, convert and check files of quantization parameters.",
     "ops": "List the ops that each target supports.",

@@ -1,4 +1,4 @@
-"""The conversion commands: one for each target, the run, and what is printed of the result."""
+"""The conversion commands: one per target, their run, and their output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def conversion_command(
     target: str, outputs: Mapping[str, str], optional: Mapping[str, str], text: str, example: str
 ) -> click.Command:
-    """The command that converts MODEL to a target.
+    """Returns the command that converts MODEL to a target.
 
     ``outputs`` are arguments for the paths of files, by name, with what help calls them; those that are
     ``optional`` may be left out.
@@ -44,7 +44,7 @@ def conversion_command(
 
 
 def run_conversion(target: str, model: str, paths: Sequence[str], given: Mapping[str, Any]) -> None:
-    """Converts ``model`` with the options ``given``, and prints what came of it."""
+    """Converts ``model`` with the options ``given``, and prints the report."""
     keywords = keywords_of(target, given)
     verify = keywords.setdefault("verify", True)
     check_report(given, verify=verify)
@@ -74,14 +74,14 @@ def run_conversion(target: str, model: str, paths: Sequence[str], given: Mapping
 
 
 def check_report(given: Mapping[str, Any], *, verify: bool) -> None:
-    """Raises UsageError before a long conversion, for a report that there could not be."""
+    """Raises UsageError before a long conversion, for a report that could not be written."""
     report, data = given.get("report"), given.get("report_data")
     if report is None and data is None:
         return
     if report is None:
-        raise click.UsageError("--report-data goes with --report")
+        raise click.UsageError("--report-data requires --report")
     if not (given["quantized"] and verify):
-        raise click.UsageError("--report goes with --quantized, and needs the verification")
+        raise click.UsageError("--report requires --quantized and verification")
     from tmconvert.verification.quantization_report.report_file import check_report_file
 
     check_report_file(Path(report))
@@ -89,7 +89,7 @@ def check_report(given: Mapping[str, Any], *, verify: bool) -> None:
 
 @contextlib.contextmanager
 def _heard(model: str, given: Mapping[str, Any]) -> Iterator[Callable[[int, int], None] | None]:
-    """What a terminal hears meanwhile; what counts samples, where there are some to count."""
+    """Shows progress on a terminal; returns the function that counts samples, if there are any."""
     if given["calibration"] is None:
         with progress(f"converting {model}", enabled=not given["verbose"]):
             yield None
@@ -108,7 +108,7 @@ def _write_times(seconds: list[tuple[str, float]]) -> None:
 
 
 def version_of(target: str, given: Mapping[str, Any]) -> int | str:
-    """The version as reports name it, of the options of all targets.
+    """Returns the name of the version in reports, from the options of all targets.
 
     Raises UsageError where one of another target was given.
     """
@@ -118,7 +118,7 @@ def version_of(target: str, given: Mapping[str, Any]) -> int | str:
         if option.applies_to(target):
             own = value
         elif value is not None:
-            raise click.UsageError(f"{option.spelling} goes with --target {option.targets[0]}, not {target}")
+            raise click.UsageError(f"{option.spelling} applies to --target {option.targets[0]}, not {target}")
     from tmconvert.targets.registry import target_named
 
     known = target_named(target)

@@ -1,4 +1,4 @@
-"""From whatever ended a command to a message and an exit status."""
+"""Converts any exception of a command to a message and an exit status."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REPORT = "this is a defect of tmconvert: please report it, with the command and,
 
 
 class Carried(Exception):
-    """An exception of a command that click would mistake for one of its own."""
+    """Wraps an exception that click would handle itself."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(str(error))
@@ -30,7 +30,7 @@ class Carried(Exception):
 
 
 def report_failure(error: BaseException, *, as_json: bool, with_traceback: bool) -> int:
-    """Tells the person, and with ``as_json`` the calling program; gives back the exit status."""
+    """Prints the error, with ``as_json`` also as JSON; returns the exit status."""
     if isinstance(error, Carried):
         error = error.error
     try:
@@ -63,13 +63,13 @@ def report_failure(error: BaseException, *, as_json: bool, with_traceback: bool)
 
 
 def as_tmconvert_error(error: BaseException) -> TmconvertError:
-    """The error as one of ours, with a code."""
+    """Converts the error to one of ours, with a code."""
     if isinstance(error, TmconvertError):
         return error
     if isinstance(error, click.ClickException):
         return _usage_error(error)
     if isinstance(error, SystemExit):
-        return LoadError("TM1023", f"code of the user's ends the process: SystemExit({error.code!r})")
+        return LoadError("TM1023", f"user code ended the process: SystemExit({error.code!r})")
     if isinstance(error, MemoryError) or _is_out_of_memory(error):
         return TmconvertError(
             "TM5003",
@@ -83,7 +83,7 @@ def as_tmconvert_error(error: BaseException) -> TmconvertError:
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
-    """Whether a library could not be mapped, which the loader tells in words only."""
+    """Whether a library could not be mapped, which the loader reports in text only."""
     if isinstance(error, OSError) and error.errno == errno.ENOMEM:
         return True
     said = str(error).lower()
@@ -103,24 +103,25 @@ def _usage_error(error: click.ClickException) -> UsageError:
     context = getattr(error, "ctx", None)
     if context is not None:
         usage = context.get_usage().removeprefix("Usage: ")
-        notes = [("usage", " ".join(usage.split())), ("help", f"`{context.command_path} --help` says more")]
+        notes = [
+            ("usage", " ".join(usage.split())),
+            ("help", f"`{context.command_path} --help` lists all options"),
+        ]
     return UsageError("TM6010", message[:1].lower() + message[1:], notes=notes)
 
 
 def _message(error: click.ClickException) -> str:
-    """What is wrong, with options that are near one that there is not."""
+    """Returns the message, with similar options for an unknown one."""
     if not isinstance(error, click.NoSuchOption):
         return error.format_message()
     command = None if error.ctx is None else error.ctx.command
     names = [name for parameter in getattr(command, "params", ()) for name in parameter.opts]
     near = difflib.get_close_matches(error.option_name, names, n=2, cutoff=0.8)
-    return f"there is no option {error.option_name}" + (
-        f", did you mean {' or '.join(near)}?" if near else ""
-    )
+    return f"unknown option {error.option_name}" + (f", did you mean {' or '.join(near)}?" if near else "")
 
 
 def _silence_stdout() -> None:
-    """Lets the interpreter flush stdout at its end without a complaint about the closed pipe."""
+    """Prevents a complaint of the interpreter about the closed pipe at its end."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):  # stdout is no file, as in a test

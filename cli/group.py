@@ -1,4 +1,4 @@
-"""The command group: loads a command's module when it is asked for, and turns failures into exit statuses."""
+"""The command group: imports the module of a command on use, and converts failures to exit statuses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tmconvert.signals import Ended, ending_by_signals
 
 
 def help_without_command(ctx: click.Context) -> None:
-    """Shows the help of a group that is called without a command, which is wrong usage."""
+    """Shows the help of a group without a command, which is wrong usage."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help(), err=True)
         ctx.exit(2)
@@ -56,7 +56,7 @@ class CommandGroup(click.Group):
             return super().resolve_command(ctx, args)
         close = difflib.get_close_matches(name.lower(), self.commands_table, n=1)
         hint = f", did you mean {close[0]!r}?" if close else ""
-        raise click.UsageError(f"there is no command {name!r}{hint}", ctx)
+        raise click.UsageError(f"unknown command {name!r}{hint}", ctx)
 
     def main(
         self,

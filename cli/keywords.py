@@ -1,4 +1,4 @@
-"""From the values of a command line to keywords of the Python functions."""
+"""Converts command line values to keywords of the Python functions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ENTRIES: dict[str, Callable[[Sequence[str]], Any]] = {
 
 
 def keywords_of(command: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The keywords for those options that were given; others are left out. Raises UsageError."""
+    """Returns the keywords for the options that were given. Raises UsageError."""
     options = [option for option in COMMAND_OPTIONS[command] if _is_given(option, given)]
     found: dict[str, Any] = {}
     parts: dict[str, dict[str, Any]] = {}
@@ -43,7 +43,7 @@ def keywords_of(command: str, given: Mapping[str, Any]) -> dict[str, Any]:
         into = parts.setdefault(option.part_of, {}) if option.part_of else found
         into[option.name] = _value(option, given[option.name])
         if option.part_of and option.needs and option.needs not in into:
-            raise click.UsageError(f"{option.spelling} goes with --{option.needs.replace('_', '-')}")
+            raise click.UsageError(f"{option.spelling} requires --{option.needs.replace('_', '-')}")
     for keyword, values in parts.items():
         found[keyword] = _COMPOSED[keyword](values)
     if "example_inputs" in found:
@@ -52,7 +52,7 @@ def keywords_of(command: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tracing_of(command: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The keywords for tracing a model, which ``load`` takes, and the others."""
+    """Splits keywords into those of tracing, which ``load`` takes, and the others."""
     found = keywords_of(command, given)
     tracing = {option.name: found.pop(option.name) for option in TRACING if option.name in found}
     return tracing, found

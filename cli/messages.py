@@ -1,4 +1,4 @@
-"""What stderr hears while a command runs: log lines, and on a terminal that something goes on."""
+"""Log lines and progress on stderr."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def logging_to_stderr(verbose: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def progress(what: str, *, enabled: bool = True) -> Iterator[None]:
-    """A spinner on stderr, on a terminal only; gone when the work is done."""
+    """Shows a spinner on stderr, on a terminal only, until the work is done."""
     if not enabled or not is_terminal(sys.stderr):
         yield
         return
@@ -54,7 +54,7 @@ def progress(what: str, *, enabled: bool = True) -> Iterator[None]:
 
 @contextlib.contextmanager
 def counting(what: str, then: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Tells how many of how many are done, and then what goes on, on a terminal only; None elsewhere."""
+    """Shows how many of how many are done, then the next step, on a terminal only; None elsewhere."""
     if not is_terminal(sys.stderr):
         yield None
         return

@@ -1,4 +1,4 @@
-"""What the passes of a conversion did and refused, as lines of text."""
+"""Formats the log of passes: changes and refusals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHOWN = 3  # refusals of a pass for the same reason
 
 
 def pass_lines(records: Sequence[PassRecord], *, shows_all: bool) -> Iterator[str]:
-    """For each pass its number of changes, and what it refused with the reason and the place.
+    """Returns for each pass its number of changes, and its refusals with reason and location.
 
     A pass that runs more than once has one paragraph; its refusals are those of the last run. ``shows_all``
     adds every change, and every refusal where the same reason is given more than three times.
@@ -37,7 +37,7 @@ def pass_lines(records: Sequence[PassRecord], *, shows_all: bool) -> Iterator[st
 
 
 def _refusals(events: Sequence[PassEvent], most: int) -> Iterator[str]:
-    """``most`` of those that differ in the names of nodes only, and how many more there are."""
+    """Returns ``most`` refusals that differ in more than node names, and the number of others."""
     groups: dict[str, list[PassEvent]] = {}
     for event in events:
         groups.setdefault(re.sub("`[^`]*`", "``", event.text), []).append(event)

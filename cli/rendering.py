@@ -1,4 +1,4 @@
-"""What the command line shows: text and JSON on stdout, messages on stderr.
+"""Output of the command line: text and JSON on stdout, messages on stderr.
 
 On a terminal rich adds colour and fits the text to the width; anywhere else the same text is plain.
 Text that comes from a model file may hold control characters; they are shown, never sent.
@@ -23,7 +23,7 @@ Line = str | Sequence[Segment]
 
 
 def write(*lines: Line) -> None:
-    """Lines to stdout. Raises WriteError when it takes no more, BrokenPipeError when nobody reads."""
+    """Writes lines to stdout. Raises WriteError, or BrokenPipeError when the reader has gone."""
     if sys.stdout is None:
         raise WriteError("TM5001", "cannot write to stdout: it is closed")
     try:
@@ -35,12 +35,12 @@ def write(*lines: Line) -> None:
 
 
 def write_json(document: object) -> None:
-    """One JSON document to stdout."""
+    """Writes one JSON document to stdout."""
     write(*json.dumps(document, indent=2).split("\n"))
 
 
 def write_message(*lines: Line) -> None:
-    """Lines to stderr; what it does not take, as on a full disk, is nowhere to be told."""
+    """Writes lines to stderr; failures, as on a full disk, are ignored."""
     if sys.stderr is None:
         return
     try:
@@ -52,7 +52,7 @@ def write_message(*lines: Line) -> None:
 
 
 def write_error(error: TmconvertError) -> None:
-    """An error to stderr, coloured and fitted to the width on a terminal."""
+    """Writes an error to stderr, coloured and wrapped on a terminal."""
     if not is_terminal(sys.stderr):
         write_message(*error.render().split("\n"))
         return
@@ -60,7 +60,7 @@ def write_error(error: TmconvertError) -> None:
 
 
 def error_lines(error: TmconvertError, width: int) -> list[list[Segment]]:
-    """The lines of ``error.render()`` with styles, continued under their beginnings where too long."""
+    """Returns the lines of ``error.render()`` with styles, wrapped with indentation."""
     head = f"error[{error.code}]: "
     lines = _fitted([(head, "bold red")], error.message, "bold", width, indent=len("error: "))
     if error.source is not None:
@@ -88,7 +88,7 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def plain_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Columns aligned by spaces; the last one is not padded."""
+    """Aligns columns by spaces; the last one is not padded."""
     table = [[printable(cell.replace("\n", " ")) for cell in row] for row in (header, *rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
@@ -101,7 +101,7 @@ def write_table(
     style: Callable[[str], str] = lambda cell: "",
     to: TextIO | None = None,
 ) -> None:
-    """A table on stdout or ``to``: rich on a terminal, plain columns elsewhere."""
+    """Writes a table to stdout or ``to``: rich on a terminal, plain columns elsewhere."""
     stream = sys.stdout if to is None else to
     emit = write_message if stream is sys.stderr else write
     if not is_terminal(stream):
@@ -146,7 +146,7 @@ def _emit(stream: TextIO, lines: Iterable[Line]) -> None:
 def _fitted(
     head: list[Segment], text: str, style: str, width: int, indent: int | None = None
 ) -> list[list[Segment]]:
-    """``head`` and ``text``, wrapped at words; lines after the first are indented below the text."""
+    """Wraps ``head`` and ``text`` at words; continuation lines are indented below the text."""
     taken = sum(len(part) for part, _ in head)
     below = taken if indent is None else indent
     parts = [part for line in text.splitlines() or [""] for part in _wrap(line, width - taken) or [""]]

@@ -1,4 +1,4 @@
-"""What is wrong with a Caffe net, as lines of text."""
+"""Formats the violations of a Caffe net."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_LAYERS = 3  # that are named where one message is about several
 
 
 def _by_message(violations: Sequence[Violation]) -> list[list[Violation]]:
-    """Violations with one message, in a list for each message."""
+    """Groups violations by message."""
     groups: dict[str, list[Violation]] = {}
     for violation in violations:
         groups.setdefault(violation.message, []).append(violation)
@@ -24,7 +24,7 @@ def _by_message(violations: Sequence[Violation]) -> list[list[Violation]]:
 
 
 def violation_lines(violations: Sequence[Violation], dialect: str) -> Iterator[Line]:
-    """By rule: what to do, and each place."""
+    """Returns for each rule the remedy, and each location."""
     rules = list(dict.fromkeys(violation.rule for violation in violations))
     places, broken = counted(len(violations), "place"), counted(len(rules), "rule")
     yield f"{places} against {broken} of the dialect {dialect}"

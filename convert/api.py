@@ -1,4 +1,4 @@
-"""The public functions; ``import tmconvert`` reaches them by name."""
+"""The public functions, available as ``tmconvert.NAME``."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def load(
     allow_code: bool = False,
     check: bool = True,
 ) -> TracedModule:
-    """The model in a file; its kind is recognised by content. Raises LoadError.
+    """Loads the model in a file, whose kind is detected from its content. Raises LoadError.
 
     The weights of a file of ``tmconvert save`` are read once for that, to compare them with their checksum;
     not without ``check``.
@@ -69,7 +69,7 @@ def trace(
     freeze_control_flow: bool = False,
     **example_kwargs: Any,
 ) -> TracedModule:
-    """Runs a ``torch.nn.Module``, or a function of tensors, once, and returns what it did.
+    """Runs a ``torch.nn.Module``, or a function of tensors, once, and returns it as a TracedModule.
 
     An ``ExportedProgram`` brings inputs and open sizes of its own. ``dynamic_shapes``, such as
     ``{"x": {0: "batch"}}``, are sizes to leave open. A module that looks into its tensors is refused, or goes
@@ -114,7 +114,7 @@ def to_onnx(
     allow_code: bool = False,
     pass_options: PassOptions | None = None,
 ) -> Report:
-    """Converts to an ONNX file of ``opset`` (17 by default).
+    """Converts a model to an ONNX file of ``opset`` (17 by default).
 
     ``quantized`` writes a quantized model with pairs of QuantizeLinear and DequantizeLinear (opset 10; 13 for
     per-channel scales); ``activations`` are "uint8" (the default), "int8", from opset 21 "uint16", "int16".
@@ -170,7 +170,7 @@ def to_tflite(
     allow_code: bool = False,
     pass_options: PassOptions | None = None,
 ) -> Report:
-    """Converts to a TFLite file.
+    """Converts a model to a TFLite file.
 
     ``runtime`` is the oldest that is to run the file, "2.0" to "2.23" (default "2.18"), as TensorFlow counts.
     ``io_layout`` "nhwc" (the default) stores rank-4 inputs and outputs of a model with spatial ops
@@ -211,7 +211,8 @@ def to_caffe(
     allow_code: bool = False,
     pass_options: PassOptions | None = None,
 ) -> Report:
-    """Converts to a prototxt and a caffemodel (beside it, by default) in a dialect: "bvlc" by default.
+    """Converts a model to a Caffe prototxt and caffemodel (by default next to it) in a dialect, "bvlc" by
+    default.
 
     All else is as in ``to_onnx``, but for ``dynamic_shapes``,
     which Caffe has not; the runtime is OpenCV's dnn, or the definitions of the layers where that lacks one.
@@ -253,7 +254,7 @@ def check(
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
 ) -> list[UnsupportedGroup]:
-    """Everything in the model that would stop a conversion, grouped by op; empty when nothing would."""
+    """Returns all ops of the model that would stop a conversion, grouped; empty when it would succeed."""
     overrides = io_overrides_of(input_shapes, inputs, outputs)
     return unsupported_groups(loaded(model), target_named(target).default_options(version), overrides)
 
@@ -268,14 +269,16 @@ def findings(
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
 ) -> Findings:
-    """What ``check`` finds; where that is nothing, limits of the target and kernels that runtimes lack."""
+    """Returns the findings of ``check``; without any, violated limits of the target and missing runtime
+    kernels.
+    """
     overrides = io_overrides_of(input_shapes, inputs, outputs)
     return check_conversion(loaded(model), target_named(target).default_options(version), overrides)
 
 
 @entry_point
 def lint(prototxt: str | PathLike[str], dialect: str = "bvlc") -> list[Violation]:
-    """All that is wrong with a Caffe net, whoever wrote it, in the eyes of ``dialect``. Raises LoadError."""
+    """Returns all violations of a Caffe net, of any origin, against ``dialect``. Raises LoadError."""
     target_version("caffe", dialect)
     from tmconvert.targets.caffe.lint import lint as lint_net  # which loads protobuf
 
@@ -284,7 +287,7 @@ def lint(prototxt: str | PathLike[str], dialect: str = "bvlc") -> list[Violation
 
 @entry_point
 def quantization(model: Model) -> Quantization | None:
-    """What the model says of quantization; None for a float model."""
+    """Returns the quantization of the model; None for a float model."""
     from tmconvert.qparams.survey import quantization_of
 
     return quantization_of(loaded(model), catalogue())
@@ -302,7 +305,7 @@ def verify(
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
 ) -> Verification:
-    """Compares a written file (for Caffe, its prototxt) with its source.
+    """Compares the outputs of a written file (for Caffe, its prototxt) with those of its source.
 
     ``inputs`` are in the source's order, random by default. A file that was cut, or has other names or
     shapes than the model, needs what it was converted with; ``input_nodes`` is then what ``inputs`` is to
@@ -339,7 +342,7 @@ def calibrate(
     freeze_control_flow: bool = False,
     allow_code: bool = False,
 ) -> TracedModule:
-    """The float ``model`` with scales for its tensors, measured on ``data``, which ``quantized`` writes.
+    """Returns the float ``model`` with QParams measured on ``data``, for conversions with ``quantized``.
 
     ``data`` is a path (.npz, or a folder of .npy, .npz or images), a dict of arrays by input, or a sequence
     of samples. ``method`` is "minmax", "percentile", "mse" or "entropy". ``rules`` say "int8", "int16x8" or
@@ -377,7 +380,7 @@ def calibrate(
 
 @entry_point
 def supported_ops(target: str, version: int | str | None = None) -> list[OpSupport]:
-    """Every op of the catalogue, and how ``target`` says it at ``version`` (the default one if None)."""
+    """Returns every op of the catalogue, and how ``target`` supports it at ``version`` (default if None)."""
     from tmconvert.conversion.support import op_support
 
     number = target_version(target, version)
@@ -394,7 +397,8 @@ def register_symbolic(
     reference: Callable[..., Any] | None = None,
     result: Callable[..., Any] | str | None = None,
 ) -> Callable[..., Any]:
-    """Says how ``target`` expresses an op from version ``since`` on: ``function(g, ...)``. Also a decorator.
+    """Registers a symbolic of an op for ``target`` from version ``since`` on: ``function(g, ...)``. Also a
+    decorator.
 
     ``name`` is that of a ``torch.library`` op (``mylib::swish``), of another call as `tmconvert check`
     prints it, or of an op of ours (``aten::gelu``). Without a target the function says the op in ops of

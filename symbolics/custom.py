@@ -1,4 +1,4 @@
-"""Ops that users add: what ``tmconvert.register_symbolic`` makes of their functions."""
+"""Custom ops, built from the functions that users pass to ``tmconvert.register_symbolic``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tmconvert.errors.source import Source
 from tmconvert.errors.values import shown_value
 from tmconvert.ir import InternalGraph, TensorNode
 from tmconvert.ir.emitter import EagerEmitter, GraphEmitter
-from tmconvert.ir.symbolic.journal import SizesSettled
+from tmconvert.ir.symbolic.journal import SizesSpecialized
 from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.op import ANY_DTYPE, Attribute, Op, Tensor
@@ -49,7 +49,7 @@ class CustomOp(Op):
         try:
             bound = inspect.Signature(self.parameters).bind(**given)
         except TypeError as error:
-            raise _unfit(self.name, f"a call does not fit its parameters: {error}") from error
+            raise _unfit(self.name, f"a call does not match its parameters: {error}") from error
         bound.apply_defaults()
         tensors = {name: value for name, value in bound.arguments.items() if _holds_tensors(value)}
         rest = {name: value for name, value in bound.arguments.items() if name not in tensors}
@@ -57,12 +57,12 @@ class CustomOp(Op):
         return tuple(listed), {**rest, **recorded}
 
     def _given(self, args: list[Any], named: dict[str, Any]) -> dict[str, Any]:
-        """All arguments by name; positional ones are for the parameters that no name is given for."""
+        """Returns all arguments by name; positional ones are assigned to the parameters without one."""
         free = [parameter.name for parameter in self.parameters if parameter.name not in named]
         if len(args) > len(free):
             takes = ", ".join(parameter.name for parameter in self.parameters)
-            problem = f"its functions take ({takes}), and a call gives {len(args) + len(named)} arguments"
-            raise _unfit(self.name, problem, "name all parameters of the op, behind g")
+            problem = f"its functions take ({takes}), but the call has {len(args) + len(named)} arguments"
+            raise _unfit(self.name, problem, "declare all parameters of the op, after g")
         return {**dict(zip(free, args, strict=False)), **named}
 
     def by_name(self, tensors: Sequence[Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,15 +75,15 @@ class CustomOp(Op):
         return super().infer(types, attributes)
 
     def check_types(self, types: Sequence[Any]) -> None:
-        """The user's functions take what they are given."""
+        """Checks types of arguments; the user's functions accept any."""
 
     def evaluate(self, arrays: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
         if self.kernel is None:
-            raise Refusal(f"{self.name} has no reference kernel", "give register_symbolic a reference=")
+            raise Refusal(f"{self.name} has no reference kernel", "pass reference= to register_symbolic")
         return super().evaluate(arrays, attributes)
 
     def computes_types(self) -> bool:
-        """Whether a rule, or a decomposition, tells the types of the results."""
+        """Whether a result rule or a decomposition computes the types of the results."""
         return self.result is not _unknown_result
 
 
@@ -93,7 +93,7 @@ def _holds_tensors(value: Any) -> bool:
 
 
 def _unknown_result(**arguments: Any) -> TensorType:
-    raise Refusal("nothing says the types of its results", "give register_symbolic a result=")
+    raise Refusal("the types of its results are unknown", "pass result= to register_symbolic")
 
 
 def extended(
@@ -107,12 +107,12 @@ def extended(
     result: Function | str | None,
     catalogue: Callable[[], Mapping[str, Op]],
 ) -> Op:
-    """The op ``name`` with one more of the user's functions; ``known`` is what it was before.
+    """Returns the op ``name`` with one more of the user's functions, added to the registered op ``known``.
 
     Raises UsageError TM6021 for what cannot be registered.
     """
     if target is not None and target not in TARGETS:
-        raise _unfit(name, f"there is no target {target!r}", f"targets: {', '.join(TARGETS)}")
+        raise _unfit(name, f"unknown target {target!r}", f"targets: {', '.join(TARGETS)}")
     op = _fresh(name, _parameters(name, function)) if known is None else _copied(known)
     _check_signatures(op, function, reference, result)
     if target is None:
@@ -130,7 +130,7 @@ def extended(
         op.kernel = _kernel(_said(name, reference))
     for other in TARGETS:
         if not op.symbolics.get(other) and op.decomposition is None and isinstance(op, CustomOp):
-            op.reasons[other] = f"register_symbolic({name!r}, target={other!r}) has not said how"
+            op.reasons[other] = f"register_symbolic({name!r}, target={other!r}) was used without a function"
     return op
 
 
@@ -149,20 +149,20 @@ def _fresh(name: str, parameters: tuple[inspect.Parameter, ...]) -> CustomOp:
 
 
 def _copied(op: Op) -> Op:
-    twin = copy.copy(op)
-    twin.symbolics = {target: dict(known) for target, known in op.symbolics.items()}
-    twin.reasons, twin.retired = dict(op.reasons), dict(op.retired)
-    return twin
+    existing = copy.copy(op)
+    existing.symbolics = {target: dict(known) for target, known in op.symbolics.items()}
+    existing.reasons, existing.retired = dict(op.reasons), dict(op.retired)
+    return existing
 
 
 # ---- signatures
 
 
 def _parameters(name: str, function: Function) -> tuple[inspect.Parameter, ...]:
-    """The parameters behind ``g``."""
+    """Returns the parameters after ``g``."""
     parameters = _signature(name, function).parameters.values()
     if not parameters:
-        raise _unfit(name, f"{_called(function)} takes no arguments", "its first parameter is g")
+        raise _unfit(name, f"{_called(function)} takes no arguments", "its first parameter must be g")
     first, *others = parameters
     variable = (first.VAR_POSITIONAL, first.VAR_KEYWORD)
     if first.kind in variable or any(other.kind in variable for other in others):
@@ -174,14 +174,16 @@ def _signature(name: str, function: Function) -> inspect.Signature:
     try:
         return inspect.signature(function)
     except (TypeError, ValueError) as error:
-        raise _unfit(name, f"{shown_value(function)} has no signature that can be read") from error
+        raise _unfit(name, f"{shown_value(function)} has no readable signature") from error
 
 
 def _check_signatures(op: Op, symbolic: Function, reference: Any, result: Any) -> None:
-    """All functions of an op take the same arguments; a result rule and a kernel take no ``g``."""
+    """Checks that all functions of an op take the same arguments; a result rule and a kernel take no
+    ``g``.
+    """
     names = [argument.name for argument in op.args]
     if isinstance(result, str) and result not in names:
-        raise _unfit(op.name, f"result is {result!r}, which is none of {', '.join(names)}")
+        raise _unfit(op.name, f"result is {result!r}, but must be one of {', '.join(names)}")
     found = [(symbolic, [parameter.name for parameter in _parameters(op.name, symbolic)])]
     plain = [function for function in (reference, result) if callable(function)]
     found += [(function, list(_signature(op.name, function).parameters)) for function in plain]
@@ -189,8 +191,8 @@ def _check_signatures(op: Op, symbolic: Function, reference: Any, result: Any) -
         if given != names:
             raise _unfit(
                 op.name,
-                f"{_called(function)} takes ({', '.join(given)}), and should take ({', '.join(names)})",
-                "the functions of an op have the same parameters; those of a symbolic stand behind g",
+                f"{_called(function)} takes ({', '.join(given)}), but must take ({', '.join(names)})",
+                "the functions of an op have the same parameters; a symbolic has g before them",
             )
 
 
@@ -206,14 +208,14 @@ def _unfit(name: str, problem: str, help: str = "") -> UsageError:
 
 
 def _said(name: str, function: Function) -> Function:
-    """``function``, called without what we have noted; what it raises is reported with its line."""
+    """Wraps ``function``: exceptions in it are reported with the user's line."""
 
     @functools.wraps(function)
     def called(*args: Any, **arguments: Any) -> Any:
         arguments.pop(RECORDED, None)
         try:
             return function(*args, **arguments)
-        except (Refusal, SizesSettled, TmconvertError):
+        except (Refusal, SizesSpecialized, TmconvertError):
             raise
         except Exception as error:
             raise UsageError(
@@ -226,7 +228,7 @@ def _said(name: str, function: Function) -> Function:
 
 
 def _symbolic(name: str, function: Function) -> Function:
-    """A symbolic that must return as many results as the call has."""
+    """Wraps a symbolic, which must return as many results as the call has."""
     called = _said(name, function)
 
     @functools.wraps(function)
@@ -252,7 +254,7 @@ def _symbolic(name: str, function: Function) -> Function:
 
 
 def raised_at(error: BaseException) -> Source:
-    """The innermost line of the user's code that an error came through."""
+    """Returns the innermost line of the user's code in the traceback of an error."""
     place = Source("")
     trace = error.__traceback__
     while trace is not None:
@@ -269,7 +271,7 @@ def _definition(function: Function) -> Source:
 
 
 def _kernel(function: Function) -> Function:
-    """A kernel with a list of results, where it has several."""
+    """Wraps a kernel with several results, so that it returns a list."""
 
     def kernel(**arguments: Any) -> Any:
         result = function(**arguments)
@@ -279,7 +281,7 @@ def _kernel(function: Function) -> Function:
 
 
 def _decomposed(op: Op, said: Function, catalogue: Callable[[], Mapping[str, Op]]) -> None:
-    """Other ops say ``op``: of one of the user's they also tell types and values."""
+    """Wraps a decomposition, from which types and values are also computed for a user's op."""
     op.decomposition, op.decomposed_from = said, {}
     op.reasons = {}
     if not isinstance(op, CustomOp):

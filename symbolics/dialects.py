@@ -1,4 +1,4 @@
-"""The dialects of Caffe, by number: the version of that target which symbolics are looked up by."""
+"""Caffe's dialects by number, the version by which symbolics of that target are looked up."""
 
 from __future__ import annotations
 

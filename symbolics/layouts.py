@@ -1,4 +1,4 @@
-"""Layout rules: what an op says of the memory order of its rank-4 tensors.
+"""Layout rules: which layouts an op supports for its rank-4 tensors.
 
 Shapes in the graph are always those of the source (NCHW); a plan may store a rank-4 tensor
 channels-last (NHWC). A rule tells which of the two an op accepts.
@@ -40,12 +40,12 @@ ANY = LayoutRule("any")
 
 
 def any_with(**axes: str) -> LayoutRule:
-    """Any order, with these attributes remapped."""
+    """Supports any layout, with these attributes remapped."""
     return LayoutRule("any", axes)
 
 
 def remap(rule: LayoutRule, attributes: dict[str, object]) -> dict[str, object]:
-    """The attributes of a call on NCHW tensors, for the same call on NHWC tensors.
+    """Converts the attributes of a call on NCHW tensors to the same call on NHWC tensors.
 
     >>> remap(any_with(dim="axis"), {"dim": 1})
     {'dim': 3}

@@ -1,4 +1,4 @@
-"""Op: everything known of one aten-style op, gathered in one object by its file in ``ops/``."""
+"""Op: the definition of one ATen-style op; its file in ``ops/`` declares it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SchemaError(InternalError):
 
 
 class Tensor(NamedTuple):
-    """A tensor argument; None is passed for an optional one that is left out. ``ranks`` None: any."""
+    """A tensor argument; an omitted optional one is None. ``ranks`` None: any."""
 
     name: str
     dtypes: tuple[str, ...] = NUMBERS
@@ -54,7 +54,7 @@ class Tensors(NamedTuple):
 
 
 class Attribute(NamedTuple):
-    """An argument that is a constant. ``convert`` makes it canonical or raises ValueError/TypeError."""
+    """A constant argument. ``convert`` makes it canonical or raises ValueError/TypeError."""
 
     name: str
     convert: Callable[[Any], Any]
@@ -86,7 +86,7 @@ def boolean(name: str, default: Any = _REQUIRED) -> Attribute:
 
 
 def integers(name: str, default: Any = _REQUIRED, *, length: int | None = None) -> Attribute:
-    """A list of ints; a single int stands for as many equal ones as ``length``, by default for one."""
+    """A list of ints; a single int is repeated to ``length``, by default one."""
 
     def convert(value: Any) -> list[int]:
         items = [value] * (length or 1) if np.ndim(value) == 0 else list(value)
@@ -100,14 +100,14 @@ def integers(name: str, default: Any = _REQUIRED, *, length: int | None = None) 
 def choice(name: str, choices: Sequence[str], default: Any = _REQUIRED) -> Attribute:
     def convert(value: Any) -> str:
         if value not in choices:
-            raise ValueError(f"{value!r} is none of {', '.join(choices)}")
+            raise ValueError(f"{value!r} must be one of {', '.join(choices)}")
         return str(value)
 
     return Attribute(name, convert, default)
 
 
 def graph(name: str) -> Attribute:
-    """A graph inside of the call (``ir/subgraphs.py``)."""
+    """A subgraph (``ir/subgraphs.py``)."""
 
     def convert(value: Any) -> InternalGraph:
         if not isinstance(value, InternalGraph):
@@ -176,7 +176,7 @@ class Op:
         return function
 
     def decompose(self, function: Callable[..., Any] | None = None, **since: int) -> Callable[..., Any]:
-        """Declares how other ops say this one: ``function(g, **arguments)``, ``g`` an Emitter.
+        """Declares the decomposition into other ops: ``function(g, **arguments)``, ``g`` an Emitter.
 
         ``@op.decompose(onnx=9)``: some of these ops begin at opset 9.
         """
@@ -194,7 +194,9 @@ class Op:
         return self.symbolic("tflite", since)
 
     def caffe(self, *dialects: str) -> Callable[[Symbolic], Symbolic]:
-        """For all dialects without a symbolic of their own, or for some."""
+        """Declares the symbolic of some Caffe dialects; without names, of all dialects that have none of
+        their own.
+        """
 
         def register(function: Symbolic) -> Symbolic:
             for dialect in dialects or DIALECTS[:1]:
@@ -204,7 +206,7 @@ class Op:
         return register
 
     def symbolic(self, target: str, since: int) -> Callable[[Symbolic], Symbolic]:
-        """Declares how ``target`` says this op from version ``since`` on: ``function(g, **arguments)``."""
+        """Declares the symbolic of ``target`` from version ``since`` on: ``function(g, **arguments)``."""
 
         def register(function: Symbolic) -> Symbolic:
             if function.__name__ == "<lambda>":  # the name that a traceback shows, and grep finds
@@ -226,13 +228,13 @@ class Op:
         self.reasons[target] = reason
 
     def retire(self, target: str, version: int) -> None:
-        """From ``version`` on the decomposition is used: no runtime has the operator of the symbolics."""
+        """Uses the decomposition from ``version`` on, since no runtime has the operator of the symbolics."""
         self.retired[target] = version
 
     # ---- use
 
     def trait(self, kind: type[T]) -> T | None:
-        """The trait of a kind; None where the op has none."""
+        """Returns the trait of a class; None where the op has none."""
         found = self._traits.get(kind)
         assert found is None or isinstance(found, kind)
         return found
@@ -243,7 +245,7 @@ class Op:
     def bind(
         self, args: Sequence[Any], attributes: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Canonical (tensor arguments, attributes): all of them, in the order of the signature."""
+        """Returns canonical (tensor arguments, attributes): all of them, in the order of the signature."""
         tensors, bound, given = [], {}, list(args)
         named = dict(attributes)
         for argument in self.args:
@@ -285,12 +287,12 @@ class Op:
         return value
 
     def by_name(self, tensors: Sequence[Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
-        """One mapping of all arguments from the canonical pair that ``bind`` returns."""
+        """Merges the canonical pair that ``bind`` returns into one mapping."""
         named = {argument.name: value for argument, value in zip(self._tensors, tensors, strict=True)}
         return {**named, **attributes}
 
     def infer(self, types: Sequence[Any], attributes: Mapping[str, Any]) -> list[TensorType]:
-        """Result types from canonical arguments, tensors given as TensorTypes. Raises SchemaError."""
+        """Infers result types from canonical arguments, tensors given as TensorTypes. Raises SchemaError."""
         self.check_types(types)
         try:
             arguments = self.by_name(types, attributes)
@@ -300,19 +302,20 @@ class Op:
         return result if isinstance(result, list) else [result]
 
     def check_types(self, types: Sequence[Any]) -> None:
-        """Raises SchemaError where a tensor has a dtype or a rank that the signature does not take."""
+        """Raises SchemaError where a tensor has a dtype or rank that the signature does not allow."""
         for argument, given in zip(self._tensors, types, strict=True):
             for type_ in given if isinstance(given, list) else [given]:
                 if type_ is not None and name_of(type_.dtype) not in argument.dtypes:
                     raise SchemaError(
-                        self.name, f"{argument.name} is {type_}, not of {', '.join(argument.dtypes)}"
+                        self.name,
+                        (f"{argument.name} is {type_}, but must be one of {', '.join(argument.dtypes)}"),
                     )
                 if type_ is not None and argument.ranks is not None and type_.rank not in argument.ranks:
                     ranks = " or ".join(map(str, argument.ranks))
                     raise SchemaError(self.name, f"{argument.name} {type_} must have rank {ranks}")
 
     def evaluate(self, arrays: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
-        """The reference kernel's result: an array, or a list of several, as an emitter gives them.
+        """Computes the result by the reference kernel: an array, or a list of several.
 
         Raises InternalError TM3006 where there is no kernel.
         """
@@ -332,7 +335,9 @@ class Op:
         return self.layout(**self.by_name(types, attributes))
 
     def lookup(self, target: str, version: int) -> Symbolic | None:
-        """The symbolic with the largest ``since`` not above ``version``; that of the dialect, or of all."""
+        """Returns the symbolic with the largest ``since`` not above ``version``; that of the dialect, or of
+        all.
+        """
         if version >= self.retired.get(target, version + 1):
             return None
         known = self.symbolics.get(target, {})
@@ -342,16 +347,16 @@ class Op:
         return known[max(usable)] if usable else None
 
     def lowest_version(self, target: str) -> int | None:
-        """The first version of ``target`` with a symbolic."""
+        """Returns the first version of ``target`` with a symbolic."""
         return min(self.symbolics.get(target, {}), default=None)
 
     def decomposed_since(self, target: str) -> int | None:
-        """The first version of ``target`` that can be reached by the decomposition."""
+        """Returns the first version of ``target`` where the decomposition works."""
         if self.decomposition is None or target in self.reasons:
             return None
         return self.decomposed_from.get(target, 0)
 
     def is_decomposed(self, target: str, version: int) -> bool:
-        """Whether ``target`` at ``version`` gets this op by its decomposition."""
+        """Whether this op is decomposed for ``target`` at ``version``."""
         since = self.decomposed_since(target)
         return since is not None and since <= version and self.lookup(target, version) is None

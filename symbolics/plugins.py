@@ -1,4 +1,4 @@
-"""Files and installed packages that register symbolics of their own."""
+"""Loads plugins: files and installed packages that register symbolics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def load_plugin(path: str | PathLike[str]) -> None:
     """Runs a Python file, which calls ``tmconvert.register_symbolic``. Raises UsageError TM6020."""
     file = Path(path)
     if not file.is_file():
-        raise _failed(f"there is no plugin {file}", Source(str(file)))
+        raise _failed(f"the plugin {file} does not exist", Source(str(file)))
     import runpy
 
     try:
@@ -30,14 +30,14 @@ def load_plugin(path: str | PathLike[str]) -> None:
         ) from error
     except SyntaxError as error:
         place = Source(str(file), error.lineno)
-        raise _failed(f"the plugin {file} is no Python: {error.msg}", place) from error
+        raise _failed(f"the plugin {file} is not valid Python: {error.msg}", place) from error
     except (Exception, SystemExit) as error:
         reason = f"{type(error).__name__}: {error}"
         raise _failed(f"the plugin {file} failed: {reason}", raised_at(error)) from error
 
 
 def load_installed() -> None:
-    """Loads what installed packages have under the entry-point group ``tmconvert.symbolics``.
+    """Loads the entry points of installed packages in the group ``tmconvert.symbolics``.
 
     An entry point names a module, which registers as it is imported, or a function, which is called.
     Raises UsageError TM6020.
@@ -54,14 +54,14 @@ def load_installed() -> None:
         except (Exception, SystemExit) as error:
             package = entry.dist.name if entry.dist is not None else "an installed package"
             raise _failed(
-                f"{package} registers symbolics with {entry.value}, which failed: "
+                f"loading {entry.value} of {package}, which registers symbolics, failed: "
                 f"{type(error).__name__}: {error}",
                 raised_at(error),
             ) from error
 
 
 def _may_have_any() -> bool:
-    """Whether a package on the path mentions our group, or is where this does not see it.
+    """Whether a package on the path may have entry points of our group.
 
     ``importlib.metadata`` takes a tenth of a small conversion to find that there is none.
     """

@@ -1,4 +1,4 @@
-"""The catalogue: (target, op, version) -> symbolic."""
+"""The catalogue: maps (target, op, version) to a symbolic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tmconvert.symbolics.traits import T, Trait
 
 
 class Catalogue(Mapping[str, Op]):
-    """All ops by name. Frozen. ``ops`` take the place of their names among the ``shipped``, or follow."""
+    """All ops by name, immutable. ``ops`` replace those of the same name in ``shipped``, or are appended."""
 
     def __init__(self, ops: Iterable[Op], shipped: Mapping[str, Op] | None = None) -> None:
         table: dict[str, Op] = {}
@@ -39,11 +39,11 @@ class Catalogue(Mapping[str, Op]):
         return len(self._ops.keys() | self._shipped.keys())
 
     def having(self, kind: type[Trait]) -> list[str]:
-        """The names of all ops with a trait, for tables and tests: passes ask one op, see ``trait_of``."""
+        """Returns the names of all ops with a trait, for tables and tests; passes use ``trait_of``."""
         return [op.name for op in self.values() if op.has(kind)]
 
     def incomplete(self) -> list[tuple[str, str]]:
-        """(op, target) pairs with neither a symbolic, nor a decomposition, nor a reason."""
+        """Returns (op, target) pairs with neither a symbolic, nor a decomposition, nor a reason."""
         return [
             (op.name, target)
             for op in self.values()
@@ -53,7 +53,7 @@ class Catalogue(Mapping[str, Op]):
 
 
 class _Registry:
-    """The ops that tmconvert ships, and those that users have registered, which replace them."""
+    """The ops of tmconvert, and those that users have registered, which replace them."""
 
     def __init__(self) -> None:
         self.shipped: Mapping[str, Op] | None = None
@@ -83,12 +83,12 @@ _registry = _Registry()
 
 
 def catalogue() -> Catalogue:
-    """The catalogue of the ops that tmconvert ships, and of those that are registered."""
+    """Returns the catalogue of tmconvert's ops and registered ops."""
     return _registry.current()
 
 
 def trait_of(expr: object, kind: type[T]) -> T | None:
-    """The trait of the op that ``expr`` calls; None where it has none, and where ``expr`` is no call."""
+    """Returns a trait of the op that ``expr`` calls; None without it, or if ``expr`` is not a call."""
     op = catalogue().get(expr.function) if isinstance(expr, CallFunction) else None
     return None if op is None else op.trait(kind)
 
@@ -99,7 +99,7 @@ def has_trait(expr: object, *kinds: type[Trait]) -> bool:
 
 
 def registered(name: str) -> Op | None:
-    """The op of this name as a user has registered it."""
+    """Returns the op of this name that a user has registered."""
     catalogue()  # installed plugins register theirs
     return _registry.registered.get(name)
 
@@ -114,7 +114,7 @@ def register(name: str, function: Callable[..., Any], **meaning: Any) -> None:
 
 @contextmanager
 def temporary_symbolics() -> Iterator[None]:
-    """What is registered inside is forgotten behind it."""
+    """Context manager that undoes registrations at its end."""
     catalogue()
     before = _registry.registered
     try:

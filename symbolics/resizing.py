@@ -1,4 +1,4 @@
-"""Where resized images come from: sources, neighbours and matrices along one axis.
+"""Index and weight computations of image resizing along one axis.
 
 ``scale`` is the factor by which an axis was asked to grow, and None where only its size was: the ratio
 of an input's step to an output's is then extent / outputs. Source: torch.nn.functional.interpolate.
@@ -33,13 +33,13 @@ def nearest_ratio(extent: int, outputs: int, scale: float | None = None) -> np.f
 
 
 def nearest_places(extent: int, outputs: int, scale: float | None = None) -> Array:
-    """The source of each output: floor(i ratio), with the ratio and the product rounded to float32."""
+    """Source index of each output: floor(i ratio), with the ratio and the product rounded to float32."""
     places = np.arange(outputs, dtype=np.float32) * nearest_ratio(extent, outputs, scale)
     return np.minimum(places.astype(np.int64), extent - 1)
 
 
 def survives_rounding(extent: int, outputs: int, scale: float | None) -> bool:
-    """Whether runtimes that divide by outputs / extent, or multiply by its inverse, find the same sources."""
+    """Whether dividing by outputs / extent, or multiplying by its inverse, gives the same indices."""
     if is_symbolic((extent, outputs)):
         extent, outputs, scale = LARGEST, LARGEST * (outputs // extent), None
     places, steps = nearest_places(extent, outputs, scale), np.arange(outputs, dtype=np.float32)
@@ -48,7 +48,7 @@ def survives_rounding(extent: int, outputs: int, scale: float | None) -> bool:
 
 
 def exact_places(extent: int, outputs: int, scale: float | None = None) -> Array:
-    """floor((i + 1/2) ratio), of "nearest-exact"; the sum and the product are rounded to float32."""
+    """Source indices of "nearest-exact", floor((i + 1/2) ratio), with sum and product rounded to float32."""
     ratio = nearest_ratio(extent, outputs, scale)
     places = ((np.arange(outputs) + 0.5) * ratio.astype(np.float64)).astype(np.float32)
     return np.minimum(places.astype(np.int64), extent - 1)
@@ -68,7 +68,7 @@ def linear_taps(
 
 
 def linear_matrix(extent: int, outputs: int, align_corners: bool, scale: float | None = None) -> Array:
-    """[outputs, extent]: what bilinear resizing does along one axis."""
+    """[outputs, extent]: bilinear resizing along one axis as a matrix."""
     lower, upper, fraction = linear_taps(extent, outputs, align_corners, scale)
     matrix, rows = np.zeros((outputs, extent)), np.arange(outputs)
     matrix[rows, upper] = fraction
@@ -85,7 +85,7 @@ def _cubic(distance: Array, a: float) -> Array:
 
 
 def cubic_matrix(extent: int, outputs: int, align_corners: bool, scale: float | None = None) -> Array:
-    """[outputs, extent]; what lies outside is the edge's."""
+    """[outputs, extent]: bicubic resizing; positions outside use the edge."""
     places, ratio = np.arange(outputs), _ratio(extent, outputs, align_corners, scale)
     centre = places * ratio if align_corners else (places + 0.5) * ratio - 0.5
     matrix, first = np.zeros((outputs, extent)), np.floor(centre)
@@ -96,7 +96,7 @@ def cubic_matrix(extent: int, outputs: int, align_corners: bool, scale: float | 
 
 
 def _antialiased(kernel: Callable[[Array], Array], support: float) -> Matrix:
-    """The kernel widened by the ratio of a reduction, and normalized. Source: Pillow, resize.
+    """The kernel widened by the reduction ratio, and normalized. Source: Pillow, resize.
 
     With align_corners torch has another ratio, but the same centres in it.
     """
@@ -121,7 +121,7 @@ antialiased_cubic = _antialiased(lambda distance: _cubic(distance, PILLOW), 2)
 
 
 def multiplied(g: Any, x: Any, matrices: list[Array]) -> Any:
-    """ONNX: ``x`` [N, C, H, W] by a matrix [outputs, extent] for each of its last two axes."""
+    """ONNX: multiplies ``x`` [N, C, H, W] by a matrix [outputs, extent] along each of its last two axes."""
     (height, width), (rows, columns) = x.shape[2:], [len(matrix) for matrix in matrices]
     left, right = (matrix.astype(x.dtype) for matrix in matrices)
     if not np.array_equal(right, np.eye(width)):
@@ -132,7 +132,7 @@ def multiplied(g: Any, x: Any, matrices: list[Array]) -> Any:
 
 
 def mixed_tflite(g: Any, x: Any, output_size: list[int], scales: list[float]) -> Any:
-    """TFLite: ``x`` [N, H, W, C], weighted means of neighbours along one axis after the other."""
+    """TFLite: weighted means of neighbours of ``x`` [N, H, W, C] along one axis after the other."""
     for axis, (outputs, scale) in enumerate(zip(output_size, scales, strict=True), 1):
         lower, upper, fraction = linear_taps(x.shape[axis], outputs, False, scale)
         shape = (*x.shape[:axis], outputs, *x.shape[axis + 1 :])
@@ -146,12 +146,12 @@ def mixed_tflite(g: Any, x: Any, output_size: list[int], scales: list[float]) ->
 
 
 def absent_input(g: Any) -> Any:
-    """An input of Resize that is left out: empty before opset 13, then without a name."""
+    """An omitted input of Resize: an empty tensor before opset 13, then no name."""
     return g.const(np.zeros(0, np.float32)) if g.graph.version < 13 else None
 
 
 def resized_onnx(g: Any, x: Any, output_size: list[int], **attributes: str | float) -> Any:
-    """Resize to sizes. Opset 11 requires roi and scales, if only as empty tensors; 13 wants them left out."""
+    """Emits Resize to sizes. Opset 11 requires roi and scales, at least as empty tensors; 13 omits them."""
     absent = absent_input(g)
     sizes = g.ints([*x.shape[:2], *output_size])
     return g.op("Resize", x, absent, absent, sizes, shape=g.result_types[0].shape, **attributes)

@@ -1,4 +1,4 @@
-"""Type rules that many ops share."""
+"""Shared result type rules."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def fits(value: int | float, dtype: np.dtype) -> bool:
 
 
 def same_with(*names: str) -> Callable[..., TensorType]:
-    """The type of ``x``, which has the numbers that are called ``names``."""
+    """The type of ``x``; the attributes ``names`` must be numbers that fit it."""
 
     def rule(x: TensorType, **numbers: float) -> TensorType:
         wrong = [numbers[name] for name in names if not fits(numbers[name], x.dtype)]
         if wrong:
-            raise ValueError(f"{wrong[0]} is not of the type of {x}")
+            raise ValueError(f"{wrong[0]} does not have the type of {x}")
         return x
 
     return rule
@@ -57,7 +57,7 @@ def broadcast(*names: str, dtype: str | None = None) -> Callable[..., TensorType
 
 
 def normalized_axis(axis: int, rank: int) -> int:
-    """``axis`` counted from the front. Raises ValueError when it is out of range."""
+    """Returns a non-negative axis. Raises ValueError when it is out of range."""
     if not -rank <= axis < rank:
         raise ValueError(f"axis {axis} is out of range for rank {rank}")
     return axis % rank
@@ -66,7 +66,7 @@ def normalized_axis(axis: int, rank: int) -> int:
 def window_extent(
     extent: int, kernel: int, stride: int, padding: int, dilation: int = 1, *, ceil_mode: bool = False
 ) -> int:
-    """Outputs of a sliding window along one axis.
+    """Returns the number of outputs of a sliding window along one axis.
 
     floor((extent + 2 padding - dilation (kernel - 1) - 1) / stride) + 1, or ceil; then the last
     window is dropped if it starts in the padding behind the end. Raises ValueError if none fits.
@@ -82,7 +82,7 @@ def window_extent(
 
 
 def overhang(extent: Any, outputs: Any, kernel: int, stride: int, padding: int, dilation: int = 1) -> Any:
-    """Elements by which the last of ``outputs`` windows reaches beyond the end; may be negative."""
+    """Returns how far the last of ``outputs`` windows extends beyond the end; may be negative."""
     return (outputs - 1) * stride - padding + dilation * (kernel - 1) + 1 - extent
 
 
@@ -94,11 +94,11 @@ def overhangs(
     padding: Sequence[int],
     dilation: Sequence[int],
 ) -> list[int]:
-    """``overhang`` of each axis."""
+    """Returns ``overhang`` of each axis."""
     return list(map(overhang, extents, outputs, kernel, stride, padding, dilation))
 
 
-def padding_behind(
+def end_padding(
     x: tuple[int, ...],
     outputs: tuple[int, ...],
     kernel: list[int],
@@ -107,7 +107,7 @@ def padding_behind(
     dilation: list[int],
     ceil_mode: bool,
 ) -> list[int]:
-    """Padding behind the ends that makes pooling of the shape ``x`` without ceil_mode give ``outputs``.
+    """Returns the end padding with which pooling of the shape ``x`` without ceil_mode gives ``outputs``.
 
     The least; of a symbolic size one that serves all: with it ``window_extent`` rounds down to what it
     rounds up to without.
@@ -124,7 +124,7 @@ def padding_behind(
 
 
 def onnx_padding(kernel: list[int], padding: list[int], after: list[int]) -> dict[str, Any]:
-    """The attributes of MaxPool for ``padding_behind``; ceil_mode where it exceeds ONNX Runtime's most."""
+    """Returns the attributes of MaxPool; ceil_mode where the padding exceeds ONNX Runtime's limit."""
     rows = list(zip(kernel, padding, after, strict=True))
     if all(amount < size for size, _, amount in rows):
         return {"pads": padding + after}
@@ -140,7 +140,7 @@ def pooled(
     dilation: list[int],
     ceil_mode: bool,
 ) -> TensorType:
-    """The type of pooling over all axes but the first two.
+    """Returns the type of pooling over all axes but the first two.
 
     Raises ValueError where a window could lie in the padding.
     """
@@ -162,6 +162,6 @@ def pooled(
 
 
 def around(shape: tuple[int, ...], first: int, end: int) -> tuple[int, int, int]:
-    """Numbers of elements of the axes before [first, end), of these axes, and of those behind."""
+    """Returns the numbers of elements of the axes before [first, end), of these axes, and of those after."""
     before, within, after = (math.prod(part) for part in (shape[:first], shape[first:end], shape[end:]))
     return before, within, after

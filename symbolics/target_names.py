@@ -1,4 +1,4 @@
-"""The targets that have symbolics, and what messages call their versions."""
+"""The targets that have symbolics, and the names of their versions in messages."""
 
 from __future__ import annotations
 

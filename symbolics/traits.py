@@ -1,4 +1,4 @@
-"""What passes must know of an op beyond its signature: a closed vocabulary, declared in the op's file.
+"""Op traits: properties of ops beyond their signature that passes use, declared in the op's file.
 
 A pass asks for a trait and never for the name of an op, so that a new op takes part in all passes by what its
 own file says of it::
@@ -21,7 +21,7 @@ from tmconvert.ir.node import TensorNode
 
 
 class Trait:
-    """A fact about an op; its subclasses in this file are all that there are."""
+    """A property of an op; its subclasses in this file are a closed set."""
 
 
 T = TypeVar("T", bound=Trait)
@@ -42,11 +42,11 @@ class Weights(Trait):
 
     @property
     def output_axis(self) -> int:
-        """The axis of the weight with the output channels, of one group where that is axis 1."""
+        """Returns the output-channel axis of the weight, per group where that is axis 1."""
         return 1 if self.is_transposed else 0
 
     def channel_axis(self, rank: int) -> int:
-        """The axis of the channels in a result of ``rank`` axes."""
+        """Returns the channel axis of a result of ``rank`` axes."""
         return 1 if self.spatial else rank - 1
 
 
@@ -106,13 +106,13 @@ class Homogeneous(Trait):
 
 @dataclass(frozen=True)
 class Clamp(Trait):
-    """The operand is cut off at two bounds: numbers, names of attributes, or None for no bound."""
+    """The operand is clamped to two bounds: numbers, names of attributes, or None for no bound."""
 
     low: float | str | None
     high: float | str | None = None
 
     def bounds(self, attributes: Mapping[str, Any]) -> tuple[Any, Any]:
-        """The lower and the upper bound of a call, None for no bound."""
+        """Returns the lower and the upper bound of a call, None for no bound."""
         low, high = (attributes[each] if isinstance(each, str) else each for each in (self.low, self.high))
         return low, high
 
@@ -129,7 +129,7 @@ class SelfGated(Trait):
 
 @dataclass(frozen=True)
 class ChoosesByCondition(Trait):
-    """Each element of the result is that of one operand or another, as a condition says."""
+    """Each element of the result is that of one operand or another, selected by a condition."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ ViewStep = Reshaped | Permuted | Selected
 
 @dataclass(frozen=True)
 class View(Trait):
-    """The result shows elements of operand 0: ``steps(rank, **attributes)`` leads from one to the other."""
+    """The result is a view of operand 0: ``steps(rank, **attributes)`` leads from one to the other."""
 
     steps: Callable[..., Sequence[ViewStep]]
 
@@ -179,7 +179,7 @@ class SameElements(Trait):
 
 @dataclass(frozen=True)
 class KeepsQparams(Trait):
-    """The result stays in the range of operand 0, and integer kernels give it with its parameters."""
+    """The result has the range of operand 0, and integer kernels keep its quantization parameters."""
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ class IndicesBelow(Trait):
 
 @dataclass(frozen=True)
 class FixedRange(Trait):
-    """Integer kernels give the result on a range of their own, whatever range it was measured to have.
+    """Integer kernels have a fixed output range, independently of the measured one.
 
     In int8 it is from ``low`` to ``high``; where ``in_int16``, it is from -1 to 1 there.
     """
@@ -241,16 +241,16 @@ class FixedRange(Trait):
 
 @dataclass(frozen=True)
 class Distribution(Trait):
-    """The elements along ``dim`` are not negative and sum to 1: factors of an attention."""
+    """The elements along ``dim`` are non-negative and sum to 1, such as attention weights."""
 
 
 @dataclass(frozen=True)
 class Elimination(Trait):
-    """The decomposition divides by differences again and again, for which 16 bits are too few."""
+    """The decomposition divides by differences repeatedly, for which 16 bits are too few."""
 
 
 @dataclass(frozen=True)
 class IntegerSteps(Trait):
-    """``function(g, **arguments)`` is the decomposition of which each step has an integer kernel."""
+    """``function(g, **arguments)`` is a decomposition into steps with integer kernels."""
 
     function: Callable[..., Any]

@@ -1,4 +1,4 @@
-"""Sliding windows over the last axes of an array: gathered from it, and summed back into it."""
+"""Sliding windows over the last axes of an array: gathered, and summed back."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Ints = Sequence[int]
 
 
 def last_axes(x: Array, index: Iterable[slice | int]) -> Array:
-    """``x`` indexed by ``index`` from the back: one entry for each of the last axes."""
+    """Indexes the last axes of ``x``: one entry of ``index`` for each."""
     key: Any = (..., *index)
     return x[key]
 
 
 def gathered(x: Array, kernel: Ints, stride: Ints, dilation: Ints) -> Array:
-    """A view [..., *outputs, *kernel] of ``x`` [..., *extents]: the elements of each window."""
+    """Returns a view [..., *outputs, *kernel] of ``x`` [..., *extents]: the elements of each window."""
     count = len(kernel)
     reach = [(size - 1) * step + 1 for size, step in zip(kernel, dilation, strict=True)]
     windows = sliding_window_view(x, reach, axis=tuple(range(x.ndim - count, x.ndim)))
@@ -32,7 +32,7 @@ def gathered(x: Array, kernel: Ints, stride: Ints, dilation: Ints) -> Array:
 
 
 def scattered(windows: Array, extents: Ints, stride: Ints, dilation: Ints) -> Array:
-    """[..., *extents]: sums of the elements of ``windows`` [..., *outputs, *kernel] that meet at a place."""
+    """Returns [..., *extents]: sums of overlapping elements of ``windows`` [..., *outputs, *kernel]."""
     count = len(extents)
     leading, outputs = windows.shape[: -2 * count], windows.shape[-2 * count : -count]
     result = np.zeros((*leading, *extents), windows.dtype)
@@ -48,13 +48,13 @@ def scattered(windows: Array, extents: Ints, stride: Ints, dilation: Ints) -> Ar
 
 
 def widened(x: Array, before: Ints, after: Ints, value: float = 0) -> Array:
-    """``x`` with a margin of ``value`` around its last axes."""
+    """Pads the last axes of ``x`` with ``value``."""
     margins = list(zip(before, after, strict=True))
     return np.pad(x, [(0, 0)] * (x.ndim - len(margins)) + margins, constant_values=value)
 
 
 def reduced(function: np.ufunc, x: Array, kernel: Ints, stride: Ints, dilation: Ints) -> Array:
-    """[..., *outputs]: ``function``, which is associative, over each window of ``x`` [..., *extents].
+    """Reduces each window of ``x`` [..., *extents] by an associative ``function``: [..., *outputs].
 
     One axis after the other, so that a window of kH x kW elements takes kH + kW steps.
     """
@@ -68,7 +68,7 @@ def reduced(function: np.ufunc, x: Array, kernel: Ints, stride: Ints, dilation: 
 
 
 class Windows:
-    """The windows over all axes but the first two, and what each may be divided by: arrays [outputs]."""
+    """Windows over all axes but the first two, and divisors for averages: arrays [outputs]."""
 
     def __init__(
         self, spatial: Any, outputs: Any, kernel: list[int], stride: list[int], padding: list[int]
@@ -78,7 +78,7 @@ class Windows:
         self.after = overhangs(spatial, outputs, kernel, stride, padding, [1] * len(kernel))
 
     def elements(self, margin: list[int]) -> Array:
-        """Elements of each window that lie in the input widened by ``margin`` on all sides."""
+        """Counts elements of each window in the input extended by ``margin`` on all sides."""
         counts = []
         for i, width in enumerate(margin):
             starts = np.arange(self.outputs[i]) * self.stride[i] - self.padding[i]
@@ -88,7 +88,7 @@ class Windows:
 
     @property
     def within(self) -> Array:
-        """Elements of each window that are not padding."""
+        """Counts elements of each window that are not padding."""
         return self.elements([0] * len(self.kernel))
 
     @property
@@ -96,7 +96,7 @@ class Windows:
         return np.full(self.outputs, math.prod(self.kernel))
 
     def wanted(self, count_include_pad: bool, divisor_override: int | None) -> Array:
-        """ATen's divisors: what ceil_mode adds behind the padding never counts."""
+        """Returns ATen's divisors: elements that ceil_mode adds after the padding are not counted."""
         if divisor_override is not None:
             return np.full(self.outputs, divisor_override)
         return self.elements(self.padding) if count_include_pad else self.within

@@ -29,7 +29,7 @@ def command(model: str, **given: Any) -> None:
     data, output = keywords.pop("data"), keywords["output"]
     from tmconvert import api
 
-    with logging_to_stderr(False), counting(f"calibrating {model}", f"settling {model}") as progress:
+    with logging_to_stderr(False), counting(f"calibrating {model}", f"writing {model}") as progress:
         made = api.calibrate(model, data, progress=progress, **keywords)
     write_message(*made.notes)
     tensors, weights = _quantized(made)
@@ -50,7 +50,7 @@ def command(model: str, **given: Any) -> None:
 
 
 def _quantized(made: TracedModule) -> tuple[int, int]:
-    """How many tensors, and how many weights, have a grid."""
+    """Counts the quantized tensors and weights."""
     weights = sum(getattr(array, "qparams", None) is not None for array in made.tensors.values())
     assert made.graph is not None
     nodes = [*made.graph.inputs, *(node for expr in made.graph.exprs() for node in expr.outputs)]

@@ -27,7 +27,7 @@ _VERSIONS = tuple(option.name for option in VERSIONS)
 @declared_options("check")
 @click.pass_context
 def command(ctx: click.Context, /, model: str, target: str, json: bool, **given: Any) -> None:
-    """List every op of MODEL that would stop a conversion, at once.
+    """List every op of MODEL that would stop a conversion.
 
     For Caffe also where the net would be beyond the limits of the dialect, by rule. The exit status is 1
     when there is anything.

@@ -56,12 +56,12 @@ def command(model: str, graph: bool, tabular: bool, json: bool, **given: Any) ->
 
 
 def _flat(module: TracedModule) -> InternalGraph:
-    """The graph with submodules in line; the module's own where that cannot be made."""
+    """Returns the graph with submodules inlined; the module's own graph where this is not possible."""
     assert module.graph is not None
     try:
         flat = module.flatten().graph
     except UnsupportedError as error:
-        write_message(f"note: ops of submodules are left out: {error.message}")
+        write_message(f"note: ops of submodules are not included: {error.message}")
         return module.graph
     assert flat is not None
     return flat
@@ -118,13 +118,14 @@ def _typed(nodes: list[Node], open_sizes: Mapping[str, Mapping[int, str]] | None
 
 
 def _open(node: Node, open_sizes: Mapping[str, Mapping[int, str]]) -> str:
-    """``  (0 is batch)`` of an input with axes that the trace left open."""
+    """Returns ``  (0 is batch)`` for an input with dynamic axes."""
     axes = open_sizes.get(getattr(node.expr, "name", ""), {})
-    return f"  (open: {', '.join(f'axis {axis} is {name}' for axis, name in axes.items())})" if axes else ""
+    text = ", ".join(f"axis {axis} is {name}" for axis, name in axes.items())
+    return f"  (dynamic: {text})" if axes else ""
 
 
 def _calls(graph: InternalGraph) -> dict[str, Counter[str]]:
-    """How often each op is called, by kind, the most frequent first."""
+    """Returns the number of calls of each op, the most frequent first."""
     calls: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
     for expr in graph.exprs():
         kind = _call_kind(expr)
@@ -167,7 +168,7 @@ _COLUMNS = ("id", "kind", "target", "inputs", "output", "shape")
 
 
 def _rows(module: TracedModule, flat: InternalGraph) -> Iterator[list[str]]:
-    """One row for each input and each expression."""
+    """Returns one row per input and expression."""
     assert module.graph is not None
     inputs = [node.expr for node in module.graph.inputs if node.expr is not None]
     for expr in [*inputs, *flat.exprs()]:
@@ -182,7 +183,7 @@ def _rows(module: TracedModule, flat: InternalGraph) -> Iterator[list[str]]:
 
 
 def _target(expr: Expr) -> str:
-    """What an expression calls or gets, in the source's words."""
+    """Returns the function or attribute of an expression, by the source's name."""
     from tmconvert.ir import CallFunction, CallMethod, ModuleNode
 
     if isinstance(expr, CallFunction):
@@ -194,7 +195,7 @@ def _target(expr: Expr) -> str:
 
 
 def _type(node: Node) -> str:
-    """``f32[1,3,224,224]``; the class of a module; ``?`` for what the source did not record."""
+    """Returns ``f32[1,3,224,224]``; the class of a module; ``?`` for an unknown type."""
     from tmconvert.ir import ModuleNode, TensorNode
 
     if isinstance(node, ModuleNode):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _HELP = f"""Show, convert and check files of quantization parameters.
 
 Formats: {", ".join(QPARAMS_FORMATS)}.
-docs/quantization-parameters.md says what each can store.
+docs/quantization-parameters.md lists what each can store.
 """
 
 
@@ -35,7 +35,7 @@ def command(ctx: click.Context) -> None:
 @click.argument("file", metavar="FILE", type=click.Path())
 @declared_options("params show")
 def show(file: str, source_format: str | None, json: bool) -> None:
-    """List what FILE says of each tensor."""
+    """List the quantization parameters of each tensor in FILE."""
     from tmconvert.qparams.file import read_parameters
 
     records, format = read_parameters(Path(file), source_format)

@@ -19,7 +19,7 @@ from tmconvert.conversion.wording import counted, quantity, size
 @click.argument("output", metavar="OUT.tm", type=click.Path())
 @declared_options("save")
 def command(model: str, output: str, json: bool, **given: Any) -> None:
-    """Turn MODEL into the safe form of .tm: no pickle, nothing that runs, weights mapped from the file.
+    """Convert MODEL to the safe .tm format: no pickle, no code, weights mapped from the file.
 
     Every command takes OUT.tm in the place of MODEL. MODEL need not be convertible.
     """
@@ -27,7 +27,7 @@ def command(model: str, output: str, json: bool, **given: Any) -> None:
 
 
 def save(model: str, output: str, as_json: bool, what: str, keywords: dict[str, Any]) -> None:
-    """Writes the container, and says what it holds; ``keywords`` are those of ``tmconvert.api.save``."""
+    """Writes the container, and prints a summary; ``keywords`` are those of ``tmconvert.api.save``."""
     from tmconvert import api
 
     with logging_to_stderr(False), progress(what):

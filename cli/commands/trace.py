@@ -19,7 +19,7 @@ from tmconvert.cli.options import GroupedCommand, declared_options
 @click.argument("model", metavar="PACKAGE.MODULE:FACTORY")
 @declared_options("trace")
 def command(model: str, output: str, json: bool, **given: Any) -> None:
-    """Run a PyTorch model once, and write what it did to MODEL.tm, which needs no PyTorch any more.
+    """Run a PyTorch model once, and write its graph to MODEL.tm, which does not need PyTorch.
 
     FACTORY is a function without arguments that returns the module, or (module, inputs); a class of
     modules; or a module. It is imported as Python would in the current folder, and random weights are the

@@ -49,7 +49,7 @@ def command(model: str, out: str, json: bool, **given: Any) -> None:
 
 
 def _input_names(module: TracedModule, out: str, keywords: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """The names of the inputs in the model, and in the file OUT."""
+    """Returns the names of the inputs in the model, and in the file OUT."""
     from tmconvert.conversion.io_overrides import names_of_file
     from tmconvert.targets.recognize import target_of_file
 
@@ -61,7 +61,7 @@ def _input_names(module: TracedModule, out: str, keywords: dict[str, Any]) -> tu
 
 
 def read_inputs(path: str, names: list[str], renamed: list[str]) -> list[np.ndarray]:
-    """The arrays of an npz for inputs of these names, or of those of the file, in that order.
+    """Reads the arrays of an npz for inputs of these names, or of those of the file, in that order.
 
     Raises UsageError TM6011.
     """
@@ -88,13 +88,13 @@ def read_inputs(path: str, names: list[str], renamed: list[str]) -> list[np.ndar
 
 @contextlib.contextmanager
 def _faults(path: str) -> Iterator[None]:
-    """Turns what NumPy and zipfile raise for a missing or malformed file into a UsageError."""
+    """Converts errors of NumPy and zipfile for a missing or malformed file to UsageError."""
     try:
         yield
     except UNREADABLE as error:
         reason = getattr(error, "strerror", None)
         if reason is None and "allow_pickle" in str(error):
-            reason = "it holds Python objects, or is no .npz file; objects are never loaded"
+            reason = "it holds Python objects, which are never loaded, or is not an .npz file"
         raise _unusable(path, reason or str(error) or type(error).__name__) from error
 
 
@@ -103,6 +103,6 @@ def _unusable(path: str, reason: str) -> UsageError:
         "TM6011",
         f"cannot use the inputs in {path}: {reason}",
         notes=[
-            ("help", "give an .npz file of numpy.savez, with arrays named as the inputs, or in0, in1, ...")
+            ("help", "pass an .npz file of numpy.savez, with arrays named as the inputs, or in0, in1, ...")
         ],
     )

@@ -1,1 +1,1 @@
-"""Grids for float models, measured on data."""
+"""Post-training quantization: measures quantization parameters of float models on data."""

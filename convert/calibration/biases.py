@@ -1,4 +1,4 @@
-"""Biases that make up for what rounding moves on average.
+"""Bias correction: compensates the mean error of quantized weights and activations.
 
 A layer with constant weights is linear: what it gives on average for rounded operands is what it gives for
 their average. The mean of each operand is measured twice in one pass, as it is and on its grid; what the
@@ -29,7 +29,7 @@ class _Layer:
     """A call with weights, and the sums of its operand over the samples."""
 
     call: CallFunction
-    grid: QParams
+    qparams: QParams
     weight: Constant
     exact: np.ndarray | None = None
     rounded: np.ndarray | None = None
@@ -41,18 +41,18 @@ class _Layer:
         return node
 
     def add(self, array: np.ndarray) -> None:
-        on_grid = fake_quantize(array, self.grid)
+        quantized = fake_quantize(array, self.qparams)
         if self.exact is None or self.rounded is None:
-            self.exact, self.rounded = array.astype(np.float64), on_grid.astype(np.float64)
+            self.exact, self.rounded = array.astype(np.float64), quantized.astype(np.float64)
             return
         self.exact += array
-        self.rounded += on_grid
+        self.rounded += quantized
 
 
 def correct_biases(
     graph: InternalGraph, catalogue: Mapping[str, Op], samples: Iterable[Sequence[np.ndarray]], count: int
 ) -> None:
-    """Moves the biases of ``graph``, whose tensors and weights have grids, by what ``count`` samples tell."""
+    """Corrects the biases of quantized ``graph`` by the means of ``count`` samples."""
     layers: dict[str, list[_Layer]] = {}
     for layer in _layers(graph):
         layers.setdefault(layer.operand.name, []).append(layer)
@@ -75,13 +75,13 @@ def _layers(graph: InternalGraph) -> Iterable[_Layer]:
         x, weight = expr.args[:2]
         if not isinstance(x, TensorNode) or not isinstance(weight, TensorNode) or weight.qparams is None:
             continue
-        grid = _grid(x)
-        if grid is not None and isinstance(weight.expr, Constant):
-            yield _Layer(expr, grid, weight.expr)
+        qparams = _qparams_of(x)
+        if qparams is not None and isinstance(weight.expr, Constant):
+            yield _Layer(expr, qparams, weight.expr)
 
 
-def _grid(node: TensorNode) -> QParams | None:
-    """Of a tensor, or of what it has the elements of."""
+def _qparams_of(node: TensorNode) -> QParams | None:
+    """Returns the QParams of a tensor, or of the tensor whose elements it has."""
     while node.qparams is None:
         expr = node.expr
         if not isinstance(expr, CallFunction) or not has_trait(expr, KeepsQparams):
@@ -93,10 +93,10 @@ def _grid(node: TensorNode) -> QParams | None:
 def _correct(layer: _Layer, graph: InternalGraph, catalogue: Mapping[str, Op], count: int) -> None:
     call, weight = layer.call, np.asarray(layer.weight.value)
     assert layer.exact is not None and layer.rounded is not None and layer.weight.output.qparams is not None
-    on_grid = fake_quantize(weight, layer.weight.output.qparams)
+    quantized = fake_quantize(weight, layer.weight.output.qparams)
     # what is small beside the means themselves is computed from their difference
-    moved = _product(call, catalogue, (layer.rounded - layer.exact) / count, on_grid)
-    moved += _product(call, catalogue, layer.exact / count, on_grid - weight)
+    moved = _product(call, catalogue, (layer.rounded - layer.exact) / count, quantized)
+    moved += _product(call, catalogue, layer.exact / count, quantized - weight)
     weights = integer_weights(call)
     assert weights is not None
     axis = weights.channel_axis(moved.ndim)
@@ -106,7 +106,7 @@ def _correct(layer: _Layer, graph: InternalGraph, catalogue: Mapping[str, Op], c
 def _product(
     call: CallFunction, catalogue: Mapping[str, Op], x: np.ndarray, weight: np.ndarray
 ) -> np.ndarray:
-    """The layer without its bias, in float64.
+    """Computes the layer without its bias, in float64.
 
     In float32 the bias would have other bytes on another processor, whose BLAS adds in another order.
     """
@@ -115,7 +115,7 @@ def _product(
 
 
 def _take(call: CallFunction, error: np.ndarray, graph: InternalGraph) -> None:
-    """Takes ``error`` off the bias of a call; one without gets one."""
+    """Subtracts ``error`` from the bias of a call; adds a bias if there is none."""
     bias = call.args[2]
     old = bias.expr if isinstance(bias, TensorNode) else None
     if bias is not None and not isinstance(old, Constant):

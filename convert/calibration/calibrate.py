@@ -1,4 +1,4 @@
-"""From a float model and data to a model with grids, which conversions write in integers."""
+"""Calibrates a float model on data: returns a model with QParams, which converts to integer files."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def calibrate(
     progress: Progress | None = None,
     boundary: IoOverrides = NO_OVERRIDES,
 ) -> TracedModule:
-    """A model of aten ops with the grids that ``data`` gives its tensors.
+    """Returns a model of ATen ops with QParams measured on ``data``.
 
     It is the model within ``boundary``, measured at the sizes of the example; those from which nothing
     follows stay open. ``data`` is that of ``Samples``.
@@ -98,7 +98,7 @@ def calibrate(
     names = list(dict.fromkeys(map(measured_name, work.nodes)))
     run(measured, catalogue, counted(), names, _looking(work))
     if not count:
-        raise UsageError("TM6033", "there are no samples in the data")
+        raise UsageError("TM6033", "the data contains no samples")
     _annotate(work, settings, count)
     if settings.bias_correction:
         correct_biases(work.graph, catalogue, samples, count)
@@ -121,8 +121,8 @@ def _prepared(
     if any(isinstance(node, TensorNode) and node.qparams for expr in graph.exprs() for node in expr.outputs):
         raise UsageError(
             "TM6032",
-            "the model has been trained with fake quantization: it has scales already",
-            notes=[("help", "convert it with --quantized, and leave the calibration out")],
+            "the model was trained with fake quantization: it has scales already",
+            notes=[("help", "convert it with --quantized, without calibration")],
         )
     rules: list[tuple[str, Kind]] = [
         (pattern, "int16" if kind == "int16x8" else kind) for pattern, kind in settings.rules.items()
@@ -130,19 +130,19 @@ def _prepared(
     for pattern in unused(graph, rules):
         raise UsageError(
             "TM6032",
-            f"the rule {pattern} fits no module and no tensor",
+            f"the rule {pattern} matches no module and no tensor",
             notes=[("help", _near(pattern, graph) or "`tmconvert inspect MODEL` lists the modules")],
         )
     for pattern, expr in without_effect(graph, rules):
         raise UsageError(
             "TM6032",
-            f"the rule {pattern} changes nothing: {expr.outputs[0].name} keeps the scale of its operand",
-            notes=[("help", "name the layer in front of it")],
+            f"the rule {pattern} has no effect: {expr.outputs[0].name} has the same scale as its operand",
+            notes=[("help", "name the layer before it")],
         )
     kind_of = kinds(graph, rules)
     if not observed_nodes(graph, kind_of):
-        why = "the rules leave all of it in float" if rules else "it computes nothing in float32"
-        raise UsageError("TM6032", f"nothing of the model can be measured: {why}")
+        why = "the rules keep all of it in float" if rules else "it has no float32 computations"
+        raise UsageError("TM6032", f"the model has no tensor to measure: {why}")
 
     def expanded(other: InternalGraph) -> None:
         _simplify(other, catalogue)
@@ -153,10 +153,10 @@ def _prepared(
 
 
 def _near(pattern: str, graph: InternalGraph) -> str:
-    """What a pattern that fits nothing may mean."""
+    """Returns suggestions for a pattern that matches nothing."""
     names = dict.fromkeys(name for expr in graph.exprs() for name in called(expr))
     near = difflib.get_close_matches(pattern, names, 3)
-    return f"near it: {', '.join(near)}" if near else ""
+    return f"similar names: {', '.join(near)}" if near else ""
 
 
 def _simplify(graph: InternalGraph, catalogue: Mapping[str, Op]) -> None:
@@ -188,13 +188,13 @@ def _annotate(work: _Calibration, settings: Settings, count: int) -> None:
         if node.qparams is not None:  # an input's, which was given
             continue
         if low == high and node in work.graph.inputs:
-            work.notes.append(f"{node.name} is 0 in all samples: no range can be measured")
+            work.notes.append(f"{node.name} is 0 in all samples, so that its range cannot be measured")
         expr = node.expr
         assert expr is not None
         kind = work.kind_of(expr)
         if kind == "float":  # an input that others use in integers
             kind = "int8"
-        node.qparams = _fixed(expr, kind, source) or _grid(low, high, kind, source)
+        node.qparams = _fixed(expr, kind, source) or _qparams(low, high, kind, source)
     _narrow(work, ranges, method, source)
     for constant, axis in weights(work.graph, work.kind_of):
         value = np.asarray(constant.value)
@@ -204,7 +204,7 @@ def _annotate(work: _Calibration, settings: Settings, count: int) -> None:
 def _narrow(
     work: _Calibration, ranges: Mapping[TensorNode, tuple[float, float]], method: Method, source: str
 ) -> None:
-    """Layers in int8 get tensors in int16 with scales of int8 that were measured: all of their 256 steps."""
+    """Int8 layers with an int16 operand: its scale was measured for int8, so that all 256 steps are used."""
     made: dict[TensorNode, TensorNode] = {}
     for expr in list(work.graph.exprs()):
         if not isinstance(expr, CallFunction) or integer_weights(expr) is None or not expr.outputs:
@@ -220,7 +220,7 @@ def _narrow(
             seen = work.seen[measured_name(measured)]
             low, high = method(seen)
             node = TensorNode(work.graph.free_name(f"{operand.name}_int8"), operand.shape, operand.dtype)
-            node.qparams = _grid(below(low, high) if seen.hides else low, high, "int8", source)
+            node.qparams = _qparams(below(low, high) if seen.hides else low, high, "int8", source)
             work.graph.insert(
                 CallFunction(REQUANTIZE, (operand,), {}, result=node, source=expr.source), before=expr
             )
@@ -229,7 +229,7 @@ def _narrow(
 
 
 def _range(seen: Histogram, expr: Expr | None, work: _Calibration, method: Method) -> tuple[float, float]:
-    """In int16 there are steps enough for more than was seen; masks hide what is below it.
+    """int16 has enough steps for a wider range than measured; masks hide values below it.
 
     It ends with the least bound of a minimum, which integers then have no use for.
     """
@@ -242,7 +242,7 @@ def _range(seen: Histogram, expr: Expr | None, work: _Calibration, method: Metho
 
 
 def _wide_enough(node: TensorNode, ranges: Mapping[TensorNode, tuple[float, float]]) -> tuple[float, float]:
-    """The range of a mean that is none but for rounding, as of what was normalized: that of rounded numbers.
+    """Returns a larger range for a mean that is zero up to rounding, as of a normalized tensor.
 
     Kernels wrap around where a result lies too far beyond its grid.
     """
@@ -257,8 +257,10 @@ def _wide_enough(node: TensorNode, ranges: Mapping[TensorNode, tuple[float, floa
     return (low, high) if high - low > least else (min(low, -least), max(high, least))
 
 
-def _grid(low: float, high: float, kind: Kind, source: str) -> QParams:
-    """The steps between the ends, 0 one of them. int16 is symmetric; places of a table may be from 0 on."""
+def _qparams(low: float, high: float, kind: Kind, source: str) -> QParams:
+    """Returns QParams from the ends of a range, with 0 exact. int16 is symmetric; LUT indices may start
+    at 0.
+    """
     low, high = min(low, 0.0), max(high, 0.0)
     first, last = (0, 4095) if kind == "places" and low == 0 else _ENDS[kind]
     if kind in ("int16", "places"):
@@ -270,7 +272,7 @@ def _grid(low: float, high: float, kind: Kind, source: str) -> QParams:
 
 
 def _fixed(expr: Expr, kind: Kind, source: str) -> QParams | None:
-    """The parameters of a result that kernels of a kind give on a range of their own."""
+    """Returns the fixed QParams of a result, for kernels with a fixed output scale."""
     fixed = trait_of(whole_call(expr), FixedRange)
     if fixed is None or kind not in ("int8", "int16") or (kind == "int16" and not fixed.in_int16):
         return None
@@ -283,7 +285,7 @@ def _fixed(expr: Expr, kind: Kind, source: str) -> QParams | None:
 
 
 def weight_qparams(weight: np.ndarray, axis: int | None) -> QParams:
-    """Symmetric steps in [-127, 127], with a scale for each index of ``axis``, or one."""
+    """Returns symmetric QParams in [-127, 127], with a scale per index of ``axis``, or a single one."""
     others = tuple(each for each in range(weight.ndim) if each != axis) if axis is not None else None
     largest = np.max(np.abs(weight), axis=others, initial=0).reshape(-1)
     scales = np.maximum(np.where(largest > 0, largest / np.float32(127), np.float32(1)), _TINY)

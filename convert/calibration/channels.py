@@ -1,5 +1,4 @@
-"""Which channels of which tensors a factor goes through, from the layers that make them to those that use
-them.
+"""Channel groups for cross-layer equalization.
 
 Every channel of a tensor has a number; channels of one number are scaled by one factor. A layer with
 constant weights makes channels of its own, and its weights take up the factors of what it is given: one
@@ -34,7 +33,7 @@ from tmconvert.symbolics.traits import (
 
 @dataclass(frozen=True)
 class Labels:
-    """``numbers`` of the places along ``axis`` of a tensor."""
+    """``numbers`` of the channel groups along ``axis`` of a tensor."""
 
     axis: int
     numbers: np.ndarray
@@ -42,7 +41,7 @@ class Labels:
 
 @dataclass
 class Channels:
-    """``labels`` of tensors; ``held`` says for each number whether its factor is 1.
+    """``labels`` of tensors; ``held`` is whether the factor of a group is fixed to 1.
 
     ``layers`` are the calls with weights, those of ``after`` are given labelled channels; ``clamps`` are
     those with an upper bound. The results of all have labels.
@@ -56,7 +55,7 @@ class Channels:
 
 
 def channels(graph: InternalGraph) -> Channels:
-    """The channels of ``graph``, with numbers from 0 on."""
+    """Returns the channels of ``graph``, with group numbers starting at 0."""
     return _Walk(graph).run()
 
 
@@ -72,7 +71,7 @@ class _Walk:
                 self._visit(expr)
         for node in self.graph.outputs:
             self.hold(node)
-        return self._settled()
+        return self._renumbered()
 
     def _visit(self, call: CallFunction) -> None:
         if integer_weights(call) is not None:
@@ -107,7 +106,7 @@ class _Walk:
         self.found.layers.append(call)
 
     def _is_own(self, node: Any) -> bool:
-        """A constant that nothing else uses."""
+        """Whether a constant has only one use."""
         return isinstance(node.expr, Constant) and self.graph.use_count(node) == 1
 
     def hold(self, node: object) -> None:
@@ -115,7 +114,7 @@ class _Walk:
             self.held.append(self.found.labels[node].numbers)
 
     def joined(self, first: Labels | None, second: Labels | None) -> Labels | None:
-        """The labels of the first, those of the second from now on equal to them."""
+        """Merges two labels: returns the first, whose groups are now those of the second."""
         if first is None or second is None or first.axis != second.axis:
             return None
         if first.numbers.shape != second.numbers.shape:
@@ -126,8 +125,8 @@ class _Walk:
     def label(self, node: Any) -> Labels | None:
         return self.found.labels.get(node)
 
-    def _settled(self) -> Channels:
-        """Equal numbers become one, the lowest of them."""
+    def _renumbered(self) -> Channels:
+        """Renumbers the groups so that merged ones have the lowest number."""
         lowest = components(self.count, self.equal)
         held = np.zeros(self.count, bool)
         for numbers in self.held:
@@ -137,7 +136,7 @@ class _Walk:
 
 
 def components(count: int, pairs: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """For each of ``count`` numbers the lowest of those that ``pairs`` connect it to."""
+    """Connected components: for each of ``count`` numbers the lowest one that ``pairs`` connect it to."""
     lowest = np.arange(count)
     if not pairs:
         return lowest
@@ -159,7 +158,9 @@ Rule = Callable[[CallFunction, _Walk], "Labels | None"]
 
 
 def _scaled(call: CallFunction, walk: _Walk) -> Labels | None:
-    """Where a scale of channels is one of the result's, of one operand or of several of one shape."""
+    """Ops for which scaling channels of the operands (one, or several of one shape) scales those of the
+    result.
+    """
     homogeneous = trait_of(call, Homogeneous)
     assert homogeneous is not None
     if homogeneous.operands > 1:
@@ -172,7 +173,7 @@ def _scaled(call: CallFunction, walk: _Walk) -> Labels | None:
 
 
 def _over_other_axes(call: CallFunction, walk: _Walk) -> Labels | None:
-    """A reduction that leaves the channels."""
+    """Reductions over axes other than the channel axis."""
     labels, (x, *_), dims = walk.label(call.args[0]), call.args, call.kwargs["dim"]
     rank = len(x.type.shape)
     if labels is None or dims is None:
@@ -185,7 +186,7 @@ def _over_other_axes(call: CallFunction, walk: _Walk) -> Labels | None:
 
 
 def _viewed(call: CallFunction, walk: _Walk) -> Labels | None:
-    """Channels stay together, alone or each with the elements after it."""
+    """Reshapes that keep channels intact, alone or with the elements after them."""
     labels, view = walk.label(call.args[0]), trait_of(call, View)
     if labels is None or view is None:
         return None
@@ -211,7 +212,7 @@ def _reshaped(labels: Labels, old: Sequence[int], new: Sequence[int]) -> Labels 
 
 
 def _clamp(call: CallFunction, walk: _Walk) -> Labels | None:
-    """From 0 to a bound, if any."""
+    """Clamps from 0 to an optional bound."""
     low, high = ends(call)
     labels = walk.label(call.args[0])
     if low != 0 or labels is None:
@@ -222,13 +223,13 @@ def _clamp(call: CallFunction, walk: _Walk) -> Labels | None:
 
 
 def ends(call: CallFunction) -> tuple[Any, Any]:
-    """The lower and upper bound of a clamp; None for none, and for what is no clamp."""
+    """Returns the lower and upper bound of a clamp; None for a missing one, and for other ops."""
     clamp = trait_of(call, Clamp)
     return (None, None) if clamp is None else clamp.bounds(call.kwargs)
 
 
 def _both(call: CallFunction, walk: _Walk) -> Labels | None:
-    """Operands of one shape, channels of both with one factor."""
+    """Binary ops on operands of one shape: channels of both have the same factor."""
     x, other = call.args
     if not all(isinstance(node, TensorNode) for node in call.args) or x.type != other.type:
         return None
@@ -236,7 +237,7 @@ def _both(call: CallFunction, walk: _Walk) -> Labels | None:
 
 
 def _gated(call: CallFunction, walk: _Walk) -> Labels | None:
-    """A product takes the factor of its larger operand; the other keeps its channels."""
+    """Products: the larger operand is scaled; the other keeps its channels."""
     x, other = call.args
     if walk.label(x) is None or x.type != call.output.type:
         x, other = other, x

@@ -1,4 +1,4 @@
-"""The data that a calibration looks at, one sample after the other: .npz, folders of .npy or of images."""
+"""Calibration data, one sample at a time: .npz files, folders of .npy files or of images."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tmconvert.ir.types import TensorType
 
 REPORTED = 4  # samples of a calibration that a report is made of
 ARRAYS = frozenset({".npy", ".npz"})
-FORMS = "give a .npz file, or a folder of .npy or .npz files or of images"
+FORMS = "pass a .npz file, or a folder of .npy or .npz files or of images"
 # A few bytes of a compressed file may stand for any number of samples: beyond so many, each must be stored in
 # so many bytes at least.
 FREE_SAMPLES = 10_000
@@ -31,7 +31,7 @@ _LAST_TO_FIRST = (0, 3, 1, 2)
 
 
 def inputs_of(graph: InternalGraph) -> list[tuple[str, TensorType]]:
-    """The inputs of a normalized graph, by the names of the arguments."""
+    """Returns the inputs of a normalized graph, by argument name."""
     return [
         (node.expr.name, node.type)
         for node in graph.inputs
@@ -42,14 +42,14 @@ def inputs_of(graph: InternalGraph) -> list[tuple[str, TensorType]]:
 def report_samples(
     measuring: CalibrationRequest, graph: InternalGraph
 ) -> tuple[Iterable[list[np.ndarray]], str]:
-    """What to measure layers on, as inputs of a normalized graph, and what that is in words.
+    """Returns the samples for layer statistics, as inputs of a normalized graph, and their description.
 
     All that was given for the report, or the first samples of a calibration.
     """
     given = measuring.data if measuring.report_data is None else measuring.report_data
     samples = Samples(given, inputs_of(graph), measuring.settings)
     samples.may_be_unscaled = measuring.data is not None  # mean and std are those of the calibration's images
-    name = str(given) if isinstance(given, (str, PathLike)) else "the data given"
+    name = str(given) if isinstance(given, (str, PathLike)) else "the data passed"
     if measuring.report_data is not None:
         return samples, f"the samples of {name}"
     first = list(islice(samples, REPORTED))
@@ -57,7 +57,7 @@ def report_samples(
 
 
 class Samples:
-    """The samples of ``data``, each the arrays of ``inputs`` (name, type) in order.
+    """The samples of ``data``, each with the arrays of ``inputs`` (name, type) in order.
 
     ``data`` is a path, or a mapping from names to arrays, an array for a model of one input, or a sequence of
     samples. Arrays are of one sample, of one without the batch of 1, or of many along the first axis; those
@@ -82,14 +82,12 @@ class Samples:
         if isinstance(data, np.ndarray) and inputs and data.ndim == len(inputs[0][1].shape):
             self.data = {inputs[0][0]: data}  # many along the first axis, not one in each row
         if isinstance(self.data, Path) and not _is_there(self.data):
-            raise unfit(f"{self.data} is not there", FORMS)
+            raise unfit(f"{self.data} does not exist", FORMS)
         if hasattr(data, "__next__"):
-            raise unfit(
-                "the data can be gone through only once, and is needed twice", "give a list of samples"
-            )
+            raise unfit("the data can be iterated only once, but is needed twice", "pass a list of samples")
 
     def __len__(self) -> int:
-        """How many samples there are, as far as that is told without reading them all: files count as one."""
+        """Returns the number of samples if it is known without reading them all; a file counts as one."""
         if isinstance(self.data, Mapping) or (isinstance(self.data, Path) and self.data.is_file()):
             array, (name, type_) = self._arrays(self.data)[0], self.inputs[0]
             return self._lot(array, type_, name).count
@@ -102,10 +100,10 @@ class Samples:
                 is_empty = False
                 yield sample
         if is_empty:
-            raise unfit("there are no samples in the data", "")
+            raise unfit("the data contains no samples", "")
 
     def _sources(self) -> Iterator[Any]:
-        """Files, or mappings of arrays."""
+        """Yields files, or mappings of arrays."""
         if isinstance(self.data, Mapping) or (isinstance(self.data, Path) and self.data.is_file()):
             yield self.data
         elif isinstance(self.data, Path):
@@ -114,7 +112,7 @@ class Samples:
             yield from self.data
 
     def _files(self, folder: Path) -> list[Path]:
-        """Of the folder and those in it."""
+        """Yields the files of the folder and its subfolders."""
         found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in IMAGES | ARRAYS)
         if not found:
             raise unfit(f"{folder} has no .npy, .npz or image file", FORMS)
@@ -130,14 +128,16 @@ class Samples:
         ]
         if len({lot.count for lot in lots}) > 1:
             numbers = ", ".join(f"{lot.count} of {name}" for name, lot in zip(names, lots, strict=True))
-            raise unfit(f"{where} has different numbers of samples: {numbers}", "a sample has all inputs")
+            raise unfit(
+                f"{where} has different numbers of samples: {numbers}", ("a sample must have all inputs")
+            )
         if isinstance(source, Path):
             _check_budget(source, lots[0].count if lots else 0)
         if self.settings.scales and not self.may_be_unscaled and not any(lot.is_scaled for lot in lots):
             has = ", ".join(f"{lot.array.dtype} for {lot.type}" for lot in lots)
             raise unfit(
-                f"mean and std are for images, or arrays of uint8, as inputs in float, and {where} has {has}",
-                "leave them out: the numbers are taken as they are",
+                f"mean and std apply to images, or arrays of uint8, for float inputs, but {where} has {has}",
+                "omit them: the values are used unchanged",
             )
         try:
             for number, sample in enumerate(zip(*(lot.samples() for lot in lots), strict=True), 1):
@@ -146,7 +146,7 @@ class Samples:
             raise unfit(f"{where} cannot be read: {error}", "") from error
 
     def _checked(self, array: np.ndarray, lot: _Lot, name: str, where: str, number: int) -> np.ndarray:
-        """In the type of the input."""
+        """Returns the array cast to the type of the input, after checks."""
         if lot.is_scaled:
             array = scaled(array, self.settings, f"{name} in {where}")
         if array.dtype.kind == "f" and not np.isfinite(array).all():
@@ -154,7 +154,7 @@ class Samples:
         return np.ascontiguousarray(array, lot.type.dtype)
 
     def _arrays(self, source: object) -> list[Any]:
-        """The arrays of a source in the order of the inputs."""
+        """Returns the arrays of a source in the order of the inputs."""
         where = str(source) if isinstance(source, Path) else "a sample"
         if isinstance(source, Path):
             source = self._read(source)
@@ -163,7 +163,7 @@ class Samples:
             source = list(source) if isinstance(source, (list, tuple)) else [source]
             if len(source) != len(self.inputs):
                 has = "1 array" if len(source) == 1 else f"{len(source)} arrays"
-                raise unfit(f"{where} has {has}, and the model takes {takes}", _named(self.inputs))
+                raise unfit(f"{where} has {has}, but the model takes {takes}", _named(self.inputs))
             return [np.asarray(array) for array in source]
         names = [name for name, _ in self.inputs]
         for keys in (names, [f"in{index}" for index in range(len(names))]):
@@ -172,13 +172,13 @@ class Samples:
         if len(names) == 1 == len(source):
             return list(source.values())
         has = ", ".join(map(str, source)) or "no arrays"
-        raise unfit(f"{where} has {has}, and the model takes {takes}", _named(self.inputs))
+        raise unfit(f"{where} has {has}, but the model takes {takes}", _named(self.inputs))
 
     def _read(self, path: Path) -> Any:
         if path.suffix.lower() in IMAGES:
             return image(path, self.inputs, self.settings.layout)
         if path.suffix.lower() not in ARRAYS:
-            raise unfit(f"{path} is no .npz or .npy file and no image", FORMS)
+            raise unfit(f"{path} is not an .npz or .npy file or an image", FORMS)
         try:
             if path.suffix.lower() == ".npz":
                 return members(path)
@@ -188,18 +188,18 @@ class Samples:
             raise unfit(f"{path} cannot be read: {reason}", "") from error
 
     def _lot(self, array: object, type_: TensorType, name: str) -> _Lot:
-        """The samples in an array of one or, along the first axis, of many."""
+        """Returns the samples in an array: one, or many along the first axis."""
         array = array if isinstance(array, Member) else np.asarray(array)
         if array.dtype.kind != type_.dtype.kind and (
             array.dtype.kind not in "iu" or type_.dtype.kind not in "iuf"
         ):
-            raise unfit(f"{name} is of {array.dtype}, and the model takes {type_}", "")
+            raise unfit(f"{name} has the dtype {array.dtype}, but the model takes {type_}", "")
         wanted = type_.shape
         if array.shape == wanted or (wanted[:1] == (1,) and array.shape == wanted[1:]):
             return _Lot(array, type_, None)
         if array.shape[1:] != wanted[1:] or len(array.shape) != len(wanted) or array.shape[0] < wanted[0]:
             raise unfit(
-                f"{name} has the shape {list(array.shape)}, and the model takes {type_}",
+                f"{name} has the shape {list(array.shape)}, but the model takes {type_}",
                 _fitting(array, wanted),
             )
         return _Lot(array, type_, array.shape[0] // wanted[0])
@@ -214,7 +214,7 @@ def _is_there(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class _Lot:
-    """Samples of one input: ``number`` along the first axis, or the array is one."""
+    """Samples of one input: ``number`` along the first axis, or a single one."""
 
     array: np.ndarray | Member
     type: TensorType
@@ -226,39 +226,43 @@ class _Lot:
 
     @property
     def is_scaled(self) -> bool:
-        """Whether they are pixels, as those of images."""
+        """Whether the values are pixels, to which mean and std apply."""
         is_float = self.type.dtype.kind == "f"
         return self.array.dtype == np.uint8 and is_float and len(self.type.shape) == 4
 
     def samples(self) -> Iterator[np.ndarray]:
-        """Each in the model's shape."""
+        """Yields the samples in the model's shape."""
         some = [whole(self.array)] if self.number is None else parts(self.array, self.type.shape[0])
         for sample in some:
             yield sample.reshape(self.type.shape)
 
 
 def _check_budget(file: Path, count: int) -> None:
-    """Raises UsageError TM6033 where a file has more samples than its bytes can tell."""
+    """Raises UsageError TM6033 where a file has more samples than its size can justify."""
     size = file.stat().st_size
     if count > FREE_SAMPLES + size // BYTES_PER_SAMPLE:
         raise unfit(
-            f"{file} has {count} samples in {size} bytes: nearly all of them are the same",
-            f"give {FREE_SAMPLES} samples or fewer; some hundred are enough",
+            f"{file} has {count} samples in {size} bytes: nearly all of them are equal",
+            f"pass {FREE_SAMPLES} samples or fewer; a few hundred are enough",
         )
 
 
 def _fitting(array: np.ndarray | Member, wanted: Sequence[int]) -> str:
-    """What to do about a shape."""
+    """Returns the remedy for a wrong shape."""
     order = [array.shape[axis] for axis in _LAST_TO_FIRST] if len(array.shape) == 4 else []
     if order[1:] == list(wanted[1:]):
         return (
-            f"the channels are last here, and first in the model: transpose{_LAST_TO_FIRST} brings them there"
+            "the data has channels last, but the model has channels first: "
+            f"transpose{_LAST_TO_FIRST} converts it"
         )
     if list(array.shape[1:]) == list(wanted[1:]) and array.shape[0]:
-        return f"the model takes {wanted[0]} at a time: give as many, or make the model for one"
-    return "give arrays of that shape, or many along the first axis"
+        return (
+            f"the model has batch size {wanted[0]}: pass as many samples, or build the model with batch "
+            "size 1"
+        )
+    return "pass arrays of that shape, or many along the first axis"
 
 
 def _named(inputs: Sequence[tuple[str, TensorType]]) -> str:
     names = ", ".join(f"{name}=..." for name, _ in inputs)
-    return f"give .npz files that numpy.savez(file, {names}) writes"
+    return f"pass .npz files written by numpy.savez(file, {names})"

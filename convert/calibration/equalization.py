@@ -1,4 +1,4 @@
-"""Factors for channels between layers, so that the channels of a tensor use the integers of one grid alike.
+"""Cross-layer equalization: scales channels between layers so that all use the integer range equally.
 
 A layer gives its results divided by a factor for each channel, the layers behind it multiply their weights
 by it: the same function in real numbers (``channels.py`` says where). Source: Nagel et al., "Data-Free
@@ -40,20 +40,20 @@ def equalize(
     *,
     is_per_channel: bool,
 ) -> int:
-    """Scales channels of ``graph`` in place; how many. ``nodes`` are to have grids.
+    """Scales channels of ``graph`` in place; returns how many. ``nodes`` are the tensors to be quantized.
 
     ``is_per_channel`` says whether weights have a scale for each channel.
     """
     found = channels(graph)
-    of_grids = [node for node in nodes if node in found.labels]
+    quantized = [node for node in nodes if node in found.labels]
     given = [call.args[0] for call in found.after]
-    seen = {node.name: _Seen(found.labels[node].axis) for node in [*map(_origin, of_grids), *given]}
+    seen = {node.name: _Seen(found.labels[node].axis) for node in [*map(_origin, quantized), *given]}
     if not seen or found.held.all():
         return 0
     run(graph, catalogue, samples, list(seen), lambda name, array: seen[name].add(array))
     if not all(each.count for each in seen.values()):
         return 0
-    tensors = [_tensor(node, found, seen[_origin(node).name]) for node in of_grids]
+    tensors = [_tensor(node, found, seen[_origin(node).name]) for node in quantized]
     layers = [_layer(call, found, seen[call.args[0].name]) for call in found.after]
     factors = _factors(found, tensors, layers, is_per_channel)
     for call in found.layers:
@@ -67,7 +67,7 @@ def equalize(
 
 
 class _Seen:
-    """Ends, mean and mean square of each channel of a tensor."""
+    """Minimum, maximum, mean and mean square of each channel of a tensor."""
 
     def __init__(self, axis: int) -> None:
         self.axis, self.count = axis, 0
@@ -87,14 +87,14 @@ class _Seen:
         return self.squares / max(self.count, 1)
 
     def reach(self) -> tuple[np.ndarray, np.ndarray]:
-        """How low and high each channel may come: what was seen, and deviations from its mean."""
+        """Returns the range of each channel: that of the samples, extended by deviations from the mean."""
         mean = self.sums / max(self.count, 1)
         away = _DEVIATIONS * np.sqrt(np.maximum(self.power - mean * mean, 0))
         return np.minimum(self.low, mean - away), np.maximum(self.high, mean + away)
 
 
 def _origin(node: TensorNode) -> TensorNode:
-    """What a clamp cuts, which tells more of its channels than what is left."""
+    """Returns the input of a clamp, whose statistics are more complete than those of its result."""
     call = node.expr
     if isinstance(call, CallFunction) and ends(call) != (None, None):
         return call.args[0]
@@ -103,7 +103,7 @@ def _origin(node: TensorNode) -> TensorNode:
 
 @dataclass
 class _Tensor:
-    """A tensor with a grid: the numbers of its channels, and their ends."""
+    """A quantized tensor: the group numbers of its channels, and their ranges."""
 
     numbers: np.ndarray
     low: np.ndarray
@@ -111,7 +111,7 @@ class _Tensor:
     is_bounded: bool
 
     def noise(self, factors: np.ndarray, importance: np.ndarray) -> float:
-        """Of its steps."""
+        """Returns the quantization noise of the tensor."""
         scale = factors[self.numbers]
         step = (np.max(self.high / scale) - np.min(self.low / scale)) / _STEPS
         return float(step * step / 12 * np.sum(scale * scale * importance[self.numbers]))
@@ -128,8 +128,8 @@ def _tensor(node: TensorNode, found: Channels, seen: _Seen) -> _Tensor:
 
 @dataclass
 class _Layer:
-    """A layer behind channels, [O, C / groups]: their numbers, its largest weights and sums of squares of the
-    taps, and the mean square of what they are multiplied by. ``power`` is that of its results.
+    """A layer with weights [O, C / groups]: group numbers of its input channels, largest weights and sums of
+    squares over the taps, mean squares of its inputs; ``power`` is the mean square of its results.
     """
 
     numbers: np.ndarray
@@ -140,7 +140,7 @@ class _Layer:
     power: float
 
     def noise(self, factors: np.ndarray, is_per_channel: bool) -> float:
-        """Of the steps of its weights."""
+        """Returns the quantization noise of the weights."""
         scale = factors[self.numbers]
         steps = np.max(self.largest * scale, axis=1 if is_per_channel else None) / _WEIGHT_STEPS
         sums = self.taps * np.sum(self.given / (scale * scale), axis=1)
@@ -161,7 +161,7 @@ def _layer(call: CallFunction, found: Channels, seen: _Seen) -> _Layer:
 
 @dataclass
 class _Part:
-    """Channels that meet in tensors, whose factors are chosen together."""
+    """Connected channel groups, whose factors are chosen together."""
 
     tensors: list[_Tensor] = field(default_factory=list)
     layers: list[_Layer] = field(default_factory=list)
@@ -170,7 +170,7 @@ class _Part:
 def _factors(
     found: Channels, tensors: Sequence[_Tensor], layers: Sequence[_Layer], is_per_channel: bool
 ) -> np.ndarray:
-    """The factor of each number."""
+    """Returns the factor of each group."""
     count = len(found.held)
     importance, weight, reach = np.zeros(count), np.zeros(count), np.zeros(count)
     for layer in layers:
@@ -204,7 +204,7 @@ def _factors(
 
 
 def _centred(factors: np.ndarray) -> np.ndarray:
-    """Around 1, and not too far from it."""
+    """Returns factors normalized around 1, and limited."""
     if not factors.size or np.all(factors == 1):
         return factors
     return np.clip(factors / np.exp(np.mean(np.log(factors))), _MOST**-0.5, _MOST**0.5)
@@ -214,7 +214,7 @@ def _centred(factors: np.ndarray) -> np.ndarray:
 
 
 def _scale(call: CallFunction, found: Channels, factors: np.ndarray) -> None:
-    """Divides what a layer gives, and multiplies its weights by what it is given."""
+    """Divides the results of a layer by factors, and multiplies its weights by those of its operand."""
     x, weight, bias = call.args
     own = factors[found.labels[call.output].numbers]
     matrix = rows(call, _constant(weight)).astype(np.float64) / own[:, None, None]
@@ -226,7 +226,7 @@ def _scale(call: CallFunction, found: Channels, factors: np.ndarray) -> None:
 
 
 def _clamp(call: CallFunction, found: Channels, factors: np.ndarray, graph: InternalGraph) -> None:
-    """A bound for each channel: a ReLU, and a minimum that integers have no need of
+    """Scales a clamp per channel: a ReLU and a minimum, which integer files do not need
     (``targets/tflite/passes/redundant_clamps.py``).
     """
     labels, result = found.labels[call.output], call.output

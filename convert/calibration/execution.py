@@ -1,4 +1,4 @@
-"""Runs a float graph on samples and hands out its tensors: in ONNX Runtime, or else on NumPy."""
+"""Runs a float graph on samples and returns its tensors: in ONNX Runtime, or else on NumPy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run(
     names: Sequence[str],
     look: Look,
 ) -> None:
-    """Calls ``look`` for each sample, inputs in the order of the graph, and each of ``names``."""
+    """Calls ``look`` for each sample with the inputs in the order of the graph, and the tensors ``names``."""
     inputs = [node.name for node in graph.inputs]
     inner = [name for name in names if name not in inputs]
     execute = (_session(graph, catalogue, inner) or _interpreter(graph, catalogue, inner)) if inner else dict
@@ -53,7 +53,7 @@ Execute = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 
 
 def _session(graph: InternalGraph, catalogue: Mapping[str, Op], names: Sequence[str]) -> Execute | None:
-    """None where ONNX Runtime is not installed, or ONNX cannot say the graph."""
+    """Returns a session, or None where ONNX Runtime is not installed or ONNX cannot express the graph."""
     if importlib.util.find_spec("onnxruntime") is None:
         return None
     onnxruntime = onnx_runtime()

@@ -1,4 +1,4 @@
-"""Calls without an integer kernel in TFLite, said in steps that have one, so that these are measured, too.
+"""Decomposes ops without an integer kernel in TFLite before calibration, so that the steps are measured.
 
 A call stays as it is beside its steps (``tm::in_steps``): ONNX takes it whole. What is computed within the
 steps is in int16, where variances and exponentials keep their digits; functions of one number are looked up
@@ -29,11 +29,13 @@ _DEEPEST = 16  # steps of steps
 
 
 class _NoSteps(Exception):
-    """There is no way to say a call in integer operators."""
+    """The call cannot be decomposed into integer operators."""
 
 
 def expand(graph: InternalGraph, catalogue: Mapping[str, Op], kind_of: KindOf) -> KindOf:
-    """Adds the steps of calls that need some to ``graph``; what the results of each call are to be in."""
+    """Adds the decompositions that some calls need to ``graph``; returns the types of the results of each
+    call.
+    """
     kinds = _Kinds(graph, kind_of)
     forms = IntegerForms(catalogue)
     fine = fine_results(graph)
@@ -49,15 +51,15 @@ def expand(graph: InternalGraph, catalogue: Mapping[str, Op], kind_of: KindOf) -
         except (_NoSteps, Refusal):
             continue
         for old, new in zip(list(call.outputs), made, strict=True):
-            _put_beside(graph, kinds, old, new, after[call], own)
+            _insert_select(graph, kinds, old, new, after[call], own)
     EliminateDeadCode().run(graph)
     return kinds
 
 
-def _put_beside(
+def _insert_select(
     graph: InternalGraph, kinds: _Kinds, whole: Any, steps: Any, before: Expr | None, own: Kind | None
 ) -> None:
-    """A tensor that is ``whole`` or ``steps``, with the name and the users of the first.
+    """Adds a select between the fused op and its decomposition, which takes over the name and the users.
 
     Its grid is that of both, but for steps that are to have their ``own``, or that a clamp is to follow,
     whose result then has it.
@@ -77,7 +79,7 @@ def _put_beside(
 
 
 def measured_name(node: TensorNode) -> str:
-    """What a tensor is called where all steps have been chosen."""
+    """Returns the name of a tensor where all decompositions were selected."""
     for user in node.users:
         if isinstance(user, CallFunction) and user.function == IN_STEPS and user.args[1] is node:
             return user.output.name
@@ -85,14 +87,14 @@ def measured_name(node: TensorNode) -> str:
 
 
 def whole_call(expr: Expr) -> Expr:
-    """The call itself of one that is in steps, whose traits are those of both."""
+    """Returns the fused call of a decomposed one, whose traits apply to both."""
     if isinstance(expr, CallFunction) and expr.function == IN_STEPS:
         return whole_call(expr.args[0].expr)
     return expr
 
 
 class _Kinds:
-    """What the results of calls are to be in: the user's rules, and what the steps need.
+    """The integer types of results: by the user's rules, and by the needs of decompositions.
 
     "float" stands for no grid, "places" for int16 with 4096 steps, "narrow" for int8 on no fixed grid.
     """
@@ -107,14 +109,14 @@ class _Kinds:
         return self.known[node] if node in self.known else self.rule(expr)
 
     def of(self, node: TensorNode) -> Kind | None:
-        """As ``IntegerForms`` asks."""
+        """Returns the type in the form of ``IntegerForms``."""
         assert node.expr is not None
         kind = self.known.get(node) or (self(node.expr) if isinstance(node.expr, CallFunction) else "int8")
         return {"narrow": "int8", "float": "int8" if node not in self.known else None}.get(kind, kind)
 
 
 class Steps:
-    """An emitter whose calls have integer forms: what has none is said in steps of its own."""
+    """An emitter whose calls have integer kernels; other ops are decomposed further."""
 
     def __init__(
         self,
@@ -140,7 +142,7 @@ class Steps:
         return getattr(self.plain, name)
 
     def of(self, call: CallFunction) -> list[Any]:
-        """The results of ``call``. Raises _NoSteps."""
+        """Returns the results of the decomposed ``call``. Raises _NoSteps."""
         op = self.catalogue[call.function]
         steps = trait_of(call, IntegerSteps)
         say = None if steps is None else steps.function
@@ -155,7 +157,7 @@ class Steps:
         return [self._computed(each) for each in (made if isinstance(made, (list, tuple)) else [made])]
 
     def _computed(self, result: TensorNode) -> TensorNode:
-        """A result that may have another grid than what it picks and moves elements of."""
+        """A result that may have other QParams than the tensor whose elements it has."""
         if not has_trait(result.expr, KeepsQparams):
             return result
         made = self.plain.call("tm::requantize", result)
@@ -163,7 +165,7 @@ class Steps:
         return made
 
     def call(self, op: str, *args: object, **attributes: object) -> Any:
-        """As any emitter's; results are in int16, those of softmax in int8: they are factors of products."""
+        """Emits a call with int16 results; those of softmax are int8, as they are factors of products."""
         made = self.plain.call(op, *args, **attributes)
         nodes = list(made) if isinstance(made, (list, tuple)) else [made]
         call = nodes[0].expr
@@ -178,14 +180,14 @@ class Steps:
         return again if isinstance(made, (list, tuple)) else again[0]
 
     def again(self, call: CallFunction, kind: Kind) -> Any:
-        """The result of a like call in ``kind``."""
+        """Returns the result of an equal call with another integer type."""
         op = self.catalogue[call.function]
         made = self.call(call.function, **op.by_name(call.args, call.kwargs))
         self.kinds.known[made] = kind
         return made
 
     def table(self, x: Any, function: Callable[[Any, Any], Any]) -> Any:
-        """``function`` (of an emitter and a tensor), which goes element by element, by a table."""
+        """Emits ``function`` (of an emitter and a tensor), an elementwise function, as a lookup table."""
         if self.kinds.of(x) == "int16":
             x = self.plain.call("tm::requantize", x)
             self.kinds.known[x] = "places"
@@ -194,7 +196,7 @@ class Steps:
         return result
 
     def _looked_up(self, call: CallFunction) -> Any:
-        """The result of a function of one number that has no kernel in int16; None for others."""
+        """Emits unary functions without an int16 kernel as a lookup table; None for others."""
         op = self.catalogue[call.function]
         computed: list[Any] = [x for x in call.inputs if not isinstance(x.expr, Constant)]
         if len(computed) != 1 or len(call.outputs) != 1 or self.kinds.of(computed[0]) != "int16":
@@ -212,7 +214,7 @@ class Steps:
 
 
 class _Unmeasured:
-    """An emitter of calls that a table stands for."""
+    """An emitter for calls that a lookup table replaces."""
 
     def __init__(self, plain: GraphEmitter, kinds: _Kinds) -> None:
         self.plain, self.kinds = plain, kinds

@@ -1,4 +1,4 @@
-"""Images as inputs of models."""
+"""Reads images as inputs of models."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ _MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # of Pillow, by channels
 
 
 def image(path: Path, inputs: Sequence[tuple[str, TensorType]], layout: ImageLayout) -> np.ndarray:
-    """The image as uint8, resized to the input, in its layout. Raises UsageError TM6033."""
+    """Returns the image as uint8, resized to the input, in its layout. Raises UsageError TM6033."""
     try:
         from PIL import Image
     except ImportError as error:
-        raise unfit("images are read by Pillow, which is not installed", "pip install pillow") from error
+        raise unfit("reading images requires Pillow, which is not installed", "pip install pillow") from error
     takes = ", ".join(f"{name} {type_}" for name, type_ in inputs)
     type_ = inputs[0][1]
     if len(inputs) > 1 or len(type_.shape) != 4:
-        raise unfit(f"{path} is an image, and the model takes {takes}", "give .npy or .npz files")
+        raise unfit(f"{path} is an image, but the model takes {takes}", "pass .npy or .npz files")
     is_last = layout == "nhwc"
     channels = type_.shape[3 if is_last else 1]
     height, width = type_.shape[1:3] if is_last else type_.shape[2:4]
     if channels not in _MODES:
         other = "nchw" if is_last else "nhwc"
-        help = f"give .npy files, or --layout {other} if the input is that"
-        raise unfit(f"{path} is an image, and {takes} has {channels} channels in {layout}", help)
+        help = f"pass .npy files, or --layout {other} if the input has that layout"
+        raise unfit(f"{path} is an image, but {takes} has {channels} channels in {layout}", help)
     try:
         with Image.open(path, formats=FORMATS) as opened:
             if opened.mode.startswith(("I", "F")):
-                raise unfit(f"the pixels of {path} have more than 8 bits", "give .npy files")
+                raise unfit(f"the pixels of {path} have more than 8 bits", "pass .npy files")
             read = opened.convert(_MODES[channels]).resize((width, height))
     except UsageError:
         raise
@@ -48,14 +48,14 @@ def image(path: Path, inputs: Sequence[tuple[str, TensorType]], layout: ImageLay
             reason = str(error) or type(error).__name__
             raise unfit(f"{path} cannot be read: {reason}", "") from error
         read_are = f"{', '.join(FORMATS[:-1])} and {FORMATS[-1]}"
-        reason = "it is not an image of a format that is read, or a damaged one"
-        raise unfit(f"{path} cannot be read: {reason}", f"{read_are} are read") from error
+        reason = "it is damaged, or not an image in a supported format"
+        raise unfit(f"{path} cannot be read: {reason}", f"supported formats are {read_are}") from error
     array = np.asarray(read).reshape(height, width, channels)
     return np.ascontiguousarray((array if is_last else array.transpose(2, 0, 1))[None])
 
 
 def scaled(pixels: np.ndarray, settings: Settings, name: str) -> np.ndarray:
-    """Of four axes: (pixels / 255 - mean) / std, or the pixels if neither is given; float32."""
+    """Returns (pixels / 255 - mean) / std of rank 4, or the pixels if neither is given; float32."""
     array = pixels.astype(np.float32)
     if not settings.scales:
         return array
@@ -66,5 +66,8 @@ def scaled(pixels: np.ndarray, settings: Settings, name: str) -> np.ndarray:
     for option, numbers in (("mean", mean), ("std", std)):
         if len(numbers) not in (1, pixels.shape[axis]):
             channels = f"{pixels.shape[axis]} channels"
-            raise unfit(f"{option} has {len(numbers)} numbers, and {name} {channels}", "give one for each")
+            raise unfit(
+                (f"{option} has {len(numbers)} values, but {name} has {channels} channels"),
+                ("pass one value per channel"),
+            )
     return (array / np.float32(255) - mean.reshape(shape)) / std.reshape(shape)

@@ -1,4 +1,4 @@
-"""Where eight bits are too few: tensors that TFLite is to have in int16 though there are int8 kernels."""
+"""Selects tensors that need int16 although int8 kernels exist: attention scores, inputs of norms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tmconvert.symbolics.traits import (
 
 
 def fine_results(graph: InternalGraph) -> dict[CallFunction, Kind]:
-    """What the results of such calls are to be in.
+    """Returns the integer types of the results of such calls.
 
     - Scores of an attention, from the product of query and key to the softmax: an error of them is one of
       exponents. The weights that come out of it have a range of their own in int8.
@@ -36,7 +36,9 @@ def fine_results(graph: InternalGraph) -> dict[CallFunction, Kind]:
 
 
 def _scores(node: object) -> list[CallFunction] | None:
-    """The calls that lead from a product of computed matrices to a tensor; None where none is behind it."""
+    """Returns the calls between a product of computed matrices and a tensor; None if no product precedes
+    it.
+    """
     expr = node.expr if isinstance(node, TensorNode) else None
     if not isinstance(expr, CallFunction) or len(expr.outputs) != 1:
         return None
@@ -57,7 +59,7 @@ def _is_sum(expr: CallFunction) -> bool:
 
 
 def _is_normalized(node: object) -> bool:
-    """Whether a norm of rows uses a tensor, or what is picked and moved of it."""
+    """Whether a normalization uses the tensor, or elements of it."""
     assert isinstance(node, TensorNode)
     return any(
         has_trait(user, NormalizesRows) or (has_trait(user, KeepsQparams) and _is_normalized(user.outputs[0]))

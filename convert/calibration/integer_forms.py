@@ -1,4 +1,4 @@
-"""Whether TFLite has a call in integers: it is lowered by itself, on grids that stand for any."""
+"""Tests whether TFLite has a call in integers, by lowering it alone with placeholder QParams."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tmconvert.targets.tflite.operators.activations import TABLES
 from tmconvert.targets.tflite.passes.fuse_activations import fuse_activations
 
 # for each kind of tensor a grid that nothing else has
-GRIDS = {
+PLACEHOLDERS = {
     "int8": QParams("int8", (0.037,), (3,), -128, 127, source="trial"),
     "int16": QParams("int16", (0.0011,), (0,), -32768, 32767, source="trial"),
     "places": QParams("int16", (0.0017,), (0,), 0, 4095, source="trial"),
@@ -36,14 +36,14 @@ KindOfNode = Callable[[Any], Kind | None]
 
 
 class IntegerForms:
-    """Asks for each kind of call once."""
+    """Caches the answer for each kind of call."""
 
     def __init__(self, catalogue: Mapping[str, Op]) -> None:
         self.catalogue = catalogue
         self.known: dict[Any, int | None] = {}
 
     def has(self, call: CallFunction, kind_of: KindOfNode, most: int = 1 << 16) -> bool:
-        """Whether ``call`` is integer operators alone where its tensors are of these kinds.
+        """Whether ``call`` lowers to integer operators only, for tensors of these types.
 
         No table is to have more than ``most`` entries.
         """
@@ -57,7 +57,7 @@ class IntegerForms:
         return entries is not None and entries <= most
 
     def _entries(self, graph: InternalGraph) -> int | None:
-        """Of the largest table in the integers of a graph; None where something is left in float."""
+        """Returns the size of the largest lookup table in a graph; None where an operator stays in float."""
         goal = TargetOptions("tflite", TFLITE_RUNTIME, integers=Integers())
         try:
             PassManager(passes_for(goal, self.catalogue), self.catalogue).run(graph)
@@ -92,35 +92,35 @@ def _key(call: CallFunction, kind_of: KindOfNode) -> Any:
 
 
 def _alone(call: CallFunction, kind_of: KindOfNode) -> InternalGraph:
-    """A graph of ``call`` alone; what it takes and gives is on the grids of its kinds."""
-    graph, twins = InternalGraph("call"), dict[Any, Any]()
+    """Returns a graph of ``call`` alone; operands and results have QParams of its types."""
+    graph, copies = InternalGraph("call"), dict[Any, Any]()
     for node in call.inputs:
         assert isinstance(node, TensorNode)
-        if node in twins:
+        if node in copies:
             continue
-        twin = TensorNode(graph.free_name(node.name), node.shape, node.dtype)
+        duplicate = TensorNode(graph.free_name(node.name), node.shape, node.dtype)
         if isinstance(node.expr, Constant):
-            graph.insert(Constant(np.asarray(node.expr.value), None, result=twin, made_by=_MAKER))
+            graph.insert(Constant(np.asarray(node.expr.value), None, result=duplicate, made_by=_MAKER))
         else:
-            twin.qparams = _grid(node, kind_of)
-            graph.add_input(twin, made_by=_MAKER)
-        twins[node] = twin
+            duplicate.qparams = _qparams(node, kind_of)
+            graph.add_input(duplicate, made_by=_MAKER)
+        copies[node] = duplicate
     for node in call.outputs:
         assert isinstance(node, TensorNode)
-        twins[node] = TensorNode(graph.free_name(node.name), node.shape, node.dtype)
+        copies[node] = TensorNode(graph.free_name(node.name), node.shape, node.dtype)
         if not has_trait(call, KeepsQparams):
-            twins[node].qparams = _grid(node, kind_of)
+            copies[node].qparams = _qparams(node, kind_of)
 
-    def twin_of(leaf: object) -> Any:
-        return None if leaf is None else twins[leaf]
+    def copy_of(leaf: object) -> Any:
+        return None if leaf is None else copies[leaf]
 
-    args, result = map_leaves(twin_of, call.args), map_leaves(twin_of, call.result)
-    twin_call = CallFunction(call.function, tuple(args), dict(call.kwargs), result=result, made_by=_MAKER)
-    graph.insert(twin_call)
-    graph.set_result(tuple(twins[node] for node in call.outputs))
+    args, result = map_leaves(copy_of, call.args), map_leaves(copy_of, call.result)
+    copied_call = CallFunction(call.function, tuple(args), dict(call.kwargs), result=result, made_by=_MAKER)
+    graph.insert(copied_call)
+    graph.set_result(tuple(copies[node] for node in call.outputs))
     return graph
 
 
-def _grid(node: TensorNode, kind_of: KindOfNode) -> QParams | None:
+def _qparams(node: TensorNode, kind_of: KindOfNode) -> QParams | None:
     kind = kind_of(node) if _is_float(node) else None
-    return None if kind is None else replace(GRIDS[kind])
+    return None if kind is None else replace(PLACEHOLDERS[kind])

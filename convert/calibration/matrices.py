@@ -1,4 +1,4 @@
-"""Weights of layers as matrices: [O, C / groups, taps], rows the channels of the result."""
+"""Weights of layers as matrices [O, C / groups, taps], with a row per output channel."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _is_transposed(call: CallFunction) -> bool:
 
 
 def rows(call: CallFunction, weight: np.ndarray) -> np.ndarray:
-    """[O, C / groups, taps] of the weight of ``call``; of a linear layer there is one tap."""
+    """Returns the weight of ``call`` as [O, C / groups, taps]; a linear layer has one tap."""
     if not _is_transposed(call):
         return weight.reshape(*weight.shape[:2], -1)
     parted = weight.reshape(groups(call), -1, weight.shape[1], weight[0, 0].size)
@@ -28,7 +28,7 @@ def rows(call: CallFunction, weight: np.ndarray) -> np.ndarray:
 
 
 def weight_of(call: CallFunction, matrix: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """The weight that has these rows."""
+    """Reshapes these rows to a weight."""
     if not _is_transposed(call):
         return matrix.reshape(shape)
     parted = matrix.reshape(groups(call), shape[1], -1, matrix.shape[2])
@@ -36,7 +36,7 @@ def weight_of(call: CallFunction, matrix: np.ndarray, shape: tuple[int, ...]) ->
 
 
 def columns(call: CallFunction, matrix: np.ndarray) -> np.ndarray:
-    """[O, C / groups]: the channel of the operand for each row and column of a matrix."""
+    """Returns the operand channel of each row and column as [O, C / groups]."""
     outputs, width = matrix.shape[:2]
     group = np.arange(outputs) // (outputs // groups(call))
     return group[:, None] * width + np.arange(width)

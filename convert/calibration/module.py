@@ -1,4 +1,4 @@
-"""A graph of aten ops as a module of its own, which can be saved and converted."""
+"""Wraps a graph of ATen ops in a module, which can be saved and converted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tmconvert.symbolics.op import Attribute, Op
 
 
 def as_module(graph: InternalGraph, source: TracedModule, catalogue: Mapping[str, Op]) -> TracedModule:
-    """A module whose calls are those of ``graph``, with its grids; ``source`` says where it came from."""
+    """Returns a module with the calls and QParams of ``graph``; ``source`` is its source framework."""
     made = TracedModule(source.name, source.class_name, vocabulary=VOCABULARY)
     made.source_file, made.producer = source.source_file, source.producer
     made.source_sha256, made.notes = source.source_sha256, list(source.notes)
@@ -35,7 +35,7 @@ def as_module(graph: InternalGraph, source: TracedModule, catalogue: Mapping[str
 
 
 class _Copy:
-    """A graph with the module as its first input; its constants are tensors of the module."""
+    """A copy of a graph with the module as first input; constants are tensors of the module."""
 
     def __init__(self, graph: InternalGraph, owner: TracedModule, catalogue: Mapping[str, Op]) -> None:
         self.flat, self.owner, self.catalogue = InternalGraph(graph.name), owner, catalogue
@@ -44,19 +44,21 @@ class _Copy:
         self.mapped: dict[Any, Any] = {None: None}
         for node in graph.inputs:
             assert isinstance(node, TensorNode) and isinstance(node.expr, Input)
-            self.mapped[node] = self.flat.add_input(self._twin(node), node.expr.name, source=node.expr.source)
+            self.mapped[node] = self.flat.add_input(
+                self._copied(node), node.expr.name, source=node.expr.source
+            )
         for expr in graph.exprs():
             self._copy(expr)
         self.flat.set_result(map_leaves(self._mapped, graph.result))
 
-    def _twin(self, node: Any) -> TensorNode:
+    def _copied(self, node: Any) -> TensorNode:
         return TensorNode(self.flat.free_name(node.name), node.shape, node.dtype, qparams=node.qparams)
 
     def _mapped(self, leaf: object) -> Any:
         return self.mapped[leaf]
 
     def _copy(self, expr: Expr) -> None:
-        self.mapped |= {node: self._twin(node) for node in expr.outputs}
+        self.mapped |= {node: self._copied(node) for node in expr.outputs}
         result = map_leaves(self._mapped, expr.result)
         if isinstance(expr, Constant):
             name, qparams, value = expr.output.name, expr.output.qparams, np.asarray(expr.value)

@@ -1,4 +1,4 @@
-"""Which sizes a calibrated model, made at those of the example, may leave open."""
+"""Dynamic sizes of a calibrated model, which is built for the sizes of the example."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Work = Callable[[InternalGraph], None]
 
 @dataclass(frozen=True)
 class OpenSizes:
-    """``axes`` are names of open sizes by input and axis, ``places`` where reshapes have one, by result.
+    """Dynamic sizes: ``axes`` by input and axis; and the dynamic axis of each reshape, by result.
 
     ``notes`` tell of the sizes that are not open.
     """
@@ -29,7 +29,7 @@ class OpenSizes:
     notes: list[str]
 
     def leave(self, made: TracedModule) -> None:
-        """Leaves the sizes open in ``made``, whose graph is for those of the example."""
+        """Makes the sizes dynamic in ``made``, a graph for those of the example."""
         assert made.graph is not None
         made.dynamic_shapes = self.axes
         made.notes += self.notes
@@ -41,7 +41,8 @@ class OpenSizes:
 
 
 def open_sizes(opened: BoundModel, catalogue: Mapping[str, Op], work: Work) -> OpenSizes:
-    """A size stays open where the graph for another number is the same: no number in it follows from that.
+    """Returns the sizes for which the graph at another value is the same, so that no constant depends on
+    them.
 
     That a shape has it in one place is no hindrance: -1 can take that. ``work`` is what is done to graphs
     before they are measured.
@@ -66,7 +67,9 @@ def open_sizes(opened: BoundModel, catalogue: Mapping[str, Op], work: Work) -> O
 
 
 def _places(name: str, opened: BoundModel, catalogue: Mapping[str, Op], work: Work) -> dict[str, int] | None:
-    """The reshapes that have the size, by result, and in which place; None where others follow from it."""
+    """Returns the reshapes with the size, by result, and the axis; None where other constants depend on
+    it.
+    """
     graphs: list[list[Expr]] = []
     for sizes in (opened.example(), {**opened.example(), name: opened.other()[name]}):
         with SizeJournal():
@@ -101,7 +104,7 @@ def _call(expr: CallFunction) -> tuple[str, str, str]:
 
 
 def _differing(one: CallFunction, other: CallFunction) -> int | None:
-    """The one place in which the shapes of two reshapes differ, if -1 can take it."""
+    """Returns the only axis where the shapes of two reshapes differ, if -1 can replace it."""
     if one.function != RESHAPE or other.function != RESHAPE:
         return None
     shapes = one.kwargs["shape"], other.kwargs["shape"]

@@ -1,4 +1,4 @@
-"""Which tensors of a float graph get a grid, and which of them share one."""
+"""Selects the tensors of a float graph to quantize, and those that share QParams."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KindOf = Callable[[Expr], Kind]
 
 
 def kinds(graph: InternalGraph, rules: list[tuple[str, Kind]], default: Kind = "int8") -> KindOf:
-    """What the last rule says whose pattern fits a module that the call is in, or its result's name.
+    """Returns the type by the last rule whose pattern matches a module of the call, or its result's name.
 
     A clamp is part of the call in front of it: what is said of that is said of the clamp.
     """
@@ -34,7 +34,7 @@ def kinds(graph: InternalGraph, rules: list[tuple[str, Kind]], default: Kind = "
 
 
 def _fused(graph: InternalGraph, expr: Expr) -> Iterator[Expr]:
-    """A call, and those in front of it that have no result of their own in integers."""
+    """Returns a call, and those before it whose results do not exist in integer files."""
     yield expr
     operand = expr.args[0] if isinstance(expr, CallFunction) and _is_clamp(expr) else None
     if isinstance(operand, TensorNode) and is_clamped(graph, operand) and operand.expr is not None:
@@ -42,13 +42,13 @@ def _fused(graph: InternalGraph, expr: Expr) -> Iterator[Expr]:
 
 
 def called(expr: Expr) -> Iterator[str]:
-    """The names by which a rule may mean a call: modules that it is in, and its results."""
+    """Returns the names by which a rule matches a call: its modules and its results."""
     yield from _modules(expr)
     yield from (node.name for node in expr.outputs)
 
 
 def _modules(expr: Expr) -> Iterator[str]:
-    """The paths of the modules around a call: where it was written, and whose parameters it has."""
+    """Returns the paths of the modules of a call: where it was called, and whose parameters it uses."""
     paths = {expr.source.scope if expr.source else ""}
     for node in expr.inputs:
         if isinstance(node.expr, Constant) and node.expr.name:
@@ -60,12 +60,14 @@ def _modules(expr: Expr) -> Iterator[str]:
 
 
 def unused(graph: InternalGraph, rules: list[tuple[str, Kind]]) -> list[str]:
-    """The patterns that fit nothing."""
+    """Returns the patterns that match nothing."""
     return [pattern for pattern, _ in rules if not _fitting(graph, pattern)]
 
 
 def without_effect(graph: InternalGraph, rules: list[tuple[str, Kind]]) -> list[tuple[str, Expr]]:
-    """Patterns that fit only calls whose results keep the scales of their operands, and one of these."""
+    """Returns patterns that match only calls whose results keep their operands' scales, each with one of
+    these.
+    """
     found = []
     for pattern, _ in rules:
         fitting = _fitting(graph, pattern)
@@ -83,7 +85,7 @@ def _fitting(graph: InternalGraph, pattern: str) -> list[Expr]:
 
 
 def observed_nodes(graph: InternalGraph, kind_of: KindOf) -> list[TensorNode]:
-    """The tensors to be measured, in order: inputs, and results of calls that are to be in integers."""
+    """Returns the tensors to measure, in order: inputs, and results of calls to be quantized."""
     nodes = [node for node in graph.inputs if isinstance(node, TensorNode) and _is_float(node)]
     nodes = [node for node in nodes if any(kind_of(user) != "float" for user in node.users)]
     for expr in graph.exprs():
@@ -102,17 +104,17 @@ def _is_observed(graph: InternalGraph, expr: CallFunction, node: object) -> bool
 
 
 def is_clamped(graph: InternalGraph, node: TensorNode) -> bool:
-    """Whether nothing but clamps use a tensor."""
+    """Whether only clamps use the tensor."""
     return bool(node.users) and all(map(_is_clamp, node.users)) and not graph.is_output(node)
 
 
 def _is_clamp(user: Expr) -> bool:
-    """Whether integer kernels have it as part of what computes its operand."""
+    """Whether integer kernels fuse the clamp into the op that computes its operand."""
     return has_trait(user, Clamp) or upper_bounds(user) is not None
 
 
 def computed_kind(graph: InternalGraph, expr: Expr, kind_of: KindOf) -> Kind:
-    """What a call is computed in: its result's, or that of the clamps behind it."""
+    """Returns the integer type of a call: that of its result, or of the clamps after it."""
     (node,) = expr.outputs
     if not isinstance(node, TensorNode) or not is_clamped(graph, node):
         return kind_of(expr)
@@ -121,7 +123,7 @@ def computed_kind(graph: InternalGraph, expr: Expr, kind_of: KindOf) -> Kind:
 
 
 def upper_bounds(expr: Expr) -> np.ndarray | None:
-    """Those of a minimum with constants."""
+    """Returns the bounds of a minimum with constants."""
     if not isinstance(expr, CallFunction) or not has_trait(expr, BoundedByOther):
         return None
     if not isinstance(expr.args[1], TensorNode):
@@ -135,7 +137,7 @@ def _is_float(node: TensorNode) -> bool:
 
 
 def shared(graph: InternalGraph, nodes: list[TensorNode]) -> Iterator[tuple[TensorNode, TensorNode]]:
-    """Pairs of an operand and the result of a concatenation that are to have one grid."""
+    """Returns pairs of an operand and the result of a concatenation that must have the same QParams."""
     known = set(nodes)
     for expr in graph.exprs():
         if isinstance(expr, CallFunction) and has_trait(expr, Concatenates):
@@ -148,7 +150,7 @@ def shared(graph: InternalGraph, nodes: list[TensorNode]) -> Iterator[tuple[Tens
 
 
 def weights(graph: InternalGraph, kind_of: KindOf) -> Iterator[tuple[Constant, int | None]]:
-    """Constant weights of calls that are to be in integers; the axis of their channels, if one has them.
+    """Returns constant weights of calls to be quantized, with the channel axis, if any.
 
     What others use, too, as a recurrent layer beside its steps, has no grid.
     """

@@ -1,4 +1,4 @@
-"""The range of a tensor, from what is seen of it: one pass, memory that does not grow with the data."""
+"""Range estimators: one pass over the samples, with constant memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HIDDEN = -1e9  # what masks put in the place of scores that softmax is not to s
 
 
 class Histogram:
-    """Counts of equal bins over a range that doubles when something lies beyond it.
+    """A histogram of equal bins, whose range doubles for values outside of it.
 
     Without ``has_tails`` nothing is expected to come beyond what is seen.
     """
@@ -28,7 +28,7 @@ class Histogram:
         self.hides = False  # whether something was hidden, which is no part of the range
 
     def add(self, array: np.ndarray) -> None:
-        """Raises ValueError for NaN and infinities, but for -inf that hides."""
+        """Adds values. Raises ValueError for NaN and infinities, except -inf of masks."""
         hidden = array <= _HIDDEN
         if hidden.any():
             self.hides, array = True, array[~hidden]
@@ -36,7 +36,7 @@ class Histogram:
             return
         low, high = float(np.min(array)), float(np.max(array))
         if not np.isfinite(low + high):
-            raise ValueError("it has NaN or infinity")
+            raise ValueError("NaN or infinity")
         self.reached_low = (self.reached_low if low >= self.low else 0) + (low <= self.low)
         self.reached_high = (self.reached_high if high <= self.high else 0) + (high >= self.high)
         self.low, self.high = min(self.low, low), max(self.high, high)
@@ -56,7 +56,7 @@ class Histogram:
         return self.first * self.width <= low and high < (self.first + BINS) * self.width
 
     def _double(self) -> None:
-        """Bins of twice the width: of 2 i and 2 i + 1 one."""
+        """Doubles the bin width by merging pairs of bins."""
         pairs = np.zeros(BINS, np.int64)
         first = self.first // 2 - BINS // 4
         places = (np.arange(BINS) + self.first) // 2 - first
@@ -68,7 +68,7 @@ class Histogram:
 
 
 def below(low: float, high: float) -> float:
-    """A number that counts for nothing in the softmax of others between ``low`` and ``high``."""
+    """Returns a value that is negligible in a softmax with others between ``low`` and ``high``."""
     return low - (high - low) - 16 if high > low else -256
 
 
@@ -76,12 +76,12 @@ Method = Callable[[Histogram], tuple[float, float]]
 
 
 def min_max(seen: Histogram) -> tuple[float, float]:
-    """All that was seen."""
+    """Returns minimum and maximum."""
     return seen.low, seen.high
 
 
 def percentile(share: float = 99.99) -> Method:
-    """What lies between the two percentiles that leave out ``100 - share`` percent together."""
+    """Returns the range between two percentiles, which together exclude ``100 - share`` percent."""
 
     def range_of(seen: Histogram) -> tuple[float, float]:
         total = int(seen.counts.sum())
@@ -98,7 +98,7 @@ def percentile(share: float = 99.99) -> Method:
 
 
 def least_squares(seen: Histogram) -> tuple[float, float]:
-    """The range with the least mean squared error of rounding to its grid and clipping to its ends.
+    """Returns the range with the least mean squared error of rounding and clipping.
 
     Beyond the largest numbers that were seen others are expected to come, where there is not an end that
     several arrays reach: that is a clamp's.
@@ -114,7 +114,7 @@ def least_squares(seen: Histogram) -> tuple[float, float]:
 
 
 def entropy(seen: Histogram) -> tuple[float, float]:
-    """The range whose grid keeps the distribution best: the least Kullback-Leibler divergence."""
+    """Returns the range with the least Kullback-Leibler divergence after quantization."""
     centres, counts = seen.centres(), seen.counts.astype(np.float64)
     return _best(seen, lambda low, high: _divergence(centres, counts, low, high), _SHARES)
 
@@ -132,7 +132,7 @@ _TAIL = 32  # numbers that tell how others beyond them are spread
 
 
 def _best(seen: Histogram, cost: Callable[[float, float], float], shares: np.ndarray) -> tuple[float, float]:
-    """Of ranges that are shares of the whole, the one of least cost; of equal ones the widest."""
+    """Returns the range of least cost among fractions of the whole range; the widest of equal ones."""
     if not seen.counts.any():
         return min_max(seen)
     costs = [cost(share * seen.low, share * seen.high) for share in shares]
@@ -141,7 +141,7 @@ def _best(seen: Histogram, cost: Callable[[float, float], float], shares: np.nda
 
 
 def _rounded_off(centres: np.ndarray, counts: np.ndarray, low: float, high: float) -> float:
-    """The squared error of rounding, of all that lies between the ends."""
+    """Returns the squared rounding error of all values within the range."""
     step = (high - low) / _STEPS
     rounding = np.where((low <= centres) & (centres <= high), step * step / 12, 0.0)
     if low == 0 or high == 0:
@@ -150,7 +150,7 @@ def _rounded_off(centres: np.ndarray, counts: np.ndarray, low: float, high: floa
 
 
 def _clipped_off(centres: np.ndarray, counts: np.ndarray, has_tail: bool) -> Callable[[float], float]:
-    """The squared error that clipping to an upper end is expected to make, of as many numbers as were seen.
+    """Returns the expected squared error of clipping at an upper end.
 
     Within the data it is counted. Of the last few numbers, with a mean m beyond u, it is that of an
     exponential distribution, 2 m^2 exp((u - end) / m): the general form of a tail (Pickands 1975) whose
@@ -171,7 +171,7 @@ def _clipped_off(centres: np.ndarray, counts: np.ndarray, has_tail: bool) -> Cal
 
 
 def _divergence(centres: np.ndarray, counts: np.ndarray, low: float, high: float) -> float:
-    """Of the clipped distribution from itself in the grid's steps, spread evenly over the bins of each."""
+    """Kullback-Leibler divergence of the clipped distribution from its quantized form."""
     step = (high - low) / _STEPS
     inside = (centres >= low) & (centres <= high)
     reference = np.where(inside, counts, 0.0)

@@ -1,4 +1,4 @@
-"""What can be chosen of a calibration, and what a conversion that begins with one is given."""
+"""Calibration settings, and the calibration request of a conversion."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class Settings(NamedTuple):
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Settings:
-        """Raises UsageError TM6032 for names that are no settings, and for what these cannot be."""
+        """Validates settings. Raises UsageError TM6032 for unknown names and invalid values."""
         if not isinstance(given, Mapping):
-            message = f"the settings of a calibration must be a dict by name, got {type_and_value(given)}"
+            message = f"calibration settings must be a dict by name, got {type_and_value(given)}"
             raise UsageError("TM6032", message)
         for name in given:
-            _one_of(f"there is no setting {name!r} of a calibration", name, cls._fields)
+            _one_of(f"{name!r} is not a calibration setting", name, cls._fields)
         made = cls(**{**given, **{name: _numbers(name, given[name]) for name in _NUMBERS if name in given}})
         made._check()
         return made
@@ -68,24 +68,24 @@ class Settings(NamedTuple):
             wanted, expected = _TYPES[name]
             if not isinstance(value, wanted):
                 raise UsageError("TM6032", f"{name} must be {expected}, got {type_and_value(value)}")
-        _one_of(f"there is no method {self.method!r}", self.method, METHODS)
-        _one_of(f"there is no layout {self.layout!r}", self.layout, LAYOUTS)
+        _one_of(f"unknown calibration method {self.method!r}", self.method, METHODS)
+        _one_of(f"unknown layout {self.layout!r}", self.layout, LAYOUTS)
         for pattern, kind in self.rules.items():
-            _one_of(f"the rule {pattern}={kind} asks for {kind!r}", kind, KINDS)
+            _one_of(f"the rule {pattern}={kind} has the unknown type {kind!r}", kind, KINDS)
         if not all(math.isfinite(each) and each > 0 for each in self.std):
-            raise UsageError("TM6032", f"std is {list(self.std)}, and what is divided by is above 0")
+            raise UsageError("TM6032", f"std must be positive, got {list(self.std)}")
         if not all(map(math.isfinite, self.mean)):
-            raise UsageError("TM6032", f"mean is {list(self.mean)}, and its numbers are finite")
+            raise UsageError("TM6032", f"mean must be finite, got {list(self.mean)}")
 
     def to_json(self) -> dict[str, Any]:
-        """What differs from the defaults."""
+        """Returns the settings that differ from the defaults."""
         plain = self._field_defaults
         chosen = {name: value for name, value in self._asdict().items() if value != plain[name]}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in chosen.items()}
 
     @property
     def scales(self) -> bool:
-        """Whether pixels are scaled."""
+        """Whether mean or std are set, so that pixels are normalized."""
         return len(self.mean) + len(self.std) > 0
 
 
@@ -102,7 +102,7 @@ def _one_of(message: str, value: object, choices: Any) -> None:
 
 
 class CalibrationRequest(NamedTuple):
-    """Data that a conversion is given: to calibrate its model with, and to report on; None for neither."""
+    """Data of a conversion: for calibration, and for the report; None for neither."""
 
     data: Any = None
     settings: Settings = Settings()
@@ -126,5 +126,5 @@ class CalibrationRequest(NamedTuple):
         for_nothing = [name for name in given if data is None and (report_data is None or name not in PIXELS)]
         if for_nothing:
             names = ", ".join(sorted(for_nothing))
-            raise UsageError("TM6002", f"{names} given without data: settings go with calibration")
+            raise UsageError("TM6002", f"{names} passed without data: settings require calibration")
         return cls(data, settings, report_data, progress)

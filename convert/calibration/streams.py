@@ -1,4 +1,4 @@
-"""Arrays in files, a few rows at a time: what is not looked at is not in memory."""
+"""Reads arrays of files in blocks of rows, to limit memory."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import IO
 import numpy as np
 
 SUFFIX = ".npy"
-PICKLED = "it holds Python objects, which are never unpickled"
+PICKLED = "it holds Python objects, which would have to be unpickled"
 
 
 class Member:
-    """An array of a .npz file, read from the zip as it comes, compressed or not.
+    """An array of a .npz file, read from the zip as a stream, compressed or not.
 
     Raises ValueError for what holds objects, which only pickle reads, or is no array.
     """
@@ -36,7 +36,7 @@ class Member:
             return np.lib.format.read_array(stream, allow_pickle=False)
 
     def parts(self, rows: int) -> Iterator[np.ndarray]:
-        """``rows`` at a time along the first axis; what is left over at the end is not given."""
+        """Yields blocks of ``rows`` along the first axis; an incomplete last block is omitted."""
         if self.is_fortran:
             yield from parts(self.whole(), rows)
             return
@@ -52,14 +52,14 @@ class Member:
 
 
 def members(archive: Path) -> dict[str, Member]:
-    """The arrays of a .npz file by name."""
+    """Returns the arrays of a .npz file by name."""
     with zipfile.ZipFile(archive) as opened:
         names = [name for name in opened.namelist() if name.endswith(SUFFIX)]
     return {name.removesuffix(SUFFIX): Member(archive, name) for name in names}
 
 
 def parts(array: np.ndarray | Member, rows: int) -> Iterator[np.ndarray]:
-    """``rows`` at a time along the first axis."""
+    """Yields blocks of ``rows`` along the first axis."""
     if isinstance(array, Member):
         yield from array.parts(rows)
         return

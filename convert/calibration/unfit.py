@@ -1,4 +1,4 @@
-"""What is said of data that a model cannot take."""
+"""Errors for data that does not fit the model's inputs."""
 
 from __future__ import annotations
 

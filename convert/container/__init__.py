@@ -1,4 +1,4 @@
-"""The container: the file of ``tmconvert save``; docs/container.md describes it."""
+"""The container format of ``tmconvert save``; see docs/container.md."""
 
 from __future__ import annotations
 

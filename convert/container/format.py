@@ -1,4 +1,4 @@
-"""What writer and reader of a container agree on; ``docs/container.md`` is the whole contract."""
+"""Constants of the container format, shared by writer and reader; ``docs/container.md`` specifies it."""
 
 from __future__ import annotations
 

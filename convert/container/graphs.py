@@ -1,4 +1,4 @@
-"""One graph of ``tm.json``."""
+"""Decodes one graph of ``tm.json``."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ LAYOUTS = (None, "nhwc")
 def fields(
     value: object, what: str, names: set[str], optional: frozenset[str] = frozenset()
 ) -> dict[str, Any]:
-    """``value``, an object with exactly these entries. Raises LoadError TM1015."""
+    """Checks that ``value`` is an object with exactly these entries. Raises LoadError TM1015."""
     if not isinstance(value, dict) or not names <= set(value) <= names | optional:
-        raise nonsense(f"{what} has not the entries that it must have, or others")
+        raise nonsense(f"{what} has missing or unexpected entries")
     return value
 
 
 def listed(value: object, what: str) -> list[Any]:
     if not isinstance(value, list):
-        raise nonsense(f"{what} is no list")
+        raise nonsense(f"{what} must be a list")
     return value
 
 
 def number(value: object, what: str) -> int:
     if type(value) is not int or not -(2**63) < value < 2**63:
-        raise nonsense(f"{what} is no integer")
+        raise nonsense(f"{what} must be an integer")
     return value
 
 
 class GraphDecoder:
-    """Builds one graph. Its nodes are numbered as they are made, so none is used before that."""
+    """Decodes one graph. Nodes are numbered in the order of definition, so none is used before that."""
 
     def __init__(self, path: str, values: ValueDecoder) -> None:
         self.path = path
@@ -63,7 +63,7 @@ class GraphDecoder:
         self.described: list[Any] = []
 
     def graph(self, value: dict[str, object]) -> InternalGraph:
-        """The graph. Raises LoadError TM1015, GraphError."""
+        """Decodes the graph. Raises LoadError TM1015, GraphError."""
         graph = InternalGraph(text(value["name"], "the name of a graph"))
         self.described = listed(value["nodes"], "the list of nodes")
         for item in listed(value["inputs"], "the list of inputs"):
@@ -71,7 +71,7 @@ class GraphDecoder:
         for item in listed(value["exprs"], "the list of expressions"):
             graph.insert(self._expr(item))
         if len(self.nodes) != len(self.described):
-            raise nonsense("a graph has nodes that nothing makes")
+            raise nonsense("a graph has nodes that no expression defines")
         graph.set_result(self._tree(value["result"]))
         return graph
 
@@ -87,7 +87,7 @@ class GraphDecoder:
     def _expr(self, value: object) -> Expr:
         kind = value.get("kind") if isinstance(value, dict) else None
         if not isinstance(kind, str) or kind not in BUILDERS:
-            raise nonsense("an expression is of no kind that is known")
+            raise nonsense("an expression has an unknown kind")
         names, build = BUILDERS[kind]
         said = fields(value, f"an expression {kind}", names | {"kind", "id", "result"}, COMMON)
         build_now = build(self, said)  # the arguments, before there are results to refer to
@@ -96,7 +96,7 @@ class GraphDecoder:
         return build_now(result=result, **common)
 
     def _new_nodes(self, tree: object) -> Any:
-        """The tree of results, all of which are new and in their order."""
+        """Decodes a tree of results, all of which are new nodes in order."""
         first = len(self.nodes)
         count = _count_nodes(tree)
         self.nodes += [self._node(item) for item in self.described[first : first + count]]
@@ -117,7 +117,7 @@ class GraphDecoder:
         said = fields(value, "a node", {"name", "id", "shape", "dtype"}, frozenset({"qparams", "layout"}))
         layout = said.get("layout")
         if layout not in LAYOUTS:
-            raise nonsense("the layout of a node is not known")
+            raise nonsense("the layout of a node is unknown")
         return TensorNode(
             text(said["name"], "the name of a node"),
             None if said["shape"] is None else _shape(said["shape"]),
@@ -149,7 +149,7 @@ class GraphDecoder:
     def _getattr(self, said: dict[str, object]) -> Callable[..., Expr]:
         owner, name = self._tree(said["owner"]), text(said["name"], "an attribute")
         if not isinstance(owner, ModuleNode):
-            raise nonsense(f"an attribute {name[:80]!r} is taken of what is no module")
+            raise nonsense(f"an attribute {name[:80]!r} is read from a value that is not a module")
         return lambda **common: GetAttr(owner, name, **common)
 
     def _constant(self, said: dict[str, object]) -> Callable[..., Expr]:
@@ -161,7 +161,7 @@ class GraphDecoder:
         def make(result: object, **common: object) -> Expr:
             wanted = ModuleNode if isinstance(value, TracedModule) else TensorNode
             if not isinstance(result, wanted):
-                raise nonsense("a constant gives a node of another kind than its value")
+                raise nonsense("a constant has a node of another kind than its value")
             return Constant(value, name, result=result, **common)
 
         return make
@@ -170,7 +170,7 @@ class GraphDecoder:
         args, kwargs = self._arguments(said)
         method = text(said["method"], "a method")
         if not args or not isinstance(args[0], (Node, GlobalRef)):
-            raise nonsense("a method is called of what is neither a node nor a class")
+            raise nonsense("a method is called on a value that is neither a node nor a class")
         return lambda **common: CallMethod(method, args, kwargs, **common)
 
     def _function(self, said: dict[str, object]) -> Callable[..., Expr]:
@@ -181,7 +181,7 @@ class GraphDecoder:
     def _arguments(self, said: dict[str, object]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         args = tuple(self._tree(item) for item in listed(said["args"], "the list of arguments"))
         if not isinstance(said["kwargs"], dict):
-            raise nonsense("the keyword arguments of a call are no object")
+            raise nonsense("the keyword arguments of a call must be an object")
         kwargs = {text(name, "a keyword"): self._tree(item) for name, item in said["kwargs"].items()}
         return args, kwargs
 
@@ -198,7 +198,7 @@ BUILDERS: dict[str, tuple[set[str], Build]] = {
 
 
 def _count_nodes(tree: object) -> int:
-    """Leaves of a tree of results, before it is known to be sound."""
+    """Counts the leaves of a tree of results, before it is validated."""
     waiting, count = [tree], 0
     while waiting:
         value = waiting.pop()
@@ -213,7 +213,7 @@ def _count_nodes(tree: object) -> int:
 def _shape(value: object) -> tuple[int, ...]:
     shape = tuple(number(extent, "an extent") for extent in listed(value, "a shape"))
     if len(shape) > MAX_RANK or any(extent < 0 for extent in shape):
-        raise nonsense("a shape is none that a tensor has")
+        raise nonsense("a shape is not valid")
     if math.prod(max(extent, 1) for extent in shape) > MAX_ELEMENTS:
-        raise over_limit("a shape has more elements than any machine can hold")
+        raise over_limit("a shape exceeds the limit of 2^63 elements")
     return shape

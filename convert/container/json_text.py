@@ -1,4 +1,4 @@
-"""JSON as a container may hold it: every key once, no half characters, numbers within bounds."""
+"""Parses the JSON subset of containers: unique keys, complete surrogate pairs, numbers within bounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HALF_CHARACTER = re.compile(rb"\\u[dD][89abAB]")
 
 
 def parse(data: bytes, what: str) -> Any:
-    """The document in ``data``. Raises LoadError TM1013, or TM1006 where it nests without end."""
+    """Parses ``data``. Raises LoadError TM1013, or TM1006 if it is nested too deeply."""
     try:
         document = json.loads(
             data.decode("utf-8"),
@@ -27,14 +27,14 @@ def parse(data: bytes, what: str) -> Any:
     except RecursionError as error:
         raise over_limit(f"{what} nests its values too deeply") from error
     except ValueError as error:  # UnicodeError and JSONDecodeError are of this kind
-        raise bad_json(f"{what} is no JSON text that a container may hold: {error}") from error
+        raise bad_json(f"{what} is not valid JSON for a container: {error}") from error
     return document
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
-        raise ValueError("an object has the same key twice")
+        raise ValueError("an object has a duplicate key")
     return result
 
 
@@ -52,4 +52,4 @@ def _float(text: str) -> float:
 
 
 def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is no JSON number")
+    raise ValueError(f"{text} is not a JSON number")

@@ -1,4 +1,4 @@
-"""Quantization parameters as ``tm.json`` says them."""
+"""Decodes the quantization parameters of ``tm.json``."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ MAX_NAME = 100
 
 
 def decode_qparams(value: object) -> QParams:
-    """Raises LoadError TM1015 for anything but an object of the right fields and types."""
+    """Decodes QParams. Raises LoadError TM1015 for anything but an object of the right fields and types."""
     if not isinstance(value, dict) or set(value) != FIELDS:
-        raise nonsense("a quantization has not the entries that it must have, or others")
+        raise nonsense("a quantization has missing or unexpected entries")
     axis = value["channel_axis"]
     integers = [value["quant_min"], value["quant_max"], *([] if axis is None else [axis])]
     if not all(isinstance(value[name], list) for name in ("scale", "zero_point")):
-        raise nonsense("the scales or the zero points of a quantization are no list")
+        raise nonsense("the scales or the zero points of a quantization must be a list")
     if not all(type(item) is int for item in (*integers, *value["zero_point"])):
-        raise nonsense("a bound, an axis or a zero point of a quantization is no integer")
+        raise nonsense("a bound, an axis or a zero point of a quantization must be an integer")
     if type(value["symmetric"]) is not bool:
         raise nonsense("a quantization is neither symmetric nor asymmetric")
     return QParams(
@@ -43,11 +43,11 @@ def _scale(value: object) -> float:
     if isinstance(value, dict) and set(value) == {"float"} and value["float"] in NOT_FINITE:
         return float(value["float"])
     if not isinstance(value, float) or not math.isfinite(value):
-        raise nonsense("a scale is no float")
+        raise nonsense("a scale must be a float")
     return value
 
 
 def _name(value: object) -> str:
     if not isinstance(value, str) or len(value) > MAX_NAME:
-        raise nonsense("the type or the source of a quantization is no name")
+        raise nonsense("the type or the source of a quantization must be a name")
     return value

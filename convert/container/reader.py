@@ -1,4 +1,4 @@
-"""From the bytes of a container to a TracedModule; weights stay where they are in the file."""
+"""Reads a container into a TracedModule; weights stay mapped from the file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAX_STRUCTURE = 1_000_000  # characters of a key that says how a module was call
 
 
 def load_container(path: str, check: bool = True) -> TracedModule:
-    """The model in a container, its tensors mapped from the file as long as they live.
+    """Reads the model in a container; its tensors are mapped from the file.
 
     ``check`` compares tensors with their checksums, which reads them once.
 
@@ -82,25 +82,27 @@ def _read(data: memoryview, path: str, check: bool) -> TracedModule:
 
 
 def _check_content(data: memoryview, member: Member, name: str) -> None:
-    """Reads all tensors once: with a damaged weight, a wrong model would be made in silence."""
+    """Verifies the checksums of all tensors, since a damaged weight would silently give a wrong model."""
     if zlib.crc32(data[member.start : member.start + member.size]) != member.checksum:
-        raise bad_tensors(f"the content of {name} is not what its checksum says")
+        raise bad_tensors(f"the content of {name} does not match its checksum")
 
 
 def _description(data: memoryview, member: Member) -> dict[str, Any]:
     content = bytes(data[member.start : member.start + member.size])
     document = parse(content, DESCRIPTION)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise bad_json(f"{DESCRIPTION} does not say that it describes a model of tmconvert")
+        raise bad_json(f"{DESCRIPTION} is not the description of a tmconvert model")
     version = document.get("version")
     if type(version) is not int or version < 1:
-        raise bad_json(f"{DESCRIPTION} does not say its version")
+        raise bad_json(f"{DESCRIPTION} has no version")
     if version > VERSION:
         writer = document.get("writer")
         by = f" by {writer[:80]}" if isinstance(writer, str) else ""
-        raise newer(f"the file has version {version} of the format, made{by}; this tmconvert reads {VERSION}")
+        raise newer(
+            f"the file has version {version} of the format, written{by}; this tmconvert reads {VERSION}"
+        )
     if zlib.crc32(content) != member.checksum:
-        raise bad_json(f"the content of {DESCRIPTION} is not what its checksum says")
+        raise bad_json(f"the content of {DESCRIPTION} does not match its checksum")
     return fields(document, DESCRIPTION, HEAD, frozenset({"dynamic_shapes", "notes"}))
 
 
@@ -120,17 +122,17 @@ def _vocabulary(identifier: object) -> Vocabulary:
 
     if name.startswith(IDENTIFIER):
         return vocabulary_of(release_called(name.removeprefix(IDENTIFIER)))
-    raise newer(f"the model speaks {name[:80]!r}, which this tmconvert does not know")
+    raise newer(f"the model uses the vocabulary {name[:80]!r}, which this tmconvert does not know")
 
 
 def _open_sizes(value: object) -> dict[str, dict[int, str]]:
-    """The sizes that the model was traced with as open, by input and axis."""
+    """Returns the dynamic sizes of the trace, by input and axis."""
     if not isinstance(value, dict) or not all(isinstance(axes, dict) for axes in value.values()):
-        raise nonsense("the open sizes are not by input and axis")
+        raise nonsense("the dynamic sizes are not by input and axis")
     if not all(
         axis.isascii() and axis.isdecimal() and len(axis) < 3 for axes in value.values() for axis in axes
     ):
-        raise nonsense("an open size has an axis that is no number")
+        raise nonsense("a dynamic size has an axis that is not a number")
     return {
         name: {int(axis): text(size, "the name of a size") for axis, size in axes.items()}
         for name, axes in value.items()
@@ -138,16 +140,16 @@ def _open_sizes(value: object) -> dict[str, dict[int, str]]:
 
 
 def _typed(tensors: dict[str, np.ndarray], dtypes: object) -> dict[str, np.ndarray]:
-    """The tensors, with the element types for which safetensors has no name."""
+    """Returns the tensors with element types that safetensors has no names for."""
     if not isinstance(dtypes, dict) or not set(dtypes) <= set(tensors):
-        raise nonsense("an element type is given to a tensor that the weights do not have")
+        raise nonsense("an element type is declared for a tensor that does not exist")
     return tensors | {name: retyped(tensors[name], decode_dtype(value)) for name, value in dtypes.items()}
 
 
 def _quantized(tensors: dict[str, np.ndarray], qparams: object) -> dict[str, np.ndarray]:
-    """The tensors, those on the grid of a quantization with its parameters."""
+    """Returns the tensors with their quantization parameters."""
     if not isinstance(qparams, dict) or not set(qparams) <= set(tensors):
-        raise nonsense("a quantization is given to a tensor that the weights do not have")
+        raise nonsense("a quantization is declared for a tensor that does not exist")
     return tensors | {
         name: with_qparams(tensors[name], decode_qparams(value)) for name, value in qparams.items()
     }
@@ -166,7 +168,7 @@ def _example(tensors: dict[str, np.ndarray]) -> Example:
 
 
 class _Modules:
-    """Makes the modules in the order of the file, in which each comes behind those that it refers to."""
+    """Decodes modules in the order of the file, in which each comes after those that it refers to."""
 
     def __init__(
         self, path: str, weights: dict[str, np.ndarray], vocabulary: Vocabulary, file_size: int
@@ -187,7 +189,7 @@ class _Modules:
         module.source_file = self.path
         for kind in ("children", "tensors", "attributes"):
             if not isinstance(said[kind], dict):
-                raise nonsense(f"the {kind} of a module are no object")
+                raise nonsense(f"the {kind} of a module must be an object")
             for name in said[kind]:
                 text(name, "the name of an attribute")
         module.children = {name: self.values.module(item) for name, item in said["children"].items()}
@@ -196,7 +198,7 @@ class _Modules:
             text(name, "the name of a buffer") for name in listed(said.get("buffers", []), "buffers")
         }
         if not module.buffers <= set(module.tensors):
-            raise nonsense("a buffer is no tensor of its module")
+            raise nonsense("a buffer is not a tensor of its module")
         module.attributes = {name: self.values.decode(item) for name, item in said["attributes"].items()}
         depth = 1 + max((self.depths[id(child)] for child in module.children.values()), default=-1)
         if depth > MAX_DEPTH:
@@ -206,7 +208,7 @@ class _Modules:
             described = fields(item, "a graph", GRAPH)
             structure = text(described["structure"], "the structure of a call", MAX_STRUCTURE)
             if structure in module.graphs:
-                raise nonsense("a module has two graphs for one structure of calls")
+                raise nonsense("a module has two graphs for one structure of arguments")
             graph = module.graphs[structure] = GraphDecoder(self.path, self.values).graph(described)
             assign_owners(graph, module)
         self.made.append(module)

@@ -1,4 +1,4 @@
-"""The safetensors format: a length, a JSON header, and the numbers of all tensors."""
+"""Writes the safetensors format: a length, a JSON header, and the elements of all tensors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LENGTH = struct.Struct("<Q")
 
 
 class Safetensors:
-    """``tensors`` by name as one file of ``size`` bytes, written without a copy of them.
+    """Streams ``tensors`` by name as one file of ``size`` bytes, without copying them.
 
     Larger element types come first, so that each tensor is aligned to its elements; the data begins
     at a multiple of ``ALIGNMENT``.

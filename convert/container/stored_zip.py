@@ -1,4 +1,4 @@
-"""ZIP archives of stored members, written as a stream: no copies, no dates, the same bytes every time."""
+"""Streaming writer of ZIP archives with stored members: no copies, no dates, deterministic bytes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class StoredZip:
         self._position = 0
 
     def add(self, name: str, size: int, write: Callable[[Sink], None]) -> None:
-        """Adds a member of ``size`` bytes, which ``write`` writes to what it gets.
+        """Adds a member of ``size`` bytes, written by ``write``.
 
         The data begins at a multiple of ``ALIGNMENT``.
         """
@@ -80,7 +80,7 @@ class StoredZip:
 
 
 class _Member:
-    """Passes bytes on, counted and summed up."""
+    """Forwards bytes, counting them and updating the checksum."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -94,13 +94,13 @@ class _Member:
 
 
 def _fields(size: int, check: int) -> list[int]:
-    """Version needed, flags, method, time, date, checksum and both sizes."""
+    """Returns version needed, flags, method, time, date, checksum and both sizes."""
     narrow = min(size, WIDE)
     return [45 if size >= WIDE else 20, 0, 0, *_NO_DATE, check, narrow, narrow]
 
 
 def _padding(position: int) -> bytes:
-    """A field that brings ``position`` to a multiple of ``ALIGNMENT``; empty when it is one."""
+    """Returns an extra field that aligns ``position`` to ``ALIGNMENT``; empty if it is aligned."""
     if position % ALIGNMENT == 0:
         return b""
     length = -(position + _FIELD_HEAD) % ALIGNMENT

@@ -1,4 +1,4 @@
-"""A safetensors member: read-only arrays over the bytes of the file, none of which is copied."""
+"""Reads a safetensors member as read-only arrays over the bytes of the file, without copies."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ ENTRY = {"dtype", "shape", "data_offsets"}
 
 
 def read_tensors(data: memoryview, member: Member, what: str) -> dict[str, np.ndarray]:
-    """The tensors of a member by name. Raises LoadError TM1013 or TM1014."""
+    """Returns the tensors of a member by name. Raises LoadError TM1013 or TM1014."""
     content = data[member.start : member.start + member.size]
     if len(content) < 8:
-        raise bad_tensors(f"{what} is cut short")
+        raise bad_tensors(f"{what} is truncated")
     (length,) = struct.unpack_from("<Q", content)
     if length > min(len(content) - 8, MAX_HEADER):
-        raise bad_tensors(f"the header of {what} is longer than {what} itself, or than any")
+        raise bad_tensors(f"the header of {what} is longer than {what} itself, or than the limit")
     if member.start % ALIGNMENT or (8 + length) % ALIGNMENT:
         raise bad_tensors(f"the data of {what} is not aligned to {ALIGNMENT} bytes")
     header = parse(bytes(content[8 : 8 + length]), f"the header of {what}")
     if not isinstance(header, dict):
-        raise bad_tensors(f"the header of {what} is no object")
+        raise bad_tensors(f"the header of {what} must be an object")
     header.pop("__metadata__", None)
     body = content[8 + length :]
     entries = [(name, *_entry(name, entry)) for name, entry in header.items()]
@@ -38,22 +38,22 @@ def read_tensors(data: memoryview, member: Member, what: str) -> dict[str, np.nd
 
 
 def _entry(name: str, entry: object) -> tuple[np.dtype, tuple[int, ...], int, int]:
-    """Element type, shape, beginning and end of a tensor that fit each other."""
+    """Returns element type, shape, start and end of a tensor, checked against each other."""
     if not isinstance(entry, dict) or set(entry) != ENTRY:
-        raise bad_tensors(f"the tensor {name[:80]!r} is not described by dtype, shape and data_offsets")
+        raise bad_tensors(f"the tensor {name[:80]!r} must be described by dtype, shape and data_offsets")
     stored, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(stored, str) or stored not in OWN_NAME:
-        raise bad_tensors(f"the tensor {name[:80]!r} has an element type that is not known")
+        raise bad_tensors(f"the tensor {name[:80]!r} has an unknown element type")
     if not _are_sizes(shape) or len(shape) > MAX_RANK:
-        raise bad_tensors(f"the tensor {name[:80]!r} has no sound shape")
+        raise bad_tensors(f"the tensor {name[:80]!r} has an invalid shape")
     if not _are_sizes(offsets) or len(offsets) != 2:
-        raise bad_tensors(f"the tensor {name[:80]!r} has no two offsets")
+        raise bad_tensors(f"the tensor {name[:80]!r} must have two offsets")
     if math.prod(max(extent, 1) for extent in shape) > LARGEST:
-        raise bad_tensors(f"the tensor {name[:80]!r} has more elements than any file")
+        raise bad_tensors(f"the tensor {name[:80]!r} has more elements than any file can have")
     dtype = dtype_called(OWN_NAME[stored])
     begin, end = offsets
     if end - begin != math.prod(shape) * dtype.itemsize:
-        raise bad_tensors(f"the tensor {name[:80]!r} has another number of bytes than its shape says")
+        raise bad_tensors(f"the size of tensor {name[:80]!r} in bytes does not match its shape")
     if begin % dtype.itemsize:
         raise bad_tensors(f"the tensor {name[:80]!r} is not aligned to its elements")
     return dtype, tuple(shape), begin, end
@@ -64,14 +64,14 @@ def _are_sizes(value: object) -> bool:
 
 
 def _check_tiling(spans: list[tuple[int, int]], size: int, what: str) -> None:
-    """Refuses tensors that overlap, leave a gap, or reach beyond the data."""
+    """Rejects tensors that overlap, leave a gap, or exceed the data."""
     position = 0
     for begin, end in sorted(spans):
         if begin != position:
             raise bad_tensors(f"the tensors of {what} overlap, or leave a gap at byte {position} of the data")
         position = end
     if position != size:
-        raise bad_tensors(f"the tensors of {what} have {position} bytes, the file {size}")
+        raise bad_tensors(f"the tensors of {what} have {position} bytes, the file has {size}")
 
 
 def _array(body: memoryview, name: str, dtype: np.dtype, shape: tuple[int, ...], begin: int) -> np.ndarray:
@@ -86,7 +86,9 @@ def _array(body: memoryview, name: str, dtype: np.dtype, shape: tuple[int, ...],
 
 
 def retyped(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """The array as the element type that safetensors could not name. Raises LoadError TM1014."""
+    """Reinterprets the array as the element type that safetensors has no name for. Raises LoadError
+    TM1014.
+    """
     stored, count = STORED_AS[dtype.name]
     fits = array.dtype.name == OWN_NAME[stored] and (count == 1 or array.shape[-1:] == (count,))
     if not fits:
@@ -97,7 +99,7 @@ def retyped(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def dtype_called(name: str) -> np.dtype:
-    """The NumPy dtype of a name in ``STORED_AS``."""
+    """Returns the NumPy dtype of a name in ``STORED_AS``."""
     if name in ML_DTYPES:
         import ml_dtypes
 

@@ -1,4 +1,4 @@
-"""Python values as ``tm.json`` says them; the other half of ``container/written_values.py``."""
+"""Decodes Python values of ``tm.json``, the inverse of ``container/written_values.py``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHOWN_ELEMENTS = 1000  # of an array, before NumPy abbreviates
 
 
 class ValueDecoder:
-    """Decodes values; ``modules`` are those that came before in the file."""
+    """Decodes values; ``modules`` are the earlier ones of the file."""
 
     def __init__(
         self, tensors: Mapping[str, np.ndarray], modules: Sequence[TracedModule], file_size: int
@@ -32,7 +32,7 @@ class ValueDecoder:
         self._shown_left = 1_000_000 + file_size
 
     def decode(self, value: object, nodes: Sequence[Node] | None = None, depth: int = 0) -> Any:
-        """The value; ``nodes`` are those of the graph, if it is in one. Raises LoadError TM1015, TM1006."""
+        """Decodes a value; ``nodes`` are those of the graph, if any. Raises LoadError TM1015, TM1006."""
         if value is None or isinstance(value, (bool, str, float)):
             return value
         if type(value) is int:
@@ -48,7 +48,7 @@ class ValueDecoder:
         if isinstance(value, list):
             return [inner(item) for item in value]
         if not isinstance(value, dict) or len(value) != 1:
-            raise nonsense("a value is an object of more than one entry")
+            raise nonsense("a value is an object with more than one entry")
         ((kind, content),) = value.items()
         if kind == "node":
             return self._node(content, nodes)
@@ -58,23 +58,23 @@ class ValueDecoder:
             return self.module(content)
         decoder = DECODERS.get(kind)
         if decoder is None:
-            raise nonsense(f"a value is of the kind {kind[:40]!r}, which is not known")
+            raise nonsense(f"a value has the unknown kind {kind[:40]!r}")
         return decoder(content, inner)
 
     def module(self, number: object) -> TracedModule:
-        """A module that came before in the file."""
+        """Returns an earlier module of the file."""
         if type(number) is not int or not 0 <= number < len(self.modules):
-            raise nonsense("a module refers to one that does not come before it")
+            raise nonsense("a module refers to one that does not precede it")
         return self.modules[number]
 
     def tensor(self, name: object) -> np.ndarray:
-        """A tensor of the weights."""
+        """Returns a tensor of the weights."""
         if not isinstance(name, str) or name not in self.tensors:
-            raise nonsense("a tensor is named that the weights do not have")
+            raise nonsense("a tensor does not exist among the weights")
         return self.tensors[name]
 
     def shown_tensor(self, name: object) -> np.ndarray:
-        """A tensor among the values that a printed graph shows."""
+        """Returns a tensor among the values that a printed graph shows."""
         array = self.tensor(name)
         self._shown_left -= min(array.size, SHOWN_ELEMENTS)
         if self._shown_left < 0:
@@ -83,40 +83,40 @@ class ValueDecoder:
 
     def _node(self, number: object, nodes: Sequence[Node] | None) -> Node:
         if nodes is None:
-            raise nonsense("a node stands outside of a graph")
+            raise nonsense("a node is used outside of a graph")
         if type(number) is not int or not 0 <= number < len(nodes):
-            raise nonsense("a node is used before it is made")
+            raise nonsense("a node is used before it is defined")
         return nodes[number]
 
 
 def text(value: object, what: str, longest: int = MAX_TEXT) -> str:
-    """A name of bearable length. Raises LoadError TM1015."""
+    """Returns a name of limited length. Raises LoadError TM1015."""
     if not isinstance(value, str) or len(value) > longest:
-        raise nonsense(f"{what} is no text, or a very long one")
+        raise nonsense(f"{what} must be a text of limited length")
     return value
 
 
 def decode_dtype(value: Any) -> np.dtype:
-    """An element type, with MegEngine's quantization as its metadata. Raises LoadError TM1015."""
+    """Decodes an element type, with MegEngine's quantization as its metadata. Raises LoadError TM1015."""
     about = None
     if isinstance(value, dict):
         if set(value) != {"name", "quantization"}:
-            raise nonsense("an element type is not a name and a quantization")
+            raise nonsense("an element type must be a name and a quantization")
         value, about = value["name"], _quantization(value["quantization"])
     if not isinstance(value, str) or value not in STORED_AS:
-        raise nonsense("an element type is not known")
+        raise nonsense("an element type is unknown")
     dtype = dtype_called(value)
     return dtype if about is None else np.dtype(dtype, metadata={"mgb_dtype": about})
 
 
 def _quantization(value: object) -> dict[str, Any]:
     if not isinstance(value, dict) or set(value) != {"name", "scale", "zero_point"}:
-        raise nonsense("a quantization is not a name, a scale and a zero point")
+        raise nonsense("a quantization must be a name, a scale and a zero point")
     scale = _float(value["scale"]["float"], None) if isinstance(value["scale"], dict) else value["scale"]
     if not (scale is None or isinstance(scale, float)) or not (
         value["zero_point"] is None or type(value["zero_point"]) is int
     ):
-        raise nonsense("the scale or the zero point of a quantization is no number")
+        raise nonsense("the scale or the zero point of a quantization must be a number")
     return {"name": text(value["name"], "a quantization"), "scale": scale, "zero_point": value["zero_point"]}
 
 
@@ -125,26 +125,26 @@ Inner = Callable[[Any], Any]
 
 def _float(content: object, _: object) -> float:
     if content not in ("nan", "inf", "-inf"):
-        raise nonsense("a float is neither nan, inf nor -inf")
+        raise nonsense("a float must be nan, inf or -inf")
     return float(content)
 
 
 def _integer(content: object, _: Inner) -> int:
     if not isinstance(content, str) or len(content) > MAX_INTEGER_DIGITS:
-        raise nonsense("a large integer is no text, or a very long one")
+        raise nonsense("a large integer must be a text of limited length")
     return int(content, 16)
 
 
 def _parts(content: object, inner: Inner, kind: type, count: int) -> list[Any]:
     parts = inner(content) if isinstance(content, list) else None
     if parts is None or len(parts) != count or not all(isinstance(part, kind) for part in parts):
-        raise nonsense("a value has not the parts that its kind has")
+        raise nonsense("a value has not the elements of its kind")
     return parts
 
 
 def _items(content: object, inner: Inner) -> list[Any]:
     if not isinstance(content, list):
-        raise nonsense("a value that has parts is no list of them")
+        raise nonsense("the elements of a value must be a list")
     return [inner(item) for item in content]
 
 
@@ -153,7 +153,7 @@ def _dict(content: object, inner: Inner) -> dict[Any, Any]:
     result = {}
     for key, item in pairs:
         if not (key is None or isinstance(key, (str, int, float, GlobalRef))) or key in result:
-            raise nonsense("a key of a dict is of another kind than keys are, or is there twice")
+            raise nonsense("a key of a dict has an unsupported type, or is duplicate")
         result[key] = item
     return result
 
@@ -164,40 +164,40 @@ def _set(content: object, inner: Inner) -> set[Any]:
 
 def _constant(content: object, _: Inner) -> Any:
     if content != "Ellipsis":
-        raise nonsense("a constant is not known")
+        raise nonsense("a constant is unknown")
     return Ellipsis
 
 
 def _bytes(content: object, _: Inner) -> bytes:
     if not isinstance(content, str):
-        raise nonsense("bytes are no text")
+        raise nonsense("bytes must be a text")
     return base64.b64decode(content, validate=True)
 
 
 def _reference(content: object, _: object = None) -> GlobalRef:
     if not isinstance(content, list) or len(content) != 2:
-        raise nonsense("a name is not a module and a name in it")
+        raise nonsense("a name must be a module and a name in it")
     return GlobalRef(text(content[0], "a module"), text(content[1], "a name"))
 
 
 def _record(content: object, inner: Inner) -> Instance:
     if not isinstance(content, dict) or set(content) != {"class", "state"}:
-        raise nonsense("a record is not a class and its state")
+        raise nonsense("a record must be a class and its state")
     if not isinstance(content["state"], dict):
-        raise nonsense("the state of a record is no object")
+        raise nonsense("the state of a record must be an object")
     state = {text(name, "an attribute"): inner(item) for name, item in content["state"].items()}
     return Instance(_reference(content["class"]), state)
 
 
 def _opaque(content: object, inner: Inner) -> Opaque:
     if not isinstance(content, dict) or set(content) != {"class", "arguments", "number"}:
-        raise nonsense("an object is not a class, arguments and a number")
+        raise nonsense("an object must be a class, arguments and a number")
     arguments = inner(content["arguments"])
     plain = isinstance(arguments, list) and all(
         isinstance(item, (bool, int, float, str)) for item in arguments
     )
     if not plain or type(content["number"]) is not int:
-        raise nonsense("the arguments of an object are not plain, or its number is none")
+        raise nonsense("the arguments of an object are not plain, or its number is not an integer")
     return Opaque(_reference(content["class"]), tuple(arguments), content["number"])
 
 
@@ -205,7 +205,7 @@ def _scalar(content: object, inner: Inner) -> Any:
     dtype, value = content if isinstance(content, list) and len(content) == 2 else (None, None)
     number = inner(value)
     if not isinstance(number, (bool, int, float, complex)):
-        raise nonsense("a scalar is no number")
+        raise nonsense("a scalar must be a number")
     made = np.array(number).astype(decode_dtype(dtype))[()]
     if made.item() != number and number == number:
         raise nonsense("a scalar is out of range")

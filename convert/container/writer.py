@@ -53,7 +53,7 @@ from tmconvert.output.metadata import source_sha256
 
 
 def save_container(module: TracedModule, path: str | os.PathLike[str]) -> None:
-    """Writes ``module`` to ``path``, whole or not at all; the same module gives the same bytes.
+    """Writes ``module`` to ``path``, atomically; the same module gives the same bytes.
 
     Raises: WriteError TM5001; TM5004 for what a container cannot hold.
     """
@@ -76,7 +76,7 @@ def save_container(module: TracedModule, path: str | os.PathLike[str]) -> None:
 
 
 def _computed(module: TracedModule, example: Example) -> Example | None:
-    """The example of an edited model, with the outputs that it computes now; None where it cannot be run."""
+    """Returns the example of an edited model with recomputed outputs; None if the model cannot be run."""
     try:
         made = leaves(module(*example.inputs))
     except (TmconvertError, ValueError, IndexError):
@@ -101,7 +101,7 @@ def _example_tensors(inputs: Iterable[np.ndarray], outputs: Iterable[np.ndarray]
 
 
 class _Weights:
-    """The tensors of a model by name, each once however often it is used."""
+    """The tensors of a model by name, each stored once however often it is used."""
 
     def __init__(self) -> None:
         self.tensors: dict[str, np.ndarray] = {}
@@ -111,7 +111,7 @@ class _Weights:
         self._suffixes: dict[str, int] = {}
 
     def name(self, array: np.ndarray, wanted: str) -> str:
-        """The name of ``array`` in the file, which is ``wanted`` if that is free."""
+        """Returns the name of ``array`` in the file, which is ``wanted`` if that is unused."""
         if id(array) in self._names:
             return self._names[id(array)]
         dtype = encode_dtype(array.dtype, wanted)
@@ -128,14 +128,14 @@ class _Weights:
         return name
 
     def sha256(self) -> str:
-        """The digest of the file of all tensors."""
+        """Returns the digest of the file of all tensors."""
         digest = _Digest()
         Safetensors(self.tensors).write(digest)
         return digest.sha256.hexdigest()
 
 
 class _Digest:
-    """Takes what is written."""
+    """Computes the digest of the bytes written to it."""
 
     def __init__(self) -> None:
         self.sha256 = hashlib.sha256()
@@ -159,7 +159,7 @@ class _ModuleEncoder:
     def document(self) -> dict[str, Any]:
         module = self.root
         if module.vocabulary is None:
-            raise cannot_hold(module.name, "has calls that no vocabulary knows")
+            raise cannot_hold(module.name, "has calls of an unknown vocabulary")
         self.number(module)
         dynamic = module.dynamic_shapes
         open_sizes = {
@@ -179,13 +179,13 @@ class _ModuleEncoder:
         }
 
     def number(self, module: TracedModule) -> int:
-        """The place of ``module`` in the list, where it is put, behind all that it refers to, if need be."""
+        """Returns the index of ``module`` in the list; adds it after all modules that it refers to."""
         if id(module) in self.numbers:
             return self.numbers[id(module)]
         if id(module) in self.open:
             raise cannot_hold(module.name, "is a module that contains itself")
         if len(self.open) >= MAX_DEPTH:
-            raise cannot_hold(module.name, f"is a module more than {MAX_DEPTH} deep in others")
+            raise cannot_hold(module.name, f"is a module nested more than {MAX_DEPTH} deep")
         longest = max(map(len, (module.name, module.class_name, *module.attributes, *module.tensors)))
         if longest > MAX_PATH:
             raise cannot_hold(
@@ -221,7 +221,7 @@ class _ModuleEncoder:
 
 
 class _GraphEncoder:
-    """One graph; its nodes are numbered in the order in which they are made."""
+    """Encodes one graph; its nodes are numbered in the order of definition."""
 
     def __init__(self, graph: InternalGraph, modules: _ModuleEncoder, path: Any) -> None:
         self.graph = graph
@@ -269,7 +269,7 @@ class _GraphEncoder:
         return said | self._common(expr, Source(self.file, expr.id))
 
     def _common(self, expr: Expr, usual: Source | None) -> dict[str, Any]:
-        """The id, and what is not as usual: where the expression comes from, which pass made it."""
+        """Encodes the id, source location and pass of an expression, where they are not the default."""
         said: dict[str, Any] = {"id": expr.id}
         source = expr.source
         if source != usual:
@@ -288,7 +288,7 @@ class _GraphEncoder:
             return said | {"class": node.class_name}
         assert isinstance(node, TensorNode)
         if is_symbolic(node.shape):
-            raise cannot_hold(node.name, "has a size that is not known")
+            raise cannot_hold(node.name, "has an unknown size")
         said["shape"] = None if node.shape is None else list(node.shape)
         said["dtype"] = None if node.dtype is None else encode_dtype(node.dtype, node.name)
         if node.qparams is not None:

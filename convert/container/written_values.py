@@ -1,4 +1,4 @@
-"""How a container says Python values: constants of calls, attributes of modules, trees of nodes.
+"""Encodes Python values for containers: constants of calls, attributes of modules, trees of nodes.
 
 JSON has lists, text, numbers, true, false and null; each stands for itself. Everything else is an
 object of one entry, whose key is the kind of value.
@@ -24,7 +24,9 @@ LARGEST_INTEGER = 2**63 - 1
 
 
 class ValueEncoder:
-    """Encodes values; ``tensor`` and ``module`` give the names of what lies elsewhere in the file."""
+    """Encodes values; ``tensor`` and ``module`` return the names of objects that are stored elsewhere in the
+    file.
+    """
 
     def __init__(
         self, tensor: Callable[[np.ndarray, str], str], module: Callable[[TracedModule], int]
@@ -33,7 +35,7 @@ class ValueEncoder:
         self._module = module
 
     def encode(self, value: object, place: str, nodes: dict[Node, int] | None = None, depth: int = 0) -> Any:
-        """``value`` as JSON has it. ``place`` is for messages and names; ``nodes`` numbers a graph's nodes.
+        """Encodes ``value`` as JSON. ``place`` is for messages and names; ``nodes`` numbers a graph's nodes.
 
         Raises: WriteError TM5004 for what a container cannot hold.
         """
@@ -62,7 +64,7 @@ class ValueEncoder:
 
 
 def encode_dtype(dtype: np.dtype, place: str) -> Any:
-    """The name of an element type; with what MegEngine says of its quantization, an object."""
+    """Encodes an element type as a name; with MegEngine's quantization, as an object."""
     if dtype.name not in STORED_AS:
         raise cannot_hold(place, f"has the element type {dtype.name}")
     if dtype.metadata is None or "mgb_dtype" not in dtype.metadata:
@@ -76,7 +78,7 @@ def encode_dtype(dtype: np.dtype, place: str) -> Any:
 
 
 def encode_qparams(qparams: QParams) -> dict[str, Any]:
-    """Quantization parameters as an object."""
+    """Encodes quantization parameters as an object."""
     return {
         "dtype": qparams.dtype,
         "scale": [_float(scale, None) for scale in qparams.scale],
@@ -90,14 +92,14 @@ def encode_qparams(qparams: QParams) -> dict[str, Any]:
 
 
 def is_own_type(dtype: np.dtype) -> bool:
-    """Whether safetensors names the element type by itself."""
+    """Whether safetensors has a name for the element type."""
     return STORED_AS[dtype.name][1] == 1 and not dtype.metadata
 
 
 def cannot_hold(place: str, what: str) -> WriteError:
     return WriteError(
         CANNOT_HOLD,
-        f"{place or 'the model'} {what}, which a container cannot hold",
+        f"{place or 'the model'} {what}, which a container cannot store",
         notes=[("help", "remove it from the module, or convert from the original file")],
     )
 

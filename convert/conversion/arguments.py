@@ -1,4 +1,4 @@
-"""What the arguments of the public functions must be: one table by name, checked before anything else."""
+"""Kinds of arguments of the public functions: a table by name, checked before anything else."""
 
 from __future__ import annotations
 

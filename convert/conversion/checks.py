@@ -1,4 +1,4 @@
-"""What would stop a conversion, and what users of the written file would meet."""
+"""Checks a conversion in advance: unsupported ops, violated limits, missing runtime kernels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Findings:
-    """``unsupported`` are the ops that would stop a conversion; without any, the others are looked for.
+    """``unsupported`` are the ops that would stop a conversion; the others are computed only without any.
 
     ``sufficient_version`` is the lowest version of the target that supports all ops. ``violations`` are
     limits of the target that the file would exceed; ``missing_kernels`` are operators that a release of its
@@ -36,12 +36,12 @@ class Findings:
 def unsupported_groups(
     module: TracedModule, options: TargetOptions, overrides: IoOverrides
 ) -> list[UnsupportedGroup]:
-    """Every op that would stop the conversion, with its calls."""
+    """Returns every op that would stop the conversion, with its calls."""
     return grouped(survey(module, options, catalogue(), overrides))
 
 
 def check_conversion(module: TracedModule, options: TargetOptions, overrides: IoOverrides) -> Findings:
-    """All that is known of a conversion before it. Raises UsageError TM6014."""
+    """Returns all findings about a conversion in advance. Raises UsageError TM6014."""
     unsupported = unsupported_groups(module, options, overrides)
     if unsupported:
         sufficient = sufficient_version(module, options, catalogue(), overrides)

@@ -1,4 +1,4 @@
-"""The options of each command: those of conversions, and what the other commands have beside them."""
+"""The options of each command, including those that only one command has."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _CALIBRATE = (
     Option(
         "progress",
         "debugging",
-        "Function that is called with the number of samples done, and of all.",
+        "Function called with the number of finished samples and the total.",
         only="python",
     ),
 )

@@ -1,4 +1,4 @@
-"""Example inputs as a person writes them: ``float32[1,3,224,224]``, ``mask=bool[1,16]``, ``photos.npz``."""
+"""Parses example inputs in text form: ``float32[1,3,224,224]``, ``mask=bool[1,16]``, ``photos.npz``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DTYPES = tuple(_DTYPES.split())
 
 
 def parse_examples(texts: Sequence[str]) -> Examples:
-    """Positional and keyword arguments; arrays, or Python's numbers and texts.
+    """Returns positional and keyword arguments: arrays, or Python numbers and strings.
 
     Random arrays are the same each time: floats standard normal, whole numbers below their limit. The
     arrays of an npz file are keyword arguments by their names, positional ones where these are ``in0``,
@@ -62,7 +62,7 @@ def _value(word: str, text: str, seed: int) -> Any:
         return value
     raise UsageError(
         "TM6015",
-        f"{text!r} is no example input",
+        f"{text!r} is not a valid example input",
         notes=[("help", f"write {FORMS}"), ("dtypes", ", ".join(DTYPES))],
     )
 
@@ -89,7 +89,7 @@ def _archive(path: str) -> tuple[list[Any], dict[str, Any]]:
 
 
 def _loaded(path: str) -> Any:
-    """The array of an npy file, or a dict of those of an npz file."""
+    """Returns the array of an npy file, or a dict of those of an npz file."""
     try:
         loaded = np.load(path, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
@@ -105,5 +105,5 @@ def _unusable(path: str, reason: str) -> UsageError:
     return UsageError(
         "TM6011",
         f"cannot use the inputs in {path}: {reason}",
-        notes=[("help", "give a file of numpy.save or numpy.savez without Python objects")],
+        notes=[("help", "pass a file of numpy.save or numpy.savez without Python objects")],
     )

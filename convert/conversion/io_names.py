@@ -21,7 +21,7 @@ _NAME = re.compile(r"[A-Za-z_0-9.]+")
 
 
 def name_edges(graph: InternalGraph, result: Tree, rename: Mapping[str, str]) -> None:
-    """Names outputs by their place in ``result``, then applies ``rename``. Raises UsageError TM6014.
+    """Names outputs by their position in ``result``, then applies ``rename``. Raises UsageError TM6014.
 
     ``result`` is that of the source: its nodes have their names also where a call passes on what it got.
     """
@@ -34,7 +34,7 @@ def name_edges(graph: InternalGraph, result: Tree, rename: Mapping[str, str]) ->
     _unique(outputs, inputs)
     for old, new in rename.items():
         if not isinstance(new, str) or not _NAME.fullmatch(new):
-            why = "is no name for an input or output: use letters, digits, _ and ."
+            why = "is not a valid name for an input or output: use letters, digits, _ and ."
             raise UsageError("TM6014", f"{shown_value(new)} {why}")
         if old not in (*inputs, *outputs):
             unknown(old, [*inputs, *outputs], f"the model has no input or output {old!r} to rename")
@@ -42,7 +42,7 @@ def name_edges(graph: InternalGraph, result: Tree, rename: Mapping[str, str]) ->
     outputs = [rename.get(name, name) for name in outputs]
     for name in set(rename.values()):
         if [*inputs, *outputs].count(name) > 1:
-            raise UsageError("TM6014", f"two inputs or outputs would be called {name!r}")
+            raise UsageError("TM6014", f"two inputs or outputs would have the name {name!r}")
     wanted: dict[Node, str] = dict(zip(graph.inputs, inputs, strict=True))
     for node, name in zip(graph.outputs, outputs, strict=True):
         if not isinstance(node.expr, (Input, Constant)):
@@ -52,7 +52,7 @@ def name_edges(graph: InternalGraph, result: Tree, rename: Mapping[str, str]) ->
 
 
 def written_outputs(graph: InternalGraph) -> dict[str, Node]:
-    """The outputs of a flat graph by the names that the written file has for them."""
+    """Returns the outputs of a flat graph by their names in the written file."""
     named = list(_output_names(graph.result, ()))
     names = [name or node.name for name, node in named]
     _unique(names, [node.name for node in graph.inputs])
@@ -60,7 +60,7 @@ def written_outputs(graph: InternalGraph) -> dict[str, Node]:
 
 
 def _output_names(tree: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str, Node]]:
-    """(name, or nothing where only positions lead there; node) of each output, in order."""
+    """Returns (name, or an empty one if only positions identify it; node) of each output, in order."""
     if isinstance(tree, dict):
         for key, child in tree.items():
             yield from _output_names(child, (*path, str(key)))
@@ -74,7 +74,7 @@ def _output_names(tree: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str,
 
 
 def _unique(outputs: list[str], inputs: list[str]) -> None:
-    """Gives each output a name that no other and no input has, in place."""
+    """Makes output names unique among outputs and inputs, in place."""
     taken = set(inputs)
     for position, base in enumerate(outputs):
         name, count = base, 0
@@ -86,7 +86,7 @@ def _unique(outputs: list[str], inputs: list[str]) -> None:
 
 
 def _give(graph: InternalGraph, wanted: Mapping[Node, str]) -> None:
-    """Renames nodes; others that have these names step aside."""
+    """Renames nodes; other nodes with these names get new ones."""
     for node in wanted:
         graph.rename(node, graph.free_name(f"{node.name}_inner"))
     for node, name in wanted.items():

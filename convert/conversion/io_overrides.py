@@ -1,4 +1,4 @@
-"""The edges of a model as a caller wants them: shapes of its inputs, cuts, names."""
+"""I/O overrides: shapes, dynamic dimensions, subgraph, names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class IoOverrides(NamedTuple):
-    """Wishes about a model's edges; inputs go by the names of the arguments.
+    """Requested changes of a model's inputs and outputs; inputs are identified by argument names.
 
     ``input_shapes`` are other shapes than those of the file, ``dynamic_shapes`` names of sizes by input
     and axis. ``inputs`` and ``outputs`` are the nodes between which the model is cut, ``rename`` is from
@@ -44,11 +44,11 @@ class IoOverrides(NamedTuple):
 
     @property
     def is_cut(self) -> bool:
-        """Whether it is a part of the model only."""
+        """Whether only a subgraph is converted."""
         return self.inputs is not None or self.outputs is not None
 
     def to_json(self) -> dict[str, object]:
-        """What differs from the model as it is."""
+        """Returns the overrides that differ from the defaults."""
         chosen = {
             "input_shapes": {name: list(shape) for name, shape in self.input_shapes.items()},
             "dynamic_shapes": {
@@ -65,7 +65,9 @@ class IoOverrides(NamedTuple):
 
     @staticmethod
     def from_json(chosen: Mapping[str, Any]) -> IoOverrides:
-        """What ``to_json`` gave; other names are passed over. Raises UsageError TM6002 for what it is not."""
+        """Reads the result of ``to_json``; unknown names are ignored. Raises UsageError TM6002 for invalid
+        values.
+        """
         try:
             dynamic = {
                 name: {int(axis): str(size) for axis, size in axes.items()}
@@ -81,7 +83,7 @@ class IoOverrides(NamedTuple):
                 bool(chosen.get("accept_range")),
             )
         except (AttributeError, TypeError, ValueError) as error:
-            message = "what the file tells of its conversion cannot be read: it is damaged"
+            message = "the options that the file stores cannot be read: it is damaged"
             raise UsageError("TM6002", message) from error
 
 
@@ -89,7 +91,9 @@ NO_OVERRIDES = IoOverrides()
 
 
 def names_of_file(options: Mapping[str, Any], given: IoOverrides = NO_OVERRIDES) -> IoOverrides:
-    """The names that a written file gave to inputs and outputs of a whole model, where nothing is given."""
+    """Returns the names that a written file gave to inputs and outputs of a whole model, without other
+    overrides.
+    """
     if given != NO_OVERRIDES:
         return given
     chosen = IoOverrides.from_json(options)
@@ -97,7 +101,7 @@ def names_of_file(options: Mapping[str, Any], given: IoOverrides = NO_OVERRIDES)
 
 
 class BoundModel(NamedTuple):
-    """A flat model within its boundary, ready to be normalized at any sizes.
+    """A flat model with its overrides applied, ready to be normalized at any sizes.
 
     ``shapes`` are those of the inputs, with Dims; ``remarks`` what became of sizes that were to be dynamic.
     ``bakes_weights`` rounds quantized weights to their grids.
@@ -112,13 +116,13 @@ class BoundModel(NamedTuple):
 
     @property
     def symbols(self) -> dict[str, Symbol]:
-        """The sizes that are still free."""
+        """Returns the symbols that are still dynamic."""
         return symbols_of(list(self.shapes.values()))
 
     def normalized(
         self, catalogue: Mapping[str, OpDefinition], sizes: Mapping[str, int] | None = None
     ) -> Normalized:
-        """The model in aten-style ops; with ``sizes``, for these numbers in the place of the symbols."""
+        """Normalizes the model to ATen-style ops; with ``sizes``, these numbers replace the symbols."""
         shapes = {name: substituted(shape, sizes or {}) for name, shape in self.shapes.items()}
         result = normalize(self.flat, catalogue, shapes)
         if not result.unsupported:
@@ -128,13 +132,13 @@ class BoundModel(NamedTuple):
                 bake_weights(result.graph)
         return result
 
-    def settled(self, journal: SizeJournal) -> BoundModel:
-        """The model with what an attempt has found out about its sizes."""
-        shapes = {name: substituted(shape, journal.settled) for name, shape in self.shapes.items()}
+    def specialized(self, journal: SizeJournal) -> BoundModel:
+        """Returns the model with the sizes that an attempt has specialized."""
+        shapes = {name: substituted(shape, journal.specialized) for name, shape in self.shapes.items()}
         return self._replace(shapes=shapes, remarks={**self.remarks, **journal.reasons})
 
     def example(self) -> dict[str, int]:
-        """The sizes of the example, by symbol."""
+        """Returns the sizes of the example, by symbol."""
         return {name: symbol.example * symbol.unit for name, symbol in self.symbols.items()}
 
     def other(self) -> dict[str, int]:
@@ -145,7 +149,7 @@ class BoundModel(NamedTuple):
         }
 
     def bounds(self) -> list[Guard]:
-        """The ranges to which symbols are held."""
+        """Returns the ranges to which symbols are restricted."""
         found = []
         for symbol in self.symbols.values():
             found += [Guard(of(symbol) - symbol.lowest, frozenset({0, 1}))] * (symbol.lowest > LEAST)
@@ -153,14 +157,14 @@ class BoundModel(NamedTuple):
         return found
 
     def ones(self, guard: Guard) -> dict[str, int]:
-        """The sizes at which a guard of least sizes does not hold."""
+        """Returns sizes at which a guard of minimum sizes does not hold."""
         return {name: self.symbols[name].unit for name in guard.difference.symbols}
 
 
 def bind_model(
     module: TracedModule, boundary: IoOverrides, catalogue: Mapping[str, OpDefinition]
 ) -> BoundModel:
-    """Flattens and cuts ``module``. Raises UsageError TM6014 for wishes that do not fit it."""
+    """Flattens and cuts ``module``. Raises UsageError TM6014 for overrides that do not fit it."""
     flat = module.flatten()
     graph = flat.graph
     assert graph is not None
@@ -205,14 +209,16 @@ def _checked_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
     sizes = tuple(shape)
     if not all(type(size) is int and 0 <= size < MAX_EXTENT for size in sizes):
         what = shown_value(list(sizes))
-        raise UsageError("TM6014", f"the shape {what} for the input {name!r} holds what is no size")
+        raise UsageError(
+            "TM6014", (f"the shape {what} for the input {name!r} must consist of non-negative integers")
+        )
     return sizes
 
 
 def _dynamic(
     module: TracedModule, boundary: IoOverrides, nodes: Mapping[str, TensorNode]
 ) -> Mapping[str, Mapping[int, str]]:
-    """The sizes to leave open: those requested, by default those with which the model was traced.
+    """Returns the dynamic dimensions: those requested, by default those of the trace.
 
     A PyTorch model has other sizes only where it was traced with them: Python may have looked at the others.
     """
@@ -240,7 +246,7 @@ def _dynamic(
 def _with_named_sizes(
     module: TracedModule, boundary: IoOverrides, shapes: dict[str, tuple[Size, ...]]
 ) -> dict[str, tuple[Size, ...]]:
-    """The shapes, with the sizes that ``input_shapes`` gives to symbols in the other inputs, too."""
+    """Returns the shapes, with sizes that ``input_shapes`` assigns to symbols applied to other inputs."""
     traced = module.dynamic_shapes or {}
     given = {name: shape for name, shape in boundary.input_shapes.items() if name in traced}
     numbers = sizes_by_name(traced, given)
@@ -257,19 +263,21 @@ def _make_dynamic(
     dynamic: Mapping[str, Mapping[int, str]],
     nodes: Mapping[str, TensorNode],
 ) -> None:
-    """Puts symbols into ``shapes``."""
+    """Replaces dynamic dimensions in ``shapes`` by symbols."""
     known: dict[str, tuple[int, str]] = {}
     for name, axes in dynamic.items():
         _check_input(name, nodes)
         if name not in shapes:
-            raise UsageError("TM6014", f"the shape of the input {name!r} is not known")
+            raise UsageError("TM6014", f"the shape of the input {name!r} is unknown")
         shape = list(shapes[name])
         for axis, symbol in axes.items():
             if type(axis) is not int or not -len(shape) <= axis < len(shape):
                 raise UsageError("TM6014", f"the input {name!r} {shape} has no axis {axis}")
             if not isinstance(symbol, str) or not is_size_name(symbol):
                 other = f"such as {symbol}_size" if symbol in RESERVED else "of letters, digits and _"
-                raise UsageError("TM6014", f"{symbol!r} is no name for a size: use another, {other}")
+                raise UsageError(
+                    "TM6014", f"{symbol!r} is not a valid name for a dimension: use another, {other}"
+                )
             extent = shape[axis]
             if isinstance(extent, Dim):
                 raise UsageError("TM6014", f"axis {axis} of the input {name!r} has two names")
@@ -277,17 +285,17 @@ def _make_dynamic(
             if first != extent:
                 raise UsageError(
                     "TM6014",
-                    f"{symbol} is {first} as {place} and {extent} as axis {axis} of {name}",
-                    notes=[("help", "give them names of their own, or equal sizes by --input-shape")],
+                    f"{symbol} is {first} as {place}, but {extent} as axis {axis} of {name}",
+                    notes=[("help", "use different names, or equal sizes with --input-shape")],
                 )
             shape[axis] = dim(symbol, extent)
         shapes[name] = tuple(shape)
 
 
 def _context(boundary: IoOverrides, nodes: Mapping[str, TensorNode]) -> str:
-    """``x is [1,3,9,9] here, and was [1,3,8,8] when the model was traced``."""
+    """Returns a note ``x is [1,3,9,9] here, but was [1,3,8,8] in the trace``."""
     parts = [
-        f"{name} is {list(shape)} here, and was {list(nodes[name].shape or ())} when the model was traced"
+        f"{name} is {list(shape)} here, but was {list(nodes[name].shape or ())} in the trace"
         for name, shape in boundary.input_shapes.items()
     ]
     return "; ".join(parts)

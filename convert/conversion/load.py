@@ -1,4 +1,4 @@
-"""Which kind of file a model is: recognised by content, never by name."""
+"""Detects the kind of a model file from its content, never from its name."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from tmconvert.ir import TracedModule
 HEAD_BYTES = 64
 MOST_FACTORIES = 8  # in a message
 HELP = (
-    "give a .tm file (megengine.save writes it from a TracedModule, `tmconvert save` from any model), a .pt2 "
-    "file of torch.export.save, or PACKAGE.MODULE:FACTORY, what makes a PyTorch module"
+    "pass a .tm file (megengine.save writes one from a TracedModule, `tmconvert save` from any "
+    "model), a .pt2 file of torch.export.save, or PACKAGE.MODULE:FACTORY, which returns a PyTorch "
+    "module"
 )
 # (offset, bytes, what such a file is): for a telling message about a file we do not read
 KNOWN = (
     (0, b"PK\x03\x04", "a ZIP archive"),
-    (8, b'{"', "a safetensors file: it has weights, but not what is computed with them"),
-    (4, b"TFL3", "a TFLite model: it is what tmconvert writes, not what it reads"),
-    (0, b"\x08", "protobuf (an ONNX model, perhaps): it is what tmconvert writes, not what it reads"),
+    (8, b'{"', "a safetensors file: it has weights, but not the computation"),
+    (4, b"TFL3", "a TFLite model: tmconvert writes these files, but does not read them"),
+    (0, b"\x08", "protobuf (an ONNX model, perhaps): tmconvert writes these files, but does not read them"),
 )
 
 
 def is_traced(model: str | PathLike[str]) -> bool:
-    """Whether the model is a graph already, and none that PyTorch has to run."""
+    """Whether the model already has a graph, so that PyTorch need not run it."""
     return not is_factory(model) and _kind(fspath(model), _head(fspath(model))) is None
 
 
 def load_model(path: str | PathLike[str], tracing: Tracing | None = None, check: bool = True) -> TracedModule:
-    """The model in the file, or of a factory. Raises LoadError TM1001 or TM1002, or what its loader raises.
+    """Loads a file, or calls a factory. Raises LoadError TM1001 or TM1002, or the loader's errors.
 
     ``tracing`` is for models that PyTorch has to run, and refused with others: UsageError TM6016. Without
     ``check`` the weights of a container are not compared with their checksums.
@@ -54,8 +55,8 @@ def load_model(path: str | PathLike[str], tracing: Tracing | None = None, check:
     if tracing not in (None, Tracing()):
         raise UsageError(
             "TM6016",
-            f"{name} has a graph already: it is not traced",
-            notes=[("help", "leave the example inputs and other options of tracing out")],
+            f"{name} has a graph already: it cannot be traced",
+            notes=[("help", "omit the example inputs and other tracing options")],
         )
     if is_ours:
         from tmconvert.container.reader import load_container
@@ -75,17 +76,21 @@ def _unknown(name: str, head: bytes) -> LoadError:
         notes = [("it is", "a Python file")]
     return LoadError(
         "TM1002",
-        "this is no model file that tmconvert reads",
+        "this is not a model file that tmconvert reads",
         source=Source(name),
         notes=[*notes, ("help", _factories_in(name) or HELP)],
     )
 
 
 def _factories_in(name: str) -> str:
-    """What to write in the place of a Python file, or of the name of one without its ``.py``."""
+    """Suggests factories for a Python file, or for its name without ``.py``."""
     found = factories_of(name if name.endswith(".py") else f"{name}.py")
     more = f", or another of its {len(found)} functions and classes" if len(found) > MOST_FACTORIES else ""
-    return f"name what makes the module: {', '.join(found[:MOST_FACTORIES])}{more}" if found else ""
+    return (
+        (f"name a function or class that creates the module: {', '.join(found[:MOST_FACTORIES])}{more}")
+        if found
+        else ""
+    )
 
 
 def _kind(name: str, head: bytes) -> Kind | None:

@@ -15,7 +15,7 @@ from tmconvert.errors import InternalError, UsageError
 from tmconvert.ir import InternalGraph, TensorNode, TracedModule
 from tmconvert.ir.expr import CallFunction
 from tmconvert.ir.symbolic.data_dependent import depends_on_data
-from tmconvert.ir.symbolic.journal import SizeJournal, SizesSettled, note_of, summarized
+from tmconvert.ir.symbolic.journal import SizeJournal, SizesSpecialized, note_of, summarized
 from tmconvert.ir.traced_module import Example
 from tmconvert.ir.unsupported import Unsupported, unsupported_error
 from tmconvert.lowering.target_graph import TargetGraph
@@ -32,7 +32,7 @@ MAX_ATTEMPTS = 100
 
 @dataclass
 class LoweredModel:
-    """The lowered graph, beside normalized graphs of its source as the truth to compare with.
+    """The lowered graph, with normalized graphs of its source as references.
 
     The first is for the sizes of the example, others for other sizes where some are dynamic. ``lowered``
     is what the passes made of it. ``truths`` are what the source framework computes at these sizes, where it
@@ -60,7 +60,7 @@ def survey(
     catalogue: Mapping[str, Op],
     overrides: IoOverrides = NO_OVERRIDES,
 ) -> list[Unsupported]:
-    """Every expression that would stop this conversion; empty when it would succeed."""
+    """Returns every expression that would stop this conversion; empty when it would succeed."""
     bound = bind_model(module, overrides, catalogue)
     with SizeJournal():
         normalized = bound.normalized(catalogue, bound.example())
@@ -73,7 +73,7 @@ def sufficient_version(
     catalogue: Mapping[str, Op],
     overrides: IoOverrides = NO_OVERRIDES,
 ) -> int | None:
-    """The lowest newer version from which on each one expresses the whole module; None without one."""
+    """Returns the lowest newer version from which on all versions support the module; None without one."""
     bound = bind_model(module, overrides, catalogue)
     with SizeJournal():
         normalized = bound.normalized(catalogue, bound.example())
@@ -92,7 +92,7 @@ def _sufficient(graph: InternalGraph, options: TargetOptions, catalogue: Mapping
 def _blocked(
     normalized: Normalized, options: TargetOptions, catalogue: Mapping[str, Op]
 ) -> list[Unsupported]:
-    """What stops a model before any pass; empty where nothing does.
+    """Returns what stops a model before any pass; empty where nothing does.
 
     Passes for a target without dynamic shapes do not expect data-dependent sizes.
     """
@@ -103,7 +103,7 @@ def _blocked(
 
 
 def _lacking(graph: InternalGraph, options: TargetOptions, catalogue: Mapping[str, Op]) -> list[Unsupported]:
-    """What stops a normalized graph, which the passes change."""
+    """Returns what stops a normalized graph, which the passes change."""
     target = target_named(options.target)
     try:
         PassManager(target.passes(options, catalogue), catalogue).run(graph)
@@ -115,7 +115,7 @@ def _lacking(graph: InternalGraph, options: TargetOptions, catalogue: Mapping[st
 def _without_symbolic(
     normalized: Normalized, options: TargetOptions, catalogue: Mapping[str, Op]
 ) -> list[Unsupported]:
-    """The catalogued ops that the target lacks, found by look-up alone: some types are not known."""
+    """Returns ops without symbolic for the target, without lowering them, since some types are unknown."""
     found, target, version = [], options.target, options.version
     for expr in normalized.graph.exprs():
         op = catalogue.get(expr.function) if isinstance(expr, CallFunction) else None
@@ -133,7 +133,7 @@ def lowered(
     pass_options: PassOptions | None = None,
     overrides: IoOverrides = NO_OVERRIDES,
 ) -> LoweredModel:
-    """Runs passes and lowering. Raises UnsupportedError with everything that stands in the way.
+    """Runs passes and lowering. Raises UnsupportedError with all unsupported calls.
 
     Where symbolic sizes turn out to be bound or needed as numbers, all starts again with these.
     """
@@ -148,27 +148,27 @@ def lowered(
                 model = attempt.run(bound, journal)
                 model.notes += [*bound.remarks.values(), *note_of(model.ranges)]
                 return model
-            except SizesSettled:
+            except SizesSpecialized:
                 pass
             except (TypeError, ValueError, IndexError) as error:
                 if not bound.symbols:
                     raise
                 raise _without_rule(journal, error) from error
-        bound = bound.settled(journal)
-    raise _unsettled(bound)
+        bound = bound.specialized(journal)
+    raise _unspecialized(bound)
 
 
 def _without_rule(journal: SizeJournal, error: Exception) -> InternalError:
     return InternalError(
         "TM9005",
-        f"{journal.place or 'the conversion'} does not take symbolic sizes ({error})",
+        f"{journal.place or 'the conversion'} does not support symbolic sizes ({error})",
         source=journal.source,
         notes=[("help", "convert without --dynamic, and report this as a defect")],
     )
 
 
-def _unsettled(bound: BoundModel) -> InternalError:
-    return InternalError("TM9004", f"the sizes {', '.join(bound.symbols)} do not settle")
+def _unspecialized(bound: BoundModel) -> InternalError:
+    return InternalError("TM9004", f"the sizes {', '.join(bound.symbols)} cannot be resolved")
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,9 @@ class _Attempt:
     def _through_passes(
         self, normalized: Normalized, source: InternalGraph, bound: BoundModel
     ) -> tuple[PassManager, TargetGraph, list[str]]:
-        """What passes and lowering make of the normalized graph; ``source`` is it before, at plain sizes."""
+        """Runs passes and lowering on the normalized graph; ``source`` is the graph before, at static
+        sizes.
+        """
         target, options, catalogue = self.target, self.options, self.catalogue
         manager = PassManager(target.passes(options, catalogue), catalogue, self.pass_options)
         graph, unsupported = TargetGraph(options.target, options.version, bound.flat.name), []
@@ -243,7 +245,7 @@ def _at_example(checks: SizeChecks, bound: BoundModel, journal: SizeJournal) -> 
     trial = checks.example(journal)
     if trial is None:
         journal.check()
-        raise _unsettled(bound)
+        raise _unspecialized(bound)
     return trial
 
 

@@ -60,7 +60,7 @@ class Option:
 
     @property
     def value_name(self) -> str:
-        """What stands for the value after the flag; empty for a flag without one."""
+        """Returns the placeholder of the value after the flag; empty for a flag without one."""
         if self.kind in ("switch", "count"):
             return ""
         return self.metavar or ("FILE" if self.kind == "path" else "TYPE")

@@ -406,7 +406,7 @@ DEBUGGING = (
     Option(
         "verbose",
         "debugging",
-        "Print what each pass changed and refused, with reasons and places; -vv prints every change.",
+        "Print what each pass changed and refused, with reasons and locations; -vv prints every change.",
         "count",
         default=0,
         short_flag="-v",

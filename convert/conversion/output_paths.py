@@ -22,10 +22,10 @@ def check_names(kind: str, suffixes: Sequence[str], outputs: Sequence[Path]) -> 
     """Raises UsageError TM6002 for names that are known for other files than ``suffixes``, and for ``-``."""
     for path in outputs:
         if str(path) == "-":
-            what, help = "no file, and nothing is written to stdout", "give the name of a file"
+            what, help = "not a file, and nothing is written to stdout", "pass the name of a file"
         elif path.suffix.lower() in MODEL_SUFFIXES.difference(suffixes):
             what = f"no {kind} file by name"
-            help = f"give it the suffix {suffixes[0]}, or write another kind of file"
+            help = f"use the suffix {suffixes[0]}, or another command"
         else:
             continue
         raise UsageError("TM6002", f"{path} is {what}", notes=[("help", help)])
@@ -44,5 +44,5 @@ def keep_model(model: Any, *outputs: Path) -> None:
                 raise UsageError(
                     "TM6013",
                     f"{path} is the model itself, which the output would replace",
-                    notes=[("help", "give the output a name of its own")],
+                    notes=[("help", "choose another path for the output")],
                 )

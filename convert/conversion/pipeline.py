@@ -88,7 +88,7 @@ def _encoded(
 def _staged_parameters(
     options: TargetOptions, graph: TargetGraph, notes: list[str]
 ) -> AbstractContextManager[tuple[StagedOutput, ...]]:
-    """The file of quantization parameters that goes with ``graph``, if one is requested."""
+    """Stages the file of quantization parameters for ``graph``, if one is requested."""
     if options.parameters is None:
         return nullcontext(())
     from tmconvert.qparams.file import staged_parameters
@@ -112,7 +112,7 @@ def verify_file(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Veri
     references = _references(request, source, model, catalogue, notes)
     verified = encoding.verify(request.target.model_files(path), references)
     if verified is None:
-        raise VerificationError("TM4005", f"there is nothing to compare with: {notes[-1]}")
+        raise VerificationError("TM4005", f"there is no reference to compare with: {notes[-1]}")
     return verified
 
 
@@ -124,7 +124,7 @@ def _references(
     notes: list[str],
     *samples: Any,
 ) -> References:
-    """What the file is compared with; the source framework's own example is for the first sizes."""
+    """Returns the references for the file; the source framework's example is for the first sizes."""
     from tmconvert.verification.reference import Reference
     from tmconvert.verification.references import References
 
@@ -137,14 +137,14 @@ def _references(
         for number, (graph, source_outputs) in enumerate(zip(model.references, model.truths, strict=True))
     ]
     if options.integers is not None:
-        from tmconvert.verification.source import beside_source
+        from tmconvert.verification.source import compare_with_source
 
-        notes += beside_source(module)
+        notes += compare_with_source(module)
     return References(references, source.inputs, notes, *samples)
 
 
 def _report_samples(request: ConversionRequest, model: LoweredModel) -> tuple[Any, ...]:
-    """What the layers of a file in integers are measured on, if there is data for that."""
+    """Returns the samples for layer statistics of an integer file, if data is given."""
     if request.options.integers is None or not request.calibration.has_data:
         return ()
     from tmconvert.calibration.data import report_samples

@@ -62,7 +62,7 @@ class PreparedModel:
 
 
 def _calibrated_as(module: TracedModule, told: Any, data: Any, catalogue: Mapping[str, Op]) -> TracedModule:
-    """A model calibrated on ``data`` as a file has ``told`` of itself; one with scales as it is.
+    """Calibrates a model on ``data`` with the settings stored in a file; a model with scales is unchanged.
 
     Raises UsageError TM6030 where there is no data to do so, TM6002 for data that nothing is told to do with.
     """
@@ -70,13 +70,13 @@ def _calibrated_as(module: TracedModule, told: Any, data: Any, catalogue: Mappin
 
     if not isinstance(told, Mapping) or quantization_of(module, catalogue) is not None:
         if data is not None:
-            raise UsageError("TM6002", "the file was not calibrated when it was made: leave calibration out")
+            raise UsageError("TM6002", "the file was written without calibration: omit calibration")
         return module
     if data is None:
         raise UsageError(
             "TM6030",
-            "the scales of the file were measured on data, and the model has none",
-            notes=[("help", "give that data with --calibration, or the model of `tmconvert calibrate`")],
+            "the scales of the file were measured on data, but the model has none",
+            notes=[("help", "pass that data with --calibration, or the model of `tmconvert calibrate`")],
         )
     from tmconvert.calibration.calibrate import calibrate
 
@@ -85,7 +85,7 @@ def _calibrated_as(module: TracedModule, told: Any, data: Any, catalogue: Mappin
 
 
 def loaded(model: Model) -> TracedModule:
-    """The model, or that in the file of this name. Raises LoadError, UsageError TM6008."""
+    """Returns the model, or loads it from the file. Raises LoadError, UsageError TM6008."""
     if isinstance(model, TracedModule):
         return model
     if isinstance(model, (str, PathLike)):
@@ -93,12 +93,12 @@ def loaded(model: Model) -> TracedModule:
     raise UsageError(
         "TM6008",
         f"model must be a TracedModule, a path or a PyTorch module, got {type_and_value(model)}",
-        notes=[("help", "give a PyTorch module together with example_inputs, which it is traced with")],
+        notes=[("help", "pass a PyTorch module together with example_inputs, with which it is traced")],
     )
 
 
 def graph_of(model: Model, tracing: Tracing, boundary: IoOverrides) -> tuple[TracedModule, IoOverrides]:
-    """The model, and its edges with the sizes to leave open; inputs are for models that are traced.
+    """Returns the model, and its overrides with dynamic dimensions; inputs are for models that are traced.
 
     Raises UsageError TM6016 for inputs of others.
     """
@@ -111,11 +111,11 @@ def graph_of(model: Model, tracing: Tracing, boundary: IoOverrides) -> tuple[Tra
 def model_of(
     model: Model, tracing: Tracing
 ) -> tuple[TracedModule, Sequence[np.ndarray] | None, Mapping[str, Mapping[int, str]] | None]:
-    """The model, inputs to verify with, and the sizes to leave open; what is PyTorch's is traced."""
+    """Returns the model, inputs for verification, and dynamic dimensions; PyTorch models are traced."""
     if isinstance(model, (str, PathLike)) and not is_traced(model):
         return load_model(model, tracing), None, None
     if callable(model) and not isinstance(model, TracedModule):
         return trace_object(model, tracing), None, None
     if tracing.kwargs or tracing.freeze_control_flow:
-        raise UsageError("TM6016", "example_kwargs and freeze_control_flow are for models that are traced")
+        raise UsageError("TM6016", "example_kwargs and freeze_control_flow apply to models that are traced")
     return loaded(model), tracing.args or None, tracing.dynamic_shapes

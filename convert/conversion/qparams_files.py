@@ -1,4 +1,4 @@
-"""What ``tmconvert params`` does: reads, converts and checks files of quantization parameters."""
+"""Implements ``tmconvert params``: reads, converts and checks files of quantization parameters."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SOURCES = (b"\x80", b"PK\x03\x04")  # pickles, and the archives of containers a
 def convert_parameters(
     path: Path, out: Path, to: str, given: str | None = None, model: Path | None = None, partial: bool = False
 ) -> str:
-    """Writes the file anew in the format called ``to``; what there is to tell.
+    """Writes the records of a file in the format called ``to``; returns notes.
 
     ``model`` is a written model, for what the file does not say: roles, shapes, layers. Raises UsageError
     TM6041 for a tensor that the format cannot carry; where it has no place for one, only without
@@ -47,7 +47,7 @@ def convert_parameters(
 def check_parameters(
     path: Path, model: str, given: str | None = None, target: str | None = None
 ) -> tuple[list[Record], list[Finding]]:
-    """The records of a file, and what is wrong with them or missing beside a model.
+    """Returns the records of a file, and findings from a comparison with a model.
 
     ``model`` is a file that was written, or a source, as it would be converted for ``target`` (ONNX).
     """
@@ -55,16 +55,16 @@ def check_parameters(
     if is_source(model):
         expected = expected_records(load_model(model), target or "onnx")
         if not expected:
-            raise UsageError("TM6040", "the model says nothing of quantization: there is nothing to check")
+            raise UsageError("TM6040", "the model has no quantization: there is nothing to check")
         as_written = encoded(format.placed(expected), format).decode()
         return records, differences(records, format.read(as_written))
     if target is not None:
-        raise UsageError("TM6002", f"target is {target!r}, and goes with a model to convert")
+        raise UsageError("TM6002", f"target is {target!r}, but applies only to a model to convert")
     return records, findings_of(records, written_model(Path(model)), by_layer=format.by_layer)
 
 
 def is_source(model: str) -> bool:
-    """Whether it is a model to convert, not one that was written."""
+    """Whether it is a source model, not a written file."""
     if is_factory(model):
         return True
     try:
@@ -77,7 +77,7 @@ def is_source(model: str) -> bool:
 
 
 def expected_records(module: TracedModule, target: str) -> list[Record]:
-    """What a conversion of ``module`` would write beside the model."""
+    """Returns the records that a conversion of ``module`` would write."""
     parameters = Parameters(Path("parameters"), DEFAULT)
     options = target_named(target).default_options()._replace(parameters=parameters)
     return records_of(lowered(module, options, catalogue()).graph)

@@ -1,4 +1,4 @@
-"""What a conversion made, for people and for programs."""
+"""The report of a conversion, for people and for programs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Report:
-    """What a conversion made.
+    """The result of a conversion.
 
     ``max_error`` is the largest max|a - b| / max|b| over the outputs, or None when no runtime for
     the target is installed or verification was switched off (``verified`` is then False).
@@ -59,7 +59,7 @@ class Report:
         return None if self.verification is None else self.verification.max_error
 
     def write_layers(self, path: str | PathLike[str]) -> None:
-        """Writes what each layer of a file in integers costs, as .html, .json or .txt.
+        """Writes the quantization error of each layer of an integer file, as .html, .json or .txt.
 
         Raises UsageError TM6002 for another suffix, and where there are no layers in integers that were
         verified.
@@ -69,7 +69,7 @@ class Report:
         path = checked_path(path)
         check_suffix(path)
         if self.verification is None or not self.verification.noise:
-            raise UsageError("TM6002", f"there is nothing for {path}: no file in integers was verified")
+            raise UsageError("TM6002", f"{path} was not written: no integer file was verified")
         text = report_text(path.suffix.lower(), self.paths[0].name, self.verification)
         with staged_outputs(path) as outputs:
             outputs[0].file.write(text.encode())
@@ -77,7 +77,7 @@ class Report:
             commit_together(outputs)
 
     def __str__(self) -> str:
-        """The lines that the command prints of a conversion."""
+        """Returns the lines that the command prints for a conversion."""
         from tmconvert.conversion.report_text import remarks, results
 
         is_noted = any(note.startswith("not verified") for note in self.notes)
@@ -114,7 +114,7 @@ def _described(names: Sequence[str], values: Sequence[Value]) -> list[dict[str, 
 
 
 def describe(report: Report, graph: TargetGraph, paths: Sequence[Path]) -> None:
-    """Fills in what ``report`` says of the graph that is written to ``paths``."""
+    """Sets the fields of ``report`` that describe the graph written to ``paths``."""
     report.inputs = _described(graph.input_names, graph.inputs)
     report.outputs = _described(graph.output_names, graph.outputs)
     report.operators = len(list(graph.all_operators()))
@@ -123,7 +123,7 @@ def describe(report: Report, graph: TargetGraph, paths: Sequence[Path]) -> None:
 
 
 def _parameters(graph: TargetGraph) -> int:
-    """Elements of the weights in the file: of its constants but for single numbers, indices and shapes."""
+    """Counts the elements of weights in the file: of constants other than scalars, indices and shapes."""
     readers = (each for each in graph.all_operators() if each.type == "DequantizeLinear")
     quantized = {id(each.inputs[0]) for each in readers}  # ONNX has the scales of weights in operators
     return sum(

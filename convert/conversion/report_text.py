@@ -1,4 +1,4 @@
-"""What a conversion made, in words: for the command line, and for ``str`` of a report."""
+"""The text of a report, for the command line and for ``str``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def remarks(report: Report, reason: str) -> Iterator[str]:
-    """What the verification found, and the notes. ``reason`` is why none was wanted; empty if one was."""
+    """Returns the verification result and the notes. ``reason`` is why none was run; empty if one was."""
     if report.stopped:
         yield f"stopped after {report.seconds[-1][0]}: no model was written"
         return
@@ -27,9 +27,9 @@ def remarks(report: Report, reason: str) -> Iterator[str]:
 
 
 def verified(verification: Verification) -> str:
-    """``verified in ONNX Runtime 1.31.1: max error 3.1e-07 (limit 1e-04)``."""
+    """Returns ``verified in ONNX Runtime 1.31.1: max error 3.1e-07 (limit 1e-04)``."""
     if not verification.tells:
-        return f"not verified in {verification.runtime}: no output tells anything of the inputs tried"
+        return f"not verified in {verification.runtime}: no output was informative for the inputs tried"
     left_out = f"; not compared: {', '.join(verification.vacuous)}" if verification.vacuous else ""
     worst = max(verification.comparisons, key=lambda each: (each.max_error, each.tolerance), default=None)
     if worst is None or worst.max_error == 0:
@@ -39,7 +39,7 @@ def verified(verification: Verification) -> str:
 
 
 def results(report: Report) -> Iterator[str]:
-    """One line for each written file."""
+    """Returns one line per written file."""
     first, *others = report.paths
     unit = target_named(report.target).operator_word
     about = [
@@ -54,5 +54,5 @@ def results(report: Report) -> Iterator[str]:
 
 
 def version_text(target: str, version: object) -> str:
-    """``ONNX opset 17``, ``TFLite 2.23`` or ``Caffe, dialect bvlc``."""
+    """Returns ``ONNX opset 17``, ``TFLite 2.23`` or ``Caffe, dialect bvlc``."""
     return f"{target_named(target).version_label} {version}"

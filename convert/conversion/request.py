@@ -32,7 +32,7 @@ InputGrids = Mapping[str, tuple[str, float, int]]
 
 @dataclass(frozen=True)
 class ConversionRequest:
-    """What is converted, the files that are written, and all options, checked.
+    """A validated conversion request: source, files to write, and all options.
 
     ``model`` is the source, not loaded yet; ``paths`` are the files that are always written, the structure
     first. ``inputs`` are those to verify with, random ones or those of ``tracing`` without any. Of a file to
@@ -115,10 +115,10 @@ class ConversionRequest:
         data, options = self.calibration, self.options
         if data.data is not None and options.integers is None and options.parameters is None:
             raise UsageError(
-                "TM6002", "calibration goes with quantized, or with qparams, for which it finds scales"
+                "TM6002", "calibration requires quantized, or qparams, for which it measures scales"
             )
         if data.report_data is not None and options.integers is None:
-            raise UsageError("TM6002", "report_data goes with quantized, whose layers are reported on")
+            raise UsageError("TM6002", "report_data requires quantized, whose layers are reported")
         files = [*self.paths, *self.target.further_paths(self.paths)]
         keep_model(self.model, *files, *options.beside)
         check_names(self.target.name, self.target.suffixes, files)
@@ -154,7 +154,7 @@ def requested_options(target: Target, given: Mapping[str, Any]) -> TargetOptions
         if value is None or value is False or option.is_version or not option.is_keyword:
             continue
         if option.needs and not given[option.needs]:
-            raise UsageError("TM6002", f"{option.name} is {value!r}, and goes with {option.needs}")
+            raise UsageError("TM6002", f"{option.name} is {value!r}, but applies only with {option.needs}")
         if option.choices:
             check_choice(option.name, value, option.choices)
     options = target.requested_options(given)
@@ -167,7 +167,7 @@ def requested_options(target: Target, given: Mapping[str, Any]) -> TargetOptions
     if options.integers is not None or options.weights is not None:
         name = "fake_quant_weights" if qparams is None else "qparams"
         other = "quantized" if options.weights is None else f"weights={options.weights!r}"
-        raise UsageError("TM6002", f"{name} goes with a plain float model: leave {other} out")
+        raise UsageError("TM6002", f"{name} applies to a plain float model: omit {other} out")
     path = None if qparams is None else Path(qparams)
     return options._replace(parameters=Parameters(path, format.name, bool(bakes_weights)))
 

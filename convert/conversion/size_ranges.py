@@ -1,4 +1,4 @@
-"""The sizes at which a file with open sizes is verified, and the ranges in which its source does the same.
+"""Selects sizes for the verification of dynamic dimensions, and checks the ranges in which they are valid.
 
 A guard is a comparison of sizes that came out as in the example. Where the source itself fails beyond it,
 such as an index beyond a table, nothing is lost. Where the source does something else there, a file
@@ -29,7 +29,7 @@ Sizes = Mapping[str, int]
 
 @dataclass
 class Trial:
-    """The source at some sizes: its graph, and what the source framework computes there, if that is known."""
+    """The source at some sizes: its graph, and the source framework's outputs there, if known."""
 
     sizes: Sizes
     graph: InternalGraph
@@ -37,7 +37,7 @@ class Trial:
 
 
 class SizeChecks:
-    """Compares a symbolic graph with its source at plain sizes."""
+    """Compares a symbolic graph with its source at static sizes."""
 
     def __init__(
         self,
@@ -54,9 +54,10 @@ class SizeChecks:
         self.symbolic = symbolic
 
     def example(self, journal: SizeJournal) -> Trial | None:
-        """The source at the example's sizes; None, with what is fixed in ``journal``, where it differs there.
+        """Returns the source at the example's sizes; None, with specialized sizes in ``journal``, where they
+        differ.
 
-        A size of 1 is fixed where the source does something else at 1 than at others.
+        A size of 1 is fixed where the source computes something else at 1 than at others.
         """
         sizes = self.opened.example()
         trial = self._trial(sizes)
@@ -67,16 +68,16 @@ class SizeChecks:
         culprits = [
             symbol for symbol in ones if self._trial({**others, symbol.name: sizes[symbol.name]}) is None
         ]
-        if journal.settled:  # normalizing found that out, and has the place
+        if journal.specialized:  # normalizing found that out, and has the place
             return None
         journal.place = "the model"
         for symbol in culprits or ones or self.opened.symbols.values():
-            reason = f"does something else at {sizes[symbol.name]} than at other sizes"
-            journal.freeze(of(symbol), reason if ones else "gives other shapes than with plain sizes")
+            reason = f"computes something else at {sizes[symbol.name]} than at other sizes"
+            journal.specialize(of(symbol), reason if ones else "has other shapes than with static sizes")
         return None
 
     def others(self, guards: Sequence[Guard]) -> tuple[list[Trial], list[Guard]]:
-        """The source at other sizes at which ``guards`` hold; guards of the least sizes that were found."""
+        """Returns the source at other sizes that satisfy ``guards``, with guards of minimum sizes found."""
         found, least = list[Trial](), list[Guard]()
         for sizes in (self.opened.other(), self._large(guards)):
             trial = self._trial(sizes) if sizes and all(guard.holds(sizes) for guard in guards) else None
@@ -94,7 +95,9 @@ class SizeChecks:
         return found, least
 
     def broken(self, guard: Guard) -> Sizes | None:
-        """Sizes beyond the guard at which the source runs; None where it fails at all that were tried."""
+        """Returns sizes beyond the guard at which the source runs; None where it fails at all that were
+        tried.
+        """
         return next(
             (sizes for sizes in self._beyond(guard) if self._runs(sizes) and not self._is_same(guard, sizes)),
             None,
@@ -105,7 +108,7 @@ class SizeChecks:
         return guard.is_of_equality and self.rerun is not None and self.rerun.is_same_at(self._shapes(sizes))
 
     def _beyond(self, guard: Guard) -> Iterator[Sizes]:
-        """For each size in the guard, the next smaller and larger one at which it does not hold."""
+        """Yields for each size in the guard the next smaller and larger one at which it does not hold."""
         start = self.opened.other()
         for name, symbol in guard.difference.symbols.items():
             if name not in self.opened.symbols:
@@ -120,7 +123,7 @@ class SizeChecks:
                         yield sizes
 
     def _large(self, guards: Sequence[Guard]) -> Sizes | None:
-        """Sizes beyond all that they were compared with, if the activations are not too large there."""
+        """Returns sizes larger than all that they are compared with, if the activations are not too large."""
         sizes = dict(self.opened.other())
         differences = [guard.difference for guard in guards]
         shapes = [each.shape for each in self._result_types()]
@@ -141,7 +144,7 @@ class SizeChecks:
         return [node.type for node in nodes if isinstance(node, TensorNode)]
 
     def _trial(self, sizes: Sizes) -> Trial | None:
-        """The source at these sizes; None where it is refused there, or gives other types than expected."""
+        """Returns the source at these sizes; None where it is not supported, or has unexpected types."""
         with SizeJournal():
             plain = self.opened.normalized(self.catalogue, sizes)
         if plain.unsupported or _types(plain.graph, {}) != _substituted(self.types, sizes):
@@ -150,7 +153,7 @@ class SizeChecks:
         return None if isinstance(found, str) else Trial(sizes, plain.graph, found)
 
     def _computed(self, sizes: Sizes) -> Example | str | None:
-        """What the source framework computes, or its error; None where it cannot be asked."""
+        """Returns the source framework's outputs, or its error; None where it is not available."""
         if self.rerun is None:
             return None
         return self.rerun.at(self._shapes(sizes))
@@ -159,7 +162,7 @@ class SizeChecks:
         return [tuple(substituted(list(shape), sizes)) for shape in self.opened.shapes.values()]
 
     def _runs(self, sizes: Sizes) -> bool:
-        """Whether the source computes something at these sizes.
+        """Whether the source runs at these sizes.
 
         Where it cannot be asked: unless a call is refused there, other than for the way that was taken.
         """
@@ -175,7 +178,7 @@ class SizeChecks:
 def checked_sizes(
     checks: SizeChecks, trials: list[Trial], opened: BoundModel, journal: SizeJournal, *, accept_range: bool
 ) -> tuple[list[Trial], list[Guard]]:
-    """What the file is compared with, and all guards.
+    """Returns the references for the file, and all guards.
 
     Raises SizesSettled where a pass made a guard that the source does not: its sizes are fixed. Raises
     UnsupportedError TM2030 for a guard of the model beyond which it does something else.
@@ -192,7 +195,7 @@ def checked_sizes(
             needless.add(guard)  # where the two sizes are equal the source does the same, or fails
         elif sizes is not None and guard.is_ours:
             journal.place = "the conversion"
-            journal.freeze(guard.difference, f"would be right for {summarized([guard])[0]} only")
+            journal.specialize(guard.difference, f"would be valid for {summarized([guard])[0]} only")
         elif sizes is not None:
             broken.append((guard, sizes))
     journal.check()
@@ -202,7 +205,7 @@ def checked_sizes(
 
 
 def _check_ranges(broken: Sequence[tuple[Guard, Sizes]], symbols: Mapping[str, Symbol]) -> None:
-    """Raises UnsupportedError TM2030 where the source does something else beyond a guard."""
+    """Raises UnsupportedError TM2030 where the source computes something else beyond a guard."""
     if not broken:
         return
     guard, sizes = broken[0]
@@ -212,7 +215,8 @@ def _check_ranges(broken: Sequence[tuple[Guard, Sizes]], symbols: Mapping[str, S
     also = [("also", text) for text in summarized([each for each, _ in broken[1:]])]
     raise UnsupportedError(
         "TM2030",
-        f"the file would be right for {summarized([guard])[0]} only: the model does something else at {at}",
+        f"the file would be valid for {summarized([guard])[0]} only: the model computes something else "
+        f"at {at}",
         source=guard.source if isinstance(guard.source, Source) else None,
         notes=[
             *also,
@@ -235,5 +239,5 @@ def _substituted(types: Sequence[TensorType], sizes: Sizes) -> list[TensorType]:
 
 
 def _is_of_data(guard: Guard) -> bool:
-    """Whether the guard is of a size that depends on the data."""
+    """Whether the guard is of a data-dependent size."""
     return any(symbol.from_data for symbol in guard.difference.symbols.values())

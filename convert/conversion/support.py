@@ -1,4 +1,4 @@
-"""What each target supports of the catalogue, from which version on, and how."""
+"""How each target supports the ops of the catalogue, by version."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class OpSupport:
-    """How one target has one op: "native", "decomposed", or "no" with the reason.
+    """How one target supports one op: "native", "decomposed", or "no" with the reason.
 
     ``since`` is the first version of the target with the op, whatever version was asked for; None
     when there is none. ``versions`` are all changes as (first version, "native" or "decomposed"), the
@@ -38,23 +38,25 @@ class OpSupport:
 
     @property
     def signature(self) -> str:
-        """``aten::clamp(x, min=None, max=None)``."""
+        """Returns ``aten::clamp(x, min=None, max=None)``."""
         return f"{self.op}({', '.join(map(_argument, self.arguments))})"
 
     @property
     def arguments(self) -> list[dict[str, Any]]:
-        """In order: tensors with their element types and ranks (None: any), attributes with defaults."""
+        """Returns tensors with element types and ranks (None: any), then attributes with defaults, in
+        order.
+        """
         assert self.definition is not None
         return [_described(argument) for argument in self.definition.args]
 
     @property
     def limits(self) -> str:
-        """``floats; rank 4``, ``any, indices: integers``: what the tensors of an op may be."""
+        """Returns ``floats; rank 4``, ``any, indices: integers``: the supported tensors of an op."""
         return _limits([argument for argument in self.arguments if "dtypes" in argument])
 
     @property
     def starts_later(self) -> bool:
-        """Whether the oldest version that we write lacks the op."""
+        """Whether the oldest supported version lacks the op."""
         return self.since is not None and self.since > target_named(self.target).oldest_version
 
 
@@ -66,7 +68,7 @@ def op_support(op: Op, target: str, version: int) -> OpSupport:
     usable = [support for first, support in versions if first <= version]
     if usable:
         return OpSupport(op.name, target, usable[-1], since, "", versions, op)
-    reason = op.reasons.get(target) or f"needs version {since} or later"
+    reason = op.reasons.get(target) or f"requires version {since} or later"
     return OpSupport(op.name, target, "no", since, reason, versions, op)
 
 
@@ -80,7 +82,7 @@ def _at_version(op: Op, target: str, version: int) -> OpSupport:
 
 
 def _versions(op: Op, target: str) -> Iterator[tuple[int, str]]:
-    """(first version, how); tests prove each, and that what is older is refused."""
+    """Returns (first version, how); tests prove each, and that older versions are rejected."""
     oldest, native = target_named(target).oldest_version, op.lowest_version(target)
     decomposed = op.decomposed_since(target)
     native = None if native is None else max(native, oldest)

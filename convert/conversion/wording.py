@@ -1,15 +1,15 @@
-"""Numbers as people read them."""
+"""Formats numbers for people."""
 
 from __future__ import annotations
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 operator``, ``45 operators``."""
+    """Returns ``1 operator``, ``45 operators``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def quantity(number: int, noun: str) -> str:
-    """``248 parameters``, ``11.2 M parameters``."""
+    """Returns ``248 parameters``, ``11.2 M parameters``."""
     for factor, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
         if number >= factor:
             return f"{number / factor:.1f} {unit} {noun}s"
@@ -17,7 +17,7 @@ def quantity(number: int, noun: str) -> str:
 
 
 def size(number: int) -> str:
-    """``812 bytes``, ``44.7 MB``: powers of 1000, as disks are sold."""
+    """Returns ``812 bytes``, ``44.7 MB``, in powers of 1000."""
     for factor, unit in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
         if number >= factor:
             return f"{number / factor:.1f} {unit}"

@@ -1,4 +1,4 @@
-"""The one representation of a model, from the frontends to the lowering."""
+"""The intermediate representation of a model, from the frontends to the lowering."""
 
 from tmconvert.ir.expr import CallFunction, CallMethod, Constant, Expr, GetAttr, Input
 from tmconvert.ir.graph import InternalGraph

@@ -1,4 +1,4 @@
-"""Broadcasting of shapes that may hold Dims."""
+"""Broadcasting of shapes that may contain Dims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Emitters: what adapters and decompositions write aten-style ops to.
+"""Emitters: the interface to which adapters and decompositions write ATen-style ops.
 
 An adapter is written once and serves twice: with a GraphEmitter it adds expressions to a graph,
 with an EagerEmitter it computes on arrays.
@@ -44,7 +44,9 @@ RESHAPE = "aten::reshape"
 
 
 class OpDefinition(Protocol):
-    """What the intermediate representation needs to know of a catalogued op; ``kernel`` None: it has none."""
+    """The definition of a catalogued op for the intermediate representation; ``kernel`` is None if it has
+    none.
+    """
 
     name: str
     kernel: Any
@@ -59,32 +61,34 @@ class OpDefinition(Protocol):
 
 
 class Emitter(Protocol):
-    """``Value`` is a TensorNode or an array, whichever the emitter works on."""
+    """Interface of emitters; ``Value`` is a TensorNode or an array, depending on the emitter."""
 
     catalogue: Mapping[str, OpDefinition]
 
     def call(self, op: str, *args: Any, **attributes: Any) -> Any:
-        """The op's result: one value, or a list where the op has several."""
+        """Returns the op's result: one value, or a list where the op has several."""
 
     def constant(self, value: Any, dtype: Any = None) -> Any:
-        """A tensor of numbers; among those of an integer type may be Dims."""
+        """Returns a constant tensor; constants of integer types may contain Dims."""
 
     def parameter(self, array: np.ndarray, name: str) -> Any:
-        """A constant that is a parameter of the model, called by its path."""
+        """Returns a constant that is a parameter of the model, named by its path."""
 
     def body(self, module: TracedModule, given: Sequence[Any], around: Sequence[Any]) -> InternalGraph:
-        """The graph of a call of ``module`` with ``given``; its inputs stand for the tensors ``around``."""
+        """Builds the subgraph of a call of ``module`` with ``given``; its inputs replace the tensors
+        ``around``.
+        """
 
     def type(self, value: Any) -> TensorType: ...
 
     def known(self, value: Any) -> np.ndarray | None:
-        """The array of a value that does not depend on the inputs, else None."""
+        """Returns the array of a value that does not depend on the inputs, else None."""
 
     def sizes(self, value: Any) -> np.ndarray | None:
-        """As ``known``, but also of values that depend on the inputs' shapes: with Dims as entries."""
+        """Like ``known``, but also for values that depend on the inputs' shapes: entries may be Dims."""
 
     def quantized(self, value: Any, qparams: QParams, rounded: Rounding | None = fake_quantize) -> Any:
-        """The value on the grid of ``qparams``, which it carries as ``value.qparams``.
+        """Quantizes the value with ``qparams``, which the result carries as ``value.qparams``.
 
         ``rounded`` brings an array there, None only annotates. Raises GraphError TM3004 for parameters that
         do not fit.
@@ -92,7 +96,7 @@ class Emitter(Protocol):
 
 
 class EagerEmitter:
-    """Computes each op at once by its reference kernel."""
+    """Computes each op immediately by its reference kernel."""
 
     def __init__(self, catalogue: Mapping[str, OpDefinition]) -> None:
         self.catalogue = catalogue
@@ -127,7 +131,7 @@ class EagerEmitter:
 
 
 class GraphEmitter:
-    """Appends (or inserts before ``before``) typed expressions to a graph.
+    """Appends typed expressions to a graph, or inserts them before ``before``.
 
     ``source`` and ``made_by`` mark what is emitted; ``name`` is the base for the names of nodes.
     """
@@ -153,7 +157,7 @@ class GraphEmitter:
         self._fresh: set[TensorNode] = set()
 
     def begin(self, name: str, source: Source | None) -> None:
-        """Starts on the next expression of the source."""
+        """Starts with the next expression of the source."""
         self.name, self.source = name, source
         self._fresh.clear()
 
@@ -163,10 +167,10 @@ class GraphEmitter:
         types = map_leaves(lambda leaf: self.type(leaf) if leaf is not None else None, list(tensors))
         results = definition.infer(types, bound)
         if any(isinstance(leaf, int) and abs(leaf) > MAX_ELEMENTS for leaf in leaves(bound)):
-            raise GraphError("TM3004", f"{op} has an argument that no tensor is large enough for")
+            raise GraphError("TM3004", f"{op} has an argument that exceeds the size of any tensor")
         for type_ in results:
             if example(type_.size) > MAX_ELEMENTS or any(example(extent) < 0 for extent in type_.shape):
-                raise GraphError("TM3004", f"{op} would give {type_}, which no machine can hold")
+                raise GraphError("TM3004", f"the result {type_} of {op} exceeds the limit of 2^63 elements")
         # padding makes kernels allocate more than what goes in and comes out
         is_plain = definition.kernel is not None and not is_symbolic(bound)
         if is_plain and _is_small(types, results) and not any(bound.get("padding") or ()):
@@ -179,9 +183,9 @@ class GraphEmitter:
                     result.qparams = tensors[0].qparams.reshaped(tensors[0].shape, result.shape)
                 return result
         if data_sizes.data_symbols([type_.shape for type_ in results]):
-            asked = self._asked_before(op, tensors, bound)
-            if asked is not None:
-                return asked
+            requested = self._earlier_results(op, tensors, bound)
+            if requested is not None:
+                return requested
             results = data_sizes.named(results, self.graph)
         base = f"{self.name}_{op.rpartition('::')[2]}"
         nodes = [TensorNode(self.graph.free_name(base), type_.shape, type_.dtype) for type_ in results]
@@ -193,8 +197,10 @@ class GraphEmitter:
             self._note_sizes(definition, tensors, bound, nodes)
         return result
 
-    def _asked_before(self, op: str, tensors: Any, attributes: dict[str, Any]) -> Any:
-        """The results of an equal call: as many are found there, which nothing else says."""
+    def _earlier_results(self, op: str, tensors: Any, attributes: dict[str, Any]) -> Any:
+        """Returns the results of an earlier call with equal arguments, if its result sizes are
+        data-dependent.
+        """
         first = next((leaf for leaf in _flat(tensors) if leaf is not None), None)
         users = first.users if first is not None else ()  # such as of arange: its size is found elsewhere
         calls = [expr for expr in users if isinstance(expr, CallFunction) and expr.function == op]
@@ -204,7 +210,7 @@ class GraphEmitter:
     def _note_sizes(
         self, definition: OpDefinition, tensors: Any, attributes: dict[str, Any], nodes: list[TensorNode]
     ) -> None:
-        """Follows shape arithmetic: the kernel computes on Dims, where it can do without their numbers."""
+        """Computes shape arithmetic on Dims with the op's kernel, where the kernel supports them."""
         if len(nodes) != 1 or nodes[0].type.dtype.kind not in "iu":
             return
         arrays = map_leaves(lambda leaf: None if leaf is None else self.sizes(leaf), list(tensors))
@@ -235,7 +241,7 @@ class GraphEmitter:
         return node
 
     def parameter(self, array: Array, name: str) -> TensorNode:
-        """Of an array, and of equal arrays of one name, there is one constant."""
+        """Returns one constant for equal arrays of one name."""
         node = self._parameters.get(id(array)) or self._parameters.get(name)
         if node is None or not isinstance(node.expr, Constant) or not _is_same(node.expr.stored, array):
             node = self._named_constant(array, name)
@@ -272,7 +278,7 @@ class GraphEmitter:
     def quantized(
         self, value: TensorNode, qparams: QParams, rounded: Rounding | None = fake_quantize
     ) -> TensorNode:
-        """Annotates a result of the expression at hand; what others may use as it is gets a twin."""
+        """Annotates a result of the current expression; a value with other users gets a requantized copy."""
         _check_fit(qparams, self.type(value).shape)
         if value.qparams == qparams:
             return value
@@ -294,7 +300,7 @@ _UNKNOWN = object()
 
 
 def _computed(definition: OpDefinition, arrays: list[Any], attributes: dict[str, Any]) -> np.ndarray | None:
-    """The result for arrays with Dims; None where it is none of sizes."""
+    """Computes the result for arrays with Dims; None if the op does not support sizes."""
     if any(array is None for array in _flat(arrays)):
         return None
     trial = SizeJournal()
@@ -303,7 +309,7 @@ def _computed(definition: OpDefinition, arrays: list[Any], attributes: dict[str,
             result = definition.evaluate(arrays, attributes)
     except (ArithmeticError, TypeError, ValueError, IndexError):
         return None
-    return result if isinstance(result, np.ndarray) and not trial.settled else None
+    return result if isinstance(result, np.ndarray) and not trial.specialized else None
 
 
 def _is_same(known: Array, array: Array) -> bool:
@@ -330,7 +336,7 @@ def _array(value: Any, dtype: Any) -> np.ndarray:
 
 
 def _parameter_name(leaves: list[Any]) -> str | None:
-    """What is made of one parameter alone keeps the name of that parameter."""
+    """Returns the name of the only parameter that a constant is computed from."""
     if len(leaves) != 1 or leaves[0] is None:
         return None
     name: str | None = leaves[0].expr.name

@@ -1,4 +1,4 @@
-"""The five kinds of expression."""
+"""The five kinds of expressions."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Expr:
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """The nodes among the arguments, in order, with repetitions."""
+        """Returns the nodes among the arguments, in order, with repetitions."""
         args, kwargs, nodes = self._walked
         if args is not self.args or kwargs is not self.kwargs:
             nodes = _nodes((self.args, self.kwargs))
@@ -71,18 +71,18 @@ class Expr:
 
     @property
     def outputs(self) -> tuple[Node, ...]:
-        """The output nodes, in order."""
+        """Returns the output nodes, in order."""
         return _nodes(self.result)
 
     @property
     def output(self) -> TensorNode:
-        """The single output tensor."""
+        """Returns the single output tensor."""
         (node,) = self.outputs
         assert isinstance(node, TensorNode)
         return node
 
     def interpret(self, values: Mapping[Node, Any], evaluate: Evaluate) -> Any:
-        """The tree of this expression's results, from the values of the nodes before it.
+        """Computes the tree of this expression's results from the values of earlier nodes.
 
         ``evaluate`` computes calls; see ``ir.traced_module.Evaluate``.
         """
@@ -92,7 +92,7 @@ class Expr:
         return evaluate(self, args, kwargs)
 
     def like(self, args: tuple[Tree, ...], kwargs: dict[str, Tree], result: Tree) -> Expr:
-        """An unlinked expression of the same kind, meaning and origin with other arguments and results."""
+        """Returns an unlinked expression of the same kind and origin with other arguments and results."""
         clone = object.__new__(type(self))
         for slot in self._own_slots:
             setattr(clone, slot, getattr(self, slot))
@@ -146,7 +146,7 @@ class Constant(Expr):
 
     @property
     def value(self) -> Any:
-        """The array, or the module."""
+        """Returns the array, or the module."""
         return computed(self.stored)
 
     @value.setter

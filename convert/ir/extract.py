@@ -1,4 +1,4 @@
-"""Cuts a flat graph at named nodes."""
+"""Extracts a subgraph between named nodes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def cut_graph(
     types: Mapping[Node, TensorType],
     written: Mapping[str, Node] | None = None,
 ) -> None:
-    """Leaves what computes ``outputs`` from ``inputs``, nodes by name; None keeps the graph's own.
+    """Keeps only what computes ``outputs`` from ``inputs``, both node names; None keeps the graph's own.
 
     ``written`` are other names for outputs, those of the written file, which they keep.
 
@@ -51,8 +51,8 @@ def cut_graph(
             name = _input_name(node)
             raise UsageError(
                 "TM6014",
-                f"the outputs still need the input {name!r}",
-                notes=[("help", f"add {name} to --inputs, or cut where it is no longer needed")],
+                f"the outputs still depend on the input {name!r}",
+                notes=[("help", f"add {name} to --inputs, or choose inputs after its last use")],
             )
         graph.remove_input(node)
 
@@ -62,7 +62,7 @@ def _input_name(node: Node) -> str:
 
 
 def _named(graph: InternalGraph) -> dict[str, TensorNode]:
-    """Every tensor by its name; inputs by those of the arguments, too."""
+    """Returns every tensor by its name; inputs also by the names of arguments."""
     nodes = [node for expr in graph.exprs() for node in expr.outputs]
     named = {node.name: node for node in (*nodes, *graph.inputs[1:]) if isinstance(node, TensorNode)}
     for node in graph.inputs[1:]:
@@ -73,27 +73,27 @@ def _named(graph: InternalGraph) -> dict[str, TensorNode]:
 
 def _find(nodes: Mapping[str, TensorNode], name: str, what: str) -> TensorNode:
     if name not in nodes:
-        unknown(name, list(nodes), f"no node of the model is called {name!r}, which is to be an {what}")
+        unknown(name, list(nodes), f"the model has no node {name!r}, which was requested as an {what}")
     return nodes[name]
 
 
 def unknown(name: str, known: Sequence[str], message: str) -> NoReturn:
-    """Raises UsageError TM6014 for a name, with those that are near."""
+    """Raises UsageError TM6014 for an unknown name, with similar names."""
     import difflib
 
     near = difflib.get_close_matches(name, known, n=5, cutoff=0.5)
     contained = [each for each in known if name and name in each and each not in near]
     suggested = (near + contained)[:MOST_NAMES]
     if suggested:
-        hint = f"near it: {', '.join(suggested)}"
+        hint = f"similar names: {', '.join(suggested)}"
     else:
         more = f", and {len(known) - MOST_NAMES} more" if len(known) > MOST_NAMES else ""
-        hint = f"there are {', '.join(known[:MOST_NAMES]) or 'none'}{more}"
+        hint = f"valid names: {', '.join(known[:MOST_NAMES]) or 'none'}{more}"
     raise UsageError("TM6014", message, notes=[("help", hint)])
 
 
 def _new_input(graph: InternalGraph, node: TensorNode, types: Mapping[Node, TensorType]) -> TensorNode:
-    """An input in the place of a computed node, under its name."""
+    """Creates an input that replaces a computed node, under its name."""
     name = node.name
     graph.rename(node, graph.free_name(f"{name}_before_cut"))
     fresh = TensorNode(name, node.shape, node.dtype, qparams=node.qparams)

@@ -1,4 +1,4 @@
-"""Fake quantization on arrays: rounding to the grid of an integer type, and back."""
+"""Fake quantization of arrays: quantize and dequantize."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Rounding = Callable[[np.ndarray, QParams], np.ndarray]
 
 
 class QuantizedArray(np.ndarray):
-    """An array that remembers its quantization, as a tensor of the source does.
+    """An array with the QParams of its tensor.
 
     What is computed from it, a view of it included, remembers nothing.
     """
@@ -25,7 +25,7 @@ class QuantizedArray(np.ndarray):
 
 
 def with_qparams(array: np.ndarray, qparams: QParams) -> np.ndarray:
-    """The same values with the annotation."""
+    """Returns the same values annotated with QParams."""
     marked = np.asarray(array).view(QuantizedArray)
     marked.qparams = qparams
     return marked
@@ -40,7 +40,7 @@ def fake_quantize(array: np.ndarray, qparams: QParams) -> np.ndarray:
 
 
 def quantize(array: np.ndarray, qparams: QParams) -> np.ndarray:
-    """clip(round(x / scale) + zero_point), whole numbers in float32, halves away from zero."""
+    """clip(round(x / scale) + zero_point): integers as float32, halves away from zero."""
     scale, zero_point = _columns(array, qparams)
     with np.errstate(all="ignore"):
         steps = round_half_away(np.asarray(array, np.float32) / scale) + zero_point
@@ -70,7 +70,7 @@ def quantize_to_even(array: np.ndarray, qparams: QParams) -> np.ndarray:
 
 
 def requantize_to_even(array: np.ndarray, qparams: QParams) -> np.ndarray:
-    """As ``quantize_to_even``, for what was computed of integers: a hair off the middle is the middle."""
+    """Like ``quantize_to_even``, for values computed from integers: near-ties are treated as ties."""
     scale, zero_point = _columns(array, qparams)
     with np.errstate(all="ignore"):
         steps = np.asarray(array, np.float32) * (np.float32(1) / scale) + zero_point
@@ -79,7 +79,7 @@ def requantize_to_even(array: np.ndarray, qparams: QParams) -> np.ndarray:
 
 
 def _restored(array: np.ndarray, steps: np.ndarray, qparams: QParams) -> np.ndarray:
-    """The numbers for integers that may lie beyond the range."""
+    """Dequantizes integers that may be out of range."""
     scale, zero_point = _columns(array, qparams)
     with np.errstate(all="ignore"):
         steps = np.clip(steps, np.float32(qparams.quant_min), np.float32(qparams.quant_max))
@@ -87,7 +87,7 @@ def _restored(array: np.ndarray, steps: np.ndarray, qparams: QParams) -> np.ndar
 
 
 def _columns(array: np.ndarray, qparams: QParams) -> tuple[np.ndarray, np.ndarray]:
-    """Scales and zero points as float32, in a shape that goes with the array's."""
+    """Returns scales and zero points as float32, in a shape that broadcasts against the array."""
     shape = [1] * array.ndim
     if qparams.channel_axis is not None:
         shape[qparams.channel_axis] = -1
@@ -96,7 +96,7 @@ def _columns(array: np.ndarray, qparams: QParams) -> tuple[np.ndarray, np.ndarra
 
 
 def with_clear_ties(array: np.ndarray, qparams: QParams) -> np.ndarray:
-    """The array with what lies a hair off the middle between two steps moved to where it is rounded to.
+    """Moves values that are almost halfway between two integers, up to rounding errors, to the halfway value.
 
     A mean of numbers on the grid is often in the middle. Integers then round away from zero, and those
     with a zero point upwards; in float32 it would be a matter of chance.
@@ -109,6 +109,6 @@ TIE = 2.0**-12  # of a step: above what float32 gets wrong, below the means of a
 
 
 def round_half_away(x: np.ndarray) -> np.ndarray:
-    """The nearest whole number; the larger of two equally near, by magnitude."""
+    """Rounds to the nearest integer, halves away from zero."""
     whole = np.trunc(x)
     return np.asarray(whole + np.sign(x) * (np.abs(x - whole) >= 0.5))

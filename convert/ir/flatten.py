@@ -21,7 +21,7 @@ MAX_NAME = 500  # a path of modules deeper than that loses its front
 
 
 def flatten_module(module: TracedModule) -> TracedModule:
-    """A copy of ``module`` whose graph calls builtin modules, methods and functions only.
+    """Returns a copy of ``module`` whose graph calls only built-in modules, methods and functions.
 
     Attribute names become dotted paths from the top; node names get the path in front; sources get
     the scope of the module which held the expression. Raises UnsupportedError for recursion.
@@ -38,7 +38,7 @@ def flatten_module(module: TracedModule) -> TracedModule:
 
 
 class _Call:
-    """One call that is being inlined: its module, and what its nodes have become."""
+    """A call that is being inlined: its module, and the mapping of its nodes."""
 
     def __init__(
         self,
@@ -78,9 +78,12 @@ class _Flattener:
         self.flat.name = graph.name
         call = _Call(graph, self.top)
         for node in graph.inputs:
-            twin = _twin(node, self.flat.free_name(_identifier("", node.name)))
+            duplicate = _copied(node, self.flat.free_name(_identifier("", node.name)))
             call.mapped[node] = self.flat.add_input(
-                twin, node.name, id=node.expr.id if node.expr else 0, source=self._source(call, node.expr)
+                duplicate,
+                node.name,
+                id=node.expr.id if node.expr else 0,
+                source=self._source(call, node.expr),
             )
         self.paths[call.mapped[graph.inputs[0]]] = ""
         self._inline(call)
@@ -96,7 +99,7 @@ class _Flattener:
                 self._inline_call(expr, callee, call)
 
     def _callee(self, expr: Expr, call: _Call) -> TracedModule | None:
-        """The traced module that ``expr`` calls, or None for anything else."""
+        """Returns the traced module that ``expr`` calls, or None."""
         if not isinstance(expr, CallMethod) or expr.method != "__call__":
             return None
         node = call.map(expr.args[0])
@@ -109,7 +112,7 @@ class _Flattener:
         if graph is None or len(graph.inputs) != len(expr.inputs) or len(graph.outputs) != len(expr.outputs):
             raise UnsupportedError(
                 "TM2007",
-                f"{callee.name or callee.class_name} was not traced for a call of this structure",
+                f"{callee.name or callee.class_name} was not traced for this structure of arguments",
                 source=self._source(caller, expr),
                 excerpt=repr(expr),
             )
@@ -118,12 +121,16 @@ class _Flattener:
                 "TM2006",
                 f"the module {caller.scope or callee.name!r} calls itself",
                 source=self._source(caller, expr),
-                notes=[("help", "a recursive module has no finite flat graph; unroll the recursion")],
+                notes=[("help", "a recursive module cannot be inlined; unroll the recursion")],
             )
         self.calls += 1
         if self.calls > MAX_CALLS or caller.depth >= MAX_CALL_DEPTH:
             raise UnsupportedError(
-                "TM2008", f"the calls of modules are more than {MAX_CALLS}, or nested {MAX_CALL_DEPTH} deep"
+                "TM2008",
+                (
+                    f"there are more than {MAX_CALLS} module calls, or they are nested more than "
+                    f"{MAX_CALL_DEPTH} deep"
+                ),
             )
         path = self.paths.get(caller.mapped[expr.args[0]], "")
         prefix = _identifier(caller.prefix, expr.args[0].name)
@@ -143,7 +150,7 @@ class _Flattener:
             raise UnsupportedError("TM2008", f"the flat graph has more than {MAX_EXPRESSIONS} expressions")
         for node in expr.outputs:
             wanted = call.names.get(node) or _identifier(call.prefix, node.name or f"v{node.id}")
-            call.mapped[node] = _twin(node, self.flat.free_name(wanted))
+            call.mapped[node] = _copied(node, self.flat.free_name(wanted))
         clone = expr.like(call.map(expr.args), call.map(expr.kwargs), call.map(expr.result))
         clone.source = self._source(call, expr)
         if isinstance(clone, GetAttr):
@@ -161,7 +168,9 @@ class _Flattener:
         return Source(source.file, source.line, call.scope, call.owner.class_name.rpartition(".")[2])
 
     def _resolve(self, expr: GetAttr) -> None:
-        """Points a GetAttr at the top module by a dotted path, and its module node at the module."""
+        """Rewrites a GetAttr to the top module with a dotted path, and links its module node to the
+        module.
+        """
         holder = expr.args[0]
         owner = self.top if holder is self.flat.inputs[0] else holder.owner
         base = self.paths.get(holder, "")
@@ -171,7 +180,7 @@ class _Flattener:
             value = owner.get(expr.name)
         except (AttributeError, KeyError) as error:  # of a module that a caller passes, or nobody does
             raise UnsupportedError(
-                "TM2007", f"{path} is not in the model", source=expr.source, excerpt=repr(expr)
+                "TM2007", f"the model has no attribute {path}", source=expr.source, excerpt=repr(expr)
             ) from error
         if isinstance(node, ModuleNode):
             node.owner = value
@@ -188,7 +197,7 @@ def _is_at(top: TracedModule, path: str, value: object) -> bool:
         return False
 
 
-def _twin(node: Node, name: str) -> Node:
+def _copied(node: Node, name: str) -> Node:
     if isinstance(node, ModuleNode):
         return ModuleNode(name, node.class_name, owner=node.owner, id=node.id)
     assert isinstance(node, TensorNode)
@@ -196,6 +205,6 @@ def _twin(node: Node, name: str) -> Node:
 
 
 def _identifier(prefix: str, name: str) -> str:
-    """A node name that is valid in the text form: path parts joined by underscores."""
+    """Returns a node name that is valid in the text form: path parts joined by underscores."""
     clean = re.sub(r"\W", "_", name, flags=re.ASCII)
     return f"{prefix}_{clean}"[-MAX_NAME:] if prefix else clean[-MAX_NAME:] or "v"

@@ -1,4 +1,4 @@
-"""InternalGraph: expressions in execution order, and the one door for edits."""
+"""InternalGraph: expressions in execution order, and all methods that edit them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class InternalGraph:
-    """The body of a module's ``forward``.
+    """The graph of a module's ``forward``.
 
     ``name`` is the class of the module. ``inputs`` are the formal inputs; in a source graph the
     first is ``self``. ``result`` is the tree of what is returned, ``outputs`` its nodes in order;
@@ -49,7 +49,7 @@ class InternalGraph:
 
     @property
     def last(self) -> Expr | None:
-        """The last expression; ``previous`` leads from there to the first."""
+        """Returns the last expression; ``previous`` leads from there to the first."""
         return self._last
 
     def __len__(self) -> int:
@@ -57,7 +57,7 @@ class InternalGraph:
 
     @property
     def outputs(self) -> list[Node]:
-        """Returned nodes, in order, with repetitions."""
+        """Returns the returned nodes, in order, with repetitions."""
         return [leaf for leaf in leaves(self.result) if isinstance(leaf, Node)]
 
     def is_output(self, node: Node) -> bool:
@@ -67,11 +67,11 @@ class InternalGraph:
         return bool(node.uses) or node in self._output_uses
 
     def use_count(self, node: Node) -> int:
-        """Argument leaves and returned leaves that are this node."""
+        """Counts the argument leaves and returned leaves that are this node."""
         return sum(node.uses.values()) + self._output_uses.get(node, 0)
 
     def interpret(self, *inputs: Any, evaluate: Evaluate | None = None) -> Any:
-        """The values of the result for values of ``inputs``, which match ``self.inputs``.
+        """Computes the result for values of ``inputs``, which match ``self.inputs``.
 
         ``evaluate`` computes calls. A source graph does without: its first input is the module, whose
         vocabulary knows.
@@ -88,7 +88,9 @@ class InternalGraph:
     __repr__ = __str__
 
     def to_text(self) -> str:
-        """The typed form, one expression a line; ``parse_graph`` reads it back. Flat graphs only."""
+        """Returns the typed text form, one expression a line; ``parse_graph`` reads it back. Flat graphs
+        only.
+        """
         from tmconvert.ir.text import graph_to_text
 
         return graph_to_text(self)
@@ -96,7 +98,9 @@ class InternalGraph:
     # ---- names
 
     def free_name(self, base: str) -> str:
-        """``base``, or ``base_1``, ``base_2``, ... where that is taken; reserved for a node to come."""
+        """Returns ``base``, or ``base_1``, ``base_2``, ... where that is used; reserves the name for a new
+        node.
+        """
         name = base
         while name in self._names:
             suffix = self._next_suffix.get(base, 1)
@@ -106,7 +110,7 @@ class InternalGraph:
         return name
 
     def node_called(self, name: str) -> Node | None:
-        """The node of this name, if there is one."""
+        """Returns the node of this name, or None."""
         return self._names.get(name)
 
     def rename(self, node: Node, name: str) -> None:
@@ -135,7 +139,7 @@ class InternalGraph:
         return node
 
     def remove_input(self, node: Node) -> None:
-        """Takes a formal input out. Raises GraphError while it is used."""
+        """Removes a formal input. Raises GraphError while it is used."""
         if node not in self.inputs or self.use_count(node):
             raise GraphError("TM3002", f"cannot remove the input {node} of graph {self.name!r}")
         self.edits += 1
@@ -145,7 +149,7 @@ class InternalGraph:
             node.expr.graph = None
 
     def insert(self, expr: Expr, *, before: Expr | None = None) -> Expr:
-        """Links ``expr`` in front of ``before``, by default at the end."""
+        """Inserts ``expr`` before ``before``, by default at the end."""
         if expr.graph is not None:
             raise GraphError("TM3002", f"{expr!r} already belongs to a graph")
         if before is not None and before.graph is not self:
@@ -168,7 +172,7 @@ class InternalGraph:
         return expr
 
     def remove(self, expr: Expr) -> None:
-        """Takes ``expr`` out. Raises GraphError while one of its outputs is still used."""
+        """Removes ``expr``. Raises GraphError while one of its outputs is still used."""
         self._check_member(expr)
         for node in expr.outputs:
             if self.use_count(node):
@@ -188,7 +192,7 @@ class InternalGraph:
             self._names.pop(node.name, None)
 
     def set_arguments(self, expr: Expr, args: tuple[Tree, ...], kwargs: dict[str, Tree]) -> None:
-        """Gives ``expr`` other arguments."""
+        """Replaces the arguments of ``expr``."""
         self._check_member(expr)
         self._unlink(expr)
         expr.args, expr.kwargs = args, kwargs
@@ -202,7 +206,9 @@ class InternalGraph:
             self.set_result(replaced(self.result, old, new))
 
     def substitute(self, old: TensorNode, new: TensorNode) -> None:
-        """Puts ``new`` in the place of ``old`` with its name and quantization; its expression goes."""
+        """Replaces ``old`` by ``new``, which takes over its name and quantization, and removes its
+        expression.
+        """
         assert old.expr is not None
         new.qparams = old.qparams
         self.replace_uses(old, new)
@@ -210,7 +216,7 @@ class InternalGraph:
         self.rename(new, old.name)
 
     def set_result(self, result: Tree) -> None:
-        """Sets what the graph returns."""
+        """Sets the result of the graph."""
         self.edits += 1
         self.result = result
         self._output_uses = {}
@@ -218,11 +224,13 @@ class InternalGraph:
             self._output_uses[node] = self._output_uses.get(node, 0) + 1
 
     def copy(self) -> InternalGraph:
-        """An independent graph with the same expressions; constants' values are shared, not copied."""
+        """Returns an independent graph with the same expressions; arrays of constants are shared, not
+        copied.
+        """
         clone = InternalGraph(self.name)
         mapped: dict[Node, Node] = {}
 
-        def twin(leaf: Any) -> Any:
+        def duplicate(leaf: Any) -> Any:
             if isinstance(leaf, InternalGraph):
                 return leaf.copy()
             return mapped[leaf] if isinstance(leaf, Node) else leaf
@@ -240,9 +248,11 @@ class InternalGraph:
         for expr in self.exprs():
             for node in expr.outputs:
                 mapped[node] = _copy_node(node)
-            args, kwargs, result = (map_leaves(twin, tree) for tree in (expr.args, expr.kwargs, expr.result))
+            args, kwargs, result = (
+                map_leaves(duplicate, tree) for tree in (expr.args, expr.kwargs, expr.result)
+            )
             clone.insert(expr.like(args, kwargs, result))
-        clone.set_result(map_leaves(twin, self.result))
+        clone.set_result(map_leaves(duplicate, self.result))
         clone.output_names = self.output_names
         return clone
 
@@ -253,7 +263,7 @@ class InternalGraph:
             self._names[node.name] = node
 
     def _check_names(self, nodes: Sequence[Node]) -> None:
-        """Raises GraphError, before anything has changed, where a name is in use."""
+        """Raises GraphError, before any change, where a name is in use."""
         names = [node.name for node in nodes if node.name]
         for place, name in enumerate(names):
             if self._names.get(name) is not None or name in names[:place]:

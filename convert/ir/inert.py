@@ -1,4 +1,4 @@
-"""Values of the source that are held by name only: nothing of them is ever imported, called or run."""
+"""Values of the source that are stored by name only: never imported, called or run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class GlobalRef:
-    """The name of a class or function of the writer's Python; two strings, nothing behind them."""
+    """The qualified name of a Python class or function of the source, as two strings."""
 
     module: str
     name: str
@@ -23,7 +23,7 @@ class GlobalRef:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Opaque:
-    """An object of the user's own class, of which nothing is kept but which one it is.
+    """An object of the user's own class, of which only the identity is kept.
 
     ``arguments`` are those that it was made with, as far as they are plain; objects made without any are
     told from each other by ``number``.
@@ -42,19 +42,19 @@ class Opaque:
 
 @dataclass(eq=False, slots=True, repr=False)
 class Instance:
-    """An object of a class that we know only by name, and its attributes."""
+    """An object of a class that is known only by name, and its attributes."""
 
     reference: GlobalRef
     state: dict[str, Any]
 
     @property
     def class_name(self) -> str:
-        """Qualified, such as ``megengine.traced_module.expr.CallMethod``."""
+        """Returns the qualified class name, such as ``megengine.traced_module.expr.CallMethod``."""
         return self.reference.qualified_name
 
     @property
     def short_name(self) -> str:
-        """The class's own name, such as ``CallMethod``."""
+        """Returns the class's own name, such as ``CallMethod``."""
         return self.reference.name.rpartition(".")[2]
 
     # The default would follow the cycles of a graph.

@@ -22,7 +22,7 @@ MAX_CALL_DEPTH = 100
 
 
 class Interpreter:
-    """Walks the expressions of a graph with a ``{node: value}`` map.
+    """Evaluates the expressions of a graph with a ``{node: value}`` map.
 
     A tensor's value is an ``np.ndarray``, a module's a TracedModule. Values are dropped after
     their last use. Subclasses override ``run_expr`` to look at or change what is computed.
@@ -34,7 +34,7 @@ class Interpreter:
         self.depth = 0
 
     def run(self, inputs: Sequence[Any]) -> Any:
-        """Values of the result, in its structure. ``inputs`` match ``graph.inputs``."""
+        """Computes the result, in its structure. ``inputs`` match ``graph.inputs``."""
         if len(inputs) != len(self.graph.inputs):
             raise UsageError(
                 "TM6003",
@@ -57,7 +57,7 @@ class Interpreter:
         return map_leaves(lambda leaf: values[leaf] if isinstance(leaf, Node) else leaf, self.graph.result)
 
     def run_expr(self, expr: Expr, values: dict[Node, Any]) -> Any:
-        """The tree of values of one expression."""
+        """Computes the tree of results of one expression."""
         if isinstance(expr, CallMethod) and isinstance(values.get(expr.args[0]), TracedModule):
             graph = values[expr.args[0]].graph_for(expr.args, expr.kwargs)
             if graph is not None:
@@ -65,17 +65,17 @@ class Interpreter:
         return expr.interpret(values, self.evaluate)
 
     def run_call(self, expr: Expr, graph: InternalGraph, inputs: list[Any]) -> Any:
-        """The values of a call of a module that has a graph."""
+        """Computes a call of a module that has a graph."""
         if len(inputs) != len(graph.inputs) or len(graph.outputs) != len(expr.outputs):
             raise UnsupportedError(
                 "TM2007",
-                f"{graph.name or 'a module'} was not traced for a call of this structure",
+                f"{graph.name or 'a module'} was not traced for this structure of arguments",
                 source=expr.source,
                 excerpt=repr(expr),
             )
         if self.depth >= MAX_CALL_DEPTH:
             raise UnsupportedError(
-                "TM2006", f"modules call each other more than {MAX_CALL_DEPTH} deep", source=expr.source
+                "TM2006", f"module calls are nested more than {MAX_CALL_DEPTH} deep", source=expr.source
             )
         callee = type(self)(graph, self.evaluate)
         callee.depth = self.depth + 1
@@ -88,7 +88,9 @@ def interpret_graph(graph: InternalGraph, inputs: Sequence[Any], evaluate: Evalu
     if evaluate is None and isinstance(owner, TracedModule) and owner.vocabulary is not None:
         evaluate = owner.vocabulary.evaluate
     if evaluate is None:
-        raise UsageError("TM6004", f"graph {graph.name!r} has no module that knows how to evaluate its calls")
+        raise UsageError(
+            "TM6004", (f"graph {graph.name!r} has no module with a vocabulary that can evaluate its calls")
+        )
     return Interpreter(graph, evaluate).run(inputs)
 
 
@@ -120,7 +122,9 @@ def run_module(module: TracedModule, inputs: Sequence[np.ndarray]) -> Any:
 
 
 def _check_shapes(module: TracedModule, arrays: Sequence[np.ndarray]) -> None:
-    """Raises UsageError TM6014 for sizes of a traced model that were not left open: Python may know them."""
+    """Raises UsageError TM6014 for sizes other than in the trace, where a traced model does not declare them
+    dynamic.
+    """
     if module.dynamic_shapes is None or module.graph is None:
         return
     shapes: dict[str, tuple[int, ...]] = {}

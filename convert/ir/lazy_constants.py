@@ -1,4 +1,4 @@
-"""A large constant times factors: computed when it is read, a few rows at a time when it is written.
+"""Lazily scaled constants: computed when read, and in blocks of rows when written.
 
 Weights take in the scales around them. Of each a copy would be made, as large as the model, to be read once.
 """
@@ -52,7 +52,7 @@ class Scaled:
         return self.array.nbytes
 
     def viewed(self, view: Callable[[np.ndarray], np.ndarray]) -> Array:
-        """What ``view`` makes of the product, say its axes permuted, or a few rows of it."""
+        """Applies ``view`` to the product, such as a permutation or a slice of rows."""
         if self._computed is None:
             array, *factors = map(view, (self.array, *self.factors))
             # a factor that had to be copied would be as large as the array
@@ -61,7 +61,7 @@ class Scaled:
         return view(self.computed())
 
     def computed(self) -> np.ndarray:
-        """The product, contiguous; it is remembered."""
+        """Returns the product as a contiguous array, which is cached."""
         if self._computed is None:
             made = np.empty(self.shape, self.dtype)
             self.compute(made)
@@ -85,7 +85,7 @@ Array = np.ndarray | Scaled
 
 
 def scaled(array: Array, factor: Any) -> Array:
-    """``array`` times what broadcasts to its shape, as if in float64."""
+    """Multiplies ``array`` by a broadcastable factor, as if in float64."""
     broadcast = np.broadcast_to(_narrow(np.asarray(factor), array.dtype), array.shape)
     if isinstance(array, Scaled):
         return Scaled(array.array, (*array.factors, broadcast))
@@ -94,24 +94,24 @@ def scaled(array: Array, factor: Any) -> Array:
 
 
 def viewed(array: Array, view: Callable[[np.ndarray], np.ndarray]) -> Array:
-    """What ``view`` makes of an array or a product."""
+    """Applies ``view`` to an array or a product."""
     return array.viewed(view) if isinstance(array, Scaled) else view(array)
 
 
 def memory_of(array: Array) -> Hashable:
-    """Equal for two views of the same memory that have the same elements."""
+    """Returns a key that is equal for two views of the same elements in the same memory."""
     if isinstance(array, Scaled):
         return tuple(map(memory_of, (array.array, *array.factors)))
     return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
 
 
 def computed(array: Array) -> np.ndarray:
-    """An array as it is, a product computed."""
+    """Returns an array unchanged, a product computed."""
     return array.computed() if isinstance(array, Scaled) else array
 
 
 def _narrow(factor: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """The factor in ``dtype`` where that has all its digits: then the product is rounded once there, too."""
+    """Casts the factor to ``dtype`` if this is exact, so that the product is rounded only once."""
     with np.errstate(all="ignore"):
         narrow = factor.astype(dtype)
     return narrow if np.array_equal(narrow, factor) else factor.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Nodes: the values that flow between expressions."""
+"""Nodes: the inputs and results of expressions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ class Node:
 
     @property
     def users(self) -> tuple[Expr, ...]:
-        """Expressions that take this node as an argument, in the order in which they were linked."""
+        """Returns the expressions that take this node as an argument, in the order in which they were
+        linked.
+        """
         return tuple(self.uses)
 
     def __str__(self) -> str:
@@ -71,7 +73,7 @@ class TensorNode(Node):
 
     @property
     def type(self) -> TensorType:
-        """The tensor's type. Raises TypeError where shape or dtype are unknown."""
+        """Returns the tensor's type. Raises TypeError where shape or dtype are unknown."""
         if self.shape is None or self.dtype is None:
             raise TypeError(f"the type of {self} is not known")
         return TensorType(self.dtype, self.shape)
@@ -82,12 +84,12 @@ class TensorNode(Node):
 
     @property
     def holds_integers(self) -> bool:
-        """Whether the source kept the tensor as integers that stand for real numbers."""
+        """Whether the source stored the tensor as quantized integers."""
         return self.qparams is not None and self.dtype is not None and self.dtype.kind in "iu"
 
     @property
     def real_type(self) -> TensorType:
-        """``type``, or float32 for a tensor that the source kept as integers: so we compute with it."""
+        """Returns ``type``, or float32 for a tensor that the source stored as quantized integers."""
         return TensorType(np.dtype(np.float32), self.type.shape) if self.holds_integers else self.type
 
 

@@ -1,4 +1,4 @@
-"""Which module each module node of a source graph stands for."""
+"""Resolves the module that each module node of a source graph refers to."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def assign_owners(graph: InternalGraph, module: TracedModule) -> None:
 
 
 def _owner(expr: Expr) -> TracedModule | None:
-    """The module that an expression gives; None where it depends on a module that callers pass."""
+    """Returns the module that an expression evaluates to; None if it depends on a module argument."""
     value: Any = None
     if isinstance(expr, Constant):
         value = expr.value
@@ -41,7 +41,7 @@ def _owner(expr: Expr) -> TracedModule | None:
         if value is _UNKNOWN:
             return None
     if not isinstance(value, TracedModule):
-        raise GraphError(NO_MODULE, f"{expr.outputs[0]} is used as a module and is none")
+        raise GraphError(NO_MODULE, f"{expr.outputs[0]} is used as a module, but is not one")
     return value
 
 

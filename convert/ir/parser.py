@@ -1,4 +1,4 @@
-"""Reads the typed text form back into a graph."""
+"""Parses the typed text form of a graph."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MAX_DIGITS = 640  # of an integer: as many as any Python reads in
 
 
 def parse_graph(text: str, constants: Mapping[str, np.ndarray] | None = None) -> InternalGraph:
-    """The graph that ``graph.to_text()`` printed.
+    """Parses the output of ``graph.to_text()``.
 
     ``constants`` maps digests to the arrays that the text names by digest only (see
     ``text.graph_constants``). Raises LoadError TM1101 with line and column for anything malformed.
@@ -63,7 +63,7 @@ class _Parser:
     # ---- tokens
 
     def advance(self) -> str:
-        """Moves to the next token and returns the one left behind."""
+        """Moves to the next token and returns the current one."""
         previous = self.token
         match = _TOKEN.match(self.text, self.position)
         if match is None:
@@ -105,7 +105,7 @@ class _Parser:
         return graph
 
     def body(self) -> InternalGraph:
-        """A graph inside of a call: names and sizes are its own."""
+        """Parses a subgraph, which has its own names and sizes."""
         around = self.nodes, self.symbols
         self.nodes, self.symbols = {}, {}
         graph = self.whole_graph()
@@ -137,24 +137,24 @@ class _Parser:
         """``batch=2, height=64/32, found_1=8?}``."""
         while not self.accept("}"):
             name = self.word("the name of a size")
-            start = self.position if self.token == "=" else self.fail("a size has an example")
+            start = self.position if self.token == "=" else self.fail("a size must have an example")
             declared = _EXAMPLE.match(self.text, start)
             if declared is None or not is_size_name(name) or name in self.symbols:
-                self.fail("sizes are declared by a new name, =, and their example")
+                self.fail("a size must be declared by a new name, =, and its example")
             size, unit = int(declared[1]), int(declared[2] or 1)
             if not unit or size % unit:
-                self.fail(f"the example {size} is no multiple of {unit}")
+                self.fail(f"the example {size} is not a multiple of {unit}")
             self.symbols[name] = Symbol(name, size // unit, unit, from_data=declared[3] is not None)
             self.move(declared.end())
             self.accept(",")
 
     def move(self, position: int) -> None:
-        """Goes on reading at ``position``."""
+        """Continues at ``position``."""
         self.position = position
         self.advance()
 
     def size(self) -> Any:
-        """The size at the token at hand, an expression of symbols."""
+        """Parses a size, an expression of symbols."""
         expression = _SIZE.match(self.text, self.start)
         assert expression is not None
         try:
@@ -185,7 +185,7 @@ class _Parser:
         source, made_by = self.place()
         result = nodes[0] if len(nodes) == 1 else tuple(nodes)
         if function == "aten::constant" and len(nodes) > 1:
-            self.fail("a constant has one result")
+            self.fail("a constant must have one result")
         if function == "aten::constant":
             value = self.constant(attributes, nodes[0])
             return Constant(value, attributes.get("name"), result=result, source=source, made_by=made_by)
@@ -225,7 +225,7 @@ class _Parser:
             name = self.advance()
             shape = self.tree()
             if not isinstance(shape, list) or not all(_is_count(extent) for extent in shape):
-                self.fail("a shape is a list of integers, none negative")
+                self.fail("a shape must be a list of non-negative integers")
             node.type = TensorType(DTYPES_BY_NAME[name], tuple(shape))
         if self.accept("nhwc"):
             node.layout = "nhwc"
@@ -247,7 +247,7 @@ class _Parser:
                 str(fields.get("source", "")),
             )
         except (KeyError, TypeError, ValueError, OverflowError):
-            self.fail("quantization has dtype, scale, zero_point, range and channel_axis")
+            self.fail("quantization must have dtype, scale, zero_point, range and channel_axis")
 
     def place(self) -> tuple[Source | None, str | None]:
         source = made_by = None
@@ -259,7 +259,7 @@ class _Parser:
             while self.accept(","):
                 words.append(self.string())
             if len(words) > 2:
-                self.fail("a location is a file, a line, a module path and a class")
+                self.fail("a location must have a file, a line, a module path and a class")
             self.expect(")")
             source = Source(file, line, *words)
         if self.accept("by"):
@@ -274,17 +274,17 @@ class _Parser:
         key = attributes.get("digest")
         value = self.constants.get(key) if isinstance(key, str) else None
         if value is None:
-            self.fail(f"no constant with digest {key!r} was given")
+            self.fail(f"the constant with digest {key!r} is missing")
         if digest(value) != key or value.shape != node.shape:
-            self.fail(f"the constant given for {key!r} is another one")
+            self.fail(f"the constant passed for {key!r} has another type or other values")
         return value
 
     def inline_constant(self, items: Any, node: TensorNode) -> np.ndarray:
         if node.dtype is None or node.shape is None:
-            self.fail("a constant has a type")
+            self.fail("a constant must have a type")
         kinds = {"f": (int, float), "b": (bool,)}.get(node.dtype.kind, (int,))
         if not isinstance(items, list) or not all(type(item) in kinds for item in items):
-            self.fail(f"the values of a constant are a list of {node.dtype.name}")
+            self.fail(f"the values of a constant must be a list of {node.dtype.name}")
         try:
             with np.errstate(all="ignore"):
                 return np.array(items, node.dtype).reshape(node.shape)
@@ -378,11 +378,11 @@ class _Parser:
         return node
 
     def skip_result(self) -> None:
-        """Passes over the result, whose nodes are defined further down."""
+        """Skips the result, whose nodes are defined further down."""
         depth = 0
         while True:
             if self.kind == "end":
-                self.fail("the graph has no body")
+                self.fail("the graph has no expressions in braces")
             if self.kind == "mark":
                 depth += (self.token in ("(", "[", "{")) - (self.token in (")", "]", "}"))
             self.advance()
@@ -395,6 +395,6 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_size(text: str, start: int) -> bool:
-    """Whether what begins here is an expression, and not a plain number."""
+    """Whether the current token starts a size expression, not a plain number."""
     expression = _SIZE.match(text, start)
     return expression is not None and any(char.isalpha() for char in expression[0])

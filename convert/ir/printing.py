@@ -1,4 +1,4 @@
-"""The form for people: graphs as MegEngine prints them."""
+"""Prints graphs in MegEngine's format, for people."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def format_graph(graph: InternalGraph) -> str:
-    """``Name.Graph (self, x) { ... }``, one expression a line, as ``print(graph)`` of MegEngine 1.13."""
+    """Returns ``Name.Graph (self, x) { ... }``, one expression a line, as ``print(graph)`` of MegEngine
+    1.13.
+    """
     title = printable(f"{graph.name}.Graph") if graph.name else ""
     inputs = ", ".join(map(str, graph.inputs))
     body = "".join(f"\t{format_expr(expr)}\n" for expr in graph.exprs())
@@ -25,7 +27,7 @@ def format_graph(graph: InternalGraph) -> str:
 
 
 def format_expr(expr: Expr) -> str:
-    """``%7:\\tout = nn.relu(x, )``; a call ends its positional arguments with a comma."""
+    """Returns ``%7:\tout = nn.relu(x, )``; positional arguments of a call end with a comma."""
     return f"%{expr.id}:\t{printable(_body(expr))}"
 
 

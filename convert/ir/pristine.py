@@ -1,4 +1,4 @@
-"""Whether a model is still as it was when its example was recorded."""
+"""Detects edits of a model after its example was recorded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BLOCK = 1 << 18  # bytes; of a larger tensor so much at its start, middle and e
 
 
 class State:
-    """What a model computes with: its modules, the edits of its graphs, and its tensors.
+    """The parts of a model that its results depend on: modules, edit counts of graphs, and tensors.
 
     Objects are compared by identity, and kept, so that none is taken for another one. Tensors that can be
     written to are compared by a checksum, too: of large ones that is of parts.

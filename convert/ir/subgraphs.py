@@ -1,4 +1,4 @@
-"""Graphs inside of calls: the branches of a conditional, the step of a loop.
+"""Subgraphs of control-flow ops: branches of conditionals, steps of loops.
 
 Such a graph is an attribute of a call. It sees nothing of the graph around it: what it takes from there are
 arguments of the call, in the order of its inputs.
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from tmconvert.ir.traced_module import TracedModule
 
 
-def bodies(expr: Expr) -> list[InternalGraph]:
-    """The graphs among the attributes of a call."""
+def subgraphs_of(expr: Expr) -> list[InternalGraph]:
+    """Returns the subgraphs among the attributes of a call."""
     return [value for value in expr.kwargs.values() if isinstance(value, InternalGraph)]
 
 
 def nested(graph: InternalGraph) -> Iterator[InternalGraph]:
-    """``graph``, and the graphs inside of its calls at any depth, the innermost first."""
+    """Returns ``graph`` and its subgraphs at any depth, the innermost first."""
     for expr in graph.exprs():
         for value in expr.kwargs.values():
             if isinstance(value, InternalGraph):
@@ -38,7 +38,7 @@ def nested(graph: InternalGraph) -> Iterator[InternalGraph]:
 def empty_body(
     name: str, types: Sequence[TensorType], catalogue: Mapping[str, OpDefinition]
 ) -> tuple[GraphEmitter, list[TensorNode]]:
-    """An emitter for a new graph with inputs of these types, and the inputs."""
+    """Returns an emitter for a new subgraph with inputs of these types, and the inputs."""
     from tmconvert.ir.emitter import GraphEmitter
 
     graph = InternalGraph(name)
@@ -57,7 +57,8 @@ def body_of(
     around: Mapping[int, TensorType],
     catalogue: Mapping[str, OpDefinition],
 ) -> InternalGraph:
-    """The graph of a call of ``module`` with ``given``, tensors and numbers, in ops of the catalogue.
+    """Builds the subgraph of a call of ``module`` with ``given``, tensors and numbers, in ops of the
+    catalogue.
 
     ``around`` has the type of each input that the graph is to have, by the id of the tensor among ``given``
     that it stands for. Raises Refusal.
@@ -66,12 +67,12 @@ def body_of(
     assert flat.graph is not None and flat.vocabulary is not None
     name = "".join(char if char.isalnum() else "_" for char in module.name.rpartition(".")[2]) or "body"
     g, inputs = empty_body(name, list(around.values()), catalogue)
-    twins = dict(zip(around, inputs, strict=True))
+    copies = dict(zip(around, inputs, strict=True))
     formal = flat.graph.inputs
     if len(formal) != len(given) + 1:
-        raise Refusal("a body was recorded with another number of arguments than it is called with")
+        raise Refusal("the subgraph was recorded with another number of arguments than it is called with")
     values: dict[Node, Any] = {formal[0]: flat}
-    values.update((node, twins.get(id(value), value)) for node, value in zip(formal[1:], given, strict=True))
+    values.update((node, copies.get(id(value), value)) for node, value in zip(formal[1:], given, strict=True))
     for expr in flat.graph.exprs():
         g.begin(expr.outputs[0].name if expr.outputs else name, expr.source)
         if isinstance(expr, Constant):
@@ -90,13 +91,13 @@ def body_of(
         _bind(expr.result, result, values)
     results = [values[node] for node in flat.graph.outputs]
     if not all(isinstance(result, TensorNode) for result in results):
-        raise Refusal("a body returns what is no tensor")
+        raise Refusal("a subgraph returns a value that is not a tensor")
     g.graph.set_result(tuple(results))
     return g.graph
 
 
 def inlined(g: Emitter, body: InternalGraph, inputs: Sequence[Any]) -> list[Any]:
-    """The results of a body on values of ``g``, its calls written to ``g``."""
+    """Inlines a subgraph for values of ``g``, and returns its results."""
     values: dict[Node, Any] = dict(zip(body.inputs, inputs, strict=True))
     for expr in body.exprs():
         if isinstance(expr, Constant):
@@ -125,6 +126,6 @@ def _bind(structure: Tree, result: Any, values: dict[Node, Any]) -> None:
     elif isinstance(structure, (dict, list, tuple)):
         children = list(structure.values()) if isinstance(structure, dict) else list(structure)
         if not isinstance(result, (list, tuple)) or len(result) != len(children):
-            raise Refusal("the call was recorded with another number of results than it has")
+            raise Refusal("the call was recorded with another number of results than its subgraph has")
         for child, part in zip(children, result, strict=True):
             _bind(child, part, values)

@@ -33,7 +33,7 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9.]*")
 
 
 def graph_to_text(graph: InternalGraph) -> str:
-    """The whole graph. Raises UsageError for a graph that still has modules or methods."""
+    """Prints the whole graph. Raises UsageError for a graph that still has modules or methods."""
     inputs = ", ".join(f"%{node.name}: {_type(node)}{_place(node.expr)}" for node in graph.inputs)
     name = graph.name or "main"
     title = name if _WORD.fullmatch(name) else _string(name)
@@ -43,7 +43,7 @@ def graph_to_text(graph: InternalGraph) -> str:
 
 
 def _symbols(graph: InternalGraph) -> str:
-    """Name and example of each symbol; a question mark behind the example of one of the data."""
+    """Prints name and example of each symbol; a question mark follows the example of a data-dependent one."""
     nodes = [*graph.inputs, *(node for expr in graph.exprs() for node in expr.outputs)]
     shapes = [node.shape for node in nodes if isinstance(node, TensorNode)]
     parts = [
@@ -56,7 +56,7 @@ def _symbols(graph: InternalGraph) -> str:
 
 
 def expr_to_text(expr: Expr) -> str:
-    """One line, without indentation."""
+    """Prints one expression, without indentation."""
     results = ", ".join(f"%{node.name}" for node in expr.outputs)
     types = ", ".join(map(_type, expr.outputs))
     if len(expr.outputs) != 1:
@@ -73,7 +73,9 @@ def expr_to_text(expr: Expr) -> str:
 
 
 def describe(expr: Expr) -> str:
-    """One line for a message: the typed form where there is one, else MegEngine's; no location."""
+    """Prints one expression for a message: the typed form where there is one, else MegEngine's; no
+    location.
+    """
     try:
         return expr_to_text(expr).partition("   loc(")[0]
     except UsageError:
@@ -81,7 +83,7 @@ def describe(expr: Expr) -> str:
 
 
 def digest(array: np.ndarray) -> str:
-    """16 hexadecimal digits that identify type, shape and bytes of an array."""
+    """Returns 16 hexadecimal digits that identify type, shape and bytes of an array."""
     import hashlib
 
     state = hashlib.blake2b(f"{array.dtype.str}{array.shape}".encode(), digest_size=8)
@@ -90,7 +92,7 @@ def digest(array: np.ndarray) -> str:
 
 
 def graph_constants(graph: InternalGraph) -> dict[str, np.ndarray]:
-    """Digest -> array of all constants that the text form does not print in full."""
+    """Returns digest -> array of all constants that the text form does not print in full."""
     from tmconvert.ir.subgraphs import nested
 
     graphs = nested(graph)
@@ -110,7 +112,7 @@ def _constant_attributes(expr: Constant) -> dict[str, Any]:
 
 
 class _Literal(str):
-    """Text that prints as it is."""
+    """Text that is printed unchanged."""
 
     __slots__ = ()
 
@@ -164,7 +166,7 @@ def _result_tree(tree: Any) -> str:
 
 def _key(key: Any) -> str:
     if not isinstance(key, (str, int)) or isinstance(key, bool):
-        raise UsageError("TM6005", f"a result called by a {type(key).__name__} has no text form")
+        raise UsageError("TM6005", f"a result with a key of type {type(key).__name__} has no text form")
     return _attribute(key)
 
 

@@ -23,7 +23,7 @@ Evaluate = Callable[["Expr", tuple[Any, ...], dict[str, Any]], Any]
 
 
 class Vocabulary(Protocol):
-    """The meaning of the calls in a source graph; each frontend has one.
+    """Converts the calls of a source graph; each frontend has a vocabulary.
 
     ``identifier`` is its name in files, such as "megengine". ``has_all_qparams`` says that what has no
     quantization parameters in a model is meant to be in float, not only left unsaid.
@@ -33,17 +33,17 @@ class Vocabulary(Protocol):
     has_all_qparams: bool
 
     def apply(self, g: Emitter, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Says one call in aten-style ops on ``g``. Raises Refusal."""
+        """Converts one call to ATen-style ops on ``g``. Raises Refusal."""
 
     def evaluate(self, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Computes one call on arrays. Raises UnsupportedError."""
 
     def name(self, expr: Expr) -> str:
-        """The source's word for a call."""
+        """Returns the source's name of a call."""
 
 
 class Example(NamedTuple):
-    """Inputs of a model, flattened, and what the source framework computed for them.
+    """Flattened inputs of a model, and the outputs that the source framework computed for them.
 
     ``outputs`` is None where the model was edited since: what it computes now, only its graph tells.
     """
@@ -56,7 +56,7 @@ class Source(Protocol):
     """The source of a model while it is loaded: it runs on inputs of other shapes, given in order."""
 
     def at(self, shapes: Sequence[tuple[int, ...]]) -> Example | str | None:
-        """What the source computes; its error where it fails there, None where it cannot tell."""
+        """Returns the outputs of the source; its error where it fails, None where it is not available."""
 
     def is_same_at(self, shapes: Sequence[tuple[int, ...]]) -> bool:
         """Whether the source runs at these shapes and makes the calls that were recorded."""
@@ -100,12 +100,14 @@ class TracedModule:
 
     @property
     def example(self) -> Example | None:
-        """Example inputs, and the source framework's outputs for them unless the model was edited."""
+        """Returns the example inputs, and the source framework's outputs for them unless the model was
+        edited.
+        """
         return self._example._replace(outputs=None) if self._example and self.is_edited() else self._example
 
     @example.setter
     def example(self, example: Example | None) -> None:
-        """Belongs to the model as it is now."""
+        """Sets the example of the model in its current state."""
         self._example = example
         self._recorded = State(self) if example is not None and example.outputs is not None else None
 
@@ -115,17 +117,19 @@ class TracedModule:
 
     @property
     def graph(self) -> InternalGraph | None:
-        """The first graph; the only one unless the module was called in several ways."""
+        """Returns the first graph; the only one unless the module was called with several argument
+        structures.
+        """
         return next(iter(self.graphs.values()), None)
 
     def graph_for(self, args: tuple[Tree, ...], kwargs: dict[str, Tree]) -> InternalGraph | None:
-        """The graph traced for arguments of this structure (``args[0]`` is the module itself)."""
+        """Returns the graph traced for arguments of this structure (``args[0]`` is the module itself)."""
         if len(self.graphs) == 1:
             return self.graph
         return self.graphs.get(call_structure(args, kwargs))
 
     def get(self, path: str) -> Any:
-        """The child, tensor or attribute at a dotted path. Raises KeyError with the missing part."""
+        """Returns the child, tensor or attribute at a dotted path. Raises KeyError with the missing part."""
         module: Any = self
         if not isinstance(path, str):
             raise KeyError(path)
@@ -141,7 +145,7 @@ class TracedModule:
         return module
 
     def modules(self) -> Iterator[tuple[str, TracedModule]]:
-        """Every module below and including this one as (dotted path, module); a shared one once."""
+        """Yields this module and all below as (dotted path, module); a shared one once."""
         seen: set[int] = set()
         stack: list[tuple[str, TracedModule]] = [("", self)]
         while stack:
@@ -156,16 +160,16 @@ class TracedModule:
             stack.extend(reversed(children))
 
     def parameter_count(self) -> int:
-        """Elements of the parameters of all modules, shared ones counted once."""
+        """Counts the elements of the parameters of all modules, shared ones once."""
         return sum(tensor.size for tensor in self._held(False).values())
 
     def buffer_count(self) -> int:
-        """Elements of all other tensors, such as the statistics of batch norms."""
+        """Counts the elements of all other tensors, such as the statistics of batch norms."""
         parameters = self._held(False)
         return sum(tensor.size for key, tensor in self._held(True).items() if key not in parameters)
 
     def own_parameters(self) -> int:
-        """Elements of the parameters of this module alone."""
+        """Counts the elements of the parameters of this module alone."""
         return sum(tensor.size for name, tensor in self.tensors.items() if name not in self.buffers)
 
     def _held(self, buffers: bool) -> dict[int, np.ndarray]:
@@ -177,7 +181,7 @@ class TracedModule:
         }
 
     def flatten(self) -> TracedModule:
-        """A module whose graph has the calls of all submodules in line; tensors are shared."""
+        """Returns a module whose graph has all submodules inlined; tensors are shared."""
         from tmconvert.ir.flatten import flatten_module
 
         return flatten_module(self)
@@ -197,7 +201,7 @@ class TracedModule:
 
 
 def call_structure(args: tuple[Tree, ...], kwargs: dict[str, Tree]) -> str:
-    """A key for the structure of call arguments: modules M, tensors T, constants by type and value.
+    """Returns a key for the structure of arguments: modules M, tensors T, constants by type and value.
 
     >>> call_structure(((1, "a"),), {})
     "(((int 1,str 'a',),),{})"
@@ -229,6 +233,6 @@ _container_writer: Callable[[TracedModule, str | PathLike[str]], None] = _no_con
 
 
 def register_container_writer(write: Callable[[TracedModule, str | PathLike[str]], None]) -> None:
-    """Has ``TracedModule.save`` call ``write``; ``tmconvert.container`` registers it when it is imported."""
+    """Registers the function that ``TracedModule.save`` calls; ``tmconvert.container`` does so on import."""
     global _container_writer
     _container_writer = write

@@ -1,4 +1,4 @@
-"""Nested Python values (tuple, list, dict, slice) with Nodes and constants at the leaves."""
+"""Nested Python values (tuple, list, dict, slice) with Nodes and constants as leaves."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ Tree = Any  # tuple | list | dict | slice of Trees, or a leaf
 
 
 class _Branches(dict[type, Callable[[Any], Collection[Any]] | None]):
-    """The parts of a tree by its type, None of a leaf. Trees are walked for whatever happens to a graph: a
-    look-up is fastest."""
+    """Maps the type of a tree to the function that returns its children; a dict lookup is the fastest way."""
 
     def __missing__(self, kind: type) -> Callable[[Any], Collection[Any]] | None:
         if issubclass(kind, dict):
@@ -33,7 +32,7 @@ _PLAIN = frozenset({int, float, bool, str, type(None)})  # most parts are lists 
 
 
 def leaves(tree: Tree) -> list[Any]:
-    """The leaves in order; dict values in the dict's own order, a slice as start, stop, step."""
+    """Returns the leaves in order; dict values in the dict's own order, a slice as start, stop, step."""
     found: list[Any] = []
     _gather((tree,), found)
     return found
@@ -52,7 +51,7 @@ def _gather(trees: Collection[Tree], found: list[Any]) -> None:
 
 
 def map_leaves(function: Callable[[Any], Any], tree: Tree) -> Tree:
-    """A tree of the same structure, each leaf replaced by ``function(leaf)``."""
+    """Returns a tree of the same structure, with each leaf replaced by ``function(leaf)``."""
     parts = _parts[type(tree)]
     if parts is None:
         return function(tree)
@@ -69,5 +68,5 @@ def map_leaves(function: Callable[[Any], Any], tree: Tree) -> Tree:
 
 
 def replaced(tree: Tree, old: Any, new: Any) -> Tree:
-    """The tree with ``new`` at each leaf that is ``old``."""
+    """Returns the tree with ``new`` at each leaf that is ``old``."""
     return map_leaves(lambda leaf: new if leaf is old else leaf, tree)

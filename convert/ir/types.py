@@ -1,4 +1,4 @@
-"""What is known of a tensor without its values."""
+"""Tensor types and quantization parameters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DTYPES_BY_NAME: dict[str, np.dtype] = {short: np.dtype(name) for name, short in 
 
 @cache
 def name_of(dtype: np.dtype) -> str:
-    """``dtype.name``, which NumPy composes anew each time."""
+    """Returns ``dtype.name``, cached, since NumPy builds it on each access."""
     return str(dtype.name)
 
 
@@ -61,7 +61,7 @@ class TensorType:
 
     @property
     def size(self) -> Any:
-        """Number of elements, an int or a Dim."""
+        """Returns the number of elements, an int or a Dim."""
         size = 1
         for extent in self.shape:
             size *= extent
@@ -98,7 +98,7 @@ class QParams:
         return not self.dtype.startswith("u")
 
     def reshaped(self, old: tuple[int, ...], new: tuple[int, ...]) -> QParams | None:
-        """For a tensor of shape ``old`` that is reshaped to ``new``; None if the channels are split up."""
+        """Returns the QParams after a reshape from shape ``old``; None if channels are split."""
         if self.channel_axis is None:
             return self
         before = math.prod(old[: self.channel_axis])
@@ -108,13 +108,13 @@ class QParams:
         return None
 
     def permuted(self, order: Sequence[int]) -> QParams:
-        """For a tensor whose axes are brought into ``order``."""
+        """Returns the QParams after a permutation of axes."""
         if self.channel_axis is None:
             return self
         return replace(self, channel_axis=list(order).index(self.channel_axis))
 
     def problem(self, shape: tuple[int, ...], name: str = "the tensor") -> str:
-        """Why these cannot quantize a tensor of that shape; empty when they can."""
+        """Returns why these cannot quantize a tensor of that shape; empty when they can."""
         axis = self.channel_axis
         if axis is not None and not 0 <= axis < len(shape):
             return f"{name} has no axis {axis}"
@@ -124,5 +124,5 @@ class QParams:
         if not all(math.isfinite(scale) and scale > 0 for scale in self.scale):
             return f"a scale of {name} is not positive and finite"
         if not all(self.quant_min <= zero <= self.quant_max for zero in self.zero_point):
-            return f"a zero point of {name} lies outside the integer range"
+            return f"a zero point of {name} is outside of the integer range"
         return ""

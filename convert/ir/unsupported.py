@@ -1,4 +1,4 @@
-"""The report of everything in a model that a target cannot express."""
+"""The report of all calls of a model that a target does not support."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MANY = 4  # ops with one remedy that share a line of a message
 
 
 class Unsupported(NamedTuple):
-    """One expression that stops a conversion, why, and what to do about it."""
+    """One expression that the target does not support, with reason and help."""
 
     expr: Expr
     reason: str
@@ -21,7 +21,9 @@ class Unsupported(NamedTuple):
 
     @property
     def op(self) -> str:
-        """What the source or the catalogue calls it: a function, a class of modules, ``Tensor.method``."""
+        """Returns the name of the op in the source or the catalogue: a function, module class or
+        ``Tensor.method``.
+        """
         if isinstance(self.expr, CallFunction):
             return self.expr.function
         if not isinstance(self.expr, CallMethod):  # what is no call stops a conversion as an output
@@ -35,7 +37,7 @@ class Unsupported(NamedTuple):
 
 
 class UnsupportedGroup(NamedTuple):
-    """All expressions, ``calls`` of them, that one op and one reason stop."""
+    """All unsupported expressions, ``calls`` of them, with the same op and reason."""
 
     op: str
     reason: str
@@ -57,7 +59,7 @@ class UnsupportedGroup(NamedTuple):
 
 
 def grouped(unsupported: Sequence[Unsupported]) -> list[UnsupportedGroup]:
-    """Groups by op and reason, in the order of first appearance."""
+    """Groups expressions by op and reason, in the order of first appearance."""
     members: dict[tuple[str, str], list[Unsupported]] = {}
     for item in unsupported:
         members.setdefault((item.op, item.reason), []).append(item)
@@ -77,7 +79,7 @@ def grouped(unsupported: Sequence[Unsupported]) -> list[UnsupportedGroup]:
 def unsupported_error(
     unsupported: Sequence[Unsupported], target: str, sufficient_opset: int | None = None, context: str = ""
 ) -> UnsupportedError:
-    """One error for all: the first group in full, the others in a line each.
+    """Returns one error for all: the first group in full, the others in a line each.
 
     ``sufficient_opset`` is the ONNX opset from which on nothing stands in the way,
     ``context`` what is special about this conversion.
@@ -96,13 +98,13 @@ def unsupported_error(
         others = [group for group in others if group not in alike]
         ops = dict.fromkeys(group.op for group in alike)
         counts = [f"{op} ({sum(group.calls for group in alike if group.op == op)})" for op in ops]
-        notes.append(("also", f"the same help is for {', '.join(counts)}"))
+        notes.append(("also", f"the same help applies to {', '.join(counts)}"))
     notes += [
         ("also", f"{group.op} ({group.calls} in {_paths(group.scopes)}): {group.reason}") for group in others
     ]
     if context:
         notes.append(("note", context))
-    notes.append(("see", f"`tmconvert check MODEL --target {target}` for the whole list"))
+    notes.append(("see", f"run `tmconvert check MODEL --target {target}` for the whole list"))
     return UnsupportedError(
         "TM2003", first.reason, source=first.first.source, excerpt=describe(first.first), notes=notes
     )

@@ -1,4 +1,4 @@
-"""The invariants of a normalized graph, checked after every pass.
+"""The graph verifier: checks the invariants of a normalized graph after every pass.
 
 TM3011  every input is defined earlier, or is an input of the graph
 TM3012  a value has one producer and belongs to one graph; its uses are the actual uses
@@ -24,7 +24,7 @@ from tmconvert.ir.expr import CallFunction, Constant, Expr
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.lazy_constants import Scaled
 from tmconvert.ir.node import Node, TensorNode
-from tmconvert.ir.subgraphs import bodies
+from tmconvert.ir.subgraphs import subgraphs_of
 from tmconvert.ir.symbolic.data_dependent import agree
 from tmconvert.ir.text import expr_to_text
 from tmconvert.ir.tree import leaves, map_leaves
@@ -33,21 +33,23 @@ _NAME = re.compile(r"[A-Za-z_0-9.]+")
 
 
 class Checked:
-    """An expression that was found right, and what that was found of: its rule need not run again."""
+    """A verified expression with the objects that it was verified with, so that its rule need not run
+    again.
+    """
 
-    __slots__ = ("_args", "_kwargs", "_result", "_stored", "_types", "bodies", "inputs", "outputs", "uses")
+    __slots__ = ("_args", "_kwargs", "_result", "_stored", "_types", "inputs", "outputs", "subgraphs", "uses")
 
     def __init__(self, expr: Expr) -> None:
         self.inputs = expr.inputs
         self.outputs = expr.outputs
         self.uses = _counted(self.inputs)
-        self.bodies = bodies(expr)
+        self.subgraphs = subgraphs_of(expr)
         self._args, self._kwargs, self._result = expr.args, expr.kwargs, expr.result
         self._stored = getattr(expr, "stored", None)
         self._types = [(node, node.shape, node.dtype, node.qparams) for node in _tensors(self.outputs)]
 
     def holds(self, expr: Expr) -> bool:
-        """Whether arguments, results and their types are the same objects still.
+        """Whether arguments, results and their types are still the same objects.
 
         Never where a graph is inside, on whose types the rule of the call depends.
         """
@@ -59,7 +61,7 @@ class Checked:
             and expr.kwargs is self._kwargs
             and expr.result is self._result
             and getattr(expr, "stored", None) is self._stored
-            and not self.bodies
+            and not self.subgraphs
         )
 
 
@@ -98,7 +100,7 @@ def verify_graph(
         if meets_new:
             _check_expr(expr, now.inputs, now.outputs, catalogue, is_final=checked is None)
             known[expr] = now
-        for body in now.bodies:
+        for body in now.subgraphs:
             verify_graph(body, catalogue, known)
     _check_ends(graph, defined, uses)
 
@@ -110,12 +112,12 @@ def _define(defined: dict[Node, bool], node: Node, expr: Expr, *, is_new: bool) 
 
 
 def _check_ends(graph: InternalGraph, defined: Mapping[Node, bool], uses: int) -> None:
-    """Names are unique, results defined, and nothing is recorded as used that is not."""
+    """Checks that names are unique, results are defined, and recorded uses exist."""
     names: set[str] = set()
     for node in defined:
         name = node.name
         if name in names or not ((name.isascii() and name.isidentifier()) or _NAME.fullmatch(name)):
-            raise GraphError("TM3013", f"the name {name!r} is taken or not valid")
+            raise GraphError("TM3013", f"the name {name!r} is used twice or not valid")
         names.add(name)
     returned = _counted(graph.outputs)
     for node in returned:
@@ -125,7 +127,7 @@ def _check_ends(graph: InternalGraph, defined: Mapping[Node, bool], uses: int) -
         if node not in returned and not graph.is_output(node):
             continue
         if graph.use_count(node) != sum(node.uses.values()) + returned.get(node, 0):
-            raise GraphError("TM3012", f"%{node.name} is returned other than the graph has recorded")
+            raise GraphError("TM3012", f"the returned uses of %{node.name} differ from the graph's record")
     if sum(len(node.uses) for node in defined) != uses:
         for node in defined:
             if any(user.graph is not graph or node not in user.inputs for user in node.uses):
@@ -146,7 +148,7 @@ def _check_expr(
         if is_final or not _is_inferred(expr):
             _check_call(expr, inputs, outputs, catalogue)
     else:
-        _fail("TM3014", expr, f"a {type(expr).__name__} is no part of a normalized graph")
+        _fail("TM3014", expr, f"a {type(expr).__name__} is not allowed in a normalized graph")
     for node in outputs:
         _check_quantization(expr, node)
     if expr.source is None and expr.made_by is None:
@@ -167,7 +169,7 @@ def _check_constant(expr: Constant, outputs: Sequence[Node]) -> None:
 
 
 def _is_inferred(expr: CallFunction) -> bool:
-    """Whether the rule of the op has run already, on these arguments."""
+    """Whether the rule of the op has already run on these arguments."""
     return expr.inferred is not None and expr.inferred[0] is expr.args and expr.inferred[1] is expr.kwargs
 
 
@@ -182,13 +184,13 @@ def _check_call(
     except TmconvertError as error:
         _fail("TM3014", expr, error.message)
     except ValueError:
-        _fail("TM3014", expr, f"{expr.function} takes another number of tensors")
+        _fail("TM3014", expr, f"{expr.function} has another number of tensor arguments")
     if bound != (expr.args, expr.kwargs):
         _fail("TM3014", expr, "the arguments are not in the canonical form of the signature")
     if not all(leaf is None or isinstance(leaf, TensorNode) for leaf in leaves(expr.args)):
-        _fail("TM3014", expr, "an argument that is no tensor stands where a tensor belongs")
+        _fail("TM3014", expr, "an argument that is not a tensor is passed where a tensor is expected")
     if not all(_is_typed(node) for node in (*inputs, *outputs)):
-        _fail("TM3015", expr, "the type of an argument or a result is not known")
+        _fail("TM3015", expr, "the type of an argument or a result is unknown")
     types = map_leaves(lambda leaf: None if leaf is None else leaf.type, list(expr.args))
     try:
         expected = op.infer(types, expr.kwargs)
@@ -237,7 +239,7 @@ def _fail(code: str, expr: Expr, message: str) -> NoReturn:
 
 
 def _neighbourhood(expr: Expr) -> str:
-    """The expression between the one before and the one after it."""
+    """Returns the expression with its neighbours, for the message."""
     lines = []
     for mark, neighbour in ((" ", expr.previous), (">", expr), (" ", expr.next)):
         if neighbour is not None:

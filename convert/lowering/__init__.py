@@ -1,1 +1,1 @@
-"""From the graph of aten ops to operators of a target."""
+"""Lowering: converts a graph of ATen ops to operators of a target."""

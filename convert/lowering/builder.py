@@ -1,4 +1,4 @@
-"""The builder that symbolics write target operators to."""
+"""The builder to which symbolics write target operators."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class Builder:
         self.lowered: Callable[..., TargetGraph] | None = None  # lowers a graph inside of a call
 
     def inside(self, graph: TargetGraph) -> Builder:
-        """A builder for a graph inside of this one's, which sees its values and keeps off its names."""
-        twin = copy.copy(self)
-        twin.graph = graph
-        return twin
+        """Returns a builder for a subgraph, which sees the values of this one and avoids its names."""
+        duplicate = copy.copy(self)
+        duplicate.graph = graph
+        return duplicate
 
     # ---- for symbolics
 
@@ -93,7 +93,7 @@ class Builder:
         qparams: QParams | None = None,
         shape: Sequence[int] | None = None,
     ) -> Value:
-        """A constant. Python numbers take the dtype of the current result unless ``dtype`` says else.
+        """Returns a constant. Python numbers get the dtype of the current result unless ``dtype`` is given.
 
         With ``shape``, of as many elements, it has that one, and is not copied to have fewer axes.
 
@@ -123,7 +123,7 @@ class Builder:
         return np.asarray(computed(value), dtype)
 
     def _inherited(self, array: np.ndarray) -> QParams | None:
-        """The parameters of the constant whose memory ``array`` is another view of."""
+        """Returns the QParams of the constant of whose memory ``array`` is another view."""
         known = self._quantized.get(_start(array)) if array.dtype == np.float32 else None
         if known is None or known[0].size != array.size:
             return None
@@ -136,30 +136,30 @@ class Builder:
         return replace(qparams, channel_axis=axes[0]) if len(axes) == 1 else None
 
     def ints(self, values: Sequence[int] | np.ndarray | int) -> Value:
-        """A constant of the target's type for indices, shapes and axes."""
+        """Returns a constant of the target's type for indices, shapes and axes."""
         limits = np.iinfo(self.index_dtype)
         if any(not limits.min <= value <= limits.max for value in np.ravel(np.asarray(values, object))):
-            self.refuse(f"{values} does not fit {self.index_dtype}, in which the target counts")
+            self.refuse(f"{values} does not fit {self.index_dtype}, the index type of the target")
         return self.const(np.asarray(values, self.index_dtype))
 
     def body(self, graph: InternalGraph, inputs: Sequence[Value | None]) -> TargetGraph:
-        """A graph inside of the operator to come: its inputs are these values, and new ones for None."""
+        """Builds a subgraph for the next operator: its inputs are these values, and new ones for None."""
         assert self.lowered is not None
         return self.lowered(graph, inputs)
 
     def inlined(self, graph: InternalGraph, inputs: Sequence[Value]) -> list[Value]:
-        """The results of a graph on values of this one, to which its operators are appended."""
+        """Inlines a subgraph for values of this graph, and returns its results."""
         assert self.lowered is not None
         made = self.lowered(graph, inputs, inlined=True)
         self.graph.operators += made.operators
         return made.outputs
 
     def formal(self, dtype: np.dtype, shape: Sequence[int]) -> Value:
-        """An input of a graph inside."""
+        """Returns an input of a subgraph."""
         return Value(self.names.free(f"{self.name}_input"), dtype, tuple(shape))
 
     def refuse(self, reason: str, help: str = "") -> NoReturn:
-        """Ends the symbolic: the target cannot express this call."""
+        """Raises Refusal: the target cannot express this call."""
         raise Refusal(reason, help)
 
     # ---- for lower()
@@ -173,17 +173,17 @@ class Builder:
         value.name = name
 
     def identity(self, value: Value) -> Value:
-        """A computed copy, for an output that would share its value with something else."""
+        """Returns a computed copy, for an output that would share its value with another one."""
         raise NotImplementedError
 
     def define(self, value: Value) -> None:
-        """Called for each input and result, as soon as it has its type."""
+        """Called for each input and result, when its type is known."""
 
     def accept(self, operators: Sequence[Operator]) -> None:
         """Called with the operators of each expression. Raises Refusal where the version lacks one."""
 
     def finish(self) -> None:
-        """Called once, behind the last expression."""
+        """Called once, after the last expression."""
 
     def _operator_name(self, type: str) -> str:
         scope = printable(self.source.scope).replace(".", "/") if self.source and self.source.scope else ""

@@ -1,4 +1,4 @@
-"""Lowering: from aten-style expressions to operators of one target."""
+"""Lowering of ATen-style expressions to operators of one target."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tmconvert.symbolics.target_names import TITLES, VERSION_WORDS
 
 @dataclass
 class Lowering:
-    """The lowered graph, and every expression that stood in the way (the graph is then unusable)."""
+    """The lowered graph, and every unsupported expression (with any, the graph is unusable)."""
 
     graph: TargetGraph
     unsupported: list[Unsupported] = field(default_factory=list)
@@ -57,7 +57,7 @@ class _Lowerer:
     def body(
         self, graph: InternalGraph, inputs: Sequence[Value | None], inlined: bool = False
     ) -> TargetGraph:
-        """A graph inside of the call at hand, which sees the values around it.
+        """Builds a subgraph of the current call, which sees the values around it.
 
         Each output is a computed value of its own, unless the operators are to be ``inlined``.
         """
@@ -81,7 +81,7 @@ class _Lowerer:
         return made
 
     def run_body(self, inlined: bool) -> None:
-        """The calls and the results of a graph inside."""
+        """Lowers the calls and the results of a subgraph."""
         self._exprs()
         made, graph = self.lowering.graph, self.source_graph
         within = {id(value) for operator in made.operators for value in operator.outputs}
@@ -120,7 +120,7 @@ class _Lowerer:
                 current_journal().check()
 
     def _reserve_names(self) -> None:
-        """Inputs and results keep their names; what symbolics add must step aside."""
+        """Reserves the names of inputs and results; operators of symbolics get other names."""
         names = {node.name for node in self.source_graph.inputs}
         for name in (*names, *(name for name in self.source_graph.output_names if name not in names)):
             self.builder.names.free(name)
@@ -148,7 +148,7 @@ class _Lowerer:
             results = self._symbolic_results(expr)
         except Refusal as refusal:
             del self.lowering.graph.operators[first_new:]
-            _freeze(expr, refusal)
+            _specialize(expr, refusal)
             self.lowering.unsupported.append(Unsupported(expr, refusal.reason, refusal.help))
             results = [
                 Value(node.name, type_.dtype, type_.shape)
@@ -158,7 +158,7 @@ class _Lowerer:
             raise InternalError("TM9004", f"the symbolic of {expr.function} returned {len(results)} values")
         for node, value, type_ in zip(expr.outputs, results, types, strict=True):
             assert isinstance(node, TensorNode)
-            self.values[node] = self._settle(node, value, type_, first_new)
+            self.values[node] = self._assign_type(node, value, type_, first_new)
             self.builder.define(self.values[node])
         self._parts_of(expr.outputs[0], first_new)
         try:
@@ -177,22 +177,22 @@ class _Lowerer:
         tensors = map_leaves(lambda leaf: None if leaf is None else self.values[leaf], list(expr.args))
         arguments = op.by_name(tensors, self._attributes(op, expr))
         try:
-            with current_journal().because(f"needs a number{_remedy(op, target, self.version)}"):
+            with current_journal().because(f"requires a static size{_remedy(op, target, self.version)}"):
                 result = symbolic(self.builder, **arguments)
         except (Refusal, TmconvertError):
             raise
         except MemoryError as error:  # extents may come from a damaged file
-            raise Refusal(f"{op.name} on tensors of this size takes more memory than there is") from error
+            raise Refusal(f"{op.name} on tensors of this size needs more memory than is available") from error
         except Exception as error:
             if is_symbolic((expr.kwargs, _shapes(expr))):
-                raise Refusal(f"{op.name} cannot be said for symbolic sizes ({error})") from error
+                raise Refusal(f"{op.name} does not support symbolic sizes ({error})") from error
             raise InternalError(
                 "TM9004", f"{symbolic.__name__} failed: {error}", source=expr.source, excerpt=repr(expr)
             ) from error
         return list(result) if isinstance(result, (list, tuple)) else [result]
 
     def _attributes(self, op: Op, expr: CallFunction) -> dict[str, Any]:
-        """The attributes for tensors in the memory orders that the plan chose."""
+        """Returns the attributes for tensors in the layouts that the plan chose."""
         nhwc_x = any(getattr(node, "layout", None) == "nhwc" for node in expr.inputs)
         nhwc_result = any(getattr(node, "layout", None) == "nhwc" for node in expr.outputs)
         if not nhwc_x and not nhwc_result:
@@ -203,8 +203,8 @@ class _Lowerer:
             return stored(expr.kwargs, types[0].shape, nhwc_x=nhwc_x, nhwc_result=nhwc_result)
         return remap(rule, expr.kwargs) if nhwc_x else expr.kwargs
 
-    def _settle(self, node: TensorNode, value: Value, type_: TensorType, first_new: int) -> Value:
-        """Gives a result its declared type and the node's name."""
+    def _assign_type(self, node: TensorNode, value: Value, type_: TensorType, first_new: int) -> Value:
+        """Assigns the declared type and the node's name to a result."""
         if not value.is_constant and any(
             value is output for made in self.lowering.graph.operators[first_new:] for output in made.outputs
         ):
@@ -217,7 +217,7 @@ class _Lowerer:
         return value
 
     def _stands_for(self, value: Value, node: TensorNode, role: Role = Role.TENSOR) -> None:
-        """Records the node that ``value`` is: the first one, where several nodes share it."""
+        """Records the node that ``value`` represents: the first one, where several nodes share it."""
         self.lowering.graph.origins.setdefault(value, Origin(node, role, value.qparams))
 
     def _parts_of(self, node: Any, first_new: int) -> None:
@@ -228,7 +228,7 @@ class _Lowerer:
                 origins.setdefault(value, Origin(node, Role.PART, value.qparams, is_inner=True))
 
     def _outputs(self) -> None:
-        """Graph outputs: each a computed value of its own, under its own name."""
+        """Returns graph outputs: each a computed value of its own, with its own name."""
         taken: set[int] = set()
         graph = self.source_graph
         for node, wanted in zip(graph.outputs, graph.output_names or [""] * len(graph.outputs), strict=True):
@@ -245,7 +245,7 @@ class _Lowerer:
             self.lowering.graph.outputs.append(value)
 
     def _copied(self, node: TensorNode, value: Value, wanted: str) -> Value:
-        """A computed copy, called ``wanted`` where the graph has no other use for that name."""
+        """Returns a computed copy, named ``wanted`` where the graph does not use that name otherwise."""
         if value.is_constant and value.name in (node.name, wanted):
             self.builder.rename(value, self.builder.names.free(f"{node.name}_value"))
         self.builder.begin(f"{node.name}_output", None, [stored_type(node)])
@@ -264,7 +264,7 @@ class _Lowerer:
 
 
 def _rename_all(graph: InternalGraph, builder: Builder) -> None:
-    """Gives the nodes of a graph inside names that nothing around it has."""
+    """Renames the nodes of a subgraph so that names are unique in the whole graph."""
     nodes = [*graph.inputs, *(node for expr in graph.exprs() for node in expr.outputs)]
     for node in nodes:
         while (name := builder.names.free(node.name)) != node.name and graph.node_called(name) is not None:
@@ -273,7 +273,7 @@ def _rename_all(graph: InternalGraph, builder: Builder) -> None:
 
 
 def _remedy(op: Op, target: str, version: int) -> str:
-    """Which later opset says the op in another way."""
+    """Returns a hint to a later opset with another form of the op."""
     later = sorted(since for since in op.symbolics.get(target, {}) if since > version)
     if target != "onnx" or not later:
         return ""
@@ -284,35 +284,37 @@ def _shapes(expr: CallFunction) -> list[Any]:
     return [node.shape for node in (*expr.inputs, *expr.outputs) if isinstance(node, TensorNode)]
 
 
-def _freeze(expr: CallFunction, refusal: Refusal) -> None:
-    """Fixes a size of a call that is refused: with a number it may go."""
+def _specialize(expr: CallFunction, refusal: Refusal) -> None:
+    """Specializes a size of an unsupported call, so that it may be supported."""
     sizes = [size for size in leaves((_shapes(expr), expr.kwargs)) if isinstance(size, Dim)]
-    current_journal().give_up(sizes, f"needs a number: {refusal.reason}")
+    current_journal().give_up(sizes, f"requires a static size: {refusal.reason}")
 
 
 def stored_type(node: TensorNode) -> TensorType:
-    """The type in the memory order that the plan chose."""
+    """Returns the type in the layout that the plan chose."""
     if node.layout != "nhwc":
         return node.type
     return TensorType(node.type.dtype, tuple(node.type.shape[axis] for axis in NCHW_TO_NHWC))
 
 
 def stored_qparams(node: TensorNode) -> QParams | None:
-    """The quantization parameters, for the memory order that the plan chose."""
+    """Returns the QParams for the layout that the plan chose."""
     if node.layout != "nhwc" or node.qparams is None:
         return node.qparams
     return node.qparams.permuted(NCHW_TO_NHWC)
 
 
 def _missing(op: Op, target: str, version: int) -> tuple[str, str]:
-    """(reason, help) why there is no symbolic."""
+    """Returns (reason, help) for a missing symbolic."""
     name = TITLES.get(target, target)
     if target in op.reasons:
         return f"{name} cannot express {op.name}: {op.reasons[target]}", ""
     starts = (op.lowest_version(target), op.decomposed_since(target))
     lowest = min((since for since in starts if since is not None), default=None)
     if lowest is None:
-        return f"no {name} symbolic for {op.name}", f"`tmconvert ops --target {target}` lists what there is"
+        return f"no {name} symbolic for {op.name}", (
+            f"`tmconvert ops --target {target}` lists the supported ops"
+        )
     words, option = VERSION_WORDS[target]
     help = f"use {option.format(lowest)} or later"
     return f"no {name} symbolic for {op.name} at {words.format(version)}", help

@@ -1,4 +1,4 @@
-"""The names of one written file."""
+"""Unique names within one written file."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _ENDINGS = {
 
 
 def name_of_form(name: str, role: Role) -> str:
-    """The name of the tensor that holds the tensor ``name`` in another form."""
+    """Returns the name of the tensor that holds the tensor ``name`` in another form."""
     return f"{name}_{_ENDINGS[role]}"
 
 
 class Names:
-    """Gives each name once; ``taken`` are given already."""
+    """Returns each name once; ``taken`` are in use already."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
         self._suffixes: dict[str, int] = {}  # the last one that was tried, by name
 
     def free(self, base: str) -> str:
-        """``base``, or ``base_1``, ``base_2``, ... where that is taken.
+        """Returns ``base``, or ``base_1``, ``base_2``, ... where that is in use.
 
         Control characters of a module's name are spelled out: readers of files print names.
         """
@@ -41,7 +41,7 @@ class Names:
         return name
 
     def take(self, names: Iterable[str]) -> None:
-        """These are not to be given any more."""
+        """Reserves names."""
         self._taken.update(names)
 
     def give_back(self, name: str) -> None:

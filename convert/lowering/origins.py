@@ -1,4 +1,4 @@
-"""Which node of the lowered graph each tensor of a written file stands for, and in which form.
+"""Provenance: the node of the lowered graph and the role of each tensor of a written file.
 
 One node may have several tensors in a file: quantized, requantized for some of its users, dequantized for
 operators in float. Lowering and each rewriting record what they make, so that nobody has to read names.
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class Role(Enum):
-    """The form in which a tensor of the file holds the tensor that it stands for."""
+    """The relation of a tensor of the file to the tensor that it represents."""
 
-    TENSOR = "the tensor itself, as its name says"
+    TENSOR = "the tensor itself, with the same name"
     COPY = "a copy, for an output of the model"
-    QUANTIZED = "quantized for operators in integers, or from int16 to int8"
+    QUANTIZED = "quantized for integer operators, or from int16 to int8"
     REQUANTIZED = "with other quantization parameters, for some of its users"
-    DEQUANTIZED = "dequantized for operators in float"
-    COMPUTED = "as its operator computes it, before it is requantized or rounded"
+    DEQUANTIZED = "dequantized for float operators"
+    COMPUTED = "the operator's result before it is requantized or rounded"
     UNCLAMPED = "before it is clamped to the quantized range that the source allows"
     INTERNAL = "in the type of the activations, where an input or output of the file has another type"
     CONSTANT = "a constant"
@@ -34,7 +34,7 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The ``node`` of the lowered graph that a tensor of the file stands for, and its ``role``.
+    """The ``node`` of the lowered graph that a tensor of the file represents, and its ``role``.
 
     ``is_inner`` is True for tensors that no node names: intermediate results of the operators that compute
     ``node``, and the forms of these. ``qparams`` are the quantization parameters in the file.

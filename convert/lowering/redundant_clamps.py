@@ -1,4 +1,4 @@
-"""Minima with constants that change no integer: what they cut off lies beyond the grid."""
+"""Removes clamps whose bound is outside of the quantized range."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 _MINIMA = frozenset({"MINIMUM", "Min"})
 
 
-def without_idle_bounds(graph: TargetGraph) -> TargetGraph:
-    """``graph``, which is left as it is, without such minima; as it is without any.
+def without_redundant_clamps(graph: TargetGraph) -> TargetGraph:
+    """Returns a copy of ``graph`` without such minima; ``graph`` itself if it has none.
 
     Rounding to a grid cuts at its ends. A bound that is rounded to the upper end, for all elements, does the
     same.
@@ -23,7 +23,7 @@ def without_idle_bounds(graph: TargetGraph) -> TargetGraph:
     gone: set[int] = set()
     makers = {id(value) for operator in graph.operators for value in operator.outputs}
     for operator in graph.operators:
-        if operator.type not in _MINIMA or len(operator.inputs) != 2 or not _is_idle(operator):
+        if operator.type not in _MINIMA or len(operator.inputs) != 2 or not _is_redundant(operator):
             continue
         x = operator.inputs[0]
         if x is not None and id(x) in makers and uses[id(x)] == 1 and x.shape == operator.outputs[0].shape:
@@ -39,11 +39,17 @@ def without_idle_bounds(graph: TargetGraph) -> TargetGraph:
     return replace(graph, operators=operators)
 
 
-def _is_idle(operator: Operator) -> bool:
-    grid, bounds = operator.outputs[0].qparams, operator.inputs[1]
-    if grid is None or grid.inferred or len(grid.scale) != 1 or bounds is None or bounds.data is None:
+def _is_redundant(operator: Operator) -> bool:
+    qparams, bounds = operator.outputs[0].qparams, operator.inputs[1]
+    if (
+        qparams is None
+        or qparams.inferred
+        or len(qparams.scale) != 1
+        or bounds is None
+        or bounds.data is None
+    ):
         return False
-    return bool(np.all(quantize(bounds.data, grid) >= grid.quant_max))
+    return bool(np.all(quantize(bounds.data, qparams) >= qparams.quant_max))
 
 
 def _uses(graph: TargetGraph) -> dict[int, int]:

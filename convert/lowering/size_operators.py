@@ -1,4 +1,4 @@
-"""Sizes that a file computes as it runs, from the shapes of its tensors."""
+"""Operators that compute dynamic sizes at run time from the shapes of tensors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SINCE_INPUTS = {"Slice": 10, "Upsample": 9, "Pad": 11, "Resize": 11}
 
 @dataclass(eq=False, slots=True)
 class SizeVector(Value):
-    """Sizes that no operator computes yet: a Reshape says most of them without."""
+    """Sizes without operators so far; most Reshapes can express them without any."""
 
     sizes: Any = ()
 
@@ -50,23 +50,22 @@ class SizeOperators:
         self.known: dict[Dim, Value] = {}
 
     def inside(self, g: OnnxBuilder) -> SizeOperators:
-        """For a graph inside of the builder's, which sees it: what is known stays known, what is computed
-        there is not.
+        """Returns the size operators of a subgraph: known sizes stay known, new ones are computed inside.
 
         Sizes that only the data tells have names of their own there; those of its inputs get defined.
         """
-        twin = SizeOperators(g)
-        twin.shapes = dict(self.shapes)
-        twin.known = {size: value for size, value in self.known.items() if not data_symbols(size)}
-        twin.places = {
+        duplicate = SizeOperators(g)
+        duplicate.shapes = dict(self.shapes)
+        duplicate.known = {size: value for size, value in self.known.items() if not data_symbols(size)}
+        duplicate.places = {
             name: (value, axis, more)
             for name, (value, axis, more) in self.places.items()
             if not data_symbols(value.shape[axis])
         }
-        return twin
+        return duplicate
 
     def define(self, value: Value) -> None:
-        """Makes the extents of ``value`` known."""
+        """Records the extents of ``value``."""
         for axis, extent in enumerate(value.shape):
             more = sum(factor for monomial, factor in _terms(extent) if not monomial)
             symbol = sole_symbol(extent - more)
@@ -74,12 +73,14 @@ class SizeOperators:
                 self.places.setdefault(symbol.name, (value, axis, more))
 
     def vector(self, sizes: Any) -> Value:
-        """A vector of sizes, or a scalar of one; its operators come with the operator that takes it."""
+        """Returns a vector of sizes, or a scalar of one; its operators are written with the operator that
+        uses it.
+        """
         shape = () if isinstance(sizes, Dim) else (len(sizes),)
         return SizeVector("", self.g.index_dtype, shape, sizes=sizes if shape == () else list(sizes))
 
     def resolved(self, type: str, inputs: Sequence[Value | None]) -> list[Value | None]:
-        """The inputs of an operator of this type, with SizeVectors computed."""
+        """Returns the inputs of an operator of this type, with SizeVectors computed."""
         result: list[Value | None] = list(inputs)
         for position, value in enumerate(inputs):
             if isinstance(value, SizeVector):
@@ -90,7 +91,7 @@ class SizeOperators:
     def _template(
         self, type: str, position: int, inputs: Sequence[Value | None], sizes: Any
     ) -> list[int] | None:
-        """The sizes in numbers, where the operator has some that stand for what it finds."""
+        """Returns the sizes as numbers, where the operator has special values for unchanged ones."""
         first, second = (*inputs[:2], None)[:2]
         if first is None or isinstance(sizes, Dim):
             return None
@@ -158,7 +159,9 @@ class SizeOperators:
             if self.is_onnx and any(
                 factor < 0 for part in (atom.numerator, atom.denominator) for _, factor in _terms(part)
             ):
-                current_journal().freeze(size, "needs a number: ONNX's Div does not round down below zero")
+                current_journal().specialize(
+                    size, ("requires a static size: ONNX's Div does not round down below zero")
+                )
             self.known[size] = self._op("Div", self._size(atom.numerator), self._size(atom.denominator))
         elif isinstance(atom, Positive):
             self.known[size] = self._positive(self._size(atom.size))
@@ -167,7 +170,7 @@ class SizeOperators:
         return self.known[size]
 
     def _positive(self, size: Value) -> Value:
-        """max(size, 0); before opset 12 ONNX has no maximum of integers."""
+        """Emits max(size, 0); before opset 12 ONNX has no integer maximum."""
         if not self.is_onnx or int(self.g.graph.version) >= 12:
             return self._op("Max", size, self.g.ints([0]))
         floats = self.g.op("Cast", size, to=1, dtype=np.dtype(np.float32))
@@ -176,7 +179,9 @@ class SizeOperators:
 
     def _symbol(self, symbol: Symbol) -> Value:
         if symbol.name not in self.places:
-            current_journal().freeze(Dim((((symbol,), 1),)), "needs it, and no tensor before has this size")
+            current_journal().specialize(
+                Dim((((symbol,), 1),)), ("requires it, and no earlier tensor has this size")
+            )
             return self.g.ints([symbol.example])
         value, axis, more = self.places[symbol.name]
         if id(value) not in self.shapes:
@@ -190,7 +195,7 @@ class SizeOperators:
 
 
 def plain_attributes(operator: str, options: dict[str, object], opset: int | None = None) -> dict[str, Any]:
-    """The options of ``Builder.op`` with numbers for Dims in attributes, which freezes them.
+    """Returns attributes of ``Builder.op`` with Dims specialized to numbers.
 
     ``opset`` None: it is an operator of TFLite.
     """
@@ -201,11 +206,13 @@ def plain_attributes(operator: str, options: dict[str, object], opset: int | Non
 
 
 def _plain(operator: str, name: str, value: object, opset: int | None) -> Any:
-    reason = f"needs a number: TFLite's {operator} has {name} as an attribute"
+    reason = f"requires a static size: TFLite's {operator} has {name} as an attribute"
     if opset is not None:
         since = SINCE_INPUTS.get(operator, 0)
         remedy = f"; --opset {since} keeps it dynamic" if since > opset else ""
-        reason = f"needs a number: ONNX's {operator} has {name} as an attribute at opset {opset}{remedy}"
+        reason = (
+            f"requires a static size: ONNX's {operator} has {name} as an attribute at opset {opset}{remedy}"
+        )
     with current_journal().because(reason):
         return map_leaves(lambda leaf: int(leaf) if isinstance(leaf, Dim) else leaf, value)
 
@@ -215,7 +222,8 @@ def _terms(size: Size) -> tuple[tuple[tuple[Atom, ...], int], ...]:
 
 
 def _reshape_template(sizes: Any, shape: Sequence[Size]) -> list[int] | None:
-    """The target of a Reshape in numbers: -1 for one size, 0 for those that stay; None if more are open.
+    """Returns the target of a Reshape as numbers: -1 for one size, 0 for unchanged ones; None if more are
+    dynamic.
 
     Beside a size of the data, which may be 0, a -1 has no meaning.
     """
@@ -233,7 +241,7 @@ def _reshape_template(sizes: Any, shape: Sequence[Size]) -> list[int] | None:
 
 
 def _with_one_open(sizes: Sequence[Size]) -> list[int] | None:
-    """The target of TFLite's RESHAPE in numbers: -1 for one size; None if more are open."""
+    """Returns the target of TFLite's RESHAPE as numbers: -1 for one size; None if more are dynamic."""
     if sum(isinstance(size, Dim) for size in sizes) != 1 or 0 in [
         size for size in sizes if isinstance(size, int)
     ]:
@@ -242,7 +250,9 @@ def _with_one_open(sizes: Sequence[Size]) -> list[int] | None:
 
 
 def _slice_template(sizes: Sequence[Size], begin: list[int], shape: Sequence[Size]) -> list[int] | None:
-    """The sizes of TFLite's SLICE in numbers: -1 for all that is left; None if others are open."""
+    """Returns the sizes of TFLite's SLICE as numbers: -1 for all remaining elements; None if others are
+    dynamic.
+    """
     template = [
         size if isinstance(size, int) else -1 if _same(size + start, extent) else None
         for size, start, extent in zip(sizes, begin, shape, strict=True)

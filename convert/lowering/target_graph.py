@@ -28,7 +28,7 @@ Attribute = Union[bool, int, float, str, np.ndarray, list[int], list[float], lis
 
 @dataclass(frozen=True, slots=True)
 class Quantization:
-    """Of a TFLite tensor: real = scale * (q - zero_point), each for each index of ``axis``, or one for all.
+    """Quantization of a TFLite tensor: real = scale * (q - zero_point), per index of ``axis`` or per tensor.
 
     ``scale`` is float32; ``zero_point`` int64, or None where all are 0.
     """
@@ -64,27 +64,29 @@ class Value:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of a constant; 0 of what is computed."""
+        """Returns the bytes of a constant; 0 for computed values."""
         return 0 if self.stored is None else self.stored.nbytes
 
     @property
     def data(self) -> np.ndarray | None:
-        """The elements in ``shape``: a copy where that is no view of ``stored``. A product is computed."""
+        """Returns the elements in ``shape``: a view of ``stored`` where possible. A product is computed."""
         if self.stored is None:
             return None
         array = computed(self.stored)
         return array if array.shape == self.shape else array.reshape(self.shape)
 
     def elements(self) -> Array:
-        """``stored``, of a constant. Raises InternalError TM9001 where it is not what is declared."""
+        """Returns ``stored``, for a constant. Raises InternalError TM9001 if type or shape differ from the
+        declared ones.
+        """
         stored = self.stored
         assert stored is not None
         merged = stored.ndim > len(self.shape) and stored.size == math.prod(self.shape)
         if not (stored.shape == self.shape or merged) or name_of(stored.dtype) != name_of(self.dtype):
             raise InternalError(
                 "TM9001",
-                f"constant {self.name!r} is declared {self.dtype}{list(self.shape)} "
-                f"and holds {stored.dtype}{list(stored.shape)}",
+                f"constant {self.name!r} is declared {self.dtype}{list(self.shape)}, but is "
+                f"{stored.dtype}{list(stored.shape)}",
             )
         return stored
 
@@ -108,7 +110,7 @@ class Operator:
 
     @property
     def domain(self) -> str:
-        """The user's library that has the operator; empty for the target's own."""
+        """Returns the user's operator library; empty for the target's own operators."""
         return self.type.rpartition("::")[0]
 
 
@@ -135,7 +137,7 @@ class TargetGraph:
     origins: dict[Value, Origin] = field(default_factory=dict, repr=False)
 
     def constants(self) -> list[Value]:
-        """Every constant, once, in the order of first use; those of graphs inside of operators, too."""
+        """Yields every constant once, in the order of first use, including those of subgraphs."""
         seen: dict[int, Value] = {}
         for graph in self.nested():
             for value in [
@@ -147,25 +149,29 @@ class TargetGraph:
         return list(seen.values())
 
     def values(self) -> list[Value]:
-        """Every input, operand and result of this graph, once; not of the graphs inside of operators."""
+        """Yields every input, operand and result of this graph once, without those of subgraphs."""
         operators = (value for each in self.operators for value in (*each.inputs, *each.outputs))
         found = (value for value in (*self.inputs, *operators, *self.outputs) if value is not None)
         return list(dict.fromkeys(found))
 
     def node_of(self, value: Value) -> TensorNode | None:
-        """The node that ``value`` is in this graph; None for copies, constants and intermediate results."""
+        """Returns the node that ``value`` represents in this graph; None for copies, constants and
+        intermediate results.
+        """
         origin = self.origins.get(value)
         is_own = origin is not None and origin.role is Role.TENSOR and not origin.is_inner
         return origin.node if origin is not None and is_own else None
 
     def inherit_origin(self, made: Value, value: Value) -> Value:
-        """``made``, which takes the place of ``value``, and has its origin."""
+        """Gives ``made`` the origin of ``value``, which it replaces."""
         if value in self.origins:
             self.origins[made] = self.origins[value]
         return made
 
     def complete_origins(self) -> None:
-        """Records that values added by rewritings are parts of the tensors that they are computed for."""
+        """Records that values added by rewritings are intermediate results of the tensors computed from
+        them.
+        """
         for graph in self.nested():
             for operator in reversed(graph.operators):
                 given = [value for value in operator.inputs if value is not None]
@@ -177,7 +183,7 @@ class TargetGraph:
                         self.origins[value] = Origin(node, role, value.qparams, is_inner=True)
 
     def nested(self) -> Iterator[TargetGraph]:
-        """This graph, and those among the attributes of its operators, at any depth."""
+        """Returns this graph and its subgraphs at any depth."""
         yield self
         for operator in self.operators:
             for value in operator.attributes.values():
@@ -185,5 +191,5 @@ class TargetGraph:
                     yield from value.nested()
 
     def all_operators(self) -> Iterator[Operator]:
-        """The operators of this graph and of those inside."""
+        """Yields the operators of this graph and of its subgraphs."""
         return (operator for graph in self.nested() for operator in graph.operators)

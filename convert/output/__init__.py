@@ -1,1 +1,1 @@
-"""Writing files: atomically, streamed, the same bytes every time."""
+"""Output files: atomic, streamed, deterministic."""

@@ -1,4 +1,4 @@
-"""Output files that appear whole or not at all.
+"""Atomic output files: each appears complete or not at all.
 
 A file is written beside its target under a temporary name, flushed to the disk, and then renamed.
 Until the rename an older file under the target's name stays as it is, whatever happens: an exception,
@@ -23,23 +23,23 @@ from tmconvert.errors import WriteError
 from tmconvert.output.leftovers import Lock, hidden_name, register, remove_abandoned, unregister
 
 _HELP = {
-    errno.EFAULT: "the model file was changed while it was read: do not write to it meanwhile",
-    errno.EACCES: "choose a folder and a file that you may write to",
+    errno.EFAULT: "the model file was changed while it was read: do not modify it during a conversion",
+    errno.EACCES: "choose a folder and a file for which you have write permission",
     errno.EDQUOT: "your disk quota is used up: free some space, or write to another disk",
-    errno.EFBIG: "the file system, or a limit of your shell (ulimit -f), takes no file this large",
-    errno.EISDIR: "give the name of a file, not of a folder",
+    errno.EFBIG: "the file system, or a limit of your shell (ulimit -f), does not allow a file of this size",
+    errno.EISDIR: "pass the path of a file, not of a folder",
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.ENOENT: "create the folder first",
     errno.ENOSPC: "the disk is full: free some space, or write to another disk",
     errno.ENOTDIR: "a part of this path is a file, not a folder",
-    errno.EPERM: "choose a folder and a file that you may write to",
+    errno.EPERM: "choose a folder and a file for which you have write permission",
     errno.EROFS: "this disk is read-only: write to another one",
 }
-_OTHER_HELP = "check the path, and that its disk works"
+_OTHER_HELP = "check the path, and that its disk is available"
 
 
 def write_error(path: Path, cause: OSError | ValueError) -> WriteError:
-    """The TM5001 that tells a person why ``path`` cannot be written."""
+    """Returns the TM5001 that states why ``path`` cannot be written."""
     number = cause.errno if isinstance(cause, OSError) else None
     reason = os.strerror(number) if number is not None else str(cause)
     help_text = _HELP.get(number, _OTHER_HELP) if number is not None else _OTHER_HELP
@@ -47,7 +47,7 @@ def write_error(path: Path, cause: OSError | ValueError) -> WriteError:
 
 
 class _ReportingFile(io.FileIO):
-    """A file whose failing writes name the target, so that other OSErrors are not taken for them."""
+    """A file whose write errors name the target, to distinguish them from other OSErrors."""
 
     def __init__(self, path: Path, target: Path) -> None:
         super().__init__(path, "x")
@@ -61,7 +61,7 @@ class _ReportingFile(io.FileIO):
 
 
 def reserve(file: BinaryIO, size: int) -> None:
-    """Take the place of ``size`` bytes on the disk before they are written.
+    """Allocates ``size`` bytes on the disk before they are written.
 
     A full disk is found out at once, and the writes cost less. Does nothing for other files than those of a
     StagedOutput, and where the file system cannot. Raises: WriteError TM5001.
@@ -77,7 +77,7 @@ def reserve(file: BinaryIO, size: int) -> None:
 
 
 def check_writable(*targets: str | os.PathLike[str]) -> None:
-    """Finds out before long work whether these can be written. Raises: WriteError TM5001."""
+    """Checks before long work that these files can be written. Raises WriteError TM5001."""
     for target in targets:
         output = StagedOutput(target)
         output.file.close()
@@ -85,7 +85,7 @@ def check_writable(*targets: str | os.PathLike[str]) -> None:
 
 
 class StagedOutput:
-    """A file under a temporary name, on its way to ``target``.
+    """A file under a temporary name, to be renamed to ``target``.
 
     ``file`` takes the bytes. After ``finish`` the whole file can be read at ``path``; ``commit`` gives
     it its final name, ``discard`` removes it. A symbolic link at the target stays a link. In a
@@ -105,7 +105,7 @@ class StagedOutput:
         self.file: BinaryIO = io.BufferedWriter(raw, buffer_size=1 << 20)
 
     def _opened(self, folder: Path | None) -> _ReportingFile:
-        """The file at ``path``, locked: until that is so, another process may take it for abandoned."""
+        """Opens and locks the file at ``path``; an unlocked one counts as abandoned."""
         while True:
             name = hidden_name(self.target.stem, self.target.suffix)
             self.path = self._final.with_name(name) if folder is None else folder / self._final.name
@@ -119,11 +119,11 @@ class StagedOutput:
 
     @property
     def folder(self) -> Path:
-        """The folder of the file when it has its final name."""
+        """Returns the final folder of the file."""
         return self._final.parent
 
     def finish(self) -> None:
-        """Bring every byte to the disk and close ``file``. Does nothing the second time."""
+        """Flushes the file to disk and closes it. Has no effect the second time."""
         if self.file.closed:
             return
         try:
@@ -136,7 +136,7 @@ class StagedOutput:
             raise write_error(self.target, error) from error
 
     def commit(self) -> None:
-        """Give the file its final name."""
+        """Renames the file to its final name."""
         self.finish()
         try:
             self.path.replace(self._final)
@@ -146,7 +146,7 @@ class StagedOutput:
         _sync_folder(self._final.parent)
 
     def discard(self) -> None:
-        """Remove the temporary file; after ``commit`` there is none and nothing happens."""
+        """Removes the temporary file; has no effect after ``commit``."""
         # A full disk makes close fail again on what is left in the buffer; it does close.
         with contextlib.suppress(OSError, WriteError):
             self.file.close()
@@ -159,7 +159,7 @@ class StagedOutput:
         unregister(self.path)
 
     def keep_older(self) -> Path | None:
-        """A second name of the file that ``commit`` would replace, or None if there is none."""
+        """Adds a second name to the file that ``commit`` would replace, if there is one."""
         if not self._final.exists():
             return None
         kept = self._final.with_name(hidden_name(self._final.name, ".older"))
@@ -171,7 +171,7 @@ class StagedOutput:
         return kept
 
     def undo(self, older: Path | None) -> None:
-        """Put back what ``commit`` replaced."""
+        """Restores the file that ``commit`` replaced."""
         if older is None:
             self._final.unlink()
         else:
@@ -179,7 +179,7 @@ class StagedOutput:
 
 
 def commit_together(outputs: Sequence[StagedOutput]) -> None:
-    """Commit all of ``outputs``, or none when one fails.
+    """Commits all of ``outputs``, or none if one fails.
 
     No file system renames two files in one step: a ``kill -9`` between the two renames can leave the
     first file new and the second one old. Each of them is whole.
@@ -211,25 +211,25 @@ def commit_together(outputs: Sequence[StagedOutput]) -> None:
 def staged_outputs(
     *targets: str | os.PathLike[str], named: bool = False
 ) -> Iterator[tuple[StagedOutput, ...]]:
-    """Staged files for ``targets``; those not committed at the end of the block are removed.
+    """Stages files for ``targets``; those not committed at the end of the block are removed.
 
     ``named``: they refer to one another by name, so they are staged under their own names in a
     folder beside the first.
     """
     with contextlib.ExitStack() as stack:
         outputs = []
-        folder = stack.enter_context(_folder_beside(Path(targets[0]))) if named else None
+        folder = stack.enter_context(_folder_next_to(Path(targets[0]))) if named else None
         for target in targets:
             outputs.append(StagedOutput(target, folder))
             stack.callback(outputs[-1].discard)
-        for beside in sorted({output.folder for output in outputs}):
-            remove_abandoned(beside)
+        for each in sorted({output.folder for output in outputs}):
+            remove_abandoned(each)
         yield tuple(outputs)
 
 
 @contextlib.contextmanager
 def atomic_outputs(*targets: str | os.PathLike[str]) -> Iterator[tuple[BinaryIO, ...]]:
-    """Files that all appear under their names when the block ends well, and none otherwise."""
+    """Writes files that all appear if the block succeeds, and none otherwise."""
     with staged_outputs(*targets) as outputs:
         yield tuple(output.file for output in outputs)
         commit_together(outputs)
@@ -237,33 +237,33 @@ def atomic_outputs(*targets: str | os.PathLike[str]) -> Iterator[tuple[BinaryIO,
 
 @contextlib.contextmanager
 def atomic_output(target: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file that appears under its name when the block ends well, and not otherwise."""
+    """Writes a file that appears if the block succeeds, and not otherwise."""
     with atomic_outputs(target) as (file,):
         yield file
 
 
 @contextlib.contextmanager
-def _folder_beside(target: Path) -> Iterator[Path]:
-    """A hidden folder that is gone, with all that is in it, at the end of the block."""
+def _folder_next_to(target: Path) -> Iterator[Path]:
+    """Creates a hidden folder next to the target, which is removed at the end of the block."""
     with hidden_folder(lambda: Path(os.path.realpath(target)).parent, target.stem, target) as folder:
         yield folder
 
 
 @contextlib.contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder among the system's temporary ones, gone at the end of the block. Raises WriteError TM5001."""
+    """Creates a temporary folder of the system, removed at the end of the block. Raises WriteError TM5001."""
     where = Path(os.environ.get("TMPDIR") or "a temporary folder")
     with hidden_folder(lambda: Path(tempfile.gettempdir()), "files", where) as folder:
         yield folder
 
 
 @contextlib.contextmanager
-def hidden_folder(parent: Callable[[], Path], stem: str, told: Path) -> Iterator[Path]:
-    """A folder in what ``parent`` gives that is gone at the end of the block; errors name ``told``."""
+def hidden_folder(parent: Callable[[], Path], stem: str, shown: Path) -> Iterator[Path]:
+    """Creates a hidden folder in the result of ``parent``, removed at the end; errors name ``shown``."""
     try:
         folder, lock = _made_folder(parent(), stem)
     except (OSError, ValueError) as error:
-        raise write_error(told, error) from error
+        raise write_error(shown, error) from error
     try:
         yield folder
     finally:
@@ -286,7 +286,7 @@ def _made_folder(parent: Path, stem: str) -> tuple[Path, Lock]:
 
 @contextlib.contextmanager
 def written(path: Path) -> Iterator[BinaryIO]:
-    """A file for use in this process, such as one in a ``temporary_folder``. Raises WriteError TM5001."""
+    """Writes a file for use in this process, such as in a ``temporary_folder``. Raises WriteError TM5001."""
     try:
         raw = _ReportingFile(path, path)
     except (OSError, ValueError) as error:
@@ -299,11 +299,11 @@ def _refuse_unencodable(path: Path) -> None:
     try:
         os.fspath(path).encode()
     except UnicodeEncodeError as error:
-        raise ValueError("the name is not UTF-8, and runtimes take no other") from error
+        raise ValueError("the name is not UTF-8, which runtimes require") from error
 
 
 def _refuse_unwritable(path: Path) -> None:
-    """Raise what opening ``path`` for writing would raise; a rename needs leave of the folder only."""
+    """Raises the error of opening ``path`` for writing; a rename needs permission for the folder only."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "")
     if path.exists() and not path.is_file():
@@ -320,7 +320,7 @@ def _keep_older(output: StagedOutput) -> Path | None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Bring the rename to the disk, where folders can be synced."""
+    """Flushes the rename to disk, where folders can be synced."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""The elements of constants as files have them, with no copies of large ones."""
+"""Writes the elements of constants in file order, without copies of large ones."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _ROWS_BYTES = 1 << 18
 
 
 class Sink(Protocol):
-    """Where the bytes of a member go."""
+    """A destination of bytes."""
 
     def write(self, piece: Any, /) -> object: ...
 
 
 class ElementWriter:
-    """Writes to ``file`` the elements of one constant after another, in C order and little-endian.
+    """Writes the elements of constants to ``file``, in C order and little-endian.
 
     What is so in memory is written as it is. All else is copied, cast or multiplied a few rows at a time, in
     a buffer of 256 KiB.
@@ -31,7 +31,7 @@ class ElementWriter:
         self._buffer = np.empty(_ROWS_BYTES, np.uint8)
 
     def write(self, data: Array, dtype: np.dtype | None = None) -> None:
-        """Writes the elements, as ``dtype`` if that is given."""
+        """Writes the elements, cast to ``dtype`` if that is given."""
         self._write(data, _little_endian(data.dtype if dtype is None else dtype))
 
     def _write(self, data: Array, dtype: np.dtype) -> None:

@@ -1,4 +1,4 @@
-"""Hidden files and folders of work under way, which nothing may leave behind.
+"""Registers hidden temporary files and folders, and removes those left over.
 
 Who makes one registers it, so that a process that is told to end can remove all of them (``remove_all``),
 wherever it is. Nobody can do that after ``kill -9``: such files are removed by the next process that writes
@@ -28,23 +28,23 @@ _living: dict[Path, int] = {}  # and the process that made it: a fork has these,
 
 
 def hidden_name(stem: str, suffix: str) -> str:
-    """A name that nobody else has: ``.out.tmconvert-6019814a27c1d3f0.onnx``."""
+    """Returns a unique name: ``.out.tmconvert-6019814a27c1d3f0.onnx``."""
     # 40 characters of the stem leave room below the 255 bytes that a name may have.
     return f".{stem[:40]}.{MARK}-{os.urandom(8).hex()}{suffix}"
 
 
 def register(path: Path) -> None:
-    """To be called before the file or folder is made, with an absolute path."""
+    """Registers an absolute path before the file or folder is created."""
     _living[path] = os.getpid()
 
 
 def unregister(path: Path) -> None:
-    """The file is gone, or has its final name."""
+    """Unregisters a file that was removed or renamed."""
     _living.pop(path, None)
 
 
 def remove_all() -> None:
-    """Removes what this process registered. For its end: whoever uses these files now will fail."""
+    """Removes everything that this process registered; for its end, since later accesses fail."""
     for path, process in list(_living.items()):
         if process == os.getpid():
             _remove(path)
@@ -52,7 +52,7 @@ def remove_all() -> None:
 
 
 class Lock:
-    """Tells other processes that a file or folder is in use, until it is released or the process ends."""
+    """Marks a file or folder as in use for other processes, until it is released or the process ends."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -65,7 +65,7 @@ class Lock:
 
     @property
     def is_lost(self) -> bool:
-        """Whether another process removed the file before the lock was there."""
+        """Whether another process removed the file before it was locked."""
         return not self._path.exists()
 
     def release(self) -> None:
@@ -75,7 +75,7 @@ class Lock:
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Removes from ``folder`` the hidden files and folders of processes that are no more."""
+    """Removes from ``folder`` the hidden files and folders of processes that have ended."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if _OURS.fullmatch(entry.name) and not entry.is_symlink():

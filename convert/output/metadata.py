@@ -1,4 +1,4 @@
-"""What a written file says of where it came from; nothing in it changes from run to run."""
+"""Metadata of written files about their source; it is the same in every run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def metadata(
     options: Mapping[str, object],
     ranges: Sequence[str] = (),
 ) -> dict[str, str]:
-    """Key -> text.
+    """Returns metadata as key -> text.
 
     ``layouts`` are which inputs and outputs are stored channels-last, for targets that have the choice, as
     ``tmconvert.layout``. ``options`` are those of the conversion that shape the file, as ``OPTIONS``;
@@ -42,7 +42,7 @@ def _order(nhwc: bool) -> str:
 
 
 def source_sha256(module: TracedModule) -> str | None:
-    """The digest of what the model first came from, in hexadecimal; None when it is not known."""
+    """Returns the SHA-256 of the original model in hexadecimal; None when it is not known."""
     if module.source_sha256 or not module.source_file:
         return module.source_sha256 or None
     with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Protobuf messages that are mostly arrays, written without a copy of them.
+"""Writes protobuf messages that consist mostly of arrays, without copying them.
 
 Wire format: a field is a tag (``number << 3 | wire type``) and a value. Strings, messages and packed
 numbers have wire type 2: a length in bytes, then the bytes. Tags and lengths are varints: 7 bits a
@@ -32,25 +32,25 @@ class StreamedMessage:
         self._parts: list[bytes | tuple[Array, np.dtype]] = []
 
     def append(self, encoded: bytes) -> None:
-        """Add fields that are encoded already."""
+        """Appends encoded fields."""
         self._parts.append(encoded)
         self.length += len(encoded)
 
     def append_array(self, field: int, data: Array, dtype: np.dtype) -> None:
-        """Add the elements of ``data`` in C order, as ``dtype``, as one bytes or packed field."""
+        """Appends the elements of ``data`` in C order, as ``dtype``, as one bytes or packed field."""
         length = data.size * dtype.itemsize
         self.append(_header(field, length))
         self._parts.append((data, dtype))
         self.length += length
 
     def append_message(self, field: int, message: StreamedMessage) -> None:
-        """Add a whole sub-message."""
+        """Appends a sub-message."""
         self.append(_header(field, message.length))
         self._parts += message._parts
         self.length += message.length
 
     def write(self, file: BinaryIO) -> None:
-        """Write the message's fields, ``length`` bytes in all."""
+        """Writes the message's fields, ``length`` bytes in total."""
         elements = ElementWriter(file)
         for part in self._parts:
             if isinstance(part, bytes):
@@ -60,7 +60,7 @@ class StreamedMessage:
 
 
 def encoded_field(number: int, content: bytes) -> bytes:
-    """A string, a bytes field or a whole sub-message."""
+    """Encodes a string, a bytes field or a whole sub-message."""
     return _header(number, len(content)) + content
 
 

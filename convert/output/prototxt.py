@@ -1,4 +1,4 @@
-"""Protobuf's text form as a tree that keeps the lines, whatever the fields are called.
+"""Parses protobuf's text format to a tree with line numbers, for any field names.
 
 protobuf's own parser knows the messages, stops at the first fault, and forgets where things were.
 """
@@ -21,7 +21,7 @@ DEEPEST = 64
 
 
 class PrototxtError(Exception):
-    """The text is not of this form; ``line`` is where that shows."""
+    """The text is malformed; ``line`` is where the parser noticed."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
@@ -31,7 +31,7 @@ class PrototxtError(Exception):
 
 @dataclass(frozen=True)
 class Entry:
-    """``name: text`` or ``name { entries }``; a list of values is as many entries."""
+    """``name: text`` or ``name { entries }``; a list of values becomes several entries."""
 
     name: str
     line: int
@@ -42,12 +42,12 @@ class Entry:
         return (entry for entry in self.entries if entry.name == name)
 
     def string(self, name: str) -> str:
-        """The first text called ``name``, without its quotes."""
+        """Returns the first string field ``name``, without quotes."""
         return next((entry.text[1:-1] for entry in self.called(name) if entry.text), "")
 
 
 def parse_prototxt(text: str) -> Entry:
-    """The whole text as the entries of one nameless Entry. Raises PrototxtError."""
+    """Parses the text to the entries of one nameless Entry. Raises PrototxtError."""
     reader = _Reader(list(_tokens(text)))
     return Entry("", 1, None, tuple(reader.entries("", 0)))
 
@@ -94,13 +94,13 @@ class _Reader:
                     yield self.value(name, line, mark, depth)
                 return
         elif mark not in _CLOSES:
-            raise PrototxtError(f"expected ':' or '{{' behind {name}, found {mark or 'the end'!r}", line)
+            raise PrototxtError(f"expected ':' or '{{' after {name}, found {mark or 'the end'!r}", line)
         yield self.value(name, line, mark, depth)
 
     def value(self, name: str, line: int, token: str, depth: int) -> Entry:
         if token in _CLOSES:
             if depth > DEEPEST:
-                raise PrototxtError(f"messages within messages, more than {DEEPEST} deep", line)
+                raise PrototxtError(f"messages are nested more than {DEEPEST} deep", line)
             return Entry(name, line, None, tuple(self.entries(_CLOSES[token], depth + 1)))
         if token in ("", "]", "}", ">", ":"):
             raise PrototxtError(f"{name} has no value", line)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tmconvert.errors import InternalError, Refusal
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
-from tmconvert.ir.subgraphs import bodies
+from tmconvert.ir.subgraphs import subgraphs_of
 from tmconvert.ir.symbolic.data_dependent import taken_over
 from tmconvert.ir.symbolic.journal import current_journal
 from tmconvert.ir.unsupported import Unsupported
@@ -45,7 +45,7 @@ class Decompose:
                 self._replace(graph, call)
                 record.did(call, f"was decomposed: {self.target} has no {call.function}")
         for expr in graph.exprs():
-            for body in bodies(expr):  # decompositions make such graphs, too
+            for body in subgraphs_of(expr):  # decompositions make such graphs, too
                 record.add(self.run(body))
         return record
 

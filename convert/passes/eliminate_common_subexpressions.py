@@ -7,7 +7,7 @@ from typing import Any
 
 from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode, TensorType
 from tmconvert.ir.emitter import OpDefinition
-from tmconvert.ir.subgraphs import bodies
+from tmconvert.ir.subgraphs import subgraphs_of
 from tmconvert.ir.symbolic.data_dependent import taken_over
 from tmconvert.ir.tree import map_leaves
 from tmconvert.passes.rewriting import PassRecord
@@ -51,13 +51,13 @@ class EliminateCommonSubexpressions:
 
 
 def _key(expr: Expr, constants: dict[object, object]) -> Any:
-    """What equal expressions have in common; None for what is not compared."""
+    """Returns a key that equal expressions share; None for those that are not compared."""
     if isinstance(expr, Constant):
         if expr.output.qparams is not None or expr.output.type.size > _SMALL:
             return None
         value = expr.value
         return value.dtype.str, value.shape, value.tobytes()
-    if not isinstance(expr, CallFunction) or any(True for _ in bodies(expr)):
+    if not isinstance(expr, CallFunction) or any(True for _ in subgraphs_of(expr)):
         return None
     grids = tuple(node.qparams for node in expr.outputs if isinstance(node, TensorNode))
     operands = map_leaves(lambda leaf: leaf if leaf is None else id(constants.get(leaf, leaf)), expr.args)

@@ -36,7 +36,7 @@ class EliminateDeadCode:
 
 
 def _origins(graph: InternalGraph) -> dict[Expr, set[str]]:
-    """The expressions that are the first to give tensors of sizes that only the data tells, and these."""
+    """Returns the expressions that define data-dependent sizes, with these sizes."""
     origins: dict[Expr, set[str]] = {}
     seen: set[str] = set()
     for expr in graph.exprs():

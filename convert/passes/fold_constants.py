@@ -20,7 +20,7 @@ MIN_LIMIT = 1 << 18  # masks of attention over windows are of such a size
 
 
 class FoldConstants(RewritePass[bool]):
-    """Constant folding; results without elements are constants, too.
+    """Fold constants; results without elements become constants, too.
 
     The match says whether the result has no elements.
     """
@@ -52,7 +52,7 @@ class FoldConstants(RewritePass[bool]):
     def _refusal(self, call: CallFunction) -> str | None:
         op = self.catalogue.get(call.function)
         if op is None or op.kernel is None:
-            return f"{call.function} has no reference that would compute it"
+            return f"{call.function} has no reference kernel to compute it"
         if is_symbolic((call.kwargs, call.output.shape)):
             return "a size of it is symbolic"
         if any(call.kwargs.get("padding") or ()):  # the kernel allocates more than its result
@@ -93,13 +93,13 @@ def _has_nothing(node: object) -> bool:
 
 
 def _known(node: Any) -> np.ndarray | None:
-    """What a constant holds; a tensor without elements is as good as one."""
+    """Returns the array of a constant; for a tensor without elements, an empty array."""
     if node is None:
         return None
     return node.expr.value if isinstance(node.expr, Constant) else np.zeros(node.shape, node.dtype)
 
 
 def _name(expr: CallFunction) -> str | None:
-    """A constant made from one parameter keeps that parameter's name."""
+    """Returns the parameter's name for a constant computed from one parameter."""
     makers: list[Any] = [node.expr for node in leaves(expr.args) if node is not None]
     return makers[0].name if len(makers) == 1 and isinstance(makers[0], Constant) else None

@@ -69,7 +69,7 @@ class FoldScaleBias:
 
 
 class _ScaleRule(Rule[M | str]):
-    """A rule for factors and summands; a match that is a text is the reason of a refusal."""
+    """A rule for factors and summands; a match that is a str is the reason of a refusal."""
 
     def __init__(self, owner: FoldScaleBias) -> None:
         self.owner = owner
@@ -90,7 +90,7 @@ class _ScaleRule(Rule[M | str]):
 
 
 class _Layers(NamedTuple):
-    """What is scaled or shifted by ``vector`` on its way to ``layers``."""
+    """Linear layers whose input is scaled or shifted by ``vector``."""
 
     affine: _Affine
     vector: np.ndarray
@@ -248,7 +248,7 @@ class _Folding(NamedTuple):
     is_factor: bool
 
     def planned(self, node: TensorNode, constant: np.ndarray) -> Plan | str | None:
-        """What emits it; the reason where a layer cannot take it; None where there is no layer."""
+        """Returns the function that emits it; a reason if a layer cannot absorb it; None without a layer."""
         expr = node.expr
         if not isinstance(expr, CallFunction) or len(expr.outputs) != 1:
             return None
@@ -266,7 +266,7 @@ class _Folding(NamedTuple):
         return self._scaled(expr, constant) if self.is_factor and constant.size == 1 else None
 
     def _shared(self, node: TensorNode, expr: CallFunction) -> str | None:
-        """Why a layer or product must give its result as it is."""
+        """Returns why the result of a layer or product cannot be changed."""
         if _output_weights(expr) is None and not (self.is_factor and _is_matrix_product(expr)):
             return None
         if node.qparams is not None:
@@ -356,7 +356,7 @@ def _product_with(expr: CallFunction, place: int, factor: Plan) -> Plan:
 
 
 def _inner(graph: InternalGraph, outer: _Affine) -> _Affine | str | None:
-    """How what is scaled or shifted was so before, or why the two are not one."""
+    """Returns how the operand is itself scaled or shifted, or why the two cannot be merged."""
     expr = outer.x.expr
     inner = _Affine.of(expr) if isinstance(expr, CallFunction) else None
     if inner is None:

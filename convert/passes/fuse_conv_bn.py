@@ -76,7 +76,7 @@ class FuseConvBn(RewritePass[list[CallFunction]]):
 
 
 def _scaled(weight: Array, scale: np.ndarray, groups: int | None) -> Array:
-    """The weight that does the work of a scale for each channel, too.
+    """Returns the weight multiplied by a scale per channel.
 
     The channels of the result are the first axis of a weight [O, ...]; transposed convolutions have
     ``groups`` and weights [C, O / groups, ...].
@@ -92,7 +92,7 @@ def _scaled(weight: Array, scale: np.ndarray, groups: int | None) -> Array:
 
 
 def _chain(norm: CallFunction) -> list[CallFunction]:
-    """The calls from the convolution to the norm; empty where something else is between."""
+    """Returns the calls from the convolution to the norm; empty where another op is between them."""
     chain = [norm]
     while True:
         before = chain[0].args[0].expr
@@ -129,7 +129,7 @@ def _composed(steps: list[CallFunction]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _by_channel(step: CallFunction) -> np.ndarray | None:
-    """The second operand of a step, a constant for each channel, in float64."""
+    """Returns the second operand of a step, a per-channel constant, in float64."""
     array, rank = _array(step.args[1]), len(step.output.type.shape)
     if array is None or array.ndim > rank or step.args[0].type != step.output.type:
         return None
@@ -140,7 +140,7 @@ def _by_channel(step: CallFunction) -> np.ndarray | None:
 
 
 def _refusal(graph: InternalGraph, norm: CallFunction, chain: list[CallFunction]) -> str | None:
-    """Why this batch norm stays."""
+    """Returns why this batch norm is not fused."""
     if not chain:
         return "no convolution or linear layer comes before it"
     producer, *steps = chain

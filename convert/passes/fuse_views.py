@@ -19,7 +19,7 @@ from tmconvert.symbolics.traits import Reshaped, Selected, View, ViewStep
 
 @dataclass(eq=False)
 class _Factor:
-    """A factor of the root's extent; ``index`` is where it is fixed, or KEPT."""
+    """A factor of the root's extent; ``index`` is the selected index, or KEPT."""
 
     size: int
     index: int = KEPT
@@ -27,7 +27,7 @@ class _Factor:
 
 @dataclass
 class _View:
-    """What a node is of ``root``: factors in the root's order, and by axes of the node."""
+    """A view of ``root``: factors in the root's order, and by axes of the node."""
 
     root: TensorNode
     factors: list[_Factor]
@@ -57,7 +57,7 @@ class _View:
         return True
 
     def select(self, axis: int, index: int) -> bool:
-        """Fixes the factors of an axis; False where a number is needed of a symbolic size."""
+        """Selects an index of an axis; False where it depends on a symbolic size."""
         factors = self.axes[axis]
         extent = math.prod(factor.size for factor in factors)
         if isinstance(index, Dim) or (isinstance(extent, Dim) and (len(factors) > 1 or index < 0)):
@@ -161,7 +161,7 @@ class FuseViews:
 
 
 def _is_open(expr: CallFunction) -> bool:
-    """Whether a size that only the data tells is among its types: factors of it may have no elements."""
+    """Whether a data-dependent size is among its types: factors of it may have no elements."""
     return bool(data_symbols([expr.args[0].type.shape, expr.output.type.shape]))
 
 
@@ -171,14 +171,14 @@ def _is_one_already(node: TensorNode, view: _View) -> bool:
 
 
 def _keeps(user: Expr, views: dict[TensorNode, _View]) -> bool:
-    """Whether this user needs the node itself: it is no view, or one that could not be composed."""
+    """Whether this user needs the node itself, as it is not a view or could not be composed."""
     return not any(node in views for node in user.outputs)
 
 
 def _extended(
     graph: InternalGraph, expr: CallFunction, views: dict[TensorNode, _View]
 ) -> tuple[_View | None, str]:
-    """The view that this call makes of its operand's root or of its operand, and why it is not the former.
+    """Returns the view of the operand's root or of the operand, and why it is not the former.
 
     None where it is neither.
     """
@@ -200,4 +200,4 @@ def _extended(
     view = _View(operand, factors, [[factor] for factor in factors])
     if all(map(view.apply, steps)):
         return view, reason
-    return None, "its axes are no products of factors of its operand's axes"
+    return None, "its axes are not products of factors of its operand's axes"

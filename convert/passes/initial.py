@@ -33,5 +33,5 @@ def initial_passes(
 
 
 def cleanup_passes(catalogue: Mapping[str, Op]) -> list[Pass]:
-    """Fresh passes that fold and remove what others left over."""
+    """Returns new passes that fold and remove what others left over."""
     return [FoldConstants(catalogue), EliminateDeadCode()]

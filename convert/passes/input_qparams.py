@@ -1,4 +1,4 @@
-"""Grids for the inputs of models that have no stub for them."""
+"""Quantization parameters for inputs of models without quantization stubs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RANGES = {
 
 
 def give_grids(nodes: Mapping[str, TensorNode], grids: Mapping[str, tuple[str, float, int]]) -> None:
-    """Notes type, scale and zero point on inputs, ``*`` on those in float32 that are not named.
+    """Assigns type, scale and zero point to inputs; ``*`` applies to float32 inputs that are not named.
 
     Raises UsageError TM6014 for what is no grid, and for an input that has one already.
     """
@@ -29,8 +29,8 @@ def give_grids(nodes: Mapping[str, TensorNode], grids: Mapping[str, tuple[str, f
         if grid is None:
             continue
         if node.qparams is not None or not is_float:
-            why = "has a scale in the model" if is_float else f"is of {node.dtype}"
-            raise UsageError("TM6014", f"the input {name!r} {why}: it takes no other")
+            why = "already has a scale in the model" if is_float else f"is of {node.dtype}"
+            raise UsageError("TM6014", f"the input {name!r} {why}: its quantization cannot be set")
         node.qparams = grid
 
 

@@ -18,7 +18,7 @@ from tmconvert.passes.rewriting import PassRecord
 
 
 class Pass(Protocol):
-    """One step. ``run`` records what it did; it has run on the subgraphs of the calls before.
+    """One pass. ``run`` records its changes; it has already run on the subgraphs of calls.
 
     ``after`` names passes that must have run before. ``ensures(graph)``, where a pass has it,
     raises GraphError when what comes out is not what the pass promises. ``inside``, where a pass has it,
@@ -31,7 +31,7 @@ class Pass(Protocol):
 
 
 class PassOptions(NamedTuple):
-    """What to show of the passes.
+    """Options for dumps, timing and logs of the passes.
 
     ``dump_after`` names passes (or "all") whose result is written to ``dump_folder`` as
     ``03-fuse_conv_bn.ir``; ``stop_after`` ends the pipeline after the pass of that name. Without a folder
@@ -43,7 +43,7 @@ class PassOptions(NamedTuple):
     stop_after: str | None = None
 
     def beside(self, output: Path) -> PassOptions:
-        """The options with a folder for dumps: one beside ``output`` where none was given."""
+        """Returns the options with a folder for dumps: by default one next to ``output``."""
         return self if self.dump_folder else self._replace(dump_folder=f"{output}.passes")
 
 
@@ -68,7 +68,7 @@ class PassManager:
         for name in sorted(wanted - known):
             raise UsageError(
                 "TM6006",
-                f"there is no pass {name!r}",
+                f"unknown pass {name!r}",
                 notes=[("help", f"passes: {', '.join(sorted(known))}")],
             )
         done: set[str] = set()

@@ -1,4 +1,4 @@
-"""Questions that patterns ask of calls and nodes."""
+"""Predicates of calls and nodes for patterns."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def integer_weights(expr: Expr) -> Weights | None:
 
 
 def rule_of(expr: Expr, catalogue: Mapping[str, Op]) -> LayoutRule:
-    """The layouts that a call may work in."""
+    """Returns the layouts that a call supports."""
     assert isinstance(expr, CallFunction)
     op = catalogue[expr.function]
     if isinstance(op.layout, LayoutRule):
@@ -86,5 +86,5 @@ def is_float_constant(node: object) -> bool:
 
 
 def array_of(node: Any) -> np.ndarray | None:
-    """What a constant without quantization parameters holds; None for another node and for None."""
+    """Returns the array of a constant without quantization parameters; None for another node and for None."""
     return np.asarray(node.expr.value) if is_float_constant(node) else None

@@ -1,4 +1,4 @@
-"""From a flat graph in its source's words to a graph of catalogued aten-style ops."""
+"""Converts a flat graph of source calls to a graph of catalogued ATen-style ops."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tmconvert.ir.unsupported import Unsupported
 
 @dataclass
 class Normalized:
-    """The graph, and the calls of the source that nothing in the catalogue says.
+    """The graph, and the calls of the source that are not supported.
 
     Where ``unsupported`` is not empty the graph still has all other calls; it serves for a report.
     ``disagreements`` are results whose element type or rank is another than the source recorded when
@@ -45,7 +45,7 @@ class Normalized:
     types: dict[Node, TensorType] = field(default_factory=dict)
 
     def notes(self) -> list[str]:
-        """What a report should say of it."""
+        """Returns the notes for a report."""
         if not self.disagreements:
             return []
         place, recorded, computed = self.disagreements[0]
@@ -60,7 +60,7 @@ def normalize(
     catalogue: Mapping[str, OpDefinition],
     shapes: Mapping[str, Sequence[Size]] | None = None,
 ) -> Normalized:
-    """Says every call of a flattened module in aten-style ops.
+    """Converts every call of a flattened module to ATen-style ops.
 
     The inputs keep their names, without ``self``; results keep the names of the source's nodes.
     ``shapes`` are those of inputs by name where they are other than the source recorded; their Dims go
@@ -93,7 +93,7 @@ class _Normalizer:
             shape = self.shapes.get(node.expr.name, getattr(node, "shape", None))
             if not isinstance(node, TensorNode) or shape is None or node.dtype is None:
                 raise UnsupportedError(
-                    "TM2009", f"the model does not say the shape and type of {node.name!r}"
+                    "TM2009", f"the model does not record the shape and type of {node.name!r}"
                 )
             twin = TensorNode(
                 graph.free_name(node.name), tuple(shape), _type(node).dtype, qparams=node.qparams
@@ -151,10 +151,10 @@ class _Normalizer:
             self._compare_types(expr)
 
     def _freeze(self, arguments: Tree, refusal: Refusal) -> bool:
-        """Fixes a size in the arguments of a call that is refused: with a number it may go."""
+        """Specializes a size in the arguments of an unsupported call, so that it may be supported."""
         shapes = [leaf.shape for leaf in leaves(arguments) if isinstance(leaf, TensorNode)]
         sizes = [size for size in leaves((shapes, arguments)) if isinstance(size, Dim)]
-        return self.journal.give_up(sizes, f"needs a number: {refusal.reason}")
+        return self.journal.give_up(sizes, f"requires a static size: {refusal.reason}")
 
     def _bind(self, structure: Tree, result: object) -> None:
         if isinstance(structure, Node):
@@ -169,7 +169,7 @@ class _Normalizer:
             self._bind(child, part)
 
     def _compare_types(self, expr: Expr) -> None:
-        """Holds the computed types against those that the source recorded, where it did.
+        """Compares the computed types with those that the source recorded, if any.
 
         Extents are left out: a module that is called at two sizes has one graph, which recorded one.
         """
@@ -184,7 +184,7 @@ class _Normalizer:
                 self.result.disagreements.append((f"{node} in {expr.source}", recorded, value.type))
 
     def _rename(self, expr: Expr, last: Expr | None) -> None:
-        """Gives the results the source's names, unless they are values that were there before."""
+        """Gives the results the source's names, unless they are existing values."""
         graph = self.result.graph
         made: set[Node] = set()
         current = graph.last
@@ -197,7 +197,7 @@ class _Normalizer:
                 graph.rename(value, graph.free_name(node.name or f"v{node.id}"))
 
     def _name_results(self) -> None:
-        """Calls what the model returns by the source's names, even where its last calls do nothing."""
+        """Names the model's outputs as in the source, even where its last calls are identities."""
         for node in self.source.outputs:
             value = self.values[node]
             if not isinstance(value, TensorNode) or isinstance(value.expr, Input):
@@ -206,7 +206,7 @@ class _Normalizer:
                 self.result.graph.rename(value, self.result.graph.free_name(node.name))
 
     def _stand_in(self, expr: Expr) -> None:
-        """Stands for the results of an unsupported call, with the types that the source recorded."""
+        """Creates placeholders for the results of an unsupported call, with the recorded types."""
         for node in expr.outputs:
             if isinstance(node, TensorNode) and node.shape is not None and node.dtype is not None:
                 twin = TensorNode(self.result.graph.free_name(node.name or f"v{node.id}"))
@@ -226,10 +226,10 @@ class _Normalizer:
 
 
 def _type(node: TensorNode) -> TensorType:
-    """The recorded type, without what MegEngine notes on dtypes."""
+    """Returns the recorded type, without MegEngine's metadata on dtypes."""
     type_ = node.real_type
     return TensorType(np.dtype(name_of(type_.dtype)), type_.shape)
 
 
 class _Unknown:
-    """The result of an unsupported call of which not even the type is known."""
+    """The result of an unsupported call whose type is not recorded."""

@@ -33,7 +33,7 @@ class PropagateQparams:
 
 
 class _FoldRequantize(Rule[TensorNode]):
-    """Removes a requantize whose parameters its operand has, or can have; the match is that operand."""
+    """Removes a requantize if its operand can have its parameters; the match is that operand."""
 
     def __init__(self, *, dissolves: bool) -> None:
         self.dissolves = dissolves
@@ -67,7 +67,7 @@ class _FoldRequantize(Rule[TensorNode]):
 
 
 def _is_alone(graph: InternalGraph, operand: TensorNode, qparams: QParams) -> bool:
-    """Whether all that use a tensor take it with these parameters."""
+    """Whether all users of a tensor read it with these parameters."""
     if graph.is_output(operand) or _has_another(operand):
         return False
     return all(
@@ -80,7 +80,7 @@ def _is_alone(graph: InternalGraph, operand: TensorNode, qparams: QParams) -> bo
 
 
 def _has_another(node: TensorNode) -> bool:
-    """Whether a tensor has the elements of one with parameters, which it keeps."""
+    """Whether a tensor has the elements of one with other parameters, which that one keeps."""
     while isinstance(node.expr, CallFunction) and has_trait(node.expr, KeepsQparams):
         node = node.expr.args[0]
         if node.qparams is not None:
@@ -113,7 +113,7 @@ def _without_qparams(call: CallFunction) -> list[TensorNode]:
 
 
 def _kept(call: CallFunction, qparams: QParams, node: TensorNode) -> QParams | None:
-    """The parameters of an operand as those of the result ``node``; None where they do not fit."""
+    """Returns the operand's parameters for the result ``node``; None where they do not fit."""
     if qparams.channel_axis is None:
         return qparams
     operand, view = call.args[0], trait_of(call, View)

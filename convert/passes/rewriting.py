@@ -20,7 +20,7 @@ class _Named(Protocol):
 
 
 class Step(Protocol):
-    """What a record names: an expression of a graph, or an operator of a lowered one."""
+    """The subject of a record: an expression of a graph, or an operator of a lowered one."""
 
     @property
     def outputs(self) -> Sequence[_Named]: ...
@@ -30,7 +30,7 @@ class Step(Protocol):
 
 
 class PassEvent(NamedTuple):
-    """What a pass did at a node, or why it refused: ``text`` continues the sentence that the name begins.
+    """A change at a node, or the reason of a refusal; ``text`` continues the sentence that the name begins.
 
     >>> str(PassEvent("bn", "was folded into `conv`", Source("model.py", 31)))
     '`bn` was folded into `conv` (model.py:31)'
@@ -47,7 +47,7 @@ class PassEvent(NamedTuple):
 
 @dataclass
 class PassRecord:
-    """What a pass did to a graph, and what it refused to do; true if it changed anything.
+    """The changes and refusals of a pass on a graph; true if it changed anything.
 
     ``notes`` are for everybody who converts the model, not only for those who ask about passes.
     """
@@ -62,7 +62,7 @@ class PassRecord:
 
     @property
     def refused(self) -> list[PassEvent]:
-        """The refusals, but for those at nodes that the pass changed afterwards, by another rule say."""
+        """Returns the refusals, except at nodes that the pass changed later, such as by another rule."""
         return [event for events in self._refused.values() for event in events]
 
     def did(self, step: Step, text: str) -> None:
@@ -142,7 +142,7 @@ def _try(record: PassRecord, graph: InternalGraph, rules: Sequence[Rule[Any]], c
 
 
 def emitter_before(call: CallFunction, catalogue: Mapping[str, OpDefinition], made_by: str) -> GraphEmitter:
-    """An emitter of calls in front of ``call``, named after its first result."""
+    """Returns an emitter of calls before ``call``, named after its first result."""
     assert call.graph is not None
     return GraphEmitter(
         call.graph,

@@ -1,4 +1,4 @@
-"""Which factors of its operand a ``tm::view`` puts on each axis of its result."""
+"""Maps the factors of a ``tm::view`` to the axes of its result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from tmconvert.symbolics.ops.view import KEPT, groups_of
 
 
 def result_groups(attributes: Mapping[str, Any]) -> list[list[int]]:
-    """Of each axis of a view's result, the places of its factors in ``split``. Raises ValueError."""
+    """Returns for each axis of a view's result the positions of its factors in ``split``. Raises
+    ValueError.
+    """
     split, index = attributes["split"], attributes["index"]
     kept = [place for place, chosen in enumerate(index) if chosen == KEPT]
     placed = [kept[number] for number in attributes["order"]]

@@ -1,1 +1,1 @@
-"""Quantization parameters of models, and files of them."""
+"""Quantization parameters of models, and their file formats."""

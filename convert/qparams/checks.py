@@ -1,4 +1,4 @@
-"""Holds records beside a model: names, channels, what is missing; and fills in what only the model knows."""
+"""Checks records of quantization parameters against a model, and completes them from it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tmconvert.targets.written_model import Shape, WrittenLayer, WrittenModel
 
 @dataclass(frozen=True)
 class Finding:
-    """Something about a tensor: a mistake, or (not ``is_wrong``) what one may want to know."""
+    """A finding about a tensor: an error, or (not ``is_wrong``) a hint."""
 
     tensor: str
     text: str
@@ -36,7 +36,7 @@ class Finding:
 
 
 def findings_of(records: Sequence[Record], model: WrittenModel, *, by_layer: bool) -> list[Finding]:
-    """Of a file beside a written model, whose float tensors do not say which of them are quantized."""
+    """Checks a file against a written float model, which does not define which tensors are quantized."""
     if by_layer:
         return list(_layer_names(records, model))
     found = list(_names_and_channels(records, model))
@@ -52,7 +52,7 @@ def findings_of(records: Sequence[Record], model: WrittenModel, *, by_layer: boo
         if weight is not None and has_weights:
             lacking.setdefault(weight, f"the weight of a {layer.type} has no parameters")
         if weight is not None and taken is not None:
-            lacking.setdefault(taken, f"what a {layer.type} takes has no parameters")
+            lacking.setdefault(taken, f"the input of a {layer.type} has no parameters")
     found += [Finding(name, text, False) for name, text in lacking.items() if name not in said]
     return found
 
@@ -62,7 +62,7 @@ def _is_weight(name: str, model: WrittenModel) -> bool:
 
 
 def differences(records: Sequence[Record], expected: Sequence[Record]) -> list[Finding]:
-    """Of a file beside another of its format, which says what the source does.
+    """Compares a file with one written from the model itself.
 
     Kinds of tensors that the file leaves out altogether are not missing.
     """
@@ -71,22 +71,22 @@ def differences(records: Sequence[Record], expected: Sequence[Record]) -> list[F
     for record in records:
         other = known.get(record.name)
         if other is None:
-            found.append(_unknown(record.name, known, "the model quantizes no tensor of that name"))
+            found.append(_unknown(record.name, known, "the model does not quantize a tensor of that name"))
         elif len(record.scales) != len(other.scales):
-            text = f"it has {len(record.scales)} scales, and the model {len(other.scales)}"
+            text = f"it has {len(record.scales)} scales, but the model has {len(other.scales)}"
             found.append(Finding(record.name, text))
         elif _reals(record) != _reals(other):
-            found.append(Finding(record.name, "its scales or zero points are not those of the model"))
+            found.append(Finding(record.name, "its scales or zero points differ from those of the model"))
     said = {record.name for record in records}
     roles = {record.role for record in records}
     for name, record in known.items():
         if name not in said and (record.role in roles or UNKNOWN in roles):
-            found.append(Finding(name, f"the {record.role} is quantized in the model and not in the file"))
+            found.append(Finding(name, f"the {record.role} is quantized in the model, but not in the file"))
     return found
 
 
 def _reals(record: Record) -> list[tuple[np.float32, int]]:
-    """Each scale, and how many steps are above 0: whatever integers count them."""
+    """Returns each scale with the number of steps above 0, independently of the integer type."""
     scales = np.asarray(record.scales, np.float32)
     return [(scale, record.quant_max - zero) for scale, zero in zip(scales, record.zero_points, strict=True)]
 
@@ -94,13 +94,13 @@ def _reals(record: Record) -> list[tuple[np.float32, int]]:
 def _names_and_channels(records: Sequence[Record], model: WrittenModel) -> Iterator[Finding]:
     for record in records:
         if record.name not in model.tensors:
-            yield _unknown(record.name, model.tensors, "no tensor of the model has that name")
+            yield _unknown(record.name, model.tensors, "the model has no tensor of that name")
             continue
         is_constant = record.name in model.constants
         if record.role == ACTIVATION and is_constant:
-            yield Finding(record.name, "an activation here, it is a constant of the model")
+            yield Finding(record.name, "it is an activation in the file, but a constant in the model")
         if record.role in (WEIGHT, BIAS) and not is_constant:
-            yield Finding(record.name, f"a {record.role} here, it is computed in the model")
+            yield Finding(record.name, f"it is a {record.role} in the file, but computed in the model")
         if text := _channels(record, model.tensors[record.name]):
             yield Finding(record.name, text)
 
@@ -111,20 +111,20 @@ def _channels(record: Record, shape: Shape) -> str:
         return ""
     if record.axis is not None:
         if not -len(shape) <= record.axis < len(shape):
-            return f"it follows the axis {record.axis} of a tensor of {len(shape)} axes"
+            return f"its axis is {record.axis}, but the tensor has {len(shape)} axes"
         extents: Collection[int] = [shape[record.axis]]
     else:
         extents = shape
     if count in extents:
         return ""
-    return f"it has {count} scales, and the tensor is {list(shape)}"
+    return f"it has {count} scales, but the tensor has shape {list(shape)}"
 
 
 def _layer_names(records: Sequence[Record], model: WrittenModel) -> Iterator[Finding]:
     names = {name for layer in model.layers for name in (layer.name, *layer.outputs)}
     for name in dict.fromkeys(name for record in records for name in record.consumers):
         if name not in names:
-            yield _unknown(name, names, "no layer of the model has that name")
+            yield _unknown(name, names, "the model has no layer of that name")
 
 
 def _unknown(name: str, names: Iterable[str], text: str) -> Finding:
@@ -135,13 +135,13 @@ def _unknown(name: str, names: Iterable[str], text: str) -> Finding:
 
 
 def with_model(records: Sequence[Record], model: WrittenModel) -> list[Record]:
-    """The records with roles, shapes, layers and axes of the model.
+    """Returns the records with roles, shapes, layers and axes of the model.
 
     Raises UsageError TM6043 where they are of another model.
     """
     wrong = next((found for found in _names_and_channels(records, model) if found.is_wrong), None)
     if wrong is not None:
-        raise UsageError("TM6043", f"the parameters are not of this model: {wrong}")
+        raise UsageError("TM6043", f"the parameters do not belong to this model: {wrong}")
     makers = {name: layer for layer in model.layers for name in layer.outputs}
     users: dict[str, list[WrittenLayer]] = {}
     for layer in model.layers:

@@ -1,4 +1,4 @@
-"""Files of quantization parameters: written with a model or alone, read back, and what stands in the way."""
+"""Writes and reads files of quantization parameters, and validates them."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _SINGULARS = {UNKNOWN: "tensor"}
 
 @contextlib.contextmanager
 def staged_parameters(
-    asked: Parameters, graph: TargetGraph, notes: list[str]
+    request: Parameters, graph: TargetGraph, notes: list[str]
 ) -> Iterator[tuple[StagedOutput, ...]]:
-    """The file of parameters that goes with ``graph``, ready to be committed; none without a path.
+    """Stages the parameter file of ``graph`` for commit; returns none without a path.
 
     Raises UsageError TM6040 where the model says nothing of quantization, TM6041 where the format cannot
     carry it.
@@ -38,41 +38,43 @@ def staged_parameters(
     if not records:
         raise UsageError(
             "TM6040",
-            "the model says nothing of quantization: there are no parameters to write",
-            notes=[("help", "measure scales on data, with --calibration DATA, or leave the option out")],
+            "the model has no quantization: there are no parameters to write",
+            notes=[("help", "calibrate the model with --calibration DATA, or omit the option")],
         )
-    if asked.path is None:
+    if request.path is None:
         yield ()
         return
-    data, told = parameters_of(records, graph.target, asked)
-    notes += told
-    with staged_outputs(asked.path) as outputs:
+    data, note = parameters_of(records, graph.target, request)
+    notes += note
+    with staged_outputs(request.path) as outputs:
         outputs[0].file.write(data)
         outputs[0].finish()
         yield outputs
 
 
-def parameters_of(records: Sequence[Record], target: str, asked: Parameters) -> tuple[bytes, list[str]]:
-    """The file's content, and what to tell of it."""
-    format = format_called(asked.format)
+def parameters_of(records: Sequence[Record], target: str, request: Parameters) -> tuple[bytes, list[str]]:
+    """Returns the file's content, and a note for the report."""
+    format = format_called(request.format)
     if target not in format.targets:
         raise UsageError(
             "TM6041",
-            f"{format.title}: this format does not go with models in {TITLES[target]}",
-            notes=[("help", f"it goes with {' and '.join(TITLES[each] for each in format.targets)}")],
+            f"{format.title}: this format does not support {TITLES[target]} models",
+            notes=[("help", f"it supports {' and '.join(TITLES[each] for each in format.targets)}")],
         )
-    if asked.bakes_weights and format.leaves_out_baked:
+    if request.bakes_weights and format.leaves_out_baked:
         records = [record for record in records if record.role == ACTIVATION]
     placed, left = placed_in(format, records, partial=True)
-    note = f"quantization parameters of {counted(placed)} in {asked.path} ({format.title})"
+    note = f"quantization parameters of {counted(placed)} in {request.path} ({format.title})"
     if left:
         names = ", ".join(record.name for record in left)
-        note += f"; the format has no place for {counted(left)}" + (f": {names}" if len(left) <= 3 else "")
+        note += (f"; {counted(left)} left out, which the format cannot store") + (
+            f": {names}" if len(left) <= 3 else ""
+        )
     return encoded(placed, format), [note]
 
 
 def placed_in(format: Format, records: Sequence[Record], partial: bool) -> tuple[list[Record], list[Record]]:
-    """The records that ``format`` has a place for, and those that are left out, if that is wanted.
+    """Returns the records that ``format`` can store, and those left out, if this is allowed.
 
     Raises UsageError TM6041 where there are such, and ``partial`` was not asked for.
     """
@@ -83,14 +85,14 @@ def placed_in(format: Format, records: Sequence[Record], partial: bool) -> tuple
         more = f" (and {len(left) - 1} more)" if len(left) > 1 else ""
         raise UsageError(
             "TM6041",
-            f"{format.title}: this format has no place for the {left[0].role} {left[0].name!r}{more}",
-            notes=[("help", "--partial leaves out what has no place, and says how much that is")],
+            f"{format.title}: this format cannot store the {left[0].role} {left[0].name!r}{more}",
+            notes=[("help", "--partial leaves out what cannot be stored, and reports how much that is")],
         )
     return placed, left
 
 
 def counted(records: Sequence[Record]) -> str:
-    """``13 activations, 5 weights and 4 biases``."""
+    """Returns ``13 activations, 5 weights and 4 biases``."""
     counts = {role: sum(record.role == role for record in records) for role in _PLURALS}
     parts = [
         f"{count} {_PLURALS[role] if count > 1 else _SINGULARS.get(role, role)}"
@@ -101,25 +103,34 @@ def counted(records: Sequence[Record]) -> str:
 
 
 def encoded(records: Sequence[Record], format: Format) -> bytes:
-    """The records in a format that has a place for each. Raises UsageError TM6041, which names the tensor."""
+    """Encodes the records in a format that can store each. Raises UsageError TM6041, which names the
+    tensor.
+    """
     found = [(record, problem) for record in records if (problem := format.problem(record))]
     try:
         if found:
             raise CannotCarry(*found[0])
         return format.write(records).encode("utf-8")
     except UnicodeEncodeError:
-        raise UsageError("TM6041", f"{format.title}: names that are no Unicode cannot be written") from None
+        raise UsageError(
+            "TM6041", (f"{format.title}: names that are not valid Unicode cannot be written")
+        ) from None
     except CannotCarry as error:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         raise UsageError(
             "TM6041",
             f"{format.title}: this format cannot carry {error.record.name!r}{more}: {error.reason}",
-            notes=[("help", "write another format: docs/quantization-parameters.md has what each can say")],
+            notes=[
+                (
+                    "help",
+                    ("choose another format: docs/quantization-parameters.md lists what each can express"),
+                )
+            ],
         ) from error
 
 
 def read_parameters(path: Path, format_name: str | None = None) -> tuple[list[Record], Format]:
-    """The records of a file, and its format, recognised by content unless it is named.
+    """Reads the records of a file, and its format, which is detected from the content unless it is named.
 
     Nothing of the file is executed. Raises UsageError TM6042 for a file that cannot be read, is damaged or
     above 32 MiB.
@@ -132,9 +143,9 @@ def read_parameters(path: Path, format_name: str | None = None) -> tuple[list[Re
             _check(record)
         twice = repeated(record.name for record in records)
         if twice is not None:
-            raise Unreadable(f"{twice!r} is there twice")
+            raise Unreadable(f"{twice!r} is defined twice")
         if not records:
-            raise Unreadable("it speaks of no tensor")
+            raise Unreadable("it has no tensors")
     return records, format
 
 
@@ -152,15 +163,15 @@ def _check(record: Record) -> None:
         raise Unreadable(f"{record.name!r} has {len(scales)} scales and {len(zeros)} zero points")
     if record.quant_min > record.quant_max or (record.dtype and record.quant_min == record.quant_max):
         raise Unreadable(
-            f"the integers of {record.name!r} are none: {record.quant_min} to {record.quant_max}"
+            f"the integer range of {record.name!r} is not valid: {record.quant_min} to {record.quant_max}"
         )
     bad = next((scale for scale in scales if not 0 <= scale < float("inf")), None)
     if bad is not None:
         raise Unreadable(f"the scale of {record.name!r} is {bad!r}")
     outside = [zero for zero in zeros if not record.quant_min <= zero <= record.quant_max]
     if record.dtype and outside:
-        grid = f"{record.quant_min} to {record.quant_max}"
-        raise Unreadable(f"the zero point {outside[0]} of {record.name!r} is not within {grid}")
+        integers = f"{record.quant_min} to {record.quant_max}"
+        raise Unreadable(f"the zero point {outside[0]} of {record.name!r} is not within {integers}")
 
 
 def _text(path: Path) -> str:
@@ -176,7 +187,7 @@ def _text(path: Path) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _unusable(path, f"byte {error.start} is no UTF-8 text") from error
+        raise _unusable(path, f"byte {error.start} is not valid UTF-8") from error
 
 
 def _recognised(path: Path, text: str) -> Format:
@@ -187,7 +198,7 @@ def _recognised(path: Path, text: str) -> Format:
     given = document if isinstance(document, dict) else {}
     found = next((format for format in FORMATS.values() if format.recognises(text, given)), None)
     if found is None:
-        raise _unusable(path, f"its content is of none of the formats {', '.join(FORMATS)}")
+        raise _unusable(path, f"its content is not in any of the formats {', '.join(FORMATS)}")
     return found
 
 
@@ -197,6 +208,12 @@ def _unusable(path: Path, reason: str) -> UsageError:
         f"cannot read the quantization parameters: {reason}",
         source=Source(str(path)),
         notes=[
-            ("help", "give a file of the formats in docs/quantization-parameters.md, or --from its format")
+            (
+                "help",
+                (
+                    "pass a file in one of the formats of docs/quantization-parameters.md, or name its "
+                    "format with --from"
+                ),
+            )
         ],
     )

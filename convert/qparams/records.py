@@ -1,4 +1,4 @@
-"""What parameter files say of tensors: one neutral record for each, made of a lowered graph.
+"""Format-independent records of quantization parameters, one per tensor of a lowered graph.
 
 A record speaks of a tensor under the name that the written model has for it. Blobs of a Caffe layer have no
 names of their own; they are called after their layer: ``conv1_weight``, ``conv1_bias``, ``conv1_blob_2``.
@@ -56,17 +56,19 @@ class Record:
 
     @property
     def is_full(self) -> bool:
-        """Whether the range is all that the bits can count."""
+        """Whether the range uses all values of its bits."""
         return self.quant_max - self.quant_min == 2**self.bits - 1
 
     @property
     def is_narrow(self) -> bool:
-        """Whether the range is that of a signed integer without the lowest, such as -127 to 127."""
+        """Whether the range is narrow: that of a signed integer without its lowest value, such as -127 to
+        127.
+        """
         return self.is_signed and self.quant_min == -self.quant_max == 1 - 2 ** (self.bits - 1)
 
     @property
     def minima(self) -> tuple[float, ...]:
-        """The smallest real number for each scale."""
+        """Returns the smallest real value for each scale."""
         return self._ends(self.quant_min)
 
     @property
@@ -78,7 +80,7 @@ class Record:
         return tuple((end - zero) * scale for scale, zero in pairs)
 
     def shifted(self, quant_min: int) -> Record:
-        """The same real numbers, counted from ``quant_min`` on."""
+        """Returns the same parameters with the integer range starting at ``quant_min``."""
         shift = quant_min - self.quant_min
         low, high = quant_min, self.quant_max + shift
         return replace(
@@ -95,19 +97,19 @@ class Record:
 
 
 def integer_name(quant_min: int, quant_max: int) -> str:
-    """``int8``, ``uint8``, ``int8_narrow``: the integers from ``quant_min`` to ``quant_max``."""
+    """Returns ``int8``, ``uint8``, ``int8_narrow``: the name of the range ``quant_min`` to ``quant_max``."""
     bits = (quant_max - quant_min).bit_length()
     name = f"{'int' if quant_min < 0 else 'uint'}{bits}"
     return f"{name}_narrow" if quant_min < 0 and quant_max - quant_min == 2**bits - 2 else name
 
 
 def records_of(graph: TargetGraph) -> list[Record]:
-    """A record for each quantized tensor that ``graph`` writes: inputs; by layer its constants and results.
+    """Returns a record per quantized tensor of ``graph``: inputs, then constants and results of each layer.
 
     The tensors between two of the source's, such as a padded input, are on the grid of one of them.
     """
     target, operators = target_named(graph.target), list(graph.all_operators())
-    grids = _grids(graph, target)
+    qparams_by_id = _all_qparams(graph, target)
     consumers: dict[int, list[str]] = {}
     for operator in operators:
         for value in operator.inputs:
@@ -115,13 +117,13 @@ def records_of(graph: TargetGraph) -> list[Record]:
                 consumers[id(value)].append(operator.name)
     found: dict[str, Record] = {}
     for value in graph.inputs:
-        _add(found, value, value.name, None, consumers, grids)
+        _add(found, value, value.name, None, consumers, qparams_by_id)
     for operator in operators:
         for name, value in target.named_constants(operator):
             used = consumers if target.names_constants else {id(value): [operator.name]}
-            _add(found, value, name, operator, used, grids)
+            _add(found, value, name, operator, used, qparams_by_id)
         for value in operator.outputs:
-            _add(found, value, value.name, operator, consumers, grids)
+            _add(found, value, value.name, operator, consumers, qparams_by_id)
     return list(found.values())
 
 
@@ -131,9 +133,9 @@ def _add(
     name: str,
     operator: Operator | None,
     consumers: dict[int, list[str]],
-    grids: dict[int, QParams],
+    qparams_by_id: dict[int, QParams],
 ) -> None:
-    qparams = grids.get(id(value))
+    qparams = qparams_by_id.get(id(value))
     if qparams is None or name in found:
         return
     role = ACTIVATION if not value.is_constant else BIAS if qparams.dtype == "int32" else WEIGHT
@@ -155,28 +157,28 @@ def _add(
     )
 
 
-def _grids(graph: TargetGraph, target: Target) -> dict[int, QParams]:
-    """The parameters of each value, by id, those that operators carry on included."""
+def _all_qparams(graph: TargetGraph, target: Target) -> dict[int, QParams]:
+    """Returns the QParams of each value by id, including those that operators propagate."""
     operators = list(graph.all_operators())
     values = [*graph.inputs, *graph.constants(), *(value for each in operators for value in each.outputs)]
-    grids = {id(value): value.qparams for value in values if value.qparams is not None}
+    qparams_by_id = {id(value): value.qparams for value in values if value.qparams is not None}
     for operator in operators:
         given = operator.inputs[0] if operator.inputs else None
-        if given is None or given.is_constant or not _is_single(grids.get(id(given))):
+        if given is None or given.is_constant or not _is_single(qparams_by_id.get(id(given))):
             continue
         if operator.type in target.keeps_qparams:
             for value in operator.outputs:
                 if value.dtype == given.dtype:
-                    grids.setdefault(id(value), grids[id(given)])
+                    qparams_by_id.setdefault(id(value), qparams_by_id[id(given)])
     uses = _uses(graph)
     for operator in reversed(operators):
         given = operator.inputs[0] if operator.inputs else None
         if operator.type not in target.clamps_at_zero or given is None or uses.get(id(given)) != 1:
             continue
-        made = grids.get(id(operator.outputs[0]))
+        made = qparams_by_id.get(id(operator.outputs[0]))
         if made is not None and _is_single(made):
-            grids.setdefault(id(given), made)
-    return grids
+            qparams_by_id.setdefault(id(given), made)
+    return qparams_by_id
 
 
 def _is_single(qparams: QParams | None) -> bool:

@@ -1,4 +1,4 @@
-"""What a source model says of quantization."""
+"""Detects the quantization scheme of a source model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ _CALLS = {"fake_quantize": AWARE, "quantize_per_": PAIRS, "ops.quantized.": FIXE
 
 @dataclass(frozen=True)
 class Quantization:
-    """``kind`` is "fixed-point", "quantization-aware", "quantized" (by pairs of calls) or "calibrated".
+    """``kind`` is "fixed-point", "quantization-aware", "quantized" (quantize/dequantize pairs) or
+    "calibrated".
 
     ``tensors`` counts tensors by their integer type. A model that cannot be said in catalogued ops is counted
     as far as that goes.
@@ -41,7 +42,7 @@ class Quantization:
 
 
 def quantization_of(module: TracedModule, catalogue: Mapping[str, Op]) -> Quantization | None:
-    """None for a float model."""
+    """Returns the quantization of a model; None for a float model."""
     kind = _kind(module)
     if kind is None:
         return None
@@ -59,12 +60,12 @@ def quantization_of(module: TracedModule, catalogue: Mapping[str, Op]) -> Quanti
 
 
 def check_converted(module: TracedModule) -> None:
-    """Raises UsageError TM6030 for a model of PyTorch that was prepared, and whose observers only watch."""
+    """Raises UsageError TM6030 for a PyTorch model with observers that was prepared but not converted."""
     names = [each.class_name for _, each in module.modules()]
     if any(".observer." in name for name in names if name.startswith(_PYTORCH)) and _kind(module) is None:
         raise UsageError(
             "TM6030",
-            "the model has observers, and no scales were made of what they saw",
+            "the model has observers, but was not converted to quantized ops",
             notes=[("help", "convert it in PyTorch first: convert(model), convert_fx or convert_pt2e")],
         )
 

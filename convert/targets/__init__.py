@@ -1,1 +1,1 @@
-"""The targets: one folder each, behind ``targets/target.py``."""
+"""The targets: one folder each, with the interface of ``targets/target.py``."""

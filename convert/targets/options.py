@@ -1,4 +1,4 @@
-"""The options of a conversion that its target reads."""
+"""Target options of a conversion."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ WeightType = Literal["int8", "uint8"]
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """Raises UsageError TM6002 for a value of an option that is none of the choices."""
+    """Raises UsageError TM6002 for a value of an option that is not among the choices."""
     if value not in choices:
         raise UsageError("TM6002", f"{name} is {value!r}", notes=[("help", f"use {' or '.join(choices)}")])
 
 
 class Integers(NamedTuple):
-    """How a model is to be written in integers.
+    """Options of integer files.
 
     ``activations`` is "int8" or "int16" for TFLite, "uint8", "int8", "uint16" or "int16" for ONNX;
     ``io_type`` that of inputs and outputs: "int8", "uint8", "int16" or "float32". ``allow_float`` leaves
@@ -49,12 +49,12 @@ class Integers(NamedTuple):
 
     @property
     def narrows_weights(self) -> bool:
-        """Whether weights of -128 might be too large for kernels: those that sum products in 16 bits."""
+        """Whether weights of -128 may overflow in kernels that accumulate products in 16 bits."""
         return self.activations == "int8" and not self.wide_weights
 
 
 class Parameters(NamedTuple):
-    """What becomes of the source's quantization beside a float model.
+    """Options for the quantization parameters of a model that is written in float.
 
     ``path`` is a file for the parameters in the format called ``format``; ``bakes_weights`` rounds the
     weights to their grids.
@@ -66,7 +66,7 @@ class Parameters(NamedTuple):
 
 
 class TargetOptions(NamedTuple):
-    """What a model is converted to: a target, its version, and the order of its inputs and outputs.
+    """The target, its version, and the layout of inputs and outputs.
 
     ``version`` is the ONNX opset, the minor number N of the TFLite runtime 2.N, or the number of
     the Caffe dialect.
@@ -97,12 +97,12 @@ class TargetOptions(NamedTuple):
 
     @property
     def keeps_grids(self) -> bool:
-        """Whether each tensor with parameters of its own must be one of the file."""
+        """Whether each tensor with its own quantization parameters must exist in the file."""
         return self.integers is not None or bool(self.beside)
 
     @property
     def beside(self) -> tuple[Path, ...]:
-        """The files that are written besides the model's own."""
+        """Returns the additional files besides the model."""
         return () if self.parameters is None or self.parameters.path is None else (self.parameters.path,)
 
     @property

@@ -1,4 +1,4 @@
-"""Which target a written file is of: recognised by content."""
+"""Detects the target of a written file from its content."""
 
 from __future__ import annotations
 
@@ -25,9 +25,12 @@ def target_of_file(path: Path) -> Target:
             return target
     raise LoadError(
         "TM1009",
-        "this is no ONNX, TFLite or Caffe model",
+        "this is not an ONNX, TFLite or Caffe model",
         source=Source(str(path)),
         notes=[
-            ("help", "give a .onnx, .tflite or .prototxt file; a caffemodel is found next to its prototxt")
+            (
+                "help",
+                ("pass a .onnx, .tflite or .prototxt file; a caffemodel is looked for next to its prototxt"),
+            )
         ],
     )

@@ -36,12 +36,12 @@ _registered: dict[str, Target] = {}
 def register_target(target: Target) -> None:
     """Adds a target for this process. Raises UsageError TM6001 for a name that is taken."""
     if target.name in target_names():
-        raise UsageError("TM6001", f"there is already a target {target.name!r}")
+        raise UsageError("TM6001", f"the target {target.name!r} is already registered")
     _registered[target.name] = target
 
 
 def target_names() -> list[str]:
-    """The names of all targets, our own first."""
+    """Returns the names of all targets, the built-in ones first."""
     return [*_BUILT_IN, *_installed(), *_registered]
 
 
@@ -51,7 +51,7 @@ def target_named(name: str) -> Target:
 
 
 def target_version(target: str, version: int | str | None) -> int:
-    """The number by which symbolics of ``target`` are looked up. Raises UsageError TM6001."""
+    """Returns the number by which symbolics of ``target`` are looked up. Raises UsageError TM6001."""
     return target_named(target).version_number(version)
 
 
@@ -71,7 +71,9 @@ def write(graph: TargetGraph, files: Sequence[BinaryIO], names: Sequence[str] = 
 
 
 def runtime_for(target: str, path: Path | None = None) -> Runtime | None:
-    """The runtime that judges files of a target, or the one at ``path``; None where none is installed."""
+    """Returns the runtime that verifies files of a target, or the one at ``path``; None where none is
+    installed.
+    """
     return target_named(target).runtime(path)
 
 
@@ -83,7 +85,7 @@ def _loaded(name: str) -> Target:
     if name in _installed():
         return _installed()[name].load()()
     raise UsageError(
-        "TM6001", f"there is no target {name!r}", notes=[("help", f"targets: {', '.join(target_names())}")]
+        "TM6001", f"unknown target {name!r}", notes=[("help", f"targets: {', '.join(target_names())}")]
     )
 
 

@@ -1,4 +1,4 @@
-"""What a target is: versions, passes, lowering, encodings, files and the runtime that judges them.
+"""Base classes of targets: versions, passes, lowering, encodings, files and runtimes.
 
 ``conversion/pipeline.py`` runs the stages of a conversion and knows no target by name; all that is special to
 one is a method here, which ``targets/onnx``, ``targets/tflite`` and ``targets/caffe`` override.
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class LoweredGraphs:
-    """A model between lowering and writing.
+    """The graphs of a model between lowering and writing.
 
     ``graph`` holds the operators of the target, ``lowered`` the aten graph that they were lowered from,
     ``source`` the aten graph before all passes. ``notes`` are for the report.
@@ -51,7 +51,7 @@ class LoweredGraphs:
 
 
 class Encoding:
-    """How a lowered graph is stored: in float, as it is. Subclasses store weights or all tensors otherwise.
+    """How a lowered graph is stored: in float by default; subclasses quantize weights or all tensors.
 
     ``graph`` is what is written, ``plain`` the float graph. Each encoding has the verification that fits what
     it rounds.
@@ -61,7 +61,7 @@ class Encoding:
         self.plain = self.graph = plain
 
     def verify(self, paths: Sequence[Path], references: References) -> Verification | None:
-        """The comparison of the files at ``paths`` with the source; None, with a note, if it is impossible.
+        """Compares the files at ``paths`` with the source; returns None, with a note, where it is impossible.
 
         Raises VerificationError.
         """
@@ -71,7 +71,7 @@ class Encoding:
 
 
 class FakeQuantFloat(Encoding):
-    """A float graph with weights that are rounded to their quantization parameters."""
+    """A float graph with fake-quantized weights."""
 
     def verify(self, paths: Sequence[Path], references: References) -> Verification | None:
         from tmconvert.verification.baked import verify_baked
@@ -142,11 +142,11 @@ class Target(ABC):
         """Fresh passes for one conversion, in order."""
 
     def lower(self, graph: InternalGraph, catalogue: Mapping[str, Op], options: TargetOptions) -> Lowering:
-        """The operators of a graph that went through ``passes``, and what has none."""
+        """Lowers a graph that went through ``passes``; returns operators and unsupported calls."""
         return lower(graph, catalogue, self.name, options.version, self.builder())
 
     def builder(self) -> type[Builder]:
-        """The class of ``g``, which symbolics append operators to."""
+        """Returns the class of ``g``, to which symbolics append operators."""
         return Builder
 
     def finish(self, graph: TargetGraph, options: TargetOptions) -> list[PassRecord]:
@@ -162,7 +162,7 @@ class Target(ABC):
         return FakeQuantFloat(graphs.graph) if options.bakes_weights else Encoding(graphs.graph)
 
     def named_constants(self, operator: Operator) -> Iterator[tuple[str, Value]]:
-        """The constants of an operator, under the names by which others speak of them."""
+        """Returns the constants of an operator, by the names that other tools use."""
         constants = [value for value in operator.inputs if value is not None and value.is_constant]
         for number, value in enumerate(constants):
             yield value.name if self.names_constants else blob_name(operator.name, number), value
@@ -192,11 +192,11 @@ class Target(ABC):
         return []
 
     def violations(self, graph: TargetGraph) -> list[Violation]:
-        """The limits of the version that the lowered graph would exceed as a file, by rule."""
+        """Returns the limits of the version that the lowered graph exceeds, by rule."""
         return []
 
     def missing_kernels(self, graph: TargetGraph) -> list[str]:
-        """Operators of the lowered graph for which a release of the runtime has no kernel, in words."""
+        """Returns operators of the lowered graph for which a runtime release has no kernel, as text."""
         return []
 
     # ---- reading back
@@ -210,11 +210,13 @@ class Target(ABC):
         return [path]
 
     def stored_options(self, path: Path) -> Mapping[str, Any]:
-        """The options of the conversion that wrote the file, from its metadata; empty where it has none."""
+        """Returns the options of the conversion that wrote the file, from its metadata; empty where it has
+        none.
+        """
         return {}
 
     def stored_layouts(self, path: Path) -> tuple[Sequence[bool], Sequence[bool]] | None:
-        """Which inputs and outputs of the file are channels-last; None where none are."""
+        """Returns which inputs and outputs of the file are channels-last; None where none are."""
         return None
 
     def stored_input_shapes(self, path: Path) -> Mapping[str, Sequence[int]]:
@@ -226,21 +228,23 @@ class Target(ABC):
         raise NotImplementedError
 
     def constants(self, paths: Sequence[Path], version: int) -> dict[str, list[np.ndarray]]:
-        """The float constants in written files, by name; several may share one."""
+        """Returns the float constants in written files, by name; several constants may have one name."""
         raise NotImplementedError
 
     def runtime(self, path: Path | None = None) -> Runtime | None:
-        """The runtime that judges the file at ``path``, or any file; None where none is installed."""
+        """Returns the runtime that verifies the file at ``path``, or any file; None where none is
+        installed.
+        """
         return None
 
     def start_runtime(self) -> None:  # noqa: B027 (nothing to start is the default)
-        """Starts, in the background, what a later run of ``runtime`` would wait for."""
+        """Starts in the background what a later run of ``runtime`` would wait for."""
 
 
 def without_scales() -> UsageError:
-    """The error for a model without quantization parameters that is to be written in integers."""
+    """Returns the error for an integer conversion of a model without quantization parameters."""
     return UsageError(
         "TM6030",
-        "the model says nothing of quantization: there are no scales to write integers with",
-        notes=[("help", "measure them on data: --calibration DATA, or `tmconvert calibrate`")],
+        "the model has no quantization: there are no scales to write integers with",
+        notes=[("help", "calibrate it: --calibration DATA, or `tmconvert calibrate`")],
     )

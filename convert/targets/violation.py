@@ -1,4 +1,4 @@
-"""A rule of a target that a written model breaks, such as a limit of a Caffe dialect."""
+"""A violation of a target's rule by a written model, such as a limit of a Caffe dialect."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Violation:
-    """A broken rule: where (``layer`` may be empty), in words, and what to do.
+    """A violated rule: the layer (may be empty), the problem, and the remedy.
 
     ``confirmed`` is false where no document confirms the rule.
     """

@@ -1,4 +1,4 @@
-"""Names, shapes and layers of a written file; nothing of its content."""
+"""Names, shapes and layers of a written file, without its content."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Shape = tuple[int, ...] | None  # None where the file does not say all of it
 
 @dataclass
 class WrittenLayer:
-    """An operator of the file; its constants come with what it takes, Caffe's blobs under names of ours."""
+    """An operator of the file; its constants are among its inputs, Caffe's blobs under generated names."""
 
     name: str
     type: str
@@ -20,7 +20,7 @@ class WrittenLayer:
 
 @dataclass
 class WrittenModel:
-    """``tensors`` has the shape of each tensor; ``constants`` are the names of those that the file holds."""
+    """``tensors`` has the shape of each tensor; ``constants`` are the names of the stored ones."""
 
     target: str
     tensors: dict[str, Shape] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class WrittenModel:
 
 
 def written_model(path: Path) -> WrittenModel:
-    """Of an ONNX or TFLite file, or of a prototxt with the caffemodel next to it, if there is one.
+    """Reads an ONNX or TFLite file, or a prototxt with the caffemodel next to it, if there is one.
 
     Raises LoadError TM1001, TM1009 and TM1016.
     """
@@ -44,5 +44,5 @@ def written_model(path: Path) -> WrittenModel:
 
 
 def blob_name(layer: str, number: int) -> str:
-    """What the blob of a Caffe layer, which has no name, is called here."""
+    """Returns the generated name of a Caffe layer's blob, which has none."""
     return f"{layer}_{('weight', 'bias')[number] if number < 2 else f'blob_{number}'}"

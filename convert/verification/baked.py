@@ -1,4 +1,6 @@
-"""A float file with weights on their grids: each is there as it was made, which outputs may not show."""
+"""Verifies a float file with fake-quantized weights: compares each constant, since outputs may hide
+differences.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from tmconvert.verification.report import Verification, verify_written
 
 
 def verify_baked(paths: Sequence[Path], graph: TargetGraph, references: References) -> Verification | None:
-    """The comparison of the files at ``paths``, written of ``graph``, with the source, weights on grids.
+    """Compares the files at ``paths``, written from ``graph``, with the source with fake-quantized weights.
 
     Raises VerificationError TM4001 where a constant or an output is another; None as ``verify_written``.
     """
@@ -23,13 +25,13 @@ def verify_baked(paths: Sequence[Path], graph: TargetGraph, references: Referenc
     stored = target_named(graph.target).constants(paths, graph.version)
     for name, array in _wanted(graph):
         if not any(np.array_equal(each, array, equal_nan=True) for each in stored.get(name, [])):
-            message = f"the constant {name} of the file is not that of its source"
+            message = f"the constant {name} of the file differs from that of its source"
             raise VerificationError("TM4001", message)
     return verify_written(graph.target, paths, graph, references)
 
 
 def _wanted(graph: TargetGraph) -> Iterator[tuple[str, np.ndarray]]:
-    """The constants in float32, by the same names."""
+    """Returns the constants in float32, by the same names."""
     if target_named(graph.target).names_constants:
         for value in graph.constants():
             if value.dtype == np.float32 and value.data is not None:

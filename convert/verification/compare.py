@@ -1,4 +1,4 @@
-"""How close two sets of outputs are, and how close they must be."""
+"""Compares outputs with a reference, within tolerances."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOLERANCES: dict[str, float] = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """One output of a file beside the one expected.
+    """The difference of one output of a file from the reference.
 
     ``max_error`` is max|actual - expected| / max|expected| over finite elements; the absolute error
     where everything expected is zero, and for integers. It is infinite when the shapes differ, or
@@ -45,18 +45,18 @@ class Comparison:
         return self.max_error <= self.tolerance
 
     def reason(self) -> str:
-        """What is wrong, in words."""
+        """Returns the failure as text."""
         if self.shape != self.expected_shape:
             return f"output {self.output} has shape {list(self.shape)}, expected {list(self.expected_shape)}"
         if np.isinf(self.max_error):
-            return f"output {self.output} has NaN or infinity where its source has not, or the reverse"
+            return f"output {self.output} has NaN or infinity where its source does not, or the reverse"
         return f"output {self.output} differs by {self.max_error:.1e}, more than {self.tolerance:.0e}"
 
 
 def compare(
     actual: Sequence[np.ndarray], expected: Sequence[np.ndarray], names: Sequence[str]
 ) -> list[Comparison]:
-    """One Comparison for each output."""
+    """Returns one Comparison per output."""
     return [_compare(a, b, name) for a, b, name in zip(actual, expected, names, strict=True)]
 
 
@@ -67,7 +67,7 @@ def check(
     *,
     tolerances: Sequence[float] | None = None,
 ) -> list[Comparison]:
-    """The comparisons, each within its tolerance (by default that of its dtype).
+    """Returns the comparisons; each must be within its tolerance (by default that of its dtype).
 
     Raises: VerificationError TM4001 that names the worst output.
     """
@@ -79,18 +79,20 @@ def check(
 
 
 def refuse_wrong(comparisons: list[Comparison]) -> list[Comparison]:
-    """The comparisons. Raises VerificationError TM4001 that names the worst output beyond its tolerance."""
+    """Returns the comparisons. Raises VerificationError TM4001 that names the worst output beyond its
+    tolerance.
+    """
     wrong = sorted((each for each in comparisons if not each.ok), key=lambda each: -each.max_error)
     if not wrong:
         return comparisons
     notes = [("also", each.reason()) for each in wrong[1:]]
     raise VerificationError(
-        "TM4001", f"the file does not compute what its source computes: {wrong[0].reason()}", notes=notes
+        "TM4001", f"the outputs of the file differ from those of its source: {wrong[0].reason()}", notes=notes
     )
 
 
 def example_inputs(types: Sequence[TensorType], seed: int = 0) -> list[np.ndarray]:
-    """Random arrays: floats standard normal, integers 0 or 1 (valid as indices of anything)."""
+    """Returns random arrays: floats standard normal, integers 0 or 1 (valid indices for any axis of two)."""
     random = np.random.default_rng(seed)
     arrays = []
     for type_ in types:
@@ -108,7 +110,9 @@ def _compare(actual: np.ndarray, expected: np.ndarray, name: str) -> Comparison:
 
 
 def _tolerance(actual: np.ndarray, expected: np.ndarray) -> float:
-    """A float is as exact as the coarser of the two; an integer is exact, also when stored in a float."""
+    """Returns the tolerance of the coarser of two float types; integers are exact, also when stored as
+    floats.
+    """
     wanted = TOLERANCES[expected.dtype.name]
     return max(wanted, TOLERANCES[actual.dtype.name]) if wanted else wanted
 

@@ -1,4 +1,4 @@
-"""Whether a written file has the inputs and outputs of the model that it is compared with."""
+"""Checks that a written file has the inputs and outputs of the model."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ def check_edges(
     of_file: Mapping[str, Sequence[object] | None],
     outputs_of_file: Sequence[str],
 ) -> None:
-    """Raises VerificationError TM4001 for a file whose inputs or outputs are not those of the model.
+    """Raises VerificationError TM4001 for a file whose inputs or outputs differ from the model's.
 
     ``of_file`` has the shapes of the file's inputs, where they are known; sizes that are no numbers are open.
     """
-    help = "give the model that the file was made of, with the same --outputs, --rename and --input-shape"
+    help = (
+        "pass the model that the file was converted from, with the same --outputs, --rename and --input-shape"
+    )
     lacking = {"inputs": set(of_file) - set(inputs), "outputs": set(outputs) - set(outputs_of_file)}
     names = {"inputs": (of_file, inputs), "outputs": (outputs_of_file, outputs)}
     for what in [what for what, others in lacking.items() if others]:
         found, wanted = map(_listed, names[what])
-        message = f"the file has other {what} than the model: {found}, and the model has {wanted}"
+        message = f"the {what} of the file are {found}, but those of the model are {wanted}"
         raise VerificationError("TM4001", message, notes=[("help", help)])
     for name, shape in of_file.items():
         array = inputs[name]
@@ -34,7 +36,8 @@ def check_edges(
         ):
             raise VerificationError(
                 "TM4001",
-                f"the input {name} of the file is {list(shape)}, and that of the model {list(array.shape)}",
+                f"the input {name} of the file has shape {list(shape)}, but that of the model "
+                f"{list(array.shape)}",
                 notes=[("help", help)],
             )
 

@@ -1,4 +1,4 @@
-"""Compares a file written earlier with its source."""
+"""Verifies an existing file against its source."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def verify_file(
     catalogue: Mapping[str, Op],
     boundary: IoOverrides = NO_OVERRIDES,
 ) -> Verification:
-    """The comparison of a written file with the reference interpreter; see ``api.verify``."""
+    """Compares a written file with the reference interpreter; see ``api.verify``."""
     target = target_of_file(path)
     runtime = target.runtime(path)
     if runtime is None:
@@ -45,7 +45,7 @@ def verify_file(
     reference = Reference(normalized.graph, catalogue, nhwc_inputs, nhwc_outputs, example)
     lacking = reference.lacks(inputs)
     if lacking:
-        raise VerificationError("TM4005", f"there is nothing to compare with: {lacking}")
+        raise VerificationError("TM4005", f"there is no reference to compare with: {lacking}")
     names = list(normalized.graph.output_names)
     paths = target.model_files(path)
     _check_sizes(target.stored_input_shapes(path), reference)
@@ -85,6 +85,6 @@ def _check_sizes(sizes: Mapping[str, Sequence[int]], reference: Reference) -> No
         if tuple(sizes[node.name]) != tuple(node.type.shape):
             raise VerificationError(
                 "TM4001",
-                f"the input {node.name} is {list(sizes[node.name])} in the file, and "
+                f"the input {node.name} has shape {list(sizes[node.name])} in the file, but "
                 f"{list(node.type.shape)} in the model",
             )

@@ -1,4 +1,4 @@
-"""Inputs that a file is verified on where none are given."""
+"""Generates inputs for verification."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _INDICES = frozenset(("index", "indices"))
 
 
 def drawn_inputs(graph: InternalGraph, catalogue: Catalogue, seed: int = 0) -> list[np.ndarray]:
-    """Random arrays: floats standard normal, integers 0 or 1, or below the size of what they are indices of.
+    """Returns random arrays: floats standard normal, integers 0 or 1, or valid indices where they are used as
+    such.
 
     Of another ``seed`` than 0 floats are negative.
     """
@@ -37,7 +38,7 @@ def drawn_inputs(graph: InternalGraph, catalogue: Catalogue, seed: int = 0) -> l
 
 
 def all_indices(graph: InternalGraph, catalogue: Catalogue, most: int) -> Iterator[list[np.ndarray]]:
-    """Inputs, ``most`` at most, that together have each index that an input of integers may have."""
+    """Returns at most ``most`` inputs that together contain every valid index of integer inputs."""
     nodes = [node for node in graph.inputs if isinstance(node, TensorNode)]
     limits = [
         min(_limits(node, catalogue), default=0) if node.type.dtype.kind in "iu" else 0 for node in nodes
@@ -55,9 +56,8 @@ def all_indices(graph: InternalGraph, catalogue: Catalogue, most: int) -> Iterat
 
 
 def inputs_like(given: Sequence[np.ndarray], graph: InternalGraph, catalogue: Catalogue) -> list[np.ndarray]:
-    """Other inputs than those given: floats in another order and negative, or standard normal where the given
-    ones are all equal; indices drawn anew; what else there is of integers and booleans, some of the given
-    ones more often than before.
+    """Returns variations of the given inputs: floats permuted and negated, or random if they are constant;
+    new random indices; other integers and bools resampled.
     """
     types = [node.type for node in graph.inputs if isinstance(node, TensorNode)]
     normal = example_inputs(types, 1)
@@ -73,7 +73,7 @@ def inputs_like(given: Sequence[np.ndarray], graph: InternalGraph, catalogue: Ca
 
 
 def _limits(node: Any, catalogue: Catalogue) -> Iterator[int]:
-    """The sizes of what a tensor of integers, or what is made of it, is used as indices of."""
+    """Returns the sizes of the axes that an integer tensor, or a tensor derived from it, indexes."""
     waiting, seen = [node], {node}
     while waiting:
         node = waiting.pop()
@@ -91,7 +91,9 @@ def _limits(node: Any, catalogue: Catalogue) -> Iterator[int]:
 
 
 def _limit(call: CallFunction, node: object, catalogue: Catalogue) -> int | None:
-    """How many values ``node`` may have as an operand of a call; None where it is no index."""
+    """Returns the number of values that ``node`` may have as operand of a call; None if it is not an
+    index.
+    """
     op = catalogue[call.function]
     below = op.trait(IndicesBelow)
     if below is not None:

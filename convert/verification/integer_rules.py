@@ -1,4 +1,4 @@
-"""What an integer file stores of the operands of a kernel: rules, which targets with such files refine."""
+"""Rules for the operands that an integer file stores for a kernel; targets refine them."""
 
 from __future__ import annotations
 

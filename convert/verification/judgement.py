@@ -1,4 +1,4 @@
-"""Whether the outputs of a file are those of its source, also where a plain comparison cannot tell.
+"""Decides whether a file's outputs match the reference, also where tolerances alone cannot.
 
 What differs by more than the tolerance may still be right: an output that is zero but for rounding, and the
 order of elements that are equal. Both are shown for the outputs at hand, never assumed.
@@ -26,7 +26,7 @@ def judged(
     *,
     is_second: bool = False,
 ) -> list[Comparison]:
-    """The comparisons, each within its tolerance. Raises VerificationError TM4001.
+    """Returns the comparisons, each within its tolerance. Raises VerificationError TM4001.
 
     A second case has inputs of our own making, for which a model may be less exact than for real ones: there,
     all that rounding of float32 can be shown to explain passes, and elements of integers that rounding
@@ -54,7 +54,7 @@ def _with_undecided_integers(
     expected: Sequence[np.ndarray],
     comparisons: Sequence[Comparison],
 ) -> list[np.ndarray]:
-    """``actual`` with the integers as in ``expected`` that change when the reference rounds otherwise."""
+    """Replaces integers of ``actual`` that depend on rounding in the reference by those of ``expected``."""
     made = list(actual)
     for number, each in enumerate(comparisons):
         if each.ok or expected[number].dtype.kind == "f" or each.shape != each.expected_shape:
@@ -75,7 +75,7 @@ def _but_for_rounding(
     comparisons: list[Comparison],
     is_second: bool,
 ) -> list[Comparison]:
-    """The error of an output that is nothing but rounding, as a share of what was summed."""
+    """Returns the error of an output that consists of rounding errors only, relative to the summed values."""
     found = list(comparisons)
     numbers = [
         number

@@ -1,4 +1,4 @@
-"""An integer file beside the graph it was made of, one layer after the other."""
+"""Verifies an integer file layer by layer against the graph that it was written from."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tmconvert.verification.tensors import OPERANDS, Tensors
 
 @dataclass(frozen=True)
 class Layer:
-    """A tensor of the file: what is in it, and what the call that makes it gives in float.
+    """A tensor of the file, and the float result of its call for the file's operands.
 
     ``local`` is computed from the operands that the file itself has, within the range of its integers,
     ``whole`` from those of the float model. ``step`` is that of its integers, 0 in float; ``slack`` how far
@@ -44,7 +44,7 @@ class Layer:
     energies: Energies
 
     def steps_off(self) -> np.ndarray:
-        """How many steps each element lies from ``local``; how far, without steps.
+        """Returns how many steps each element differs from ``local``; without QParams, the difference.
 
         Where that is no number, integers cannot say so: they are what they are. LiteRT's kernels of float32
         give the largest number for infinity.
@@ -66,7 +66,7 @@ def layers(
     inputs: list[np.ndarray],
     rules: IntegerRules,
 ) -> Iterator[Layer]:
-    """The results of the calls of ``graph`` that the file has, in the order of the graph.
+    """Yields the results of calls that are tensors of the file, in the order of the graph.
 
     ``inputs`` are the model's, in the source's order. ``rules`` are those of the target of the file.
     """
@@ -104,7 +104,7 @@ def layers(
 
 
 def _result(node: Any, tensors: Tensors) -> Observed | None:
-    """What a kernel makes of a tensor, or of the activation that its operator has, if it has one."""
+    """Applies the fused activation of an operator, if any, to a result."""
     while node not in tensors:
         users = list(node.users)
         if len(users) != 1 or not _is_clamp(users[0]):
@@ -119,7 +119,7 @@ def _is_float(node: object, tensors: Tensors) -> bool:
 
 
 def _kind(expr: CallFunction, tensors: Tensors) -> str | None:
-    """The integers that the kernel of a call computes in, which are those of its result; "" for floats.
+    """Returns the integer type of a call's kernel, which is that of its result; "" for float.
 
     None for what is not in the file.
     """
@@ -134,8 +134,8 @@ def _operands(
     kind: str | None,
     tensors: Tensors,
 ) -> list[Any]:
-    """The operands of a call in the file: in the form of ``kind`` of those that the file has several of;
-    rounded weights where it computes with integers.
+    """Returns the operands of a call as in the file: in the type ``kind`` of those with several; quantized
+    weights for integer kernels.
     """
 
     def operand(leaf: Any) -> Any:
@@ -166,7 +166,7 @@ def _as_it_is(node: TensorNode, value: np.ndarray, expr: CallFunction) -> np.nda
 
 
 def _is_constant(node: Any) -> bool:
-    """Whether a tensor is a constant, or computed of constants alone, which a file has as one."""
+    """Whether a tensor is constant, or computed from constants only, which a file folds."""
     if isinstance(node.expr, CallFunction):
         return bool(node.expr.inputs) and all(map(_is_constant, node.expr.inputs))
     return isinstance(node.expr, Constant)
@@ -179,7 +179,9 @@ def _round_bias(
     tensors: Tensors,
     rules: IntegerRules,
 ) -> None:
-    """The bias among ``operands`` as whole numbers of products of input and weights, as the file has it."""
+    """Returns the bias among ``operands`` as quantized in the file, with the product of input and weight
+    scales.
+    """
     weights = integer_weights(expr)
     if weights is None or expr.args[2] is None:
         return
@@ -209,7 +211,7 @@ def _slack(
     tensors: Tensors,
     rules: IntegerRules,
 ) -> Any:
-    """How far the kernel of a layer is off, beyond rounding."""
+    """Returns the tolerance of a layer's kernel in addition to rounding."""
     computed = _computed(node, tensors)
     found = rules.slack(expr, computed.kind)
     if found is None:
@@ -226,12 +228,12 @@ def _layer(
     far: np.ndarray,
     slack: Any,
 ) -> Layer:
-    found, inner = _on_grid(node, tensors), tensors.form(node, Role.COMPUTED)
+    found, inner = _quantized(node, tensors), tensors.form(node, Role.COMPUTED)
     slack = slack + (0.0 if inner is None else inner.step / 2)
     ends, actual = _range(node, found), _in_order(found.array, node)
     if actual.size != near.size:
-        about = f"{node.name} is not what {expr.function} gives for its operands in the file"
-        shapes = f"its shape is {list(actual.shape)}, not {list(near.shape)}"
+        about = f"{node.name} differs from the float result of {expr.function} for the same operands"
+        shapes = f"its shape is {list(actual.shape)}, expected {list(near.shape)}"
         raise VerificationError("TM4001", f"{about}: {shapes}")
     cut = np.clip(near, *ends)
     # what a clamp behind it takes anyway is no loss
@@ -246,27 +248,27 @@ def _is_clamped(node: TensorNode) -> bool:
 
 
 def _is_clamp(user: object) -> bool:
-    """Whether what is in front may have it as part of its own operator, or its grid."""
+    """Whether the op before may fuse the clamp, or include it in its QParams."""
     if not isinstance(user, CallFunction):
         return False
     is_bound = has_trait(user, BoundedByOther) and isinstance(user.args[1].expr, Constant)
     return is_bound or has_trait(user, Clamp)
 
 
-def _on_grid(node: Any, tensors: Tensors) -> Observed:
-    """A tensor in integers, where the file has it in another form, too, as an output in float."""
+def _quantized(node: Any, tensors: Tensors) -> Observed:
+    """Returns a quantized tensor, where the file also has it in another form, such as a float output."""
     found = tensors.form(node, Role.INTERNAL, Role.TENSOR)
     assert found is not None
     return found
 
 
 def _computed(node: Any, tensors: Tensors) -> Observed:
-    """A tensor as its kernel computes it."""
-    return tensors.form(node, Role.COMPUTED) or _on_grid(node, tensors)
+    """Returns a tensor before requantization."""
+    return tensors.form(node, Role.COMPUTED) or _quantized(node, tensors)
 
 
 def _range(node: TensorNode, found: Observed) -> tuple[float, float]:
-    """What the integers of a tensor reach, of those that the source's parameters allow."""
+    """Returns the real range of a tensor's integers, within the source's range."""
     given = node.qparams
     if given is None or given.inferred or given.scale != (found.step,):
         return found.low, found.high
@@ -275,7 +277,7 @@ def _range(node: TensorNode, found: Observed) -> tuple[float, float]:
 
 
 def _in_file(node: Any, tensors: Tensors, otherwise: np.ndarray) -> np.ndarray:
-    """What operators behind a tensor get in the file."""
+    """Returns the tensor that operators after ``node`` read."""
     for form in tensors.forms(node, (Role.QUANTIZED, Role.TENSOR)):
         if form.array.size == otherwise.size:
             return _in_order(form.array, node).reshape(otherwise.shape)

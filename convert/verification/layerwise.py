@@ -1,4 +1,4 @@
-"""A file in integers, beside its float twin, and layer by layer."""
+"""Verifies an integer file against its float reference and layer by layer."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def verify_layers(
     path: Path,
     plain: TargetGraph,
     lowered: InternalGraph,
-    truth: References,
+    references: References,
     look: Look,
     rules: IntegerRules,
     again: Again = lambda inputs, tensors: None,
 ) -> Verification | None:
-    """The comparison of the file at ``path`` with ``plain``, its float twin, and of each of its layers.
+    """Compares the file at ``path`` with ``plain``, the float reference graph, and each of its layers.
 
     ``look`` runs the file, ``again`` in the runtime's fused kernels; ``lowered`` is the graph that was
     lowered to ``plain``, ``rules`` are those of the target. None, with a note, where there is no runtime.
@@ -49,11 +49,11 @@ def verify_layers(
         float_path = folder / "float"
         with written(float_path) as file:
             write(plain, [file])
-        verified = verify_written(target, [float_path], plain, truth)
+        verified = verify_written(target, [float_path], plain, references)
     if verified is None or runtime_for(target, path) is None:
         return None
-    samples, about = _samples(truth, lowered)
-    reference, names = truth.references[0], _output_names(plain)
+    samples, about = _samples(references, lowered)
+    reference, names = references.references[0], _output_names(plain)
     worst: dict[str, Comparison] = {}
     noise: dict[str, Energies] = {}
     shown: dict[str, list[np.ndarray]] = {}
@@ -69,18 +69,18 @@ def verify_layers(
         fused = again(stored, tensors)
         for layer in layers(lowered, reference.catalogue, fused, list(given), rules) if fused else ():
             _check_fused(layer, names.get(layer.name, layer.name))
-    told = tuple(each.noise() for each in noise.values())
-    for each in told:
+    noises = tuple(each.noise() for each in noise.values())
+    for each in noises:
         if each.name in names:
             where = f"signal to noise at {names[each.name]}"
-            truth.notes.append(f"{where}: {each.whole:.1f} dB, against the float model, on {about}")
+            references.notes.append(f"{where}: {each.whole:.1f} dB, against the float model, on {about}")
     vacuous = {name: what for name, arrays in shown.items() if (what := untold_output(arrays))}
-    truth.notes.extend(
+    references.notes.extend(
         vacuous_notes({name: what for name, what in vacuous.items() if name not in verified.vacuous})
     )
     outputs = tuple(names.values())
     return Verification(
-        verified.runtime, tuple(worst.values()), told, about, vacuous=vacuous, outputs=outputs
+        verified.runtime, tuple(worst.values()), noises, about, vacuous=vacuous, outputs=outputs
     )
 
 
@@ -88,13 +88,13 @@ def _output_names(plain: TargetGraph) -> dict[str, str]:
     return {value.name: name for value, name in zip(plain.outputs, plain.output_names, strict=True)}
 
 
-def _samples(truth: References, lowered: InternalGraph) -> tuple[Iterable[Sequence[np.ndarray]], str]:
-    """What layers are measured on, in the order of the inputs, and what it is in words."""
-    if truth.samples is not None:
-        return truth.samples, truth.about
-    reference = truth.references[0]
-    if truth.inputs is not None:
-        return [reference.case(truth.inputs)[0]], "the inputs given"
+def _samples(references: References, lowered: InternalGraph) -> tuple[Iterable[Sequence[np.ndarray]], str]:
+    """Returns the samples for layer statistics, in the order of the inputs, and their description."""
+    if references.samples is not None:
+        return references.samples, references.about
+    reference = references.references[0]
+    if references.inputs is not None:
+        return [reference.case(references.inputs)[0]], "the inputs passed"
     if reference.example is not None:
         return [reference.case(None)[0]], "the model's example"
     return [_within_range(lowered)], "random inputs"
@@ -103,23 +103,26 @@ def _samples(truth: References, lowered: InternalGraph) -> tuple[Iterable[Sequen
 def _checked(layer: Layer, name: str) -> Comparison:
     comparison = compared(layer, name)
     if not comparison.ok:
-        about = f"{layer.name} is not what {layer.function} gives for its operands in the file"
+        about = f"{layer.name} differs from the float result of {layer.function} for the same operands"
         raise VerificationError("TM4001", f"{about}: {_distance(layer)}")
     return comparison
 
 
 def _check_fused(layer: Layer, name: str) -> None:
-    """As ``_checked``, in a session that fuses operators, of a file that is exact where none are fused."""
+    """Checks layers with operator fusion enabled, for a file that is correct without fusion."""
     try:
         _checked(layer, name)
     except VerificationError as error:
-        message = f"{error.message} in the runtime's fused kernels, and right where it fuses none"
-        help = "such kernels sum products of integers wrongly on some processors: tmconvert explain TM4001"
+        message = f"{error.message} in the runtime's fused kernels, but not without fusion"
+        help = (
+            "on some processors such kernels accumulate integer products incorrectly: tmconvert explain "
+            "TM4001"
+        )
         raise VerificationError("TM4001", message, notes=[("help", help)]) from error
 
 
 def _within_range(graph: InternalGraph) -> list[np.ndarray]:
-    """Random inputs, uniform over the range of the integers where an input has one."""
+    """Returns random inputs, uniform over the quantized range where an input has one."""
     types = [node.type for node in graph.inputs if isinstance(node, TensorNode)]
     arrays, random = example_inputs(types), np.random.default_rng(0)
     for number, node in enumerate(graph.inputs):
@@ -132,7 +135,7 @@ def _within_range(graph: InternalGraph) -> list[np.ndarray]:
 
 
 def compared(layer: Layer, name: str) -> Comparison:
-    """A layer as a share of the range of its integers; of its largest element in float."""
+    """Compares a layer relative to its quantized range; for float, to its largest element."""
     shapes = (layer.actual.shape, layer.local.shape)
     if layer.actual.shape != layer.local.shape:
         return Comparison(name, float("inf"), 0.0, *shapes)
@@ -144,7 +147,7 @@ def compared(layer: Layer, name: str) -> Comparison:
 
 
 def _worst(layer: Layer) -> tuple[float, float]:
-    """How far the element is off that is furthest beyond what it may be, and how far that is."""
+    """Describes the element that exceeds its tolerance most."""
     off = layer.steps_off().reshape(-1)
     if not off.size:
         return 0.0, _STEPS / 255
@@ -155,6 +158,6 @@ def _worst(layer: Layer) -> tuple[float, float]:
 
 def _distance(layer: Layer) -> str:
     if layer.actual.shape != layer.local.shape:
-        return f"its shape is {list(layer.actual.shape)}, not {list(layer.local.shape)}"
+        return f"its shape is {list(layer.actual.shape)}, expected {list(layer.local.shape)}"
     off = float(np.max(layer.steps_off(), initial=0))
-    return f"an element is {off:.1f} steps off" if layer.step else f"an element is {off:.1e} off"
+    return f"an element differs by {off:.1f} steps" if layer.step else f"an element differs by {off:.1e}"

@@ -1,4 +1,4 @@
-"""Messages between processes: a line of JSON, which describes the arrays whose bytes follow."""
+"""Messages between processes: a JSON line that describes the arrays whose bytes follow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def send_message(stream: BinaryIO, header: dict[str, object], arrays: Sequence[n
 
 
 def read_message(stream: BinaryIO) -> Message | None:
-    """The next message; None at the end of the stream, and where it is not a whole one."""
+    """Returns the next message; None at the end of the stream, and for an incomplete one."""
     line = stream.readline()
     if not line.endswith(b"\n"):
         return None

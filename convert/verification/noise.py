@@ -1,4 +1,4 @@
-"""What the integers of a layer cost."""
+"""Quantization noise per layer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LARGEST = float(np.finfo(np.float32).max)  # what LiteRT's kernels of float32 gi
 
 @dataclass(frozen=True)
 class Noise:
-    """Of one layer of a written file.
+    """Quantization noise of one layer of a written file.
 
     ``local`` is the ratio of signal to noise in dB where the float layer gets the operands that the file has:
     what this layer adds. ``whole`` is that against the float model: what has come together. ``clipped`` is
@@ -28,7 +28,7 @@ class Noise:
     step: float
 
     def to_json(self) -> dict[str, object]:
-        """Ratios that are infinite, of layers without noise or signal, are null."""
+        """Returns a dict; infinite ratios, of layers without noise or signal, are null."""
         return {
             "name": self.name,
             "op": self.function,
@@ -42,9 +42,9 @@ class Noise:
 
 @dataclass(frozen=True)
 class Energies:
-    """What is added up over samples: of a layer beside itself in float (``near``), and beside the float model
-    (``whole``), the energies of signal and noise; elements ``beyond`` the ``ends`` of the integers, of
-    ``size``; the ``low`` and ``high`` that were reached. ``step`` is 0 in float.
+    """Sums over samples for one layer: energies of signal and noise against its own float result (``near``)
+    and against the float model (``whole``); the number of elements ``beyond`` the quantized range ``ends``,
+    of ``size``; the extremes ``low`` and ``high``. ``step`` is 0 for float.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Energies:
 
 
 def energies(signal: np.ndarray, actual: np.ndarray) -> tuple[float, float]:
-    """Of a signal, and of the noise in ``actual``; of finite elements."""
+    """Returns the energies of a signal and of the noise in ``actual``, over finite elements."""
     signal, actual = (np.asarray(array, np.float64) for array in (signal, actual))
     is_finite = (np.abs(signal) < LARGEST) & (np.abs(actual) < LARGEST)
     signal, actual = np.where(is_finite, signal, 0), np.where(is_finite, actual, 0)
@@ -93,7 +93,7 @@ def energies(signal: np.ndarray, actual: np.ndarray) -> tuple[float, float]:
 
 
 def decibels(signal: float, noise: float) -> float:
-    """10 log10 of the energy of a signal over that of the noise."""
+    """Returns 10 log10 of the energy of a signal over that of the noise."""
     if noise == 0:
         return float("inf")
     return 10 * float(np.log10(signal / noise)) if signal else float("-inf")
@@ -108,7 +108,9 @@ def energies_of(
     step: float,
     ends: tuple[float, float],
 ) -> Energies:
-    """``near`` is what the float layer gives for the file's operands, before it is cut off at ``ends``."""
+    """Computes the sums of one sample; ``near`` is the float result for the file's operands, before clipping
+    to ``ends``.
+    """
     low, high = ends
     beyond = (near < low - step / 2) | (near > high + step / 2) if _is_range(step, ends) else np.zeros(1)
     return Energies(

@@ -1,4 +1,4 @@
-"""The tensors of a written file in one run, as the numbers that their integers stand for."""
+"""Dequantized tensors of one run of a written file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Observed:
-    """A tensor: float32 numbers (or integers that are no steps), the step between two, and their range.
+    """A tensor: float32 values (or plain integers), the scale, and the real range.
 
     ``step`` is 0 for what is on no grid.
     """
@@ -22,5 +22,5 @@ class Observed:
 
     @property
     def kind(self) -> str:
-        """The type of its integers in TFLite; empty for what is on no grid."""
+        """Returns the integer type in TFLite; empty for tensors without QParams."""
         return "" if not self.step else "int8" if self.high - self.low < 256 * self.step else "int16"

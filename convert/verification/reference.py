@@ -1,4 +1,4 @@
-"""The truth that a written file is compared with: the normalized graph, run on NumPy."""
+"""Reference outputs: runs the normalized graph on NumPy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _RUNS = 5  # one that is decided by rounding falls the same way in all with a ch
 
 
 class Reference:
-    """Runs a normalized graph, and brings arrays into the memory order of a file and back.
+    """Runs a normalized graph, and converts arrays between the layouts of source and file.
 
     ``nhwc_inputs`` and ``nhwc_outputs`` say which inputs and outputs the file stores channels-last.
     ``example`` has inputs and what the source framework itself computed for them.
@@ -64,22 +64,24 @@ class Reference:
         return [node.type for node in self.graph.inputs if isinstance(node, TensorNode)]
 
     def bytes_needed(self) -> int:
-        """An upper bound of the activations of one run, were none of them dropped."""
+        """Returns an upper bound of the memory for activations of one run, if none is freed."""
         nodes = [node for expr in self.graph.exprs() for node in expr.outputs]
         types = [node.type for node in (*self.graph.inputs, *nodes) if isinstance(node, TensorNode)]
         return sum(example(type_.size) * type_.dtype.itemsize for type_ in types)
 
     def lacks(self, inputs: Sequence[np.ndarray] | None) -> str:
-        """Why ``case`` cannot tell the outputs: an op that has no kernel; empty where it can."""
+        """Returns why the outputs of ``case`` cannot be computed: an op without a kernel; empty where they
+        can.
+        """
         example = self.example
         if inputs is None and example is not None and self._fits(example) and not self._is_computed(example):
             return ""
         ops = [self.catalogue[expr.function] for expr in self.graph.exprs() if isinstance(expr, CallFunction)]
         names = sorted({op.name for op in ops if op.kernel is None})
-        return f"{', '.join(names)} has no reference kernel, register_symbolic's reference=" if names else ""
+        return f"{', '.join(names)} has no reference kernel (register_symbolic's reference=)" if names else ""
 
     def case(self, inputs: Sequence[np.ndarray] | None) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Inputs, and the outputs expected for them: the example if it fits and no inputs are given.
+        """Returns inputs and expected outputs: the example if it fits and no inputs are given.
 
         Of a quantized model the example has what came of rounding, which the graph does not do, and an edited
         one computes something else: of these only the inputs are taken. Without either, the inputs are
@@ -101,7 +103,7 @@ class Reference:
             return given, self.run(given)
 
     def second_case(self) -> tuple[list[np.ndarray], list[np.ndarray]] | None:
-        """A case of another character: negative floats, other indices.
+        """Returns a different test case: negated floats, other indices.
 
         None where the model has no result for that, or one with NaN or infinities.
         """
@@ -118,7 +120,8 @@ class Reference:
     def cases_for(
         self, cases: Sequence[Sequence[np.ndarray]], names: Sequence[str]
     ) -> Iterator[tuple[list[np.ndarray], list[np.ndarray]]]:
-        """Cases in which outputs vary that are constant, NaN or empty in all of ``cases``, few at most.
+        """Returns test cases in which outputs vary that are constant, NaN or empty in all of ``cases``; at
+        most a few.
 
         ``cases`` are expected outputs. A model that begins with a ReLU has a constant for the negative floats
         of a second case, and one that begins with a threshold may have it for all small floats.
@@ -145,7 +148,7 @@ class Reference:
         return (given, expected) if given and is_finite else None
 
     def further_cases(self) -> Iterator[tuple[list[np.ndarray], list[np.ndarray]]]:
-        """Cases that have all indices, so that each row of a table is compared, of a small model."""
+        """Returns test cases with all indices, to compare each row of lookup tables, for small models."""
         if self.lacks([]) or self.bytes_needed() > SMALL:
             return
         for given in all_indices(self.graph, self.catalogue, MOST_CASES):
@@ -158,7 +161,7 @@ class Reference:
         return self.example is not None and self._fits(self.example)
 
     def noise(self, inputs: Sequence[np.ndarray], numbers: Sequence[int]) -> list[float]:
-        """For each of these float outputs, how far rounding within the model moves an element at most.
+        """Returns for each float output how much rounding inside the model changes an element at most.
 
         It is tried. 0 where a coarser rounding moves it no further: then it is a decision that falls one way
         or the other. An output of few elements may be moved little by chance: such trials are repeated.
@@ -174,14 +177,14 @@ class Reference:
         return found
 
     def decided(self, inputs: Sequence[np.ndarray], number: int) -> np.ndarray:
-        """Which elements of an output stay as they are in runs that are rounded at random."""
+        """Returns which elements of an output are equal in runs with random rounding."""
         first, *others = (
             self.run(inputs, Shaken(self.catalogue, seed, COARSE))[number] for seed in range(_RUNS)
         )
         return np.all([np.equal(each, first) for each in others], axis=0)
 
     def _distances(self, inputs: Sequence[np.ndarray], units: int) -> Iterator[list[float]]:
-        """How far elements of each output lie apart in runs that are rounded at random, after each run."""
+        """Yields the spread of each output's elements over runs with random rounding, after each run."""
         first = self.run(inputs, Shaken(self.catalogue, 0, units))
         found = [0.0] * len(first)
         for seed in range(1, MOST_RUNS):
@@ -193,7 +196,7 @@ class Reference:
             yield found
 
     def _is_computed(self, example: Example) -> bool:
-        """Whether the outputs for the inputs of the example are those of the graph."""
+        """Whether the recorded outputs of the example are those of the graph."""
         return example.outputs is None or self.is_quantized()
 
     def is_quantized(self) -> bool:
@@ -206,7 +209,7 @@ class Reference:
         return given == self.input_types and (example.outputs is None or len(example.outputs) == count)
 
     def operand(self, call: Expr, inputs: Sequence[np.ndarray]) -> np.ndarray:
-        """The first operand of a call in a run on these inputs."""
+        """Returns the first operand of a call in a run on these inputs."""
         found: list[np.ndarray] = []
         self.run(inputs, watch=lambda expr, args: found.append(args[0]) if expr is call else None)
         return np.asarray(found[0])
@@ -217,7 +220,7 @@ class Reference:
         shaken: Shaken | None = None,
         watch: Callable[[Expr, tuple[Any, ...]], None] | None = None,
     ) -> list[np.ndarray]:
-        """Outputs in order, from inputs in order, both as the source has them.
+        """Computes the outputs from inputs, both in order and in the layout of the source.
 
         ``watch`` is shown each call with its operands.
         """
@@ -239,11 +242,11 @@ class Reference:
         return [np.asarray(value) for node, value in pairs if isinstance(node, TensorNode)]
 
     def stored_inputs(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The inputs in the file's memory order."""
+        """Converts inputs to the layout of the file."""
         return _permuted(inputs, self.nhwc_inputs, NCHW_TO_NHWC)
 
     def source_outputs(self, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The file's outputs in the source's order."""
+        """Converts outputs of the file to the layout of the source."""
         return _permuted(outputs, self.nhwc_outputs, NHWC_TO_NCHW)
 
 
@@ -257,12 +260,12 @@ def _permuted(
 
 
 def matching_inputs(inputs: Sequence[np.ndarray], types: Sequence[TensorType]) -> list[np.ndarray]:
-    """The given inputs, checked against the model's types."""
+    """Returns the inputs, after checks against the model's types."""
     if len(inputs) != len(types):
-        raise UsageError("TM6003", f"the model takes {len(types)} inputs, {len(inputs)} were given")
+        raise UsageError("TM6003", f"the model takes {len(types)} inputs, got {len(inputs)}")
     arrays = [as_array(array, f"input {number}") for number, array in enumerate(inputs)]
     for number, (array, type_) in enumerate(zip(arrays, types, strict=True)):
         if array.shape != type_.shape or array.dtype != type_.dtype:
             given = TensorType(array.dtype, array.shape)
-            raise UsageError("TM6003", f"input {number} must be {type_}, {given} was given")
+            raise UsageError("TM6003", f"input {number} must be {type_}, got {given}")
     return arrays

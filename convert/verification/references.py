@@ -1,4 +1,4 @@
-"""What a written file is compared with, and on what."""
+"""References and inputs with which a file is verified."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tmconvert.verification.reference import Reference
 
 @dataclass(frozen=True)
 class References:
-    """``references`` are the source at one or two sets of sizes, ``inputs`` are for the first, in its order.
+    """``references`` are the source at one or two sets of sizes; ``inputs`` are for the first one, in its
+    order.
 
     ``samples`` are inputs to measure the layers of a file in integers on, ``about`` is what they are in
     words. ``notes`` take what there is to tell.

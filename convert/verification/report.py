@@ -1,4 +1,4 @@
-"""Runs a written file beside its source and says how close it came."""
+"""Verifies a written file: runs it and compares its outputs with the source's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tmconvert.verification.noise import Noise
 from tmconvert.verification.reference import SMALL, Reference
 from tmconvert.verification.references import References
 from tmconvert.verification.runtime import Runtime, RuntimeTooOld, UnknownOperator
-from tmconvert.verification.source import beside_fake_quantized
+from tmconvert.verification.source import compare_with_fake_quantized
 from tmconvert.verification.vacuous import vacuous_notes, vacuous_outputs
 
 # Beyond this the reference interpreter would take minutes and more memory than the model itself.
@@ -27,7 +27,7 @@ MAX_BYTES = 4 << 30
 
 @dataclass(frozen=True)
 class Verification:
-    """A comparison that passed: the runtime that ran the file, and each output's error.
+    """A successful verification: the runtime that ran the file, and each output's error.
 
     ``vacuous`` are outputs that were constant, NaN or empty for all inputs tried, and which of these: their
     comparison shows nothing. For a file in integers ``noise`` has what each layer costs, measured on what
@@ -46,13 +46,13 @@ class Verification:
 
     @property
     def tells(self) -> bool:
-        """Whether an output was compared that is more than a constant, NaN or nothing."""
+        """Whether at least one compared output is informative: not constant, NaN or empty."""
         outputs = self.outputs or [each.output for each in self.comparisons]
         return not outputs or any(name not in self.vacuous for name in outputs)
 
     @property
     def max_error(self) -> float:
-        """The largest max|a - b| / max|b| over the outputs."""
+        """Returns the largest max|a - b| / max|b| over the outputs."""
         return max((comparison.max_error for comparison in self.comparisons), default=0.0)
 
     def to_json(self) -> dict[str, object]:
@@ -77,7 +77,7 @@ def verify_written(
     graph: TargetGraph,
     references: References,
 ) -> Verification | None:
-    """The verification of files just written; None, with a note, when it cannot be done here.
+    """Verifies files just written; returns None, with a note, where verification is not possible.
 
     The report is of the first of ``references``; the file must agree with the others, too. Raises
     VerificationError when the runtime refuses the file or computes something else.
@@ -89,7 +89,7 @@ def verify_written(
         notes.append(f"not verified: no runtime for {described.title} is installed (pip install '{package}')")
         return None
     if max(reference.bytes_needed() for reference in references.references) > MAX_BYTES:
-        notes.append("not verified: the activations take more than 4 GiB in the reference interpreter")
+        notes.append("not verified: the activations need more than 4 GiB in the reference interpreter")
         return None
     names = graph.output_names
     try:
@@ -110,7 +110,7 @@ def verify_written(
     vacuous = vacuous_outputs([case.expected for case in found], names)
     notes += vacuous_notes(vacuous)
     if inputs is None:
-        notes += beside_fake_quantized(found[0].reference, found[0].expected)
+        notes += compare_with_fake_quantized(found[0].reference, found[0].expected)
     name = f"{runtime.name} {runtime.version}"
     return Verification(name, tuple(found[0].comparisons), vacuous=vacuous)
 
@@ -123,7 +123,7 @@ def _cases(
     inputs: Sequence[np.ndarray] | None,
     notes: list[str],
 ) -> list[_Case]:
-    """One case that the file passed for each of ``references``, and a second one where that tells more.
+    """Runs test cases for each of ``references``, and a second one where it is informative.
 
     Stops, with a note, at what cannot be compared. Empty where the first cannot.
     """
@@ -138,7 +138,7 @@ def _cases(
         except (ValueError, IndexError) as error:
             if not depends_on_data(reference.graph):
                 raise
-            notes.append(f"not verified: for these inputs the model itself has no result ({error})")
+            notes.append(f"not verified: the model itself fails for these inputs ({error})")
             return []
         case = _Case(reference, given, expected)
         case.run(runtime, paths, graph.input_names, names, number)
@@ -150,7 +150,7 @@ def _cases(
 
 @dataclass
 class _Case:
-    """Inputs for a reference, and the outputs expected for them; then how the file's compare."""
+    """A test case: inputs for a reference, expected outputs, and the comparison with the file's."""
 
     reference: Reference
     given: Sequence[np.ndarray]
@@ -167,7 +167,7 @@ class _Case:
         *,
         is_second: bool = False,
     ) -> None:
-        """Raises VerificationError where the file computes something else."""
+        """Runs the test case. Raises VerificationError where outputs differ."""
         stored = dict(zip(inputs, self.reference.stored_inputs(self.given), strict=True))
         shapes = [array.shape for array in self.expected]
         actual = runtime.run(paths, stored, names, shapes=shapes)
@@ -183,11 +183,13 @@ def _second(
     inputs: Sequence[str],
     names: Sequence[str],
 ) -> list[_Case]:
-    """Further cases at the first sizes; if the first is an example, where that is cheap or showed nothing."""
+    """Runs further test cases at the first sizes, if the first is an example and they are cheap or it was not
+    informative.
+    """
     first = found[0]
     is_cheap = not first.reference.has_example() or first.reference.bytes_needed() <= SMALL
-    is_told = len(vacuous_outputs([case.expected for case in found], names)) < len(names)
-    if not is_cheap and is_told:
+    is_informative = len(vacuous_outputs([case.expected for case in found], names)) < len(names)
+    if not is_cheap and is_informative:
         return []
     second = first.reference.second_case()
     cases = [] if second is None else [_Case(first.reference, *second)]

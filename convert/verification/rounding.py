@@ -1,4 +1,4 @@
-"""What rounding costs: the reference, each result moved by a rounding of float32.
+"""Estimates rounding errors: runs the reference with random perturbations of the size of float32 rounding.
 
 An output that is zero but for rounding, such as the mean of a layer norm, has no scale of its own to compare
 with. How far rounding moves it is tried: with noise of one unit in the last place in all that is computed.
@@ -23,7 +23,7 @@ _DEEPEST = 3
 
 
 class Shaken:
-    """Evaluates ops as the reference does, moving floats up or down by units in the last place at random.
+    """Evaluates ops like the reference, with floats randomly moved by units in the last place.
 
     What has a decomposition is computed by that: in one kernel nothing within would be moved.
     """

@@ -1,4 +1,4 @@
-"""Runtimes that we did not write, as judges of the files that we write.
+"""Runtimes of other projects, with which written files are verified.
 
 What all of them share; ``targets/*/runtime.py`` has those of each target, which are imported only when a file
 is run, so this module loads nothing heavy.
@@ -35,25 +35,25 @@ NOT_REGISTERED = ("is not a registered function/op", "Encountered unresolved cus
 HELPS = {
     # element types that the standard has and it has not, or operators that newer releases have
     "Could not find an implementation for": (
-        "this release lacks the operator, or computes it in float32 only: install a newer one, write an "
-        "older --opset, convert the model in float32 (of PyTorch: module.float()), or write the file "
-        "without verification"
+        "this release lacks the operator, or supports it in float32 only: install a newer one, write "
+        "an older --opset, convert the model in float32 (in PyTorch: module.float()), or write the "
+        "file without verification"
     ),
     # its optimizer makes int8 uint8, but for the attribute with the type, from opset 21 on:
     # https://github.com/microsoft/onnxruntime/issues/25526
     "output_dtype INT8 does not match y_zero_point type UINT8": (
-        "it fails to bring int8 to uint8, which it computes with on this processor: use --activations uint8, "
-        "or --opset 20, or write the file without verification"
+        "it fails to convert int8 to uint8, in which it computes on this processor: use --activations "
+        "uint8, or --opset 20, or write the file without verification"
     ),
 }
 
 
 class RuntimeTooOld(VerificationError):
-    """The installed runtime is older than the version that the file was written for."""
+    """The installed runtime is older than the version that the file requires."""
 
 
 class UnknownOperator(VerificationError):
-    """The runtime has not the library of the user's that an operator of the file is in."""
+    """The runtime does not have the user's operator library that the file requires."""
 
 
 class Runtime(Protocol):
@@ -75,7 +75,7 @@ class Runtime(Protocol):
         *,
         shapes: Sequence[Sequence[int]] | None = None,
     ) -> list[np.ndarray]:
-        """The arrays of ``outputs``, in that order.
+        """Returns the arrays of ``outputs``, in that order.
 
         ``paths`` are the files that make up the model, the one with the structure first. ``shapes``
         are those expected of the outputs, for runtimes that do not keep ranks below 2.
@@ -85,14 +85,14 @@ class Runtime(Protocol):
 
 
 def installed_version(package: str) -> str:
-    """The version of a package."""
+    """Returns the version of a package."""
     from importlib.metadata import version
 
     return version(package)
 
 
 class IsolatedRuntime:
-    """A runtime that may abort, so it runs in a worker (``worker.py``), or here where there can be none.
+    """A runtime that may abort; it runs in a worker (``worker.py``), or in this process where there is none.
 
     ``settings`` are the arguments that make it again in the worker.
     """
@@ -108,7 +108,7 @@ class IsolatedRuntime:
         raise NotImplementedError
 
     def load(self) -> None:
-        """Imports what it needs."""
+        """Imports the runtime's packages."""
         raise NotImplementedError
 
     def run_here(
@@ -142,7 +142,7 @@ class IsolatedRuntime:
 
 
 class FirstToTakeIt:
-    """The first of several runtimes that takes the file; ``name`` and ``version`` are that one's."""
+    """The first of several runtimes that accepts the file; ``name`` and ``version`` are those of that one."""
 
     def __init__(self, *runtimes: Runtime) -> None:
         self._runtimes = list(runtimes)
@@ -171,13 +171,13 @@ class FirstToTakeIt:
 
 @contextlib.contextmanager
 def refusals(name: str) -> Iterator[None]:
-    """Turns whatever a runtime raises into a VerificationError."""
+    """Converts exceptions of a runtime to VerificationError."""
     try:
         yield
     except (MemoryError, VerificationError):
         raise
     except KeyError as error:
-        raise VerificationError("TM4002", f"{name} refused the file: it has no tensor {error}") from error
+        raise VerificationError("TM4002", f"{name} rejected the file: it has no tensor {error}") from error
     except Exception as error:  # each runtime has exceptions of its own, some of them plain RuntimeErrors
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         if any(phrase in first for phrase in TOO_NEW):
@@ -186,12 +186,12 @@ def refusals(name: str) -> Iterator[None]:
             unknown = f"{name} does not know an operator of the file: {first}"
             raise UnknownOperator("TM4002", unknown) from error
         notes = [("help", help) for phrase, help in HELPS.items() if phrase in first]
-        raise VerificationError("TM4002", f"{name} refused the file: {first}", notes=notes) from error
+        raise VerificationError("TM4002", f"{name} rejected the file: {first}", notes=notes) from error
 
 
 @contextlib.contextmanager
 def silent_stderr() -> Iterator[None]:
-    """Keeps what C++ code logs to file descriptor 2 off the terminal; in a worker it goes to a file."""
+    """Keeps output of C++ code to file descriptor 2 off the terminal; in a worker it goes to a file."""
     if is_apart:
         yield
         return

@@ -1,4 +1,4 @@
-"""A quantized model with all that it rounds, beside what its framework computed.
+"""Compares the reference of a quantized model with the outputs that its framework computed.
 
 A file in integers is compared with the source's graph, layer by layer, where it does not matter what else
 was rounded before. Whether that graph is the source's own computation shows here, if it was traced.
@@ -21,8 +21,10 @@ _FAR = 0.1  # of the largest element; rounding to eight bits moves networks that
 _LEAST = 10.0  # decibels: steps that fall to the other side cost less, but for a model in which they grow
 
 
-def beside_source(module: TracedModule) -> list[str]:
-    """A note if the outputs of the example are far from what the reference kernels give; else nothing."""
+def compare_with_source(module: TracedModule) -> list[str]:
+    """Returns a note if the example's outputs differ much from those of the reference kernels; else an empty
+    list.
+    """
     example = module.example
     if example is None or example.outputs is None:
         return []
@@ -35,13 +37,14 @@ def beside_source(module: TracedModule) -> list[str]:
     if ratio >= _LEAST:
         return []
     return [
-        f"the source's framework computed something else for the example: the ratio of signal to noise is "
-        f"{ratio:.1f} dB. Its kernels for integers may be at fault, or steps that grow from layer to layer"
+        "the source's framework computed other outputs for the example: the signal-to-noise ratio is "
+        f"{ratio:.1f} dB. Its integer kernels may be wrong, or rounding errors grow from layer to "
+        "layer"
     ]
 
 
-def beside_fake_quantized(reference: Reference, expected: Sequence[np.ndarray]) -> list[str]:
-    """A note if a float file is far from the example of a source that rounds and clips.
+def compare_with_fake_quantized(reference: Reference, expected: Sequence[np.ndarray]) -> list[str]:
+    """Returns a note if a float file differs much from the example of a fake-quantized source.
 
     ``expected`` are the outputs of the graph, which does not round, for the inputs of the example.
     """
@@ -54,14 +57,13 @@ def beside_fake_quantized(reference: Reference, expected: Sequence[np.ndarray]) 
     if off <= _FAR:
         return []
     return [
-        f"the float file is {off:.0%} off from what the source computes for the example with its "
-        "quantization, whose rounding and ranges a float file leaves out: --quantized (quantized=True) "
-        "keeps these"
+        f"the float file differs by {off:.0%} from the source's quantized outputs for the example, "
+        "since a float file omits rounding and ranges: --quantized (quantized=True) keeps these"
     ]
 
 
 def _ratio(made: np.ndarray, wanted: np.ndarray) -> float:
-    """Of the signal to what is off, in decibels."""
+    """Returns the signal-to-noise ratio in decibels."""
     if made.shape != wanted.shape:
         return -math.inf
     signal = wanted.astype(np.float64)

@@ -1,4 +1,4 @@
-"""The tensors of a written file by the node of the lowered graph that each stands for."""
+"""Tensors of a written file, by the node of the lowered graph that each represents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OPERANDS = (Role.TENSOR, Role.QUANTIZED, Role.REQUANTIZED)
 
 @dataclass(frozen=True)
 class Tensors:
-    """What one run of a file has in its tensors: of each node, in each role, in the order of the file."""
+    """Tensors of one run of a file, by node and role, in the order of the file."""
 
     found: dict[Node, dict[Role, list[Observed]]] = field(default_factory=dict)
 
@@ -25,12 +25,12 @@ class Tensors:
         return Role.TENSOR in self.found.get(node, {})
 
     def forms(self, node: Node, roles: Sequence[Role]) -> list[Observed]:
-        """All forms of a tensor in ``roles``, in the order of these."""
+        """Returns all tensors of the node with one of ``roles``, in the order of these."""
         known = self.found.get(node, {})
         return [each for role in roles for each in known.get(role, [])]
 
     def form(self, node: Node, *roles: Role) -> Observed | None:
-        """The first form of a tensor in ``roles``; None without one."""
+        """Returns the first tensor of the node with one of ``roles``; None without one."""
         return next(iter(self.forms(node, roles)), None)
 
     def add(self, node: Node, role: Role, observed: Observed) -> None:
@@ -43,7 +43,7 @@ class Tensors:
 
 
 def tensors_of(graph: TargetGraph, observed: Mapping[str, Observed]) -> Tensors:
-    """``observed``, by the names of the file, as the tensors of nodes."""
+    """Maps ``observed``, with tensor names of the file, to tensors of nodes."""
     made = Tensors()
     for value in graph.values():
         origin = graph.origins.get(value)

@@ -1,4 +1,4 @@
-"""The order of equal elements, which sources leave open: a runtime may give another."""
+"""Handles ties: the order of equal elements, which differs between sources and runtimes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def with_equal_elements(
     expected: Sequence[np.ndarray],
     comparisons: Sequence[Comparison],
 ) -> list[np.ndarray]:
-    """``actual`` with what only another order of equal elements explains put as in ``expected``."""
+    """Returns ``actual`` with elements that differ only by the order of ties replaced by those of
+    ``expected``.
+    """
     made = list(actual)
     for number, each in enumerate(comparisons):
         if not each.ok and each.shape == each.expected_shape:
@@ -37,7 +39,7 @@ def _picked_alike(
     actual: np.ndarray,
     expected: np.ndarray,
 ) -> np.ndarray:
-    """The expected indices where those of the file pick equal elements of what the source selects from."""
+    """Returns the expected indices where the file's indices select equal elements."""
     call = _selection(reference.graph.outputs[number])
     if call is None or actual.dtype.kind not in "iu" or expected.dtype.kind not in "iu":
         return actual
@@ -70,7 +72,7 @@ def _taken(x: np.ndarray, indices: np.ndarray) -> np.ndarray:
 
 
 def _selection(node: object) -> CallFunction | None:
-    """The call that an output of indices comes from, but for a change of type or shape."""
+    """Returns the selecting call from which an output of indices comes, through casts and reshapes."""
     while isinstance(node, TensorNode) and isinstance(node.expr, CallFunction):
         if has_trait(node.expr, RanksElements):
             return node.expr
@@ -83,7 +85,7 @@ def _selection(node: object) -> CallFunction | None:
 def _rows_in_order(
     actual: list[np.ndarray], expected: Sequence[np.ndarray], comparisons: Sequence[Comparison]
 ) -> list[np.ndarray]:
-    """Rows, of boxes say, whose scores are equal, in the order of ``expected``.
+    """Sorts rows with equal scores, such as boxes, like in ``expected``.
 
     The scores are an output that agrees as it is; only rows of which these are equal change places, and all
     outputs with as many rows change alike.
@@ -110,7 +112,7 @@ def _rows_in_order(
 
 
 def _groups(scores: np.ndarray) -> list[np.ndarray]:
-    """Positions of equal scores, two or more each."""
+    """Yields positions of equal scores, two or more each."""
     by_score = np.argsort(scores, kind="stable")
     far = np.abs(np.diff(scores[by_score].astype(np.float64))) > _EQUAL * np.max(np.abs(scores))
     groups = np.split(by_score, np.flatnonzero(far) + 1)
@@ -118,7 +120,7 @@ def _groups(scores: np.ndarray) -> list[np.ndarray]:
 
 
 def _matched(group: np.ndarray, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[int]:
-    """For each row of ``group`` the row of it in the file that is nearest, each taken once."""
+    """Returns for each row of ``group`` the nearest unused row of the file."""
     left, order = list(group), []
     for row in group:
         nearest = min(left, key=lambda other: sum(_distance(a[other], b[row], b) for a, b in pairs))

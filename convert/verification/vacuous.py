@@ -1,4 +1,4 @@
-"""Outputs whose comparison shows nothing: a constant, NaN, or no elements at all."""
+"""Finds outputs whose comparison is not informative: constant, NaN, or empty."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def vacuous_outputs(cases: Sequence[Sequence[np.ndarray]], names: Sequence[str]) -> dict[str, str]:
-    """By name, what such outputs were in all cases, the outputs expected in each."""
+    """Returns by name a description of such outputs, from the expected outputs of all test cases."""
     found = {}
     for name, *arrays in zip(names, *cases, strict=True):
         what = untold_output(arrays)
@@ -19,13 +19,13 @@ def vacuous_outputs(cases: Sequence[Sequence[np.ndarray]], names: Sequence[str])
 
 def vacuous_notes(vacuous: dict[str, str]) -> list[str]:
     return [
-        f"the output {name} is {what} for the inputs tried: nothing was compared"
+        f"the output {name} is {what} for all inputs tried, so that its comparison shows nothing"
         for name, what in vacuous.items()
     ]
 
 
 def untold_output(arrays: Sequence[np.ndarray]) -> str:
-    """What an output is in all cases, if that shows nothing; one element in one case does, unless it is 0."""
+    """Describes an output that is uninformative in all cases; a non-zero single element is informative."""
     elements = np.concatenate([np.asarray(array).reshape(-1) for array in arrays])
     if not elements.size:
         return "empty"

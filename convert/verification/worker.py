@@ -1,4 +1,4 @@
-"""Runs runtimes that may abort in a process of their own.
+"""Runs runtimes that may abort in separate processes.
 
 LiteRT and OpenCV end their process on some files, by an assertion or a wild access. In a worker that is an
 error of the file, and so is a run that takes longer than ``seconds_for`` allows. One worker serves all runs
@@ -28,18 +28,18 @@ from tmconvert import errors
 from tmconvert.errors import InternalError, UsageError, VerificationError
 from tmconvert.verification.messages import Message, read_message, send_message
 
-_TOLD = 8  # lines of what a runtime wrote before its end
-_MOST_TOLD = 1 << 16  # bytes
+_REPORTED = 8  # lines of what a runtime wrote before its end
+_MOST_OUTPUT = 1 << 16  # bytes
 _LIMIT = "TMCONVERT_RUNTIME_SECONDS"  # in the environment: a limit instead of the default one
 _SECONDS, _BYTES_A_SECOND = 600.0, 1 << 18  # by default, and what a larger model has in addition
 
 
 class Unavailable(Exception):
-    """There can be no worker here; the file is run in this process."""
+    """A worker process cannot be started; the file is run in this process."""
 
 
 def command(module: str) -> list[str]:
-    """A command that runs ``main`` of a module of ours, with this process's path of modules.
+    """Returns a command that runs ``main`` of one of our modules, with this process's module path.
 
     ``python -m`` would look for them in the working folder first.
     """
@@ -49,7 +49,7 @@ def command(module: str) -> list[str]:
 
 
 def seconds_for(size: int) -> float:
-    """How long a run of files and inputs of so many bytes may take. Raises UsageError TM6010."""
+    """Returns the time limit for files and inputs of this many bytes. Raises UsageError TM6010."""
     given = os.environ.get(_LIMIT)
     if not given:
         return _SECONDS + size / _BYTES_A_SECOND
@@ -89,7 +89,7 @@ class Worker:
         return self._process.poll() is None
 
     def ask(self, header: dict[str, Any], arrays: Sequence[np.ndarray] = ()) -> Message:
-        """The answer to a request.
+        """Returns the answer to a request.
 
         Raises what the request raised there, VerificationError TM4002 where the process ended on it or did
         not answer in time, and InternalError TM9000 where code of ours failed.
@@ -115,7 +115,7 @@ class Worker:
         return answer
 
     def _answer(self, header: dict[str, object], arrays: Sequence[np.ndarray]) -> Message | None:
-        """None where the process ended."""
+        """Reads an answer; None where the process ended."""
         try:
             self._await_ready()
             self._send(header, arrays)
@@ -125,7 +125,7 @@ class Worker:
 
     @contextlib.contextmanager
     def _limited(self, seconds: float) -> Iterator[threading.Event]:
-        """Kills the process after so many seconds, and says so by the event."""
+        """Kills the process after a time limit, and reports it by the event."""
         is_late, process = threading.Event(), self._process
 
         def kill() -> None:
@@ -141,7 +141,7 @@ class Worker:
             timer.cancel()
 
     def begin(self, header: dict[str, object]) -> None:
-        """Sends what is not answered."""
+        """Sends a request that is not answered."""
         with self._lock:
             self._send(header)
 
@@ -167,25 +167,29 @@ class Worker:
         self.end()
         notes = [("it wrote", "\n".join(said))] if said else []
         notes.append(("help", "the file was run in another process; please report this as a defect"))
-        return VerificationError("TM4002", f"{runtime} ended its process on the file ({how})", notes=notes)
+        return VerificationError(
+            "TM4002", (f"the process of {runtime} ended while it ran the file ({how})"), notes=notes
+        )
 
     def _late(self, runtime: str, seconds: float) -> VerificationError:
         said = self._last_words()
         self.end()
         notes = [("it wrote", "\n".join(said))] if said else []
-        notes.append(("help", f"{_LIMIT}=N in the environment allows N seconds; --no-verify runs nothing"))
-        message = f"{runtime} did not finish the file within {seconds:.6g} s, and was ended"
+        notes.append(
+            ("help", (f"{_LIMIT}=N in the environment allows N seconds; --no-verify skips verification"))
+        )
+        message = f"{runtime} did not finish within {seconds:.6g} s, and was terminated"
         return VerificationError("TM4002", message, notes=notes)
 
     def _last_words(self) -> list[str]:
         with contextlib.suppress(OSError, ValueError):
             size = self._said.seek(0, os.SEEK_END)
-            self._said.seek(max(0, size - _MOST_TOLD))
-            return self._said.read().decode("utf-8", "replace").strip().splitlines()[-_TOLD:]
+            self._said.seek(max(0, size - _MOST_OUTPUT))
+            return self._said.read().decode("utf-8", "replace").strip().splitlines()[-_REPORTED:]
         return []
 
     def end(self) -> None:
-        """Ends the process. Does nothing the second time."""
+        """Ends the process. Has no effect the second time."""
         process = self._process
         if os.getpid() == self.owner and process.poll() is None:
             process.kill()
@@ -200,7 +204,7 @@ _starting = threading.Lock()
 
 
 def worker() -> Worker:
-    """The worker of this process, a new one where it has ended. Raises Unavailable."""
+    """Returns the worker of this process, a new one where it has ended. Raises Unavailable."""
     global _worker
     with _starting:
         if _worker is not None and (_worker.owner != os.getpid() or not _worker.is_living):
@@ -213,20 +217,20 @@ def worker() -> Worker:
 
 
 def start(runtime: object) -> None:
-    """Has the worker import what ``runtime`` needs, without waiting for it."""
+    """Makes the worker import the packages of ``runtime``, without waiting for it."""
     with contextlib.suppress(OSError, Unavailable):
         worker().begin({"do": "load", **about(runtime)})
 
 
 def about(runtime: Any) -> dict[str, Any]:
-    """What the worker makes the runtime of: its class, and the arguments for it."""
+    """Returns class and arguments from which the worker creates the runtime."""
     kind = type(runtime)
     made_by = f"{kind.__module__}:{kind.__qualname__}"
     return {"runtime": made_by, "settings": runtime.settings, "name": runtime.name}
 
 
 def version(runtime: object) -> str:
-    """The runtime's version, as the worker has it."""
+    """Returns the runtime's version, as installed for the worker."""
     return str(worker().ask({"do": "version", **about(runtime)}).header["version"])
 
 
@@ -237,7 +241,7 @@ def run(
     outputs: Sequence[str],
     shapes: Sequence[Sequence[int]] | None,
 ) -> list[np.ndarray]:
-    """``runtime.run_here`` in the worker."""
+    """Calls ``runtime.run_here`` in the worker."""
     header = {
         "do": "run",
         **about(runtime),
@@ -252,7 +256,7 @@ def run(
 def observe(
     runtime: object, path: Path, inputs: Mapping[str, np.ndarray]
 ) -> list[tuple[str, np.ndarray, list[float]]]:
-    """``runtime.observe_here`` in the worker: names, arrays, and the step, low and high of each."""
+    """Calls ``runtime.observe_here`` in the worker: names, arrays, and scale, low and high of each."""
     header = {
         "do": "observe",
         **about(runtime),
@@ -281,7 +285,7 @@ def _how(status: int | None) -> str:
 
 
 def _size(header: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> int:
-    """Bytes of the files and arrays of a request."""
+    """Returns the bytes of files and arrays of a request."""
     size = sum(array.nbytes for array in arrays)
     for path in header.get("paths", ()):
         with contextlib.suppress(OSError):
@@ -289,18 +293,18 @@ def _size(header: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> int:
     return size
 
 
-def _error(told: Mapping[str, Any]) -> Exception:
-    if told["kind"] == "MemoryError":
+def _error(report: Mapping[str, Any]) -> Exception:
+    if report["kind"] == "MemoryError":
         return MemoryError()
-    notes = [(label, text) for label, text in told["notes"]]
-    if told["kind"] == "defect":
-        defect = InternalError("TM9000", told["message"], notes=notes)
-        defect.__cause__ = RuntimeError(told["cause"])
+    notes = [(label, text) for label, text in report["notes"]]
+    if report["kind"] == "defect":
+        defect = InternalError("TM9000", report["message"], notes=notes)
+        defect.__cause__ = RuntimeError(report["cause"])
         return defect
     from tmconvert.verification import runtime
 
     kinds = {each.__name__: each for each in (runtime.RuntimeTooOld, runtime.UnknownOperator)}
-    kind = kinds.get(told["kind"]) or getattr(errors, told["kind"])
-    error = kind(told["code"], told["message"], notes=notes)
-    error.__cause__ = RuntimeError(told["cause"]) if "cause" in told else None
+    kind = kinds.get(report["kind"]) or getattr(errors, report["kind"])
+    error = kind(report["code"], report["message"], notes=notes)
+    error.__cause__ = RuntimeError(report["cause"]) if "cause" in report else None
     return error

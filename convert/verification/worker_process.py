@@ -1,4 +1,4 @@
-"""What ``worker.py`` starts: runs files in runtimes that may abort, and answers with arrays.
+"""The worker process of ``worker.py``: runs files in runtimes that may abort, and returns arrays.
 
 A request is a line of JSON and the bytes of its arrays, on stdin; an answer is one on what stdout was.
 Neither is ever unpickled. The process ends with the one that started it, even in the middle of a run.
@@ -62,8 +62,8 @@ def _defect(error: Exception) -> dict[str, Any]:
     last = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{last.filename}:{last.lineno}, in {last.name}, in the process of the runtime"
     message = f"{type(error).__name__}: {error}"
-    told = "".join(traceback.format_exception(error))
-    return {"kind": "defect", "message": message, "notes": [("place", place)], "cause": told}
+    report = "".join(traceback.format_exception(error))
+    return {"kind": "defect", "message": message, "notes": [("place", place)], "cause": report}
 
 
 def _answer(request: Message) -> Message:
@@ -74,16 +74,16 @@ def _answer(request: Message) -> Message:
         return _ACTIONS[request.header["do"]](request)
     except TmconvertError as error:
         kind = type(error).__name__
-        told = {"kind": kind, "code": error.code, "message": error.message, "notes": error.notes}
+        report = {"kind": kind, "code": error.code, "message": error.message, "notes": error.notes}
         if error.__cause__ is not None:
-            told["cause"] = f"{type(error.__cause__).__name__}: {error.__cause__}"
-        return Message({"error": told}, [])
+            report["cause"] = f"{type(error.__cause__).__name__}: {error.__cause__}"
+        return Message({"error": report}, [])
     except MemoryError:
         return Message({"error": {"kind": "MemoryError"}}, [])
 
 
 def _load(request: Message) -> None:
-    """Imports what the runtime needs, while the other process still makes the file."""
+    """Imports the runtime's packages, while the other process still writes the file."""
     with contextlib.suppress(Exception):  # it is told when a file is run
         _runtime(request).load()
 
@@ -104,8 +104,8 @@ def _observe(request: Message) -> Message:
     inputs = dict(zip(request.header["inputs"], request.arrays, strict=True))
     (path,) = request.header["paths"]
     found = _runtime(request).observe_here(Path(path), inputs)
-    told = [[name, each.step, each.low, each.high] for name, each in found.items()]
-    return Message({"observed": told}, [each.array for each in found.values()])
+    report = [[name, each.step, each.low, each.high] for name, each in found.items()]
+    return Message({"observed": report}, [each.array for each in found.values()])
 
 
 def _runtime(request: Message) -> Any:

@@ -1,4 +1,4 @@
-"""What several Caffe symbolics share: Caffe layers do not broadcast, so broadcasting is made of Scale."""
+"""Shared by Caffe symbolics: broadcasting by Scale layers, since Caffe layers do not broadcast."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_COPIED = 1 << 18  # elements of a kernel, a copy for each group
 
 
 def covered_axes(shape: Sequence[int], full: Sequence[int]) -> tuple[int, int]:
-    """The range [first, end) of axes in which ``shape`` (of the rank of ``full``) is not 1.
+    """Returns the range [first, end) of axes in which ``shape`` (of the rank of ``full``) is not 1.
 
     A Scale layer's second operand must cover a contiguous range of axes of the first.
     """
@@ -29,12 +29,12 @@ def covered_axes(shape: Sequence[int], full: Sequence[int]) -> tuple[int, int]:
 
 
 def padded_shape(x: Value, rank: int) -> tuple[int, ...]:
-    """The shape of ``x`` with ones in front up to ``rank``."""
+    """Returns the shape of ``x`` with leading ones up to ``rank``."""
     return (1,) * (rank - len(x.shape)) + x.shape
 
 
 def reshaped(g: Builder, x: Value, shape: Sequence[int]) -> Value:
-    """``x`` with another shape: a view where it is constant, else a Reshape layer.
+    """Reshapes ``x``: a view where it is constant, else a Reshape layer.
 
     A first axis that stays is copied, so that the layer is right at other batch sizes, too.
     """
@@ -81,7 +81,7 @@ def scaled(g: Any, x: Value, gamma: np.ndarray | None, beta: np.ndarray | None) 
 
 
 def leading(shape: Sequence[int], end: int) -> tuple[int, int]:
-    """The batch, and how many elements the other axes before ``end`` have.
+    """Returns the batch size, and the number of elements of the other axes before ``end``.
 
     >>> leading((2, 3, 5, 7), 3)
     (2, 15)
@@ -121,12 +121,12 @@ def multiplied(g: Any, x: Value, factor: Value) -> Value:
 
 
 def repeated(g: Any, x: Value, axis: int, times: int) -> Value:
-    """``x``, of extent 1 along ``axis``, ``times`` over: a 1x1 convolution of ones gives equal channels."""
+    """Repeats ``x``, of extent 1 along ``axis``, ``times``: by a 1x1 convolution of ones."""
     return mapped_along(g, x, axis, np.ones((times, 1), np.float32))
 
 
 def mapped_along(g: Any, x: Value, axis: int, matrix: np.ndarray) -> Value:
-    """``matrix`` [m, n] times the n elements along ``axis``: a 1x1 convolution with these as channels.
+    """Multiplies ``matrix`` [m, n] by the n elements along ``axis``: by a 1x1 convolution.
 
     The axes between the batch and ``axis`` are groups of it, each with a copy of the weights; they are part
     of the batch where these would be too many.
@@ -152,7 +152,7 @@ def mapped_along(g: Any, x: Value, axis: int, matrix: np.ndarray) -> Value:
 
 
 def spread(g: Any, x: Value, shape: Sequence[int]) -> Value:
-    """``x`` repeated to ``shape``, to which it broadcasts."""
+    """Broadcasts ``x`` to ``shape``."""
     x = reshaped(g, x, padded_shape(x, len(shape)))
     for axis, extent in enumerate(shape):
         if x.shape[axis] != extent:
@@ -161,7 +161,7 @@ def spread(g: Any, x: Value, shape: Sequence[int]) -> Value:
 
 
 def expanded(g: Any, x: Value, like: Value) -> Value:
-    """``x`` repeated to the shape of ``like``: ones of that shape, times ``x``."""
+    """Broadcasts ``x`` to the shape of ``like``: ones of that shape, times ``x``."""
     if x.shape == like.shape:
         return x
     ones = g.op("Power", like, power=1.0, scale=0.0, shift=1.0)
@@ -169,14 +169,14 @@ def expanded(g: Any, x: Value, like: Value) -> Value:
 
 
 def cut(g: Builder, x: Value, axis: int, points: Sequence[int]) -> list[Value]:
-    """``x`` in pieces along ``axis``, cut at ``points``."""
+    """Splits ``x`` along ``axis`` at ``points``."""
     bounds = [0, *points, x.shape[axis]]
     shapes = [(*x.shape[:axis], end - start, *x.shape[axis + 1 :]) for start, end in pairwise(bounds)]
     return g.op("Slice", x, axis=axis, slice_point=list(points), shapes=shapes)
 
 
 def sliced(g: Builder, x: Value, axis: int, start: int, end: int) -> Value:
-    """``x`` from ``start`` to ``end`` along ``axis``; tops with the rest stay unused."""
+    """Slices ``x`` from ``start`` to ``end`` along ``axis``; tops with the rest stay unused."""
     points = [point for point in (start, end) if 0 < point < x.shape[axis]]
     return cut(g, x, axis, points)[1 if start > 0 else 0] if points else x
 
@@ -190,7 +190,7 @@ def pooled(
     padding: Sequence[int],
     outputs: Sequence[int],
 ) -> Value:
-    """Pooling of ``x`` [N, C, H, W] to ``outputs`` [H', W'].
+    """Pools ``x`` [N, C, H, W] to ``outputs`` [H', W'].
 
     Caffe rounds the number of windows up, and drops the last one if it starts in the padding behind
     the end. No window depends on how many follow, so those too many are cut off; dialects with
@@ -228,7 +228,7 @@ def pooled(
 
 
 def as_rows(g: Builder, x: Value, first: int, end: int) -> Value:
-    """``x`` as [batch, channels, axes, inner], so that the axes [first, end) are the height."""
+    """Reshapes ``x`` to [batch, channels, axes, inner], so that the axes [first, end) become the height."""
     outer, extent, inner = around(x.shape, first, end)
     batch = (first and x.shape[0]) or 1  # chips keep the first axis
     return reshaped(g, x, (batch, outer // batch, extent, inner))
@@ -237,7 +237,7 @@ def as_rows(g: Builder, x: Value, first: int, end: int) -> Value:
 def deconvolved(
     g: Builder, x: Value, kernel: np.ndarray, stride: Sequence[int], padding: Sequence[int]
 ) -> Value:
-    """Each element of ``x`` [N, C, H, W] spread over ``kernel``, with sums where these overlap.
+    """Transposed convolution of ``x`` [N, C, H, W] with ``kernel``.
 
     ``padding`` is what is cut off on each side of the result.
     """
@@ -261,7 +261,7 @@ def deconvolved(
 
 
 def mapped(g: Any, x: Value, rows: np.ndarray, columns: np.ndarray) -> Value:
-    """rows @ image @ columns^T for each image of ``x`` [N, C, H, W].
+    """Returns rows @ image @ columns^T for each image of ``x`` [N, C, H, W].
 
     An InnerProduct takes the last axis.
     """

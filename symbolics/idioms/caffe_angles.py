@@ -1,4 +1,4 @@
-"""Inverse functions of angles in Caffe's layers, by halving: no layer compares, so OpenCV runs them, too.
+"""Inverse trigonometric functions by halving the angle, without comparison layers, which OpenCV lacks.
 
 tan(a / 2) is y / (x + sqrt(x^2 + y^2)), which a quarter of the circle takes to 0 to 1, and again to 0.4143.
 Good to 3e-7. OpenCV knows no negative zero.
@@ -36,7 +36,7 @@ def _over(g: Builder, x: Value, other: Value, shift: float = 0.0) -> Value:
 
 
 def _arc(g: Builder, tangent: Value, times: float) -> Value:
-    """``times`` the angle of a tangent from -1 to 1."""
+    """Returns ``times`` the arctangent of a value from -1 to 1."""
     root = g.op("Power", _times(g, tangent, tangent), power=0.5, shift=1.0)
     half = _over(g, tangent, root, 1.0)
     square = _times(g, half, half)
@@ -47,7 +47,7 @@ def _arc(g: Builder, tangent: Value, times: float) -> Value:
 
 
 def _to_the_right(g: Builder, y: Value, x: Value, times: float) -> Value:
-    """``times`` the angle of the point (x, y) with x and y not both 0, and x not below."""
+    """Returns ``times`` the angle of the point (x, y), with x not negative and not both 0."""
     root = g.op("Power", _sum(g, _times(g, x, x), _times(g, y, y)), power=0.5)
     return _arc(g, _over(g, y, _sum(g, x, root)), 2 * times)
 
@@ -58,19 +58,19 @@ def arc_sine(g: Builder, x: Value) -> Value:
 
 
 def arc_cosine(g: Builder, x: Value) -> Value:
-    """Of twice the angle 1 - x is twice the square of the sine, and 1 + x of the cosine."""
+    """Arccosine: 1 - x and 1 + x are twice the squared sine and cosine of half the angle."""
     sine, cosine = (g.op("Power", x, power=0.5, scale=scale, shift=0.5) for scale in (-0.5, 0.5))
     return _arc(g, _over(g, sine, cosine, 1.0), 4.0)
 
 
 def arc_tangent(g: Builder, x: Value) -> Value:
-    """The angle of (1, x), brought near to 1 before squares could be infinite."""
+    """The angle of (1, x), scaled close to 1 so that squares do not overflow."""
     nearer = g.op("Power", g.op("AbsVal", x), power=-1.0, shift=1.0)
     return _to_the_right(g, _times(g, x, nearer), nearer, 1.0)
 
 
 def angle(g: Builder, y: Value, x: Value, shape: tuple[int, ...]) -> Value:
-    """Of the point (x, y), for signed zeros as C's atan2 has it, in the ``shape`` to which both broadcast.
+    """The angle of the point (x, y), with signed zeros like C's atan2, in the broadcast ``shape``.
 
     On the left of the axis it is half a turn, of the sign of y, less that of the mirrored point.
     """

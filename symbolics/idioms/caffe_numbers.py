@@ -1,4 +1,4 @@
-"""What Caffe's layers make of numbers: steps, rounding, products of computed matrices, maps along an axis.
+"""Numeric idioms of Caffe layers: steps, rounding, computed matrix products, maps along an axis.
 
 Every blob is float32, whole numbers and places of elements included, which are exact below 2^24. What is
 compared goes through differences and Threshold layers, what is chosen is read by its number: exact, also NaN.
@@ -31,12 +31,12 @@ MOST_COUNTED = 1 << 24  # float32 has all whole numbers up to here
 
 
 def step(g: Builder, x: Value) -> Value:
-    """1 where ``x`` is above 0, else 0."""
+    """1 where ``x`` > 0, else 0."""
     return above(g, x, 0.0)
 
 
 def above(g: Builder, x: Value, bound: float) -> Value:
-    """1 where ``x`` is above ``bound``, else 0, as it is of NaN but in OpenCV, where NaN stays NaN."""
+    """1 where ``x`` > ``bound``, else 0, also for NaN, except in OpenCV, where NaN stays NaN."""
     if DIALECTS[int(g.graph.version)] != "opencv":
         return g.op("Threshold", x, threshold=bound)
     # no Threshold: what is above 0, as large as can be, has a tangent near 1, and that made larger one of 1
@@ -52,35 +52,35 @@ def complement(g: Builder, flags: Value) -> Value:
 
 
 def infinities(g: Builder, flags: Value, infinity: float) -> Value:
-    """The ``infinity`` where the flag is 1, else 0: the inverse of 1 - flag, less 1."""
+    """``infinity`` where the flag is 1, else 0: the inverse of 1 - flag, minus 1."""
     inverse = g.op("Power", flags, power=-1.0, scale=-1.0, shift=1.0)
     sign = math.copysign(1.0, infinity)
     return g.op("Power", inverse, scale=sign, shift=-sign)
 
 
 def rounded(g: Builder, x: Value) -> Value:
-    """The nearest whole number, halves to the even one: exact below 2^22, beyond it to 1 part in 2^22."""
+    """Rounds to the nearest integer, halves to even: exact below 2^22, beyond it to 1 part in 2^22."""
     if DIALECTS[int(g.graph.version)] in _NARROW:
-        g.refuse("no layer rounds, and the sum that would do it takes arithmetic in float32")
+        g.refuse("no layer rounds, and the sum that emulates it requires float32 arithmetic")
     for shift in (_WHOLE, -_WHOLE):  # each apart from the Power before: OpenCV would add their shifts
         x = g.op("Power", g.op("Split", x), shift=shift)
     return g.op("Split", x)
 
 
 def floored(g: Builder, x: Value) -> Value:
-    """The largest whole number not above ``x``: of the nearest one, 1 is taken away where it is above."""
+    """Floor: the nearest integer, minus 1 where that is greater than ``x``."""
     nearest = rounded(g, x)
     above = step(g, g.op("Eltwise", nearest, x, operation="SUM", coeff=[1.0, -1.0]))
     return g.op("Eltwise", nearest, above, operation="SUM", coeff=[1.0, -1.0])
 
 
 def flipped(g: Builder, x: Value, axis: int) -> Value:
-    """``x`` from its end along ``axis``."""
+    """Reverses ``x`` along ``axis``."""
     return parts_at(g, x, axis, np.arange(x.shape[axis])[::-1])
 
 
 def parts_at(g: Builder, x: Value, axis: int, index: np.ndarray) -> Value:
-    """The elements at the numbers ``index`` along ``axis``, exactly: slices in that order.
+    """Selects the elements ``index`` along ``axis`` exactly: slices in that order.
 
     Where these would be many it is a matrix, which does not hide what is infinite elsewhere along the axis.
     """
@@ -99,7 +99,7 @@ def parts_at(g: Builder, x: Value, axis: int, index: np.ndarray) -> Value:
 
 
 def joined(g: Builder, parts: Sequence[Value], axis: int, shape: Sequence[int]) -> Value:
-    """Computed blobs behind one another along ``axis``; OpenCV keeps a blob of one axis in two ways."""
+    """Concatenates computed blobs along ``axis``; OpenCV has two representations of a blob of one axis."""
     if len(parts) == 1:
         return parts[0]
     if len(shape) > 1:
@@ -109,7 +109,7 @@ def joined(g: Builder, parts: Sequence[Value], axis: int, shape: Sequence[int]) 
 
 
 def filled(g: Builder, constant: Value, like: Value) -> Value:
-    """The ``constant`` as a computed blob: the bias of a product of zeros with an element of ``like``."""
+    """Returns ``constant`` as a computed blob: the bias of a product of zeros with an element of ``like``."""
     assert constant.data is not None
     size = math.prod(constant.shape)
     element = sliced(g, reshaped(g, like, (1, math.prod(like.shape))), 1, 0, 1)
@@ -125,20 +125,20 @@ def filled(g: Builder, constant: Value, like: Value) -> Value:
 
 
 def computed(g: Builder, x: Value, shape: Sequence[int]) -> Value:
-    """``x`` with another shape; a constant as the blob of a Parameter layer."""
+    """Reshapes ``x``; a constant becomes the blob of a Parameter layer."""
     if x.data is None:
         return reshaped(g, x, shape)
     with np.errstate(over="ignore"):
         narrow = x.data.astype(np.float32)
     if np.any(np.isinf(narrow) & np.isfinite(x.data)):
-        g.refuse("a constant is too large for float32, in which Caffe computes")
+        g.refuse("a constant exceeds the range of float32, in which Caffe computes")
     data = g.const(narrow.reshape(shape), name=x.name)
     dims: Any = {"shape.dim": list(shape)}
     return g.op("Parameter", data, shape=shape, **dims)
 
 
 def chosen(g: Builder, flags: Value, x: Value, other: Value, shape: Sequence[int]) -> Value:
-    """``x`` where the flag is 1, else ``other``, all of which broadcast to ``shape``; exact, NaN and all.
+    """``x`` where the flag is 1, else ``other``, all broadcast to ``shape``; exact, also for NaN.
 
     Rows of one element, those of ``x`` above those of ``other``, are read by their numbers.
     """
@@ -157,7 +157,7 @@ def chosen(g: Builder, flags: Value, x: Value, other: Value, shape: Sequence[int
 
 
 def bits(g: Builder, x: Value, count: int) -> Value:
-    """The lowest ``count`` bits of whole numbers [n], and whether these are negative: [n, count + 1].
+    """Returns the lowest ``count`` bits of integers [n], and whether these are negative: [n, count + 1].
 
     A negative number has the bits of its complement of two. Of each quotient by a power of 2 the odd ones.
     """
@@ -168,15 +168,15 @@ def bits(g: Builder, x: Value, count: int) -> Value:
 
 
 def product(g: Builder, x: Value, other: Value) -> Value:
-    """Computed matrices [b, m, k] times [b, k, n].
+    """Multiplies computed matrices [b, m, k] by [b, k, n].
 
     Each row of ``x`` scales a copy of ``other``; a convolution with ones adds up along k.
     """
     (batch, rows, inner), columns = x.shape, other.shape[2]
     if batch * rows * inner * columns > MOST_PRODUCTS:
         g.refuse(
-            "Caffe has no product of two computed matrices, and that of Scale layers would hold "
-            f"{batch * rows * inner * columns} numbers at once"
+            "Caffe has no product of two computed matrices, and its emulation by Scale layers would "
+            f"need {batch * rows * inner * columns} elements at once"
         )
     copies = repeated(g, reshaped(g, other, (batch, 1, inner * columns)), 1, rows)
     copies = reshaped(g, copies, (batch * rows, inner, columns))
@@ -186,7 +186,8 @@ def product(g: Builder, x: Value, other: Value) -> Value:
 
 
 def largest_at(g: Builder, x: Value, axis: int, count: int) -> Value:
-    """Where the ``count`` largest elements along ``axis`` are, downwards; of equal ones the first.
+    """Returns the indices of the ``count`` largest elements along ``axis``, in descending order; ties in
+    order of index.
 
     ArgMax puts the last of equal ones first, so it gets the elements from the end.
     """
@@ -196,16 +197,19 @@ def largest_at(g: Builder, x: Value, axis: int, count: int) -> Value:
 
 
 def largest(g: Builder, x: Value, axis: int, count: int) -> Value:
-    """The ``count`` largest elements along ``axis``, downwards."""
+    """Returns the ``count`` largest elements along ``axis``, in descending order."""
     shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
     return g.op("ArgMax", x, axis=axis, top_k=count, out_max_val=True, shape=shape)
 
 
 def rows_at(g: Builder, table: Value, places: Value) -> Value:
-    """The rows of ``table`` [n, m] at the computed ``places`` [k]."""
+    """Gathers the rows of ``table`` [n, m] at computed indices [k]."""
     rows, columns = table.shape
     if rows > MOST_COUNTED:
-        g.refuse(f"Caffe counts in float32, which is exact up to {MOST_COUNTED}, and there are {rows} rows")
+        g.refuse(
+            f"Caffe computes indices in float32, which is exact up to {MOST_COUNTED}, but there are {rows} "
+            "rows"
+        )
     shape = (places.shape[0], columns)
     if table.is_constant:
         sizes = {"num_output": columns, "input_dim": rows}
@@ -214,7 +218,7 @@ def rows_at(g: Builder, table: Value, places: Value) -> Value:
 
 
 def shortened(g: Builder, x: Value) -> Value:
-    """``x`` in the 11 digits of float16, in its range. Source: T. Dekker, 1971, splitting of numbers."""
+    """Rounds ``x`` to the 11 significant bits of float16, within its range. Source: T. Dekker, 1971."""
     raised = g.op("Power", x, scale=8193.0)
     rest = g.op("Eltwise", raised, x, operation="SUM", coeff=[1.0, -1.0])
     return g.op("Eltwise", raised, rest, operation="SUM", coeff=[1.0, -1.0])

@@ -1,4 +1,4 @@
-"""Decompositions of elementwise ops written as formulas: Python's operators on tensors call aten ops."""
+"""Decompositions of elementwise ops written as formulas: Python operators on Terms emit aten ops."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class Term:
         return self.type.dtype
 
     def call(self, op: str, *args: Any, **attributes: Any) -> Term:
-        """The result of ``op``, of aten where no other is named; numbers become constants."""
+        """Emits ``op``, an aten op by default; numbers become constants."""
         name = op if "::" in op else f"aten::{op}"
         operands = [self.value, *(self.like(arg).value for arg in args)]
         return Term(self.g, self.g.call(name, *operands, **attributes))
 
     def like(self, other: Any) -> Term:
-        """``other`` itself if it is a Term, else a constant of this dtype."""
+        """Returns ``other`` if it is a Term, else as a constant of this dtype."""
         return other if isinstance(other, Term) else Term(self.g, self.g.constant(other, self.dtype))
 
     def to(self, dtype: Any) -> Term:
@@ -56,7 +56,7 @@ class Term:
         return self if self.dtype.name == name else self.call("to", dtype=name)
 
     def horner(self, coefficients: Sequence[float]) -> Term:
-        """The polynomial of this, from the highest power on."""
+        """Evaluates a polynomial, whose coefficients start with the highest power."""
         result = self * coefficients[0] + coefficients[1]
         for coefficient in coefficients[2:]:
             result = result * self + coefficient
@@ -97,7 +97,7 @@ class Term:
 
 
 def coefficients(text: str) -> tuple[float, ...]:
-    """The numbers in a table."""
+    """Returns the coefficients in a table."""
     return tuple(map(float, text.split()))
 
 
@@ -135,7 +135,7 @@ Step = Callable[[list[Term], list[Term]], tuple[Term, list[Term]]]
 
 
 def repeated(wanted: Term, state: Sequence[Term], around: Sequence[Term], step: Step) -> list[Term]:
-    """``state`` after a loop of ``step(state, around)``: what still wants a step, and the new state.
+    """Emits a loop of ``step(state, around)``, which returns whether to continue and the new state.
 
     ``wanted`` says so at first. The loop ends where no element wants a step; those that want none have them,
     too, unless the step sees to it. It sees no other Terms than those that it is given.
@@ -150,6 +150,6 @@ def repeated(wanted: Term, state: Sequence[Term], around: Sequence[Term], step: 
     return [Term(g, value) for value in (results if len(state) > 1 else [results])]
 
 
-def _any(truth: Term) -> Term:
-    """Whether one element is true; a sum, as the largest element of none is not false in each runtime."""
-    return truth.to(np.float32).sum() > 0
+def _any(flags: Term) -> Term:
+    """Whether any element is true; by a sum, as the maximum of an empty tensor differs between runtimes."""
+    return flags.to(np.float32).sum() > 0

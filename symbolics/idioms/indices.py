@@ -1,4 +1,4 @@
-"""Indices that may count from the end: numbers from -extent to extent - 1."""
+"""Negative indices: converts -extent to extent - 1 to non-negative ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def from_the_front(g: OnnxBuilder, index: Value, extent: Any) -> Value:
-    """ONNX: ``index`` without negative numbers."""
+    """ONNX: returns non-negative indices."""
     if index.data is not None and isinstance(extent, int):
         return g.const(np.asarray(index.data % max(extent, 1), index.dtype))
     wide = index if isinstance(extent, int) else g.cast(index, "int64")
@@ -30,7 +30,7 @@ def from_the_front(g: OnnxBuilder, index: Value, extent: Any) -> Value:
 
 
 def scattered(g: Any, operator: str, x: Value, index: Value, updates: Value, **attributes: Any) -> Value:
-    """ONNX: ScatterND or ScatterElements with a reduction, in a type in which ONNX Runtime reduces."""
+    """ONNX: ScatterND or ScatterElements with a reduction, in a type that ONNX Runtime supports."""
     wide = {"f": "float32" if x.dtype.itemsize < 8 else "float64"}.get(x.dtype.kind)
     wide = wide or ("int64" if x.dtype == np.int64 else "int32")
     made = g.op(
@@ -40,20 +40,20 @@ def scattered(g: Any, operator: str, x: Value, index: Value, updates: Value, **a
 
 
 def numbers(g: Emitter, start: Any, end: Any, step: Any = 1) -> Any:
-    """int64 ``start``, ``start + step``, ... before ``end``: a constant, but for symbolic sizes."""
+    """Returns int64 ``start``, ``start + step``, ... below ``end``: a constant, except for symbolic sizes."""
     if is_symbolic([start, end, step]):
         return g.call("aten::arange", start, end, step)
     return g.constant(np.arange(start, end, step, dtype=np.int64))
 
 
 def places(g: Emitter, mask: Any) -> list[Any]:
-    """The places of what a mask lets through: a list of numbers for each of its axes."""
+    """Returns the indices of true elements of a mask, one list per axis."""
     rows = g.call("aten::nonzero", mask)
     return [g.call("aten::select", rows, 1, axis) for axis in range(g.type(mask).rank)]
 
 
 def let_through(g: Emitter, x: Any, start: int, mask: Any) -> Any:
-    """``x[mask]`` of a mask over the axes from ``start`` on, in the place of which comes one axis."""
+    """``x[mask]`` for a mask over the axes from ``start`` on, which one axis replaces."""
     shape, size = g.type(x).shape, math.prod(g.type(mask).shape)
     rows = g.call("aten::reshape", x, [*shape[:start], size, *shape[start + g.type(mask).rank :]])
     (found,) = places(g, g.call("aten::reshape", mask, [size]))
@@ -61,7 +61,7 @@ def let_through(g: Emitter, x: Any, start: int, mask: Any) -> Any:
 
 
 def counted_from_the_front(g: Emitter, index: Any, extent: Any) -> Any:
-    """The same in aten-style ops; ``extent`` may be a Dim."""
+    """The same in ATen-style ops; ``extent`` may be a Dim."""
     known = g.known(index)
     if known is not None and (known >= 0).all():
         return index

@@ -1,4 +1,4 @@
-"""Decompositions into operators with integer kernels, where an op's own would lose digits or have none.
+"""Decompositions into operators with integer kernels, for ops whose own kernel is missing or inaccurate.
 
 Each function gets an emitter (``calibration/expansion.py``) and the arguments of the call.
 """
@@ -33,7 +33,7 @@ def instance_norm(g: Any, x: Any, weight: Any, bias: Any, eps: float) -> Any:
 
 
 def group_norm(g: Any, x: Any, num_groups: int, weight: Any, bias: Any, eps: float) -> Any:
-    """The image stays in one piece: means over its places, and then over the channels of a group."""
+    """Group norm without reshaping the image: means over positions, then over the channels of a group."""
     type_ = g.type(x)
     batch, channels, axes = type_.shape[0], type_.shape[1], list(range(2, type_.rank))
     rows = [batch, num_groups, channels // num_groups]
@@ -68,7 +68,7 @@ def _mean_over(g: Any, axes: list[int]) -> Mean:
 
 
 def _over_root(g: Any, x: Any, mean: Mean, eps: float, spread: Mean = _as_it_is) -> Any:
-    """x / sqrt(mean(x x) + eps): the reciprocal of the root is one look-up."""
+    """x / sqrt(mean(x x) + eps), with the reciprocal square root as one lookup table."""
 
     def reciprocal(h: Any, squares: Any) -> Any:
         return h.call("aten::rsqrt", h.call("aten::add", squares, h.constant(eps, h.type(squares).dtype)))

@@ -1,4 +1,4 @@
-"""What takes matrices apart: a step for each of their columns, in a loop or written out.
+"""Building blocks of matrix decompositions: one step per column, in a loop or unrolled.
 
 A step is a function of Terms. Its first, ``k``, is the number of the step, int32 of one element, by which
 ``line`` reads a row or a column and ``numbers`` tells which elements are before and after it.
@@ -24,7 +24,7 @@ Step = Callable[..., Sequence[Term]]
 def repeated(
     g: Any, count: int, step: Step, state: Sequence[Term], around: Sequence[Term] = ()
 ) -> list[Term]:
-    """What becomes of ``state`` with ``state = step(k, *state, *around)`` for all k below ``count``."""
+    """Iterates ``state = step(k, *state, *around)`` for all k below ``count``."""
     if isinstance(count, int) and count <= WRITTEN_OUT:
         for k in range(count):
             state = step(Term(g, g.constant([k], np.int32)), *state, *around)
@@ -42,7 +42,7 @@ def repeated(
 def looped(
     g: Any, goes_on: Term, step: Step, state: Sequence[Term], around: Sequence[Term] = ()
 ) -> list[Term]:
-    """While ``goes_on``: ``goes_on, *state = step(*state, *around)``."""
+    """Iterates ``goes_on, *state = step(*state, *around)`` while ``goes_on``."""
     inputs = [*state, *around]
     inner, formal = empty_body("step", [term.type for term in inputs], g.catalogue)
     after = step(*(Term(inner, node) for node in formal))
@@ -53,7 +53,7 @@ def looped(
 
 
 def numbers(x: Term, axis: int) -> Term:
-    """0, 1, ... along ``axis``, -1 or -2, of matrices, to be compared with the number of a step."""
+    """Returns 0, 1, ... along ``axis``, -1 or -2, of matrices, for comparison with a step's index."""
     return _counted(x.g, x.type.shape[axis], axis)
 
 
@@ -63,17 +63,19 @@ def _counted(g: Any, count: int, axis: int) -> Term:
 
 
 def line(x: Term, axis: int, k: Term) -> Term:
-    """Row (``axis`` -2) or column (-1) ``k`` of matrices, of which the axis is kept."""
+    """Selects row (``axis`` -2) or column (-1) ``k`` of matrices, and keeps the axis."""
     return Term(x.g, x.g.call("aten::index_select", x.value, axis, k.value))
 
 
 def chosen(x: Term, axis: int, place: Term) -> Term:
-    """The row (``axis`` -2) or column (-1) of each matrix that ``place`` says; zeros where there is none."""
+    """Selects the row (``axis`` -2) or column (-1) ``place`` of each matrix; zeros where it is out of
+    range.
+    """
     return total(numbers(x, axis).eq(place).where(x, 0), axis)
 
 
 def exchanged(x: Term, axis: int, first: Term, second: Term) -> Term:
-    """Two rows or columns of each matrix change places."""
+    """Exchanges two rows or columns of each matrix."""
     count = numbers(x, axis)
     others = count.eq(second).where(chosen(x, axis, first), x)
     return count.eq(first).where(chosen(x, axis, second), others)
@@ -84,18 +86,18 @@ def total(x: Term, axis: int) -> Term:
 
 
 def part(x: Term, axis: int, end: int) -> Term:
-    """The first rows or columns."""
+    """Selects the first rows or columns."""
     return x if x.type.shape[axis] == end else x.slice(dim=axis, start=0, end=end)
 
 
 def transposed(x: Term) -> Term:
-    """The transposed matrices."""
+    """Transposes the last two axes."""
     rank = x.type.rank
     return x.permute(dims=[*range(rank - 2), rank - 1, rank - 2])
 
 
 def spread(x: Term, batch: Sequence[Any]) -> Term:
-    """These matrices for each of a batch."""
+    """Broadcasts matrices to a batch."""
     shape = [*batch, *x.type.shape[-2:]]
     return x if list(x.type.shape) == shape else x.expand(size=shape)
 
@@ -105,5 +107,5 @@ def full(g: Any, shape: Sequence[Any], value: Any, dtype: Any) -> Term:
 
 
 def unit(g: Any, batch: Sequence[Any], rows: int, columns: int, dtype: Any) -> Term:
-    """Matrices with ones on the diagonal."""
+    """Returns identity matrices."""
     return spread(_counted(g, rows, -2).eq(_counted(g, columns, -1)).to(dtype), batch)

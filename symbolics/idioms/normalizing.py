@@ -1,4 +1,4 @@
-"""What decompositions of normalizations share."""
+"""Shared by decompositions of normalizations."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 
 
 def precise(g: Any, x: Any) -> Any:
-    """``x`` in float32 where it is float16: squares overflow there above 255."""
+    """Casts float16 ``x`` to float32, since squares above 255 overflow."""
     return g.call("aten::to", x, dtype="float32") if g.type(x).dtype == np.float16 else x
 
 
 def standardized(g: Any, x: Any, axes: list[int], eps: float) -> Any:
-    """Mean 0 and variance 1 over ``axes``."""
+    """Normalizes to mean 0 and variance 1 over ``axes``."""
     centred = g.call("aten::sub", x, g.call("aten::mean", x, axes, True))
     return over_root(g, centred, centred, axes, eps)
 

@@ -1,4 +1,4 @@
-"""ONNX's LSTM, GRU and RNN: a layer each, both directions in one operator."""
+"""ONNX's LSTM, GRU and RNN: one operator per layer for both directions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def layers(
     batch_first: bool,
     lengths: Value | None,
 ) -> list[Value]:
-    """All layers one behind the other; ``layers`` has the parameters of each direction of each."""
+    """Emits all layers in sequence; ``layers`` has the parameters of each direction of each."""
     if lengths is not None:
         lengths = g.cast(lengths, "int32")
     hidden, directions = hx[0].shape[2], len(layers[0])
@@ -75,7 +75,7 @@ def _layer(
     cells: list[list[Value]],
     lengths: Value | None,
 ) -> list[Value]:
-    """Outputs [T, D, N, H], and the last states [D, N, H]."""
+    """Returns outputs [T, D, N, H], and the last states [D, N, H]."""
     hidden, directions, (length, batch) = cells[0][1].shape[1], len(cells), x.shape[:2]
     gates = [gate * hidden + row for gate in operator.order for row in range(hidden)]
     weights, recurrent, *biases = (
@@ -104,14 +104,14 @@ def _projected_layer(
     cells: list[list[Value]],
     lengths: Value | None,
 ) -> list[Value]:
-    """A layer that projects: its hidden states h are P h', of hidden states h' without projection.
+    """A layer with projection: its hidden states h are P h', where h' is the state without projection.
 
     The gates get W h = (W P) h', which an operator without projections computes. The first hidden state
     is no product: it is an input of the first step, zero in all others.
     """
     first, memory = states
     if first is not None and lengths is not None and len(cells) > 1:
-        g.refuse("a bidirectional LSTM with projections, first states and lengths is not written yet")
+        g.refuse("a bidirectional LSTM with projections, initial states and lengths is not supported")
     inputs, plain = [x], [[cell[0], _product(g, cell[1], cell[-1]), *cell[2:-1]] for cell in cells]
     for place in range(0 if first is None else len(cells)):
         step = np.zeros((x.shape[0], 1, 1), x.dtype)
@@ -127,7 +127,7 @@ def _projected_layer(
     output, hidden, memory = _layer(
         g, operator, _joined(g, tuple(inputs), axis=2), [None, memory], plain, lengths
     )
-    back = _stacked(g, [_turned(g, cell[-1]) for cell in cells])
+    back = _stacked(g, [_transposed(g, cell[-1]) for cell in cells])
     return [_product(g, output, back), _product(g, hidden, back), memory]
 
 
@@ -137,14 +137,14 @@ def _product(g: OnnxBuilder, x: Value, y: Value) -> Value:
     return g.op("MatMul", x, y, shape=(*x.shape[:-1], y.shape[-1]))
 
 
-def _turned(g: OnnxBuilder, x: Value) -> Value:
+def _transposed(g: OnnxBuilder, x: Value) -> Value:
     if x.data is not None:
         return g.const(x.data.T, name=x.name)
     return g.op("Transpose", x, perm=[1, 0], shape=x.shape[::-1])
 
 
 def _rows(g: OnnxBuilder, x: Value, rows: Any, *, keep_zeros: bool = False) -> Any:
-    """Some rows of ``x``; None for first states that are zero, as they are by default."""
+    """Slices rows of ``x``; None for initial states of zero, which is the default."""
     rows = list(rows)
     if x.data is None:
         if rows == list(range(x.shape[0])):
@@ -155,7 +155,7 @@ def _rows(g: OnnxBuilder, x: Value, rows: Any, *, keep_zeros: bool = False) -> A
 
 
 def _joined(g: OnnxBuilder, parts: tuple[Value, ...], axis: int = 0) -> Value:
-    """Arrays one behind the other."""
+    """Concatenates arrays."""
     if len(parts) == 1:
         return parts[0]
     arrays = [part.data for part in parts if part.data is not None]
@@ -167,7 +167,7 @@ def _joined(g: OnnxBuilder, parts: tuple[Value, ...], axis: int = 0) -> Value:
 
 
 def _stacked(g: OnnxBuilder, parts: list[Value]) -> Value:
-    """Arrays of one shape along a new first axis."""
+    """Stacks arrays of one shape along a new first axis."""
     arrays = [part.data for part in parts if part.data is not None]
     if len(arrays) == len(parts):
         return g.const(np.stack(arrays), name=parts[0].name)

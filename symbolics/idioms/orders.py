@@ -1,4 +1,4 @@
-"""Transpositions with few axes, and as several that a target has room for."""
+"""Transpositions with fewer axes, and as a sequence within a target's rank limit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Order = tuple[int, ...]
 
 
 def merged(shape: Sequence[int], order: Sequence[int]) -> tuple[tuple[int, ...], Order]:
-    """The same transposition with as few axes as possible: (shape, order).
+    """Returns the same transposition with as few axes as possible: (shape, order).
 
     Axes of one element go, and axes that stay neighbours become one.
 
@@ -30,7 +30,7 @@ def merged(shape: Sequence[int], order: Sequence[int]) -> tuple[tuple[int, ...],
 
 
 def in_steps(shape: Sequence[int], order: Sequence[int], most: int) -> Iterator[tuple[Order, Order]]:
-    """Transpositions of at most ``most`` axes each, five or more, that one by one make up this one.
+    """Splits a transposition into a sequence of transpositions of at most ``most`` (five or more) axes each.
 
     A step gathers as many of the first axes of the result as it can at the front, or of the last ones at
     the back, whichever leaves the fewest axes to move.
@@ -55,6 +55,6 @@ def _gathered(places: Order) -> Iterator[Order]:
 
 
 def _after(extents: Order, places: Order, gathered: Order) -> tuple[Order, Order, tuple[Order, Order]]:
-    """What is left to do after the axes are ``gathered``, and that step."""
+    """Returns the remaining transposition after the axes were ``gathered``, and that step."""
     left = merged([extents[axis] for axis in gathered], [gathered.index(axis) for axis in places])
     return *left, merged(extents, gathered)

@@ -1,4 +1,4 @@
-"""Pooling over one or three axes, said as pooling over two."""
+"""Pooling over one or three axes, expressed by pooling over two."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ NEUTRAL = {"kernel_size": 1, "stride": 1, "padding": 0, "dilation": 1}
 
 
 def is_one_element(kernel_size: list[int], stride: list[int], padding: list[int], **_: Any) -> bool:
-    """Whether each window is one element of what is pooled, and each element is one window."""
+    """Whether each window covers exactly one element, and each element exactly one window."""
     return all(size == 1 for size in (*kernel_size, *stride)) and not any(padding)
 
 
 def planar(g: Any, op: str, x: Any, windows: dict[str, list[int]], first: Any, second: Any) -> Any:
-    """``x`` [N, C, L] or [N, C, D, H, W] pooled by ``op``, which pools over two axes.
+    """Pools ``x`` [N, C, L] or [N, C, D, H, W] by ``op``, which pools over two axes.
 
     Three axes are pooled in two steps, H and W, then D; ``first`` and ``second`` are the attributes
     of the steps that do not belong to an axis.

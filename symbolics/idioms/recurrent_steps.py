@@ -1,4 +1,4 @@
-"""Recurrent layers as scans: the inputs go through their matrix all at once, the states step by step."""
+"""Recurrent layers as scans: the input products are computed at once, the states step by step."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def layers(
     batch_first: bool,
     lengths: Any | None,
 ) -> list[Any]:
-    """All layers one behind the other; ``layers`` has the parameters of each direction of each."""
+    """Emits all layers in sequence; ``layers`` has the parameters of each direction of each."""
     x = g.call("aten::permute", x, [1, 0, 2]) if batch_first else x
     is_there = None if lengths is None else _is_there(g, g.type(x).shape[0], lengths)
     last: list[list[Any]] = []
@@ -70,7 +70,7 @@ def layers(
 
 
 def _is_there(g: Emitter, count: int, lengths: Any) -> Any:
-    """[T, N, 1]: whether a step is of the sequence, and not of its padding."""
+    """[T, N, 1]: whether a step belongs to the sequence, not to its padding."""
     steps = g.call("aten::reshape", g.constant(range(count), g.type(lengths).dtype), [count, 1, 1])
     ends = g.call("aten::reshape", lengths, [1, *g.type(lengths).shape, 1])
     return g.call("aten::lt", steps, ends)
@@ -79,7 +79,7 @@ def _is_there(g: Emitter, count: int, lengths: Any) -> Any:
 def _layer(
     g: Emitter, name: str, x: Any, first: list[list[Any]], cells: list[list[Any]], is_there: Any | None
 ) -> tuple[Any, list[list[Any]]]:
-    """What a layer gives for [T, N, I], and the last states of each direction: one scan for both."""
+    """Returns the outputs for [T, N, I], and the last states of each direction: one scan for both."""
     states, slices, weights = list(itertools.chain(*first)), [], []
     for cell, flips in zip(cells, (False, True), strict=False):
         weight_ih, weight_hh, *others = cell
@@ -100,7 +100,7 @@ def _layer(
 def _step_graph(
     g: Emitter, name: str, directions: int, states: list[Any], slices: list[Any], weights: list[Any]
 ) -> InternalGraph:
-    """The step of a layer's scan."""
+    """Builds the subgraph of one step of the scan."""
     types = [g.type(value) for value in (*states, *slices, *weights)]
     for i in range(len(states), len(states) + len(slices)):
         types[i] = TensorType(types[i].dtype, types[i].shape[1:])
@@ -119,7 +119,7 @@ def _step_graph(
 def _one_step(
     name: str, states: list[Term], slices: list[Term], weights: list[Term]
 ) -> tuple[list[Term], Term]:
-    """The next states of one direction, and what it gives."""
+    """Returns the next states of one direction, and its output."""
     given, *is_there = slices
     weight, *others = weights
     bias = others.pop(0).value if others and len(others[0].type.shape) == 1 else None

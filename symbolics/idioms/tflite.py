@@ -1,4 +1,4 @@
-"""What several TFLite symbolics share. All shapes here are channels-last."""
+"""Shared by TFLite symbolics. All shapes here are channels-last."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ MOST_PARTS = 4  # of SPLIT in XNNPACK
 
 
 def transposed(g: Builder, x: Value, order: Sequence[int]) -> Value:
-    """``x`` with permuted axes: a view where it is constant or axes of one element move, else TRANSPOSEs."""
+    """Permutes the axes of ``x``: a view where it is constant or axes of extent 1 move, else TRANSPOSEs."""
     return factors_transposed(g, x, x.shape, order, [x.shape[axis] for axis in order])
 
 
 def factors_transposed(
     g: Builder, x: Value, factors: Sequence[int], order: Sequence[int], shape: Sequence[int]
 ) -> Value:
-    """``x``, as a tensor of ``factors``, with its axes in ``order``, as a tensor of ``shape``."""
+    """Reshapes ``x`` to ``factors``, permutes by ``order``, and reshapes to ``shape``."""
     if x.stored is not None:
         permuted = viewed(x.stored, lambda each: each.reshape(factors).transpose(order))
         name = f"{x.name}_{''.join(map(str, order))}"
@@ -53,7 +53,7 @@ def factors_transposed(
 
 
 def _moved(x: Value, factors: Sequence[int], order: Sequence[int], shape: Sequence[int]) -> QParams | None:
-    """The quantization parameters of a constant of which ``factors_transposed`` makes another."""
+    """Returns the QParams of a constant after ``factors_transposed``."""
     qparams = None if x.qparams is None else x.qparams.reshaped(x.shape, tuple(factors))
     if qparams is None:
         return None
@@ -61,7 +61,7 @@ def _moved(x: Value, factors: Sequence[int], order: Sequence[int], shape: Sequen
 
 
 def _parts_joined(g: Builder, x: Value, extents: Sequence[int], order: Sequence[int]) -> Value | None:
-    """``x`` with a few groups of its last axis, such as anchors of a detector, one behind the other.
+    """Concatenates a few groups of the last axis of ``x``, such as a detector's anchors.
 
     [B, R..., P I] becomes [B, P R..., I] by a SPLIT and a CONCATENATION, which need no RESHAPE in front; None
     where ``x`` is not so.
@@ -86,7 +86,7 @@ def _parts_joined(g: Builder, x: Value, extents: Sequence[int], order: Sequence[
 def _blocks_moved(
     g: Builder, x: Value, extents: Sequence[int], order: Sequence[int], shape: Sequence[int]
 ) -> Value | None:
-    """Square blocks of images [N, H, W, C] as pixels, or such pixels as blocks; None where ``x`` is neither.
+    """Space-to-depth or depth-to-space of images [N, H, W, C]; None where ``x`` is neither.
 
     [N H/b, b, W/b, b C] becomes [N H/b, W/b, b, b C], as windows do, and the other way round.
     """
@@ -103,14 +103,14 @@ def _blocks_moved(
 
 
 def _blocks(shape: Sequence[int], size: int) -> tuple[int, ...] | None:
-    """The shape of blocks of an image as pixels."""
+    """Returns the shape of an image's blocks as pixels."""
     if len(shape) != 4 or shape[1] % size or shape[2] % size:
         return None
     return shape[0], shape[1] // size, shape[2] // size, size * size * shape[3]
 
 
 def reshaped(g: Builder, x: Value, shape: Sequence[int]) -> Value:
-    """``x`` with another shape: a view where it is constant, else a RESHAPE."""
+    """Reshapes ``x``: a view where it is constant, else a RESHAPE."""
     if tuple(shape) == x.shape:
         return x
     if x.is_constant:
@@ -120,7 +120,7 @@ def reshaped(g: Builder, x: Value, shape: Sequence[int]) -> Value:
 
 
 def expanded(g: Builder, x: Value, shape: Sequence[int]) -> Value:
-    """``x`` repeated to ``shape``: a view where it is constant, else a BROADCAST_TO."""
+    """Broadcasts ``x`` to ``shape``: a view where it is constant, else a BROADCAST_TO."""
     if tuple(shape) == x.shape:
         return x
     if x.data is not None and not is_symbolic(shape):
@@ -135,7 +135,7 @@ def padding_scheme(
     padding: Sequence[int],
     dilation: Sequence[int] = (1, 1),
 ) -> str | None:
-    """ "VALID" or "SAME" where TFLite's scheme equals this symmetric padding, else None.
+    """Returns "VALID" or "SAME" where TFLite's scheme equals this symmetric padding, else None.
 
     SAME pads max((ceil(extent / stride) - 1) stride + (kernel - 1) dilation + 1 - extent, 0) in
     all, the odd element behind. Where that maximum is of something below 0, XNNPACK computes garbage in
@@ -153,7 +153,7 @@ def padding_scheme(
 
 
 def padded(g: Builder, x: Value, before: Sequence[int], after: Sequence[int], value: float = 0.0) -> Value:
-    """``x`` [N, H, W, C] padded in H and W; PADV2 where ``value`` is not zero."""
+    """Pads H and W of ``x`` [N, H, W, C]; PADV2 where ``value`` is not zero."""
     amounts = [[0, 0], [before[0], after[0]], [before[1], after[1]], [0, 0]]
     if not np.any(amounts):
         return x
@@ -171,7 +171,7 @@ def pooling_scheme(
     before: Sequence[int],
     after: Sequence[int],
 ) -> str | None:
-    """The name of TFLite's scheme where its windows are these ("VALID" or "SAME"), else None.
+    """Returns TFLite's padding scheme whose windows are these ("VALID" or "SAME"), else None.
 
     ``before`` and ``after`` are what the windows reach beyond the ends, after may be negative.
     """
@@ -186,14 +186,14 @@ def pooling_scheme(
 
 
 def numbers(g: Builder, count: Any) -> Value:
-    """int32 0, 1, ... before ``count``: a constant, but for symbolic sizes."""
+    """Returns int32 0, 1, ... below ``count``: a constant, except for symbolic sizes."""
     if is_symbolic(count):
         return g.op("RANGE", g.ints(0), g.ints(count), g.ints(1), shape=(count,), dtype=np.int32)
     return g.ints(range(count))
 
 
 def wrapped(g: TfliteBuilder, index: Value, extent: Any) -> Value:
-    """``index``, which may count from the end of ``extent``, from the front."""
+    """Converts a negative ``index`` to one from the start of ``extent``."""
     size = g.ints(extent)
     if data_symbols(extent):  # LiteRT divides no numbers at all by none
         size = g.op("MAXIMUM", size, g.ints(1))
@@ -201,7 +201,7 @@ def wrapped(g: TfliteBuilder, index: Value, extent: Any) -> Value:
 
 
 def divided(g: TfliteBuilder, x: Value, other: Value) -> Value:
-    """Integers divided, rounded toward zero. DIV takes no int64.
+    """Divides integers, rounding toward zero. DIV does not support int64.
 
     Of 64 bits a quotient in float32 that is a little too small is subtracted three times: of 2 ** 63 it
     leaves 2 ** 42, then 2 ** 21, then at most 2, which comparisons find.
@@ -224,7 +224,7 @@ def divided(g: TfliteBuilder, x: Value, other: Value) -> Value:
 
 
 def _magnitude(g: TfliteBuilder, x: Value) -> tuple[Value, Value]:
-    """The absolute value of int64, and 1 or -1."""
+    """Returns the absolute value of int64, and its sign."""
     zero, one = (g.const(np.array(number, np.int64)) for number in (0, 1))
     negative = g.cast(g.op("LESS", x, zero, dtype=bool), np.dtype(np.int64))
     return g.op("MAXIMUM", x, g.op("SUB", zero, x)), g.op("SUB", one, g.op("ADD", negative, negative))

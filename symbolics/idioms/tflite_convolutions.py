@@ -1,4 +1,4 @@
-"""Convolutions over H and W in TFLite's operators: ``x`` channels-last, weights in the source's order."""
+"""2-d convolutions in TFLite's operators: ``x`` is channels-last, weights are in the source's layout."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def stuffed_tflite(
     A convolution of the input with zeros between its elements, by the kernels turned round.
     """
     if not weight.is_constant:
-        g.refuse("weights of groups, or with dilation, of a transposed convolution must be constants")
+        g.refuse("TFLite requires constant weights for a transposed convolution with groups or dilation")
     batch, height, width, channels = x.shape
     if stride[1] > 1:
         rows = tflite.reshaped(g, x, (batch * height, width, 1, channels))
@@ -82,14 +82,14 @@ def stuffed_tflite(
     if list(x.shape[1:3]) != extents:
         part = (batch, *extents, channels)
         x = g.op("SLICE", x, g.ints([0, *cut, 0]), g.ints(part), shape=part)
-    turned = weight.data[:, :, ::-1, ::-1].reshape(groups, channels // groups, -1, *kernel)
-    turned = np.ascontiguousarray(turned.swapaxes(1, 2)).reshape(-1, channels // groups, *kernel)
-    kernels = g.const(turned, name=f"{weight.name}_turned", qparams=_by_output(weight.qparams, groups))
+    rotated = weight.data[:, :, ::-1, ::-1].reshape(groups, channels // groups, -1, *kernel)
+    rotated = np.ascontiguousarray(rotated.swapaxes(1, 2)).reshape(-1, channels // groups, *kernel)
+    kernels = g.const(rotated, name=f"{weight.name}_turned", qparams=_by_output(weight.qparams, groups))
     return conv2d_tflite(g, x, kernels, bias, [1, 1], [0, 0], dilation, groups)
 
 
 def _by_output(qparams: QParams | None, groups: int) -> QParams | None:
-    """Parameters of weights [inputs, outputs of a group, ...], for their outputs along the first axis."""
+    """Returns the QParams of weights [inputs, outputs of a group, ...] along the outputs."""
     if qparams is None or qparams.channel_axis is None:
         return qparams
     if qparams.channel_axis != 1:

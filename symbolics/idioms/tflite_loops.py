@@ -40,7 +40,7 @@ def while_(
     goes_on: Callable[[TfliteBuilder, list[Value]], Value],
     step: Callable[[TfliteBuilder, list[Value]], list[Value]],
 ) -> list[Value]:
-    """What becomes of ``state``: ``step`` writes what it is next, ``goes_on`` whether there is a next.
+    """Emits a loop over ``state``: ``step`` returns the next state, ``goes_on`` whether to continue.
 
     What a step leaves as it is costs nothing, however large; what it puts in another place is copied.
     """
@@ -63,7 +63,7 @@ def while_(
 
 
 def computed(inputs: Sequence[Value], carried: int = 0) -> list[Value]:
-    """The inputs of a body that its graph must be given: the first ``carried``, then what is no constant."""
+    """Returns the inputs of a subgraph: the first ``carried`` ones, then all that are not constants."""
     return [value for i, value in enumerate(inputs) if i < carried or not value.is_constant]
 
 
@@ -81,7 +81,7 @@ def scan(
     step: Callable[..., list[Value]],
     rows: list[TensorType],
 ) -> list[Value]:
-    """What becomes of ``state`` in as many steps as ``sliced`` have slices, and what is stacked of each.
+    """Emits a scan over the slices of ``sliced``: returns the last state, and the stacked outputs.
 
     ``step(g, state, slices, around)`` gives the next state and then the rows, of these types.
     """
@@ -206,14 +206,14 @@ def _in_blocks(
         results = _looped(inner, own, slices, given, step, rows, 1, start)
         return [*results[: len(own)], inner.ints([0]), *results[len(own) :]]
 
-    def behind(x: Value) -> Value:
+    def after_end(x: Value) -> Value:
         matrix = tflite.reshaped(g, x, (count, math.prod(x.shape[1:])))
         widths = tflite.reshaped(g, g.ints([missing, 0, 0, 0]), (2, 2))
         padded = g.op("PAD", matrix, widths, shape=(blocks * BLOCK, matrix.shape[1]))
         return tflite.reshaped(g, padded, (blocks, BLOCK, *x.shape[1:]))
 
     types = [TensorType(row.dtype, (BLOCK, *row.shape)) for row in rows]
-    padded = [behind(x) for x in sliced]
+    padded = [after_end(x) for x in sliced]
     results = _looped(g, [*state, g.ints([missing])], padded, around, block, types, 1)
     stacked = []
     for whole, row in zip(results[len(state) + 1 :], rows, strict=True):

@@ -1,4 +1,4 @@
-"""Elements put in places that are computed, in TFLite's operators: in rows, by int32 numbers."""
+"""Scatter in TFLite's operators: elements as rows, indexed by int32."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FOLDS = {
 
 
 def counted(g: TfliteBuilder, index: Value, extent: Any) -> Value:
-    """``index`` from the front, as int32."""
+    """Returns non-negative int32 indices."""
     if index.data is not None and (index.data >= 0).all():
         return g.ints(index.data)
     if index.data is not None and not isinstance(extent, Dim):
@@ -34,7 +34,7 @@ def counted(g: TfliteBuilder, index: Value, extent: Any) -> Value:
 
 
 def in_a_row(g: TfliteBuilder, shape: Sequence[int], axis: int, index: Value) -> Value:
-    """int32 [indices]: for each the number of its element, along ``axis``, in a tensor of ``shape``."""
+    """Returns int32 [indices]: the flat index of each along ``axis`` in a tensor of ``shape``."""
     total: Value | None = None
     for i, extent in enumerate(index.shape):
         column = [1] * len(shape)
@@ -51,14 +51,14 @@ def in_a_row(g: TfliteBuilder, shape: Sequence[int], axis: int, index: Value) ->
 
 
 def _joined(g: TfliteBuilder, operator: str, x: Value, other: Value) -> Value:
-    """The sum or the product of indices: a constant of constants."""
+    """Adds or multiplies indices; constants stay constant."""
     if x.data is None or other.data is None:
         return g.op(operator, x, other)
     return g.ints(x.data + other.data if operator == "ADD" else x.data * other.data)
 
 
 def folded(g: TfliteBuilder, reduce: str, x: Value, axis: int, index: Value, src: Value) -> Value:
-    """``x`` and all elements of ``src`` for one of its places reduced to one: "sum" or of ``_FOLDS``."""
+    """Reduces ``x`` and all elements of ``src`` at an index: "sum" or one of ``_FOLDS``."""
     if 0 in (*x.shape, *index.shape):
         return x
     size, count = math.prod(x.shape), math.prod(index.shape)
@@ -82,7 +82,7 @@ def folded(g: TfliteBuilder, reduce: str, x: Value, axis: int, index: Value, src
 
 
 def copied(g: TfliteBuilder, x: Value, axis: int, index: Value, source: Value) -> Value:
-    """``x`` with the parts ``source`` at ``index`` along ``axis``; of two for one place the later one."""
+    """Writes ``source`` at ``index`` along ``axis`` of ``x``; for duplicates the last one wins."""
     extent, (count,) = x.shape[axis], index.shape
     if 0 in (extent, count):
         return x

@@ -1,4 +1,4 @@
-"""The ops, one (or one table of like ones) a file, which is imported when an op of it is first asked for."""
+"""The ops: one file per op, or per table of similar ops, imported on first use."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ MODULES = {
 
 
 class ShippedOps(Mapping[str, Op]):
-    """All ops by name, in the order of MODULES. That there is one of a name is known without importing it."""
+    """All ops by name, in the order of MODULES. Names are known without importing files."""
 
     def __init__(self) -> None:
         self._modules = {
@@ -179,6 +179,6 @@ class ShippedOps(Mapping[str, Op]):
 
 
 def ops_of(module: str) -> dict[str, Op]:
-    """The ops of a file: its list ``OPS``, or the one that it has."""
+    """Returns the ops of a file: its list ``OPS``, or its only op."""
     names = vars(import_module(f".{module}", __name__))
     return {op.name: op for op in names.get("OPS", names.values()) if isinstance(op, Op)}

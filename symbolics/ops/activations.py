@@ -1,4 +1,6 @@
-"""Activations without a weight; those with numbers for parameters are in ``shrinks.py`` and ``elu.py``."""
+"""Activations without weights; those with numeric parameters are in ``shrink_threshold.py`` and
+``elu.py``.
+"""
 
 from __future__ import annotations
 

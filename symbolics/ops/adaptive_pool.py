@@ -1,4 +1,4 @@
-"""aten::adaptive_avg_pool1d, 2d, 3d and adaptive_max_pool1d, 2d, 3d: windows that share out each axis.
+"""aten::adaptive_avg_pool1d, 2d, 3d and adaptive_max_pool1d, 2d, 3d.
 
 Output i of n covers [floor(i extent / n), ceil((i + 1) extent / n)): windows of unequal sizes where
 n does not divide the extent. Of the maxima the values alone, without their places.
@@ -25,7 +25,7 @@ def pooled_to(x: TensorType, output_size: list[int]) -> TensorType:
 
 
 def adaptive_windows(extent: int, outputs: int) -> list[tuple[int, int]]:
-    """[start, end) of each window.
+    """Returns [start, end) of each window.
 
     >>> adaptive_windows(5, 2)
     [(0, 3), (2, 5)]
@@ -43,7 +43,7 @@ def _op(kind: str, axes: int, dtypes: tuple[str, ...], reduce: Callable[..., Arr
 
     @op.reference
     def adaptive_pool_ref(x: Array, output_size: list[int]) -> Array:
-        """One axis after the other. Source: torch.nn.functional.adaptive_avg_pool2d."""
+        """Pools one axis after the other. Source: torch.nn.functional.adaptive_avg_pool2d."""
         wide = x if kind == "max" else x.astype(np.promote_types(x.dtype, np.float32), copy=False)
         for axis, outputs in enumerate(output_size, 2):
             parts = [
@@ -54,7 +54,7 @@ def _op(kind: str, axes: int, dtypes: tuple[str, ...], reduce: Callable[..., Arr
 
     @op.decompose
     def adaptive_pool_windows(g: Any, x: Any, output_size: list[int]) -> Any:
-        """Even axes by one pooling, the others window by window."""
+        """Divisible axes become one pooling, the others are pooled window by window."""
         extents = g.type(x).shape[2:]
         even = [extent % outputs == 0 for extent, outputs in zip(extents, output_size, strict=True)]
         if any(even):

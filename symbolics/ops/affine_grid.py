@@ -1,4 +1,4 @@
-"""aten::affine_grid_generator: where an affine map puts the pixels of an image, for grid_sampler."""
+"""aten::affine_grid_generator: sampling positions of an affine map, for grid_sampler."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = np.ndarray
 def _result(theta: TensorType, size: list[int], align_corners: bool) -> TensorType:
     axes = len(size) - 2
     if axes not in (2, 3) or theta.shape != (size[0], axes, axes + 1):
-        raise ValueError(f"the maps {theta} are not for images of {size}")
+        raise ValueError(f"theta {theta} does not fit images of {size}")
     return TensorType(theta.dtype, (size[0], *size[2:], axes))
 
 
@@ -31,7 +31,7 @@ affine_grid = Op(
 
 
 def _pixels(extents: list[int], align_corners: bool, dtype: Any) -> Array:
-    """[pixels, axes + 1]: places of pixels, the last axis first, and a 1.
+    """[pixels, axes + 1]: homogeneous pixel coordinates, the last axis first.
 
     From -1 to 1, which are the centres of the outermost pixels, or their outer edges. A single one is at 0.
     """
@@ -44,7 +44,7 @@ def _pixels(extents: list[int], align_corners: bool, dtype: Any) -> Array:
 
 
 def _symbolic_pixels(g: Any, extents: list[int], align_corners: bool, dtype: np.dtype) -> Any:
-    """[1, pixels, axes + 1]: the same where a size is symbolic."""
+    """[1, pixels, axes + 1]: the same for symbolic sizes."""
     columns = []
     for axis, extent in enumerate(extents):
         line = Term(g, numbers(g, 0, extent)).to(dtype)

@@ -78,7 +78,7 @@ def _series(x: Term) -> Term:
 
 
 def _left(x: Term) -> Term:
-    """Of -x, a positive number."""
+    """The function at -x, for positive x."""
     root = x.sqrt()
     phase = x * 2 * root / 3
     z = 1 / phase

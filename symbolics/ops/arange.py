@@ -1,4 +1,4 @@
-"""aten::arange of whole numbers, as many as a size says."""
+"""aten::arange of integers, also up to a symbolic size."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tmconvert.symbolics.op import Op, integer
 
 def _result(start: int, end: int, step: int) -> TensorType:
     if step == 0 or (end - start) * step < 0:
-        raise ValueError(f"{start} to {end} by {step} are no numbers")
+        raise ValueError(f"{start} to {end} by {step} is not a valid range")
     return TensorType(np.dtype(np.int64), (-((start - end) // step),))
 
 
@@ -59,4 +59,4 @@ def arange_tflite(g, start, end, step):
     return g.cast(numbers, g.result_types[0].dtype)
 
 
-arange.unsupported("caffe", "the shapes in a file of this kind are numbers, which fold")
+arange.unsupported("caffe", "this target has static shapes only, so that the range would be a constant")

@@ -31,7 +31,7 @@ def _result(x: TensorType, dim: int, keepdim: bool) -> TensorType:
 
 
 def _layout(x: TensorType, dim: int, keepdim: bool) -> LayoutRule:
-    """Any order where channels-last leaves the axes that remain in their order."""
+    """Supports any layout in which channels-last keeps the order of the remaining axes."""
     return any_with(dim="axis") if x.rank == 4 and (keepdim or dim % 4 == 1) else SOURCE
 
 

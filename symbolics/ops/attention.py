@@ -27,7 +27,7 @@ def _result(
         options["is_causal"] or attn_mask.dtype not in (np.dtype(bool), query.dtype)
     ):
         raise ValueError(
-            f"the mask {attn_mask} is neither of bools nor of {query.dtype}, or beside is_causal"
+            f"the mask {attn_mask} must be bool or {query.dtype}, and not combined with is_causal"
         )
     batches = [type_.shape[:-2] for type_ in (query, key, value)]
     if options["enable_gqa"]:
@@ -47,12 +47,12 @@ attention = Op(
 
 
 def _causal(queries: int, keys: int) -> Array:
-    """Which key a query may look at: those up to its own place."""
+    """Causal mask: a query attends to keys up to its own position."""
     return np.tril(np.ones((queries, keys), bool))
 
 
 def _causal_mask(g: Any, queries: int, keys: int) -> Any:
-    """The same of sizes that may be symbolic."""
+    """The same for symbolic sizes."""
     if not is_symbolic([queries, keys]):
         return g.constant(_causal(queries, keys))
     query = g.call("aten::reshape", numbers(g, 0, queries), [queries, 1])
@@ -121,12 +121,12 @@ def scaled_dot_product_attention_softmax(
 
 
 def _seen(known: Array) -> Array:
-    """Which rows of a mask have anything but -inf or False: [..., L, 1]."""
+    """Whether a mask row has anything but -inf or False: [..., L, 1]."""
     return np.any(known if known.dtype == bool else known > -np.inf, axis=-1, keepdims=True)
 
 
 def _opened(g: Any, mask: Any) -> Any:
-    """The mask, which if it is known lets blind rows see everything: no NaN of softmax has to be hidden."""
+    """Replaces fully masked rows of a constant mask by rows that attend to everything, to avoid NaN."""
     known = g.known(mask)
     if known is None or _seen(known).all():
         return mask
@@ -134,7 +134,7 @@ def _opened(g: Any, mask: Any) -> Any:
 
 
 def _without_blind_rows(g: Any, weights: Any, mask: Any) -> Any:
-    """``weights`` with zeros where the mask has nothing but -inf or False: softmax gives NaN there."""
+    """Sets ``weights`` to zero where the mask has only -inf or False: softmax returns NaN there."""
     zero = g.constant(0, g.type(weights).dtype)
     if (known := g.known(mask)) is not None:
         seen = _seen(known)
@@ -146,7 +146,7 @@ def _without_blind_rows(g: Any, weights: Any, mask: Any) -> Any:
 
 
 def _repeated(g: Any, x: Any, heads: int) -> Any:
-    """``x`` with each of its heads (the third axis from behind) in line as often as it takes."""
+    """Repeats each head (the third axis from the end) of ``x``."""
     *batch, own, length, width = g.type(x).shape
     copies = heads // own
     spread = g.call("aten::reshape", x, [*batch, own, 1, length, width])

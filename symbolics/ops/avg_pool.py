@@ -17,7 +17,7 @@ from tmconvert.symbolics.idioms import caffe, tflite
 from tmconvert.symbolics.idioms.pooling import is_one_element, planar
 from tmconvert.symbolics.layouts import NHWC, SOURCE
 from tmconvert.symbolics.op import FLOATS, Attribute, Op, Tensor, boolean, integers
-from tmconvert.symbolics.results import padding_behind, pooled
+from tmconvert.symbolics.results import end_padding, pooled
 from tmconvert.symbolics.traits import Average, Homogeneous, Identity, KeepsQparams, Pool, Trait
 from tmconvert.symbolics.windows import Windows, last_axes, reduced, widened
 
@@ -51,7 +51,7 @@ def averaged(
     count_include_pad: bool,
     divisor_override: int | None,
 ) -> Array:
-    """Sums over windows of the input in zeros, over the divisors.
+    """Sums over windows of the zero-padded input, divided by the divisors.
 
     Shapes: x [N, C, ...] -> [N, C, ...]. Source: torch.nn.functional.avg_pool2d.
     """
@@ -94,7 +94,7 @@ def _op(axes: int) -> Op:
 
 def avg_pool_onnx7(g, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     windows = (kernel_size, stride, padding, [1] * len(stride), ceil_mode)
-    after = padding_behind(x.shape, g.result_types[0].shape, *windows)
+    after = end_padding(x.shape, g.result_types[0].shape, *windows)
     excluded = not count_include_pad and divisor_override is None
     if tuple(kernel_size) == x.shape[2:] and not any(padding):
         mean = g.op("GlobalAveragePool", x, shape=g.result_types[0].shape)
@@ -114,7 +114,7 @@ def avg_pool_onnx7(g, x, kernel_size, stride, padding, ceil_mode, count_include_
 
 def avg_pool_onnx19(g, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     windows = (kernel_size, stride, padding, [1] * len(stride), ceil_mode)
-    after = padding_behind(x.shape, g.result_types[0].shape, *windows)
+    after = end_padding(x.shape, g.result_types[0].shape, *windows)
     if (not count_include_pad and divisor_override is None) or len({*padding, *after}) == 1:
         return avg_pool_onnx7(
             g, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
@@ -132,7 +132,7 @@ def avg_pool_onnx19(g, x, kernel_size, stride, padding, ceil_mode, count_include
 def _corrected(
     g: Any, x: Any, mean: Any, kernel: list[int], stride: list[int], padding: list[int], divisor: int | None
 ) -> Any:
-    """``mean`` over all elements of the windows, padding included, with the divisors that ATen has."""
+    """Converts ``mean`` over whole windows, padding included, to ATen's divisors."""
     windows = Windows(x.shape[2:], g.result_types[0].shape[2:], kernel, stride, padding)
     wanted = windows.wanted(True, divisor)
     return mean if np.array_equal(wanted, windows.all) else g.op("Mul", mean, _factor(g, windows.all, wanted))
@@ -146,7 +146,7 @@ avg_pool1d, avg_pool2d, avg_pool3d = OPS
 @avg_pool1d.decompose
 @avg_pool3d.decompose
 def avg_pool_planar(g, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
-    """Divisors are products of the counts along each axis, so two steps divide by them, too."""
+    """Divisors are products of counts per axis, so that two steps can also divide by them."""
     windows = {"kernel_size": kernel_size, "stride": stride, "padding": padding}
     options = {"ceil_mode": ceil_mode, "count_include_pad": count_include_pad}
     sums = None if divisor_override is None else 1
@@ -184,12 +184,12 @@ def avg_pool2d_tflite(g, x, kernel_size, stride, padding, ceil_mode, count_inclu
 def _of_any_size(
     g: Any, x: Any, windows: Windows, ceil_mode: bool, count_include_pad: bool, divisor: int | None
 ) -> Any:
-    """TFLite: windows that hold as many elements each, however large the image is."""
+    """TFLite: windows with equally many elements for every image size."""
     if windows.is_global and divisor is None:
         return g.op("MEAN", x, g.ints([1, 2]), keep_dims=True)
     counts_padding = count_include_pad or divisor is not None or not any(windows.padding)
     if ceil_mode or not counts_padding or is_symbolic(windows.kernel):
-        g.refuse("what its windows have at the ends depends on the size")
+        g.refuse("the divisors of windows at the ends depend on the dynamic size")
     x = tflite.padded(g, x, windows.padding, windows.padding)
     mean = _windows_averaged(g, x, windows, "VALID")
     return mean if divisor is None else g.op("MUL", mean, g.const(math.prod(windows.kernel) / divisor))
@@ -223,7 +223,7 @@ def avg_pool2d_caffe(g, x, kernel_size, stride, padding, ceil_mode, count_includ
 
 
 def _factor(g: Any, divisors: Array, wanted: Array, shape: tuple[int, ...] | None = None) -> Any:
-    """What turns quotients by ``divisors`` into quotients by ``wanted``: one number if the same for all."""
+    """Returns the factor from ``divisors`` to ``wanted``: one number if it is the same for all."""
     factor = divisors / wanted
     if np.all(factor == factor.flat[0]):
         return g.const(np.full((1,) * len(shape or ()), factor.flat[0]), g.result_types[0].dtype)

@@ -60,7 +60,7 @@ def batch_norm_ref(
 def affine(
     weight: Array | None, bias: Array | None, running_mean: Array, running_var: Array, eps: float
 ) -> tuple[Array, Array]:
-    """(scale, shift) in float64, shapes [C], such that y = scale x + shift."""
+    """Returns (scale, shift) in float64, shapes [C], such that y = scale x + shift."""
     scale = 1 / np.sqrt(running_var.astype(np.float64) + eps)
     if weight is not None:
         scale = scale * weight

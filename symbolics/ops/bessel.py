@@ -45,7 +45,7 @@ LIMIT, TERMS = 30, 80  # of the power series in the kernel; beyond, the asymptot
 
 
 def _scaled(x: Array, order: int) -> Array:
-    """exp(-x) I(x) for numbers that are not negative. Source: Abramowitz and Stegun, 9.6.10 and 9.7.1."""
+    """exp(-x) I(x) for non-negative x. Source: Abramowitz and Stegun, 9.6.10 and 9.7.1."""
     near, far = np.minimum(x, LIMIT), np.maximum(x, LIMIT)
     term = total = (near / 2) ** order
     for k in range(1, TERMS):

@@ -70,7 +70,7 @@ TABLE = {
 
 
 def _chebyshev(x: Term, series: Sequence[float]) -> Term:
-    """The sum of Chebyshev's polynomials of x / 2, by Clenshaw; terms that change no digit are left out."""
+    """Sums Chebyshev polynomials of x / 2 by Clenshaw's recurrence, without negligible terms."""
     least = float(np.finfo(x.dtype).eps) / 64
     needed = [value for value in series if abs(value) > least]
     before, last, result = x.like(0), x.like(0), x.like(needed[0])

@@ -1,4 +1,4 @@
-"""aten::bilinear: for each feature of the result a matrix between the features of two inputs."""
+"""aten::bilinear: a bilinear form of two inputs for each output feature."""
 
 from __future__ import annotations
 

@@ -69,13 +69,13 @@ def _constants_second(x: Any, other: Any) -> tuple[Any, Any]:
 
 
 def _fits(g: Any, x: Any, other: Any) -> tuple[Any, Array]:
-    """``x`` in the shape of the result, and the constant ``other`` in its rank."""
+    """Reshapes ``x`` to the shape of the result, and the constant ``other`` to its rank."""
     x = caffe.spread(g, x, np.broadcast_shapes(x.shape, other.shape))
     return x, other.data.reshape(caffe.padded_shape(other, len(x.shape)))
 
 
 def _aligned(g: Any, x: Any, other: Any) -> tuple[Any, Any]:
-    """Both operands in the shape of the larger one, with an axis more where that has one only.
+    """Broadcasts both operands to the larger shape, with an extra axis for rank 1.
 
     OpenCV stores a blob of one axis in several ways, which its Eltwise then takes for different shapes.
     """
@@ -92,12 +92,12 @@ def _aligned(g: Any, x: Any, other: Any) -> tuple[Any, Any]:
 
 
 def _merged(g: Any, x: Any, other: Any, **attributes: Any) -> Any:
-    """What an Eltwise makes of aligned operands, in the shape of the result."""
+    """Emits an Eltwise of aligned operands, in the shape of the result."""
     return caffe.reshaped(g, g.op("Eltwise", x, other, **attributes), g.result_types[0].shape)
 
 
 def _signed(g: Any, x: Any) -> None:
-    """Refuses what wraps around below zero: in Caffe, whose blobs are float32, it would be negative."""
+    """Rejects unsigned types that wrap around below zero: Caffe's float32 would become negative."""
     if x.dtype.kind == "u":
         g.refuse(f"Caffe computes in float32, in which {x.dtype} does not wrap around")
 
@@ -183,7 +183,7 @@ def maximum_caffe(g, x, other):
 
 @BINARY["minimum"].caffe()
 def minimum_caffe(g, x, other):
-    """The opposite of the maximum of the opposites."""
+    """Minimum: the negated maximum of the negated operands."""
     x, other = _constants_second(x, other)
     if other.is_constant:
         x, bound = _fits(g, x, other)
@@ -195,7 +195,7 @@ def minimum_caffe(g, x, other):
 
 
 def _at_least(g: Any, x: Any, bound: Array) -> Any:
-    """relu(x - bound) + bound would lose what is small beside the bound."""
+    """Maximum; relu(x - bound) + bound would lose small values next to a large bound."""
     if bound.size == 1:
         return caffe.at_least(g, x, float(bound.reshape(-1)[0]))
     bounds = caffe.scaled(g, g.op("Power", x, scale=0.0), None, bound)
@@ -203,7 +203,7 @@ def _at_least(g: Any, x: Any, bound: Array) -> Any:
 
 
 def _zeros_onnx7(g: Any, x: Any) -> Any:
-    """Zeros of the shape of ``x``; of infinities and NaN, too."""
+    """Zeros of the shape of ``x``, also for infinities and NaN."""
     if x.dtype.kind != "f":
         return g.op("Mul", x, g.const(0))
     never = g.op("Less", x, x, dtype=bool)

@@ -1,4 +1,4 @@
-"""Bits of integers."""
+"""Bitwise ops of integers."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def right_shift(x: Term, other: Term) -> Term:
 
 
 def _halved_tflite(g: Any, combine: Callable[[Any, Any, Any], Any], x: Any, other: Any) -> Any:
-    """Bit by bit: 64 are 32 and 32."""
+    """Handles 64 bits as twice 32 bits."""
     if x.dtype != np.int64:
         return combine(g, x, other)
     shape = (*broadcast_shapes(x.shape, other.shape), 2)
@@ -91,7 +91,7 @@ def _xor(g: Any, x: Any, other: Any) -> Any:
 
 
 def _and(g: Any, x: Any, other: Any) -> Any:
-    """x + y = (x ^ y) + 2 (x & y), of all bits but the last, so that the sum has room; and the last ones."""
+    """Bitwise and: x + y = (x ^ y) + 2 (x & y), for all bits but the last, to avoid overflow."""
     one = g.const(np.array(1, x.dtype))
     high = [g.op("RIGHT_SHIFT", each, one) for each in (x, other)]
     low = [g.op("SUB", each, g.op("ADD", top, top)) for each, top in zip((x, other), high, strict=True)]
@@ -171,7 +171,7 @@ def _moved_tflite(g: Any, low: Any, high: Any, by: Any, shape: Any) -> tuple[Any
 
 @BITWISE["bitwise_left_shift"].tflite()
 def bitwise_left_shift_tflite(g, x, other):
-    """The product with a power of two from a table; the bits that do not fit are lost."""
+    """Multiplies by a power of two from a table; bits that overflow are lost."""
     bits = 8 * x.dtype.itemsize
     powers = np.array([1 << i for i in range(bits)], np.uint64).astype(x.dtype)
     last = g.const(np.array(bits, other.dtype))
@@ -185,7 +185,7 @@ def bitwise_left_shift_tflite(g, x, other):
 
 
 def _common_caffe(g: Any, x: Any, other: Any) -> Any:
-    """The bits that both have, as one number."""
+    """Returns the common bits of both as a number."""
     shape = g.result_types[0].shape
     count = min(8 * x.dtype.itemsize - (x.dtype.kind == "i"), caffe_numbers.MOST_BITS)
     weights = np.ldexp(np.array([1] * count + [-1], np.float32), np.arange(count + 1))

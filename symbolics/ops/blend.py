@@ -1,4 +1,4 @@
-"""Elementwise arithmetic of two or three tensors that other ops say."""
+"""Elementwise arithmetic of two or three tensors, decomposed into other ops."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def heaviside_where(x: Term, values: Term) -> Term:
 
 @lerp.reference
 def lerp_ref(x: Array, end: Array, weight: Array) -> Array:
-    """From the nearer end, so that a weight of 1 gives ``end`` whatever ``x`` is."""
+    """Interpolates from the nearer end, so that a weight of 1 returns exactly ``end``."""
     gap = end - x
     return np.where(np.abs(weight) < 0.5, x + weight * gap, end - gap * (1 - weight))
 
@@ -76,14 +76,14 @@ def lerp_sum(x: Term, end: Term, weight: Term) -> Term:
 
 
 def _added(name: str, dtypes: tuple[str, ...]) -> Op:
-    """x + value tensor1 tensor2, or with the quotient."""
+    """x + value * tensor1 * tensor2, or with the quotient."""
     tensors = [Tensor(each, dtypes) for each in ("x", "tensor1", "tensor2")]
     return Op(f"aten::{name}", args=[*tensors, number("value", 1)], result=_broadcast_all, layout=ANY)
 
 
 def _broadcast_all(value: float, **types: TensorType) -> TensorType:
     if not fits(value, types["x"].dtype):
-        raise ValueError(f"{value} is not of the type of {types['x']}")
+        raise ValueError(f"{value} does not have the type of {types['x']}")
     return broadcast("x", "tensor1", "tensor2")(**types)
 
 
@@ -114,7 +114,7 @@ nan_to_num = Op(
 
 @nan_to_num.reference
 def nan_to_num_ref(x: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Array:
-    """Infinities become the largest numbers where nothing else is said, and NaN a zero."""
+    """Infinities become the largest finite numbers by default, and NaN becomes zero."""
     return np.nan_to_num(x, nan=nan or 0, posinf=posinf, neginf=neginf)
 
 

@@ -1,4 +1,4 @@
-"""aten::bucketize and aten::searchsorted: how many elements of an ascending list lie before each element.
+"""aten::bucketize and aten::searchsorted: insertion positions in a sorted list.
 
 Results are int32, as with ``out_int32``; ATen's default is int64. An element equal to one of the list lies
 behind it with ``right``; NaN lies behind all. Source: torch.bucketize, torch.searchsorted.
@@ -20,7 +20,7 @@ INT32 = np.dtype(np.int32)
 
 def _bucketize_result(x: TensorType, boundaries: TensorType, right: bool) -> TensorType:
     if boundaries.rank != 1 or x.dtype != boundaries.dtype:
-        raise ValueError(f"{boundaries} is no list of boundaries for {x}")
+        raise ValueError(f"{boundaries} is not a valid list of boundaries for {x}")
     return TensorType(INT32, x.shape)
 
 
@@ -29,7 +29,7 @@ def _search_result(
 ) -> TensorType:
     shared = sorted_sequence.rank == 1 or sorted_sequence.shape[:-1] == x.shape[:-1]
     if x.dtype != sorted_sequence.dtype or not sorted_sequence.rank or not shared:
-        raise ValueError(f"{sorted_sequence} are no sorted elements for {x}")
+        raise ValueError(f"{sorted_sequence} is not a valid sorted sequence for {x}")
     if sorter is not None and sorter.shape != sorted_sequence.shape:
         raise ValueError(f"sorter {sorter} does not fit {sorted_sequence}")
     return TensorType(INT32, x.shape)
@@ -83,7 +83,7 @@ def searchsorted_counted(g, sorted_sequence, x, right, sorter):
 
 
 def _count(g: Any, elements: Any, x: Any, right: bool) -> Any:
-    """Of ``elements`` along the last axis, those before each of ``x``."""
+    """Counts ``elements`` along the last axis that precede each of ``x``."""
     column = g.call("aten::reshape", x, [*g.type(x).shape, 1])
     before = g.call("aten::logical_not", g.call("aten::gt" if right else "aten::ge", elements, column))
     return g.call("aten::sum", g.call("aten::to", before, dtype="int32"), [-1])

@@ -59,6 +59,6 @@ def cat_caffe(g, tensors, dim):
         return tensors[0]
     computed = next((value for value in tensors if not value.is_constant), None)
     if computed is None:
-        return g.refuse("a Caffe Concat joins computed blobs, and all of these are constants")
+        return g.refuse("a Caffe Concat requires a computed operand, but all operands are constants")
     blobs = [caffe_numbers.filled(g, value, computed) if value.is_constant else value for value in tensors]
     return caffe_numbers.joined(g, blobs, dim % len(blobs[0].shape), g.result_types[0].shape)

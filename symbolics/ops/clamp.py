@@ -31,7 +31,7 @@ def _result(x: TensorType, min: Number | None, max: Number | None) -> TensorType
     if any(np.isnan(bound) for bound in bounds):
         raise ValueError(f"the bounds {min} and {max} are not numbers")
     if not all(fits(bound, x.dtype) for bound in bounds):
-        raise ValueError(f"the bounds {min} and {max} are not of the type of {x}")
+        raise ValueError(f"the bounds {min} and {max} do not have the type of {x}")
     return x
 
 
@@ -52,7 +52,7 @@ def clamp_ref(x: np.ndarray, min: Number | None, max: Number | None) -> np.ndarr
 
 
 def _open_ends(x: Any, min: Number | None, max: Number | None) -> tuple[Number | None, Number | None]:
-    """Infinite bounds for floats: Clip's own defaults are the largest numbers, less than infinities."""
+    """Replaces infinite bounds of floats: Clip's defaults are the largest finite numbers."""
     if x.dtype.kind != "f":
         return min, max
     return (-np.inf if min is None else float(min)), (np.inf if max is None else float(max))

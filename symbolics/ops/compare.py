@@ -1,4 +1,4 @@
-"""Elementwise comparisons and logic: results are bools."""
+"""Elementwise comparisons and logical ops with bool results."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def isneginf_caffe(g, x):
 
 @COMPARE["isfinite"].caffe()
 def isfinite_caffe(g, x):
-    """The room below infinity; of NaN nothing is above a number."""
+    """Compares the distance to infinity with zero; comparisons with NaN are false."""
     return caffe_numbers.above(g, g.op("Power", g.op("AbsVal", x), scale=-1.0, shift=LARGEST), -1.0)
 
 
@@ -192,12 +192,12 @@ def logical_xor_caffe(g, x, other):
 
 
 def _apart(g: Any, x: Any, other: Any) -> Any:
-    """Whether the two differ, NaN aside; the difference of equal infinities, a NaN, is above nothing."""
+    """Whether the two differ, except for NaN; the difference of equal infinities, NaN, counts as none."""
     return caffe_numbers.step(g, g.op("AbsVal", difference(g, x, other)))
 
 
 def _ordered_but(g: Any, x: Any, other: Any, flags: Any) -> Any:
-    """1 where neither is NaN and the flag is not set. Sizes have no other NaN than that of their elements."""
+    """1 where neither operand is NaN and the flag is not set. Sizes have no NaN."""
     if x.dtype.kind != "f":
         return caffe_numbers.complement(g, flags)
     sizes = [g.op("AbsVal", value) for value in (x, other) if not value.is_constant]

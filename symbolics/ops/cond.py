@@ -1,4 +1,4 @@
-"""tm::cond, the results of one of two graphs, as a tensor decides; torch.cond."""
+"""tm::cond, the results of one of two subgraphs, selected by a bool tensor; torch.cond."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms import caffe_numbers, tflite_loops
-from tmconvert.symbolics.idioms.bodies import one_or_all, run, types_of
+from tmconvert.symbolics.idioms.subgraphs import one_or_all, run, types_of
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, Tensors, graph
 
 
@@ -15,7 +15,7 @@ def cond_types(
     pred: TensorType, inputs: list[TensorType], then: InternalGraph, otherwise: InternalGraph
 ) -> list[TensorType]:
     if pred.shape:
-        raise ValueError(f"the condition is {pred}, not one bool")
+        raise ValueError(f"the condition is {pred}, but must be one bool")
     first, second = (types_of(body, "a branch") for body in (then, otherwise))
     if first != second:
         shown = (", ".join(map(str, types)) for types in (first, second))
@@ -44,17 +44,17 @@ def cond_onnx7(g, pred, inputs, then, otherwise):
 @cond.tflite()
 def cond_tflite(g, pred, inputs, then, otherwise):
     given = tflite_loops.computed(inputs)
-    bodies = [
+    subgraphs = [
         g.body(branch, [value if value.is_constant else None for value in inputs])
         for branch in (then, otherwise)
     ]
-    branches = dict(zip(("then_subgraph_index", "else_subgraph_index"), bodies, strict=True))
+    branches = dict(zip(("then_subgraph_index", "else_subgraph_index"), subgraphs, strict=True))
     return g.op("IF", pred, *given, shapes=[type_.shape for type_ in g.result_types], **branches)
 
 
 @cond.caffe()
 def cond_caffe(g, pred, inputs, then, otherwise):
-    """Both branches, and of each result the one that counts."""
+    """Computes both branches, and selects each result."""
     first, second = (g.inlined(branch, inputs) for branch in (then, otherwise))
     return [
         caffe_numbers.chosen(g, pred, x, other, type_.shape)

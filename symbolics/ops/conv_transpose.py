@@ -1,4 +1,4 @@
-"""aten::conv_transpose1d, 2d, 3d: each element spread over a window; weights [C, O / groups, ...]."""
+"""aten::conv_transpose1d, 2d, 3d; weights [C, O / groups, ...]."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def _result(
     full = _extents(x.shape, weight.shape, stride, dilation, output_padding)
     spatial = [extent - 2 * amount for extent, amount in zip(full, padding, strict=True)]
     if any(extent < 1 for extent in spatial):
-        raise ValueError(f"nothing of {full} is left without the padding {padding}")
+        raise ValueError(f"the padding {padding} leaves no element of {full}")
     return TensorType(x.dtype, (x.shape[0], out_channels, *spatial))
 
 
 def _extents(x: Any, weight: Any, stride: list[int], dilation: list[int], after: list[int]) -> list[int]:
-    """What all windows cover, with ``after`` elements more: (in - 1) stride + dilation (kernel - 1) + 1."""
+    """Output extents with ``after`` additional elements: (in - 1) stride + dilation (kernel - 1) + 1."""
     axes = zip(x[2:], weight[2:], stride, dilation, after, strict=True)
     return [
         (extent - 1) * step + spread * (kernel - 1) + 1 + extra
@@ -80,7 +80,8 @@ def _op(axes: int) -> Op:
             if amount >= stride[i]:  # less cut off is the same; ONNX Runtime takes no output_padding so large
                 if amount > padding[i]:
                     g.refuse(
-                        f"output_padding {amount} is larger than the stride and the padding in ONNX Runtime"
+                        f"output_padding {amount} exceeds stride and padding, which ONNX Runtime does "
+                        "not support"
                     )
                 ends[i], after[i] = padding[i] - amount, 0
         return g.op(
@@ -110,7 +111,7 @@ def spread(
     groups: int,
     dilation: list[int],
 ) -> Array:
-    """One matrix product for the contents of all windows, then a sum for each place of the kernel.
+    """Computes all window contents by one matrix product, then sums over kernel positions.
 
     Shapes: x [N, C, ...], weight [C, O / groups, ...] -> [N, O, ...].
     Source: torch.nn.functional.conv_transpose2d.
@@ -139,7 +140,7 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = OPS
 
 @conv_transpose1d.decompose
 def conv_transpose1d_as_2d(g, x, weight, bias, stride, padding, output_padding, groups, dilation):
-    """With a height of 1."""
+    """Converts to 2-d with a height of 1."""
     (batch, channels, extent), (_, out_channels, kernel) = g.type(x).shape, g.type(weight).shape
     result = g.call(
         "aten::conv_transpose2d",
@@ -157,7 +158,7 @@ def conv_transpose1d_as_2d(g, x, weight, bias, stride, padding, output_padding, 
 
 @conv_transpose3d.decompose
 def conv_transpose3d_planar(g, x, weight, bias, stride, padding, output_padding, groups, dilation):
-    """For each tap along D one over H and W of all planes; then the sums of those that meet in a plane."""
+    """Sums 2-d transposed convolutions of all planes, one per tap along D."""
     (batch, _, depth, *_), taps = g.type(x).shape, g.type(weight).shape[2]
     planes, total = planes_of(g, x), None
     full = _extents(g.type(x).shape, g.type(weight).shape, stride, dilation, output_padding)[0]
@@ -182,7 +183,7 @@ def conv_transpose2d_tflite(g, x, weight, bias, stride, padding, output_padding,
     if groups > 1 or max(dilation) > 1:
         return stuffed_tflite(g, x, weight, bias, stride, padding, groups, dilation)
     if x.dtype != np.float32:
-        g.refuse(f"TFLite's TRANSPOSE_CONV does not take {x.dtype}", "convert the model to float32")
+        g.refuse(f"TFLite's TRANSPOSE_CONV does not support {x.dtype}", "convert the model to float32")
     kernel, result = tflite.transposed(g, weight, (1, 2, 3, 0)), g.result_types[0].shape
     rows, columns = (result[1 + i] + 2 * padding[i] for i in (0, 1))
     full = (result[0], rows, columns, result[3])
@@ -196,7 +197,7 @@ def conv_transpose2d_tflite(g, x, weight, bias, stride, padding, output_padding,
 
 
 def _takes_dilation(g: Any, dilation: list[int]) -> bool:
-    """Whether the dialect's Deconvolution, of which some read none, or one for both axes, has this one."""
+    """Whether the dialect's Deconvolution supports this dilation; some support none, or equal ones only."""
     difference = max(dilation) - min(dilation)
     return g.allows("Deconvolution", "difference of dilations", difference) and all(
         g.allows("Deconvolution", "dilation", step) for step in dilation
@@ -204,7 +205,7 @@ def _takes_dilation(g: Any, dilation: list[int]) -> bool:
 
 
 def _with_holes(weight: Array, dilation: list[int]) -> Array:
-    """The same kernel without dilation: zeros between the elements of ``weight`` [.., .., H, W]."""
+    """Returns the kernel without dilation: with zeros between the elements of ``weight`` [.., .., H, W]."""
     extents = [(size - 1) * step + 1 for size, step in zip(weight.shape[2:], dilation, strict=True)]
     kernel = np.zeros((*weight.shape[:2], *extents), weight.dtype)
     kernel[:, :, :: dilation[0], :: dilation[1]] = weight
@@ -214,11 +215,11 @@ def _with_holes(weight: Array, dilation: list[int]) -> Array:
 @conv_transpose2d.caffe()
 def conv_transpose2d_caffe(g, x, weight, bias, stride, padding, output_padding, groups, dilation):
     if not weight.is_constant or (bias is not None and not bias.is_constant):
-        g.refuse("a Caffe Deconvolution keeps its weights in the model: they cannot be computed")
+        g.refuse("a Caffe Deconvolution stores its weights in the model: they cannot be computed")
     if not _takes_dilation(g, dilation):
         weight, dilation = g.const(_with_holes(weight.data, dilation)), [1, 1]
     if any(after > cut for after, cut in zip(output_padding, padding, strict=True)):
-        g.refuse("a Caffe Deconvolution ends with its last window: no output_padding above the padding")
+        g.refuse("a Caffe Deconvolution does not support output_padding greater than the padding")
     result = g.result_types[0].shape
     cut = [0, 0] if any(output_padding) else padding
     extents = _extents(x.shape, weight.shape, stride, dilation, [0, 0])

@@ -34,7 +34,7 @@ def _result(
         raise ValueError(f"bias {bias} does not fit {out_channels} output channels")
     if min(*stride, *dilation) < 1 or min(padding) < 0:
         raise ValueError(
-            f"stride {stride} and dilation {dilation} must be positive, the padding {padding} at least zero"
+            f"stride {stride} and dilation {dilation} must be positive, the padding {padding} non-negative"
         )
     spatial = map(window_extent, x.shape[2:], weight.shape[2:], stride, padding, dilation)
     return TensorType(x.dtype, (x.shape[0], out_channels, *spatial))
@@ -84,7 +84,7 @@ def convolved(
     dilation: list[int],
     groups: int,
 ) -> Array:
-    """Sums of products over windows, a matrix product for each group.
+    """Sums of products over windows, by one matrix product per group.
 
     Shapes: x [N, C, ...], weight [O, C / groups, ...] -> [N, O, ...].
     Source: torch.nn.functional.conv2d.
@@ -111,7 +111,7 @@ conv1d, conv2d, conv3d = OPS
 @conv3d.caffe()
 def conv3d_caffe(g, x, weight, bias, stride, padding, dilation, groups):
     if not weight.is_constant or (bias is not None and not bias.is_constant):
-        g.refuse("a Caffe Convolution keeps its weights in the model: they cannot be computed")
+        g.refuse("a Caffe Convolution stores its weights in the model: they cannot be computed")
     return g.op(
         "Convolution",
         x,
@@ -129,7 +129,7 @@ def conv3d_caffe(g, x, weight, bias, stride, padding, dilation, groups):
 
 @conv1d.decompose
 def conv1d_as_conv2d(g, x, weight, bias, stride, padding, dilation, groups):
-    """With a height of 1."""
+    """Converts to 2-d with a height of 1."""
     (batch, channels, extent), (out_channels, depth, kernel) = g.type(x).shape, g.type(weight).shape
     result = g.call(
         "aten::conv2d",
@@ -146,7 +146,7 @@ def conv1d_as_conv2d(g, x, weight, bias, stride, padding, dilation, groups):
 
 @conv3d.decompose
 def conv3d_planar(g, x, weight, bias, stride, padding, dilation, groups):
-    """A convolution over H and W for each tap along D, of all planes at once, and their sum.
+    """Sums 2-d convolutions of all planes, one per tap along D.
 
     A kernel of one element along H and W is one over D alone.
     """
@@ -179,14 +179,14 @@ def conv3d_planar(g, x, weight, bias, stride, padding, dilation, groups):
 
 
 def planes_of(g: Any, x: Any) -> Any:
-    """[N, C, D, H, W] as [D N, C, H, W]."""
+    """Reshapes [N, C, D, H, W] to [D N, C, H, W]."""
     batch, channels, depth, *plane = g.type(x).shape
     planes = g.call("aten::permute", x, [2, 0, 1, 3, 4])
     return g.call("aten::reshape", planes, [depth * batch, channels, *plane])
 
 
 def volume_of(g: Any, planes: Any, batch: int) -> Any:
-    """[D N, C, H, W] as [N, C, D, H, W]."""
+    """Reshapes [D N, C, H, W] to [N, C, D, H, W]."""
     count, *rest = g.type(planes).shape
     volume = g.call("aten::reshape", planes, [count // batch, batch, *rest])
     return g.call("aten::permute", volume, [1, 2, 0, 3, 4])
@@ -198,7 +198,7 @@ conv2d.tflite()(tflite_convolutions.conv2d_tflite)
 @conv2d.caffe()
 def conv2d_caffe(g, x, weight, bias, stride, padding, dilation, groups):
     if not weight.is_constant or (bias is not None and not bias.is_constant):
-        g.refuse("a Caffe Convolution keeps its weights in the model: they cannot be computed")
+        g.refuse("a Caffe Convolution stores its weights in the model: they cannot be computed")
     for axis in (2, 3):
         tap = _only_tap(x, weight, stride, padding, dilation, axis)
         if tap is not None:
@@ -227,7 +227,7 @@ def conv2d_caffe(g, x, weight, bias, stride, padding, dilation, groups):
 def _only_tap(
     x: Any, weight: Any, stride: list[int], padding: list[int], dilation: list[int], axis: int
 ) -> int | None:
-    """The one tap along ``axis`` that meets an element where input and output have one; else None.
+    """Returns the only tap along ``axis`` that covers an element where both extents are one; else None.
 
     OpenCV 4.14 reads beyond an axis of one element in depthwise 3x3 convolutions with padding.
     """

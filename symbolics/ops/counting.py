@@ -1,4 +1,4 @@
-"""tm::repeat_indices: each number as often as is said; tm::count_to: as many numbers as the data says."""
+"""tm::repeat_indices, each index repeated; tm::count_to, a range with data-dependent size."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ OPS = [repeat_indices, count_to]
 
 @repeat_indices.reference
 def repeat_indices_ref(repeats: Array) -> Array:
-    """Each index as often as ``repeats`` says, in order. Source: torch.repeat_interleave of one tensor."""
+    """Repeats each index ``repeats`` times, in order. Source: torch.repeat_interleave of one tensor."""
     return np.repeat(np.arange(repeats.size), repeats)
 
 
 @repeat_indices.onnx(since=11)  # CumSum
 def repeat_indices_onnx11(g, repeats):
-    """An index of the result belongs to the first of the repeats whose ends lie behind it."""
+    """An index of the result belongs to the first repeat that ends after it."""
     (count,), size = g.result_types[0].shape, repeats.shape[0]
     repeats = g.cast(repeats, "int64")
     ends = g.op("CumSum", repeats, g.ints(0))
@@ -59,7 +59,7 @@ def _sum(g: Any, x: Any, axis: int, shape: Any, keepdims: int) -> Any:
 
 @count_to.reference
 def count_to_ref(end: Array) -> Array:
-    """int64 0, 1, ... before ``end``."""
+    """Returns int64 0, 1, ... below ``end``."""
     return np.arange(int(end), dtype=np.int64)
 
 
@@ -96,4 +96,4 @@ def repeat_indices_tflite(g, repeats):
 
 
 for _op in OPS:
-    _op.unsupported("caffe", "the sizes of a Caffe net are fixed before it runs")
+    _op.unsupported("caffe", "a Caffe net has static sizes only")

@@ -1,4 +1,4 @@
-"""Running results along one axis: aten::cumsum, cumprod, logcumsumexp, cummax and cummin.
+"""Cumulative ops along one axis: aten::cumsum, cumprod, logcumsumexp, cummax and cummin.
 
 Results have the element type of ``x``; ATen widens sums of integers, and sources say so with a cast.
 Indices of cummax and cummin are int32 (ATen's: int64), of equal elements, and of NaN, the last.
@@ -80,7 +80,7 @@ def cummin_ref(x: Array, dim: int) -> list[Array]:
 
 
 def _along(rank: int, dim: int) -> list[int]:
-    """The shape of a vector that lies along ``dim``."""
+    """Returns the shape of a vector along ``dim``."""
     shape = [1] * rank
     shape[dim] = -1
     return shape
@@ -97,7 +97,7 @@ def cumsum_tflite(g, x, dim):
 
 
 def _scanned(g: Any, x: Any, dim: int, combine: Callable[[Any, Any, Any], Any], identity: float) -> Any:
-    """The running result of an associative operator ``combine(g, before, last)``, in log2(n) rounds.
+    """Parallel scan with an associative operator ``combine(g, before, last)``, in log2(n) steps.
 
     In each round every element is combined with the one ``step`` before it, which then stands for the
     ``step`` elements up to there. Source: Hillis and Steele, Data Parallel Algorithms, 1986. How many rounds
@@ -122,7 +122,7 @@ def _scanned(g: Any, x: Any, dim: int, combine: Callable[[Any, Any, Any], Any], 
 
 
 def _filled(g: Any, x: Any, dim: int, number: float, dtype: np.dtype) -> Any:
-    """``number`` in the shape that ``x`` has without its axis ``dim``."""
+    """Returns ``number`` in the shape of ``x`` without its axis ``dim``."""
     rest = _without(g.type(x).shape, dim)
     value = g.constant(np.array(number, dtype))
     return g.call("aten::expand", value, rest) if rest else value
@@ -138,7 +138,8 @@ def _without(shape: Sequence[int], dim: int) -> list[int]:
 
 
 def _stepwise(g: Any, x: Any, dim: int, state: list[Any], once: Callable[..., Any]) -> list[Any]:
-    """A scan along ``dim``: ``once(g, state, slice)`` gives the next state, and what is stacked.
+    """Sequential scan along ``dim``: ``once(g, state, slice)`` returns the next state, and the stacked
+    output.
 
     An extent such as that of a slice may be 0, and ONNX Runtime's Scan needs a step: the first state,
     which changes nothing, goes before the others.
@@ -187,7 +188,7 @@ def logcumsumexp_scan(g, x, dim):
 
 
 def _scanned_extremes(g: Any, x: Any, dim: int, op: str, identity: Callable[[np.dtype], float]) -> list[Any]:
-    """The index is the largest so far of those at which the running extreme stands itself."""
+    """Parallel scan of extremes and their last indices."""
     type_ = g.type(x)
     if isinstance(type_.shape[dim], Dim):
         return _stepwise_extremes(g, x, dim, "aten::ge" if op == "aten::maximum" else "aten::le", identity)
@@ -202,7 +203,7 @@ def _scanned_extremes(g: Any, x: Any, dim: int, op: str, identity: Callable[[np.
 
 
 def _stepwise_extremes(g: Any, x: Any, dim: int, op: str, identity: Callable[[np.dtype], float]) -> list[Any]:
-    """The running extreme, the index at which it stands, and the index of the step, in one scan."""
+    """Sequential scan of extremes and their last indices."""
     dtype = g.type(x).dtype
 
     def once(inner: Any, before: list[Any], last: Any) -> tuple[list[Any], list[Any]]:

@@ -1,4 +1,4 @@
-"""torchvision::deform_conv2d: a convolution whose windows read at offsets from their places."""
+"""torchvision::deform_conv2d: a convolution whose windows are sampled at offset positions."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def deform_conv2d_ref(
     padding: Ints,
     dilation: Ints,
 ) -> Array:
-    """Bilinear samples of the input in zeros, then products with the weights.
+    """Bilinear samples of the zero-padded input, then products with the weights.
 
     Shapes: x [N, C, H, W], weight [O, C / groups, kH, kW], offset [N, 2 G kH kW, H', W'] (y before x),
     mask [N, G kH kW, H', W'] -> [N, O, H', W'].
@@ -87,8 +87,8 @@ def deform_conv2d_ref(
         - padding[i]
         for i in (0, 1)
     ]
-    grid = [np.broadcast_to(place, (*kernel, *outputs)).reshape(taps, *outputs) for place in places]
-    rows, columns = (grid[i] + moves[:, :, :, i] for i in (0, 1))
+    indices = [np.broadcast_to(place, (*kernel, *outputs)).reshape(taps, *outputs) for place in places]
+    rows, columns = (indices[i] + moves[:, :, :, i] for i in (0, 1))
     parts = x.reshape(batch, moves.shape[1], -1, *x.shape[2:]).astype(precise)
     samples = _sampled(parts, rows, columns)  # [N, G, C / G, taps, H', W']
     if mask is not None:
@@ -101,7 +101,7 @@ def deform_conv2d_ref(
 
 
 def _sampled(x: Array, rows: Array, columns: Array) -> Array:
-    """``x`` [N, G, C, H, W] at fractional places [N, G, ...], zero outside: [N, G, C, ...]."""
+    """Samples ``x`` [N, G, C, H, W] at fractional positions [N, G, ...], zero outside: [N, G, C, ...]."""
     height, width = x.shape[3:]
     flat = x.reshape(*x.shape[:3], height * width)
     top, left = np.floor(rows), np.floor(columns)
@@ -138,7 +138,7 @@ def deform_conv2d_onnx19(g, x, weight, offset, mask, bias, stride, padding, dila
 
 @deform_conv2d.decompose
 def deform_conv2d_sampled(g, x, weight, offset, mask, bias, stride, padding, dilation):
-    """All samples by tm::remap, as channels of a convolution with a kernel of one element."""
+    """Samples by tm::remap, as channels of a 1x1 convolution."""
     (batch, channels, height, width), (out_channels, depth, *kernel) = g.type(x).shape, g.type(weight).shape
     dtype, taps, (rows, columns) = g.type(x).dtype, math.prod(kernel), g.type(offset).shape[2:]
     parts = g.type(offset).shape[1] // (2 * taps)
@@ -148,9 +148,9 @@ def deform_conv2d_sampled(g, x, weight, offset, mask, bias, stride, padding, dil
     ]
     down = np.broadcast_to(steps[0].T[:, None, :, None], (*kernel, rows, columns))
     across = np.broadcast_to(steps[1].T[None, :, None, :], (*kernel, rows, columns))
-    grid = np.stack([down, across], 2).reshape(1, taps, 2, rows, columns).astype(dtype)
+    indices = np.stack([down, across], 2).reshape(1, taps, 2, rows, columns).astype(dtype)
     moves = g.call("aten::reshape", offset, [batch * parts, taps, 2, rows, columns])
-    places = g.call("aten::permute", g.call("aten::add", moves, g.constant(grid)), [0, 1, 3, 4, 2])
+    places = g.call("aten::permute", g.call("aten::add", moves, g.constant(indices)), [0, 1, 3, 4, 2])
     places = g.call("aten::flip", places, [4])  # x before y
     places = g.call("aten::reshape", places, [batch * parts, taps * rows, columns, 2])
     images = g.call("aten::reshape", x, [batch * parts, channels // parts, height, width])

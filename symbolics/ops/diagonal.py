@@ -13,10 +13,10 @@ Array = np.ndarray
 
 
 def _plane(rank: int, dim1: int, dim2: int) -> tuple[int, int, list[int]]:
-    """The two axes, and the others."""
+    """Returns the two axes, and the others."""
     first, second = normalized_axis(dim1, rank), normalized_axis(dim2, rank)
     if first == second:
-        raise ValueError(f"the axes {dim1} and {dim2} are one")
+        raise ValueError(f"the axes {dim1} and {dim2} are equal")
     return first, second, [axis for axis in range(rank) if axis not in (first, second)]
 
 
@@ -41,7 +41,7 @@ def _embed_result(x: TensorType, offset: int, dim1: int, dim2: int) -> TensorTyp
 
 def _scatter_result(x: TensorType, src: TensorType, offset: int, dim1: int, dim2: int) -> TensorType:
     if src != _diagonal_result(x, offset, dim1, dim2):
-        raise ValueError(f"src {src} is no diagonal of {x}")
+        raise ValueError(f"src {src} does not fit a diagonal of {x}")
     return x
 
 
@@ -74,7 +74,7 @@ def diagonal_ref(x: Array, offset: int, dim1: int, dim2: int) -> Array:
 
 @diagonal.decompose
 def diagonal_strided(g, x, offset, dim1, dim2):
-    """Rows laid one after the other, a diagonal is every (columns + 1)th element."""
+    """In flattened rows, a diagonal is every (columns + 1)th element."""
     type_ = g.type(x)
     first, second, others = _plane(type_.rank, dim1, dim2)
     order, before = [*others, first, second], [type_.shape[axis] for axis in others]
@@ -92,7 +92,7 @@ def diagonal_strided(g, x, offset, dim1, dim2):
 
 @diag_embed.reference
 def diag_embed_ref(x: Array, offset: int, dim1: int, dim2: int) -> Array:
-    """Zeros but for the elements [i, i + offset] of the plane of two axes: the last axis of ``x``."""
+    """Writes the last axis of ``x`` to the elements [i, i + offset] of a plane of zeros."""
     size = x.shape[-1] + abs(offset)
     places = np.arange(x.shape[-1])
     result = np.zeros((*x.shape[:-1], size, size), x.dtype)
@@ -102,7 +102,7 @@ def diag_embed_ref(x: Array, offset: int, dim1: int, dim2: int) -> Array:
 
 @diag_embed.decompose
 def diag_embed_masked(g, x, offset, dim1, dim2):
-    """``x`` in every row, as far to the right as the diagonal goes, and zeros over all but one element."""
+    """Broadcasts ``x`` to every row, shifted by the offset, and masks all but one element."""
     type_ = g.type(x)
     *before, count = type_.shape
     size = count + abs(offset)

@@ -1,4 +1,4 @@
-"""Distances of vectors: aten::cosine_similarity, pairwise_distance and pdist, and aten::renorm."""
+"""Distances of vectors: aten::cosine_similarity, pairwise_distance, pdist, and aten::renorm."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ cosine_similarity = Op(
 
 @cosine_similarity.reference
 def cosine_similarity_ref(x1: Array, x2: Array, dim: int, eps: float) -> Array:
-    """The product of both vectors, each divided by its length or by eps, if that is more."""
+    """Dot product of both vectors, each divided by its norm, at least eps."""
     first, second = np.broadcast_arrays(x1, x2)
     lengths = [
         np.maximum(linalg_vector_norm_ref(x, 2, [dim], True), np.array(eps, x.dtype)) for x in (first, second)
@@ -83,7 +83,7 @@ def pairwise_distance_norm(g, x1, x2, p, eps, keepdim):
 
 def _condensed(x: TensorType, p: float) -> TensorType:
     if x.rank != 2:
-        raise ValueError(f"{x} is no list of points")
+        raise ValueError(f"pdist expects a matrix of points, got {x}")
     return TensorType(x.dtype, (x.shape[0] * (x.shape[0] - 1) // 2,))
 
 
@@ -92,7 +92,7 @@ pdist = Op("aten::pdist", args=[Tensor("x", FLOATS), number("p", 2)], result=_co
 
 @pdist.reference
 def pdist_ref(x: Array, p: float) -> Array:
-    """The distances of rows 0 and 1, 0 and 2, ..., 1 and 2, ..."""
+    """Distances of rows 0 and 1, 0 and 2, ..., 1 and 2, ..."""
     first, second = np.triu_indices(len(x), 1)
     return linalg_vector_norm_ref(x[first] - x[second], p, [-1], False)
 
@@ -107,7 +107,7 @@ def pdist_norm(g, x, p):
 def _limited(x: TensorType, p: float, dim: int, maxnorm: float) -> TensorType:
     normalized_axis(dim, x.rank)
     if x.rank < 2 or p <= 0 or maxnorm < 0:
-        raise ValueError(f"norms {p} of {x} of at most {maxnorm}")
+        raise ValueError(f"renorm of {x} with p={p} and maxnorm={maxnorm} is not valid")
     return x
 
 
@@ -125,7 +125,7 @@ def _others(rank: int, dim: int) -> list[int]:
 
 @renorm.reference
 def renorm_ref(x: Array, p: float, dim: int, maxnorm: float) -> Array:
-    """The parts along ``dim`` whose norm is above the maximum, scaled down to it."""
+    """Scales slices along ``dim`` whose norm exceeds the maximum down to it."""
     norm = linalg_vector_norm_ref(x, p, _others(x.ndim, dim), True)
     return np.where(norm > maxnorm, x * (maxnorm / (norm + np.array(SMALL, x.dtype))), x).astype(x.dtype)
 

@@ -1,4 +1,4 @@
-"""aten::einsum: products of tensors, summed over the letters that the result does not name."""
+"""aten::einsum: products of tensors, summed over the letters that the result lacks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ _FORM = re.compile(r"[a-zA-Z]*(,[a-zA-Z]*)*(->[a-zA-Z]*)?")
 
 
 def _equation(value: Any) -> str:
-    """The equation without blanks, its result written out: by default letters that occur once, in order."""
+    """Returns the equation without blanks, with an explicit result: by default letters that occur once,
+    sorted.
+    """
     text = str(value).replace(" ", "")
     if not _FORM.fullmatch(text):
         raise ValueError(f"{value!r} is not an equation without ellipses")
@@ -66,7 +68,7 @@ def einsum_ref(tensors: list[Array], equation: str) -> Array:
 
 @einsum.decompose
 def einsum_products(g, tensors, equation):
-    """Operands are multiplied from the left to the right, each pair as one batch of matrices.
+    """Multiplies operands from left to right, each pair as one batched matrix product.
 
     In ONNX, too: ONNX Runtime's Einsum does the same, and is slower; its releases before 1.24 fail on sums
     over one operand alone.
@@ -81,7 +83,7 @@ def einsum_products(g, tensors, equation):
 
 
 def _contracted(g: Any, x: Any, first: str, other: Any, second: str, needed: set[str]) -> tuple[Any, str]:
-    """The product of two tensors, summed over letters that both have and nothing else needs."""
+    """Multiplies two tensors, summing over letters that both have and nothing else uses."""
     x, first = _summed(g, *_diagonal(g, x, first), needed | set(second))
     other, second = _summed(g, *_diagonal(g, other, second), needed | set(first))
     sizes = {
@@ -119,7 +121,7 @@ def _ordered(g: Any, x: Any, letters: str, order: str) -> Any:
 
 
 def _summed(g: Any, x: Any, letters: str, kept: set[str]) -> tuple[Any, str]:
-    """``x`` summed over the letters that are not ``kept``."""
+    """Sums ``x`` over the letters that are not ``kept``."""
     dropped = [axis for axis, letter in enumerate(letters) if letter not in kept]
     if not dropped:
         return x, letters
@@ -127,7 +129,7 @@ def _summed(g: Any, x: Any, letters: str, kept: set[str]) -> tuple[Any, str]:
 
 
 def _diagonal(g: Any, x: Any, letters: str) -> tuple[Any, str]:
-    """``x`` with each letter once: a letter that stands twice selects the diagonal of its two axes."""
+    """Selects the diagonal for each letter that ``x`` has twice."""
     for letter in dict.fromkeys(letters):
         while letters.count(letter) > 1:
             first, second = letters.index(letter), letters.rindex(letter)

@@ -34,7 +34,7 @@ embedding = Op(
 def embedding_ref(
     weight: Array, indices: Array, padding_idx: int, scale_grad_by_freq: bool, sparse: bool
 ) -> Array:
-    """The last three arguments matter in training only. Source: torch.nn.functional.embedding."""
+    """The last three arguments are used in training only. Source: torch.nn.functional.embedding."""
     return weight[indices]
 
 
@@ -51,6 +51,6 @@ def embedding_tflite(g, weight, indices, padding_idx, scale_grad_by_freq, sparse
 @embedding.caffe()  # its indices are floats, as all numbers are
 def embedding_caffe(g, weight, indices, padding_idx, scale_grad_by_freq, sparse):
     if not weight.is_constant:
-        g.refuse("a Caffe Embed keeps its table in the model: it cannot be computed")
+        g.refuse("a Caffe Embed stores its table in the model: it cannot be computed")
     rows, columns = weight.shape
     return g.op("Embed", indices, weight, num_output=columns, input_dim=rows, bias_term=False)

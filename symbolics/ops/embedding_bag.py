@@ -1,4 +1,4 @@
-"""aten::embedding_bag: rows of a table, of each bag of them the sum, the mean or the largest elements."""
+"""aten::embedding_bag: sum, mean or maximum of table rows per bag."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def _result(
     padding_idx: int,
 ) -> TensorType:
     if mode not in (SUM, MEAN, MAX) or (mode != SUM and per_sample_weights is not None):
-        raise ValueError(f"mode {mode}, or weights of samples in another one than the sum")
+        raise ValueError(f"mode {mode} is not supported, or per_sample_weights with a mode other than sum")
     if per_sample_weights is not None and per_sample_weights.shape != indices.shape:
-        raise ValueError(f"weights {per_sample_weights} for {indices}")
+        raise ValueError(f"per_sample_weights {per_sample_weights} do not fit the indices {indices}")
     return TensorType(weight.dtype, (offsets.shape[0] - include_last_offset, weight.shape[1]))
 
 
@@ -59,7 +59,7 @@ def embedding_bag_ref(
     include_last_offset: bool,
     padding_idx: int,
 ) -> Array:
-    """Bag i begins at ``offsets[i]``; indices that are ``padding_idx`` do not count, empty bags are zeros.
+    """Bag i begins at ``offsets[i]``; indices equal to ``padding_idx`` are ignored, empty bags are zeros.
 
     Shapes: weight [V, D], indices [N], offsets [B] -> [B, D], or of one more offset, that is N.
     Source: torch.nn.functional.embedding_bag.
@@ -88,7 +88,7 @@ def embedding_bag_members(
     include_last_offset,
     padding_idx,
 ):
-    """By a table that says which index is in which bag."""
+    """Uses a membership matrix of indices and bags."""
     count, bags = g.type(indices).shape[0], g.type(offsets).shape[0]
     dtype, kind = g.type(weight).dtype, np.int32  # which old versions of Less can be given in float64
     starts = offsets = g.call("aten::to", offsets, dtype="int32")

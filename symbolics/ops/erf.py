@@ -1,4 +1,4 @@
-"""The error function and its relatives."""
+"""The error function and related functions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ORDER = 8
 
 
 def _taylor(x: Array) -> tuple[Array, Array]:
-    """(erfc at the nearest knot, erf(x) less erf at that knot) for float64 numbers."""
+    """(erfc at the nearest knot, erf(x) minus erf at that knot) for float64 numbers."""
     x = np.clip(x, KNOTS[0], REACH)
     index = np.rint((np.nan_to_num(x) - KNOTS[0]) / STEP).astype(np.int64)
     knot = KNOTS[index]
@@ -92,7 +92,7 @@ ERFCC_LOW = (1.00002368, -1.26551223)
 
 
 def _upper(z: Term) -> Term:
-    """erfc of numbers that are not negative."""
+    """erfc of non-negative numbers."""
     t = 1 / (z * 0.5 + 1)
     return t * (t.horner((*ERFCC, *ERFCC_LOW)) - z * z).exp()
 

@@ -1,4 +1,4 @@
-"""aten::expand and aten::repeat: a tensor laid out several times."""
+"""aten::expand and aten::repeat."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = np.ndarray
 
 
 def _expand_result(x: TensorType, size: list[int]) -> TensorType:
-    """Aligned at the end, as broadcasting is; -1 keeps an extent."""
+    """Shapes are aligned at the end, as in broadcasting; -1 keeps an extent."""
     new = len(size) - x.rank
     if new < 0:
         raise ValueError(f"{x} has more axes than {size}")
@@ -31,7 +31,7 @@ def _expand_result(x: TensorType, size: list[int]) -> TensorType:
 def _repeat_result(x: TensorType, repeats: list[int]) -> TensorType:
     new = len(repeats) - x.rank
     if new < 0 or any(count < 0 for count in repeats):
-        raise ValueError(f"{repeats} are no numbers of copies of {x} along each axis")
+        raise ValueError(f"{repeats} must be one non-negative count per axis of {x}")
     shape = [count * extent for count, extent in zip(repeats, (*[1] * new, *x.shape), strict=True)]
     return TensorType(x.dtype, tuple(shape))
 
@@ -53,7 +53,7 @@ OPS = [expand, repeat]
 
 @expand.reference
 def expand_ref(x: Array, size: list[int]) -> Array:
-    """Shapes: axes of one element, and new ones in front, grow to ``size``."""
+    """Broadcasts axes of extent 1, and inserts leading axes, up to ``size``."""
     shape = _expand_result(TensorType(x.dtype, x.shape), size).shape
     return np.ascontiguousarray(np.broadcast_to(x, shape)).reshape(shape)
 
@@ -80,7 +80,7 @@ def expand_tflite(g, x, size):
 
 @repeat.reference
 def repeat_ref(x: Array, repeats: list[int]) -> Array:
-    """The whole of ``x``, ``repeats`` times along each axis; new axes in front."""
+    """Repeats the whole of ``x`` ``repeats`` times along each axis; new axes are leading."""
     return np.tile(x, repeats)
 
 

@@ -74,7 +74,7 @@ def log10(x: Term) -> Term:
 
 @formula(EXPONENTIAL["log1p"])
 def log1p(x: Term) -> Term:
-    """log(u) - ((u - 1) - x) / u for u = 1 + x as rounded: the quotient is what rounding lost."""
+    """log(u) - ((u - 1) - x) / u for u = 1 + x as rounded: the quotient corrects the rounding error."""
     limits = np.finfo(x.dtype)
     u = x + 1
     finite = u.clamp(min=float(limits.tiny), max=float(limits.max))
@@ -114,7 +114,7 @@ softplus = Op(
 
 @softplus.reference
 def softplus_ref(x: Array, beta: float, threshold: float) -> Array:
-    """log(1 + exp(beta x)) / beta, and x itself where beta x is above the threshold."""
+    """log(1 + exp(beta x)) / beta, and x itself where beta x exceeds the threshold."""
     scaled = x * np.array(beta, x.dtype)
     return np.where(scaled > threshold, x, np.logaddexp(scaled, np.zeros((), x.dtype)) / beta).astype(x.dtype)
 

@@ -1,4 +1,4 @@
-"""tm::fft and tm::irfft along one axis, and tm::stft: Fourier transforms of pairs of reals.
+"""tm::fft and tm::irfft along one axis, and tm::stft, on real and imaginary parts.
 
 Products with matrices of cosines and sines. ``norm`` is torch's: what divides by n, or by its root twice.
 Source: torch.fft.fft, torch.fft.irfft, torch.stft.
@@ -34,7 +34,7 @@ def _resized(shape: tuple[int, ...], dim: int, extent: int) -> tuple[int, ...]:
 
 def _checked(real: TensorType, imag: TensorType | None, n: int) -> None:
     if (imag is not None and imag != real) or n < 1:
-        raise ValueError(f"no transform of {n} elements of {real} and {imag}")
+        raise ValueError(f"a transform of {n} elements of {real} and {imag} is not valid")
 
 
 def _fft_result(
@@ -65,7 +65,7 @@ irfft = Op("tm::irfft", args=[Tensor("real", FLOATS), Tensor("imag", FLOATS), *A
 def fft_ref(
     real: Array, imag: Array | None, n: int, dim: int, norm: str, inverse: bool, onesided: bool
 ) -> list[Array]:
-    """The first or last elements of an axis that is not of ``n`` are cut off, or are zeros behind the end."""
+    """The axis is cropped or zero-padded at the end to ``n`` elements."""
     x = real if imag is None else real + 1j * imag.astype(np.float64)
     transform: Any = np.fft.ifft if inverse else np.fft.fft
     y = transform(x, n, dim, norm)
@@ -75,19 +75,19 @@ def fft_ref(
 
 @irfft.reference
 def irfft_ref(real: Array, imag: Array, n: int, dim: int, norm: str) -> Array:
-    """Of the frequencies that are not negative; those are their conjugates."""
+    """Inverse transform of the non-negative frequencies; the negative ones are their conjugates."""
     transform: Any = np.fft.irfft
     return transform(real + 1j * imag.astype(np.float64), n, dim, norm).astype(real.dtype)
 
 
 def _angles(rows: int, columns: int, n: int) -> tuple[Array, Array]:
-    """Cosines and sines of 2 pi i j / n, exact multiples first."""
+    """Cosines and sines of 2 pi i j / n, with i j reduced modulo n first."""
     angles = np.outer(np.arange(rows), np.arange(columns)) % n * (2 * np.pi / n)
     return np.cos(angles), np.sin(angles)
 
 
 def _multiplied(g: Any, parts: list[Any], matrices: list[list[Array]], dim: int) -> list[Any]:
-    """Along ``dim``, ``parts`` side by side times the blocks ``matrices``: a result for each column."""
+    """Multiplies concatenated ``parts`` along ``dim`` by the blocks ``matrices``: one result per column."""
     type_ = g.type(parts[0])
     axis = normalized_axis(dim, type_.rank)
     order = [i for i in range(type_.rank) if i != axis]
@@ -137,7 +137,7 @@ def _stft_result(
     x: TensorType, window: TensorType | None, n_fft: int, hop_length: int, normalized: bool, onesided: bool
 ) -> list[TensorType]:
     if n_fft < 1 or hop_length < 1 or x.shape[1] < n_fft or (window is not None and window.shape != (n_fft,)):
-        raise ValueError(f"windows {window} of {n_fft} elements, {hop_length} apart, in {x}")
+        raise ValueError(f"windows {window} of n_fft {n_fft} with hop_length {hop_length} do not fit {x}")
     frames = (x.shape[1] - n_fft) // hop_length + 1
     return [TensorType(x.dtype, (x.shape[0], n_fft // 2 + 1 if onesided else n_fft, frames))] * 2
 
@@ -166,7 +166,7 @@ def stft_ref(
 
 @stft.decompose
 def stft_convolution(g, x, window, n_fft, hop_length, normalized, onesided):
-    """Windows that slide along a signal are those of a convolution."""
+    """Windows that slide along a signal are a convolution."""
     _limited(n_fft)
     (batch, length), dtype = g.type(x).shape, g.type(x).dtype
     waves = np.concatenate(_angles(n_fft // 2 + 1 if onesided else n_fft, n_fft, n_fft))

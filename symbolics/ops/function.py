@@ -1,4 +1,4 @@
-"""tm::function, a call whose own author says it in ONNX: torch.autograd.Function with a symbolic."""
+"""tm::function, a call with its own ONNX symbolic: torch.autograd.Function with ``symbolic``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.subgraphs import inlined
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms.bodies import one_or_all, run, types_of
+from tmconvert.symbolics.idioms.subgraphs import one_or_all, run, types_of
 from tmconvert.symbolics.op import ANY_DTYPE, Attribute, Op, Tensors, graph
 
 # ``operators`` are [type, operands, attributes, results] each, an operand the number of a value or None:

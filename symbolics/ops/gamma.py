@@ -1,4 +1,4 @@
-"""The gamma function's relatives: aten::lgamma, digamma and polygamma.
+"""Functions related to gamma: aten::lgamma, digamma and polygamma.
 
 The formulas compute in the type of their argument, halves in float32: where results are not near 0,
 nothing subtracts near numbers from each other. What a type takes stands in ``DIGITS``.
@@ -35,7 +35,7 @@ lgamma, digamma = (
 
 def _derived(n: int, x: TensorType) -> TensorType:
     if n < 0:
-        raise ValueError(f"there is no derivative of order {n}")
+        raise ValueError(f"polygamma requires an order of at least 0, got {n}")
     return x
 
 
@@ -44,12 +44,12 @@ OPS = [lgamma, digamma, polygamma]
 
 
 def precise(x: Term) -> Term:
-    """``x`` in a type that has ``DIGITS``."""
+    """Casts ``x`` to a type with ``DIGITS``."""
     return x.to(np.promote_types(x.dtype, np.float32))
 
 
 def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
-    """From the lowest power on, of Terms, arrays or numbers."""
+    """Evaluates a polynomial of Terms, arrays or numbers, from the lowest power on."""
     result: Any = coefficients[-1]
     for coefficient in coefficients[-2::-1]:
         result = x * result + coefficient
@@ -68,7 +68,7 @@ def lgamma_ref(x: Array) -> Array:
 
 
 def _sides(x: Term, bound: float) -> tuple[Term, Term, Term, Term]:
-    """Whether ``x`` is below ``bound``, whether at a pole, and a number for each side, ``x`` for its own.
+    """Returns whether ``x`` is below ``bound``, whether it is at a pole, and a safe operand for each side.
 
     Poles are given out as such at the end, explicitly: LiteRT's own kernels make no infinities.
     """
@@ -90,7 +90,7 @@ def lgamma_in_parts(x: Term) -> Term:
 
 
 def _log_gamma(z: Term) -> Term:
-    """Of numbers from 0.5 on: Stirling's series, below it Taylor's around 2, where gamma(z) is a product."""
+    """For numbers from 0.5 on: Stirling's series; below it Taylor's series around 2, shifted by a product."""
     first, terms = DIGITS[z.dtype.name]
     is_far = z >= first - 0.5
     near, far = is_far.where(2, z), is_far.where(z, first)
@@ -117,12 +117,12 @@ def rest_of_stirling(z: Term) -> Term:
 
 
 def _sine(x: Term) -> Term:
-    """sin(pi x) but for its sign, exact near whole numbers."""
+    """|sin(pi x)|, accurate near integers."""
     return ((x - x.round()) * math.pi).sin()
 
 
 def _cotangent(x: Term) -> Term:
-    """cot(pi x), exact near whole numbers and near halves."""
+    """cot(pi x), accurate near integers and half-integers."""
     fraction = x - x.round()
     return ((0.5 - fraction.abs()) * math.pi).sin() / (fraction * math.pi).sin()
 
@@ -139,7 +139,7 @@ def _zeta(s: int, x: Any, shift: int) -> Any:
 
 
 def _digamma_right(x: Any, log: Any, shift: int) -> Any:
-    """digamma of positive numbers; infinite at zero, whose sign counts."""
+    """digamma of positive numbers; infinite at zero, with its sign."""
     far = x + shift
     square = 1 / (far * far)
     series = _polynomial(square, [b / (2 * k) for k, b in enumerate(BERNOULLI, start=1)]) * square
@@ -148,7 +148,7 @@ def _digamma_right(x: Any, log: Any, shift: int) -> Any:
 
 @digamma.reference
 def digamma_ref(x: Array) -> Array:
-    """Minus infinity at 0 (infinity at -0), not a number at -1, -2, ..."""
+    """-inf at 0 (inf at -0), NaN at -1, -2, ..."""
     y = x.astype(np.float64)
     angle = (y - np.rint(y)) * np.pi
     mirrored = _digamma_right(np.where(y < 0, 1 - y, 1), np.log, SHIFT) - np.pi / np.tan(angle)
@@ -171,7 +171,8 @@ def digamma_series(x: Term) -> Term:
 
 
 def _mirror(n: int) -> list[float]:
-    """Of the polynomial in c = cot(pi x) that the derivative ``n`` of pi c is, from the lowest power on.
+    """Coefficients of the polynomial in c = cot(pi x) that is the derivative ``n`` of pi c, lowest power
+    first.
 
     >>> _mirror(1)  # -pi^2 (1 + c^2)
     [-9.869604401089358, -0.0, -9.869604401089358]
@@ -188,7 +189,7 @@ def _scale(n: int) -> float:
 
 @polygamma.reference
 def polygamma_ref(n: int, x: Array) -> Array:
-    """The derivative ``n`` of digamma; at its poles infinite, with the sign that it has to the right."""
+    """The derivative ``n`` of digamma; at poles infinite, with the sign of the right-hand limit."""
     if n == 0:
         return digamma_ref(x)
     y = x.astype(np.float64)

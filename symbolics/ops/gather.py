@@ -1,4 +1,4 @@
-"""aten::gather and aten::scatter: one element for each index, along one axis."""
+"""aten::gather and aten::scatter along one axis."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ scatter = Op(
 OPS = [gather, scatter]
 
 
-def grid(index: Array, dim: int) -> tuple[Array, ...]:
-    """``index`` along ``dim``, and along the other axes the place of each of its elements."""
+def element_indices(index: Array, dim: int) -> tuple[Array, ...]:
+    """Returns ``index`` along ``dim``, and coordinates along the other axes."""
     places: list[Array] = list(np.indices(index.shape, sparse=True))
     places[dim] = index
     return tuple(places)
@@ -59,7 +59,7 @@ def grid(index: Array, dim: int) -> tuple[Array, ...]:
 @gather.reference
 def gather_ref(x: Array, dim: int, index: Array) -> Array:
     """result[i][j][k] = x[index[i][j][k]][j][k] for ``dim`` 0. Source: torch.gather."""
-    return x[grid(index, dim)]
+    return x[element_indices(index, dim)]
 
 
 @gather.onnx(since=11)
@@ -76,9 +76,9 @@ def gather_selected(g, x, dim, index):
 
 @scatter.reference
 def scatter_ref(x: Array, dim: int, index: Array, src: Array) -> Array:
-    """result[index[i][j][k]][j][k] = src[i][j][k] for ``dim`` 0; the later of two for one place."""
+    """result[index[i][j][k]][j][k] = src[i][j][k] for ``dim`` 0; for duplicates the last one wins."""
     result = x.copy()
-    result[grid(index, dim)] = src
+    result[element_indices(index, dim)] = src
     return result
 
 
@@ -103,7 +103,7 @@ def scatter_copied(g, x, dim, index, src):
 
 
 def _in_a_row(g: Any, shape: Sequence[int], dim: int, index: Any) -> Any:
-    """For each of ``index`` the place of its element in a tensor of ``shape`` laid in a row."""
+    """Returns the flat indices of ``index`` in a tensor of ``shape``."""
     axis = dim % len(shape)
     strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
     along = counted_from_the_front(g, g.call("aten::to", index, "int64"), shape[axis])

@@ -1,4 +1,4 @@
-"""aten::grid_sampler, images sampled at places from -1 to 1."""
+"""aten::grid_sampler, images sampled at positions from -1 to 1."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ def _grid_result(
     x: TensorType, grid: TensorType, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> TensorType:
     if not (0 <= interpolation_mode <= 2 and 0 <= padding_mode <= 2) or x.dtype != grid.dtype:
-        raise ValueError(f"mode {interpolation_mode}, padding {padding_mode}, {x} and {grid}")
+        raise ValueError(
+            f"mode {interpolation_mode}, padding {padding_mode}, {x} and {grid} are not a valid combination"
+        )
     return remap_result(x, grid, None, "constant", 0, "linear")
 
 
@@ -42,7 +44,9 @@ def _border(padding_mode: int, align_corners: bool) -> str:
 
 
 def _pixel(place: Any, extent: int, align_corners: bool) -> Any:
-    """-1 and 1 are the centres of the outermost pixels, or their outer edges."""
+    """Converts positions to pixels: -1 and 1 are the centres of the outermost pixels, or their outer
+    edges.
+    """
     return (place + 1) * ((extent - 1) / 2) if align_corners else (place + 1) * (extent / 2) - 0.5
 
 
@@ -50,7 +54,7 @@ def _pixel(place: Any, extent: int, align_corners: bool) -> Any:
 def grid_sampler_ref(
     x: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Array:
-    """``x`` at places from -1 to 1. Source: torch.nn.functional.grid_sample."""
+    """Samples ``x`` at positions from -1 to 1. Source: torch.nn.functional.grid_sample."""
     places = np.stack([_pixel(grid[..., i], x.shape[3 - i], align_corners) for i in (0, 1)], -1).astype(
         grid.dtype
     )

@@ -1,4 +1,4 @@
-"""aten::grid_sampler_3d, volumes sampled at places from -1 to 1.
+"""aten::grid_sampler_3d, volumes sampled at positions from -1 to 1.
 
 Along each axis a place between elements is a mean of two neighbours: eight together.
 """
@@ -23,9 +23,11 @@ def _result(
     x: TensorType, grid: TensorType, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> TensorType:
     if interpolation_mode not in (LINEAR, NEAREST) or not 0 <= padding_mode <= REFLECTION:
-        raise ValueError(f"volumes are not sampled in mode {interpolation_mode} with padding {padding_mode}")
+        raise ValueError(
+            f"grid_sample of volumes does not support mode {interpolation_mode} with padding {padding_mode}"
+        )
     if grid.shape[4] != 3 or grid.shape[0] != x.shape[0] or x.dtype != grid.dtype or not all(x.shape[2:]):
-        raise ValueError(f"places {grid} are no places (x, y, z) in {x}")
+        raise ValueError(f"the positions {grid} must be (x, y, z) for {x}")
     return TensorType(x.dtype, (*x.shape[:2], *grid.shape[1:4]))
 
 
@@ -40,7 +42,7 @@ grid_sampler_3d = Op(
 
 
 def _place(at: Any, extent: int, padding_mode: int, align_corners: bool, ops: Any) -> Any:
-    """In elements; ``ops`` has floor, minimum and clip for ``at``."""
+    """Converts positions to elements; ``ops`` has floor, minimum and clip for ``at``."""
     at = (at + 1) * ((extent - 1) / 2) if align_corners else (at + 1) * (extent / 2) - 0.5
     if padding_mode == REFLECTION:
         # within [first, first + span], and back from its ends

@@ -21,7 +21,7 @@ Array = np.ndarray
 
 def _result(x: TensorType, groups: int, *parameters: TensorType | None) -> TensorType:
     if x.rank < 2 or groups < 1 or x.shape[1] % groups:
-        raise ValueError(f"the channels of {x} do not make {groups} groups")
+        raise ValueError(f"the channels of {x} are not divisible into {groups} groups")
     for parameter in parameters:
         if parameter is not None and parameter.shape != (x.shape[1],):
             raise ValueError(f"a parameter {parameter} does not fit {x.shape[1]} channels")
@@ -32,7 +32,7 @@ def _instance_result(
     x: TensorType, weight: TensorType | None, bias: TensorType | None, eps: float
 ) -> TensorType:
     if x.rank < 3:
-        raise ValueError(f"x {x} has nothing behind its channels")
+        raise ValueError(f"expected at least one spatial dimension, got {x}")
     return _result(x, 1, weight, bias)
 
 
@@ -94,7 +94,9 @@ def instance_norm_onnx6(g, x, weight, bias, eps):
 
 @group_norm.decompose
 def group_norm_as_instance_norm(g, x, num_groups, weight, bias, eps):
-    """Each group as one channel of an image, since ncnn knows InstanceNormalization of four axes only."""
+    """Reshapes each group to one channel of an image, since ncnn supports only InstanceNormalization of rank
+    4.
+    """
     type_ = g.type(x)
     groups = [type_.shape[0], num_groups, math.prod(type_.shape[1:]) // num_groups, 1]
     result = g.call("aten::instance_norm", g.call("aten::reshape", x, groups), None, None, eps)
@@ -112,6 +114,6 @@ def instance_norm_in_steps(g, x, weight, bias, eps):
 
 
 def _columns(g, type_, *parameters):
-    """Parameters [C] in a shape that broadcasts to ``type_``."""
+    """Reshapes parameters [C] so that they broadcast to ``type_``."""
     column = [1, type_.shape[1], *[1] * (type_.rank - 2)]
     return [None if value is None else g.call("aten::reshape", value, column) for value in parameters]

@@ -1,4 +1,4 @@
-"""aten::histc, how many elements lie in each of some bins of equal width."""
+"""aten::histc: a histogram with bins of equal width."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ Array = np.ndarray
 
 def _result(x: TensorType, bins: int, min: float, max: float) -> TensorType:
     if bins < 1 or max < min:
-        raise ValueError(f"{bins} bins from {min} to {max} are none")
+        raise ValueError(
+            f"histc requires positive bins and min <= max, got bins={bins}, min={min}, max={max}"
+        )
     return TensorType(x.dtype, (bins,))
 
 
@@ -28,7 +30,7 @@ histc = Op(
 
 @histc.reference
 def histc_ref(x: Array, bins: int, min: float, max: float) -> Array:
-    """[bins] of the type of ``x``; the last bin includes its end. Bounds that are equal: those of ``x``.
+    """[bins] of the type of ``x``; the last bin includes its end. Equal bounds mean the extremes of ``x``.
 
     Source: torch.histc.
     """

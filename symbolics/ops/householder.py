@@ -1,4 +1,4 @@
-"""Factors Q R by Householder's reflections: aten::geqrf, tm::geqp3 and aten::ormqr.
+"""QR decomposition by Householder reflections: aten::geqrf, tm::geqp3 and aten::ormqr.
 
 Q is the product of the reflections I - tau v v^T. Of v, the elements before number k are 0, that one is 1;
 the others stand in column k, below R. Source: geqrf, geqp3 and ormqr of LAPACK.
@@ -39,9 +39,9 @@ def _pivoted(x: TensorType) -> list[TensorType]:
 def _product(x: TensorType, tau: TensorType, other: TensorType, left: bool, transpose: bool) -> TensorType:
     *batch, rows, columns = matrices(x).shape
     if tau.shape[:-1] != tuple(batch) or tau.shape[-1] > columns or {x.dtype} != {tau.dtype, other.dtype}:
-        raise ValueError(f"{tau} does not belong to the reflections of {x}")
+        raise ValueError(f"{tau} does not fit the reflections of {x}")
     if other.shape[:-2] != tuple(batch) or other.shape[-2 if left else -1] != rows:
-        raise ValueError(f"{other} has no columns or rows of {rows} elements, or is another batch than {x}")
+        raise ValueError(f"{other} must have {rows} rows or columns, and the batch of {x}")
     return other
 
 
@@ -82,13 +82,13 @@ def _taken_apart(x: Array, *, pivoted: bool) -> list[Array]:
 
 @geqrf.reference
 def geqrf_ref(x: Array) -> list[Array]:
-    """R with the vectors below, and tau."""
+    """Returns R with the vectors below the diagonal, and tau."""
     return _taken_apart(x, pivoted=False)[:2]
 
 
 @geqp3.reference
 def geqp3_ref(x: Array) -> list[Array]:
-    """The same of columns in another order, in turn the longest of what is left, and which each was."""
+    """The same with column pivoting by norm; returns also the permutation."""
     return _taken_apart(x, pivoted=True)
 
 
@@ -125,7 +125,9 @@ def _longest_reflected(k: Term, x: Term, tau: Term, order: Term) -> list[Term]:
 
 
 def _reflected(k: Term, x: Term, tau: Term) -> list[Term]:
-    """Column ``k`` becomes (beta, 0, ...) from row k on; beta has the other sign than what was there."""
+    """Reflects column ``k`` to (beta, 0, ...) from row k on; beta has the opposite sign of the element
+    there.
+    """
     rows, columns = numbers(x, -2), numbers(x, -1)
     column = line(x, -1, k)
     alpha, below = line(column, -2, k), (rows > k).where(column, 0)
@@ -148,7 +150,7 @@ def _mirrored(x: Term, v: Term, factor: Term) -> Term:
 
 @ormqr.reference
 def ormqr_ref(x: Array, tau: Array, other: Array, left: bool, transpose: bool) -> Array:
-    """Q, or its transpose, times ``other``, or ``other`` times that if not ``left``."""
+    """Returns Q, or its transpose, times ``other``, or ``other`` times that if not ``left``."""
     if not left:
         return np.swapaxes(ormqr_ref(x, tau, np.swapaxes(other, -1, -2), True, not transpose), -1, -2)
     result, count = other.copy(), tau.shape[-1]

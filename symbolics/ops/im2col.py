@@ -1,4 +1,4 @@
-"""aten::im2col and aten::col2im: windows over H and W as columns, and summed back (unfold and fold)."""
+"""aten::im2col and aten::col2im: windows over H and W as columns, and their sums (unfold and fold)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _col2im_result(
 ) -> TensorType:
     counts, taps = _outputs(output_size, kernel_size, dilation, padding, stride), math.prod(kernel_size)
     if x.shape[1] % taps or x.shape[2] != math.prod(counts):
-        raise ValueError(f"x {x} does not hold {counts} windows of {taps} elements")
+        raise ValueError(f"x {x} does not fit {counts} windows of {taps} elements")
     return TensorType(x.dtype, (x.shape[0], x.shape[1] // taps, *output_size))
 
 
@@ -77,7 +77,7 @@ def col2im_ref(
 
 @im2col.decompose
 def im2col_slices(g, x, kernel_size, dilation, padding, stride):
-    """A slice for each row of the kernel, then one for each of its columns."""
+    """Slices once per kernel row, then once per kernel column."""
     batch, channels, *extents = g.type(x).shape
     height, width = _outputs(extents, kernel_size, dilation, padding, stride)
     if any(padding):
@@ -111,7 +111,7 @@ def col2im_onnx18(g, x, output_size, kernel_size, dilation, padding, stride):
 
 @col2im.decompose
 def col2im_as_conv_transpose(g, x, output_size, kernel_size, dilation, padding, stride):
-    """Each place of the kernel is a channel whose kernel has its one 1 there."""
+    """Transposed convolution whose kernel has a single 1 per kernel position."""
     type_ = g.type(x)
     batch, taps = type_.shape[0], math.prod(kernel_size)
     channels = type_.shape[1] // taps

@@ -1,4 +1,4 @@
-"""tm::in_steps, the result of a call, and the same computed in steps that all have grids.
+"""tm::in_steps: selects a fused op or its decomposition; both have quantization parameters.
 
 Calibration writes it where an operator has no integer kernel in TFLite: ``steps`` are integer operators
 throughout, with the grids of what is in between. ``select_decomposition`` takes one of the two; what is kept

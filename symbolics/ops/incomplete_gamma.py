@@ -1,4 +1,4 @@
-"""The incomplete gamma functions by the whole: aten::igamma, from 0 to ``other``, and igammac, the rest.
+"""Regularized incomplete gamma functions: aten::igamma, from 0 to ``other``, and igammac, the complement.
 
 A power series up to other = x + 1, a continued fraction beyond, each in a loop to its last needed term. For
 large x, for which they need ever more terms, an asymptotic expansion. All in the type of the arguments, of
@@ -44,7 +44,7 @@ def _op(name: str) -> Op:
         result=broadcast("x", "other"),
         layout=ANY,
     )
-    op.unsupported("caffe", "it takes a loop, which Caffe has not")
+    op.unsupported("caffe", "it requires a loop, which Caffe does not have")
     return op
 
 
@@ -52,7 +52,7 @@ igamma, igammac = OPS = [_op(name) for name in ("igamma", "igammac")]
 
 
 def _enough(x: Term) -> float:
-    """The last term, by the sum."""
+    """Whether the last term is negligible."""
     return 16 * float(np.finfo(x.dtype).eps)
 
 
@@ -73,7 +73,7 @@ def _series(a: Term, x: Term) -> Term:
 
 
 def _fraction(a: Term, x: Term) -> Term:
-    """1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - ...))), by Lentz' method."""
+    """Continued fraction 1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - ...)), by Lentz' method."""
 
     def step(state: list[Term], around: list[Term]) -> tuple[Term, list[Term]]:
         count, c, d, result = state
@@ -102,7 +102,7 @@ def _distance(a: Term, x: Term) -> Term:
 
 
 def _expanded(a: Term, x: Term, side: int) -> Term:
-    """The part below ``x`` (``side`` -1) or above (1)."""
+    """The lower (``side`` -1) or upper (1) function by an asymptotic expansion."""
     distance = _distance(a, x)
     eta = (x - a).sign() * (distance * 2).sqrt()
     near = (eta.abs() < 1).where(eta, 1)  # beyond, next to nothing is left of the tail
@@ -140,7 +140,7 @@ def _parts(a: Term, x: Term, side: int) -> Term:
 
 
 def _whole(x: Term, other: Term, side: int) -> Term:
-    """With torch's limits: at a = 0 and at infinities all is on one side."""
+    """Applies torch's limits: at a = 0 and at infinities the result is 0 or 1."""
     a, z = precise(x), precise(other)
     result = _parts(a, z, side)
     none, all_ = (0, 1) if side < 0 else (1, 0)

@@ -1,4 +1,4 @@
-"""aten::index, elements chosen by tensors of numbers along several axes; index_put.py shares its steps."""
+"""aten::index: elements selected by index tensors along several axes; index_put.py uses it too."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def axes_of(indices: Sequence[Any]) -> list[int]:
 
 
 def around(shape: Sequence[int], axes: list[int]) -> tuple[list[int], list[int]]:
-    """Extents in front of the axes of the indices, and behind; all behind where these axes are apart."""
+    """Returns the extents before the indexed axes, and after; all after where these axes are not adjacent."""
     if axes != list(range(axes[0], axes[-1] + 1)):
         return [], [extent for axis, extent in enumerate(shape) if axis not in axes]
     return list(shape[: axes[0]]), list(shape[axes[-1] + 1 :])
@@ -49,7 +49,7 @@ def numpy_index(indices: list[Array | None]) -> tuple[Any, ...]:
 
 @index.reference
 def index_ref(x: Array, indices: list[Array | None]) -> Array:
-    """``x[indices]``, None standing for all of an axis.
+    """``x[indices]``; None selects all of an axis.
 
     The broadcast shape of the indices takes the place of their axes; where these are not neighbours,
     it comes first. Source: NumPy's advanced indexing.
@@ -72,7 +72,7 @@ def index_onnx13(g, x, indices):
 def fronts(
     indices: Sequence[Any], axes: list[int], shape: Sequence[int]
 ) -> tuple[tuple[Any, ...], tuple[list[int], list[int]]]:
-    """The common shape; the orders that bring ``axes`` of x, and that shape's of the part, in front."""
+    """Returns the common shape, and the permutations that move ``axes`` of x and of the part to the start."""
     common = broadcast_shapes(*(indices[axis].shape for axis in axes))
     rest = [axis for axis in range(len(shape)) if axis not in axes]
     first = len(around(shape, axes)[0])
@@ -88,7 +88,7 @@ def transposed(g: Any, x: Any, order: list[int]) -> Any:
 
 
 def side_by_side(g: Any, indices: list[Any], axes: list[int], common: tuple[int, ...]) -> Any:
-    """int64 [*common, axes]: for each element its index along every axis."""
+    """int64 [*common, axes]: the indices of each element along every axis."""
     if all(indices[axis].data is not None for axis in axes):
         arrays = np.broadcast_arrays(*(indices[axis].data for axis in axes))
         return g.const(np.stack(arrays, -1).astype(np.int64))
@@ -112,7 +112,7 @@ def index_selected(g, x, indices):
 
 
 def merged(g: Any, x: Any, front: list[int], axes: list[int]) -> Any:
-    """``x`` with the axes ``front`` in front, then one made of ``axes``, then the others."""
+    """Moves the axes ``front`` to the start, then merges ``axes``, then the others."""
     shape = g.type(x).shape
     others = [axis for axis in range(len(shape)) if axis not in front and axis not in axes]
     order = [*front, *axes, *others]
@@ -123,7 +123,7 @@ def merged(g: Any, x: Any, front: list[int], axes: list[int]) -> Any:
 
 
 def linear(g: Any, indices: list[Any], axes: list[int], shape: Sequence[int]) -> tuple[Any, list[Any]]:
-    """The indices of ``axes`` as those of one axis, in a row; and their common shape."""
+    """Returns the flat indices along the merged ``axes``, and their common shape."""
     common = list(broadcast_shapes(*(g.type(indices[axis]).shape for axis in axes)))
     if len(axes) == 1:  # what takes it counts from the end itself
         return g.call("aten::reshape", indices[axes[0]], [math.prod(common)]), common

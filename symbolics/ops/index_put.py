@@ -1,4 +1,4 @@
-"""aten::index_put, a tensor with other elements in places chosen by tensors of numbers, or by a mask."""
+"""aten::index_put: writes elements selected by index tensors, or by a mask."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ def _put_result(
     if mask is None:
         part = index_result(x, indices)
     else:  # of unknown size; a value for all of it is known
-        first, after = axes_of(indices)[0], _behind_mask(x.shape, indices)
+        first, after = axes_of(indices)[0], _after_mask(x.shape, indices)
         if x.shape[first : x.rank - len(after)] != mask.shape:
             raise ValueError(f"the mask {mask} does not fit {x} at axis {first}")
         part = TensorType(x.dtype, (*x.shape[:first], 1, *after))
     if values.dtype != x.dtype or broadcast_shapes(values.shape, part.shape) != part.shape:
-        raise ValueError(f"values {values} do not fit the part {part}")
+        raise ValueError(f"values {values} do not broadcast to the selected part {part}")
     return x
 
 
 def _mask(indices: Sequence[Any]) -> Any:
-    """The one index, if it is a mask. Raises ValueError for a mask among others."""
+    """Returns the only index, if it is a mask. Raises ValueError for a mask among others."""
     given = [each for each in indices if each is not None]
     if not any(each.dtype == np.bool_ for each in given):
         return None
     if len(given) > 1:
-        raise ValueError("a mask beside other indices selects as many elements as the data say")
+        raise ValueError("a mask combined with other indices has a data-dependent number of elements")
     return given[0]
 
 
-def _behind_mask(shape: Sequence[int], indices: Sequence[Any]) -> Sequence[int]:
-    """Extents behind the axes of the mask."""
+def _after_mask(shape: Sequence[int], indices: Sequence[Any]) -> Sequence[int]:
+    """Returns the extents after the axes of the mask."""
     first = axes_of(indices)[0]
     return shape[first + len(indices[first].shape) :]
 
@@ -72,7 +72,7 @@ index_put = Op(
 
 @index_put.reference
 def index_put_ref(x: Array, indices: list[Array | None], values: Array, accumulate: bool) -> Array:
-    """``x`` with ``values`` in the place of ``x[indices]``, or added there.
+    """Writes ``values`` to ``x[indices]``, or adds them there.
 
     Of two values for one place the later one counts. An index may be one mask, over as many axes as it
     has, when ``values`` have one value for all that it selects.
@@ -139,8 +139,10 @@ def _put_under_mask(g: Any, x: Any, types: list[Any], mask: Any, values: Any, ac
 def _under_mask(
     shape: Sequence[int], indices: Sequence[Any], values: Sequence[int]
 ) -> tuple[list[int], list[int]]:
-    """Shapes of mask and values to broadcast: the axis of what the mask selects becomes those of the mask."""
-    after, mask = _behind_mask(shape, indices), indices[axes_of(indices)[0]].shape
+    """Returns shapes for broadcasting mask and values: the axis of the selected elements becomes the mask's
+    axes.
+    """
+    after, mask = _after_mask(shape, indices), indices[axes_of(indices)[0]].shape
     spread, place = list(values), len(values) - len(after) - 1
     if place >= 0:
         spread[place : place + 1] = [1] * len(mask)

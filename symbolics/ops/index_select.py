@@ -1,4 +1,4 @@
-"""aten::index_select, index_copy, index_add and index_fill: parts along one axis, chosen by numbers.
+"""aten::index_select, index_copy, index_add and index_fill: slices along one axis, selected by indices.
 
 They are what other indexing comes down to. An index from -n to -1 counts from the end of n.
 """
@@ -37,16 +37,16 @@ def copy_result(
     x: TensorType, dim: int, index: TensorType, source: TensorType, alpha: int | float = 1
 ) -> TensorType:
     if source != _select_result(x, dim, index):
-        raise ValueError(f"source {source} is no part of {x} at {index} along axis {dim}")
+        raise ValueError(f"source {source} does not fit {x} at {index} along axis {dim}")
     if not fits(alpha, x.dtype):
-        raise ValueError(f"alpha {alpha} is not of the type of {x}")
+        raise ValueError(f"alpha {alpha} does not have the type of {x}")
     return x
 
 
 def _fill_result(x: TensorType, dim: int, index: TensorType, value: TensorType) -> TensorType:
     _select_result(x, dim, index)
     if value != TensorType(x.dtype, ()):
-        raise TypeError(f"value {value} is no number of the type of {x}")
+        raise TypeError(f"value {value} does not have the type of {x}")
     return x
 
 
@@ -100,7 +100,7 @@ def index_select_tflite(g, x, dim, index):
 
 @index_copy.reference
 def index_copy_ref(x: Array, dim: int, index: Array, source: Array) -> Array:
-    """``x`` with ``source`` at ``index`` along ``dim``; of two parts for one place the later one."""
+    """Writes ``source`` at ``index`` along ``dim``; for duplicates the last one wins."""
     result = np.moveaxis(x.copy(), dim, 0)
     result[index] = np.moveaxis(source, dim, 0)
     return np.ascontiguousarray(np.moveaxis(result, 0, dim)).reshape(x.shape)
@@ -124,7 +124,7 @@ def index_copy_onnx9(g, x, dim, index, source):
 
 @index_copy.decompose
 def index_copy_selected(g, x, dim, index, source):
-    """A choice among the parts of ``x`` and those of ``source``."""
+    """Selects each slice from ``x`` or ``source``."""
     count, extent = g.type(index).shape[0], g.type(x).shape[dim]
     known = g.known(index)
     if not count or not extent:
@@ -152,7 +152,7 @@ def index_copy_tflite(g, x, dim, index, source):
 
 @index_add.reference
 def index_add_ref(x: Array, dim: int, index: Array, source: Array, alpha: int | float) -> Array:
-    """``x`` with ``source`` times ``alpha`` added at ``index`` along ``dim``; all parts for one place."""
+    """Adds ``source`` times ``alpha`` at ``index`` along ``dim``; duplicates accumulate."""
     result = np.moveaxis(x.copy(), dim, 0)
     np.add.at(result, index, np.moveaxis(source * np.array(alpha, x.dtype), dim, 0))
     return np.ascontiguousarray(np.moveaxis(result, 0, dim)).reshape(x.shape)
@@ -167,7 +167,7 @@ def index_add_onnx16(g, x, dim, index, source, alpha):
 
 @index_add.decompose
 def index_add_scattered(g, x, dim, index, source, alpha):
-    """One index for each element, as aten::scatter_add has them; equal along the other axes."""
+    """Repeats the indices along the other axes, for aten::scatter_add."""
     shape, dtype = list(g.type(source).shape), g.type(x).dtype
     column = [1] * len(shape)
     column[dim] = shape[dim]
@@ -179,7 +179,7 @@ def index_add_scattered(g, x, dim, index, source, alpha):
 
 @index_fill.reference
 def index_fill_ref(x: Array, dim: int, index: Array, value: Array) -> Array:
-    """``x`` with one number in all places at ``index`` along ``dim``."""
+    """Fills the slices ``index`` along ``dim`` with a number."""
     result = x.copy()
     np.moveaxis(result, dim, 0)[index] = value
     return result
@@ -193,12 +193,12 @@ def index_fill_copied(g, x, dim, index, value):
 
 
 def _hits(g: Any, index: Any, extent: int) -> Any:
-    """int64 [indices, extent]: 1 where the index names the place, else 0."""
+    """int64 [indices, extent]: one-hot rows of the index."""
     return g.call("aten::one_hot", counted_from_the_front(g, index, extent), extent)
 
 
 def _rows_scattered(g: Any, x: Any, dim: int, index: Any, source: Any, reduction: str | None = None) -> Any:
-    """ScatterND writes along the first axis."""
+    """Emits ScatterND, which writes along the first axis."""
     axis = dim % len(x.shape)
     order = [axis, *(i for i in range(len(x.shape)) if i != axis)]
     places = (index.shape[0], 1)
@@ -222,7 +222,7 @@ def _scatter_nd(g: Any, x: Any, index: Any, source: Any, reduction: str | None) 
 
 @index_select.caffe()
 def index_select_caffe(g, x, dim, index):
-    """By slices or a matrix where the index is known, else by the layers that read rows by number."""
+    """Slices or a matrix for a constant index, else layers that gather rows."""
     axis = dim % len(x.shape)
     outer, extent, inner = around(x.shape, axis, axis + 1)
     count = index.shape[0]

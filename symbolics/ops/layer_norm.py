@@ -21,7 +21,7 @@ Array = np.ndarray
 def _result(x: TensorType, normalized_shape: list[int], *parameters: TensorType | None) -> TensorType:
     shape = tuple(normalized_shape)
     if not shape or x.shape[max(x.rank - len(shape), 0) :] != shape:
-        raise ValueError(f"x {x} does not end in {shape}")
+        raise ValueError(f"x {x} does not have the trailing shape {shape}")
     for parameter in parameters:
         if parameter is not None and parameter.shape != shape:
             raise ValueError(f"a parameter {parameter} does not have the shape {shape}")
@@ -57,7 +57,7 @@ OPS = [layer_norm, rms_norm]
 
 
 def normalized(x: Array, axes: tuple[int, ...], eps: float) -> Array:
-    """Mean 0 and variance 1 over ``axes``, in float32 or wider."""
+    """Normalizes to mean 0 and variance 1 over ``axes``, in float32 or wider."""
     x = x.astype(np.promote_types(x.dtype, np.float32), copy=False)
     centred = x - x.mean(axes, keepdims=True)
     return centred / np.sqrt((centred * centred).mean(axes, keepdims=True) + eps, dtype=x.dtype)
@@ -75,7 +75,7 @@ def layer_norm_ref(
 
 @rms_norm.reference
 def rms_norm_ref(x: Array, normalized_shape: list[int], weight: Array | None, eps: float | None) -> Array:
-    """Without ``eps`` the machine epsilon of the element type. Source: torch.nn.functional.rms_norm."""
+    """RMS normalization; the default ``eps`` is the machine epsilon. Source: torch.nn.functional.rms_norm."""
     wide = x.astype(np.promote_types(x.dtype, np.float32), copy=False)
     squares = (wide * wide).mean(tuple(range(-len(normalized_shape), 0)), keepdims=True)
     result = wide / np.sqrt(squares + _epsilon(x.dtype, eps), dtype=wide.dtype)

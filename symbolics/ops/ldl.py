@@ -1,4 +1,4 @@
-"""Symmetric matrices as L D L^T: aten::linalg_ldl_factor_ex and linalg_ldl_solve, after Bunch and Kaufman.
+"""LDL decomposition of symmetric matrices by Bunch-Kaufman: aten::linalg_ldl_factor_ex and linalg_ldl_solve.
 
 D has blocks of one or two rows on its diagonal. ``pivots`` has, counted from 1, the row with which the last
 row of a block was exchanged; its negative number twice for a block of two.
@@ -44,12 +44,14 @@ ldl_solve = Op(
 )
 OPS = [ldl_factor_ex, ldl_solve]
 for _op in OPS:
-    _op.unsupported("caffe", "it takes a loop, which Caffe has not, or some hundred layers for each column")
+    _op.unsupported(
+        "caffe", ("it requires a loop, which Caffe does not have, or several hundred layers per column")
+    )
 
 
 @ldl_factor_ex.reference
 def ldl_factor_ex_ref(x: Array) -> list[Array]:
-    """L and D in one matrix, the pivots, and the number of the first block that is 0, or 0."""
+    """Returns L and D in one matrix, the pivots, and the index of the first zero block, or 0."""
     factors = np.tril(x) + np.swapaxes(np.tril(x, -1), -1, -2)
     pivots, info = np.zeros(x.shape[:-1], INT32), np.zeros(x.shape[:-2], INT32)
     for place in np.ndindex(info.shape):
@@ -71,7 +73,7 @@ def ldl_factor_ex_ref(x: Array) -> list[Array]:
 
 
 def _pivot(rest: Array) -> tuple[int, int]:
-    """How many rows the next block has, and which row becomes the last of it."""
+    """Returns the size of the next block, and the row that becomes its last one."""
     if len(rest) == 1:
         return 1, 0
     row = 1 + int(np.argmax(np.abs(rest[1:, 0])))
@@ -100,7 +102,9 @@ def ldl_factor_ex_blocks(g, x):
 
 
 def _next_block(_: Term, x: Term, pivots: Term, at: Term, info: Term) -> list[Term]:
-    """One block of each matrix, at row ``at``, which may be behind the last. The rest stays symmetric."""
+    """Processes one block of each matrix, at row ``at``, which may be after the last one. The rest stays
+    symmetric.
+    """
     rows, columns = numbers(x, -2), numbers(x, -1)
     is_two, other, is_zero = _choice(x, at)
     last = at + is_two.to(INT32)
@@ -124,14 +128,16 @@ def _next_block(_: Term, x: Term, pivots: Term, at: Term, info: Term) -> list[Te
 
 
 def _block(x: Term, at: Term, last: Term) -> list[Term]:
-    """The elements of D: on the diagonal, and between the two rows, or 1 where there is but one."""
+    """Returns the elements of D: on the diagonal, and between the two rows, or 1 for a block of one."""
     places = ((at, at), (last, last), (at, last))
     diagonal, corner, across = (chosen(chosen(x, -1, column), -2, row) for column, row in places)
     return [diagonal, corner, last.eq(at).where(1, across)]
 
 
 def _choice(x: Term, at: Term) -> tuple[Term, Term, Term]:
-    """Whether the next block has two rows, the row that becomes its last, and whether its column is 0."""
+    """Returns whether the next block has two rows, the row that becomes its last, and whether its column is
+    0.
+    """
     rows = numbers(x, -2)
     column = chosen(x, -1, at).abs()
     here = chosen(column, -2, at)
@@ -149,7 +155,7 @@ def _choice(x: Term, at: Term) -> tuple[Term, Term, Term]:
 
 @ldl_solve.reference
 def ldl_solve_ref(LD: Array, pivots: Array, B: Array) -> Array:
-    """X with A X = B."""
+    """Solves A X = B."""
     batch = np.broadcast_shapes(LD.shape[:-2], B.shape[:-2])
     X = np.broadcast_to(B, (*batch, *B.shape[-2:])).copy()
     LD, pivots = (
@@ -185,7 +191,7 @@ def ldl_solve_blocks(g, LD, pivots, B):
 
 
 def _forward(_: Term, x: Term, at: Term, LD: Term, pivots: Term) -> list[Term]:
-    """The block from row ``at`` on is found and taken out of the rows below."""
+    """Forward substitution for the block that starts at row ``at``."""
     rows = numbers(x, -2)
     pivot = chosen(pivots, -1, at)
     is_two = pivot < 0
@@ -203,7 +209,7 @@ def _forward(_: Term, x: Term, at: Term, LD: Term, pivots: Term) -> list[Term]:
 
 
 def _backward(_: Term, x: Term, at: Term, LD: Term, pivots: Term) -> list[Term]:
-    """The rows of the block that ends with row ``at``, less what the rows below have of them."""
+    """Backward substitution for the block that ends at row ``at``."""
     rows = numbers(x, -2)
     pivot = chosen(pivots, -1, at)
     start = at - (pivot < 0).to(INT32)

@@ -1,4 +1,4 @@
-"""ReLU with a slope below zero: one number (leaky_relu), or one for each channel (prelu)."""
+"""ReLU with a slope for negative values: one number (leaky_relu), or one per channel (prelu)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def leaky_relu_caffe(g, x, negative_slope):
 def _result(x: TensorType, weight: TensorType) -> TensorType:
     channels = x.shape[1] if x.rank > 1 else 1
     if x.dtype != weight.dtype or weight.rank > 1 or weight.size not in (1, channels):
-        raise ValueError(f"the weight {weight} is neither one number nor one for each channel of {x}")
+        raise ValueError(f"the weight {weight} must have one element, or one per channel of {x}")
     return x
 
 
@@ -67,7 +67,7 @@ prelu = Op(
 
 
 def _slopes_shape(rank: int, size: int) -> tuple[int, ...]:
-    """The shape in which a weight of ``size`` numbers broadcasts along axis 1."""
+    """Returns the shape in which a weight of ``size`` elements broadcasts along axis 1."""
     return (size, *(1,) * (rank - 2)) if size > 1 else (1,) * rank
 
 
@@ -101,7 +101,7 @@ def prelu_tflite(g, x, weight):
 @prelu.caffe()
 def prelu_caffe(g, x, weight):
     if not weight.is_constant:
-        g.refuse("Caffe's PReLU has constant slopes")
+        g.refuse("Caffe's PReLU requires constant slopes")
     slopes = np.ascontiguousarray(weight.data).reshape(-1)
     if slopes.size == 1:
         return g.op("ReLU", x, negative_slope=float(slopes[0]))

@@ -1,4 +1,4 @@
-"""aten::linalg_det, linalg_slogdet and linalg_inv of square matrices; linalg_cross of vectors in space."""
+"""aten::linalg_det, linalg_slogdet and linalg_inv of square matrices; linalg_cross of vectors."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Array = np.ndarray
 
 def matrices(x: TensorType) -> TensorType:
     if x.rank < 2:
-        raise ValueError(f"{x} is no matrix")
+        raise ValueError(f"{x} is not a matrix")
     return x
 
 
 def square_matrices(x: TensorType) -> TensorType:
     if x.rank < 2 or x.shape[-1] != x.shape[-2]:
-        raise ValueError(f"{x} does not hold square matrices")
+        raise ValueError(f"{x} does not have square matrices in its last two axes")
     return x
 
 
@@ -50,7 +50,7 @@ def linalg_det_ref(x: Array) -> Array:
 
 @slogdet.reference
 def linalg_slogdet_ref(A: Array) -> list[Array]:
-    """The sign of the determinant, and the logarithm of its absolute value."""
+    """Returns the sign and the logarithm of the absolute value of the determinant."""
     return [np.asarray(part).astype(A.dtype) for part in np.linalg.slogdet(A.astype(np.float64))]
 
 
@@ -69,7 +69,7 @@ def linalg_det_onnx11(g, x):
 
 
 def _pivots(g: Any, x: Any) -> tuple[Term, Term]:
-    """What is on the diagonal of U, and the sign of the exchange of rows."""
+    """Returns the diagonal of U, and the sign of the row permutation."""
     factors, pivots, _ = g.call("aten::linalg_lu_factor_ex", x)
     diagonal = Term(g, g.call("aten::diagonal", factors, 0, -2, -1))
     stays = Term(g, pivots).eq(numbers(diagonal, -1) + 1)

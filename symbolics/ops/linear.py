@@ -55,7 +55,7 @@ def linear_tflite(g, x, weight, bias):
 @linear.caffe()
 def linear_caffe(g, x, weight, bias):
     if not weight.is_constant or (bias is not None and not bias.is_constant):
-        g.refuse("a Caffe InnerProduct keeps its weights in the model: they cannot be computed")
+        g.refuse("a Caffe InnerProduct stores its weights in the model: they cannot be computed")
     return g.op(
         "InnerProduct",
         x,

@@ -17,7 +17,7 @@ Array = np.ndarray
 
 def _result(x: TensorType, size: int, alpha: float, beta: float, k: float) -> TensorType:
     if x.rank < 3:
-        raise ValueError(f"x {x} has nothing behind its channels")
+        raise ValueError(f"expected at least one spatial dimension, got {x}")
     if size < 1 or size % 2 == 0:  # PyTorch and ONNX lay even windows differently
         raise ValueError(f"size {size} is not an odd number")
     return x
@@ -39,7 +39,7 @@ local_response_norm = Op(
 
 @local_response_norm.reference
 def local_response_norm_ref(x: Array, size: int, alpha: float, beta: float, k: float) -> Array:
-    """Channels beyond the ends count as zeros.
+    """Local response norm; channels out of range count as zeros.
 
     Shapes: x [N, C, ...]. Source: torch.nn.functional.local_response_norm.
     """
@@ -61,7 +61,7 @@ def local_response_norm_onnx1(g, x, size, alpha, beta, k):
 
 @local_response_norm.tflite()
 def local_response_norm_tflite(g, x, size, alpha, beta, k):
-    """Over the last of four axes, which channels are at rank 4 by the layout."""
+    """Normalizes the last of four axes, which is the channel axis of the rank-4 layout."""
     rank = len(x.shape)
     last = [0, *range(2, rank), 1]
     wide = x if rank == 4 else tflite.transposed(g, x, last)

@@ -1,4 +1,4 @@
-"""tm::loop, a step done again while it says so; torch.while_loop."""
+"""tm::loop, a subgraph repeated while its condition is true; torch.while_loop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms import tflite_loops
-from tmconvert.symbolics.idioms.bodies import one_or_all, run, types_of
+from tmconvert.symbolics.idioms.subgraphs import one_or_all, run, types_of
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, Tensors, graph, integer
 
 
@@ -18,10 +18,10 @@ def loop_types(
 ) -> list[TensorType]:
     again, *after = types_of(step, "the step of a loop")
     if goes_on.shape or again != goes_on:
-        raise ValueError(f"the condition of a loop is {goes_on}, then {again}, not one bool")
+        raise ValueError(f"the condition of a loop is {goes_on}, then {again}, but must be one bool")
     if after != inputs[:carried]:
         shown = (", ".join(map(str, types)) for types in (inputs[:carried], after))
-        raise ValueError("a loop begins with {} and goes on with {}".format(*shown))
+        raise ValueError("the loop state {} becomes {}".format(*shown))
     return after
 
 
@@ -61,4 +61,4 @@ def loop_tflite(g, goes_on, inputs, carried, step):
     return tflite_loops.while_(g, entering, lambda inner, formals: formals[0], once)[1 : 1 + carried]
 
 
-loop.unsupported("caffe", "Caffe has no loops, and only a few steps of a known number are written out")
+loop.unsupported("caffe", "Caffe has no loops; only short loops with a constant number of steps are unrolled")

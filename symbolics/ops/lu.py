@@ -1,4 +1,4 @@
-"""Gauss' elimination: aten::linalg_lu_factor_ex and lu_unpack.
+"""LU decomposition: aten::linalg_lu_factor_ex and lu_unpack.
 
 Matrices are P L U: L has ones on its diagonal, which is not stored, and P exchanges rows. ``pivots`` says
 with which row each was exchanged in turn, counted from 1. Source: getrf of LAPACK.
@@ -38,7 +38,7 @@ def _unpacked(LU_data: TensorType, LU_pivots: TensorType) -> list[TensorType]:
     *batch, rows, columns = matrices(LU_data).shape
     steps = min(rows, columns)
     if LU_pivots.shape != (*batch, steps):
-        raise ValueError(f"{LU_pivots} are no pivots of {LU_data}")
+        raise ValueError(f"{LU_pivots} are not valid pivots for {LU_data}")
     shapes = [(rows, rows), (rows, steps), (steps, columns)]
     return [TensorType(LU_data.dtype, (*batch, *shape)) for shape in shapes]
 
@@ -54,7 +54,7 @@ OPS = [lu_factor_ex, lu_unpack]
 
 @lu_factor_ex.reference
 def lu_factor_ex_ref(A: Array) -> list[Array]:
-    """L and U in one matrix, the pivots, and the number of the first pivot that is 0, or 0."""
+    """Returns L and U in one matrix, the pivots, and the index of the first zero pivot, or 0."""
     x, steps = A.copy(), min(A.shape[-2:])
     pivots, info = np.zeros((*A.shape[:-2], steps), INT32), np.zeros(A.shape[:-2], INT32)
     for place in np.ndindex(A.shape[:-2]):
@@ -82,7 +82,7 @@ def lu_factor_ex_columns(g, A):
 
 
 def _eliminated(k: Term, x: Term, pivots: Term, info: Term) -> list[Term]:
-    """One column of an elimination: the largest of what is left of it comes to row ``k``."""
+    """Eliminates one column: the row with the largest remaining element is moved to row ``k``."""
     rows, columns = numbers(x, -2), numbers(x, -1)
     size = (rows < k).where(-1, line(x, -1, k).abs())
     found = size.argmax(dim=-2, keepdim=True)
@@ -98,7 +98,7 @@ def _eliminated(k: Term, x: Term, pivots: Term, info: Term) -> list[Term]:
 
 @lu_unpack.reference
 def lu_unpack_ref(LU_data: Array, LU_pivots: Array) -> list[Array]:
-    """P, L and U."""
+    """Returns P, L and U."""
     steps = min(LU_data.shape[-2:])
     lower = np.tril(LU_data[..., :steps], -1) + np.eye(LU_data.shape[-2], steps, dtype=LU_data.dtype)
     exchanged = np.zeros((*LU_data.shape[:-1], LU_data.shape[-2]), LU_data.dtype)
@@ -125,7 +125,7 @@ def lu_unpack_parts(g, LU_data, LU_pivots):
 
 
 def _exchanges(pivots: Term, rows: int) -> Term:
-    """P as bools: which row of the matrix each row came from is told as it is exchanged."""
+    """Returns P as bools: the original row of each row, tracked through the exchanges."""
     g, (*batch, steps) = pivots.g, pivots.type.shape
     first = spread(numbers(unit(g, [], rows, 1, INT32), -2).reshape(shape=[1, rows]), batch)
     places = pivots.reshape(shape=[*batch, 1, steps]) - 1

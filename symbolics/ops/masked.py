@@ -1,4 +1,4 @@
-"""aten::masked_fill and aten::masked_scatter: elements where a mask is true, replaced."""
+"""aten::masked_fill and aten::masked_scatter: elements replaced where a mask is true."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MASKED = [Tensor("x", ANY_DTYPE), Tensor("mask", ("bool",))]
 
 def _fill_result(x: TensorType, mask: TensorType, value: TensorType) -> TensorType:
     if value != TensorType(x.dtype, ()):
-        raise TypeError(f"value {value} is no number of the type of {x}")
+        raise TypeError(f"value {value} does not have the type of {x}")
     return TensorType(x.dtype, broadcast_shapes(x.shape, mask.shape))
 
 
@@ -54,7 +54,7 @@ def masked_fill_chosen(x: Term, mask: Term, value: Term) -> Term:
 
 @masked_scatter.reference
 def masked_scatter_ref(x: Array, mask: Array, source: Array) -> Array:
-    """The n-th element where ``mask`` is true is the n-th of ``source``, of which there are enough."""
+    """Replaces the n-th true element of ``mask`` by the n-th element of ``source``."""
     x, mask = np.broadcast_arrays(x, mask)
     result = x.copy()
     result[mask] = source.reshape(-1)[: mask.sum()]

@@ -1,4 +1,4 @@
-"""Matrix products: aten::matmul, and the ops that say a case of it.
+"""Matrix products: aten::matmul, and ops that are special cases of it.
 
 Operands have one element type, and so has the result. Source of the rules on ranks: torch.matmul, which are
 NumPy's: a vector in front is a row, a vector behind a column, and the axes before the last two broadcast.
@@ -23,11 +23,11 @@ Array = np.ndarray
 
 def product_type(x: TensorType, other: TensorType) -> TensorType:
     if not x.rank or not other.rank or x.dtype != other.dtype:
-        raise ValueError(f"there is no matrix product of {x} and {other}")
+        raise ValueError(f"the matrix product of {x} and {other} is not defined")
     left = x.shape if x.rank > 1 else (1, *x.shape)
     right = other.shape if other.rank > 1 else (*other.shape, 1)
     if left[-1] != right[-2]:
-        raise ValueError(f"{x} has rows of another length than the columns of {other}")
+        raise ValueError(f"the rows of {x} and the columns of {other} differ in length")
     batch = broadcast_shapes(left[:-2], right[:-2])
     rows = left[-2:-1] if x.rank > 1 else ()
     columns = right[-1:] if other.rank > 1 else ()
@@ -44,7 +44,7 @@ matmul = Op(
 
 @matmul.reference
 def matmul_ref(x: Array, other: Array) -> Array:
-    """Halves are summed in float32, as runtimes do."""
+    """Matrix product; float16 is accumulated in float32, as runtimes do."""
     if x.dtype == np.float16:
         return np.matmul(x.astype(np.float32), other.astype(np.float32)).astype(np.float16)
     return np.matmul(x, other)
@@ -90,7 +90,7 @@ def matmul_tflite(g, x, other):
 
 
 def _product_tflite(g: Any, left: Any, right: Any, shape: Sequence[Any], **options: bool) -> Any:
-    """BATCH_MATMUL, which takes three axes of a batch at most: more of them become one."""
+    """Emits BATCH_MATMUL with at most three batch axes: more are merged."""
     if len(shape) > 5:
         batch = tuple(shape[:-2])
         left, right = (
@@ -102,7 +102,7 @@ def _product_tflite(g: Any, left: Any, right: Any, shape: Sequence[Any], **optio
 
 
 def _summed_tflite(g: Any, left: Any, right: Any, batch: Any) -> Any:
-    """Of integers, which BATCH_MATMUL does not take: the sum over k of [..., m, k, 1] x [..., 1, k, n]."""
+    """Integer product, which BATCH_MATMUL lacks: the sum over k of [..., m, k, 1] x [..., 1, k, n]."""
     (rows, inner), columns = left.shape[-2:], right.shape[-1]
     left = tflite.reshaped(g, left, (*left.shape, 1))
     right = tflite.reshaped(g, right, (*right.shape[:-2], 1, inner, columns))
@@ -126,7 +126,7 @@ def matmul_caffe(g, x, other):
 
 
 def _computed_caffe(g, x, other):
-    """Of computed matrices, or a constant from the left; vectors as matrices of one row or column."""
+    """Product of computed matrices, or with a constant on the left; vectors become matrices."""
     left = caffe.reshaped(g, x, (1, *x.shape)) if len(x.shape) == 1 else x
     right = caffe.reshaped(g, other, (*other.shape, 1)) if len(other.shape) == 1 else other
     if left.is_constant and len(left.shape) == 2 and not right.is_constant:
@@ -144,7 +144,7 @@ def _computed_caffe(g, x, other):
 
 
 def _of_ranks(name: str, second: str, left: int, right: int) -> Op:
-    """A product that ATen knows under a name of its own: of operands of these ranks, without broadcasting."""
+    """Declares a product op of ATen for operands of these ranks, without broadcasting."""
 
     def result(**arguments: TensorType) -> TensorType:
         x, other = arguments["x"], arguments[second]
@@ -194,7 +194,7 @@ def dot_product(g, x, tensor):
 
 def _transposed_type(x: TensorType, other: TensorType) -> TensorType:
     if other.rank < 2:
-        raise ValueError(f"{other} is no matrix")
+        raise ValueError(f"{other} is not a matrix")
     shape = (*other.shape[:-2], other.shape[-1], other.shape[-2])
     return product_type(x, TensorType(other.dtype, shape))
 
@@ -209,7 +209,7 @@ matmul_nt = Op(
 
 @matmul_nt.reference
 def matmul_nt_ref(x: Array, other: Array) -> Array:
-    """``x`` by the transposed ``other``: N and T of BLAS's gemm."""
+    """``x`` times the transposed ``other``: N and T of BLAS's gemm."""
     return matmul_ref(x, np.swapaxes(other, -1, -2))
 
 

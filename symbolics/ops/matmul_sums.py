@@ -1,4 +1,4 @@
-"""Products added to something, beta x + alpha product: aten::addmm, addmv, addr, addbmm and baddbmm.
+"""beta x + alpha product: aten::addmm, addmv, addr, addbmm and baddbmm.
 
 x broadcasts to the product; where beta is 0 it does not count, whatever it holds.
 """
@@ -34,9 +34,9 @@ def _op(name: str, second: str, third: str, ranks: tuple[int, int], product_of: 
     def result(x: TensorType, beta: float, alpha: float, **factors: TensorType) -> TensorType:
         left, right = factors[second], factors[third]
         if (left.rank, right.rank) != ranks or not x.dtype == left.dtype == right.dtype:
-            raise ValueError(f"{left} and {right} are not of the ranks {ranks} and of the type of {x}")
+            raise ValueError(f"{left} and {right} must have the ranks {ranks} and the type of {x}")
         if not fits(beta, x.dtype) or not fits(alpha, x.dtype):
-            raise ValueError(f"the factors {beta} and {alpha} are not of the type of {x}")
+            raise ValueError(f"the factors {beta} and {alpha} do not have the type of {x}")
         product = product_of(left, right)
         if broadcast_shapes(x.shape, product.shape) != product.shape:
             raise ValueError(f"{x} does not broadcast to {product}")
@@ -61,7 +61,7 @@ def _sum(x: Array, product: Array, beta: float, alpha: float) -> Array:
 
 
 def _scaled_sum(g: Any, x: Any, product: Any, beta: float, alpha: float) -> Any:
-    """beta x + alpha product, of the shape of the product."""
+    """Returns beta x + alpha product, in the shape of the product."""
     x, product = (
         value if factor in (0, 1) else g.call("aten::mul", value, g.constant(factor, g.type(value).dtype))
         for value, factor in ((x, beta), (product, alpha))

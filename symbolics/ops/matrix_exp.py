@@ -16,12 +16,14 @@ Array = np.ndarray
 POWERS, AT_ONCE = 20, 5
 
 matrix_exp = Op("aten::linalg_matrix_exp", args=[Tensor("x", ("float32", "float64"))], result=square_matrices)
-matrix_exp.unsupported("caffe", "it squares as often as the norm asks, in a loop, which Caffe has not")
+matrix_exp.unsupported(
+    "caffe", ("the number of squarings depends on the norm, which requires a loop, which Caffe does not have")
+)
 
 
 @matrix_exp.reference
 def linalg_matrix_exp_ref(x: Array) -> Array:
-    """By the first powers of a half of a half ..., which is then squared as often."""
+    """Scaling and squaring: the Taylor polynomial of A / 2^n, squared n times."""
     norms = np.abs(x).sum(-2).max(-1, initial=0)
     halves = np.ceil(np.log2(np.maximum(norms.astype(np.float64), 1)))[..., None, None]
     small = x / np.exp2(halves)
@@ -59,7 +61,7 @@ def _any(x: Term) -> Term:
 
 
 def _polynomial(x: Term, one: Term) -> Term:
-    """The first POWERS terms, AT_ONCE of them a sum of the same powers, times the next power of that sum."""
+    """Evaluates the first POWERS terms, in groups of AT_ONCE with common powers."""
     powers = [one, x]
     while len(powers) <= AT_ONCE:
         powers.append(powers[-1].matmul(x))

@@ -1,4 +1,4 @@
-"""aten::max_pool1d, max_pool2d, max_pool3d: the largest element of each window."""
+"""aten::max_pool1d, max_pool2d, max_pool3d."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tmconvert.symbolics.idioms import caffe, tflite
 from tmconvert.symbolics.idioms.pooling import is_one_element, planar
 from tmconvert.symbolics.layouts import NHWC, SOURCE
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, boolean, integers
-from tmconvert.symbolics.results import onnx_padding, overhangs, padding_behind, pooled
+from tmconvert.symbolics.results import end_padding, onnx_padding, overhangs, pooled
 from tmconvert.symbolics.traits import Homogeneous, Identity, KeepsQparams, Pool, Trait
 from tmconvert.symbolics.windows import last_axes, reduced, widened
 
@@ -44,7 +44,7 @@ def _op(axes: int) -> Op:
     def max_pool_onnx10(g, x, kernel_size, stride, padding, dilation, ceil_mode):
         # ceil_mode as padding behind the end: runtimes disagree about windows that start in the padding
         windows = (kernel_size, stride, padding, dilation, ceil_mode)
-        after = padding_behind(x.shape, g.result_types[0].shape, *windows)
+        after = end_padding(x.shape, g.result_types[0].shape, *windows)
         return g.op(
             "MaxPool",
             _apart_from_padding(g, x),
@@ -57,7 +57,7 @@ def _op(axes: int) -> Op:
     @op.onnx(since=1)
     def max_pool_onnx1(g, x, kernel_size, stride, padding, dilation, ceil_mode):
         if max(dilation) > 1:
-            g.refuse("ONNX MaxPool has dilations since opset 10", "use --opset 10 or later")
+            g.refuse("ONNX MaxPool supports dilations from opset 10 on", "use --opset 10 or later")
         return max_pool_onnx10(g, x, kernel_size, stride, padding, dilation, ceil_mode)
 
     op.reference(maxima)
@@ -65,7 +65,7 @@ def _op(axes: int) -> Op:
 
 
 def _apart_from_padding(g: Any, x: Any) -> Any:
-    """``x``, not directly from a Pad: ONNX Runtime 1.31 merges the two, and forgets what was padded."""
+    """Separates ``x`` from a preceding Pad: ONNX Runtime 1.31 fuses the two and loses the padding value."""
     maker = next((each for each in reversed(g.graph.operators) if x in each.outputs), None)
     return x if maker is None or maker.type != "Pad" else g.op("Max", x)
 
@@ -78,13 +78,13 @@ def maxima(
     dilation: list[int],
     ceil_mode: bool,
 ) -> Array:
-    """Maxima over windows; padding never counts.
+    """Maxima over windows; padding is ignored.
 
     Shapes: x [N, C, ...] -> [N, C, ...]. Source: torch.nn.functional.max_pool2d.
     """
     windows = (kernel_size, stride, padding, dilation, ceil_mode)
     shape = pooled(TensorType(x.dtype, x.shape), *windows).shape
-    after = padding_behind(x.shape, shape, *windows)
+    after = end_padding(x.shape, shape, *windows)
     lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
     result = reduced(np.maximum, widened(x, padding, after, lowest), kernel_size, stride, dilation)
     return last_axes(result, map(slice, shape[2:]))
@@ -109,7 +109,7 @@ def max_pool2d_tflite(g, x, kernel_size, stride, padding, dilation, ceil_mode):
     after = overhangs(spatial, outputs, kernel_size, stride, padding, dilation)
     if is_symbolic(after):
         windows = (kernel_size, stride, padding, dilation, ceil_mode)
-        after = padding_behind((1, 1, *spatial), (1, 1, *outputs), *windows)
+        after = end_padding((1, 1, *spatial), (1, 1, *outputs), *windows)
     scheme = tflite.pooling_scheme(spatial, outputs, stride, padding, after)
     if scheme is None or max(dilation) > 1:
         x = tflite.padded(g, x, padding, [max(amount, 0) for amount in after], _below_all(g, x))
@@ -128,7 +128,7 @@ def max_pool2d_tflite(g, x, kernel_size, stride, padding, dilation, ceil_mode):
 
 
 def _below_all(g: Any, x: Any) -> float:
-    """A number that changes no maximum. It is 0, the cheapest to pad with, of what is never negative."""
+    """Returns a number that changes no maximum: 0, the cheapest to pad with, if ``x`` is never negative."""
     if x.dtype.kind != "f":
         return int(np.iinfo(x.dtype).min)
     made = next((each.type for each in reversed(g.graph.operators) if any(x is y for y in each.outputs)), "")
@@ -138,7 +138,7 @@ def _below_all(g: Any, x: Any) -> float:
 def _spread_tflite(
     g: Any, x: Any, outputs: Any, kernel_size: list[int], stride: list[int], dilation: list[int]
 ) -> Any:
-    """MAX_POOL_2D has no dilation: the maxima of one element of each window after the other, axis by axis."""
+    """Emulates dilation, which MAX_POOL_2D lacks: the maximum over taps, axis by axis."""
     for axis in (1, 2):
         count, step, taps = outputs[axis - 1], stride[axis - 1], []
         for tap in range(kernel_size[axis - 1]):
@@ -154,5 +154,5 @@ def _spread_tflite(
 @max_pool2d.caffe()
 def max_pool2d_caffe(g, x, kernel_size, stride, padding, dilation, ceil_mode):
     if max(dilation) > 1:
-        g.refuse("Caffe's Pooling has no dilation")
+        g.refuse("Caffe's Pooling does not support dilation")
     return caffe.pooled(g, x, "MAX", kernel_size, stride, padding, g.result_types[0].shape[2:])

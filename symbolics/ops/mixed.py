@@ -1,4 +1,4 @@
-"""Elementwise ops that formulas say: sinc, special_entr, special_xlog1py, ldexp, isclose, gcd and lcm."""
+"""Elementwise ops with formula decompositions: sinc, entr, xlog1py, ldexp, isclose, gcd and lcm."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ lcm.reference(lambda x, other: np.abs(np.lcm(x, other)))
 
 @sinc.reference
 def sinc_ref(x: Array) -> Array:
-    """sin(pi x) / (pi x), exactly 0 at whole numbers but 0, at which it is 1."""
+    """sin(pi x) / (pi x): 1 at 0, and exactly 0 at other integers."""
     return np.where((x == np.rint(x)) & (x != 0), 0 * x, np.sinc(x)).astype(x.dtype)
 
 
@@ -67,7 +67,7 @@ def ldexp_product(x: Term, other: Term) -> Term:
 
 
 def _steps(dtype: np.dtype) -> int:
-    """Divisions after which Euclid's algorithm has ended: neighbours in Fibonacci's series take longest."""
+    """Returns the maximum number of steps of Euclid's algorithm, which Fibonacci numbers need."""
     return math.ceil(8 * dtype.itemsize / math.log2((1 + math.sqrt(5)) / 2))
 
 
@@ -82,7 +82,7 @@ def gcd_euclid(x: Term, other: Term) -> Term:
 
 @gcd.caffe()
 def gcd_caffe(g, x, other):
-    """Rests of the nearest quotients, which at least halve: as many steps as whole numbers have bits here."""
+    """Uses remainders of the nearest quotient, which at least halve: one step per bit."""
     shape = g.result_types[0].shape
     full = shape if len(shape) > 1 else (1, *(shape or (1,)))
     like = other if x.is_constant else x
@@ -108,7 +108,7 @@ def lcm_quotient(x: Term, other: Term) -> Term:
 
 def _close(x: TensorType, other: TensorType, rtol: float, atol: float, equal_nan: bool) -> TensorType:
     if rtol < 0 or atol < 0:
-        raise ValueError(f"the tolerances {rtol} and {atol} must not be negative")
+        raise ValueError(f"the tolerances {rtol} and {atol} must be non-negative")
     return broadcast("x", "other", dtype="bool")(x=x, other=other)
 
 

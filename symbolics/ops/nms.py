@@ -1,4 +1,4 @@
-"""torchvision::nms and batched_nms: the boxes that no better one overlaps."""
+"""torchvision::nms and batched_nms: non-maximum suppression."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _result(boxes: TensorType, scores: TensorType, **others: Any) -> TensorType:
     if boxes.shape[1] != 4 or scores.shape != boxes.shape[:1] or boxes.dtype != scores.dtype:
         raise ValueError(f"boxes {boxes} and scores {scores} do not fit each other")
     if "idxs" in others and others["idxs"].shape != scores.shape:
-        raise ValueError(f"{others['idxs']} are no classes of {boxes}")
+        raise ValueError(f"{others['idxs']} do not fit the boxes {boxes}")
     return TensorType(INT64, (found(scores.shape[0]),))
 
 
@@ -41,7 +41,7 @@ OPS = [nms, batched_nms]
 
 @nms.reference
 def nms_ref(boxes: Array, scores: Array, iou_threshold: float) -> Array:
-    """Indices of the boxes (x1, y1, x2, y2) that are kept, the highest score first.
+    """Returns indices of the kept boxes (x1, y1, x2, y2), the highest score first.
 
     Of equal scores the first box is the better one. A box goes where its intersection with a kept one is more
     than ``iou_threshold`` of their union. Source: torchvision.ops.nms.
@@ -62,9 +62,9 @@ def nms_ref(boxes: Array, scores: Array, iou_threshold: float) -> Array:
 @nms.onnx(since=10)
 def nms_onnx10(g, boxes, scores, iou_threshold):
     if boxes.dtype != np.float32:
-        g.refuse("ONNX compares boxes in float32 only", "make them float32 in the model")
+        g.refuse("ONNX NonMaxSuppression supports float32 boxes only", "convert them to float32 in the model")
     if not 0 <= iou_threshold <= 1:
-        g.refuse(f"ONNX has thresholds from 0 to 1, not {iou_threshold}")
+        g.refuse(f"ONNX NonMaxSuppression supports thresholds from 0 to 1, not {iou_threshold}")
     count, (kept,) = boxes.shape[0], g.result_types[0].shape
     threshold = np.float32(iou_threshold)
     if float(threshold) > iou_threshold:  # a float32 is above the number where it is above the one below it
@@ -83,12 +83,13 @@ def nms_onnx10(g, boxes, scores, iou_threshold):
 
 @nms.tflite()
 def nms_tflite(g, boxes, scores, iou_threshold):
-    """NON_MAX_SUPPRESSION_V4 takes equal scores in any order, and a box without an area again and again.
+    """Handles NON_MAX_SUPPRESSION_V4's undefined order of equal scores, and its repeated selection of empty
+    boxes.
 
     It is given ranks for scores, and in the place of such a box, which meets none, one apart from all.
     """
     if iou_threshold < 0:
-        g.refuse(f"TFLite has thresholds from 0 on, not {iou_threshold}")
+        g.refuse(f"TFLite's NON_MAX_SUPPRESSION_V4 supports non-negative thresholds, not {iou_threshold}")
     (count, _), (kept,), kind = boxes.shape, g.result_types[0].shape, boxes.dtype
     order = topk_tflite(g, scores, count, 0, True, True)[1]
     if iou_threshold >= 1:  # no boxes overlap by more
@@ -120,7 +121,7 @@ def nms_tflite(g, boxes, scores, iou_threshold):
 
 @batched_nms.reference
 def batched_nms_ref(boxes: Array, scores: Array, idxs: Array, iou_threshold: float) -> Array:
-    """As nms, among the boxes of one class: those of another are far away.
+    """Like nms, within each class: boxes of other classes are moved apart.
 
     Source: torchvision.ops.batched_nms.
     """
@@ -140,4 +141,4 @@ def batched_nms_moved(g, boxes, scores, idxs, iou_threshold):
 
 
 for _op in OPS:
-    _op.unsupported("caffe", "the sizes of a Caffe net are fixed before it runs")
+    _op.unsupported("caffe", "a Caffe net has static sizes only")

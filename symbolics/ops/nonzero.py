@@ -1,4 +1,4 @@
-"""aten::nonzero, argwhere and masked_select: what a mask lets through, as many as there are."""
+"""aten::nonzero, argwhere and masked_select, with data-dependent result sizes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OPS = [nonzero, argwhere, masked_select]
 
 @nonzero.reference
 def nonzero_ref(x: Array) -> Array:
-    """Row by row the place of each element that is not zero, in the order of the elements."""
+    """Returns a row of indices per non-zero element, in the order of the elements."""
     return np.argwhere(x)
 
 
@@ -65,7 +65,7 @@ def argwhere_nonzero(g, x):
 
 @masked_select.reference
 def masked_select_ref(x: Array, mask: Array) -> Array:
-    """The elements in order where ``mask`` is true; both broadcast."""
+    """Returns the elements where ``mask`` is true, in order; both broadcast."""
     x, mask = np.broadcast_arrays(x, mask)
     return x[mask]
 
@@ -78,4 +78,4 @@ def masked_select_indexed(g, x, mask):
 
 
 for _op in OPS:
-    _op.unsupported("caffe", "the sizes of a Caffe net are fixed before it runs")
+    _op.unsupported("caffe", "a Caffe net has static sizes only")

@@ -1,4 +1,4 @@
-"""aten::linalg_vector_norm over axes, and aten::cdist, the distances between the rows of two matrices."""
+"""aten::linalg_vector_norm over axes, and aten::cdist, pairwise distances of rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ vector_norm = Op(
 
 @vector_norm.reference
 def linalg_vector_norm_ref(x: Array, ord: float, dim: list[int] | None, keepdim: bool) -> Array:
-    """(sum |x| ^ ord) ^ (1 / ord); for 0 how many are not zero, for inf and -inf the extremes of |x|."""
+    """(sum |x| ^ ord) ^ (1 / ord); for 0 the number of non-zeros, for inf and -inf the extremes of |x|."""
     axes = tuple(reduced_axes(x.ndim, dim))
     if ord == 0:
         return (x != 0).sum(axes, keepdims=keepdim).astype(x.dtype)
@@ -57,7 +57,7 @@ def linalg_vector_norm_power(g, x, ord, dim, keepdim):
 
 def _distances(x: TensorType, x2: TensorType, p: float) -> TensorType:
     if x.rank < 2 or x2.rank < 2 or x.shape[-1] != x2.shape[-1] or x.dtype != x2.dtype:
-        raise ValueError(f"{x} and {x2} do not hold points of one space")
+        raise ValueError(f"{x} and {x2} do not have points of the same dimension")
     batch = broadcast_shapes(x.shape[:-2], x2.shape[:-2])
     return TensorType(x.dtype, (*batch, x.shape[-2], x2.shape[-2]))
 

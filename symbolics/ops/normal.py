@@ -1,4 +1,6 @@
-"""What follows from erfc: aten::special_ndtr, special_log_ndtr, special_ndtri and special_erfcx."""
+"""Normal distribution functions based on erfc: special_ndtr, special_log_ndtr, special_ndtri,
+special_erfcx.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ def _log_ndtr(x: Array) -> Array:
 
 
 def _ndtri(p: Array) -> Array:
-    """By bisection of log_ndtr on the lower side."""
+    """Inverts log_ndtr by bisection for the lower tail."""
     tail = np.log(np.clip(np.minimum(p, 1 - p), 1e-300, 0.5))
     low, high = np.full_like(p, -40), np.zeros_like(p)
     for _ in range(60):
@@ -72,7 +74,7 @@ OPS = list(NORMAL.values())
 
 
 def _log_erfcx(z: Term) -> Term:
-    """Of numbers that are not negative."""
+    """log(erfcx) of non-negative numbers."""
     t = 1 / (z * 0.5 + 1)
     return t.log() + t.horner((*ERFCC, *ERFCC_LOW))
 
@@ -97,7 +99,9 @@ def erfcx(x: Term) -> Term:
 
 @formula(NORMAL["special_ndtri"])
 def ndtri(x: Term) -> Term:
-    """A guess for the lower tail (Abramowitz and Stegun, 26.2.23), and two steps of Newton on log_ndtr."""
+    """Initial approximation of the lower tail (Abramowitz and Stegun, 26.2.23), then two Newton steps on
+    log_ndtr.
+    """
     tail = (x < 0.5).where(x, 1 - x)
     log = (tail.relu() + float(np.finfo(x.dtype).tiny)).log()
     t = (log * -2).sqrt()

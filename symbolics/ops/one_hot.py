@@ -1,4 +1,4 @@
-"""aten::one_hot, and tm::wrap_index, which makes negative indices positive."""
+"""aten::one_hot, and tm::wrap_index, which makes negative indices non-negative."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = np.ndarray
 
 def _one_hot_result(x: TensorType, num_classes: int) -> TensorType:
     if num_classes < 1:
-        raise ValueError(f"{num_classes} is no number of classes")
+        raise ValueError(f"num_classes must be a positive integer, got {num_classes}")
     return TensorType(np.dtype(np.int64), (*x.shape, num_classes))
 
 
@@ -39,7 +39,7 @@ OPS = [one_hot, wrap_index]
 
 @one_hot.reference
 def one_hot_ref(x: Array, num_classes: int) -> Array:
-    """int64 [..., num_classes]: 1 at the place that ``x`` names, else 0."""
+    """int64 [..., num_classes]: 1 at the index ``x``, else 0."""
     return (x[..., None] == np.arange(num_classes)).astype(np.int64)
 
 

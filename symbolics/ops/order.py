@@ -1,4 +1,4 @@
-"""What a sorted axis tells: aten::argsort, kthvalue, median; and aten::max and aten::min with their indices.
+"""Order statistics: aten::argsort, kthvalue, median; and aten::max and aten::min with indices.
 
 Indices are int32, as those of aten::sort and aten::argmax. NaN counts as the largest; ATen's median of an
 axis with a NaN is NaN.
@@ -73,7 +73,7 @@ OPS = [argsort, kthvalue, median, max_, min_]
 
 
 def picked(x: Array, index: Array, dim: int, keepdim: bool) -> list[Array]:
-    """Values and indices from the indices with their axis kept."""
+    """Returns values and indices, from indices with their axis kept."""
     values = np.take_along_axis(x, index, dim)
     return [array if keepdim else np.squeeze(array, dim) for array in (values, index)]
 
@@ -92,13 +92,13 @@ def kthvalue_topk(g, x, k, dim, keepdim):
 
 
 def _middle(extent: int) -> int:
-    """The number of the element in the middle, of two the lower one."""
+    """Returns the index of the lower median in sorted order."""
     return (extent + 1) // 2
 
 
 @median.reference
 def median_ref(x: Array, dim: int, keepdim: bool) -> list[Array]:
-    """Not a number where there is one, and its place."""
+    """Returns the median; NaN and its index where there is one."""
     order = np.take(order_of(x, dim, False), [_middle(x.shape[dim]) - 1], dim)
     is_nan = np.isnan(x)
     first = np.argmax(is_nan, dim, keepdims=True)

@@ -1,4 +1,4 @@
-"""Orthogonal polynomials of degree n, whose n is a tensor: aten::special_chebyshev_polynomial_t and the like.
+"""Orthogonal polynomials of tensor degree n: aten::special_chebyshev_polynomial_t and similar ops.
 
 By their recurrences, in a loop to the largest n; where all n are known and small, in as many steps. As torch
 has it: n is cut to a whole number; of a negative n, of infinity and NaN the polynomial is 0; Hermite's are
@@ -35,7 +35,7 @@ class Wave(NamedTuple):
 
 
 class Row(NamedTuple):
-    """``slope`` x + ``offset`` is the polynomial of degree 1, ``after(x, p, q, k)`` that after q of degree k.
+    """``slope`` x + ``offset`` is degree 1; ``after(x, p, q, k)`` is the polynomial after q, of degree k.
 
     At each of the ``points`` the polynomial is (m n + 1) times -1^n to the left of 0, with m at hand.
     ``wave`` is used above the degree ``bound``, ``most`` is the largest degree by element type.
@@ -79,13 +79,13 @@ TABLE = {
 
 
 def _at(point: float, factor: int, n: Term) -> Term:
-    """The polynomial at one of its row's points."""
+    """Evaluates the polynomial at an end point of its row."""
     size = n * factor + 1
     return size if point >= 0 else size * (1 - (n - (n * 0.5).floor() * 2) * 2)
 
 
 def _wave(row: Row, x: Term, n: Term) -> Term:
-    """At the ends of (-1, 1), where the divisor is 0 but for rounding, the polynomial there."""
+    """Replaces the result at the ends of (-1, 1), where the divisor is 0 up to rounding."""
     wave = row.wave
     assert wave is not None
     angle = x.acos()
@@ -101,7 +101,7 @@ def _wave(row: Row, x: Term, n: Term) -> Term:
 
 
 def _recurrence(row: Row, x: Term, p: Term, q: Term, n: Term) -> Term:
-    """The polynomials of degree ``n`` from those of degree 0 and 1; where n is 0, the latter.
+    """Computes degree ``n`` by recurrence from degrees 0 and 1.
 
     Up to the largest degree that the element type counts to, 2^24 in float32.
     """
@@ -127,8 +127,8 @@ def _few_steps(row: Row, x: Term, p: Term, q: Term, n: Term, known: np.ndarray) 
     return q
 
 
-def _settled(row: Row, x: Term, n: Term) -> list[tuple[Term, Term]]:
-    """(where, what) needs no recurrence."""
+def _known_values(row: Row, x: Term, n: Term) -> list[tuple[Term, Term]]:
+    """Returns (where, what): elements that need no recurrence, and their values."""
     found = [(x.eq(point), _at(point, factor, n)) for point, factor in row.points.items()]
     if row.wave and x.dtype == np.float32:  # ONNX Runtime has no arc cosine of float64
         is_wave = (n > row.bound) & (x.abs() < 1)
@@ -149,11 +149,11 @@ def _polynomial(row: Row, x: Term, n: Term) -> Term:
     if known is not None and known.max(initial=0) <= UNROLLED:
         result = _few_steps(row, x, p, q, n, known)
     else:
-        settled, steps = _settled(row, x, n), n
-        for where, _ in settled:
+        exact, steps = _known_values(row, x, n), n
+        for where, _ in exact:
             steps = where.where(0, steps)
         result = _recurrence(row, x, p, q, steps)
-        for where, what in settled:
+        for where, what in exact:
             result = where.where(what, result)
     return is_degree.where(n.eq(0).where(1, result), 0)
 

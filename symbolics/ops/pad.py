@@ -1,4 +1,4 @@
-"""aten::pad, a tensor widened (or, by negative amounts, cut) at the ends of its axes."""
+"""aten::pad: pads or, for negative amounts, crops the ends of axes."""
 
 from __future__ import annotations
 
@@ -38,12 +38,14 @@ def _result(x: TensorType, pad: list[int], mode: str, value: Number) -> TensorTy
             mode == "replicate" and not extent and any(amount > 0 for amount in ends)
         )
         if is_too_much or (mode != "constant" and is_cut):
-            raise ValueError(f"cannot pad {extent} elements by {before} and {after} in mode {mode}")
+            raise ValueError(
+                f"cannot pad an axis of {extent} elements by {before} and {after} in mode {mode}"
+            )
         if is_cut and min(before, 0) + min(after, 0) + extent < 0:
-            raise ValueError(f"cannot cut {-before} and {-after} of {extent} elements")
+            raise ValueError(f"cannot crop {-before} and {-after} elements from an axis of {extent}")
         shape.append(before + extent + after)
     if not fits(value, x.dtype):
-        raise ValueError(f"the value {value} is not of the type of {x}")
+        raise ValueError(f"the value {value} does not have the type of {x}")
     return TensorType(x.dtype, tuple(shape))
 
 
@@ -52,7 +54,9 @@ def _layout(x: TensorType, pad: list[int], mode: str, value: Number) -> LayoutRu
 
 
 def _kept_channels(axis: int, count: int, pad: list[int], mode: str, value: float) -> np.ndarray | None:
-    """All of them, by zeros or by what is there, if none are added. ``pad`` has the first axis first."""
+    """Returns the channels if padding adds none, with zeros or existing values. ``pad`` starts with the first
+    axis.
+    """
     is_scaled = mode != "constant" or not value
     return np.arange(count) if is_scaled and not any(pad[2 * axis : 2 * axis + 2]) else None
 
@@ -73,7 +77,7 @@ pad = Op(
 
 @pad.reference
 def pad_ref(x: Array, pad: list[int], mode: str, value: Number) -> Array:
-    """Cut first, then widened.
+    """Crops first, then pads.
 
     Units: ``pad`` is [before, after] for each axis, from the first axis on (ATen counts from the last).
     Source: torch.nn.functional.pad.
@@ -100,7 +104,7 @@ def pad_onnx2(g, x, pad, mode, value):
 
 
 def _by_index_onnx(g: Any, x: Any, pad: list[int], mode: str, value: Number) -> Any:
-    """Elements by their index, one axis after the other; the padding is one more element."""
+    """Gathers elements axis by axis; the padding value is one extra element."""
     for axis, (before, after) in enumerate(_pairs(pad)):
         if not before and not after:
             continue
@@ -139,14 +143,14 @@ def pad_tflite(g, x, pad, mode, value):
 
 
 def _widths_tflite(g: Any, pad: list[int]) -> Any:
-    """The amounts, [axes, 2]. Symbolic ones are computed as a vector."""
+    """Returns the amounts as [axes, 2]. Symbolic ones are computed as a vector."""
     if is_symbolic(pad):
         return tflite.reshaped(g, g.ints(pad), (len(pad) // 2, 2))
     return g.ints(_pairs(pad))
 
 
 def _replicated_tflite(g: Any, x: Any, pad: list[int]) -> Any:
-    """Elements by their index, one axis after the other."""
+    """Gathers elements axis by axis."""
     for axis, (before, after) in enumerate(_pairs(pad)):
         if before or after:
             extent = x.shape[axis]
@@ -184,13 +188,13 @@ def pad_caffe(g, x, pad, mode, value):
 
 
 def _without_equal_axes(margin: Array, pad: list[int]) -> Array:
-    """``margin`` with one entry along the axes that have no padding."""
+    """Returns ``margin`` with one entry along the axes without padding."""
     keep = tuple(slice(None) if any(pair) else slice(0, 1) for pair in _pairs(pad))
     return margin[keep]
 
 
 def _zeros_around(g: Any, x: Any, pad: list[int]) -> Any:
-    """``x`` [N, C, H, W] in zeros: a convolution with a kernel of one 1. Caffe pads both ends alike."""
+    """Zero-pads ``x`` [N, C, H, W] by a convolution with a 1x1 kernel. Caffe pads both ends equally."""
     margins = max(pad[:2]), max(pad[2:])
     channels, (height, width) = x.shape[1], x.shape[2:]
     x = g.op(
@@ -212,9 +216,11 @@ def _zeros_around(g: Any, x: Any, pad: list[int]) -> Any:
 
 
 def _mirrored_caffe(g: Any, x: Any, pad: list[int], mode: str) -> Any:
-    """Slices of one element, joined around ``x``; one axis after the other."""
+    """Concatenates slices of one element around ``x``, axis by axis."""
     if sum(pad) > MOST_CAFFE_PIECES:
-        g.refuse(f"Caffe has no layer for the padding mode {mode}, and this would take {sum(pad)} slices")
+        g.refuse(
+            f"Caffe has no layer for the padding mode {mode}, and emulating it would need {sum(pad)} slices"
+        )
     for axis, (before, after) in enumerate(_pairs(pad)):
         if not before and not after:
             continue

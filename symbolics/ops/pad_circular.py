@@ -1,4 +1,4 @@
-"""aten::_pad_circular, a tensor that goes on at each end with its other end."""
+"""aten::_pad_circular: pads each end with elements of the other end."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ Array = np.ndarray
 
 def _result(x: TensorType, pad: list[int]) -> TensorType:
     if len(pad) % 2 or len(pad) > 2 * x.rank or min(pad, default=0) < 0:
-        raise ValueError(f"pad {pad} must have two entries, at least zero, for each of the last axes of {x}")
+        raise ValueError(f"pad {pad} must have two non-negative entries per padded axis of {x}")
     shape = list(x.shape)
     for axis, before, after in _axes(x.rank, pad):
         if max(before, after) > shape[axis]:
-            raise ValueError(f"cannot go round {shape[axis]} elements more than once by {before} and {after}")
+            raise ValueError(
+                f"circular padding by {before} and {after} exceeds the axis of {shape[axis]} elements"
+            )
         shape[axis] = before + shape[axis] + after
     return TensorType(x.dtype, tuple(shape))
 
 
 def _axes(rank: int, pad: list[int]) -> list[tuple[int, int, int]]:
-    """(axis, before, after); ATen counts from the last axis."""
+    """Yields (axis, before, after); ATen starts with the last axis."""
     return [(rank - 1 - i, pad[2 * i], pad[2 * i + 1]) for i in range(len(pad) // 2)]
 
 
@@ -31,7 +33,7 @@ pad_circular = Op("aten::_pad_circular", args=[Tensor("x", ANY_DTYPE), integers(
 
 @pad_circular.reference
 def pad_circular_ref(x: Array, pad: list[int]) -> Array:
-    """Units: ``pad`` is [before, after] of the last axis, then of the one before it, and so on.
+    """``pad`` is [before, after] of the last axis, then of the one before it, and so on.
 
     Source: torch.nn.functional.pad.
     """

@@ -1,4 +1,4 @@
-"""aten::permute, the axes of a tensor in another order."""
+"""aten::permute: permutes the axes of a tensor."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MOST_CAFFE_SLICES = 64
 
 
 def _order(rank: int, dims: Sequence[int]) -> list[int]:
-    """``dims`` counted from the front. Raises ValueError when they do not name each axis once."""
+    """Returns ``dims`` as non-negative axes. Raises ValueError when they are not a permutation."""
     order = [axis % rank if -rank <= axis < rank else axis for axis in dims]
     if sorted(order) != list(range(rank)):
-        raise ValueError(f"{dims} is no order of {rank} axes")
+        raise ValueError(f"{dims} is not a permutation of {rank} axes")
     return order
 
 
@@ -53,7 +53,7 @@ def permute_tflite(g, x, dims):
 
 
 class Swap(NamedTuple):
-    """Neighbouring blocks of axes [first, middle) and [middle, end) change places."""
+    """An exchange of neighbouring blocks of axes [first, middle) and [middle, end)."""
 
     first: int
     middle: int
@@ -68,7 +68,7 @@ class Swap(NamedTuple):
         )
 
     def slices(self, extents: Order) -> int:
-        """Slices that the swap takes: one for each index of the smaller block."""
+        """Returns the number of slices that the exchange needs: one per index of the smaller block."""
         return min(_size(extents[self.first : self.middle]), _size(extents[self.middle : self.end]))
 
 
@@ -77,7 +77,8 @@ def _size(extents: Order) -> int:
 
 
 def cheapest_swaps(shape: tuple[int, ...], order: Order) -> tuple[int, list[Swap]]:
-    """The swaps that bring axes of ``shape`` into ``order`` with the fewest slices, and these.
+    """Returns the exchanges that permute axes of ``shape`` to ``order`` with the fewest slices, and their
+    number.
 
     >>> cheapest_swaps((2, 3, 5), (0, 2, 1))
     (3, [Swap(first=1, middle=2, end=3)])
@@ -115,12 +116,12 @@ def permute_caffe(g, x, dims):
         merged(x.shape[1:], [axis - 1 for axis in order[1:]]) if order[0] == 0 else merged(x.shape, order)
     )
     if len(moved) > 6:
-        g.refuse(f"Caffe (BVLC) has no Permute layer, and this transpose moves {len(moved)} axes")
+        g.refuse(f"Caffe (BVLC) has no Permute layer, and a transpose of {len(moved)} axes is not emulated")
     count, swaps = cheapest_swaps(shape, moved)
     if count > MOST_CAFFE_SLICES:
         g.refuse(
-            f"Caffe (BVLC) has no Permute layer, and this transpose would take {count} slices",
-            "replace the transpose in the model, or move it behind the output",
+            f"Caffe (BVLC) has no Permute layer, and emulating this transpose would need {count} slices",
+            "replace the transpose in the model, or move it after the output",
         )
     extents = shape
     for swap in swaps:
@@ -142,7 +143,9 @@ def permute_of_four_axes_caffe(g, x, dims):
 
 @permute.caffe("nnie")
 def permute_channels_last_caffe(g, x, dims):
-    """NNIE knows the order 0, 2, 3, 1 alone: two blocks of axes behind the first one change places."""
+    """Emulates NNIE's Permute, which supports only the order 0, 2, 3, 1: exchanges two blocks after the first
+    axis.
+    """
     order = _order(len(x.shape), dims)
     shape, places = merged(x.shape[1:], [axis - 1 for axis in order[1:]])
     if order[0] != 0 or places != (1, 0):
@@ -168,7 +171,8 @@ def _permute_layer(g: Any, x: Any, shape: Sequence[int], order: Sequence[int]) -
 
 
 def _swapped(g: Any, x: Any, batch: int, extents: Order, swap: Swap) -> Any:
-    """``x``, viewed with axes ``extents`` behind the batch, after one swap: [outer, back, front, inner].
+    """Applies one exchange to ``x``, viewed with axes ``extents`` after the batch: [outer, back, front,
+    inner].
 
     Chips keep the first axis, and know four: the smaller block is sliced along one axis, the others merged.
     """

@@ -1,4 +1,4 @@
-"""aten::pixel_shuffle, pixel_unshuffle and channel_shuffle: axes split, permuted and joined again."""
+"""aten::pixel_shuffle, pixel_unshuffle and channel_shuffle: reshape, permute, reshape."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def _pixel_shuffle(shape: Sequence[int], factor: int) -> Steps:
     """[..., C r r, H, W] -> [..., C, H r, W r]."""
     *leading, channels, height, width = shape
     if factor < 1 or channels % factor**2:
-        raise ValueError(f"{channels} channels are no multiple of {factor} x {factor}")
+        raise ValueError(f"{channels} channels are not divisible by {factor} x {factor}")
     depth = channels // factor**2
     return Steps(
         [*leading, depth, factor, factor, height, width],
-        _behind(len(leading), (0, 3, 1, 4, 2)),
+        _shifted(len(leading), (0, 3, 1, 4, 2)),
         [*leading, depth, height * factor, width * factor],
     )
 
@@ -41,11 +41,11 @@ def _pixel_unshuffle(shape: Sequence[int], factor: int) -> Steps:
     """[..., C, H r, W r] -> [..., C r r, H, W]."""
     *leading, channels, height, width = shape
     if factor < 1 or height % factor or width % factor:
-        raise ValueError(f"{height} x {width} are no multiples of {factor}")
+        raise ValueError(f"{height} x {width} is not divisible by {factor}")
     rows, columns = height // factor, width // factor
     return Steps(
         [*leading, channels, rows, factor, columns, factor],
-        _behind(len(leading), (0, 2, 4, 1, 3)),
+        _shifted(len(leading), (0, 2, 4, 1, 3)),
         [*leading, channels * factor**2, rows, columns],
     )
 
@@ -54,8 +54,8 @@ def _channel_shuffle(shape: Sequence[int], groups: int) -> Steps:
     """[N, G K, ...] -> [N, K G, ...]."""
     batch, channels, *spatial = shape
     if groups < 1 or channels % groups:
-        raise ValueError(f"{channels} channels do not make {groups} groups")
-    order = _behind(1, (1, 0, *range(2, 2 + len(spatial))))
+        raise ValueError(f"{channels} channels are not divisible into {groups} groups")
+    order = _shifted(1, (1, 0, *range(2, 2 + len(spatial))))
     return Steps([batch, groups, channels // groups, *spatial], order, shape)
 
 
@@ -63,8 +63,8 @@ def _shuffled_channels(axis: int, count: int, groups: int) -> np.ndarray | None:
     return np.arange(count).reshape(groups, -1).T.reshape(-1) if axis == 1 else None
 
 
-def _behind(leading: int, order: Sequence[int]) -> list[int]:
-    """``order`` for axes that have ``leading`` others in front."""
+def _shifted(leading: int, order: Sequence[int]) -> list[int]:
+    """Returns ``order`` shifted by ``leading`` unchanged axes."""
     return [*range(leading), *(leading + axis for axis in order)]
 
 
@@ -76,7 +76,7 @@ def _op(
 ) -> Op:
     def result(x: TensorType, **attributes: int) -> TensorType:
         if x.rank < 3:
-            raise ValueError(f"x {x} has less than three axes")
+            raise ValueError(f"expected at least three axes, got x {x}")
         return TensorType(x.dtype, tuple(steps_of(x.shape, attributes[parameter]).result))
 
     return Op(
@@ -121,7 +121,7 @@ def channel_shuffle_ref(x: Array, groups: int) -> Array:
 
 @pixel_shuffle.caffe()
 def pixel_shuffle_caffe(g, x, upscale_factor):
-    """A Deconvolution puts each of the channels of a block at its place: r r of them make one."""
+    """A Deconvolution writes each channel of a block to its position."""
     *leading, channels, height, width = x.shape
     r, depth = upscale_factor, channels // upscale_factor**2
     shape = (math.prod(leading), depth, height * r, width * r)
@@ -134,7 +134,7 @@ def pixel_shuffle_caffe(g, x, upscale_factor):
 
 @pixel_unshuffle.caffe()
 def pixel_unshuffle_caffe(g, x, downscale_factor):
-    """A Convolution looks at one place of each block: one channel makes r r of them."""
+    """A Convolution selects one position of each block per output channel."""
     *leading, depth, height, width = x.shape
     r, channels = downscale_factor, depth * downscale_factor**2
     shape = (math.prod(leading), channels, height // r, width // r)
@@ -146,7 +146,7 @@ def pixel_unshuffle_caffe(g, x, downscale_factor):
 
 
 def _places(g: Any, x: Any, depth: int, r: int) -> Any:
-    """For channel [c, i, j] a kernel r x r with a one at [i, j]."""
+    """Returns for channel [c, i, j] an r x r kernel with a one at [i, j]."""
     return g.const(np.tile(np.eye(r * r, dtype=x.dtype).reshape(r * r, 1, r, r), (depth, 1, 1, 1)))
 
 

@@ -1,4 +1,4 @@
-"""Maxima of windows together with their places: max_pool and adaptive_max_pool, and max_unpool back.
+"""Max pooling with indices: max_pool and adaptive_max_pool, and max_unpool.
 
 A place is the number of an element among all of its channel's, in the order of the axes.
 """
@@ -14,7 +14,7 @@ import numpy as np
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, boolean, integers
 from tmconvert.symbolics.ops.adaptive_pool import adaptive_windows, pooled_to
-from tmconvert.symbolics.results import onnx_padding, padding_behind, pooled
+from tmconvert.symbolics.results import end_padding, onnx_padding, pooled
 
 Array = np.ndarray
 INT64 = np.dtype(np.int64)
@@ -23,7 +23,7 @@ Axis = list[list[int]]
 
 
 def _table(extents: Any, axes: list[Axis]) -> Array:
-    """[windows, K]: places of the elements of each window; a smaller one has its first one again."""
+    """[windows, K]: element indices of each window; smaller windows repeat their first one."""
     windows = np.zeros((1, 1), np.int64)
     for extent, axis in zip(extents, axes, strict=True):
         width = max(map(len, axis))
@@ -42,7 +42,7 @@ def _found(x: Array, table: Array, outputs: Any) -> list[Array]:
 
 
 def _found_by_ops(g: Any, x: Any, table: Array, outputs: Any) -> list[Any]:
-    """All elements of all windows side by side."""
+    """Gathers all elements of all windows."""
     (batch, channels), (windows, width) = g.type(x).shape[:2], table.shape
     flat = g.call("aten::reshape", x, [batch, channels, math.prod(g.type(x).shape[2:])])
     elements = g.call("aten::index_select", flat, 2, g.constant(table.reshape(-1)))
@@ -98,7 +98,7 @@ def _max_pool(axes: int) -> Op:
 
     @op.reference
     def max_pool_ref(x, kernel_size, stride, padding, dilation, ceil_mode):
-        """The first of equal ones. Source: torch.nn.functional.max_pool2d with return_indices."""
+        """Ties select the first index. Source: torch.nn.functional.max_pool2d with return_indices."""
         type_ = TensorType(x.dtype, x.shape)
         return _found(x, *windows_of(type_, kernel_size, stride, padding, dilation, ceil_mode))
 
@@ -110,7 +110,7 @@ def _max_pool(axes: int) -> Op:
     @op.onnx(since=10)
     def max_pool_onnx10(g, x, kernel_size, stride, padding, dilation, ceil_mode):
         windows = (kernel_size, stride, padding, dilation, ceil_mode)
-        after = padding_behind(x.shape, g.result_types[0].shape, *windows)
+        after = end_padding(x.shape, g.result_types[0].shape, *windows)
         values, places = g.op(
             "MaxPool",
             x,
@@ -147,7 +147,7 @@ def _adaptive_max_pool(axes: int) -> Op:
 
 def _unpooled(x: TensorType, indices: TensorType, output_size: list[int]) -> TensorType:
     if indices.shape != x.shape:
-        raise ValueError(f"places {indices} for {x}")
+        raise ValueError(f"the indices {indices} do not fit {x}")
     return TensorType(x.dtype, (*x.shape[:2], *output_size))
 
 
@@ -164,7 +164,7 @@ def _max_unpool(axes: int) -> Op:
 
     @op.reference
     def max_unpool_ref(x, indices, output_size):
-        """Each element at its place, zeros elsewhere. Source: torch.nn.functional.max_unpool2d."""
+        """Writes each element to its index, zeros elsewhere. Source: torch.nn.functional.max_unpool2d."""
         result = np.zeros((*x.shape[:2], math.prod(output_size)), x.dtype)
         flat = (*x.shape[:2], -1)
         np.put_along_axis(result, indices.reshape(flat), x.reshape(flat), 2)

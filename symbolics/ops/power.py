@@ -1,4 +1,4 @@
-"""aten::pow, x to the power of exponent."""
+"""aten::pow."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ power = Op(
 
 @power.reference
 def pow_ref(x: Array, exponent: Array) -> Array:
-    """NaN for a negative number to a power that is not whole; integers to a negative one are cut to zero."""
+    """NaN for a negative base with a fractional exponent; negative integer powers of integers truncate to
+    zero.
+    """
     if x.dtype.kind == "f":
         return np.power(x, exponent)
     sign = np.where(exponent % 2 == 0, 1, x)
@@ -55,7 +57,7 @@ def pow_onnx7(g, x, exponent):
 
 
 def _product(g: Any, operator: str, x: Any, count: int) -> Any:
-    """``x`` ``count`` times, by squares."""
+    """``x`` to the power ``count``, by repeated squaring."""
     if count == 1:
         return x
     half = _product(g, operator, x, count // 2)
@@ -65,7 +67,7 @@ def _product(g: Any, operator: str, x: Any, count: int) -> Any:
 
 @power.tflite()
 def pow_tflite(g, x, exponent):
-    """POW is slow, and not in XNNPACK."""
+    """Avoids POW where possible, which is slow, and not in XNNPACK."""
     is_one = exponent.is_constant and exponent.data.size == 1 and len(exponent.shape) <= len(x.shape)
     if x.dtype.kind != "f" and not (is_one and 0 < exponent.data.reshape(-1)[0] <= LARGEST):
         return _whole_power_tflite(g, x, exponent)
@@ -82,7 +84,7 @@ def pow_tflite(g, x, exponent):
 
 
 def _whole_power_tflite(g: Any, x: Any, exponent: Any) -> Any:
-    """Of integers, by squares: POW takes no int64 and no negative exponent.
+    """Integer powers by repeated squaring: POW supports neither int64 nor negative exponents.
 
     For an exponent beyond 66 there is one below with the same result, unless that overflows.
     """
@@ -110,18 +112,18 @@ def pow_caffe(g, x, exponent):
     if _is_number(exponent, x) and (x.dtype.kind == "f" or exponent.data.reshape(-1)[0] >= 0):
         return g.op("Power", x, power=float(exponent.data.reshape(-1)[0]))
     if x.dtype.kind != "f":
-        g.refuse("Caffe computes in float32, in which powers of whole numbers are no whole numbers")
+        g.refuse("Caffe computes in float32, in which powers of integers are not exact")
     if _is_number(x, exponent) and x.data.reshape(-1)[0] > 0:
         return g.op("Exp", exponent, base=float(x.data.reshape(-1)[0]))
     return _computed_caffe(g, x, exponent)
 
 
-def _is_number(value: Any, beside: Any) -> bool:
-    return value.is_constant and value.data.size == 1 and len(value.shape) <= len(beside.shape)
+def _is_number(value: Any, factor: Any) -> bool:
+    return value.is_constant and value.data.size == 1 and len(value.shape) <= len(factor.shape)
 
 
 def _computed_caffe(g: Any, x: Any, exponent: Any) -> Any:
-    """exp(exponent log |x|), negative where x is and the exponent is odd, NaN where it is no whole number.
+    """exp(exponent log |x|), negated for negative x and odd exponents, NaN for fractional ones.
 
     To 1 part in 2^23 for each unit of that product. 1 where the exponent is 0, whatever x is.
     NaN where it is infinite.

@@ -1,4 +1,4 @@
-"""Order statistics that interpolate or count: aten::quantile, nanquantile, nanmedian and mode."""
+"""Quantiles and mode: aten::quantile, nanquantile, nanmedian and mode."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROUNDINGS = {"lower": "floor", "higher": "ceil", "nearest": "round"}
 
 def _quantiles(x: TensorType, q: TensorType, dim: int, keepdim: bool, interpolation: str) -> TensorType:
     if q.rank > 1 or q.dtype != x.dtype:
-        raise ValueError(f"{q} is not a number or vector of the type of {x}")
+        raise ValueError(f"{q} must be a scalar or vector of the type of {x}")
     if x.shape[normalized_axis(dim, x.rank)] == 0:
         raise ValueError(f"axis {dim} of {x} is empty")
     return TensorType(x.dtype, (*q.shape, *reduced_type(x, [dim], keepdim).shape))
@@ -52,7 +52,7 @@ OPS = [quantile, nanquantile, nanmedian, mode]
 
 
 def _between(x: Array, q: Array, dim: int, keepdim: bool, interpolation: str, *, skips_nan: bool) -> Array:
-    """The element at rank q (n - 1), counted from 0, of each row of n numbers; NaN where there is none."""
+    """Returns the element at rank q (n - 1), from 0, of each row of n numbers; NaN without any."""
     rows = np.moveaxis(np.sort(x, dim), dim, -1)
     count = (~np.isnan(rows)).sum(-1)
     last = (count if skips_nan else np.where(count == rows.shape[-1], count, 0)) - 1
@@ -75,7 +75,7 @@ def _between(x: Array, q: Array, dim: int, keepdim: bool, interpolation: str, *,
 
 @quantile.reference
 def quantile_ref(x: Array, q: Array, dim: int, keepdim: bool, interpolation: str) -> Array:
-    """Not a number where a row holds one."""
+    """Quantiles along an axis; NaN where a row contains NaN."""
     return _between(x, q, dim, keepdim, interpolation, skips_nan=False)
 
 
@@ -93,7 +93,9 @@ def _last_axis(g: Any, x: Any, dim: int) -> Any:
 
 
 def _with_nan_last(x: Term, dim: int) -> tuple[list[Term], Term]:
-    """The numbers (infinities for NaN) and their places, in order along ``dim``, and their number."""
+    """Returns the elements sorted along ``dim`` with NaN (as infinities) last, their indices, and the count
+    of numbers.
+    """
     is_nan = x.isnan()
     parts = x.g.call("aten::sort", is_nan.where(np.inf, x).value, dim)
     count = (1 - is_nan.to(x.dtype)).sum(dim=[dim], keepdim=True)
@@ -101,7 +103,7 @@ def _with_nan_last(x: Term, dim: int) -> tuple[list[Term], Term]:
 
 
 def _interpolated(x: Term, q: Term, dim: int, keepdim: bool, interpolation: str, last: Term) -> Term:
-    """``x`` is in order along ``dim``; ``last`` is the index of the last number of each row."""
+    """``x`` is sorted along ``dim``; ``last`` is the index of the last number of each row."""
     g, shape = x.g, x.type.shape
     axis = dim % len(shape)
     others = [i for i in range(len(shape)) if i != axis]
@@ -138,7 +140,7 @@ def quantile_sorted(x: Term, q: Term, dim: int, keepdim: bool, interpolation: st
 
 @nanmedian.reference
 def nanmedian_ref(x: Array, dim: int, keepdim: bool) -> list[Array]:
-    """The lower median of the numbers; of none not a number."""
+    """Returns the lower median of the numbers; NaN without any."""
     middle = np.maximum((~np.isnan(x)).sum(dim, keepdims=True) - 1, 0) // 2
     return picked(x, np.take_along_axis(order_of(x, dim, False), middle, dim), dim, keepdim)
 
@@ -157,7 +159,7 @@ def nanmedian_sorted(g, x, dim, keepdim):
 
 @mode.reference
 def mode_ref(x: Array, dim: int, keepdim: bool) -> list[Array]:
-    """The least of the most frequent elements, and the last of its places."""
+    """Returns the smallest of the most frequent elements, and its last index."""
     rows = np.moveaxis(x, dim, -1)
     frequency = (rows[..., np.newaxis] == rows[..., np.newaxis, :]).sum(-1)
     most = np.max(frequency, -1, keepdims=True)
@@ -169,7 +171,7 @@ def mode_ref(x: Array, dim: int, keepdim: bool) -> list[Array]:
 
 @mode.decompose
 def mode_counted(g, x, dim, keepdim):
-    """Each element is compared with all of its row."""
+    """Compares each element with all of its row."""
     type_ = g.type(x)
     axis = dim % type_.rank
     shape = type_.shape

@@ -19,7 +19,7 @@ DTYPES = ("int8", "uint8", "int16", "int32")
 
 def _result(x: TensorType, dtype: str, axis: int, scale: list[float], **_: Any) -> TensorType:
     if axis >= x.rank or (axis >= 0 and x.shape[axis] != len(scale)):
-        raise ValueError(f"{len(scale)} scales along axis {axis} of {list(x.shape)}")
+        raise ValueError(f"got {len(scale)} scales along axis {axis} of {list(x.shape)}")
     return TensorType(np.dtype(dtype), x.shape)
 
 

@@ -1,4 +1,4 @@
-"""aten::lstm, aten::gru, aten::rnn_tanh and aten::rnn_relu: layers of recurrent cells over a sequence.
+"""aten::lstm, aten::gru, aten::rnn_tanh and aten::rnn_relu: recurrent layers.
 
 ``x`` is [T, N, I], or [N, T, I] with ``batch_first``. ``hx`` holds the first states
 [layers * directions, N, H]: hidden, and for the LSTM cell. ``params`` are, for each layer and direction,
@@ -66,10 +66,10 @@ TABLE: dict[str, tuple[Cell, int, int]] = {
 def _layers(
     params: list[Any], hx: list[Any], num_layers: int, directions: int, has_biases: bool
 ) -> list[list[list[Any]]]:
-    """The parameters by layer and direction. Raises ValueError when they are another number."""
+    """Returns the parameters by layer and direction. Raises ValueError for a wrong number of them."""
     each = (4 if has_biases else 2) + _is_projected(hx)
     if num_layers < 1 or len(params) != num_layers * directions * each:
-        raise ValueError(f"{len(params)} parameters for {num_layers} layers in {directions} directions")
+        raise ValueError(f"got {len(params)} parameters for {num_layers} layers in {directions} directions")
     cells = [params[i : i + each] for i in range(0, len(params), each)]
     return [cells[i : i + directions] for i in range(0, len(cells), directions)]
 
@@ -104,10 +104,12 @@ def _result(
     _, gates, states = TABLE[name]
     directions = 2 if bidirectional else 1
     if x.rank != 3 or len(hx) != states or any(state.rank != 3 for state in hx):
-        raise ValueError(f"{x} is no batch of sequences, or {len(hx)} are not its {states} first states")
+        raise ValueError(
+            f"{x} is not a batch of sequences, or {len(hx)} initial states are not the expected {states}"
+        )
     batch = x.shape[0 if batch_first else 1]
     if any(state.shape[:2] != (num_layers * directions, batch) for state in hx):
-        raise ValueError(f"the first states {hx[0]} do not fit {x}")
+        raise ValueError(f"the initial states {hx[0]} do not fit {x}")
     if lengths is not None and lengths.shape != (batch,):
         raise ValueError(f"the lengths {lengths} do not fit {x}")
     if len({type_.dtype for type_ in (x, *hx, *params)}) > 1:
@@ -119,7 +121,7 @@ def _result(
 def _run(
     cell: Cell, x: Array, states: list[Array], weights: list[Array], is_there: Array
 ) -> tuple[Array, list[Array]]:
-    """What one direction of one layer gives for [T, N, I], and its last states.
+    """Returns the outputs of one direction of one layer for [T, N, I], and its last states.
 
     ``is_there`` [T, N, 1] tells a sequence from its padding.
     """

@@ -1,4 +1,4 @@
-"""aten::lstm_cell, gru_cell, rnn_tanh_cell and rnn_relu_cell: one step of a recurrent layer.
+"""aten::lstm_cell, gru_cell, rnn_tanh_cell and rnn_relu_cell.
 
 Shapes: input [N, I], states [N, H], weights [G H, I] and [G H, H], biases [G H]; G gates one below the other
 (LSTM: i f g o; GRU: r z n). Source: torch.nn.LSTMCell, GRUCell, RNNCell.

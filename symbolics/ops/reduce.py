@@ -22,7 +22,7 @@ Array = np.ndarray
 
 
 class Row(NamedTuple):
-    """One op: its kernel and dtypes, ONNX's operator and the opset in which its axes became an input.
+    """One op: kernel and dtypes, ONNX's operator, and the opset in which its axes became an input.
 
     ``onnx_axes_attribute`` says whether the operator is used below that opset, too.
     """
@@ -36,7 +36,7 @@ class Row(NamedTuple):
 
 
 def _logsumexp(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
-    """log of the sum of exp(x), from the largest element down so that nothing overflows."""
+    """log of the sum of exp(x), shifted by the maximum to avoid overflow."""
     top = np.max(x, axis=axis, keepdims=True)
     top = np.where(np.isfinite(top), top, 0).astype(x.dtype)
     total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
@@ -62,7 +62,7 @@ TRAITS: dict[str, list[Trait]] = {
 
 
 def reduced_axes(rank: int, dim: list[int] | None) -> list[int]:
-    """The reduced axes from the front, in order."""
+    """Returns the reduced axes, sorted and non-negative."""
     if not dim:
         return list(range(rank))
     axes = sorted(normalized_axis(axis, rank) for axis in dim)
@@ -79,7 +79,7 @@ def reduced_type(x: TensorType, dim: list[int] | None, keepdim: bool) -> TensorT
 
 
 def _layout(x: TensorType, dim: list[int] | None, keepdim: bool) -> LayoutRule:
-    """Any order where channels-last leaves the axes that remain in their order."""
+    """Supports any layout in which channels-last keeps the order of the remaining axes."""
     if x.rank != 4:
         return SOURCE
     axes = reduced_axes(4, dim)
@@ -122,7 +122,7 @@ def _op(name: str) -> Op:
 
 
 def _onnx_axes(x: Any, dim: list[int] | None) -> list[int] | None:
-    """None stands for all axes, also for those of a scalar."""
+    """Returns None for all axes, also for those of a scalar."""
     axes = reduced_axes(len(x.shape), dim)
     return axes if len(axes) < len(x.shape) else None
 
@@ -136,7 +136,7 @@ OPS = list(REDUCE.values())
 
 @REDUCE["logsumexp"].decompose
 def logsumexp_shifted(g, x, dim, keepdim):
-    """max + log(sum(exp(x - max))), with a finite number for a maximum that is infinite."""
+    """max + log(sum(exp(x - max))), with a finite number in place of an infinite maximum."""
     largest = float(np.finfo(g.type(x).dtype).max)
     top = g.call("aten::clamp", g.call("aten::amax", x, dim, True), -largest, largest)
     total = g.call("aten::sum", g.call("aten::exp", g.call("aten::sub", x, top)), dim, True)
@@ -146,7 +146,7 @@ def logsumexp_shifted(g, x, dim, keepdim):
 
 
 def _pooled(g: Any, x: Any, dim: list[int] | None, method: str) -> Any:
-    """``x`` reduced by a Pooling layer over each run of neighbouring axes, then in the result's shape.
+    """Reduces ``x`` by one Pooling layer per run of adjacent axes, then reshapes.
 
     OpenCV has no Reduction layer, and BVLC's takes trailing axes alone.
     """
@@ -169,7 +169,7 @@ def _pooled(g: Any, x: Any, dim: list[int] | None, method: str) -> Any:
 
 
 def _runs(axes: list[int]) -> list[tuple[int, int]]:
-    """[first, end) of each run of neighbours.
+    """Returns [first, end) of each run of adjacent axes.
 
     >>> _runs([0, 2, 3])
     [(0, 1), (2, 4)]
@@ -207,11 +207,11 @@ def amin_caffe(g, x, dim, keepdim):
 
 @REDUCE["prod"].caffe()
 def prod_caffe(g, x, dim, keepdim):
-    """One Eltwise of the slices along each axis."""
+    """Emits one Eltwise product of the slices along each axis."""
     for axis in reduced_axes(len(x.shape), dim):
         extent = x.shape[axis]
         if extent > MOST_FACTORS:
-            g.refuse(f"no layer multiplies the elements of a blob, and {extent} slices are too many")
+            g.refuse(f"Caffe has no product reduction, and emulating it with {extent} slices is too large")
         if extent > 1:
             parts = caffe.cut(g, x, axis, range(1, extent))
             x = g.op("Eltwise", *parts, operation="PROD", shape=parts[0].shape)

@@ -1,4 +1,4 @@
-"""tm::relayout, the same tensor in another memory order; the identity as far as values go."""
+"""tm::relayout: the same tensor in another layout; values are unchanged."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ def relayout_tflite(g, x, to):
 
 
 for _target in ("onnx", "caffe"):
-    relayout.unsupported(_target, "memory orders are chosen for TFLite only")
+    relayout.unsupported(_target, "layouts are assigned for TFLite only")

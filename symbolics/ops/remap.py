@@ -1,4 +1,4 @@
-"""tm::remap, images sampled at given places.
+"""tm::remap: images sampled at given positions.
 
 A place between pixels is a weighted mean of its neighbours, the taps. The border rule says which pixel
 stands for a tap outside of the image.
@@ -38,10 +38,10 @@ def remap_result(
     mode: str,
 ) -> TensorType:
     if places.shape[3] != 2 or not all(x.shape[2:]):
-        raise ValueError(f"places {places} are no places (x, y) in {x}")
+        raise ValueError(f"the positions {places} must be (x, y) for {x}")
     count = x.shape[0] if batch is None else batch.shape[0]
     if places.shape[0] != count:
-        raise ValueError(f"places {places} for {count} images")
+        raise ValueError(f"the positions {places} do not fit {count} images")
     return TensorType(x.dtype, (count, x.shape[1], *places.shape[1:3]))
 
 
@@ -62,7 +62,7 @@ remap = Op(
 
 
 def _cubic_weights(t: Any) -> list[Any]:
-    """Of the taps -1, 0, 1, 2 for a place ``t`` behind tap 0."""
+    """Returns the weights of taps -1, 0, 1, 2 at the fraction ``t`` after tap 0."""
     a = CUBIC
     far, near = t + 1, t
     opposite, last = 1 - t, 2 - t
@@ -75,7 +75,7 @@ def _cubic_weights(t: Any) -> list[Any]:
 
 
 def _taps_ref(place: Array, mode: str) -> list[tuple[Array, Array]]:
-    """(tap, weight) of each neighbour along one axis."""
+    """Returns (tap, weight) of each neighbour along one axis."""
     if mode == "nearest":
         return [(np.rint(place), np.ones_like(place))]
     first = np.floor(place)
@@ -98,7 +98,7 @@ _FOLDS_REF: dict[str, Callable[[Array, int], Array]] = {
 
 @remap.reference
 def remap_ref(x: Array, places: Array, batch: Array | None, border: str, value: float, mode: str) -> Array:
-    """``x`` at ``places``: result[k, c, i, j] is image batch[k] at (x, y) = places[k, i, j].
+    """Samples ``x``: result[k, c, i, j] is image batch[k] at the position (x, y) with the index [k, i, j].
 
     Shapes: x [N, C, H, W], places [K, h, w, 2] -> [K, C, h, w]; without ``batch``, K is N.
     Units: pixels, whole numbers at their centres.
@@ -135,7 +135,7 @@ def _folded(tap: Term, n: int, border: str) -> Term:
 
 
 def _taps(place: Term, mode: str) -> list[tuple[Term, Term | None]]:
-    """As ``_taps_ref``; None for a weight of 1."""
+    """Like ``_taps_ref``; None for a weight of 1."""
     if mode == "nearest":
         return [(place.round(), None)]
     first = place.floor()
@@ -147,7 +147,7 @@ def _taps(place: Term, mode: str) -> list[tuple[Term, Term | None]]:
 
 @remap.decompose
 def remap_gathered(g, x, places, batch, border, value, mode):
-    (images, channels, height, width), (count, *grid, _) = g.type(x).shape, g.type(places).shape
+    (images, channels, height, width), (count, *coordinates, _) = g.type(x).shape, g.type(places).shape
     rows = g.call("aten::permute", x, [0, 2, 3, 1])
     rows = g.call("aten::reshape", rows, [images * height * width, channels])
     if batch is None:
@@ -170,7 +170,7 @@ def remap_gathered(g, x, places, batch, border, value, mode):
                 pixel = pixel.to(column.dtype) * _column(across * down)
             total = pixel if total is None else total + pixel
     assert total is not None
-    result = g.call("aten::reshape", total.to(g.type(x).dtype).value, [count, *grid, channels])
+    result = g.call("aten::reshape", total.to(g.type(x).dtype).value, [count, *coordinates, channels])
     return g.call("aten::permute", result, [0, 3, 1, 2])
 
 

@@ -1,4 +1,4 @@
-"""Elements in another order: aten::flip, aten::roll, aten::rot90 and aten::repeat_interleave."""
+"""aten::flip, aten::roll, aten::rot90 and aten::repeat_interleave."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _flip_layout(x: TensorType, dims: list[int]) -> LayoutRule:
 
 def _roll_result(x: TensorType, shifts: list[int], dims: list[int]) -> TensorType:
     if len(shifts) != max(len(dims), 1):
-        raise ValueError(f"{shifts} are no shifts of the axes {dims}")
+        raise ValueError(f"the shifts {shifts} do not fit the axes {dims}")
     for axis in dims:
         normalized_axis(axis, x.rank)
     return x
@@ -51,7 +51,7 @@ def _rot90_result(x: TensorType, k: int, dims: list[int]) -> TensorType:
 def _interleave_result(x: TensorType, repeats: int, dim: int) -> TensorType:
     axis = normalized_axis(dim, x.rank)
     if repeats < 0:
-        raise ValueError(f"{repeats} is no number of copies")
+        raise ValueError(f"the repeat count must be a non-negative integer, got {repeats}")
     return TensorType(x.dtype, (*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]))
 
 
@@ -115,7 +115,7 @@ def flip_tflite(g, x, dims):
 
 @roll.reference
 def roll_ref(x: Array, shifts: list[int], dims: list[int]) -> Array:
-    """Each element ``shifts`` places further, from the end to the front; of x in a row without ``dims``."""
+    """Shifts elements by ``shifts`` positions, with wrap-around; without ``dims`` x is flattened."""
     return np.roll(x, shifts, dims) if dims else np.roll(x, shifts[0])
 
 
@@ -137,7 +137,7 @@ def roll_cut(g, x, shifts, dims):
 
 @rot90.reference
 def rot90_ref(x: Array, k: int, dims: list[int]) -> Array:
-    """A quarter turn, ``k`` times, from the first of ``dims`` to the second."""
+    """Rotates ``k`` quarter turns from the first of ``dims`` to the second."""
     return np.rot90(x, k, (dims[0], dims[1]))
 
 
@@ -157,7 +157,7 @@ def rot90_flipped(g, x, k, dims):
 
 @repeat_interleave.reference
 def repeat_interleave_ref(x: Array, repeats: int, dim: int) -> Array:
-    """Each element ``repeats`` times, one copy after the other."""
+    """Repeats each element ``repeats`` times."""
     return np.repeat(x, repeats, dim)
 
 

@@ -1,4 +1,4 @@
-"""tm::requantize, the same tensor with quantization parameters of its own; the identity as far as values go.
+"""tm::requantize: the same tensor with other quantization parameters; float values are unchanged.
 
 Its result is what the annotation on its node says, where the operand's node says another thing or has
 users that take it unquantized.

@@ -1,4 +1,4 @@
-"""aten::reshape to a static shape; flatten, squeeze and unsqueeze arrive here too."""
+"""aten::reshape to a static shape; flatten, squeeze and unsqueeze are converted to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tmconvert.symbolics.traits import KeepsQparams, Reshaped, SameElements, Vie
 def _result(x: TensorType, shape: list[int]) -> TensorType:
     result = TensorType(x.dtype, tuple(shape))
     if any(extent < 0 for extent in shape) or result.size != x.size:
-        raise ValueError(f"{x} does not fit the shape {shape}")
+        raise ValueError(f"{x} cannot be reshaped to {shape}")
     return result
 
 

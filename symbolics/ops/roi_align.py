@@ -1,4 +1,4 @@
-"""torchvision::roi_align, means of bilinear samples in each part of a box, and ps_roi_align.
+"""torchvision::roi_align and ps_roi_align: means of bilinear samples in bins of boxes.
 
 The samples of a part form a grid, and bilinear weights are products: a part is R x C, with a row R of weights
 over the image's rows and a column C over its columns.
@@ -19,7 +19,7 @@ Array = np.ndarray
 
 def _checked(x: TensorType, boxes: TensorType, output_size: list[int]) -> None:
     if boxes.shape[1] != 5 or boxes.dtype != x.dtype or min(output_size) < 1 or not all(x.shape[2:]):
-        raise ValueError(f"boxes {boxes} in {x}, pooled to {output_size}")
+        raise ValueError(f"boxes {boxes} and output_size {output_size} do not fit {x}")
 
 
 def _result(x: TensorType, boxes: TensorType, output_size: list[int], **options: Any) -> TensorType:
@@ -31,7 +31,7 @@ def _ps_result(x: TensorType, boxes: TensorType, output_size: list[int], **optio
     _checked(x, boxes, output_size)
     parts = output_size[0] * output_size[1]
     if x.shape[1] % parts:
-        raise ValueError(f"{x} does not have a channel for each of {parts} parts")
+        raise ValueError(f"{x} does not have a channel per bin of {parts} bins")
     return TensorType(x.dtype, (boxes.shape[0], x.shape[1] // parts, *output_size))
 
 
@@ -48,7 +48,7 @@ OPS = [roi_align, ps_roi_align]
 
 
 def _weights(ends: Array, parts: int, extent: int, scale: float, ratio: int, aligned: bool) -> Array:
-    """[K, parts, extent]: how much of each row a part of each box takes, ``ends`` [K, 2] of boxes."""
+    """[K, parts, extent]: the weight of each row for each bin of a box, ``ends`` [K, 2] of boxes."""
     dtype = ends.dtype.type
     low, high = (ends * dtype(scale) - dtype(0.5 if aligned else 0)).T
     size = high - low if aligned else np.maximum(high - low, 1)
@@ -68,7 +68,7 @@ def _weights(ends: Array, parts: int, extent: int, scale: float, ratio: int, ali
 def roi_align_ref(
     x: Array, boxes: Array, output_size: list[int], spatial_scale: float, sampling_ratio: int, aligned: bool
 ) -> Array:
-    """Samples beyond one pixel outside count as zeros, those nearer as the edge.
+    """Samples more than one pixel outside count as zeros, nearer ones as the edge.
 
     Shapes: x [N, C, H, W], boxes [K, 5] of an image's number, x1, y1, x2, y2 -> [K, C, *output_size].
     Units: box corners times ``spatial_scale`` are pixels; their centres are at +0.5 if ``aligned``, and else
@@ -128,7 +128,7 @@ def _weights_by_ops(
     ratio: int,
     aligned: bool,
 ) -> Any:
-    """As ``_weights``, [K, 1, parts, extent]; of a changing number of samples as many as there are rows."""
+    """Like ``_weights``, [K, 1, parts, extent]; adaptive sample counts are limited by the number of rows."""
     count, dtype = g.type(boxes).shape[0], g.type(boxes).dtype
     low, high = (Term(g, g.call("aten::select", boxes, 1, end)) * scale for end in ends)
     column = [count, 1, 1, 1]
@@ -144,8 +144,8 @@ def _weights_by_ops(
     inside = (places >= -1) & (places <= extent)
     if ratio <= 0:
         inside = inside & (step < number_) & (size > 0)
-    grid = Term(g, g.constant(np.arange(extent, dtype=dtype)))
-    weights = (1 - (places.clamp(min=0, max=extent - 1) - grid).abs()).relu()
+    coordinates = Term(g, g.constant(np.arange(extent, dtype=dtype)))
+    weights = (1 - (places.clamp(min=0, max=extent - 1) - coordinates).abs()).relu()
     weights = weights * inside.to(dtype) / number_
     total = weights.call("sum", dim=[2], keepdim=False).value
     return g.call("aten::reshape", total, [count, 1, parts, extent])
@@ -155,7 +155,7 @@ def _weights_by_ops(
 def ps_roi_align_ref(
     x: Array, boxes: Array, output_size: list[int], spatial_scale: float, sampling_ratio: int
 ) -> Array:
-    """Each part of a box from a channel of its own: [N, C h w, H, W] -> [K, C, h, w].
+    """Each bin of a box reads its own channel: [N, C h w, H, W] -> [K, C, h, w].
 
     Source: torchvision.ops.ps_roi_align, whose boxes are aligned.
     """

@@ -1,4 +1,4 @@
-"""torchvision::roi_pool, the largest element in each part of a box, without the indices."""
+"""torchvision::roi_pool: maxima of bins of boxes, without indices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = np.ndarray
 
 def _result(x: TensorType, boxes: TensorType, output_size: list[int], spatial_scale: float) -> TensorType:
     if boxes.shape[1] != 5 or boxes.dtype != x.dtype or min(output_size) < 1:
-        raise ValueError(f"boxes {boxes} in {x}, pooled to {output_size}")
+        raise ValueError(f"boxes {boxes} and output_size {output_size} do not fit {x}")
     return TensorType(x.dtype, (boxes.shape[0], x.shape[1], *output_size))
 
 
@@ -30,7 +30,7 @@ roi_pool = Op(
 
 
 def _bounds(start: int, extent: int, parts: int, limit: int) -> list[tuple[int, int]]:
-    """The pixels of each part of a box of ``extent`` pixels, within the image."""
+    """Returns the pixels of each bin of a box of ``extent`` pixels, within the image."""
     edges = [
         (start + int(np.floor(i * extent / parts)), start + int(np.ceil((i + 1) * extent / parts)))
         for i in range(parts)
@@ -40,7 +40,7 @@ def _bounds(start: int, extent: int, parts: int, limit: int) -> list[tuple[int, 
 
 @roi_pool.reference
 def roi_pool_ref(x: Array, boxes: Array, output_size: list[int], spatial_scale: float) -> Array:
-    """Zero for an empty part.
+    """Maxima of bins; zero for an empty bin.
 
     Shapes: x [N, C, H, W], boxes [K, 5] of an image's number, x1, y1, x2, y2 -> [K, C, *output_size].
     Units: box corners times ``spatial_scale`` are rounded to pixels, halves away from zero; both are inside.
@@ -77,7 +77,7 @@ roi_pool.retire("onnx", 22)  # of which ONNX Runtime has no kernel
 
 @roi_pool.decompose
 def roi_pool_masked(g, x, boxes, output_size, spatial_scale):
-    """The largest along each axis, of the pixels that a mask leaves."""
+    """Masked maxima along each axis."""
     (count, _), (_, channels, height, width) = g.type(boxes).shape, g.type(x).shape
     number_ = g.call("aten::to", g.call("aten::select", boxes, 1, 0), dtype="int64")
     images = g.call("aten::index_select", x, 0, number_)
@@ -95,7 +95,7 @@ def roi_pool_masked(g, x, boxes, output_size, spatial_scale):
 
 
 def _parts(corners: Term, ends: tuple[int, int], parts: int, extent: int) -> Term:
-    """Which pixels of an axis of ``extent`` belong to which part of each box: bools [K, parts, extent]."""
+    """Returns which pixels of an axis belong to which bin of each box: bools [K, parts, extent]."""
     g, count = corners.g, corners.type.shape[0]
     low, high = (corners.slice(dim=1, start=end, end=end + 1) for end in ends)
     size = (high - low + 1).maximum(low.like(1))

@@ -88,7 +88,7 @@ def round_caffe(g, x):
 
 @ROUNDING["trunc_divide"].caffe()
 def trunc_divide_caffe(g, x, other):
-    """The nearest quotient of the sizes, less 1 where it is too large; products of these are exact."""
+    """Nearest quotient of the absolute values, minus 1 where it is too large; products of these are exact."""
     size, by = (_size_caffe(g, value) for value in (x, other))
     inverse = g.const(1 / by.data) if by.is_constant else g.op("Power", by, power=-1.0)
     nearest = caffe_numbers.rounded(g, multiplied(g, size, inverse))
@@ -117,8 +117,8 @@ def remainder_onnx10(g, x, other):
     rest = g.op("Mod", x, other, fmod=1)
     if other.is_constant and np.isfinite(other.data).all():
         return g.op("Sub", rest, g.op("Mul", g.op("Floor", g.op("Div", rest, other)), other))
-    turned = g.op("Less", g.op("Mul", g.op("Sign", rest), other), g.const(0, x.dtype), dtype=bool)
-    return g.op("Where", turned, g.op("Add", rest, other), rest, dtype=x.dtype)
+    sign_differs = g.op("Less", g.op("Mul", g.op("Sign", rest), other), g.const(0, x.dtype), dtype=bool)
+    return g.op("Where", sign_differs, g.op("Add", rest, other), rest, dtype=x.dtype)
 
 
 @formula(ROUNDING["sign"])
@@ -165,10 +165,10 @@ def remainder(x: Term, other: Term) -> Term:
         return rest - (rest / other).floor() * other
     if x.dtype.kind == "u":
         return rest
-    return rest + _turned(rest, other).to(x.dtype) * other
+    return rest + _sign_differs(rest, other).to(x.dtype) * other
 
 
-def _turned(rest: Term, other: Term) -> Term:
+def _sign_differs(rest: Term, other: Term) -> Term:
     return ((rest < 0) & (other > 0)) | ((rest > 0) & (other < 0))
 
 
@@ -181,4 +181,4 @@ def floor_divide(x: Term, other: Term) -> Term:
     quotient = x.call("tm::trunc_divide", other)
     if x.dtype.kind == "u":
         return quotient
-    return quotient - _turned(x - quotient * other, other).to(x.dtype)
+    return quotient - _sign_differs(x - quotient * other, other).to(x.dtype)

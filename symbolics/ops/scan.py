@@ -1,4 +1,4 @@
-"""tm::scan, a step for each slice of some tensors, whose results are stacked; torch's scan and map."""
+"""tm::scan, a subgraph per slice of some tensors, with stacked results; torch's scan and map."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tmconvert.ir.subgraphs import inlined
 from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms import tflite_loops
-from tmconvert.symbolics.idioms.bodies import one_or_all, run, types_of
+from tmconvert.symbolics.idioms.subgraphs import one_or_all, run, types_of
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensors, graph, integer
 
 # beyond this a file without an operator for it would be mostly copies of the step
@@ -23,10 +23,10 @@ def scan_types(inputs: list[TensorType], carried: int, scanned: int, step: Inter
     results = types_of(step, "the step of a scan")
     if results[:carried] != inputs[:carried]:
         shown = (", ".join(map(str, types)) for types in (inputs[:carried], results[:carried]))
-        raise ValueError("a scan begins with {} and goes on with {}".format(*shown))
+        raise ValueError("the scan carry {} becomes {}".format(*shown))
     count, *others = (type_.shape[0] for type_ in inputs[carried : carried + scanned])
     if not all(other == count for other in others):
-        raise ValueError(f"a scan goes over tensors of different lengths: {count}, {others}")
+        raise ValueError(f"the scanned tensors have different lengths: {count}, {others}")
     stacked = [TensorType(type_.dtype, (count, *type_.shape)) for type_ in results[carried:]]
     return [*results[:carried], *stacked]
 
@@ -70,7 +70,7 @@ def scan_tflite(g, inputs, carried, scanned, step):
         return inner.inlined(step, [*state, *slices, *around])
 
     if not inputs[carried].shape[0]:
-        g.refuse("a scan of no steps has no rows to stack")
+        g.refuse("a scan of length 0 has no results to stack")
     rows = [TensorType(type_.dtype, type_.shape[1:]) for type_ in g.result_types[carried:]]
     return tflite_loops.scan(g, inputs[:carried], inputs[carried:given], inputs[given:], once, rows)
 
@@ -80,7 +80,7 @@ def scan_unrolled(g, inputs, carried, scanned, step):
     state, sliced = inputs[:carried], inputs[carried : carried + scanned]
     count = g.type(sliced[0]).shape[0]
     if isinstance(count, Dim) or not 0 < count <= MAX_STEPS:
-        raise Refusal(f"a scan of {count} steps cannot be written out")
+        raise Refusal(f"a scan of {count} steps is too long to be unrolled")
     rows = []
     for number in range(count):
         slices = [g.call("aten::select", x, 0, number) for x in sliced]

@@ -1,4 +1,4 @@
-"""aten::scatter_add, aten::scatter_reduce and aten::index_reduce: all elements for one place reduced to one.
+"""aten::scatter_add, aten::scatter_reduce and aten::index_reduce.
 
 ``tm::scatter_prod``, ``tm::scatter_amax`` and ``tm::scatter_amin`` are to products and extremes what
 aten::scatter_add is to sums.
@@ -16,7 +16,7 @@ from tmconvert.symbolics.idioms.formulas import Term
 from tmconvert.symbolics.idioms.indices import counted_from_the_front, numbers, scattered
 from tmconvert.symbolics.idioms.tflite_scattering import folded
 from tmconvert.symbolics.op import ANY_DTYPE, NUMBERS, Op, Tensor, boolean, choice
-from tmconvert.symbolics.ops.gather import PLACES, grid, scatter_result
+from tmconvert.symbolics.ops.gather import PLACES, element_indices, scatter_result
 from tmconvert.symbolics.ops.index_select import SELECTED, copy_result
 
 Array = np.ndarray
@@ -33,7 +33,7 @@ FOLDS = {
 
 
 def _neutral(reduce: str, dtype: np.dtype) -> Number:
-    """What changes nothing."""
+    """Returns the neutral element of a reduction."""
     value = {"sum": 0, "prod": 1, "amax": -math.inf, "amin": math.inf, "mean": 0}[reduce]
     if dtype.kind == "b":
         return int(value > 0)
@@ -49,9 +49,9 @@ def _fold(reduce: str) -> Op:
 
     @op.reference
     def fold_ref(x: Array, dim: int, index: Array, src: Array) -> Array:
-        """As aten::scatter, but each element of ``src`` joins the one that is there."""
+        """Like aten::scatter, but each element of ``src`` is combined with the existing one."""
         result = x.copy()
-        UFUNCS[reduce].at(result, grid(index, dim), src)
+        UFUNCS[reduce].at(result, element_indices(index, dim), src)
         return result
 
     def fold_onnx(g, x, dim, index, src):
@@ -63,7 +63,7 @@ def _fold(reduce: str) -> Op:
 
     @op.decompose
     def fold_parts(g, x, dim, index, src):
-        """For each place the elements for it, and the neutral one in the place of the others."""
+        """Returns the elements for each index, and neutral ones elsewhere."""
         type_ = g.type(index)
         if 0 in (*type_.shape, *g.type(x).shape):
             return x
@@ -86,7 +86,7 @@ def _fold(reduce: str) -> Op:
 
 
 def _widened(g: Any, x: Any, shape: tuple[int, ...], filler: Any) -> Any:
-    """``x`` with ``filler`` behind its ends, as far as ``shape`` goes."""
+    """Pads the ends of ``x`` with ``filler`` up to ``shape``."""
     for axis, extent in enumerate(shape):
         here = list(g.type(x).shape)
         if here[axis] != extent:
@@ -102,7 +102,7 @@ def _reduce_result(
     x: TensorType, dim: int, index: TensorType, src: TensorType, reduce: str, include_self: bool
 ) -> TensorType:
     if reduce == "mean" and x.dtype == np.bool_:
-        raise TypeError(f"{x} has no mean")
+        raise TypeError(f"the mean of {x} is not supported")
     return scatter_result(x, dim, index, src)
 
 
@@ -137,18 +137,18 @@ OPS = [*FOLD_OPS.values(), scatter_reduce, index_reduce]
 def scatter_reduce_ref(
     x: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool
 ) -> Array:
-    """As aten::scatter, all elements for one place reduced to one, with or without that of ``x``.
+    """Like aten::scatter with a reduction, with or without the element of ``x``.
 
     The mean of whole numbers is rounded down. Source: torch.Tensor.scatter_reduce.
     """
-    return _reduced(x, grid(index, dim), src, reduce, include_self)
+    return _reduced(x, element_indices(index, dim), src, reduce, include_self)
 
 
 @index_reduce.reference
 def index_reduce_ref(
     x: Array, dim: int, index: Array, source: Array, reduce: str, include_self: bool
 ) -> Array:
-    """As aten::index_copy, all parts for one place reduced to one, with or without that of ``x``."""
+    """Like aten::index_copy with a reduction, with or without the slice of ``x``."""
     place = (*[slice(None)] * (dim % x.ndim), index)
     return _reduced(x, place, source, reduce, include_self)
 
@@ -191,13 +191,13 @@ def scatter_reduce_folded(g, x, dim, index, src, reduce, include_self):
 
 
 def _emptied(g: Any, x: Any, dim: int, index: Any, neutral: Any) -> Any:
-    """``x`` with the ``neutral`` element wherever something goes."""
+    """Replaces written elements of ``x`` by the ``neutral`` element."""
     known = g.known(index)
     if known is None:
         nothing = g.call("aten::expand", neutral, list(g.type(index).shape))
         return g.call("aten::scatter", x, dim, index, nothing)
     is_met = np.zeros(g.type(x).shape, bool)
-    is_met[grid(known, dim)] = True
+    is_met[element_indices(known, dim)] = True
     return g.call("aten::where", g.constant(is_met), neutral, x)
 
 

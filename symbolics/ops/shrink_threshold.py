@@ -1,4 +1,4 @@
-"""Activations that cut pieces out of a line."""
+"""Shrink and threshold activations."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def threshold_where(x: Term, threshold: float, value: float) -> Term:
 def _glu_result(x: TensorType, dim: int) -> TensorType:
     axis = normalized_axis(dim, x.rank)
     if x.shape[axis] % 2:
-        raise ValueError(f"axis {axis} of {x} has no halves")
+        raise ValueError(f"axis {axis} of {x} cannot be halved")
     return TensorType(x.dtype, (*x.shape[:axis], x.shape[axis] // 2, *x.shape[axis + 1 :]))
 
 
@@ -90,7 +90,7 @@ glu = Op("aten::glu", args=[Tensor("x", FLOATS), integer("dim", -1)], result=_gl
 
 @glu.reference
 def glu_ref(x: Array, dim: int) -> Array:
-    """The first half along an axis, times the sigmoid of the second."""
+    """The first half along an axis times the sigmoid of the second half."""
     first, second = np.split(x, 2, dim)
     return (first * (0.5 * np.tanh(0.5 * second) + 0.5)).astype(x.dtype)
 

@@ -1,4 +1,4 @@
-"""tm::sizes, a vector of sizes as data: what a model computes from the shapes of its inputs."""
+"""tm::sizes: a vector of sizes as data."""
 
 from __future__ import annotations
 
@@ -34,4 +34,4 @@ def sizes_tflite(g, values):
     return g.cast(vector, g.result_types[0].dtype)
 
 
-sizes.unsupported("caffe", "the shapes in a file of this kind are numbers, which fold")
+sizes.unsupported("caffe", "this target has static shapes only, so that sizes would be constants")

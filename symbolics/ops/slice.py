@@ -1,4 +1,4 @@
-"""aten::slice and aten::select: parts of a tensor along one axis, at static positions."""
+"""aten::slice and aten::select along one axis, at static positions."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def _slice_result(x: TensorType, dim: int, start: int, end: int, step: int) -> T
     elif 0 <= start <= end <= x.shape[axis] and step >= 1:
         count = -((start - end) // step)
     else:
-        raise ValueError(f"{start}:{end}:{step} is no slice of axis {dim} of {x}")
+        raise ValueError(f"{start}:{end}:{step} is not a valid slice of axis {dim} of {x}")
     return TensorType(x.dtype, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
 
 
 def _count_of_unknown(extent: Any, start: int, end: Any, step: int) -> Any:
-    """Of an extent that only the data tells, a slice takes what there is between its bounds."""
+    """Returns the symbolic length of a slice of a data-dependent extent."""
     if start < 0 or step < 1:
-        raise ValueError(f"{start}:{end}:{step} is no slice of {extent} elements")
+        raise ValueError(f"{start}:{end}:{step} is not a valid slice of {extent} elements")
     if same_size(end, extent):
         return -((start - end) // step) if start == 0 else found(extent)
     return found(min(example(extent), example(end)))
@@ -48,12 +48,12 @@ def _slice_layout(x: TensorType, dim: int, start: int, end: int, step: int) -> L
 def _select_result(x: TensorType, dim: int, index: int) -> TensorType:
     axis = normalized_axis(dim, x.rank)
     if index < 0 or not (data_symbols(x.shape[axis]) or index < x.shape[axis]):
-        raise ValueError(f"{index} is no index of axis {dim} of {x}")
+        raise ValueError(f"{index} is not a valid index of axis {dim} of {x}")
     return TensorType(x.dtype, (*x.shape[:axis], *x.shape[axis + 1 :]))
 
 
 def _select_layout(x: TensorType, dim: int, index: int) -> LayoutRule:
-    """Any order where channels-last leaves the axes that remain in their order."""
+    """Supports any layout in which channels-last keeps the order of the remaining axes."""
     return any_with(dim="axis") if x.rank == 4 and dim % 4 == 1 else SOURCE
 
 
@@ -84,7 +84,7 @@ LAST = (1 << 63) - 1  # to ONNX, as far as there are elements
 
 
 def _counted(bound: Any, extent: Any) -> Any:
-    """A symbolic bound counted from the end, where that makes a number of it."""
+    """Converts a symbolic bound from the end to a number, where possible."""
     bound = unclamped(bound, extent)
     distance = bound - extent if isinstance(bound, Dim) else None
     return LAST if distance == 0 else distance if isinstance(distance, int) and distance < 0 else bound
@@ -100,7 +100,7 @@ def slice_onnx11(g, x, dim, start, end, step):
 def slice_onnx10(g, x, dim, start, end, step):
     constant = not is_symbolic((start, end))
     if g.graph.version == 10 and constant and isinstance(x.shape[dim], Dim):
-        g.refuse("at opset 10, ONNX takes a slice with constant bounds to be as large as its tensor")
+        g.refuse("at opset 10, ONNX infers for a slice with constant bounds the size of its operand")
     return g.op("Slice", x, *(g.ints([value]) for value in (start, end, dim % len(x.shape), step)))
 
 
@@ -111,7 +111,7 @@ def slice_onnx1(g, x, dim, start, end, step):
         start, end = (_counted(bound, x.shape[dim]) for bound in (start, end))
     if step != 1:
         if data_symbols(x.shape[axis]):
-            g.refuse(f"ONNX has no steps in slices at opset {g.graph.version}", "use --opset 10 or later")
+            g.refuse(f"ONNX Slice has no steps at opset {g.graph.version}", "use --opset 10 or later")
         return g.op("Gather", x, g.ints(range(start, end, step)), axis=axis)
     return g.op("Slice", x, axes=[axis], starts=[start], ends=[end])
 
@@ -137,7 +137,7 @@ def slice_tflite(g, x, dim, start, end, step):
 
 
 def _low_rank(g: Any, x: Any, axis: int) -> tuple[Any, int]:
-    """``x`` in a rank that TFLite can slice, and where ``axis`` is then."""
+    """Reshapes ``x`` to a rank that TFLite can slice; returns it with the position of ``axis``."""
     if len(x.shape) <= TFLITE_RANK:
         return x, axis
     return tflite.reshaped(g, x, around(x.shape, axis, axis + 1)), 1

@@ -1,4 +1,4 @@
-"""aten::slice_scatter and aten::select_scatter: a tensor with another part along one axis."""
+"""aten::slice_scatter and aten::select_scatter: writes a slice along one axis."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Array = np.ndarray
 
 def _slice_result(x: TensorType, src: TensorType, dim: int, start: int, end: int, step: int) -> TensorType:
     if src != slice_.result(x, dim, start, end, step):
-        raise ValueError(f"src {src} is no slice {start}:{end}:{step} of axis {dim} of {x}")
+        raise ValueError(f"src {src} does not fit the slice {start}:{end}:{step} of axis {dim} of {x}")
     return x
 
 
 def _select_result(x: TensorType, src: TensorType, dim: int, index: int) -> TensorType:
     if src != select.result(x, dim, index):
-        raise ValueError(f"src {src} is no part {index} of axis {dim} of {x}")
+        raise ValueError(f"src {src} does not fit the element {index} of axis {dim} of {x}")
     return x
 
 

@@ -41,14 +41,14 @@ OPS = [softmax, log_softmax, softmin]
 
 @softmax.reference
 def softmax_ref(x: np.ndarray, dim: int) -> np.ndarray:
-    """exp(x) over its sum along ``dim``, from the largest element down so that nothing overflows."""
+    """exp(x) over its sum along ``dim``, shifted by the maximum to avoid overflow."""
     powers = np.exp(x - x.max(dim, keepdims=True, initial=-np.inf))
     return powers / powers.sum(dim, keepdims=True)
 
 
 @log_softmax.reference
 def log_softmax_ref(x: np.ndarray, dim: int) -> np.ndarray:
-    """The logarithm of softmax, which never is that of zero."""
+    """The logarithm of softmax, without computing log(0)."""
     below = x - x.max(dim, keepdims=True, initial=-np.inf)
     return below - np.log(np.exp(below).sum(dim, keepdims=True))
 
@@ -64,7 +64,7 @@ def softmin_softmax(g, x, dim):
 
 
 def _swapped(rank: int, dim: int) -> list[int]:
-    """The order of axes that swaps ``dim`` with the last one; its own inverse."""
+    """Returns the permutation that exchanges ``dim`` with the last axis; it is its own inverse."""
     order = list(range(rank))
     order[dim], order[-1] = order[-1], order[dim]
     return order

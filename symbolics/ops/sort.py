@@ -1,4 +1,4 @@
-"""aten::sort and aten::topk along one axis: the elements in order, and where they came from.
+"""aten::sort and aten::topk along one axis: sorted elements and their indices.
 
 Equal elements keep their order; NaN counts as the largest. Indices are int32, the index type of our sources
 and of TFLite; ATen's are int64.
@@ -31,7 +31,7 @@ def _sorted(x: TensorType, dim: int, descending: bool, stable: bool) -> list[Ten
 def _top(x: TensorType, k: int, dim: int, largest: bool, sorted: bool) -> list[TensorType]:
     axis = normalized_axis(dim, x.rank)
     if k < 0 or not (data_symbols(x.shape[axis]) or k <= x.shape[axis]):
-        raise ValueError(f"axis {dim} of {x} has no {k} elements")
+        raise ValueError(f"topk along axis {dim} of {x} requires at least {k} elements")
     shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
     return [TensorType(x.dtype, shape), TensorType(INT32, shape)]
 
@@ -70,7 +70,7 @@ def sort_ref(x: Array, dim: int, descending: bool, stable: bool) -> list[Array]:
 
 @topk.reference
 def topk_ref(x: Array, k: int, dim: int, largest: bool, sorted: bool) -> list[Array]:
-    """In order, whether ``sorted`` asks for it or not."""
+    """Always sorted, also without ``sorted``."""
     order = np.take(order_of(x, dim, largest), range(k), dim)
     return [np.take_along_axis(x, order, dim), order]
 
@@ -86,7 +86,7 @@ def _top_k(g: Any, x: Any, dim: int, count: int, *inputs: Any, **attributes: Any
 def _largest_of(
     g: Any, x: Any, dim: int, count: int, largest: bool, *inputs: Any, **attributes: Any
 ) -> list[Any]:
-    """By a TopK that knows largest elements only."""
+    """Emits a TopK operator that supports largest elements only."""
     dtype = x.dtype
     if dtype.kind == "u":  # whose order Neg would not turn round
         x = g.op("Cast", x, to=ONNX_TYPES["int16"], dtype=np.int16)
@@ -130,7 +130,7 @@ def sort_onnx1(g, x, dim, descending, stable):
 
 @topk.tflite()
 def topk_tflite(g, x, k, dim, largest, sorted):
-    """TOPK_V2 knows the last axis and largest elements only; of equal ones it takes the first first."""
+    """TOPK_V2 supports the last axis and largest elements only; ties are in order of index."""
     axis, last = dim % len(x.shape), len(x.shape) - 1
     order = list(range(last + 1))
     order[axis], order[last] = last, axis
@@ -145,7 +145,7 @@ def topk_tflite(g, x, k, dim, largest, sorted):
 
 
 def _mirrored(g: Any, x: Any) -> Any:
-    """``x`` in the opposite order, exactly: the negative, or the complement of integers."""
+    """Returns ``x`` with reversed order, exactly: negated floats, complemented integers."""
     if x.dtype.kind == "f":
         return g.op("NEG", x)
     highest = np.iinfo(x.dtype).max if x.dtype.kind == "u" else -1

@@ -1,4 +1,4 @@
-"""aten::split_with_sizes and aten::unbind: a tensor cut along one axis."""
+"""aten::split_with_sizes and aten::unbind along one axis."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Array = np.ndarray
 def _split_result(x: TensorType, split_sizes: list[int], dim: int) -> list[TensorType]:
     axis = normalized_axis(dim, x.rank)
     if not split_sizes or any(size < 0 for size in split_sizes) or sum(split_sizes) != x.shape[axis]:
-        raise ValueError(f"parts of {split_sizes} elements do not make up axis {dim} of {x}")
+        raise ValueError(f"the split sizes {split_sizes} do not add up to axis {dim} of {x}")
     return [TensorType(x.dtype, (*x.shape[:axis], size, *x.shape[axis + 1 :])) for size in split_sizes]
 
 
 def _unbind_result(x: TensorType, dim: int) -> list[TensorType]:
     axis = normalized_axis(dim, x.rank)
     if x.shape[axis] == 0:
-        raise ValueError(f"axis {dim} of {x} has no parts")
+        raise ValueError(f"axis {dim} of {x} is empty")
     part = TensorType(x.dtype, (*x.shape[:axis], *x.shape[axis + 1 :]))
     return [part] * x.shape[axis]
 

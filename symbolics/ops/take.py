@@ -1,4 +1,4 @@
-"""aten::take and aten::take_along_dim: elements by their numbers in a row, or along an axis."""
+"""aten::take by flat indices, and aten::take_along_dim."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _along_result(x: TensorType, indices: TensorType, dim: int | None) -> Tensor
 
 
 def _common(x: TensorType, indices: TensorType, dim: int) -> tuple[list[Any], list[Any]]:
-    """The shapes of ``x`` and ``indices`` broadcast against each other but for ``dim``."""
+    """Broadcasts the shapes of ``x`` and ``indices`` except along ``dim``."""
     axis = normalized_axis(dim, x.rank)
     if x.rank != indices.rank:
         raise ValueError(f"indices {indices} must have as many axes as {x}")
@@ -49,7 +49,7 @@ OPS = [take, take_along_dim]
 
 @take.reference
 def take_ref(x: Array, index: Array) -> Array:
-    """Elements of ``x`` laid in a row; an index below zero counts from the end."""
+    """Elements of flattened ``x``; a negative index counts from the end."""
     return x.reshape(-1)[index]
 
 
@@ -62,7 +62,7 @@ def take_selected(g, x, index):
 
 @take_along_dim.reference
 def take_along_dim_ref(x: Array, indices: Array, dim: int | None) -> Array:
-    """As aten::gather, with both broadcast along the other axes; in rows without ``dim``."""
+    """Like aten::gather, with broadcasting along the other axes; flattened without ``dim``."""
     if dim is None:
         return x.reshape(-1)[indices.reshape(-1)]
     return np.take_along_axis(x, indices, dim)

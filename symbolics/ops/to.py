@@ -1,4 +1,4 @@
-"""aten::to, another element type."""
+"""aten::to: element type conversion."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ to = Op(
 
 @to.reference
 def to_ref(x: np.ndarray, dtype: str) -> np.ndarray:
-    """Floats lose their fraction on the way to integers."""
+    """Floats are truncated when converted to integers."""
     return x.astype(dtype)
 
 
@@ -63,7 +63,7 @@ def to_caffe(g, x, dtype):
         rising = caffe_numbers.floored(g, g.op("ReLU", x))
         return g.op("Eltwise", rising, falling, operation="SUM", coeff=[1.0, -1.0])
     if wanted.kind in "iu" and not np.can_cast(x.dtype, wanted) and wanted.itemsize < 4:
-        g.refuse(f"every Caffe blob is float32, which does not wrap around as {dtype} does")
+        g.refuse(f"Caffe blobs are float32, which does not wrap around as {dtype} does")
     if dtype == "float16" and x.dtype.kind == "f":
         return caffe_numbers.shortened(g, x)
     return g.op("Power", x)

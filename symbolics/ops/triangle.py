@@ -15,7 +15,7 @@ Array = np.ndarray
 
 def _matrices(x: TensorType, diagonal: int) -> TensorType:
     if x.rank < 2:
-        raise ValueError(f"{x} is no matrix")
+        raise ValueError(f"{x} is not a matrix")
     return x
 
 
@@ -48,7 +48,7 @@ triu, tril = _op("triu", np.triu, 1), _op("tril", np.tril, 0)
 
 def _sum_of_matrix(x: TensorType) -> TensorType:
     if x.rank != 2:
-        raise ValueError(f"{x} is no matrix")
+        raise ValueError(f"{x} is not a matrix")
     return TensorType(x.dtype, ())
 
 
@@ -62,7 +62,7 @@ def trace_ref(x: Array) -> Array:
 
 @trace.decompose
 def trace_sum(g, x):
-    """The diagonal is every (columns + 1)th element of the rows in a line."""
+    """The diagonal is every (columns + 1)th element of the flattened rows."""
     rows, columns = g.type(x).shape
     line = g.call("aten::reshape", x, [rows * columns])
     end = min(rows * columns, min(rows, columns) * (columns + 1))

@@ -1,4 +1,4 @@
-"""Triangles: aten::linalg_solve_triangular, by substitution, and aten::linalg_cholesky_ex."""
+"""aten::linalg_solve_triangular, by substitution, and aten::linalg_cholesky_ex."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INT32 = np.dtype(np.int32)
 def _solution(A: TensorType, B: TensorType, **attributes: bool) -> TensorType:
     rows = square_matrices(A).shape[-1]
     if A.dtype != B.dtype or B.rank < 2 or B.shape[-2 if attributes["left"] else -1] != rows:
-        raise ValueError(f"{B} has no columns or rows of {rows} elements of the type of {A}")
+        raise ValueError(f"{B} must have {rows} rows or columns, and the type of {A}")
     return TensorType(A.dtype, (*broadcast_shapes(A.shape[:-2], B.shape[:-2]), *B.shape[-2:]))
 
 
@@ -42,7 +42,7 @@ OPS = [solve_triangular, cholesky_ex]
 
 @solve_triangular.reference
 def solve_triangular_ref(A: Array, B: Array, upper: bool, left: bool, unitriangular: bool) -> Array:
-    """X with A X = B, or X A = B, of one triangle of A; with ones on the diagonal if ``unitriangular``."""
+    """Solves A X = B, or X A = B, for one triangle of A; with a unit diagonal if ``unitriangular``."""
     if not left:
         flipped = (np.swapaxes(each, -1, -2) for each in (A, B))
         return np.swapaxes(solve_triangular_ref(*flipped, not upper, True, unitriangular), -1, -2)
@@ -66,7 +66,7 @@ def solve_triangular_rows(g, A, B, upper, left, unitriangular):
     rows = matrix.type.shape[-1]
 
     def substituted(k: Term, x: Term, matrix: Term) -> list[Term]:
-        """Row ``k``, from the last on of an upper triangle, is found and taken out of the others."""
+        """Solves row ``k``, and eliminates it from the others; an upper triangle starts with the last row."""
         k = (rows - 1) - k if upper else k
         found, column = line(x, -2, k), line(matrix, -1, k)
         if not unitriangular:
@@ -111,7 +111,7 @@ def linalg_cholesky_columns(g, x, upper):
 
 
 def _next_column(k: Term, x: Term, info: Term) -> list[Term]:
-    """Column ``k``, less the columns before it times their elements in row ``k``, over its root."""
+    """Computes column ``k`` from the columns before it."""
     rows, columns = numbers(x, -2), numbers(x, -1)
     before = (columns < k).where(line(x, -2, k), 0)
     column = line(x, -1, k) - x.matmul(transposed(before))

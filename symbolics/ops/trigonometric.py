@@ -57,7 +57,7 @@ SINE = (-1 / 39916800, 1 / 362880, -1 / 5040, 1 / 120, -1 / 6)
 
 
 def _half_turns(x: Term, half: Term, sign: Term) -> Term:
-    """The sine of x less ``half`` half turns, which leave -pi/2 to pi/2; negative where ``sign`` is odd."""
+    """The sine of x minus ``half`` half turns, in -pi/2 to pi/2; negated where ``sign`` is odd."""
     rest = x - half * PI_PARTS[0] - half * PI_PARTS[1]
     square = rest * rest
     odd = (sign - (sign * 0.5).round() * 2).abs()
@@ -98,7 +98,7 @@ def atan_tflite10(g, x):
 
 @formula(TRIGONOMETRIC["atan"])
 def atan(x: Term) -> Term:
-    """Of the tangent of half the angle, which is within tan(pi / 8); of the inverse for large numbers."""
+    """Reduces the argument: half angles up to tan(pi / 8); the reciprocal for large numbers."""
     size = x.abs()
     is_large = size > 1
     tangent = is_large.where(1 / is_large.where(size, 1), size)
@@ -172,7 +172,7 @@ def atan2_caffe(g, x, other):
 
 @formula(atan2)
 def atan2_octants(x: Term, other: Term) -> Term:
-    """The angle in the first eighth of the circle, then mirrored; zeros and infinities have signs.
+    """Computes the angle in the first octant, then mirrors it; zeros and infinities keep signs.
 
     All is finite, so mirrors are products with 0 and 1.
     """

@@ -1,4 +1,4 @@
-"""Elementwise ops of one argument that differ only in a name."""
+"""Elementwise unary ops that differ only by name."""
 
 from __future__ import annotations
 

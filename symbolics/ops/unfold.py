@@ -1,4 +1,4 @@
-"""aten::unfold, windows along one axis as a new last axis; they may overlap."""
+"""aten::unfold: windows along one axis as a new last axis; they may overlap."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = np.ndarray
 def _result(x: TensorType, dimension: int, size: int, step: int) -> TensorType:
     axis = normalized_axis(dimension, x.rank)
     if step < 1 or size < 1:
-        raise ValueError(f"the size {size} or the step {step} of windows is not positive")
+        raise ValueError(f"the window size {size} and step {step} must be positive")
     count = window_extent(x.shape[axis], size, step, 0)
     return TensorType(x.dtype, (*x.shape[:axis], count, *x.shape[axis + 1 :], size))
 

@@ -1,4 +1,4 @@
-"""aten::_unique2, unique_dim and unique_consecutive: each number, or part of a tensor, once."""
+"""aten::_unique2, unique_dim and unique_consecutive."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ OPS = [unique2, unique_dim, unique_consecutive]
 
 @unique2.reference
 def unique2_ref(x: Array, sorted: bool, return_inverse: bool, return_counts: bool) -> list[Array]:
-    """Ascending, with the place of each element among them and how many there are of each.
+    """Returns sorted distinct elements, the inverse indices, and counts.
 
     All three whether they are asked for or not, and in order even without ``sorted``. Each NaN is one of its
     own, but not in ONNX Runtime.
@@ -85,7 +85,7 @@ def unique2_onnx11(g, x, sorted, return_inverse, return_counts):
 def unique_dim_ref(
     x: Array, dim: int, sorted: bool, return_inverse: bool, return_counts: bool
 ) -> list[Array]:
-    """The different slices along ``dim`` in lexicographic order; the place of each; how many there are."""
+    """Returns distinct slices along ``dim`` in lexicographic order, inverse indices, and counts."""
     values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True, axis=dim)
     return [values, inverse.reshape(-1).astype(INT64), counts.astype(INT64)]
 
@@ -102,11 +102,11 @@ def unique_dim_onnx11(g, x, dim, sorted, return_inverse, return_counts):
 
 @unique_dim.decompose(onnx=11)
 def unique_dim_ordered(g, x, dim, sorted, return_inverse, return_counts):
-    """A run begins where neighbours in order differ; each slice is told where its run began."""
+    """Runs begin where adjacent sorted slices differ."""
     given = Term(g, x)
     shape = given.type.shape
     if 0 in shape:
-        raise Refusal("of no elements there are no runs", "leave the call out")
+        raise Refusal("unique of an empty tensor is not supported", "remove the call")
     axis = normalized_axis(dim, len(shape))
     count, kept = shape[axis], [other for other in range(len(shape)) if other != axis]
     width = math.prod(shape[other] for other in kept)
@@ -125,7 +125,7 @@ def unique_dim_ordered(g, x, dim, sorted, return_inverse, return_counts):
 
 
 def _in_order(columns: Term) -> Term:
-    """int32 the order of the slices, sorted by one of their elements after the other, the last first."""
+    """Returns int32 sorting permutation of slices, sorted by one element after the other, the last first."""
     g, (width, count) = columns.g, columns.type.shape
 
     def by_element(k: Term, order: Term, columns: Term) -> list[Term]:
@@ -144,7 +144,7 @@ def _starts(x: Array) -> Array:
 
 @unique_consecutive.reference
 def unique_consecutive_ref(x: Array, return_inverse: bool, return_counts: bool) -> list[Array]:
-    """One element of each run of equal ones, the number of the run of each element, and the runs' lengths."""
+    """Returns one element per run, inverse indices, and run lengths."""
     starts = _starts(x)
     places = np.flatnonzero(starts)
     inverse = (np.cumsum(starts) - 1).reshape(x.shape)
@@ -157,7 +157,7 @@ def unique_consecutive_onnx11(g, x, return_inverse, return_counts):
     values, inverse, _ = g.result_types
     size = math.prod(x.shape)
     if isinstance(size, int) and size == 0:
-        g.refuse("of no elements there are no runs", "leave the call out")
+        g.refuse("unique_consecutive of an empty tensor is not supported", "remove the call")
     flat = g.op("Reshape", x, g.ints([-1]), shape=(size,))
     after = _part(g, flat, 1, size, size - 1)
     before = _part(g, flat, 0, -1, size - 1)
@@ -194,10 +194,10 @@ def unique_consecutive_tflite(g, x, return_inverse, return_counts):
 
 
 def _runs_tflite(g: Any, flat: Any, shape: Any) -> list[Any]:
-    """One element of each run, int64 the number of the run of each element, and the runs' lengths."""
+    """Returns one element per run, int64 inverse indices, and run lengths."""
     (size,) = flat.shape
     if isinstance(size, int) and size == 0:
-        g.refuse("of no elements there are no runs", "leave the call out")
+        g.refuse("unique_consecutive of an empty tensor is not supported", "remove the call")
     end, edge = g.const(np.zeros(1, flat.dtype)), g.const(np.array([True]))
     changed = g.op("NOT_EQUAL", flat, _shifted(g, [flat, end], 1, size), dtype=bool)
     starts = _shifted(g, [edge, changed], 0, size)
@@ -213,7 +213,7 @@ def _runs_tflite(g: Any, flat: Any, shape: Any) -> list[Any]:
 
 
 def _shifted(g: Any, parts: list[Any], first: int, size: Any) -> Any:
-    """``size`` elements from the ``first`` on of two tensors that have one more."""
+    """Returns ``size`` elements from ``first`` on of two tensors that have one more."""
     joined = g.op("CONCATENATION", *parts, axis=0, shape=(size + 1,))
     return g.op("SLICE", joined, g.ints([first]), g.ints([size]), shape=(size,))
 
@@ -232,4 +232,4 @@ def unique2_tflite(g, x, sorted, return_inverse, return_counts):
 
 
 for _op in OPS:
-    _op.unsupported("caffe", "the sizes of a Caffe net are fixed before it runs")
+    _op.unsupported("caffe", "a Caffe net has static sizes only")

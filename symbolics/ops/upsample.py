@@ -1,4 +1,4 @@
-"""aten::upsample_nearest2d and aten::upsample_bilinear2d, images resized over H and W.
+"""aten::upsample_nearest2d and aten::upsample_bilinear2d.
 
 Where a target has other coordinates or rounds otherwise, elements are taken by index or by matrices.
 """
@@ -36,11 +36,11 @@ def resized(
     x: TensorType, output_size: list[int], align_corners: bool = False, scales: list[float] | None = None
 ) -> TensorType:
     if any(extent < 1 for extent in x.shape[2:]):
-        raise ValueError(f"x {x} must have an image in the last axes")
+        raise ValueError(f"expected an image in the last two axes, got x {x}")
     if any(size < 1 for size in output_size):
-        raise ValueError(f"{output_size} is no size of an image")
+        raise ValueError(f"the output size {output_size} is not valid")
     if scales is not None and (len(scales) != len(output_size) or min(scales) <= 0):
-        raise ValueError(f"{scales} are no factors for {output_size}")
+        raise ValueError(f"the scales {scales} do not fit the output size {output_size}")
     return TensorType(x.dtype, (*x.shape[:2], *output_size))
 
 
@@ -64,12 +64,12 @@ OPS = [upsample_nearest2d, upsample_bilinear2d]
 
 
 def _factors(spatial: Any, output_size: list[int], scales: list[float] | None) -> list[int] | None:
-    """The integers by which each pixel is copied; None where they are none."""
+    """Returns the integer factors by which each pixel is repeated; None without such."""
     if any(size % extent for extent, size in zip(spatial, output_size, strict=True)):
         return None
     factors = [size // extent for extent, size in zip(spatial, output_size, strict=True)]
     if is_symbolic((spatial, output_size)):
-        return None if is_asked(spatial, output_size, scales) else factors
+        return None if scales_matter(spatial, output_size, scales) else factors
     places = map(nearest_places, spatial, output_size, each(scales))
     copies = [np.arange(size) // factor for size, factor in zip(output_size, factors, strict=True)]
     return factors if all(map(np.array_equal, places, copies)) else None
@@ -85,8 +85,8 @@ def _fraction(scale: float) -> Fraction:
     return Fraction(scale).limit_denominator(1 << 16)
 
 
-def is_asked(spatial: Any, output_size: list[int], scales: list[float] | None) -> bool:
-    """Whether ``scales`` give other coordinates than the sizes do."""
+def scales_matter(spatial: Any, output_size: list[int], scales: list[float] | None) -> bool:
+    """Whether ``scales`` imply other coordinates than the sizes."""
     if scales is None:
         return False
     pairs = zip(spatial, output_size, map(_fraction, scales), strict=True)
@@ -95,7 +95,7 @@ def is_asked(spatial: Any, output_size: list[int], scales: list[float] | None) -
 
 @upsample_nearest2d.reference
 def upsample_nearest2d_ref(x: Array, output_size: list[int], scales: list[float] | None) -> Array:
-    """Copies of the element whose square each output's corner lies in.
+    """Copies the element that contains each output's corner.
 
     Shapes: x [N, C, H, W] -> [N, C, *output_size]. Source: torch.nn.functional.interpolate.
     """
@@ -135,7 +135,7 @@ def upsample_nearest2d_onnx11(g, x, output_size, scales):
 def _upsampled_onnx(
     g: Any, operator: str, x: Any, output_size: list[int], scales: list[float] | None, **attributes: str
 ) -> Any:
-    """By scales, of which only integers are sure to give the wanted sizes."""
+    """Emits Resize by scales, of which only integers reliably give the requested sizes."""
     if (factors := _factors(x.shape[2:], output_size, scales)) is None:
         return _gathered(g, "Gather", x, 2, output_size, scales)
     growth = g.const(np.array([1, 1, *factors], np.float32))
@@ -162,7 +162,7 @@ def upsample_nearest2d_onnx7(g, x, output_size, scales):
 
 @upsample_bilinear2d.onnx(since=11)
 def upsample_bilinear2d_onnx11(g, x, output_size, align_corners, scales):
-    if not align_corners and is_asked(x.shape[2:], output_size, scales):
+    if not align_corners and scales_matter(x.shape[2:], output_size, scales):
         return upsample_bilinear2d_onnx7(g, x, output_size, align_corners, scales)
     mode = "align_corners" if align_corners else "half_pixel"
     return resized_onnx(g, x, output_size, mode="linear", coordinate_transformation_mode=mode)
@@ -180,9 +180,9 @@ def _matrices(spatial: Any, output_size: Any, align_corners: bool, scales: Any) 
 def _gathered(
     g: Any, operator: str, x: Any, height_axis: int, output_size: list[int], scales: list[float] | None
 ) -> Any:
-    """Elements by their index, along one axis after the other."""
+    """Gathers elements along one axis after the other."""
     if is_symbolic((x.shape[height_axis : height_axis + 2], output_size)):
-        g.refuse("which elements it copies depends on the size, unless it grows by whole numbers")
+        g.refuse("the copied elements depend on the dynamic size, unless the factor is an integer")
     for axis, (outputs, scale) in enumerate(zip(output_size, each(scales), strict=True), height_axis):
         places = nearest_places(x.shape[axis], outputs, scale)
         if not np.array_equal(places, np.arange(x.shape[axis])):
@@ -195,7 +195,7 @@ def _gathered(
 def upsample_nearest2d_tflite(g, x, output_size, scales):
     spatial = x.shape[1:3]
     if is_symbolic((spatial, output_size)) and _factors(spatial, output_size, scales) is None:
-        g.refuse("one size is no multiple of the other")
+        g.refuse("the sizes are not multiples of each other")
     if not all(map(survives_rounding, spatial, output_size, each(scales))):
         return _gathered(g, "GATHER", x, 1, output_size, scales)
     return g.op("RESIZE_NEAREST_NEIGHBOR", x, g.ints(output_size), shape=g.result_types[0].shape)
@@ -203,7 +203,7 @@ def upsample_nearest2d_tflite(g, x, output_size, scales):
 
 @upsample_bilinear2d.tflite()
 def upsample_bilinear2d_tflite(g, x, output_size, align_corners, scales):
-    if not align_corners and is_asked(x.shape[1:3], output_size, scales):
+    if not align_corners and scales_matter(x.shape[1:3], output_size, scales):
         return mixed_tflite(g, x, output_size, scales)
     return g.op(
         "RESIZE_BILINEAR",
@@ -232,7 +232,7 @@ def upsample_bilinear2d_caffe(g, x, output_size, align_corners, scales):
     if align_corners and g.has("Interp"):
         return g.op("Interp", x, height=output_size[0], width=output_size[1], shape=g.result_types[0].shape)
     factors = _factors(x.shape[2:], output_size, None)
-    if factors is None or align_corners or is_asked(x.shape[2:], output_size, scales):
+    if factors is None or align_corners or scales_matter(x.shape[2:], output_size, scales):
         matrices = _matrices(x.shape[2:], output_size, align_corners, scales)
         return caffe.mapped(g, x, *(matrix.astype(x.dtype) for matrix in matrices))
     for axis, factor in enumerate(factors, 2):
@@ -245,7 +245,7 @@ def upsample_bilinear2d_caffe(g, x, output_size, align_corners, scales):
 
 
 def _triangle(factor: int) -> Array:
-    """The kernel of linear interpolation, of 2 factor - factor % 2 elements."""
+    """Returns the kernel of linear interpolation, of 2 factor - factor % 2 elements."""
     centre = (2 * factor - factor % 2 - 1) / 2
     return 1 - abs(np.arange(2 * factor - factor % 2) - centre) / factor
 

@@ -1,4 +1,4 @@
-"""The other ways to resize: of one and of three axes, bicubic, with antialiasing, to the exact nearest.
+"""Upsampling of one and three axes, bicubic, antialiased and nearest-exact.
 
 What mixes neighbours is a matrix for each axis; bicubic is an operator of ONNX, too.
 """
@@ -14,8 +14,8 @@ from tmconvert.symbolics.op import ANY_DTYPE, FLOATS, Argument, Op, Tensor, bool
 from tmconvert.symbolics.ops.upsample import (
     SCALES,
     each,
-    is_asked,
     resized,
+    scales_matter,
     upsample_bilinear2d_ref,
     upsample_nearest2d_ref,
 )
@@ -35,7 +35,7 @@ Scales = list[float] | None
 
 
 def _op(name: str, axes: int, *, mixes: bool, dtypes: tuple[str, ...] = FLOATS) -> Op:
-    """``mixes`` for weighted means, which take align_corners."""
+    """``mixes`` is whether the op interpolates and takes align_corners."""
     corners = [boolean("align_corners", False)] if mixes else []
     x = Tensor("x", dtypes, ranks=(axes + 2,))
     args: list[Argument] = [x, integers("output_size", length=axes), *corners, SCALES]
@@ -80,7 +80,7 @@ for _exact in exact:
 
 
 def _stretched(g: Any, op: str, x: Any, output_size: list[int], scales: Scales, **options: Any) -> Any:
-    """``x`` [N, C, ...] resized by an op of two axes."""
+    """Resizes ``x`` [N, C, ...] by an op of two axes."""
     shape = g.type(x).shape
     if len(output_size) == 1:
         x = g.call("aten::reshape", x, [*shape, 1])
@@ -136,7 +136,7 @@ def _mixing(op: Op) -> None:
 
     @op.decompose
     def mixed_products(g: Any, x: Any, output_size: list[int], align_corners: bool, scales: Scales) -> Any:
-        """A matrix product for each axis."""
+        """Emits one matrix product per axis."""
         type_ = g.type(x)
         down, across = (
             m.astype(type_.dtype) for m in matrices(type_.shape[2:], output_size, align_corners, scales)
@@ -159,7 +159,7 @@ for _mixed in (bicubic2d, bilinear2d_aa, bicubic2d_aa):
 
 @bicubic2d.onnx(since=11)
 def upsample_bicubic2d_onnx11(g, x, output_size, align_corners, scales):
-    if not align_corners and is_asked(x.shape[2:], output_size, scales):
+    if not align_corners and scales_matter(x.shape[2:], output_size, scales):
         return bicubic2d.symbolics["onnx"][1](g, x, output_size, align_corners, scales)
     transformation = "align_corners" if align_corners else "half_pixel"
     return resized_onnx(

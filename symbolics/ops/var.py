@@ -1,4 +1,4 @@
-"""aten::var, aten::std, aten::var_mean and aten::std_mean: the spread of elements over axes.
+"""aten::var, aten::std, aten::var_mean and aten::std_mean.
 
 The sum of squared deviations from the mean is divided by the number of elements less ``correction``.
 Without ``dim``, or with an empty one, over all axes. Source: torch.var.
@@ -62,7 +62,7 @@ def std_mean_ref(x: Array, dim: Axes, correction: float, keepdim: bool) -> list[
 
 
 def _spread(g: Any, x: Any, dim: Axes, correction: float, keepdim: bool) -> tuple[Any, Any]:
-    """The variance, and the mean with all axes kept."""
+    """Returns the variance, and the mean with all axes kept."""
     type_ = g.type(x)
     mean = g.call("aten::mean", x, dim, True)
     squares = g.call("aten::square", g.call("aten::sub", x, mean))

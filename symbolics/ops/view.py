@@ -33,7 +33,7 @@ def _result(
     if any(not KEPT <= chosen < size for size, chosen in zip(split, index, strict=True)):
         raise ValueError(f"the indices {index} are out of range for {split}")
     if math.prod(kept) != math.prod(shape):
-        raise ValueError(f"factors {kept} do not make {shape}")
+        raise ValueError(f"factors {kept} do not fit the shape {shape}")
     return TensorType(x.dtype, tuple(shape))
 
 
@@ -91,7 +91,7 @@ def view_steps(g, x, split, index, order, shape):
 def _batch_apart(
     x_shape: Sequence[int], split: list[int], index: list[int], order: list[int], shape: Sequence[int]
 ) -> tuple[list[int], list[int], list[int]]:
-    """The same view with the first axis as a factor of its own, where it stays what it is.
+    """Returns the same view with the first axis as a separate factor, if it is unchanged.
 
     Steps that merge it with others compute something else at another batch size.
     """
@@ -127,7 +127,7 @@ def transpose_of(
     shape: Sequence[int],
     is_given: bool = False,
 ) -> tuple[list[int], list[int]]:
-    """Factors of ``x`` and their order in the result, with the fewest reshapes around the transpose.
+    """Returns factors of ``x`` and their permutation, with the fewest reshapes around the transpose.
 
     The axes of ``x`` or those of the result are the factors where they move as a whole, else there are as
     few factors as possible. What is ``given`` to the model is transposed before it is shaped.
@@ -148,7 +148,7 @@ def transpose_of(
 
 
 def _whole_axes(factors: Sequence[int], order: Sequence[int], shape: Sequence[int]) -> list[int] | None:
-    """The axes of ``shape`` in the order that ``factors`` get, those of extent 1 in their places; or None.
+    """Returns the axes of ``shape`` in the order of ``factors``, or None if they are not whole axes.
 
     Factors are of ``shape``; those of one axis, or the axes of one factor, must stay neighbours.
     """
@@ -164,7 +164,7 @@ def _whole_axes(factors: Sequence[int], order: Sequence[int], shape: Sequence[in
 def simplified(
     split: Sequence[int], index: Sequence[int], order: Sequence[int]
 ) -> tuple[list[int], list[int], list[int]]:
-    """The same view with as few factors as possible: neighbours that stay neighbours are merged."""
+    """Merges factors that stay adjacent."""
     kept = [axis for axis, chosen in enumerate(index) if chosen == KEPT]
     place = {kept[axis]: position for position, axis in enumerate(order)}
     groups: list[list[int]] = []
@@ -187,7 +187,7 @@ def simplified(
 
 
 def _adjacent(place: dict[int, int], first: int, second: int, split: Sequence[int]) -> bool:
-    """Whether ``second`` follows ``first`` in the result, factors of extent 1 aside."""
+    """Whether ``second`` follows ``first`` in the result, ignoring factors of extent 1."""
     if place[second] <= place[first]:
         return False
     between = [axis for axis, position in place.items() if place[first] < position < place[second]]
@@ -195,7 +195,7 @@ def _adjacent(place: dict[int, int], first: int, second: int, split: Sequence[in
 
 
 def groups_of(factors: Sequence[int], shape: Sequence[int]) -> list[list[int]]:
-    """Positions of the factors that make up each axis. Raises ValueError where they do not align.
+    """Returns the positions of the factors of each axis. Raises ValueError where they do not align.
 
     >>> groups_of([2, 3, 5], [6, 5])
     [[0, 1], [2]]
@@ -225,7 +225,7 @@ def groups_of(factors: Sequence[int], shape: Sequence[int]) -> list[list[int]]:
 def stored(
     attributes: dict[str, Any], x_shape: Sequence[int], *, nhwc_x: bool, nhwc_result: bool
 ) -> dict[str, Any]:
-    """The attributes of the same view between tensors in the given memory orders."""
+    """Returns the attributes of the same view between tensors in the given layouts."""
     split, index = list(attributes["split"]), list(attributes["index"])
     order, shape = list(attributes["order"]), list(attributes["shape"])
     kept = [axis for axis, chosen in enumerate(index) if chosen == KEPT]

@@ -1,4 +1,4 @@
-"""aten::where, elements of x where the condition is true and of other where it is not."""
+"""aten::where: elements of x where the condition is true, else of other."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _wide(g: Any, x: Any) -> Any:
 
 
 def _gathered(g: Any, condition: Any, x: Any, other: Any) -> Any:
-    """Elements of both operands, one behind the other, by their numbers."""
+    """Gathers elements of both operands, concatenated."""
     shape = broadcast_shapes(condition.shape, x.shape, other.shape)
     sizes = [math.prod(value.shape) for value in (x, other)]
     flat = [
@@ -94,7 +94,7 @@ def _is_finite(value: Any) -> bool:
 
 
 def _is_infinite(value: Any) -> bool:
-    """Whether it is one infinity, and nothing else."""
+    """Whether the value is a constant infinity."""
     return bool(
         value.is_constant
         and value.data.size
@@ -105,7 +105,7 @@ def _is_infinite(value: Any) -> bool:
 
 @where.caffe("opencv", "mnn", "nnie", "ascend")  # two lack the layer, two count to 2048 in float16
 def masked_caffe(g, condition, x, other):
-    """condition x + (1 - condition) other: NaN and infinities get through where they are not chosen, too."""
+    """condition x + (1 - condition) other; NaN and infinities are handled separately."""
     if condition.is_constant and other.is_constant and not _is_finite(other):
         return _filled(g, x, condition.data, other.data)
     if condition.is_constant and x.is_constant and not _is_finite(x):
@@ -115,7 +115,7 @@ def masked_caffe(g, condition, x, other):
             flags = condition if is_first else caffe_numbers.complement(g, condition)
             return added(g, rest, caffe_numbers.infinities(g, flags, float(value.data.flat[0])))
         if value.is_constant and not _is_finite(value):
-            g.refuse("it chooses by products with 0 and 1, which do not hide NaN and infinities")
+            g.refuse("it would select by products with 0 and 1, which do not hide NaN and infinities")
     if condition.is_constant:
         flags = condition.data.astype(np.float32)
         masks = [g.const(flags), g.const(1 - flags)]
@@ -123,12 +123,12 @@ def masked_caffe(g, condition, x, other):
         masks = [condition, caffe_numbers.complement(g, condition)]
     first, second = (_masked(g, value, mask) for value, mask in zip((x, other), masks, strict=True))
     if first.is_constant and second.is_constant:
-        g.refuse("it chooses between constants by a constant")
+        g.refuse("all operands are constant: fold it first")
     return added(g, first, second)
 
 
 def _filled(g: Any, x: Any, kept: np.ndarray, other: np.ndarray) -> Any:
-    """``x`` where it is ``kept``, else the constant ``other``, infinities included."""
+    """``x`` where it is ``kept``, else the constant ``other``, also for infinities."""
     full = np.broadcast_shapes(kept.shape, other.shape)
     both = [np.broadcast_to(value, full) for value in (kept, np.where(kept, 0, other))]
     return added(

@@ -34,11 +34,11 @@ special_zeta = Op(
     result=broadcast("x", "other"),
     layout=ANY,
 )
-special_zeta.unsupported("caffe", "it takes a loop, which Caffe has not")
+special_zeta.unsupported("caffe", "it requires a loop, which Caffe does not have")
 
 
 def _step(state: list[Term], around: list[Term]) -> tuple[Term, list[Term]]:
-    """One more term of those that need one; ``lost`` is what the sum has rounded away.
+    """Adds one more term where needed; ``lost`` is the accumulated rounding error.
 
     Below 0 terms cancel each other. Source: D. Knuth, The Art of Computer Programming 2, 4.2.2, theorem B.
     """
@@ -56,13 +56,13 @@ def _step(state: list[Term], around: list[Term]) -> tuple[Term, list[Term]]:
 
 
 def _is_last(term: Term, total: Term) -> Term:
-    """Whether half of it would be lost in the sum."""
+    """Whether half of the term would be lost by rounding."""
     least = float(np.finfo(total.dtype).eps) / 2
     return (total * -least < term) & (term < total * least)
 
 
 def _rest(x: Term, place: Term, term: Term) -> Term:
-    """What follows ``term``, place ^ -x."""
+    """Returns the remainder after ``term``, place ^ -x."""
     result = term * place / (x - 1) - term * 0.5
     part = x * term / place
     for k, coefficient in enumerate(SERIES):

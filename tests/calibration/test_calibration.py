@@ -86,7 +86,7 @@ def test_averages_with_a_grid_of_their_own_are_rounded_once(images: np.ndarray, 
     made = tmconvert.calibrate(DIGITS, {"x": images[:8]})
     report = tmconvert.to_tflite(made, tmp_path / "m.tflite", quantized=True)
     assert report.verified
-    assert not any("brought to another scale" in note for note in report.notes)
+    assert not any("requantized to another scale" in note for note in report.notes)
 
 
 def test_without_bias_correction_the_float_model_is_exact(
@@ -136,7 +136,7 @@ def test_layers_in_int16_beside_int8(pattern: str, io_type: str, images: np.ndar
     report = tmconvert.to_tflite(made, tmp_path / "m.tflite", quantized=True, io_type=io_type)
     assert report.verified
     assert " operators in int16" in report.notes[0]
-    assert not any("in float stay" in note for note in report.notes)
+    assert not any("operators kept in float" in note for note in report.notes)
 
 
 @pytest.mark.parametrize("pattern", ["stem.*", "stem.conv", "mix.*"])
@@ -274,32 +274,35 @@ def save_member(path: Path, content: bytes) -> None:
 
 
 BAD_DATA = {
-    "no.npz": (lambda path: None, "no.npz is not there"),
+    "no.npz": (lambda path: None, "no.npz does not exist"),
     "empty": (Path.mkdir, "has no .npy, .npz or image file"),
     "shape.npy": (
         lambda p: np.save(p, np.zeros((2, 1, 9, 8), "f4")),
-        "shape [2, 1, 9, 8], and the model takes",
+        "shape [2, 1, 9, 8], but the model takes",
     ),
     "names.npz": (
         lambda p: np.savez(p, a=np.zeros(1), b=np.zeros(1)),
-        "names.npz has a, b, and the model takes x",
+        "names.npz has a, b, but the model takes x",
     ),
-    "type.npy": (lambda p: np.save(p, np.zeros((1, 1, 8, 8), "c8")), "is of complex64, and the model takes"),
+    "type.npy": (
+        lambda p: np.save(p, np.zeros((1, 1, 8, 8), "c8")),
+        "has the dtype complex64, but the model takes",
+    ),
     "nan.npy": (
         lambda p: np.save(p, np.full((1, 1, 8, 8), np.nan, "f4")),
         "x has NaN or infinity in sample 1 of",
     ),
-    "pickle.npy": (save_pickle, "it holds Python objects, which are never unpickled"),
-    "pickle.npz": (lambda p: np.savez(p, x=np.array([{}], object)), "which are never unpickled"),
+    "pickle.npy": (save_pickle, "it holds Python objects, which would have to be unpickled"),
+    "pickle.npz": (lambda p: np.savez(p, x=np.array([{}], object)), "which would have to be unpickled"),
     "short.npz": (save_truncated, "short.npz cannot be read: "),
     "text.npy": (lambda p: p.write_text("no array"), "text.npy cannot be read: "),
-    "nothing.npz": (lambda p: np.savez(p), "nothing.npz has no arrays, and the model takes x"),
+    "nothing.npz": (lambda p: np.savez(p), "nothing.npz has no arrays, but the model takes x"),
     "empty.npz": (lambda p: p.write_bytes(b""), "empty.npz cannot be read: File is not a zip file"),
     "channels.npz": (
         lambda p: np.savez(p, x=np.zeros((2, 8, 8, 1), "f4")),
-        "the channels are last here, and first in the model: transpose(0, 3, 1, 2) brings them there",
+        "the data has channels last, but the model has channels first: transpose(0, 3, 1, 2) converts it",
     ),
-    "notes.txt": (lambda p: p.write_text("hello"), "notes.txt is no .npz or .npy file and no image"),
+    "notes.txt": (lambda p: p.write_text("hello"), "notes.txt is not an .npz or .npy file or an image"),
     "header.npz": (
         lambda p: save_member(p, np.lib.format.magic(1, 0) + b"\x76\0" + b"(" * 117 + b"\n"),
         "header.npz cannot be read: ",
@@ -314,7 +317,7 @@ BAD_DATA = {
     ),
     "none.npy": (
         lambda p: np.save(p, np.zeros((0, 1, 8, 8), "f4")),
-        "shape [0, 1, 8, 8], and the model takes",
+        "shape [0, 1, 8, 8], but the model takes",
     ),
 }
 
@@ -333,7 +336,10 @@ def test_data_that_cannot_be_used(name: str, tmp_path: Path) -> None:
 
 BAD_IMAGES = {
     "short.png": (lambda image, p: p.write_bytes(made(image, p, "RGB")[:500]), "short.png cannot be read: "),
-    "empty.png": (lambda image, p: p.write_bytes(b""), "PNG, JPEG, BMP, GIF, WEBP, TIFF and PPM are read"),
+    "empty.png": (
+        lambda image, p: p.write_bytes(b""),
+        "supported formats are PNG, JPEG, BMP, GIF, WEBP, TIFF and PPM",
+    ),
     "deep.png": (lambda image, p: made(image, p, "I;16"), "the pixels of"),
 }
 
@@ -370,7 +376,7 @@ def test_postscript_under_another_name_starts_no_program(
     (data / name).write_bytes(POSTSCRIPT)
     outcome = run("calibrate", DIGITS, "-d", data, "-o", tmp_path / "q.tm")
     assert (outcome.status, (tools / "started").exists()) == (2, False)
-    assert "it is not an image of a format that is read" in outcome.stderr
+    assert "not an image in a supported format" in outcome.stderr
 
 
 @pytest.mark.parametrize("format", ["PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM"])
@@ -390,11 +396,15 @@ def test_what_is_no_data(data: Any) -> None:
 @pytest.mark.parametrize(
     ("shape", "options", "text"),
     [
-        ((1, 3, 4, 6), {"mean": (0.5, 0.5)}, "mean has 2 numbers, and x in"),
+        ((1, 3, 4, 6), {"mean": (0.5, 0.5)}, "mean has 2 values, but x in"),
         ((1, 3, 4, 6), {"layout": "nhwc"}, "has 6 channels in nhwc"),
         ((1, 5, 4, 6), {}, "has 5 channels in nchw"),
-        ((2, 3, 4, 6), {}, "the model takes 2 at a time: give as many, or make the model for one"),
-        ((1, 30), {}, "is an image, and the model takes x f32[1,30]"),
+        (
+            (2, 3, 4, 6),
+            {},
+            "the model has batch size 2: pass as many samples, or build the model with batch size 1",
+        ),
+        ((1, 30), {}, "is an image, but the model takes x f32[1,30]"),
     ],
 )
 def test_images_for_another_input(
@@ -429,7 +439,7 @@ def test_arrays_of_uint8_are_pixels(layout: str) -> None:
 def test_mean_and_std_are_not_passed_over(dtype: str) -> None:
     data = {"x": np.zeros((1, 3, 4, 6), dtype)}
     with pytest.raises(
-        UsageError, match="mean and std are for images, or arrays of uint8, as inputs in float"
+        UsageError, match="mean and std apply to images, or arrays of uint8, for float inputs"
     ):
         samples(data, TensorType(np.dtype(dtype), (1, 3, 4, 6)), mean=(0.5,))
 
@@ -445,10 +455,10 @@ def test_several_inputs(tmp_path: Path) -> None:
     np.savez(tmp_path / "d.npz", in0=images, in1=numbers)
     assert len(samples(tmp_path / "d.npz", *types)) == 2
     for data, text in (
-        ({"x": images}, "a sample has x, and the model takes x f32[1,3,4,6], y i64[1,2]"),
+        ({"x": images}, "a sample has x, but the model takes x f32[1,3,4,6], y i64[1,2]"),
         ({"x": images, "y": numbers[:1]}, "the data has different numbers of samples: 2 of x, 1 of y"),
-        ([images[:1]], "and the model takes x f32[1,3,4,6], y i64[1,2]"),
-        (iter([]), "the data can be gone through only once"),
+        ([images[:1]], "but the model takes x f32[1,3,4,6], y i64[1,2]"),
+        (iter([]), "the data can be iterated only once"),
     ):
         with pytest.raises(UsageError, match="TM6033") as raised:
             samples(data, *types)
@@ -470,13 +480,13 @@ def test_a_sample_on_which_the_model_cannot_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"method": "median"}, "there is no method 'median'"),
-        ({"rules": {"classifier": "int4"}}, "the rule classifier=int4 asks for 'int4'"),
-        ({"rules": {"haed.*": "float"}}, "the rule haed.* fits no module and no tensor"),
-        ({"rules": {"clasifier": "float"}}, "near it: classifier"),
+        ({"method": "median"}, "unknown calibration method 'median'"),
+        ({"rules": {"classifier": "int4"}}, "the rule classifier=int4 has the unknown type 'int4'"),
+        ({"rules": {"haed.*": "float"}}, "the rule haed.* matches no module and no tensor"),
+        ({"rules": {"clasifier": "float"}}, "similar names: classifier"),
         (
             {"rules": {"*": "float"}},
-            "nothing of the model can be measured: the rules leave all of it in float",
+            "the model has no tensor to measure: the rules keep all of it in float",
         ),
     ],
 )
@@ -495,11 +505,11 @@ def test_a_model_with_scales_is_not_measured_again(images: np.ndarray) -> None:
 def test_a_calibration_goes_with_quantized(tmp_path: Path) -> None:
     outcome = run("tflite", DIGITS, tmp_path / "o.tflite", "--calibration", tmp_path)
     assert outcome.status != 0
-    assert "goes with quantized" in outcome.stderr
+    assert "applies only with quantized" in outcome.stderr
 
 
 def test_a_sample_has_an_array_for_each_input() -> None:
-    with pytest.raises(UsageError, match="a sample has 2 arrays, and the model takes x f32"):
+    with pytest.raises(UsageError, match="a sample has 2 arrays, but the model takes x f32"):
         samples([[np.zeros((1, 3, 4, 6)), np.zeros(1)]])
 
 

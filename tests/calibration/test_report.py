@@ -172,11 +172,11 @@ def test_a_browser_shows_the_page(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (["--report", "r.html"], "--report goes with --quantized"),
-        (["--quantized", "--no-verify", "--report", "r.html"], "needs the verification"),
-        (["--quantized", "--report-data", "d.npz"], "--report-data goes with --report"),
-        (["--quantized", "--report", "r.txt", "--report-data", "no.npz"], "no.npz is not there"),
-        (["--quantized", "--report", "r.pdf"], "the report r.pdf has no known form"),
+        (["--report", "r.html"], "--report requires --quantized"),
+        (["--quantized", "--no-verify", "--report", "r.html"], "requires --quantized and verification"),
+        (["--quantized", "--report-data", "d.npz"], "--report-data requires --report"),
+        (["--quantized", "--report", "r.txt", "--report-data", "no.npz"], "no.npz does not exist"),
+        (["--quantized", "--report", "r.pdf"], "the report r.pdf has an unknown suffix"),
     ],
 )
 def test_a_report_that_cannot_be(options: list[str], text: str, calibrated: Path, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_verification_needs_the_data_or_the_scales(data: Path, tmp_path: Path) -
     plain = tmp_path / "p.onnx"
     assert run("onnx", DIGITS, plain).status == 0
     outcome = run("verify", DIGITS, plain, "--calibration", data)
-    assert outcome.status == 2 and "the file was not calibrated when it was made" in outcome.stderr
+    assert outcome.status == 2 and "the file was written without calibration" in outcome.stderr
 
 
 @pytest.mark.parametrize("target", ["onnx", "tflite", "caffe"])
@@ -166,7 +166,7 @@ def test_a_grid_that_is_given_stays(data: Path, tmp_path: Path) -> None:
 def test_what_there_is_to_tell(tmp_path: Path) -> None:
     np.savez(tmp_path / "d.npz", x=np.zeros((2, 1, 8, 8), np.float32))
     outcome = run("calibrate", DIGITS, "-d", tmp_path / "d.npz", "-o", tmp_path / "q.tm")
-    assert outcome.stderr == "x is 0 in all samples: no range can be measured\n"
+    assert outcome.stderr == "x is 0 in all samples, so that its range cannot be measured\n"
     outcome = run("onnx", tmp_path / "q.tm", tmp_path / "m.onnx", "--quantized")
     assert "x is 0 in all samples" in outcome.stderr
 
@@ -211,8 +211,8 @@ def test_sizes_from_which_numbers_follow_are_fixed(is_baked: bool, tmp_path: Pat
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (("tflite", "--calibration", "{data}"), "calibration goes with quantized, or with qparams"),
-        (("onnx", "--calibration", "{data}"), "calibration goes with quantized, or with qparams"),
+        (("tflite", "--calibration", "{data}"), "calibration requires quantized, or qparams"),
+        (("onnx", "--calibration", "{data}"), "calibration requires quantized, or qparams"),
         (("onnx", "--quantized", "--method", "mse"), "method given without data"),
         (("onnx", "--quantized", "--per-tensor", "--mean", "1"), "mean, per_channel given without data"),
         (("onnx", "--quantized", "--calibration", "{data}", "--rule", "head"), "write PATTERN=int8, int16x8"),
@@ -239,7 +239,7 @@ def test_a_trained_model_is_not_measured(data: Path, tmp_path: Path) -> None:
     outcome = run("onnx", model, tmp_path / "m.onnx", "--quantized", "--calibration", data)
     assert outcome.status == 2
     assert "it has scales already" in outcome.stderr
-    assert "leave the calibration out" in outcome.stderr
+    assert "without calibration" in outcome.stderr
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_settings_of_another_kind(settings: Any, text: str, data: Path, tmp_path
 @pytest.mark.parametrize("name", ["metod", "data"])
 def test_a_setting_that_there_is_not(name: str, data: Path, tmp_path: Path) -> None:
     settings = {name: "minmax"}
-    with pytest.raises(UsageError, match=f"there is no setting '{name}' of a calibration"):
+    with pytest.raises(UsageError, match=f"'{name}' is not a calibration setting"):
         tmconvert.to_onnx(
             DIGITS, tmp_path / "m.onnx", quantized=True, calibration=data, calibration_settings=settings
         )

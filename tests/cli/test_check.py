@@ -124,7 +124,7 @@ def test_no_opset_is_enough() -> None:
             ["op_s_conv_bn_relu.tm", "--target", "onnx", "--opset", "99"],
             "error[TM6001]: opset 99 is not supp",
         ),
-        (["op_s_conv_bn_relu.tm", "--target", "tflite", "--opset", "9"], "--opset goes with --target onnx"),
+        (["op_s_conv_bn_relu.tm", "--target", "tflite", "--opset", "9"], "--opset applies to --target onnx"),
     ],
 )
 def test_wrong_usage(args: list[str], said: str) -> None:
@@ -146,7 +146,7 @@ def test_limits_of_a_caffe_dialect() -> None:
 def test_a_dialect_of_another_target() -> None:
     outcome = run("check", "mobilenet_v2.tm", "--target", "onnx", "--dialect", "nnie")
     assert outcome.status == 2
-    assert "--dialect goes with --target caffe, not onnx" in outcome.stderr
+    assert "--dialect applies to --target caffe, not onnx" in outcome.stderr
 
 
 def test_kernels_that_onnx_runtime_lacks(tmp_path: Path) -> None:

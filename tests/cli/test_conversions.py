@@ -60,7 +60,7 @@ def test_a_caffe_net_beyond_the_limits_of_its_dialect(folder: Path) -> None:
     outcome = run("caffe", model("vit_tiny"), "net.prototxt", "--dialect", "nnie")
     assert (outcome.status, outcome.stdout, names(folder)) == (1, "", [])
     assert outcome.stderr.startswith(
-        "error[TM2019]: the net is beyond the limits of HiSilicon NNIE: nnie-batch: layer "
+        "error[TM2019]: the net exceeds the limits of HiSilicon NNIE: nnie-batch: layer "
     )
     assert "help: cut and join along other axes" in outcome.stderr
     assert run("caffe", model("shufflenet_v2"), "net.prototxt", "--dialect", "ascend").status == 0
@@ -253,9 +253,9 @@ def test_time_passes(folder: Path) -> None:
         (["onnx", CONV], "TM6010", "missing argument 'OUT.onnx'"),
         (["onnx", CONV, "o.onnx", "more"], "TM6010", "unexpected extra argument"),
         (["onnx", CONV, "o.onnx", "--bogus"], "TM6010", "--bogus"),
-        (["onnx", CONV, "o.onnx", "--dump-after", "nothing"], "TM6006", "there is no pass 'nothing'"),
-        (["onnx", CONV, "o.onnx", "--stop-after", "nothing"], "TM6006", "there is no pass 'nothing'"),
-        (["onnx", CONV, "o.onnx", "--dump-folder", "d"], "TM6010", "--dump-folder goes with --dump-after"),
+        (["onnx", CONV, "o.onnx", "--dump-after", "nothing"], "TM6006", "unknown pass 'nothing'"),
+        (["onnx", CONV, "o.onnx", "--stop-after", "nothing"], "TM6006", "unknown pass 'nothing'"),
+        (["onnx", CONV, "o.onnx", "--dump-folder", "d"], "TM6010", "--dump-folder requires --dump-after"),
         (
             ["tflite", CONV, "o.tflite", "--io-layout", "nchw"],
             "TM6010",
@@ -263,7 +263,7 @@ def test_time_passes(folder: Path) -> None:
         ),
         (["caffe", CONV, "o.prototxt", "--dialect", "x"], "TM6010", "'x' is not"),
         (["caffe", CONV, "o.caffemodel"], "TM6007", "would be the same file"),
-        (["caffee", CONV, "o.prototxt"], "TM6010", "there is no command 'caffee', did you mean 'caffe'?"),
+        (["caffee", CONV, "o.prototxt"], "TM6010", "unknown command 'caffee', did you mean 'caffe'?"),
     ],
 )
 def test_wrong_usage(args: list[str], code: str, said: str, folder: Path) -> None:
@@ -288,7 +288,7 @@ def test_unsupported_ops_write_nothing(folder: Path) -> None:
     outcome = run("onnx", model("custom_user_function"), "o.onnx")
     assert (outcome.status, outcome.stdout) == (1, "")
     assert outcome.stderr.startswith("error[TM2003]: userlib_layers.my_act is not supported\n  --> ")
-    assert "\n   = see: `tmconvert check MODEL --target onnx` for the whole list\n" in outcome.stderr
+    assert "\n   = see: run `tmconvert check MODEL --target onnx` for the whole list\n" in outcome.stderr
     assert names(folder) == ["o.onnx"]
     assert (folder / "o.onnx").read_text() == "older"
 

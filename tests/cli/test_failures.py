@@ -47,8 +47,11 @@ def raising(error: BaseException) -> Any:
     ("content", "said"),
     [
         (None, "error[TM1001]: cannot read the model file: No such file or directory\n  --> m.tm\n"),
-        (b"", "error[TM1002]: this is no model file that tmconvert reads\n  --> m.tm\n   = it is: empty\n"),
-        (PNG, "error[TM1002]: this is no model file that tmconvert reads\n  --> m.tm\n"),
+        (
+            b"",
+            "error[TM1002]: this is not a model file that tmconvert reads\n  --> m.tm\n   = it is: empty\n",
+        ),
+        (PNG, "error[TM1002]: this is not a model file that tmconvert reads\n  --> m.tm\n"),
         (b"\x80\x04", "error[TM1003]: "),
     ],
     ids=["missing", "empty", "png", "truncated"],
@@ -254,9 +257,9 @@ NAME = "$'b\\xff.onnx'"
         ("tmconvert onnx {} o.onnx --no-verify 2>&-", 0, "o.onnx  ("),
         ("tmconvert onnx {} o.onnx --no-verify 2>/dev/full", 0, "o.onnx  ("),
         ("tmconvert onnx {} o.onnx --no-verify 0<&-", 0, "o.onnx  ("),
-        (f"tmconvert onnx {{}} {NAME}", 1, "the name is not UTF-8, and runtimes take no other"),
+        (f"tmconvert onnx {{}} {NAME}", 1, "the name is not UTF-8, which runtimes require"),
         ("mkdir g; cd g; rmdir ../g; tmconvert onnx {} o.onnx", 1, "error[TM5001]: "),
-        ("tmconvert onnx {} -", 2, "- is no file, and nothing is written to stdout"),
+        ("tmconvert onnx {} -", 2, "- is not a file, and nothing is written to stdout"),
         ("tmconvert onnx {} o.tflite", 2, "o.tflite is no onnx file by name"),
     ],
 )

@@ -56,7 +56,7 @@ def test_json(tmp_path: Path) -> None:
                 "layer": "",
                 "line": 1,
                 "message": "expected a field or '}', found 'the end of the file'",
-                "help": "correct the text: it is no message in protobuf's text form",
+                "help": "correct the text: it must be a message in protobuf's text form",
                 "confirmed": True,
             }
         ],

@@ -106,7 +106,7 @@ def test_json() -> None:
     [
         (["--target", "coreml"], "error[TM6010]: invalid value for '--target': 'coreml' is not one of"),
         (["--opset", "99"], "error[TM6001]: opset 99 is not supported"),
-        (["--target", "caffe", "--opset", "9"], "error[TM6010]: --opset goes with --target onnx, not caffe"),
+        (["--target", "caffe", "--opset", "9"], "error[TM6010]: --opset applies to --target onnx, not caffe"),
     ],
 )
 def test_wrong_usage(args: list[str], said: str) -> None:

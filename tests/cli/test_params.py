@@ -68,7 +68,7 @@ def test_what_has_no_place_ends_the_conversion(folder: Path, tmp_path: Path) -> 
     outcome = run(*arguments)
     assert outcome.status == 2 and not any(tmp_path.iterdir())
     assert (
-        "TensorRT calibration cache: this format has no place for the weight 'c1.weight' (and 8 more)"
+        "TensorRT calibration cache: this format cannot store the weight 'c1.weight' (and 8 more)"
         in outcome.stderr
     )
     outcome = run(*arguments, "--partial")
@@ -80,7 +80,7 @@ def test_what_a_format_has_no_place_for_is_counted(target: str, tmp_path: Path) 
     arguments = (target, MODEL, str(tmp_path / "m"), "--qparams", str(tmp_path / "q.cache"))
     outcome = run(*arguments, "--qparams-format", "tensorrt")
     assert outcome.status == 0
-    assert "the format has no place for 5 weights and 4 biases" in outcome.stderr
+    assert "5 weights and 4 biases left out, which the format cannot store" in outcome.stderr
 
 
 def changed(folder: Path, out: Path, old: str, new: str) -> str:
@@ -93,7 +93,7 @@ def test_check_finds_what_is_wrong(folder: Path, tmp_path: Path) -> None:
     outcome = run("params", "check", wrong, str(folder / "m.onnx"))
     assert outcome.status == 1
     assert outcome.stdout.splitlines() == [
-        "wrong: c2.wieght: no tensor of the model has that name, did you mean 'c2.weight'?",
+        "wrong: c2.wieght: the model has no tensor of that name, did you mean 'c2.weight'?",
         "note: c2.weight: the weight of a Conv has no parameters",
     ]
     outcome = run("params", "check", wrong, MODEL, "--json")
@@ -101,8 +101,8 @@ def test_check_finds_what_is_wrong(folder: Path, tmp_path: Path) -> None:
     assert outcome.status == 1 and document["ok"] is False
     texts = [finding["text"] for finding in document["findings"]]
     assert texts == [
-        "the model quantizes no tensor of that name",
-        "the weight is quantized in the model and not in the file",
+        "the model does not quantize a tensor of that name",
+        "the weight is quantized in the model, but not in the file",
     ]
 
 
@@ -114,23 +114,23 @@ def test_check_counts_channels_and_knows_scales(folder: Path, tmp_path: Path) ->
     (tmp_path / "q.json").write_text(json.dumps(document))
     lines = run("params", "check", str(tmp_path / "q.json"), str(folder / "m.onnx")).stdout.splitlines()
     # 3 is an extent of the weight, if not that of its outputs
-    assert lines == ["wrong: fc.weight: an activation here, it is a constant of the model"]
+    assert lines == ["wrong: fc.weight: it is an activation in the file, but a constant in the model"]
     lines = run("params", "check", str(tmp_path / "q.json"), MODEL).stdout.splitlines()
     assert lines[:2] == [
-        "wrong: c1.weight: it has 3 scales, and the model 1",
-        "wrong: c2_out: its scales or zero points are not those of the model",
+        "wrong: c1.weight: it has 3 scales, but the model has 1",
+        "wrong: c2_out: its scales or zero points differ from those of the model",
     ]
     document["c1.weight"] |= {"scale": [0.5] * 7}
     (tmp_path / "q.json").write_text(json.dumps(document))
     lines = run("params", "check", str(tmp_path / "q.json"), str(folder / "m.onnx")).stdout.splitlines()
-    assert lines[0] == "wrong: c1.weight: it has 7 scales, and the tensor is [8, 3, 3, 3]"
+    assert lines[0] == "wrong: c1.weight: it has 7 scales, but the tensor has shape [8, 3, 3, 3]"
 
 
 def test_layers_are_checked_by_name(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "q.table").write_text("conv_param_0 1.0\nconv 2.0\n")
     outcome = run("params", "check", str(tmp_path / "q.table"), str(folder / "m.onnx"))
     assert outcome.status == 1
-    assert outcome.stdout.startswith("wrong: conv: no layer of the model has that name")
+    assert outcome.stdout.startswith("wrong: conv: the model has no layer of that name")
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,8 @@ def test_other_parameters_are_not_of_the_model(folder: Path, tmp_path: Path) -> 
     )
     assert (
         outcome.status == 2
-        and "error[TM6043]: the parameters are not of this model: y: no tensor" in outcome.stderr
+        and "error[TM6043]: the parameters do not belong to this model: y: the model has no tensor"
+        in outcome.stderr
     )
 
 

@@ -111,9 +111,9 @@ def archive(**arrays: np.ndarray) -> bytes:
     [
         (None, "cannot use the inputs in i.npz: No such file or directory"),
         (b"", "cannot use the inputs in i.npz: "),
-        (b"\x89PNG\r\n\x1a\n", "it holds Python objects, or is no .npz file; objects are never loaded"),
+        (b"\x89PNG\r\n\x1a\n", "it holds Python objects, which are never loaded, or is not an .npz file"),
         (archive(x=np.zeros(3))[:-30], "cannot use the inputs in i.npz: "),
-        (objects(), "it holds Python objects, or is no .npz file; objects are never loaded"),
+        (objects(), "it holds Python objects, which are never loaded, or is not an .npz file"),
         (one_array(), "it is one array (.npy)"),
         (archive(), "no array for the input x (in0); it has nothing"),
         (archive(y=np.zeros(3)), "no array for the input x (in0); it has y"),
@@ -134,4 +134,4 @@ def test_inputs_of_another_shape_or_dtype() -> None:
     np.savez("i.npz", x=np.zeros((1, 3, 5, 7)))
     outcome = run("verify", CONV, "o.onnx", "--inputs", "i.npz")
     assert (outcome.status, outcome.stdout) == (2, "")
-    assert outcome.stderr == "error[TM6003]: input 0 must be f32[1,3,32,32], f64[1,3,5,7] was given\n"
+    assert outcome.stderr == "error[TM6003]: input 0 must be f32[1,3,32,32], got f64[1,3,5,7]\n"

@@ -221,7 +221,7 @@ def attribute(value: Any) -> Any:
     ("change", "message"),
     [
         (cyclic, "Net is a module that contains itself"),
-        (deep_modules, "is a module more than 100 deep in others"),
+        (deep_modules, "is a module nested more than 100 deep"),
         (deep_values, "x is nested more than 50 deep"),
         (attribute(object()), "x is a object"),
         (attribute(lambda: 1), "x is a function"),
@@ -229,7 +229,7 @@ def attribute(value: Any) -> Any:
         (attribute(np.array([None])), "x has the element type object"),
         (attribute(np.dtype("M8[s]")), "x has the element type datetime64"),
         (attribute("\ud800"), "is half a character"),
-        (lambda made: setattr(made, "vocabulary", None), "no vocabulary knows"),
+        (lambda made: setattr(made, "vocabulary", None), "has calls of an unknown vocabulary"),
     ],
 )
 def test_what_it_cannot_hold(change: Any, message: str, tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_the_same_member_twice(sound: bytes, tmp_path: Path) -> None:
         for _ in range(2):
             made.writestr(zipfile.ZipInfo(DESCRIPTION), members(sound)[DESCRIPTION])
     error = refused(tmp_path, file.getvalue())
-    assert (error.code, error.message) == ("TM1011", "the archive has two members tm.json")
+    assert (error.code, error.message) == ("TM1011", "the archive has two members named tm.json")
 
 
 def test_a_plain_writer_of_archives_can_write_a_container(sound: bytes, tmp_path: Path) -> None:
@@ -280,7 +280,7 @@ DOCUMENTS: list[tuple[str, Callable[[Any], Any], str]] = [
     ("a child true", at("modules", -1, "children", value={"x": True}), "TM1015"),
     ("a child -1", at("modules", -1, "children", value={"x": -1}), "TM1015"),
     ("children are a list", at("modules", -1, "children", value=[0]), "TM1015"),
-    ("a tensor that is not there", at("modules", -1, "tensors", value={"x": "y"}), "TM1015"),
+    ("a tensor that does not exist", at("modules", -1, "tensors", value={"x": "y"}), "TM1015"),
     ("a tensor of no name", at("modules", -1, "tensors", value={"x": ["y"]}), "TM1015"),
     ("a long name", at("modules", -1, "attributes", value={"x" * 70_000: 1}), "TM1015"),
     ("a module's name is a number", at("modules", -1, "name", value=1), "TM1015"),
@@ -325,7 +325,7 @@ DOCUMENTS: list[tuple[str, Callable[[Any], Any], str]] = [
     ("an expression is null", at(*EXPR, value=None), "TM1015"),
     ("a result used before", at(*EXPR, "args", value=[{"node": 3}]), "TM1015"),
     ("a result of itself", own_argument, "TM1015"),
-    ("a node that is not there", at(*EXPR, "args", value=[{"node": 10**9}]), "TM1015"),
+    ("a node that does not exist", at(*EXPR, "args", value=[{"node": 10**9}]), "TM1015"),
     ("a node -1", at(*EXPR, "args", value=[{"node": -1}]), "TM1015"),
     ("a node true", at(*EXPR, "args", value=[{"node": True}]), "TM1015"),
     ("a result made before", at(*EXPR, "result", value={"node": 0}), "TM1015"),
@@ -367,7 +367,8 @@ def test_a_newer_file_says_who_made_it(sound: bytes, tmp_path: Path) -> None:
 
     error = refused(tmp_path, with_document(sound, change))
     assert (
-        error.message == "the file has version 7 of the format, made by tmconvert 9.1; this tmconvert reads 1"
+        error.message
+        == "the file has version 7 of the format, written by tmconvert 9.1; this tmconvert reads 1"
     )
     assert error.notes == (("help", "read it with a newer tmconvert"),)
 
@@ -376,7 +377,7 @@ def test_a_changed_description_does_not_have_its_checksum(sound: bytes, tmp_path
     text = members(sound)[DESCRIPTION]
     place = sound.index(text) + text.index(b'"producer"')
     error = refused(tmp_path, sound[:place] + sound[place:].replace(b"MegEngine", b"MogEngine", 1))
-    assert (error.code, error.message) == ("TM1013", "the content of tm.json is not what its checksum says")
+    assert (error.code, error.message) == ("TM1013", "the content of tm.json does not match its checksum")
 
 
 @pytest.mark.parametrize("name", ["op_multi_io", "quantized_small", "text_lstm"])
@@ -391,7 +392,7 @@ def test_a_changed_weight_is_found_by_its_checksum(name: str, place: float, tmp_
     error = refused(tmp_path, bytes(data))
     assert (error.code, error.message) == (
         "TM1014",
-        "the content of weights.safetensors is not what its checksum says",
+        "the content of weights.safetensors does not match its checksum",
     )
 
 

@@ -90,15 +90,15 @@ def test_beside_dynamic_sizes(tmp_path: Path) -> None:
 
 def test_equal_sizes_of_two_searches_are_assumed(tmp_path: Path) -> None:
     report = tmconvert.to_onnx(FOLDER / "rows.tm", tmp_path / "net.onnx", opset=17)
-    assert report.notes == ["assumed of the sizes: found_2 == found_3"]
+    assert report.notes == ["the file is valid for these sizes: found_2 == found_3"]
 
 
 @pytest.mark.parametrize(
     ("name", "opset", "reason", "help"),
     [
         ("masks", 8, "no ONNX symbolic for aten::nonzero at opset 8", "11"),
-        ("detector", 10, "takes a slice with constant bounds", "11"),
-        ("rows", 8, "setitem_out_index_copy (aten::index_copy) needs a number", "9"),
+        ("detector", 10, "infers for a slice with constant bounds", "11"),
+        ("rows", 8, "setitem_out_index_copy (aten::index_copy) requires a static size", "9"),
     ],
 )
 def test_old_opsets(name: str, opset: int, reason: str, help: str, tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_tflite(name: str, tmp_path: Path) -> None:
 
 
 def test_caffe_refuses(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedError, match="the sizes of a Caffe net are fixed before it runs"):
+    with pytest.raises(UnsupportedError, match="a Caffe net has static sizes only"):
         tmconvert.to_caffe(FOLDER / "masks.tm", tmp_path / "net.prototxt")
 
 
@@ -171,11 +171,11 @@ def test_a_size_of_the_data_may_be_zero_and_is_never_a_number() -> None:
         assert n + 1 > 0
         assert n != 1
         assert 4 * n % n == 0
-        with pytest.raises(Refusal, match="whether found_1 > 0 is known only from the data"):
+        with pytest.raises(Refusal, match="whether found_1 > 0 is data-dependent"):
             _ = n > 0
-        with pytest.raises(Refusal, match="the size found_1 is known only from the data"):
+        with pytest.raises(Refusal, match="the size found_1 is data-dependent"):
             range(n)
-    assert journal.settled == {}
+    assert journal.specialized == {}
 
 
 def test_equal_calls_find_as_many() -> None:
@@ -195,11 +195,11 @@ def test_inputs_in_which_too_few_are_found() -> None:
     g = GraphEmitter(graph, catalogue(), made_by="test")
     with SizeJournal() as journal:
         graph.set_result(g.call("aten::reshape", g.call("aten::nonzero", x), [2, 2]))
-    assert journal.summary() == ["assumed of the sizes: 2*found_1 == 4"]
+    assert journal.summary() == ["the file is valid for these sizes: 2*found_1 == 4"]
     references = References([Reference(graph, catalogue())], None)
     target = TargetGraph("onnx", 17, "net")
     assert verify_written("onnx", [Path("net.onnx")], target, references) is None
-    assert references.notes[0].startswith("not verified: for these inputs the model itself has no result")
+    assert references.notes[0].startswith("not verified: the model itself fails for these inputs")
 
 
 def test_text_form_and_reference() -> None:

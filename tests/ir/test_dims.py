@@ -101,7 +101,7 @@ def test_comparisons_that_hold_for_all_sizes() -> None:
         assert (height + 1) // 2 >= height // 2
         assert batch * height - batch > 0
         assert height < math.inf and height > -math.inf and not height < 1.5
-    assert not journal.guards and not journal.settled and not journal.coincidences
+    assert not journal.guards and not journal.specialized and not journal.coincidences
 
 
 def test_inequalities_that_the_example_decides_are_noted() -> None:
@@ -109,7 +109,7 @@ def test_inequalities_that_the_example_decides_are_noted() -> None:
         assert height >= 7 and not height - 300 > 0 and height > 3
         assert height // 32 > 1 and width - batch > 0
     (text,) = journal.summary()
-    assert text == "assumed of the sizes: height >= 64, height <= 300, width-batch > 0"
+    assert text == "the file is valid for these sizes: height >= 64, height <= 300, width-batch > 0"
 
 
 def test_an_equality_by_chance_counts_only_where_nothing_else_works() -> None:
@@ -121,9 +121,9 @@ def test_an_equality_by_chance_counts_only_where_nothing_else_works() -> None:
     with SizeJournal() as journal:
         journal.place = "pool"
         assert height != 224 and height != width
-        assert not journal.settled
+        assert not journal.specialized
         assert retried(narrow, ValueError) == 1
-    assert journal.settled == {"height": 224}
+    assert journal.specialized == {"height": 224}
     assert journal.reasons == {"height": "height is specialized to 224: pool needs height to be 224"}
 
 
@@ -133,7 +133,7 @@ def test_a_size_that_must_come_out_even_is_a_multiple(multiple: int) -> None:
         journal.place, journal.guided = "cat", True
         assert height // multiple * multiple == height
         assert -(-height // 2) * 2 == height
-    even = journal.settled["height"]
+    even = journal.specialized["height"]
     assert even == dim("height", 224, multiple) and str(even) == "height" and example(even) == 224
     assert journal.reasons["height"] == f"height is a multiple of {multiple}: cat needs equal sizes"
     assert even // multiple * multiple == even and str(even // 2 + 1) == "height/2+1"
@@ -147,8 +147,8 @@ def test_two_symbols_are_bound_to_each_other() -> None:
     with SizeJournal(["height", "width"]) as journal:
         journal.place, journal.guided = "add", True
         assert height == width
-    assert journal.settled == {"width": height}
-    assert journal.reasons["width"] == "width is height: add needs them to be equal"
+    assert journal.specialized == {"width": height}
+    assert journal.reasons["width"] == "width is height: add requires them to be equal"
 
 
 @pytest.mark.parametrize("use", [int, range, float, lambda size: [0] * size, lambda size: size * 0.5])
@@ -156,8 +156,8 @@ def test_a_number_freezes(use: Any) -> None:
     with SizeJournal() as journal:
         journal.place = "head"
         use(4 * batch)
-    assert journal.settled == {"batch": 2}
-    assert journal.reasons == {"batch": "batch is specialized to 2: head needs a number"}
+    assert journal.specialized == {"batch": 2}
+    assert journal.reasons == {"batch": "batch is specialized to 2: head requires a static size"}
 
 
 def test_broadcasting() -> None:
@@ -167,7 +167,7 @@ def test_broadcasting() -> None:
         with pytest.raises(ValueError, match=r"\(batch,\), \(2,\) do not broadcast"):
             broadcast_shapes((batch,), (2,))
         assert retried(lambda: broadcast_shapes((batch,), (2,)), ValueError)
-    assert journal.settled == {"batch": 2}
+    assert journal.specialized == {"batch": 2}
 
 
 def test_trees_of_sizes() -> None:
@@ -202,4 +202,4 @@ def test_minimum_and_maximum_are_exact() -> None:
     with SizeJournal() as journal:
         assert 0 <= first <= n and first <= 10 and minimum(n, m) <= m and minimum(n, m) > 0
         assert minimum(n, 10) - n <= 0 and maximum(n, 1) == n
-    assert not journal.guards and not journal.settled
+    assert not journal.guards and not journal.specialized

@@ -211,7 +211,7 @@ def test_a_call_of_another_structure_is_refused() -> None:
     body.give(body.call(body.child("child"), body.inputs[0], body.inputs[0]))
     error = refusal(top)
     assert error.code == "TM2007"
-    assert "was not traced for a call of this structure" in error.message
+    assert "was not traced for this structure of arguments" in error.message
     with pytest.raises(UnsupportedError, match="TM2007"):
         top(X)
 

@@ -44,13 +44,13 @@ def test_the_text_form_reads_back() -> None:
     ("text", "message"),
     [
         ("graph g{n=2}(%x: f32[m]) -> (%x) {\n}", "is not declared"),
-        ("graph g{n}(%x: f32[n]) -> (%x) {\n}", "a size has an example"),
-        ("graph g{floor=2}(%x: f32[3]) -> (%x) {\n}", "sizes are declared by"),
-        ("graph g{n=2, n=3}(%x: f32[n]) -> (%x) {\n}", "sizes are declared by"),
-        ("graph g{n=5/2}(%x: f32[n]) -> (%x) {\n}", "no multiple of 2"),
-        ("graph g{n=4/0}(%x: f32[n]) -> (%x) {\n}", "no multiple of 0"),
-        ("graph g{n=2}(%x: f32[n+]) -> (%x) {\n}", "is not declared|expected|no size"),
-        ("graph g{n=2}(%x: f32[n/2]) -> (%x) {\n}", "no size"),
+        ("graph g{n}(%x: f32[n]) -> (%x) {\n}", "a size must have an example"),
+        ("graph g{floor=2}(%x: f32[3]) -> (%x) {\n}", "a size must be declared by"),
+        ("graph g{n=2, n=3}(%x: f32[n]) -> (%x) {\n}", "a size must be declared by"),
+        ("graph g{n=5/2}(%x: f32[n]) -> (%x) {\n}", "not a multiple of 2"),
+        ("graph g{n=4/0}(%x: f32[n]) -> (%x) {\n}", "not a multiple of 0"),
+        ("graph g{n=2}(%x: f32[n+]) -> (%x) {\n}", "is not declared|expected|not a size"),
+        ("graph g{n=2}(%x: f32[n/2]) -> (%x) {\n}", "not a size"),
     ],
 )
 def test_malformed_sizes_have_a_place(text: str, message: str) -> None:
@@ -76,4 +76,4 @@ def test_constants_are_not_folded_to_symbolic_shapes() -> None:
     with SizeJournal() as journal:
         wide = g.call("aten::expand", g.constant(1.0, F32), [batch, 3])
     assert g.known(wide) is None and g.type(wide).shape == (batch, 3)
-    assert not journal.settled
+    assert not journal.specialized

@@ -73,7 +73,7 @@ def test_what_has_no_integer_kernel_is_named(tmp_path: Path) -> None:
     text = str(caught.value)
     assert text.startswith("error[TM2003]: TFLite has no kernel for ATAN2 in int16\n")
     assert f"--> {path}:%" in text and "= aten::atan2(%over_out, %under_out)" in text
-    assert "help: --allow-float leaves it in float, between DEQUANTIZE and QUANTIZE" in text
+    assert "help: --allow-float keeps it in float, between DEQUANTIZE and QUANTIZE" in text
     assert "; --activations int8 has more kernels" in text
     assert not list(tmp_path.iterdir())
     report = tmconvert.to_tflite(path, tmp_path / "m.tflite", allow_float=True, **options)

@@ -94,7 +94,7 @@ def test_onnx_takes_every_dtype(name: str, dtype: str) -> None:
     opsets = [7, 8, 11, 12, 13, 14, NEWEST_OPSET]
     if name in ("maximum", "minimum") and dtype == "int64":
         for opset in (7, 8, 11):
-            assert "does not take int64 at opset" in refusal("onnx", f"aten::{name}", args, version=opset)
+            assert "does not support int64 at opset" in refusal("onnx", f"aten::{name}", args, version=opset)
         opsets = [12, 13, 14, NEWEST_OPSET]
     if name in ("maximum", "minimum") and dtype == "float64":
         opsets.remove(7)  # valid; ONNX Runtime has no kernel
@@ -114,7 +114,7 @@ def test_tflite_is_right_or_refuses_a_dtype(name: str, dtype: str) -> None:
     args = small_numbers(dtype)
     reason = refusal("tflite", f"aten::{name}", args)
     if reason:
-        assert f"does not take {dtype}" in reason
+        assert f"does not support {dtype}" in reason
         assert dtype not in ("int32", "int64")
     else:
         assert_op_matches(f"aten::{name}", args, targets=["tflite"])

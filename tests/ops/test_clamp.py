@@ -99,7 +99,7 @@ def test_int32_is_exact_before_onnx_clips_it(low: int | None, high: int | None) 
 
 def test_refuses_int64_below_opset_12() -> None:
     reason = refusal("onnx", "aten::clamp", [np.arange(6)], {"min": 1}, version=11)
-    assert reason == "ONNX's Clip does not take int64 at opset 11"
+    assert reason == "ONNX's Clip does not support int64 at opset 11"
 
 
 @pytest.mark.parametrize(
@@ -107,9 +107,9 @@ def test_refuses_int64_below_opset_12() -> None:
     [
         ("float32", None, None, "needs min or max"),
         ("float32", float("nan"), None, "are not numbers"),
-        ("int32", 0.5, None, "are not of the type"),
-        ("uint8", -1, None, "are not of the type"),
-        ("int8", None, float("inf"), "are not of the type"),
+        ("int32", 0.5, None, "do not have the type"),
+        ("uint8", -1, None, "do not have the type"),
+        ("int8", None, float("inf"), "do not have the type"),
     ],
 )
 def test_type_rule_refuses(dtype: str, low: Any, high: Any, message: str) -> None:

@@ -125,8 +125,8 @@ def test_dtypes_on_onnx(dtype: str) -> None:
 @pytest.mark.parametrize(
     ("target", "version", "reason"),
     [
-        ("onnx", 9, "ONNX MaxPool has dilations since opset 10"),
-        ("caffe", None, "Caffe's Pooling has no dilation"),
+        ("onnx", 9, "ONNX MaxPool supports dilations from opset 10 on"),
+        ("caffe", None, "Caffe's Pooling does not support dilation"),
     ],
 )
 def test_refuses_dilation(target: str, version: int | None, reason: str) -> None:

@@ -107,7 +107,7 @@ def test_refusals() -> None:
     x = normal(0, *X)
     attributes = {"pad": [0, 0, 0, 0, 4, 4, 6, 6], "mode": "reflect"}
     assert refusal("caffe", "aten::pad", [x], attributes) == (
-        "Caffe has no layer for the padding mode reflect, and this would take 20 slices"
+        "Caffe has no layer for the padding mode reflect, and emulating it would need 20 slices"
     )
     assert refusal("caffe", "aten::pad", [x], {"pad": [-1, -1, 0, 0, 0, 0, 0, 0]}) == (
         "a Caffe blob cannot be empty"
@@ -140,10 +140,10 @@ def test_caffe_pads_height_and_width_with_one_convolution() -> None:
     ("amounts", "mode", "value", "message"),
     [
         ([1, 1], "constant", 0, "two entries for each axis"),
-        ([0, 0, 3, 0], "reflect", 0, "cannot pad 3 elements by 3 and 0 in mode reflect"),
-        ([0, 0, -1, 0], "replicate", 0, "cannot pad 3 elements by -1 and 0"),
-        ([0, 0, -2, -2], "constant", 0, "cannot cut 2 and 2 of 3 elements"),
-        ([0, 0, 1, 1], "constant", 0.5, "is not of the type"),
+        ([0, 0, 3, 0], "reflect", 0, "cannot pad an axis of 3 elements by 3 and 0 in mode reflect"),
+        ([0, 0, -1, 0], "replicate", 0, "cannot pad an axis of 3 elements by -1 and 0"),
+        ([0, 0, -2, -2], "constant", 0, "cannot crop 2 and 2 elements from an axis of 3"),
+        ([0, 0, 1, 1], "constant", 0.5, "does not have the type"),
     ],
 )
 def test_type_rule_refuses(amounts: list[int], mode: str, value: float, message: str) -> None:

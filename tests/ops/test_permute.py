@@ -115,12 +115,12 @@ def test_swaps_are_the_cheapest() -> None:
 def test_caffe_refuses_many_slices() -> None:
     x = np.zeros((1, 65, 8, 9), np.float32)
     assert refusal("caffe", "aten::permute", [x], {"dims": [0, 2, 3, 1]}) == (
-        "Caffe (BVLC) has no Permute layer, and this transpose would take 65 slices"
+        "Caffe (BVLC) has no Permute layer, and emulating this transpose would need 65 slices"
     )
     assert refusal("caffe", "aten::permute", [x[:, :64]], {"dims": [0, 2, 3, 1]}) == ""
 
 
 @pytest.mark.parametrize("dims", [[0, 1], [0, 1, 1], [0, 1, 3], [0, -1, 2]], ids=str)
 def test_type_rule_refuses(dims: list[int]) -> None:
-    with pytest.raises(SchemaError, match="is no order of 3 axes"):
+    with pytest.raises(SchemaError, match="is not a permutation of 3 axes"):
         permute.infer([TensorType(np.dtype(np.float32), (2, 3, 5))], {"dims": dims})

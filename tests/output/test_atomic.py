@@ -147,7 +147,7 @@ def test_target_is_a_folder(tmp_path: Path) -> None:
         pass
     assert str(caught.value) == (
         f"error[TM5001]: cannot write {tmp_path}: Is a directory\n"
-        "   = help: give the name of a file, not of a folder"
+        "   = help: pass the path of a file, not of a folder"
     )
 
 
@@ -214,9 +214,9 @@ def test_no_room_left(tmp_path: Path, size: int, reserved: bool) -> None:
     ("number", "help_text"),
     [
         (errno.ENOSPC, "the disk is full: free some space, or write to another disk"),
-        (errno.EACCES, "choose a folder and a file that you may write to"),
+        (errno.EACCES, "choose a folder and a file for which you have write permission"),
         (errno.EROFS, "this disk is read-only: write to another one"),
-        (errno.EIO, "check the path, and that its disk works"),
+        (errno.EIO, "check the path, and that its disk is available"),
     ],
 )
 def test_each_reason_has_a_help(number: int, help_text: str) -> None:

@@ -84,7 +84,7 @@ def test_a_dump_that_cannot_be_written(tmp_path: Path) -> None:
 def test_unknown_passes_are_the_users_mistake(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError) as caught:
         manager(Step("b"), Step("a"), **options)
-    assert "error[TM6006]: there is no pass 'nope'" in str(caught.value)
+    assert "error[TM6006]: unknown pass 'nope'" in str(caught.value)
     assert "passes: a, b" in str(caught.value)
 
 

@@ -114,7 +114,7 @@ def test_equal_parameters_of_one_name_are_one_constant() -> None:
         ),
         (
             QParams("uint8", (1.0,), (-1,), 0, 255),
-            "a zero point of the tensor lies outside the integer range",
+            "a zero point of the tensor is outside of the integer range",
         ),
         (QParams("int8", (1.0,), (0,), -128, 127, 2), "the tensor has no axis 2"),
     ],

@@ -199,35 +199,35 @@ def test_encodings_in_the_words_of_onnx() -> None:
 
 SIXTEEN = record("wide", ACTIVATION, (0.5,), dtype="int16", quant_min=-32768, quant_max=32767)
 REFUSED = [
-    ("tensorrt", STEM, "its zero point is 116 in 0 to 255, not in the middle"),
-    ("tensorrt-json", SIXTEEN, "its integers are -32768 to 32767, and 8 bits are meant"),
+    ("tensorrt", STEM, "its zero point 116 is not in the middle of 0 to 255"),
+    ("tensorrt-json", SIXTEEN, "its range is -32768 to 32767, but the format implies 8 bits"),
     ("tensorrt", replace(PLAIN, name="two\nlines"), "its name breaks lines"),
-    ("tpu-mlir", STEM, "its name has spaces in it"),
+    ("tpu-mlir", STEM, "its name contains spaces"),
     (
         "aimet",
         replace(PLAIN, scales=(0.5, 0.25), zero_points=(0, 0)),
-        "it has 2 scales, one for each channel",
+        "it has 2 scales (per-channel)",
     ),
-    ("aimet-2.0", replace(KERNEL, axis=None), "the axis of its channels is not said"),
+    ("aimet-2.0", replace(KERNEL, axis=None), "the axis of its channels is unknown"),
     ("aimet-2.0", replace(PLAIN, quant_min=0, dtype="uint7"), "it has 7 bits"),
-    ("aimet-1.0", replace(PLAIN, quant_max=100), "its integers are -128 to 100, not all of 8 bits"),
-    ("ppq", SIXTEEN, "it has 16 bits, and 8 are the most"),
-    ("onnxruntime", replace(KERNEL, axis=None), "the axis of its channels is not said"),
-    ("ncnn", replace(KERNEL, consumers=()), "it is not said which layers take it"),
+    ("aimet-1.0", replace(PLAIN, quant_max=100), "its range -128 to 100 does not use all of 8 bits"),
+    ("ppq", SIXTEEN, "it has 16 bits, but the maximum is 8"),
+    ("onnxruntime", replace(KERNEL, axis=None), "the axis of its channels is unknown"),
+    ("ncnn", replace(KERNEL, consumers=()), "the layers that use it are unknown"),
     (
         "ncnn",
         replace(KERNEL, scales=(0.5,), zero_points=(0,), shape=None),
-        "its number of channels is not known",
+        "its number of channels is unknown",
     ),
     (
         "ncnn",
         replace(KERNEL, consumers=("a b",)),
-        "its layer 'a b' has spaces in its name, or more than 247 bytes",
+        "the name of its layer 'a b' contains spaces, or has more than 247 bytes",
     ),
-    ("ascend", KERNEL, "what its layer c1 takes is not quantized"),
-    ("ascend", replace(KERNEL, shape=(2, 3)), "it has 2 scales, and a fully connected layer takes one"),
-    ("ascend", replace(PLAIN, scales=(1e-9,)), "its scale 1e-09 is not within 2**-23 and 2**23"),
-    ("mgeconvert", replace(PLAIN, role=UNKNOWN), "its file does not say whether it is a weight"),
+    ("ascend", KERNEL, "the input of its layer c1 is not quantized"),
+    ("ascend", replace(KERNEL, shape=(2, 3)), "it has 2 scales, but a fully connected layer must have one"),
+    ("ascend", replace(PLAIN, scales=(1e-9,)), "its scale 1e-09 is not between 2**-23 and 2**23"),
+    ("mgeconvert", replace(PLAIN, role=UNKNOWN), "its file does not state whether it is a weight"),
     ("mgeconvert", replace(PLAIN, scales=(0.0,)), "its scale is 0.0"),
 ]
 
@@ -245,7 +245,7 @@ def test_groups_must_share_a_scale_in_ncnn() -> None:
     grouped = replace(KERNEL, scales=(0.5, 0.5, 0.25, 0.25), zero_points=(0,) * 4, shape=(4, 2, 1, 1))
     given = replace(PLAIN, shape=(1, 4, 8, 8))
     assert encoded([given, grouped], format_called("ncnn")) == b"c1_param_0 2.0 4.0\nc1 4.0\n"
-    with pytest.raises(UsageError, match="its 4 scales are not one for each of 2 groups"):
+    with pytest.raises(UsageError, match="it has 4 scales, but ncnn requires one for each of 2 groups"):
         encoded([given, replace(grouped, scales=(0.5, 0.25, 0.25, 0.25))], format_called("ncnn"))
 
 
@@ -268,7 +268,7 @@ def test_genuine_encodings_have_offsets_with_a_point(tmp_path: Path) -> None:
     assert read_parameters(path)[0][0].zero_points == (119,)
     activations[0]["offset"] = [-119.5]
     path.write_text(json.dumps({"activation_encodings": activations, "param_encodings": []}))
-    with pytest.raises(UsageError, match="is no whole number"):
+    with pytest.raises(UsageError, match="must be an integer"):
         read_parameters(path)
 
 
@@ -276,10 +276,10 @@ def test_genuine_encodings_have_offsets_with_a_point(tmp_path: Path) -> None:
     ("entry", "text"),
     [
         ({"y_scale": 0.5}, "has no 'output_dtype'"),
-        ({"output_dtype": "float8e4m3fn", "y_scale": 0.5}, "is of float8e4m3fn: it is not quantized"),
-        ({"output_dtype": "int4", "y_scale": [0.5], "block_size": 32}, "is quantized by blocks"),
-        ({"output_dtype": "int4", "per_block_int_scale": [1]}, "is quantized by blocks"),
-        ({"output_dtype": "int8", "y_scale": [[0.5]]}, "is no number"),
+        ({"output_dtype": "float8e4m3fn", "y_scale": 0.5}, "has the type float8e4m3fn: it is not quantized"),
+        ({"output_dtype": "int4", "y_scale": [0.5], "block_size": 32}, "has block quantization"),
+        ({"output_dtype": "int4", "per_block_int_scale": [1]}, "has block quantization"),
+        ({"output_dtype": "int8", "y_scale": [[0.5]]}, "must be a number"),
         ({"output_dtype": "int8", "y_scale": [0.5, 1.0], "y_zero_point": [0, 0, 0]}, "2 scales and 3 zero"),
     ],
     ids=str,
@@ -304,36 +304,36 @@ MGE = '{"x": {"dtype": "int8", "qmin": -128, "qmax": 127, "scale": %s, "zero_poi
 FLOAT_061 = '{"activation_encodings": {"x": [{"bitwidth": 16, "dtype": "float"}]}, "param_encodings": {}}'
 FLOAT_100 = '{"activation_encodings": [], "param_encodings": [{"name": "x", "dtype": "FLOAT"}]}'
 DAMAGED = [
-    ("", None, "its content is of none of the formats"),
-    ("\x00\x01", None, "its content is of none of the formats"),
-    ("{" * 100000, "mgeconvert", "it is no JSON"),
-    ("[" * 100000, "mgeconvert", "it is nested too deep"),
-    ("[1]", "mgeconvert", "the file is no object"),
-    ("{}", "mgeconvert", "it speaks of no tensor"),
+    ("", None, "its content is not in any of the formats"),
+    ("\x00\x01", None, "its content is not in any of the formats"),
+    ("{" * 100000, "mgeconvert", "it is not valid JSON"),
+    ("[" * 100000, "mgeconvert", "it is nested too deeply"),
+    ("[1]", "mgeconvert", "the file must be an object"),
+    ("{}", "mgeconvert", "it has no tensors"),
     (MGE % ("NaN", "0"), None, "NaN"),
     (MGE % ("1e999", "0"), None, "'scale' of 'x' is not finite"),
     (MGE % ("-1", "0"), None, "the scale of 'x' is -1.0"),
-    (MGE % ("true", "0"), None, "'scale' of 'x' is no number"),
+    (MGE % ("true", "0"), None, "'scale' of 'x' must be a number"),
     (MGE % ("0.5", "128"), None, "the zero point 128 of 'x' is not within -128 to 127"),
     (MGE % ("0.5", "[0, 0]"), None, "'x' has 1 scales and 2 zero points"),
-    (MGE % ("0.5", "9" * 5000), "mgeconvert", "it is no JSON"),
+    (MGE % ("0.5", "9" * 5000), "mgeconvert", "it is not valid JSON"),
     (MGE.replace('"qmin": -128, ', "") % ("1", "0"), None, "'x' has no 'qmin'"),
-    ('{"x": {"is_weight": 1}, "x": {"is_weight": 1}}', "mgeconvert", "'x' is there twice"),
-    ("TRT-1-X\nx 3c010204\n", None, "line 2 is no 'name: value'"),
-    ("TRT-1-X\nx: 3c01020z\n", None, "line 2: '3c01020z' is no float32 in hexadecimal"),
-    ("TRT-1-X\nx: 3c010204\nx: 3c010204\n", None, "'x' is there twice"),
+    ('{"x": {"is_weight": 1}, "x": {"is_weight": 1}}', "mgeconvert", "'x' is defined twice"),
+    ("TRT-1-X\nx 3c010204\n", None, "line 2 must be 'name: value'"),
+    ("TRT-1-X\nx: 3c01020z\n", None, "line 2: '3c01020z' is not a float32 in hexadecimal"),
+    ("TRT-1-X\nx: 3c010204\nx: 3c010204\n", None, "'x' is defined twice"),
     ("TRT-1-X\nx: 7f800000\n", None, "the scale of 'x' is inf"),
-    ("c_param_0 1.0 x\n", None, "line 1: what follows 'c_param_0' are no numbers"),
+    ("c_param_0 1.0 x\n", None, "line 1: the fields after 'c_param_0' must be numbers"),
     ("c_param_0 0\n", None, "line 1: 'c_param_0' needs positive numbers"),
     ('record { key: "c" value { scale_d: 1 } }', None, "'c' needs scale_d, offset_d, and as many offset_w"),
     ('record { key: "c" value {', None, "value of record 1 has no end"),
-    ('record { key: "c" value { scale_d: x } }', None, "'scale_d' of value of record 1 is no number"),
-    ("record {" * 20, None, "it is nested too deep"),
-    ("# op_name threshold min max\nx 1 2\n", None, "line 2 is no 'name threshold min max'"),
-    ("# op_name threshold min max\nx 1 2 2\n", None, "line 2: the range of 'x' is none"),
+    ('record { key: "c" value { scale_d: x } }', None, "'scale_d' of value of record 1 must be a number"),
+    ("record {" * 20, None, "it is nested too deeply"),
+    ("# op_name threshold min max\nx 1 2\n", None, "line 2 must be 'name threshold min max'"),
+    ("# op_name threshold min max\nx 1 2 2\n", None, "line 2: the range of 'x' is empty"),
     ('{"quant_info": {"x": {"quant_flag": false}}}', None, "'x' is not quantized"),
-    (FLOAT_061, None, "stays in float"),
-    (FLOAT_100, None, "stays in FLOAT"),
+    (FLOAT_061, None, "has the type float"),
+    (FLOAT_100, None, "has the type FLOAT"),
 ]  # fmt: skip
 
 
@@ -365,7 +365,12 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "big").write_bytes(b" " * ((32 << 20) + 1))
     (tmp_path / "long").write_bytes(b"a: 1\n" * 500_001)
     (tmp_path / "latin").write_bytes(b"\xff\xfe")
-    reasons = {"none": "No such file", "big": "more than 32 MiB", "long": "500000 lines", "latin": "no UTF-8"}
+    reasons = {
+        "none": "No such file",
+        "big": "more than 32 MiB",
+        "long": "500000 lines",
+        "latin": "not valid UTF-8",
+    }
     for name, reason in reasons.items():
         with pytest.raises(UsageError, match=reason) as caught:
             read_parameters(tmp_path / name)

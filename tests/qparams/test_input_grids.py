@@ -55,4 +55,4 @@ def test_the_options_go_together(tmp_path: Path) -> None:
     outcome = run(
         "tflite", corpus.model(WITHOUT_STUB), tmp_path / "o", "--quantized", "--input-type", "qint8"
     )
-    assert outcome.status == 2 and "--input-type and --input-scale go together" in outcome.stderr
+    assert outcome.status == 2 and "--input-type and --input-scale require each other" in outcome.stderr

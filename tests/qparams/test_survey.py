@@ -76,7 +76,7 @@ def test_scales_that_no_operator_can_use(tmp_path: Path) -> None:
     model = traced(rounding(before=False))
     with pytest.raises(UsageError, match="TM6030") as raised:
         tmconvert.to_tflite(model, tmp_path / "m", quantized=True)
-    assert "nothing can be in integers: there are scales for fake_quantize_per_tensor" in str(raised.value)
+    assert "no operator can be quantized: there are scales for fake_quantize_per_tensor" in str(raised.value)
     assert not any(tmp_path.iterdir())
     grid = {"x": ("quint8", 0.1, 0)}
     assert tmconvert.to_tflite(model, tmp_path / "m", quantized=True, input_grids=grid).verified

@@ -63,7 +63,7 @@ def test_what_the_target_lacks_is_named(ops: Mapping[str, Op], tmp_path: Path) -
 
 
 def test_a_name_is_taken_once(ops: Mapping[str, Op]) -> None:
-    with pytest.raises(UsageError, match="there is already a target 'toy'"):
+    with pytest.raises(UsageError, match="the target 'toy' is already registered"):
         registry.register_target(ToyTarget())
 
 

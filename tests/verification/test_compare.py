@@ -89,7 +89,7 @@ def test_check_names_the_worst_output_and_the_others() -> None:
     with pytest.raises(VerificationError) as caught:
         check(actual, expected, ["a", "b", "c"])
     assert str(caught.value) == (
-        "error[TM4001]: the file does not compute what its source computes: "
+        "error[TM4001]: the outputs of the file differ from those of its source: "
         "output c differs by 2.5e-01, more than 1e-04\n"
         "   = also: output a differs by 1.0e-03, more than 1e-04"
     )
@@ -101,7 +101,7 @@ def test_check_tells_shapes() -> None:
 
 
 def test_check_tells_non_finite_values() -> None:
-    with pytest.raises(VerificationError, match="output y has NaN or infinity where its source has not"):
+    with pytest.raises(VerificationError, match="output y has NaN or infinity where its source does not"):
         check([np.array([NAN])], [np.array([1.0])], ["y"])
 
 

@@ -69,7 +69,7 @@ def test_nets_in_other_words(name: str, tmp_path: Path) -> None:
 @needs_mnn
 def test_a_net_that_ends_its_process(tmp_path: Path) -> None:
     text = text_of(X, layer("Scale", "scale_param { axis: 0 }", "x x"))
-    with pytest.raises(VerificationError, match="MNN refused the file"):
+    with pytest.raises(VerificationError, match="MNN rejected the file"):
         run_in_mnn(tmp_path, text, ["y"], [(2, 6, 9, 11)])
     assert not mnn_reads(tmp_path / "net.prototxt")
 

@@ -107,13 +107,13 @@ def test_a_broken_file_is_refused(target: str, name: str, tmp_path: Path) -> Non
     with pytest.raises(VerificationError) as caught:
         runtime_for(target).run(paths, {"a": A}, ["y"])
     assert caught.value.code == "TM4002"
-    assert re.fullmatch(f"{name} refused the file: .+", caught.value.message)
+    assert re.fullmatch(f"{name} rejected the file: .+", caught.value.message)
     assert caught.value.__cause__ is not None
 
 
 @pytest.mark.parametrize("target", SUFFIXES)
 def test_a_missing_output_is_refused(target: str, tmp_path: Path) -> None:
-    with pytest.raises(VerificationError, match=r"refused the file: .*nothing|and the model has nothing"):
+    with pytest.raises(VerificationError, match=r"rejected the file: .*nothing|and the model has nothing"):
         runtime_for(target).run(written(tmp_path, target), {"a": A, "b": B}, ["nothing"])
 
 

@@ -70,7 +70,7 @@ def test_an_abort_is_an_error_of_the_file(
         else:
             LiteRtRuntime().run([tmp_path / "m.tflite"], {"x": np.zeros(3)}, ["y"])
     assert caught.value.code == "TM4002"
-    assert caught.value.message == f"LiteRT ended its process on the file ({how})"
+    assert caught.value.message == f"the process of LiteRT ended while it ran the file ({how})"
     assert caught.value.notes[0] == ("it wrote", "first\nF0000 check failed: axis < rank")
 
 
@@ -86,7 +86,7 @@ def test_a_runtime_that_hangs_is_ended(
         LiteRtRuntime().run([tmp_path / "m.tflite"], {"x": np.zeros(3)}, ["y"])
     assert time.monotonic() - before < 20
     assert caught.value.code == "TM4002"
-    assert caught.value.message == "LiteRT did not finish the file within 1.5 s, and was ended"
+    assert caught.value.message == "LiteRT did not finish within 1.5 s, and was terminated"
     assert caught.value.notes[0] == ("it wrote", "first\nF0000 check failed: axis < rank")
     assert not worker.worker()._process.poll()
 

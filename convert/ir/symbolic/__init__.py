@@ -1,1 +1,1 @@
-"""Symbolic sizes: integer expressions of named symbols, and what is known of them."""
+"""Symbolic sizes: integer expressions of named symbols, with bounds and guards."""

@@ -1,4 +1,4 @@
-"""Minimum and maximum of sizes: exact expressions, whichever of the two it is."""
+"""Minimum and maximum of symbolic sizes, as exact expressions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tmconvert.ir.symbolic.signs import signs
 
 
 def positive(size: Size) -> Size:
-    """max(size, 0): in one form for equal sizes.
+    """Returns max(size, 0), in the same form for equal sizes.
 
     What holds from a size of 2 on only is not taken for certain: a slice of a batch of 1 is clamped, too.
     """
@@ -33,19 +33,19 @@ def positive(size: Size) -> Size:
 
 
 def minimum(first: Size, second: Size) -> Size:
-    """The smaller of two sizes, whichever that is."""
+    """Returns the symbolic minimum of two sizes."""
     if isinstance(first, Dim) or isinstance(second, Dim):
         return first - positive(first - second)
     return min(first, second)
 
 
 def maximum(first: Size, second: Size) -> Size:
-    """The larger of two sizes, whichever that is."""
+    """Returns the symbolic maximum of two sizes."""
     return -minimum(-first, -second)
 
 
 def unclamped(size: Size, extent: Size) -> Size:
-    """A bound of a slice for targets that hold it within the axis themselves: ``b`` for min(extent, b).
+    """Simplifies a slice bound for targets that clamp it to the axis: ``b`` for min(extent, b).
 
     max(extent - count, 0) is -count: as many from the end.
     """
@@ -61,7 +61,7 @@ def unclamped(size: Size, extent: Size) -> Size:
 
 
 def as_minimum(size: Dim) -> tuple[Size, Size] | None:
-    """(a, b) where the size is min(a, b); None where it is not."""
+    """Returns (a, b) if the size is min(a, b), else None."""
     clamps = [
         monomial[0]
         for monomial, factor in size.terms

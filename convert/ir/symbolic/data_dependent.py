@@ -1,4 +1,4 @@
-"""Sizes that only the data tells, such as how many elements a mask lets through.
+"""Data-dependent sizes, such as the number of true elements of a mask.
 
 A result rule gives such an extent as ``found(most)``. That is a stand-in: the emitter that makes the call
 gives each one a symbol of its own (``named``), which the verifier (``agree``) and a decomposition
@@ -26,22 +26,22 @@ STAND_IN = "?"
 
 
 def found(most: Size) -> Dim:
-    """The extent of a result: as many as there are in the data, at most ``most`` (for estimates)."""
+    """Returns a new data-dependent size of at most ``most`` (for estimates), as an extent of a result."""
     return of(Symbol(STAND_IN, example(most), from_data=True))
 
 
 def data_symbols(tree: Any) -> dict[str, Symbol]:
-    """The symbols of the leaves that only the data tells, by name."""
+    """Returns the data-dependent symbols among the leaves, by name."""
     return {name: symbol for name, symbol in symbols_of(tree).items() if symbol.from_data}
 
 
 def depends_on_data(graph: InternalGraph) -> bool:
-    """Whether there is such a size in the graph."""
+    """Whether the graph has a data-dependent size."""
     return bool(data_symbols(_shapes(graph)))
 
 
 def named(types: list[TensorType], graph: InternalGraph) -> list[TensorType]:
-    """The types with a symbol that is new to ``graph`` in the place of the stand-in."""
+    """Replaces the placeholder in types by a symbol that is new to ``graph``."""
     stand_in = symbols_of([type_.shape for type_ in types]).get(STAND_IN)
     if stand_in is None:
         return types
@@ -53,7 +53,7 @@ def named(types: list[TensorType], graph: InternalGraph) -> list[TensorType]:
 
 
 def agree(expected: list[TensorType], actual: list[TensorType]) -> bool:
-    """Whether types of a rule are those of the nodes, the stand-in being whatever symbol it became."""
+    """Whether inferred types equal those of the nodes; the placeholder matches any symbol."""
     if not any(isinstance(size, Dim) for each in expected for size in each.shape):
         return expected == actual
     if [(each.dtype, each.rank) for each in expected] != [(each.dtype, each.rank) for each in actual]:
@@ -71,7 +71,7 @@ def taken_over(
     new: list[TensorType],
     catalogue: Mapping[str, OpDefinition],
 ) -> None:
-    """Puts the sizes of ``new`` in the place of the symbols of data in ``old``, in all of ``graph``.
+    """Replaces data-dependent symbols of ``old`` by the sizes of ``new``, in the whole graph.
 
     A call may then no longer have a size of its own: a slice of what turned out to have 15 rows has a number.
     """
@@ -95,7 +95,7 @@ def taken_over(
 def _outdated(
     graph: InternalGraph, catalogue: Mapping[str, OpDefinition]
 ) -> Iterator[tuple[list[TensorType], list[TensorType]]]:
-    """The types of results with sizes of data that are known by now, and what they are."""
+    """Yields results whose types have data-dependent symbols that are now known, with the new types."""
     for expr in graph.exprs():
         op = catalogue.get(expr.function) if isinstance(expr, CallFunction) else None
         actual = [node.type for node in expr.outputs if isinstance(node, TensorNode)]
@@ -113,7 +113,7 @@ def _outdated(
 
 
 def bound(expr: Expr, arrays: Sequence[Any]) -> dict[str, int]:
-    """The symbols that are extents of the results of ``expr``, from its arrays."""
+    """Binds the symbols in the result types of ``expr`` to extents of its arrays."""
     sizes = {}
     for node, array in zip(expr.outputs, arrays, strict=True):
         for extent, size in zip(getattr(node, "shape", None) or (), array.shape, strict=False):
@@ -124,7 +124,7 @@ def bound(expr: Expr, arrays: Sequence[Any]) -> dict[str, int]:
 
 
 def anonymous(types: list[TensorType]) -> list[TensorType]:
-    """The types with the symbols of data called by the order in which they appear."""
+    """Renames data-dependent symbols in types by order of appearance, for comparisons."""
     symbols = data_symbols([type_.shape for type_ in types])
     sizes = {name: of(Symbol(f"{STAND_IN}{i}", 0, from_data=True)) for i, name in enumerate(symbols)}
     return [_with_sizes(type_, sizes) for type_ in types]

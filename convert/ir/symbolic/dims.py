@@ -1,4 +1,4 @@
-"""Sizes that are not known yet: integer expressions of named symbols.
+"""Symbolic sizes: integer expressions of named symbols.
 
 A ``Dim`` stands for an int in shape arithmetic: ``+ - * // %`` give Dims, or plain ints where the
 symbols cancel. Equal expressions have one form, so they compare and hash equal:
@@ -34,7 +34,7 @@ LEAST = 2
 
 @dataclass(frozen=True)
 class Symbol:
-    """A named size, or its part of ``unit`` where it is known to be a multiple of that.
+    """A named size; with ``unit``, the size divided by a number of which it is a multiple.
 
     ``example`` is the value with which the model was given: the size is ``example * unit``. A symbol that is
     ``from_data`` stands for what only the data tells (``data_sizes.py``); its example is the most it can be.
@@ -58,7 +58,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Floor:
-    """floor(numerator / denominator), of which neither divides the other."""
+    """floor(numerator / denominator), where neither divides the other."""
 
     numerator: Size
     denominator: Size
@@ -73,7 +73,7 @@ class Floor:
 
 @dataclass(frozen=True)
 class Positive:
-    """max(size, 0), of a size that may be below and above zero."""
+    """max(size, 0), for a size that may be negative or positive."""
 
     size: Dim
 
@@ -211,17 +211,17 @@ class Dim:
 
     @property
     def example(self) -> int:
-        """The value at the sizes of the example."""
+        """Returns the value for the sizes of the example."""
         value: int = self.at(lambda symbol: symbol.example)
         return value
 
     @property
     def symbols(self) -> dict[str, Symbol]:
-        """The symbols by name, in the order of appearance."""
+        """Returns the symbols by name, in order of appearance."""
         return {atom.name: atom for atom in _symbols(self)}
 
     def at(self, value: Callable[[Symbol], Size]) -> Any:
-        """The expression with ``value(symbol)`` in the place of each symbol."""
+        """Evaluates the expression with ``value(symbol)`` for each symbol."""
         total: Size = 0
         for monomial, factor in self.terms:
             for atom in monomial:
@@ -247,12 +247,12 @@ class Dim:
 
 
 def example(value: Any) -> Any:
-    """The value at the sizes of the example; plain values are themselves."""
+    """Returns the value for the sizes of the example; plain values unchanged."""
     return value.example if isinstance(value, Dim) else value
 
 
 def is_symbolic(tree: Any) -> bool:
-    """Whether there is a Dim among the leaves."""
+    """Whether a leaf is a Dim."""
     if type(tree) is tuple and _PLAIN.issuperset(map(type, tree)):  # most are shapes
         return False
     return Dim in map(type, leaves(tree))
@@ -262,7 +262,7 @@ _PLAIN = frozenset({int})
 
 
 def symbols_of(tree: Any) -> dict[str, Symbol]:
-    """The symbols of all leaves by name."""
+    """Returns the symbols of all leaves by name."""
     return {
         name: symbol
         for leaf in leaves(tree)
@@ -272,7 +272,7 @@ def symbols_of(tree: Any) -> dict[str, Symbol]:
 
 
 def substituted(tree: Any, sizes: Mapping[str, Size]) -> Any:
-    """The tree with sizes in the place of the symbols of these names."""
+    """Returns the tree with the symbols of these names replaced by sizes."""
 
     def part(symbol: Symbol) -> Size:
         return sizes[symbol.name] // symbol.unit if symbol.name in sizes else of(symbol)
@@ -284,7 +284,7 @@ def substituted(tree: Any, sizes: Mapping[str, Size]) -> Any:
 
 
 def sole_symbol(size: Any) -> Symbol | None:
-    """The symbol that ``size`` is, if it is nothing but one."""
+    """Returns the symbol if ``size`` is a single symbol, else None."""
     if isinstance(size, Dim) and len(size.terms) == 1:
         monomial, factor = size.terms[0]
         if len(monomial) == 1 and isinstance(monomial[0], Symbol) and factor == monomial[0].unit:
@@ -293,17 +293,17 @@ def sole_symbol(size: Any) -> Symbol | None:
 
 
 def same_size(first: Size, second: Size) -> bool:
-    """Whether both are one expression."""
+    """Whether both are the same expression."""
     return _terms(first) == _terms(second)
 
 
 def of(atom: Atom) -> Dim:
-    """The atom as a size."""
+    """Returns the atom as a size."""
     return Dim((((atom,), 1),))
 
 
 def dim(name: str, example: int, unit: int = 1, lowest: int = LEAST, most: int | None = None) -> Dim:
-    """A new symbol as a size, a multiple of ``unit``; bounds are in units."""
+    """Returns a new symbol as a size, a multiple of ``unit``; bounds are in units."""
     size: Dim = of(Symbol(name, example // unit, unit, lowest=lowest, most=most)) * unit
     return size
 
@@ -345,7 +345,7 @@ def _product(first: Terms, second: Terms) -> Terms:
 
 
 def _quotient(numerator: Size, denominator: Size) -> Size:
-    """floor(numerator / denominator) in canonical form."""
+    """Returns floor(numerator / denominator) in canonical form."""
     if isinstance(denominator, int):
         return _quotient_by_number(numerator, denominator)
     whole, rest = _long_division(_terms(numerator), _terms(denominator))
@@ -368,7 +368,7 @@ def _is_between(remainder: Size, denominator: Size) -> bool:
 
 
 def _without_shared_symbols(top: Size, bottom: Size) -> tuple[Size, Size]:
-    """Both without the symbols that all their terms have as factors."""
+    """Cancels the symbols that are factors of all terms of both."""
     monomials = [*_terms(top), *_terms(bottom)]
     for atom in monomials[0]:
         if isinstance(atom, Symbol) and all(atom in monomial for monomial in monomials):
@@ -406,7 +406,7 @@ def _quotient_by_number(numerator: Size, denominator: int) -> Size:
 
 
 def _floor(terms: Terms, constant: int, denominator: int) -> Floor:
-    """The atom; a quotient of a quotient is one quotient."""
+    """Returns the atom; nested quotients are merged."""
     (monomial, factor), *others = terms.items()
     inner = monomial[0] if len(monomial) == 1 else None
     if not others and factor == 1 and isinstance(inner, Floor) and isinstance(inner.denominator, int):
@@ -418,7 +418,7 @@ def _floor(terms: Terms, constant: int, denominator: int) -> Floor:
 
 
 def exact_quotient(value: Dim, symbol: Symbol) -> Size:
-    """``value`` without one factor ``symbol`` of each of its terms."""
+    """Divides each term of ``value`` by one factor ``symbol``."""
     return _made(_long_division(_terms(value), {(symbol,): 1})[0])
 
 
@@ -440,7 +440,7 @@ def _long_division(numerator: Terms, denominator: Terms) -> tuple[Terms, Terms]:
 
 
 def _without(monomial: Monomial, divisor: Monomial) -> Monomial | None:
-    """What is left of a product without the factors ``divisor``; None where it has not all of them."""
+    """Divides a product by the factors ``divisor``; None if it does not have all of them."""
     left = list(monomial)
     for atom in divisor:
         if atom not in left:
@@ -483,7 +483,9 @@ def _atom_at(atom: Atom, value: Callable[[Symbol], Size]) -> Size:
 
 
 def _term(monomial: Monomial, factor: int) -> str:
-    """With its sign. A symbol of units takes these from the factor: 16 (height/32) is height/2."""
+    """Prints a term with its sign. A symbol with units takes them from the factor: 16 (height/32) is
+    height/2.
+    """
     sign, factor, words = "-" if factor < 0 else "+", abs(factor), []
     for atom in monomial:
         if isinstance(atom, Symbol):

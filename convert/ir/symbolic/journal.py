@@ -1,4 +1,4 @@
-"""What conversions with symbolic sizes have taken for granted.
+"""Journal of the guards on symbolic sizes that a conversion relies on.
 
 While a SizeJournal is open (``with journal:``), comparisons of sizes that only an example can decide,
 and the places that need a plain number, are noted in it. Nothing else decides them:
@@ -12,7 +12,7 @@ and the places that need a plain number, are noted in it. Nothing else decides t
 A size that only the data tells is never frozen or bound: where an inequality or a number is needed of it the
 call is refused; that it equals another where the operation needs that is an assumption.
 
-Such symbols are no longer free: ``settled`` gives their sizes, with which the conversion starts again.
+Such symbols are no longer free: ``specialized`` gives their sizes, with which the conversion starts again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _RELATIONS = {
 
 @dataclass(frozen=True)
 class Guard:
-    """That the sign of ``difference`` is one of ``signs``, which the call at ``place`` went by.
+    """A guard: the sign of ``difference`` is one of ``signs``; the call at ``place`` depends on it.
 
     ``is_ours`` says that the model did not ask: a pass or the lowering did.
     """
@@ -60,7 +60,7 @@ class Guard:
         return self.signs == {-1, 1} and not self.is_ours
 
     def holds(self, sizes: Mapping[str, int]) -> bool:
-        """Whether it does at these sizes; of symbols without one it is taken to."""
+        """Whether the guard holds for these sizes; unknown symbols count as satisfying it."""
         from tmconvert.ir.symbolic.dims import substituted
 
         value = substituted([self.difference], sizes)[0]
@@ -68,7 +68,7 @@ class Guard:
 
 
 def summarized(guards: Iterable[Guard]) -> list[str]:
-    """The guards in words, of several least sizes of a symbol the greatest."""
+    """Returns the guards as text; of several lower bounds of a symbol only the largest."""
     from tmconvert.ir.symbolic.signs import least_size
 
     least: dict[str, int] = {}
@@ -85,16 +85,16 @@ def summarized(guards: Iterable[Guard]) -> list[str]:
 
 
 def note_of(ranges: Sequence[str]) -> list[str]:
-    """What a report says of the guards ``summarized``."""
-    return [f"assumed of the sizes: {', '.join(ranges)}"] if ranges else []
+    """Returns the note of a report for the guards ``summarized``."""
+    return [f"the file is valid for these sizes: {', '.join(ranges)}"] if ranges else []
 
 
-class SizesSettled(Exception):
-    """A symbol is no longer free: what follows would be of another model."""
+class SizesSpecialized(Exception):
+    """Raised when a symbol was specialized, so that the conversion must restart."""
 
 
 class SizeJournal:
-    """Notes on the sizes of one attempt at a conversion.
+    """Records the guards and specialized symbols of one attempt at a conversion.
 
     ``names`` are those of the symbols: of two that are bound to each other, the first one stays.
     ``place`` is where the conversion is at: the expression for messages. ``reasons`` has, by symbol,
@@ -107,7 +107,7 @@ class SizeJournal:
         self.reason = ""
         self.guided = False
         self.coincidences = 0
-        self.settled: dict[str, Size] = {}
+        self.specialized: dict[str, Size] = {}
         self.reasons: dict[str, str] = {}
         self.source: Any = None
         self.in_passes = False
@@ -123,25 +123,25 @@ class SizeJournal:
         _CURRENT.reset(self._token)
 
     def at(self, place: str, source: Any = None) -> None:
-        """Says what the conversion is at: a call, with the line that it comes from, or a pass."""
+        """Sets the current location of the conversion: a call, with its source line, or a pass."""
         self.place, self.source = place, source
 
     @property
     def guards(self) -> list[Guard]:
-        """The comparisons that came out as in the example, each once."""
+        """Returns the distinct comparisons, each with its outcome in the example."""
         return list(self._guards.values())
 
     def summary(self) -> list[str]:
-        """What a report says of the guards."""
+        """Returns the text of the guards for a report."""
         return note_of(summarized(self.guards))
 
     # ---- questions of Dims
 
     def holds(self, difference: Dim, wanted: set[int]) -> bool:
-        """Whether the sign of ``difference`` is one of ``wanted``, in the example."""
+        """Whether the sign of ``difference`` in the example is one of ``wanted``."""
         if _of_data(difference):
             relation = _relation(difference, _RELATIONS.get(frozenset(wanted), "compared with"))
-            raise Refusal(f"whether {relation} is known only from the data")
+            raise Refusal(f"whether {relation} is data-dependent")
         value = _trial(difference)
         answer = ((value > 0) - (value < 0)) in wanted
         found = frozenset(wanted if answer else {-1, 0, 1} - wanted)
@@ -149,17 +149,17 @@ class SizeJournal:
         return answer
 
     def assume(self, difference: Dim, signs: frozenset[int]) -> None:
-        """Notes that the sign of ``difference`` is taken to be one of these."""
+        """Adds the guard that the sign of ``difference`` is one of these."""
         self._guards.setdefault(
             (difference, signs), Guard(difference, signs, self.place, self.source, self.in_passes)
         )
 
     def take(self, difference: Dim, signs: set[int]) -> None:
-        """Notes that the model was seen to go where the sign of ``difference`` is one of these."""
+        """Adds the guard of a traced branch: the sign of ``difference`` is one of these."""
         self.assume(difference, frozenset(signs))
 
     def equal(self, difference: Dim) -> bool:
-        """Whether two sizes are equal, of which ``difference`` may be zero."""
+        """Whether two sizes are equal whose ``difference`` may be zero."""
         data = _of_data(difference)
         if difference.example != 0 and not data:
             return False
@@ -175,24 +175,24 @@ class SizeJournal:
         return True
 
     def number(self, size: Dim) -> int:
-        """The size in the example, where a number is needed."""
-        self.freeze(size, self.reason or "needs a number")
+        """Specializes the size to that of the example, where a number is required."""
+        self.specialize(size, self.reason or "requires a static size")
         return size.example
 
     # ---- notes
 
-    def freeze(self, size: Dim, reason: str) -> None:
-        """Fixes all symbols of ``size`` to their examples; ``reason`` follows the place in a sentence."""
+    def specialize(self, size: Dim, reason: str) -> None:
+        """Specializes all symbols of ``size`` to their examples; ``reason`` continues the sentence after the
+        place.
+        """
         for name, symbol in size.symbols.items():
             if symbol.from_data:
-                raise Refusal(
-                    f"the size {size} is known only from the data, and {self.place or 'this'} {reason}"
-                )
+                raise Refusal(f"the size {size} is data-dependent, and {self.place or 'this'} {reason}")
             number = symbol.example * symbol.unit
-            self._settle(name, number, f"{name} is specialized to {number}", reason)
+            self._specialize(name, number, f"{name} is specialized to {number}", reason)
 
     def give_up(self, sizes: Iterable[Dim], reason: str) -> bool:
-        """Freezes one symbol of ``sizes``, the last: with a number in its place the rest may go on.
+        """Specializes the last symbol of ``sizes``, so that the others may stay dynamic.
 
         Whether there was one.
         """
@@ -203,16 +203,16 @@ class SizeJournal:
             return False
         from tmconvert.ir.symbolic.dims import of
 
-        self.freeze(of(list(symbols.values())[-1]), reason)
+        self.specialize(of(list(symbols.values())[-1]), reason)
         return True
 
     def check(self) -> None:
-        """Raises SizesSettled where a symbol has been frozen or bound."""
-        if self.settled:
-            raise SizesSettled
+        """Raises SizesSettled if a symbol was specialized or bound."""
+        if self.specialized:
+            raise SizesSpecialized
 
     def _bind(self, difference: Dim) -> None:
-        """Makes ``difference`` zero."""
+        """Binds a symbol so that ``difference`` is zero."""
         from tmconvert.ir.symbolic.dims import of
 
         if self._bounded(difference):
@@ -226,13 +226,13 @@ class SizeJournal:
             rest: Any = (difference - shared * factor * of(symbol)) // shared
             if len(symbols) > 1 and factor in (1, -1) and symbol.name not in getattr(rest, "symbols", {}):
                 size = -rest * factor * symbol.unit
-                self._settle(symbol.name, size, f"{symbol.name} is {size}", "needs them to be equal")
+                self._specialize(symbol.name, size, f"{symbol.name} is {size}", "requires them to be equal")
                 return
         if not self._made_even(difference):
-            self.freeze(difference, f"needs {_relation(difference, 'to be')}")
+            self.specialize(difference, f"requires {_relation(difference, 'to be')}")
 
     def _bounded(self, difference: Dim) -> bool:
-        """Whether ``difference`` is zero for a range of sizes, to which the symbol is then held."""
+        """Whether ``difference`` is zero for a range of sizes, to which the symbol is then restricted."""
         from tmconvert.ir.symbolic.dims import dim
         from tmconvert.ir.symbolic.signs import interval_of_zero
 
@@ -245,11 +245,11 @@ class SizeJournal:
         if not bounds:  # they are equal at all sizes of at least 2
             return True
         size = dim(symbol.name, symbol.example * symbol.unit, symbol.unit, lowest, most or symbol.most)
-        self._settle(symbol.name, size, f"{symbol.name} is {' and '.join(bounds)}", "needs equal sizes")
+        self._specialize(symbol.name, size, f"{symbol.name} is {' and '.join(bounds)}", "needs equal sizes")
         return True
 
     def _made_even(self, difference: Dim) -> bool:
-        """Whether ``difference`` is zero for multiples of some units, which the sizes are then."""
+        """Whether ``difference`` is zero for multiples of some units, which the sizes then become."""
         from tmconvert.ir.symbolic.dims import Dim, dim
         from tmconvert.ir.symbolic.signs import units_for_zero
 
@@ -257,24 +257,24 @@ class SizeJournal:
         if units is None:
             return False
         for name, symbol in difference.symbols.items():
-            unit, known = units[name], self.settled.get(name)
+            unit, known = units[name], self.specialized.get(name)
             if unit == symbol.unit:
                 continue
             if isinstance(known, Dim) and name in known.symbols:
                 unit = math.lcm(unit, known.symbols[name].unit)
-                del self.settled[name]
+                del self.specialized[name]
             size = dim(name, symbol.example * symbol.unit, unit)
-            self._settle(name, size, f"{name} is a multiple of {unit}", "needs equal sizes")
+            self._specialize(name, size, f"{name} is a multiple of {unit}", "needs equal sizes")
         return True
 
-    def _settle(self, name: str, size: Size, fact: str, reason: str) -> None:
-        if name not in self.settled:
-            self.settled[name] = size
+    def _specialize(self, name: str, size: Size, fact: str, reason: str) -> None:
+        if name not in self.specialized:
+            self.specialized[name] = size
             self.reasons[name] = f"{fact}: {self.place or 'the conversion'} {reason}"
 
     @contextlib.contextmanager
     def because(self, reason: str) -> Iterator[None]:
-        """Numbers needed in here are needed for ``reason``."""
+        """Sets ``reason`` as the reason for specializations in this context."""
         outer, self.reason = self.reason, reason
         try:
             yield
@@ -286,12 +286,12 @@ _CURRENT: ContextVar[SizeJournal | None] = ContextVar("size_journal", default=No
 
 
 def current_journal() -> SizeJournal:
-    """The journal that is open; one that nobody reads where none is."""
+    """Returns the current journal; without one, a journal that is discarded."""
     return _CURRENT.get() or SizeJournal()
 
 
 def retried(function: Callable[[], T], *errors: type[Exception]) -> T:
-    """``function()``; where that fails after chance equalities, once more with these taken for real."""
+    """Calls ``function()``; if it fails after accidental equalities, calls it again with them as guards."""
     journal = current_journal()
     before = journal.coincidences
     try:
@@ -311,7 +311,7 @@ def _of_data(size: Dim) -> bool:
 
 
 def _is_zero_or_one(difference: Dim) -> bool:
-    """Whether the question is if a symbol is one of these."""
+    """Whether the comparison is one of a symbol with 0 or 1."""
     from tmconvert.ir.symbolic.dims import sole_symbol
 
     return any(sole_symbol(sign * difference + one) is not None for sign in (1, -1) for one in (0, 1))
@@ -324,7 +324,7 @@ def _trial(difference: Dim) -> int:
 
 
 def _relation(difference: Dim, relation: str) -> str:
-    """``height >= 7`` for height - 7 >= 0."""
+    """Returns ``height >= 7`` for height - 7 >= 0."""
     if relation == "==":
         from tmconvert.ir.symbolic.dims import Dim
 

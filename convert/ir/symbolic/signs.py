@@ -1,4 +1,6 @@
-"""What is certain of the sign of a size, whatever the values of its symbols (each at least its ``least``)."""
+"""Sign analysis of symbolic sizes: signs that hold for all values of the symbols (each at least its
+``least``).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ MAX_PERIOD = 1 << 12  # values tried to prove a comparison of floors
 
 
 def signs(value: Size) -> set[int]:
-    """The signs (-1, 0, 1) that ``value`` may have; all three where nothing is certain."""
+    """Returns the possible signs (-1, 0, 1) of ``value``; all three where nothing is known."""
     if isinstance(value, int):
         return {(value > 0) - (value < 0)}
     shared = [atom for atom in value.terms[0][0] if isinstance(atom, Symbol)]
@@ -44,7 +46,7 @@ def may_be_zero(size: Size) -> bool:
 
 
 def _signs_within(value: Dim) -> set[int] | None:
-    """Of one symbol that has an upper bound: all its values tell."""
+    """Signs of an expression of one bounded symbol, by enumeration of its values."""
     (symbol, *others) = value.symbols.values()
     if others or symbol.most is None or symbol.most - symbol.least > MAX_PERIOD:
         return None
@@ -53,7 +55,7 @@ def _signs_within(value: Dim) -> set[int] | None:
 
 
 def _signs_by_case(value: Dim) -> set[int] | None:
-    """Of an expression with the positive part of a size: that part is the size or nothing."""
+    """Signs of an expression with max(size, 0), by cases."""
     clamp = next(
         (atom for monomial, _ in value.terms for atom in monomial if isinstance(atom, Positive)), None
     )
@@ -77,7 +79,7 @@ def _signs_by_case(value: Dim) -> set[int] | None:
 
 
 def _signs_if_growing(value: Dim) -> set[int] | None:
-    """Of an expression that grows with each symbol: its smallest value tells."""
+    """Signs of an expression that is monotonic in each symbol, from its smallest value."""
     if not _grows(value):
         return None
     least = value.at(lambda symbol: symbol.least)
@@ -98,7 +100,7 @@ def _grows(value: Size) -> bool:
 
 
 def _atom_grows(atom: Atom) -> bool:
-    """Whether the atom grows with each symbol, and is never below zero."""
+    """Whether the atom is monotonic in each symbol, and never negative."""
     if isinstance(atom, Positive):
         return _is_linear_growing(atom.size)
     return isinstance(atom, Symbol) or _floor_grows(atom)
@@ -117,7 +119,9 @@ def _floor_grows(atom: Floor) -> bool:
 
 
 def _signs_by_period(value: Dim) -> set[int] | None:
-    """Of one symbol, linear but for floors of numbers: it repeats itself, with a constant step a period."""
+    """Signs of an expression of one symbol, linear except for floors: it is periodic up to a constant
+    increment.
+    """
     period = _period(value)
     if len(value.symbols) != 1 or period is None or period > MAX_PERIOD:
         return None
@@ -134,7 +138,7 @@ def _signs_by_period(value: Dim) -> set[int] | None:
 
 
 def least_size(difference: Dim, wanted: frozenset[int]) -> tuple[str, int] | None:
-    """(symbol, its least size), where that is all it takes for the sign to be one of ``wanted``."""
+    """Returns (symbol, its least size) if that lower bound makes the sign one of ``wanted``."""
     if wanted <= {-1, 0}:
         difference, wanted = -difference, frozenset(-sign for sign in wanted)
     if len(difference.symbols) != 1 or not _grows(difference):
@@ -149,7 +153,7 @@ def least_size(difference: Dim, wanted: frozenset[int]) -> tuple[str, int] | Non
 
 
 def units_for_zero(value: Dim) -> dict[str, int] | None:
-    """The least units by symbol whose multiples make ``value`` zero; None if there are none.
+    """Returns the least units by symbol whose multiples make ``value`` zero; None if there are none.
 
     Multiples of the denominators make floors come out even. The example must be among the multiples.
     """
@@ -172,7 +176,7 @@ def _is_zero(value: Dim, units: Mapping[str, int]) -> bool:
 
 
 def _denominators(value: Size, symbol: Symbol) -> int:
-    """A common multiple of what floors divide terms with ``symbol`` by."""
+    """Returns a common multiple of the denominators of floors of terms with ``symbol``."""
     found = 1
     for monomial, _ in value.terms if isinstance(value, Dim) else ():
         for atom in monomial:
@@ -184,12 +188,12 @@ def _denominators(value: Size, symbol: Symbol) -> int:
 
 
 def _at(value: Dim, size: int) -> int:
-    """The value where all symbols are ``size``."""
+    """Evaluates the expression with all symbols equal to ``size``."""
     return int(value.at(lambda _: size))
 
 
 def _period(value: Size) -> int | None:
-    """A number of steps after which the floors repeat; None where ``value`` is not linear in its atoms."""
+    """Returns the period of the floors; None if ``value`` is not linear in its atoms."""
     period = 1
     for monomial, _ in value.terms if isinstance(value, Dim) else ():
         if len(monomial) > 1:
@@ -206,7 +210,9 @@ def _period(value: Size) -> int | None:
 
 
 def thresholds(tree: Any) -> dict[str, int]:
-    """By symbol, the largest number that the sizes in the tree are compared with, a guess for bent ones."""
+    """Returns by symbol the largest number that sizes in the tree are compared with; approximate if
+    non-linear.
+    """
     found: dict[str, int] = {}
     for size in leaves(tree):
         for symbol in size.symbols.values() if isinstance(size, Dim) else ():
@@ -230,7 +236,8 @@ def _constants(size: Size) -> Iterator[int]:
 
 
 def interval_of_zero(value: Dim) -> tuple[Symbol, int, int | None] | None:
-    """(symbol, least, most) of the sizes at which ``value``, of one symbol, is zero; None for no interval.
+    """Returns (symbol, least, most) of the sizes where ``value``, of one symbol, is zero; None for no
+    interval.
 
     ``most`` None: from the least on, as far as was tried. The example, or the least size, is among them.
     """

@@ -1,4 +1,4 @@
-"""Reads sizes back from text: ``4*batch``, ``floor((height+1)/2)-3``."""
+"""Parses sizes: ``4*batch``, ``floor((height+1)/2)-3``."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ RESERVED = frozenset({"floor", "none", "true", "false", "inf", "nan", "q", "loc"
 
 
 def is_size_name(name: str) -> bool:
-    """Whether a symbol may be called ``name``."""
+    """Whether ``name`` is a valid name for a symbol."""
     return NAME.fullmatch(name) is not None and name not in RESERVED
 
 
 def parse_size(text: str, symbols: Mapping[str, Symbol]) -> Size:
-    """The size that ``str(dim)`` printed. Raises ValueError for anything else, and for unknown symbols."""
+    """Parses the output of ``str(dim)``. Raises ValueError for anything else, and for unknown symbols."""
     tokens = _TOKEN.findall(text)
     if len(tokens) > MAX_TOKENS or "".join(tokens) != re.sub(r"\s", "", text):
-        raise ValueError(f"{text!r:.60} is no size")
+        raise ValueError(f"{text!r:.60} is not a size")
     reader = _Reader(tokens[::-1], symbols)
     result = reader.sum(0)
     if reader.tokens:
-        raise ValueError(f"{text!r:.60} is no size")
+        raise ValueError(f"{text!r:.60} is not a size")
     return result
 
 
@@ -100,6 +100,6 @@ class _Reader:
             self.take("/")
             divisor = int(self.tokens.pop())
         if not divisor or symbol.unit % divisor:
-            raise ValueError(f"{token} is not declared a multiple of {divisor}")
+            raise ValueError(f"{token} is not declared as a multiple of {divisor}")
         size: Size = of(symbol) * (symbol.unit // divisor)
         return size

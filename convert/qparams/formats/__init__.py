@@ -38,7 +38,7 @@ DEFAULT = MGECONVERT.name
 
 
 def format_called(name: str) -> Format:
-    """Raises UsageError TM6002 for a name that is none."""
+    """Returns the format of this name. Raises UsageError TM6002 for an unknown one."""
     if name not in FORMATS:
         raise UsageError(
             "TM6002",

@@ -1,4 +1,4 @@
-"""AIMET's encodings, which Qualcomm's QNN and SNPE converters take: layouts 0.6.1 and 1.0.0.
+"""AIMET encodings, which Qualcomm's QNN and SNPE converters read: versions 0.6.1 and 1.0.0.
 
 real = (q + offset) * scale on 0 to 2^bits - 1. An integer that counts from -128 has 128 more as offset;
 -127 to 127 around 0 is said as -128 to 127. Several encodings are those of the channels of the output.
@@ -76,15 +76,17 @@ def read_061(text: str) -> list[Record]:
     for group in _GROUPS:
         for name, items in file.inner(group).given.items():
             if not isinstance(items, list) or not items:
-                raise Unreadable(f"{name!r} of {group!r} is no list of encodings")
+                raise Unreadable(f"{name!r} of {group!r} is not a list of encodings")
             found.append(_record(group, name, [_encoding(Fields(item, repr(name))) for item in items]))
     return found
 
 
 def _encoding(fields: Fields) -> tuple[int, bool, float, int]:
-    """(bits, whether it is symmetric, scale, offset); the last two may have to be computed."""
+    """Returns (bits, whether symmetric, scale, offset); the last two may have to be computed."""
     if fields.has("dtype") and fields.text("dtype") != "int":
-        raise Unreadable(f"{fields.place} stays in {fields.text('dtype')}: it is not quantized to integers")
+        raise Unreadable(
+            f"{fields.place} has the type {fields.text('dtype')}: it is not quantized to integers"
+        )
     bits = fields.integer("bitwidth", 2, 32)
     symmetric = fields.has("is_symmetric") and fields.flag("is_symmetric")
     if fields.has("scale", "offset"):
@@ -105,10 +107,12 @@ def read_100(text: str) -> list[Record]:
             name = fields.text("name")
             fields.place = repr(name)
             if fields.text("dtype") != "INT":
-                raise Unreadable(f"{name!r} stays in {fields.text('dtype')}: it is not quantized to integers")
+                raise Unreadable(
+                    f"{name!r} has the type {fields.text('dtype')}: it is not quantized to integers"
+                )
             kind = fields.text("enc_type")
             if kind not in ("PER_TENSOR", "PER_CHANNEL"):
-                raise Unreadable(f"{name!r} is quantized by blocks ({kind}), for which there is no record")
+                raise Unreadable(f"{name!r} has block quantization ({kind}), which is not supported")
             bits, symmetric = fields.integer("bw", 2, 32), fields.flag("is_sym")
             scales, offsets = fields.numbers("scale"), fields.integers("offset")
             if len(scales) != len(offsets):

@@ -1,4 +1,4 @@
-"""AIMET's encodings 2.0.0, in the words of ONNX's QuantizeLinear: real = (q - zero point) * scale.
+"""AIMET encodings 2.0.0, defined like ONNX's QuantizeLinear: real = (q - zero point) * scale.
 
 One list for all tensors: activations in unsigned integers, as AIMET writes them, weights and biases in signed
 ones. A list of scales follows ``axis``. A zero point of 0 is left out.
@@ -55,10 +55,12 @@ def read(text: str) -> list[Record]:
         name = fields.text("name")
         fields.place = repr(name)
         if fields.has("block_size") or not fields.has("y_scale"):
-            raise Unreadable(f"{name!r} is quantized by blocks, for which there is no record")
+            raise Unreadable(f"{name!r} has block quantization, which is not supported")
         kind = _TYPE.fullmatch(fields.text("output_dtype"))
         if kind is None:
-            raise Unreadable(f"{name!r} is of {fields.text('output_dtype')}: it is not quantized to integers")
+            raise Unreadable(
+                f"{name!r} has the type {fields.text('output_dtype')}: it is not quantized to integers"
+            )
         axis = fields.integer("axis", -8, 8) if fields.has("axis") else None
         scales = fields.numbers("y_scale")
         zeros = fields.integers("y_zero_point") if fields.has("y_zero_point") else (0,) * len(scales)
@@ -91,9 +93,9 @@ def bits_of_onnx(record: Record) -> str:
 
 
 def signed_parameter(record: Record) -> str:
-    """What a file tells weights from activations by."""
-    is_told = record.role == ACTIVATION or record.is_signed or record.axis is not None
-    return "" if is_told else f"it is a {record.role} in unsigned integers"
+    """Whether a record is a weight, which a file of this format shows by signed integers."""
+    is_weight_known = record.role == ACTIVATION or record.is_signed or record.axis is not None
+    return "" if is_weight_known else f"it is a {record.role} of unsigned integers"
 
 
 def recognises(text: str, found: dict[str, object]) -> bool:

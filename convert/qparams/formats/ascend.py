@@ -1,4 +1,4 @@
-"""Ascend's AMCT record: protobuf text, a record for each layer with a quantized weight.
+"""Ascend's AMCT record: protobuf text, with a record per layer that has a quantized weight.
 
 ``scale_d`` and ``offset_d`` are those of what the layer takes, in int8; ``scale_w`` of its weight's
 channels, around 0. The flavour for Caffe has the extents of the input, too. Numbers are float32.
@@ -39,7 +39,7 @@ def write(records: Sequence[Record], *, with_extents: bool) -> str:
 
 
 def places(records: Sequence[Record]) -> list[Record]:
-    """Those of layers, but for layers that take what is not quantized: these stay in float."""
+    """Returns the records of layers; layers with unquantized inputs stay in float and are omitted."""
     bare = {id(layer.weight) for layer in layers(records, _TYPES) if layer.given is None}
     return [record for record in of_layers(records, _TYPES) if id(record) not in bare]
 
@@ -52,7 +52,7 @@ def _text(layer: Layer, with_extents: bool) -> str:
 
 def _fields(layer: Layer, with_extents: bool) -> Iterator[tuple[str, object]]:
     if layer.given is None:
-        raise CannotCarry(layer.weight, f"what its layer {layer.name} takes is not quantized")
+        raise CannotCarry(layer.weight, f"the input of its layer {layer.name} is not quantized")
     given = layer.given.shifted(-128)
     yield "scale_d", str(np.float32(given.scales[0]))
     yield "offset_d", given.zero_points[0]
@@ -61,7 +61,7 @@ def _fields(layer: Layer, with_extents: bool) -> Iterator[tuple[str, object]]:
     if with_extents:
         shape = layer.given.shape
         if shape is None or len(shape) not in (2, 4):
-            raise CannotCarry(layer.given, "its channels, height and width are not known")
+            raise CannotCarry(layer.given, "its channels, height and width are unknown")
         yield from zip(("channels", "height", "width"), (*shape[1:], 1, 1), strict=False)
 
 
@@ -75,7 +75,7 @@ def read(text: str) -> list[Record]:
         if len(scale) != 1 or len(offset) != 1 or not scales or len(offsets) != len(scales):
             raise Unreadable(f"{key!r} needs scale_d, offset_d, and as many offset_w as scale_w")
         if any(offsets):
-            raise Unreadable(f"{key!r} has an offset_w, and weights are symmetric")
+            raise Unreadable(f"{key!r} has an offset_w, but weights must be symmetric")
         shape = _shape(value)
         found.append(
             Record(
@@ -101,7 +101,7 @@ def channels_of_images(record: Record) -> str:
         and record.shape is not None
         and len(record.shape) < 3
     ):
-        return f"it has {len(record.scales)} scales, and a fully connected layer takes one"
+        return f"it has {len(record.scales)} scales, but a fully connected layer must have one"
     return ""
 
 
@@ -109,13 +109,13 @@ def eight_bit_activation(record: Record) -> str:
     if record.role != ACTIVATION:
         return ""
     return eight_bits(record) or (
-        "" if record.is_full else "its integers are -127 to 127, and -128 is one of them"
+        "" if record.is_full else "its range is -127 to 127, but the format requires -128 to 127"
     )
 
 
 def in_range(record: Record) -> str:
     bad = next((scale for scale in record.scales if not _SMALLEST <= scale <= 1 / _SMALLEST), None)
-    return "" if bad is None else f"its scale {bad!r} is not within 2**-23 and 2**23"
+    return "" if bad is None else f"its scale {bad!r} is not between 2**-23 and 2**23"
 
 
 def _recognised(text: str, found: dict[str, object], with_extents: bool) -> bool:

@@ -1,4 +1,4 @@
-"""What a file format of quantization parameters is, and rules of what it can carry."""
+"""Base of the file formats of quantization parameters, and rules about what they can store."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Rule = Callable[[Record], str]
 
 
 class Unreadable(ValueError):
-    """A text is no file of this format, or a damaged one; the message says where and why."""
+    """The text is not a valid file of this format; the message names location and cause."""
 
 
 class CannotCarry(Exception):
-    """A format has no way to say something of a record, beside others."""
+    """The format cannot store a property of a record."""
 
     def __init__(self, record: Record, reason: str) -> None:
         super().__init__(reason)
@@ -27,7 +27,7 @@ class CannotCarry(Exception):
 
 @dataclass(frozen=True)
 class Format:
-    """A way to write records as text.
+    """A format that writes records as text.
 
     ``roles`` are the kinds of tensors that it has a place for, ``selects`` which records of these find one
     (all, unless the file is ``by_layer``), ``rules`` what it cannot say of them. ``recognises`` takes a text,
@@ -48,16 +48,16 @@ class Format:
     by_layer: bool = False
 
     def placed(self, records: Sequence[Record]) -> list[Record]:
-        """Those of the records that the format has a place for."""
+        """Returns the records that the format can store."""
         return self.selects([record for record in records if record.role in (*self.roles, UNKNOWN)])
 
     def problem(self, record: Record) -> str:
-        """Why the format cannot carry a record; empty where it can."""
+        """Returns why the format cannot store a record; empty where it can."""
         return next(filter(None, (rule(record) for rule in (positive, *self.rules))), "")
 
 
 def repeated(names: Iterable[str]) -> str | None:
-    """The first name that was there before."""
+    """Returns the first repeated name."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -76,11 +76,11 @@ def positive(record: Record) -> str:
 
 def known_role(record: Record) -> str:
     is_unknown = record.role == UNKNOWN or not record.dtype
-    return "its file does not say whether it is a weight" if is_unknown else ""
+    return "its file does not state whether it is a weight" if is_unknown else ""
 
 
 def one_scale(record: Record) -> str:
-    return f"it has {len(record.scales)} scales, one for each channel" if len(record.scales) > 1 else ""
+    return f"it has {len(record.scales)} scales (per-channel)" if len(record.scales) > 1 else ""
 
 
 def one_activation_scale(record: Record) -> str:
@@ -89,16 +89,16 @@ def one_activation_scale(record: Record) -> str:
 
 def numbered_axis(record: Record) -> str:
     is_said = len(record.scales) == 1 or record.axis is not None
-    return "" if is_said else "the axis of its channels is not said"
+    return "" if is_said else "the axis of its channels is unknown"
 
 
 def symmetric_bytes(record: Record) -> str:
-    """-128 (or -127) to 127 steps around 0, in whatever integers these are counted."""
+    """The range is -128 (or -127) to 127 around a zero point in the middle, in any integer type."""
     if reason := eight_bits(record):
         return reason
     for zero in record.zero_points:
         if record.quant_max - zero != 127:
-            return f"its zero point is {zero} in {record.quant_min} to {record.quant_max}, not in the middle"
+            return f"its zero point {zero} is not in the middle of {record.quant_min} to {record.quant_max}"
     return ""
 
 
@@ -108,25 +108,25 @@ def symmetric_weight(record: Record) -> str:
 
 def eight_bits(record: Record) -> str:
     if record.bits != 8 or not (record.is_full or record.is_narrow):
-        return f"its integers are {record.quant_min} to {record.quant_max}, and 8 bits are meant"
+        return f"its range is {record.quant_min} to {record.quant_max}, but the format implies 8 bits"
     return ""
 
 
 def eight_bits_at_most(record: Record) -> str:
-    return f"it has {record.bits} bits, and 8 are the most" if record.bits > 8 else ""
+    return f"it has {record.bits} bits, but the maximum is 8" if record.bits > 8 else ""
 
 
 def whole_bits(record: Record) -> str:
-    """All that some bits count; a range without the lowest stands for one with it around the same zero."""
+    """The range uses all values of its bits; a narrow range implies the full one with the same zero point."""
     if record.is_full or (record.is_narrow and not any(record.zero_points)):
         return ""
-    return f"its integers are {record.quant_min} to {record.quant_max}, not all of {record.bits} bits"
+    return f"its range {record.quant_min} to {record.quant_max} does not use all of {record.bits} bits"
 
 
 def plain_name(record: Record) -> str:
-    """A name that ends with the first space or line."""
+    """The name must not contain spaces or line breaks."""
     is_plain = record.name and not any(char.isspace() for char in record.name)
-    return "" if is_plain and not record.name.startswith("#") else "its name has spaces in it"
+    return "" if is_plain and not record.name.startswith("#") else "its name contains spaces"
 
 
 def one_line_name(record: Record) -> str:
@@ -139,7 +139,7 @@ def one_line_name(record: Record) -> str:
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer with a quantized weight, and the tensor that it takes, where that is quantized."""
+    """A layer with a quantized weight, and its input tensor, if that is quantized."""
 
     name: str
     weight: Record
@@ -147,7 +147,7 @@ class Layer:
 
 
 def layers(records: Sequence[Record], types: Collection[str]) -> list[Layer]:
-    """Those of ``types``, and of types that are not known, in the order of the weights."""
+    """Returns the layers of ``types``, and of unknown types, in the order of the weights."""
     given: dict[str, Record] = {}
     for record in records:
         if record.role == ACTIVATION:
@@ -158,7 +158,7 @@ def layers(records: Sequence[Record], types: Collection[str]) -> list[Layer]:
 
 
 def of_layers(records: Sequence[Record], types: Collection[str]) -> list[Record]:
-    """The weights of layers of ``types``, and what these take."""
+    """Returns the weights of layers of ``types``, and their inputs."""
     found = layers(records, types)
     wanted = {id(layer.weight) for layer in found} | {id(layer.given) for layer in found}
     return [
@@ -169,4 +169,4 @@ def of_layers(records: Sequence[Record], types: Collection[str]) -> list[Record]
 
 
 def in_a_layer(record: Record) -> str:
-    return "" if record.consumers else "it is not said which layers take it"
+    return "" if record.consumers else "the layers that use it are unknown"

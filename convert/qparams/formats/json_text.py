@@ -1,4 +1,4 @@
-"""JSON as parameter files have it: nothing but what was expected, each once."""
+"""Strict JSON of parameter files: no unexpected or duplicate keys."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from tmconvert.qparams.formats.format import Unreadable, repeated
 
 
 def written(document: object) -> str:
-    """Four spaces deep; numbers as short as they read back the same."""
+    """Prints JSON with indentation of four; floats in the shortest form that reads back the same."""
     return json.dumps(document, indent=4, allow_nan=False) + "\n"
 
 
 def parsed(text: str) -> Any:
-    """The document. Raises Unreadable for what is no JSON, or names a thing twice."""
+    """Parses the document. Raises Unreadable for invalid JSON and duplicate keys."""
     try:
         return json.loads(text, object_pairs_hook=_once, parse_constant=_constant)
     except RecursionError:
-        raise Unreadable("it is nested too deep") from None
+        raise Unreadable("it is nested too deeply") from None
     except Unreadable:
         raise
     except ValueError as error:
-        raise Unreadable(f"it is no JSON: {error}") from error
+        raise Unreadable(f"it is not valid JSON: {error}") from error
 
 
 class Fields:
@@ -31,7 +31,7 @@ class Fields:
 
     def __init__(self, given: object, place: str) -> None:
         if not isinstance(given, dict):
-            raise Unreadable(f"{place} is no object")
+            raise Unreadable(f"{place} must be an object")
         self.given, self.place = given, place
 
     def has(self, *names: str) -> bool:
@@ -48,16 +48,16 @@ class Fields:
     def text(self, name: str) -> str:
         value = self.get(name)
         if not isinstance(value, str):
-            raise Unreadable(f"{name!r} of {self.place} is no text")
+            raise Unreadable(f"{name!r} of {self.place} must be a string")
         return value
 
     def flag(self, name: str) -> bool:
-        """A boolean, or one as text, as some files have it."""
+        """Returns a boolean, also from a string, as some files have it."""
         value = self.get(name)
         if isinstance(value, str) and value in ("True", "False"):
             return value == "True"
         if not isinstance(value, bool):
-            raise Unreadable(f"{name!r} of {self.place} is neither true nor false")
+            raise Unreadable(f"{name!r} of {self.place} must be true or false")
         return value
 
     def integer(self, name: str, low: int = -(2**40), high: int = 2**40) -> int:
@@ -67,10 +67,10 @@ class Fields:
         return as_number(self.get(name), f"{name!r} of {self.place}")
 
     def items(self, name: str) -> list[Any]:
-        """A list, or one value as a list of it."""
+        """Returns a list; a single value becomes a list of it."""
         value = self.get(name)
         if isinstance(value, dict):
-            raise Unreadable(f"{name!r} of {self.place} is no list")
+            raise Unreadable(f"{name!r} of {self.place} must be a list")
         return value if isinstance(value, list) else [value]
 
     def numbers(self, name: str) -> tuple[float, ...]:
@@ -83,7 +83,7 @@ class Fields:
 
 def as_number(value: object, place: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise Unreadable(f"{place} is no number")
+        raise Unreadable(f"{place} must be a number")
     try:
         number = float(value)
     except OverflowError:
@@ -94,10 +94,10 @@ def as_number(value: object, place: str) -> float:
 
 
 def as_integer(value: Any, place: str, low: int, high: int) -> int:
-    """A whole number, also one with a point, as AIMET's -128.0."""
+    """Returns an integer, also from a float without fraction such as AIMET's -128.0."""
     is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     if isinstance(value, bool) or not is_whole or not low <= value <= high:
-        raise Unreadable(f"{place} is no whole number from {low} to {high}")
+        raise Unreadable(f"{place} must be an integer from {low} to {high}")
     return int(value)
 
 
@@ -108,9 +108,9 @@ def scalar_or_list(values: tuple[object, ...]) -> Any:
 def _once(pairs: list[tuple[str, object]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise Unreadable(f"{repeated(name for name, _ in pairs)!r} is there twice")
+        raise Unreadable(f"{repeated(name for name, _ in pairs)!r} is defined twice")
     return found
 
 
 def _constant(name: str) -> float:
-    raise Unreadable(f"it holds {name}, which is no number")
+    raise Unreadable(f"it contains {name}, which is not a number")

@@ -45,7 +45,7 @@ def _record(name: str, given: object) -> Record:
     fields = Fields(given, repr(name))
     strange = sorted(set(fields.given) - _KEYS)
     if strange:
-        raise Unreadable(f"{name!r} has a field {strange[0]!r}")
+        raise Unreadable(f"{name!r} has the unknown field {strange[0]!r}")
     scales = fields.numbers("scale")
     dtype, is_weight = fields.text("dtype"), fields.flag("is_weight")
     is_null = fields.get("zero_point") is None

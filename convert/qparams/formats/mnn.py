@@ -1,4 +1,4 @@
-"""MNN: scales of layers' inputs and outputs, as PPQ writes them for convolutions, products and sums.
+"""MNN scales of layers' inputs and outputs, as PPQ writes them for convolutions, products and sums.
 
 ``<output> input_tensor_0`` and ``<output> output_tensor_0``, by the name of the layer's result, after the
 extents of the model's input. Activations only, in int8 around 0.
@@ -20,13 +20,15 @@ _EXTENTS = ("channels", "height", "width")
 
 
 def places(records: Sequence[Record]) -> list[Record]:
-    """Results of layers that are written, and what these take."""
+    """Returns the results of supported layers, and their inputs."""
     makers = {record.producer for record in records if record.operator in _TYPES}
     return [record for record in records if record.role != WEIGHT and _has_place(record, makers)]
 
 
 def _has_place(record: Record, makers: Collection[str]) -> bool:
-    """Of this file, of a layer, or of no layer that is known: that is refused by a rule."""
+    """Whether the record can be stored: it belongs to a layer of this file, or to an unknown one, which is an
+    error.
+    """
     if record.name.endswith((_INPUT, _OUTPUT)) or record.operator in (*_TYPES, *_SUMS):
         return True
     return any(name in makers for name in record.consumers) or not (record.operator or record.consumers)
@@ -65,7 +67,7 @@ def read(text: str) -> list[Record]:
 
 
 def made_or_taken(record: Record) -> str:
-    return "" if record.producer or record.consumers else "it is not said which layers take or make it"
+    return "" if record.producer or record.consumers else "the layers that use or compute it are unknown"
 
 
 def recognises(text: str, found: dict[str, object]) -> bool:

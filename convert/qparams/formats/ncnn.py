@@ -1,4 +1,4 @@
-"""ncnn's calibration table: for each layer 127 / threshold of its weight's channels, and of its input.
+"""ncnn's calibration table: 127 / threshold for each weight channel and the input of each layer.
 
 Names are those of layers. int8 is -127 to 127 around 0; a weight has a number for each output channel, or
 for each group of a grouped convolution. Numbers are the reciprocals of float32 scales.
@@ -43,7 +43,9 @@ def _reciprocal(scale: float) -> str:
 
 
 def _channels(layer: Layer) -> tuple[float, ...]:
-    """The scales that ncnn wants of a layer: one a group, where there are several, or one a channel."""
+    """Returns the scales of a layer in ncnn's form: one per group, where there are several, or one per
+    channel.
+    """
     weight, groups = layer.weight, _groups(layer)
     wanted = groups if groups > 1 else weight.shape[0] if weight.shape else len(weight.scales)
     if len(weight.scales) == 1:
@@ -52,7 +54,9 @@ def _channels(layer: Layer) -> tuple[float, ...]:
         return weight.scales
     of_group = np.reshape(weight.scales, (wanted, -1)) if len(weight.scales) % wanted == 0 else None
     if of_group is None or (of_group != of_group[:, :1]).any():
-        raise CannotCarry(weight, f"its {len(weight.scales)} scales are not one for each of {wanted} groups")
+        raise CannotCarry(
+            weight, (f"it has {len(weight.scales)} scales, but ncnn requires one for each of {wanted} groups")
+        )
     return tuple(map(float, of_group[:, 0]))
 
 
@@ -66,14 +70,14 @@ def _groups(layer: Layer) -> int:
 
 def counted_channels(record: Record) -> str:
     if record.role == WEIGHT and len(record.scales) == 1 and record.shape is None:
-        return "its number of channels is not known"
+        return "its number of channels is unknown"
     return ""
 
 
 def short_layer_names(record: Record) -> str:
     for name in record.consumers:
         if not name or any(char.isspace() for char in name) or len(name.encode()) > _LONGEST:
-            return f"its layer {name!r} has spaces in its name, or more than {_LONGEST} bytes"
+            return f"the name of its layer {name!r} contains spaces, or has more than {_LONGEST} bytes"
     return ""
 
 
@@ -86,12 +90,12 @@ def read(text: str) -> list[Record]:
         try:
             values = np.array(words, np.float64)
         except ValueError:
-            raise Unreadable(f"line {number}: what follows {name!r} are no numbers") from None
+            raise Unreadable(f"line {number}: the fields after {name!r} must be numbers") from None
         if not len(values) or not np.isfinite(values).all() or not (values > 0).all():
             raise Unreadable(f"line {number}: {name!r} needs positive numbers")
         layer = name.removesuffix(_WEIGHT)
         if layer == name and len(values) > 1:
-            raise Unreadable(f"line {number}: the input of {name!r} has {len(values)} scales")
+            raise Unreadable(f"line {number}: the input of {name!r} has {len(values)} scales instead of one")
         role = ACTIVATION if layer == name else WEIGHT
         with np.errstate(over="ignore", under="ignore"):
             scales = tuple(map(float, (1 / values).astype(np.float32)))

@@ -45,14 +45,16 @@ def read(text: str) -> list[Record]:
     found = []
     for name, items in Fields(parsed(text), "the file").given.items():
         if not isinstance(items, list) or not items:
-            raise Unreadable(f"{name!r} is no list of overrides")
+            raise Unreadable(f"{name!r} must be a list of overrides")
         fields = [Fields(item, repr(name)) for item in items]
         axes = {each.integer("axis", -8, 8) if each.has("axis") else None for each in fields}
         if len(axes) > 1 or (None in axes and len(fields) > 1):
-            raise Unreadable(f"the overrides of {name!r} do not say which one axis they follow")
+            raise Unreadable(f"the overrides of {name!r} do not have the same axis")
         strange = sorted({key for each in fields for key in each.given} - {"axis", "scale", "zero_point"})
         if strange:
-            raise Unreadable(f"{name!r} has {strange[0]!r}, and files have scales and zero points only")
+            raise Unreadable(
+                f"{name!r} has the unsupported field {strange[0]!r}: only scales and zero points are read"
+            )
         axis = axes.pop()
         scales = tuple(each.number("scale") for each in fields)
         zeros = tuple(each.integer("zero_point") for each in fields)
@@ -63,9 +65,9 @@ def read(text: str) -> list[Record]:
     return found
 
 
-def told_apart(record: Record) -> str:
-    """What was read from such a file may be written to one; of another the role must be known."""
-    return "its file does not say whether it is a weight" if record.role == UNKNOWN and record.dtype else ""
+def role_is_known(record: Record) -> str:
+    """A record read from such a file may be written to one; for others the role must be known."""
+    return "its file does not state whether it is a weight" if record.role == UNKNOWN and record.dtype else ""
 
 
 def known_bytes(record: Record) -> str:
@@ -85,7 +87,7 @@ ONNXRUNTIME = Format(
     write,
     read,
     recognises,
-    (told_apart, known_bytes, one_activation_scale, symmetric_weight, numbered_axis),
+    (role_is_known, known_bytes, one_activation_scale, symmetric_weight, numbered_axis),
     (ACTIVATION, WEIGHT),
     targets=("onnx",),
 )

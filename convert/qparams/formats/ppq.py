@@ -43,15 +43,15 @@ def read(text: str) -> list[Record]:
 
 def _record(name: str, fields: Fields) -> Record:
     if not fields.flag("quant_flag"):
-        raise Unreadable(f"{name!r} is not quantized, as its quant_flag says")
+        raise Unreadable(f"{name!r} is not quantized according to its quant_flag")
     scales, zeros = fields.numbers("scale"), fields.integers("zero_point")
     low, high = fields.integer("q_min"), fields.integer("q_max")
     role = WEIGHT if fields.flag("per_channel") else UNKNOWN
     return Record(name, role, integer_name(low, high), scales, zeros, low, high, symmetric=fields.flag("sym"))
 
 
-def known_grid(record: Record) -> str:
-    return "" if record.dtype else "its file does not say in which integers it is"
+def known_range(record: Record) -> str:
+    return "" if record.dtype else "its file does not state its integer type"
 
 
 PPQ = Format(
@@ -60,6 +60,6 @@ PPQ = Format(
     write,
     read,
     lambda text, found: "quant_info" in found,
-    (known_grid, eight_bits_at_most, one_activation_scale),
+    (known_range, eight_bits_at_most, one_activation_scale),
     (ACTIVATION, WEIGHT),
 )

@@ -1,4 +1,4 @@
-"""The small part of protobuf's text format that records need: messages in braces, texts and numbers."""
+"""Parses the subset of protobuf's text format that parameter files use: messages, strings and numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_TOKENS = 2_000_000
 
 @dataclass
 class Message:
-    """Fields by name, each with its values in order: messages, and tokens as they were written."""
+    """Fields by name, each with its values in order: messages, or tokens."""
 
     place: str
     fields: dict[str, list[Message | str]] = field(default_factory=dict)
@@ -26,20 +26,20 @@ class Message:
     def text(self, name: str) -> str:
         value = self._one(name)
         if not isinstance(value, str) or not value.startswith('"'):
-            raise Unreadable(f"{name!r} of {self.place} is no text")
+            raise Unreadable(f"{name!r} of {self.place} must be a string")
         try:
             return str(json.loads(value))
         except ValueError:
-            raise Unreadable(f"{name!r} of {self.place} has an escape that is none") from None
+            raise Unreadable(f"{name!r} of {self.place} has an invalid escape sequence") from None
 
     def inner(self, name: str) -> Message:
         value = self._one(name)
         if isinstance(value, str):
-            raise Unreadable(f"{name!r} of {self.place} is no message")
+            raise Unreadable(f"{name!r} of {self.place} must be a message")
         return value
 
     def numbers(self, name: str) -> tuple[float, ...]:
-        """Of float32."""
+        """Returns float32 values."""
         place = f"{name!r} of {self.place}"
         with np.errstate(over="ignore", under="ignore"):
             return tuple(
@@ -52,14 +52,14 @@ class Message:
         found = []
         for value in self.fields.get(name, []):
             if not isinstance(value, str) or not re.fullmatch(r"-?\d{1,10}", value):
-                raise Unreadable(f"{place} is no whole number")
+                raise Unreadable(f"{place} must be an integer")
             found.append(as_integer(int(value), place, -(2**31), 2**31 - 1))
         return tuple(found)
 
     def _one(self, name: str) -> Message | str:
         values = self.fields.get(name, [])
         if len(values) != 1:
-            raise Unreadable(f"{self.place} has {name!r} {len(values)} times, not once")
+            raise Unreadable(f"{self.place} must have {name!r} once, but has it {len(values)} times")
         return values[0]
 
 
@@ -67,11 +67,11 @@ def _number(value: Message | str, place: str) -> float:
     try:
         return float(value)  # type: ignore[arg-type]  # a message raises, too
     except (TypeError, ValueError):
-        raise Unreadable(f"{place} is no number") from None
+        raise Unreadable(f"{place} must be a number") from None
 
 
 def parsed_messages(text: str, name: str) -> list[Message]:
-    """The messages of the one repeated field ``name`` of the file. Raises Unreadable."""
+    """Parses the messages of the one repeated field ``name`` of the file. Raises Unreadable."""
     tokens = _tokens(text)
     root = Message("the file")
     stack, position = [root], 0
@@ -82,7 +82,7 @@ def parsed_messages(text: str, name: str) -> list[Message]:
             position += 1
             continue
         if not re.fullmatch(r"\w+", token):
-            raise Unreadable(f"{token!r} is where the name of a field should be, in {stack[-1].place}")
+            raise Unreadable(f"expected the name of a field, found {token!r} in {stack[-1].place}")
         position += 1
         if position < len(tokens) and tokens[position] == ":":
             position += 1
@@ -96,7 +96,7 @@ def parsed_messages(text: str, name: str) -> list[Message]:
             stack[-1].fields.setdefault(token, []).append(inner)
             stack.append(inner)
             if len(stack) > _DEEPEST:
-                raise Unreadable("it is nested too deep")
+                raise Unreadable("it is nested too deeply")
         else:
             stack[-1].fields.setdefault(token, []).append(value)
         while position < len(tokens) and tokens[position] in (";", ","):
@@ -106,7 +106,7 @@ def parsed_messages(text: str, name: str) -> list[Message]:
     others = sorted(set(root.fields) - {name})
     messages = [each for each in root.fields.get(name, []) if isinstance(each, Message)]
     if others or len(messages) != len(root.fields.get(name, [])):
-        raise Unreadable(f"it holds something else than {name!r}")
+        raise Unreadable(f"it contains fields other than {name!r}")
     return messages
 
 
@@ -116,10 +116,10 @@ def _tokens(text: str) -> list[str]:
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None or match.end() == position:
-            raise Unreadable(f"{text[position : position + 20]!r} is no part of a record")
+            raise Unreadable(f"{text[position : position + 20]!r} is not valid in a record")
         if match["token"]:
             found.append(match["token"])
             if len(found) > _MOST_TOKENS:
-                raise Unreadable(f"it has more than {_MOST_TOKENS} words")
+                raise Unreadable(f"it has more than {_MOST_TOKENS} tokens")
         position = match.end()
     return found

@@ -1,5 +1,4 @@
-"""TensorRT: the calibration cache, and dynamic ranges as text and as JSON; activations only, in int8 around
-0.
+"""TensorRT: calibration cache, and dynamic ranges as text and JSON; int8 activations with zero point 0 only.
 
 The cache has the bits of the float32 scale; ranges are 127 scales. What TensorRT quantizes weights by it
 finds itself. The first line of a cache has the version of TensorRT that it is for: another may ask to have
@@ -40,22 +39,22 @@ def write_cache(records: Sequence[Record]) -> str:
 def read_cache(text: str) -> list[Record]:
     header, *lines = text.splitlines() or [""]
     if not _HEADER.fullmatch(header):
-        raise Unreadable("the first line is no TRT-<version>-<calibrator>")
+        raise Unreadable("the first line must be TRT-<version>-<calibrator>")
     found = []
     for number, line in enumerate(lines, start=2):
         if line.strip():
             name, digits = _pair(line, number)
             if not re.fullmatch("[0-9a-fA-F]{1,8}", digits):
-                raise Unreadable(f"line {number}: {digits!r} is no float32 in hexadecimal")
+                raise Unreadable(f"line {number}: {digits!r} is not a float32 in hexadecimal")
             found.append(_record(name, struct.unpack(">f", bytes.fromhex(digits.zfill(8)))[0]))
     return found
 
 
 def _pair(line: str, number: int) -> tuple[str, str]:
-    """Name and value: names may hold anything but the last colon."""
+    """Splits a line at the last colon: names may contain others."""
     name, colon, value = line.rpartition(": ")
     if not colon or not name:
-        raise Unreadable(f"line {number} is no 'name: value'")
+        raise Unreadable(f"line {number} must be 'name: value'")
     return name, value.strip()
 
 
@@ -71,7 +70,7 @@ def read_ranges(text: str) -> list[Record]:
             try:
                 found.append(_record(name, float(value) / _STEPS))
             except ValueError:
-                raise Unreadable(f"line {number}: {value!r} is no number") from None
+                raise Unreadable(f"line {number}: {value!r} is not a number") from None
     return found
 
 

@@ -33,19 +33,19 @@ def read(text: str) -> list[Record]:
             continue
         words = line.split()
         if len(words) != 4:
-            raise Unreadable(f"line {number} is no 'name threshold min max'")
+            raise Unreadable(f"line {number} must be 'name threshold min max'")
         try:
             _, low, high = map(float, words[1:])
             scale = (high - low) / _STEPS
             zero = -128 - round(low / scale)
         except (ValueError, ZeroDivisionError, OverflowError):
-            raise Unreadable(f"line {number}: the range of {words[0]!r} is none") from None
+            raise Unreadable(f"line {number}: the range of {words[0]!r} is empty") from None
         found.append(Record(words[0], ACTIVATION, "int8", (scale,), (zero,), -128, 127, symmetric=zero == 0))
     return found
 
 
 def all_bytes(record: Record) -> str:
-    return "" if record.is_full else "its integers are -127 to 127, and -128 is one of them"
+    return "" if record.is_full else "its range is -127 to 127, but the format requires -128 to 127"
 
 
 TPU_MLIR = Format(

@@ -1,1 +1,1 @@
-"""Caffe as such: its dialects as data, what each layer computes, and what a net must keep to."""
+"""Caffe: dialects as data, definitions of layers, builder, writer, reader and lint."""

@@ -1,4 +1,4 @@
-"""The builder of Caffe layers: what the dialect has, and nets that every runtime can be asked for."""
+"""The builder of Caffe layers of a dialect."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class CaffeBuilder(Builder):
         return super().op(type, *inputs, **options)
 
     def has(self, layer: str, parameter: str = "") -> bool:
-        """Whether the dialect has this layer, with this parameter; where there is another way."""
+        """Whether the dialect has this layer, with this parameter, for symbolics with an alternative."""
         return self._dialect().has(layer, parameter)
 
     def allows(self, layer: str, quantity: str, number: float) -> bool:
-        """Whether it takes this number in such a layer; ``quantity`` is one of its rules'."""
+        """Whether the dialect allows this value in such a layer; ``quantity`` is one of its rules'."""
         return self._dialect().allows(layer, quantity, number)
 
     def _dialect(self) -> Dialect:
@@ -58,7 +58,7 @@ class CaffeBuilder(Builder):
         return self.op("Power", value, power=1.0, scale=1.0, shift=0.0)
 
     def finish(self) -> None:
-        """Makes the net one that every runtime can be asked for its outputs, and names the layers.
+        """Completes the net so that every runtime can return its outputs, and names the layers.
 
         Each layer is called by its first top: users and runtimes look results up by either. OpenCV
         finds only first tops by name and keeps only these from being overwritten, so an output that
@@ -80,7 +80,7 @@ class CaffeBuilder(Builder):
         return {id(value) for operator in self.graph.operators for value in operator.inputs}
 
     def _silence(self) -> str:
-        """One layer that reads what no other does and is no output; its name.
+        """Adds one layer that reads all unused blobs; returns its name.
 
         It stands behind the last layer that makes such a blob, but not at the end of the net, where OpenCV
         would take it for the output.

@@ -1,4 +1,4 @@
-"""Caffe nets as MNN's converter wants them said: the same net, in words that it does not mistake."""
+"""Rewrites Caffe nets so that MNN's converter reads them correctly."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DIALECT = "mnn"
 
 
 def mnn_reads(prototxt: Path) -> bool:
-    """Whether MNN has all the layers of the net, as they are meant, once the net is said in its words."""
+    """Whether MNN supports all layers of the net, after it is rewritten."""
     try:
         net = _net(prototxt)
     except (text_format.ParseError, UnicodeDecodeError):
@@ -26,13 +26,13 @@ def mnn_reads(prototxt: Path) -> bool:
 
 
 def parts_for_mnn(prototxt: Path, outputs: Sequence[str]) -> list[str]:
-    """The text of a net for each output. Raises: text_format.ParseError as ``mnn_reads`` would tell."""
+    """Returns the text of a net per output. Raises text_format.ParseError."""
     net = _net(prototxt)
     return [text_format.MessageToString(_part(net, output)) for output in outputs]
 
 
 def _net(prototxt: Path) -> Any:
-    """The net, with e for the base that -1 stands for, and an axis for blobs without any."""
+    """Returns the net with explicit base e for -1, and an axis for blobs of rank 0."""
     net = schema(DIALECT).NetParameter()
     text_format.Parse(prototxt.read_text("utf-8"), net)
     for layer in net.layer:
@@ -44,7 +44,8 @@ def _net(prototxt: Path) -> Any:
 
 
 def _part(net: Any, output: str) -> Any:
-    """The layers that ``output`` needs: MNN forgets the names of others, and of two layers that are alike.
+    """Returns the layers that ``output`` needs: MNN loses the names of others, and of one of two equal
+    layers.
 
     A Split that makes it is written as a Power, since MNN leaves copies out.
     """
@@ -63,7 +64,7 @@ def _part(net: Any, output: str) -> Any:
 
 
 def _name_each_blob_once(part: Any) -> None:
-    """Layers in place get tops of their own: only what is written last keeps the name."""
+    """Gives in-place layers their own tops: only the last one keeps the name."""
     writers = Counter(top for layer in part.layer for top in layer.top)
     written: Counter[str] = Counter()
 

@@ -11,7 +11,7 @@ from tmconvert.targets.caffe.net import Net, NetLayer
 
 
 def run_net(net: Net, inputs: Mapping[str, np.ndarray], outputs: Sequence[str]) -> list[np.ndarray]:
-    """The blobs called ``outputs`` behind the last layer, float32 as all blobs are.
+    """Returns the blobs ``outputs`` after the last layer, as float32.
 
     Raises: ValueError for a net that is not sound, KeyError for a blob that there is not.
     """
@@ -28,7 +28,7 @@ def run_net(net: Net, inputs: Mapping[str, np.ndarray], outputs: Sequence[str]) 
 
 def _run(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
     if layer.type not in LAYERS:
-        raise ValueError(f"there is no definition of {layer.type} (layer {layer.name})")
+        raise ValueError(f"the layer type {layer.type} is not implemented (layer {layer.name})")
     with np.errstate(all="ignore"):
         try:
             expected = LAYERS[layer.type].shapes(layer, [bottom.shape for bottom in bottoms])

@@ -20,7 +20,7 @@ from tmconvert.targets.violation import Violation
 
 # rule: what to do
 RULES = {
-    "syntax": "correct the text: it is no message in protobuf's text form",
+    "syntax": "correct the text: it must be a message in protobuf's text form",
     "unknown-field": "remove the field, or choose the dialect that has it",
     "wrong-value": "give a value of the field's type",
     "foreign-parameter": "remove it: this type of layer does not read it",
@@ -31,7 +31,7 @@ _SHARED = ("transform_param", "loss_param")
 
 
 def lint(path: Path, dialect: str) -> list[Violation]:
-    """All that is wrong with the net at ``path`` in the eyes of ``dialect``, in the order of the lines.
+    """Returns all violations of the net at ``path`` against ``dialect``, in the order of the lines.
 
     Raises: LoadError TM1001 when the file cannot be read.
     """
@@ -114,8 +114,8 @@ def _kind(field: FieldDescriptor) -> str:
         FieldDescriptor.CPPTYPE_STRING: "a text in quotes",
         FieldDescriptor.CPPTYPE_BOOL: "true or false",
         FieldDescriptor.CPPTYPE_FLOAT: "a number",
-        FieldDescriptor.CPPTYPE_UINT32: "a whole number from 0 on",
-    }.get(field.cpp_type, "a whole number")
+        FieldDescriptor.CPPTYPE_UINT32: "a non-negative integer",
+    }.get(field.cpp_type, "an integer")
 
 
 def _parameters(tree: Entry, dialect: str) -> Iterator[Violation]:

@@ -1,4 +1,4 @@
-"""MNN as a judge of Caffe files: it has layers that OpenCV lacks."""
+"""MNN as a runtime for Caffe files with layers that OpenCV lacks."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class MnnRuntime:
         if done.returncode:
             said = done.stderr.decode("utf-8", "replace").strip().splitlines()
             raise VerificationError(
-                "TM4002", f"MNN refused the file: {said[-1] if said else f'it ended by {-done.returncode}'}"
+                "TM4002", f"MNN rejected the file: {said[-1] if said else f'it ended by {-done.returncode}'}"
             )
 
 

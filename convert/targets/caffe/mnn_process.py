@@ -1,4 +1,4 @@
-"""What ``MnnRuntime`` starts: MNN in a process of its own, since a net that it cannot read ends the process.
+"""The process that ``MnnRuntime`` starts, since a net that MNN cannot read ends the process.
 
 Its arguments are FOLDER CAFFEMODEL OUTPUT ...
 FOLDER has ``inputs.npz`` and for the output of number I the net ``I.prototxt``; its array becomes ``I.npy``.

@@ -1,4 +1,4 @@
-"""A Caffe net as its files say it."""
+"""A Caffe net as represented in files."""
 
 from __future__ import annotations
 

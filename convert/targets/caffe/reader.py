@@ -19,7 +19,7 @@ TEST = 1  # the number of the phase in which nets are run
 
 
 def caffe_tops(prototxt: Path) -> dict[str, tuple[str, int]]:
-    """For each blob of the net, the layer that has the last word on it, and which of its tops it is.
+    """Returns for each blob the layer that last writes it, and which of its tops it is.
 
     Parameters that our schema does not know (a vendor's) are passed over.
     Raises: text_format.ParseError when the file is not a net in text form.
@@ -135,4 +135,4 @@ def _blob(blob: Any) -> np.ndarray:
 
 
 def _unreadable(path: Path, reason: str) -> LoadError:
-    return LoadError("TM1016", f"this is no Caffe net: {reason}", source=Source(str(path)))
+    return LoadError("TM1016", f"this is not a Caffe net: {reason}", source=Source(str(path)))

@@ -1,4 +1,4 @@
-"""The runtimes that judge Caffe files: OpenCV, MNN, and the definitions of Caffe's layers."""
+"""The runtimes for Caffe files: OpenCV, MNN, and the definitions of Caffe's layers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class OpenCvRuntime(IsolatedRuntime):
 
 
 class NumpyCaffeRuntime:
-    """The definitions of Caffe's layers, for nets that no runtime at hand has all the layers of."""
+    """The definitions of Caffe's layers, for nets that no installed runtime supports."""
 
     name = "Caffe's layers by definition, in NumPy"
 
@@ -79,7 +79,7 @@ class NumpyCaffeRuntime:
 
 
 def caffe_runtime(prototxt: Path | None = None) -> Runtime:
-    """OpenCV for a net of which it has all the layers, as they are meant; else MNN where it has them.
+    """Returns OpenCV for a net that it supports; else MNN if that does.
 
     The definitions of the layers are always at hand.
     """

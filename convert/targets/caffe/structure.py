@@ -1,4 +1,4 @@
-"""What holds for a net in every dialect: names, order, counts, shapes."""
+"""Checks of nets in every dialect: names, order, counts, shapes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tmconvert.targets.violation import Violation
 
 # rule: what to do
 RULES = {
-    "duplicate-layer": "give each layer a name of its own: weights are found by it",
+    "duplicate-layer": "give each layer a unique name: weights are found by it",
     "unnamed-layer": "give the layer a name: weights are found by it",
-    "unknown-layer": "say it in layers of the dialect, or choose the dialect that has it",
-    "training-layer": "leave it out of a net that is to be run, as a deploy.prototxt does",
-    "missing-blob": "correct the name, or add the layer that makes the blob",
-    "wrong-order": "move the layer behind the one that makes the blob",
+    "unknown-layer": "use layers of the dialect, or choose the dialect that has this one",
+    "training-layer": "remove it from a net for inference, as in a deploy.prototxt",
+    "missing-blob": "correct the name, or add the layer that computes the blob",
+    "wrong-order": "move the layer after the one that computes the blob",
     "duplicate-blob": "give the top another name: only a layer in place may write a blob again",
     "in-place": "give the top another name: this type reads elements after it wrote others",
     "in-place-shared": "give the top another name: the other layer may see the blob before or after",
@@ -29,7 +29,7 @@ RULES = {
 
 
 def violations(net: Net, dialect: Dialect) -> list[Violation]:
-    """All that is wrong with ``net``, in the order of its layers."""
+    """Returns all violations of ``net``, in the order of its layers."""
     return sorted(
         [*_layers(net, dialect), *_blobs(net), *_shapes(net, dialect)], key=lambda found: found.line
     )
@@ -53,7 +53,7 @@ def _layers(net: Net, dialect: Dialect) -> Iterator[Violation]:
 
 def _unknown(layer: NetLayer, dialect: Dialect) -> Violation:
     if layer.type in bvlc.TRAINING:
-        return _found("training-layer", layer, f"{layer.type} is for training alone")
+        return _found("training-layer", layer, f"{layer.type} is for training only")
     return _found("unknown-layer", layer, f"{dialect.title} has no layer {layer.type!r}")
 
 
@@ -65,9 +65,9 @@ def _blobs(net: Net) -> Iterator[Violation]:
     for layer in net.layers:
         for name in layer.bottoms:
             if name not in everything:
-                yield _found("missing-blob", layer, f"no layer makes its bottom {name}")
+                yield _found("missing-blob", layer, f"no layer computes its bottom {name}")
             elif name not in made:
-                yield _found("wrong-order", layer, f"its bottom {name} is made by a later layer")
+                yield _found("wrong-order", layer, f"its bottom {name} is computed by a later layer")
         for name in layer.tops:
             if name in layer.bottoms:
                 yield from _in_place(layer, name, readers.get(name, []))
@@ -88,7 +88,7 @@ def _in_place(layer: NetLayer, name: str, readers: list[str]) -> Iterator[Violat
 
 
 def _shapes(net: Net, dialect: Dialect) -> Iterator[Violation]:
-    """Counts, shapes and the dialect's own rules; where a shape is not known, nothing is said of it."""
+    """Checks counts, shapes and the dialect's own rules; layers with unknown shapes are skipped."""
     known: dict[str, Shape] = {}
     for layer in net.layers:
         definition = LAYERS.get(layer.type)
@@ -132,5 +132,5 @@ def _rules(layer: NetLayer, dialect: Dialect, bottoms: list[Shape], tops: list[S
         ]
         if bad:
             given = ", ".join(dict.fromkeys(f"{number:g}" for number in bad))
-            message = f"{rule.quantity} {given}, and {dialect.title} takes {rule.limits()}"
+            message = f"{rule.quantity} is {given}, but {dialect.title} supports {rule.limits()}"
             yield Violation(rule.name, message, rule.help, layer.name, layer.line, rule.confirmed)

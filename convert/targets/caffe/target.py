@@ -54,7 +54,7 @@ class CaffeTarget(Target):
         if name not in DIALECTS:
             raise UsageError(
                 "TM6001",
-                f"there is no Caffe dialect {name!r}",
+                f"unknown Caffe dialect {name!r}",
                 notes=[("help", f"dialects: {', '.join(DIALECTS)}")],
             )
         return DIALECTS.index(str(name))
@@ -86,7 +86,7 @@ class CaffeTarget(Target):
     def output_paths(self, given: Sequence[Path]) -> tuple[Path, ...]:
         """The net and its weights, which are next to it where only the net is given."""
         if len(given) == 1 and not given[0].name:
-            raise UsageError("TM6002", f"{given[0]} is a folder: give the name of a prototxt in it")
+            raise UsageError("TM6002", f"{given[0]} is a folder: pass the path of a prototxt in it")
         return (given[0], given[0].with_suffix(".caffemodel")) if len(given) == 1 else tuple(given)
 
     def write(
@@ -123,7 +123,7 @@ class CaffeTarget(Target):
         found = lint(prototxt, _dialect(graph))
         for violation in found:
             if violation.rule not in limits:
-                raise InternalError("TM9001", f"the net is not sound: {violation}")
+                raise InternalError("TM9001", f"the net is not valid: {violation}")
         return found
 
     def recognizes(self, head: bytes) -> bool:
@@ -142,7 +142,7 @@ class CaffeTarget(Target):
         return [path, weights]
 
     def stored_options(self, path: Path) -> Mapping[str, Any]:
-        """Those of the comment in the first line of a prototxt."""
+        """Returns the options in the comment in the first line of a prototxt."""
         with path.open("rb") as file:
             name, _, text = file.readline().decode("utf-8", "replace").removeprefix("# ").partition(": ")
         try:
@@ -172,7 +172,7 @@ class CaffeTarget(Target):
         }
 
     def runtime(self, path: Path | None = None) -> Runtime:
-        """OpenCV where it has all layers of the net, else MNN where it has; their definitions otherwise."""
+        """Returns OpenCV where it supports the net, else MNN where it does; else the layers' definitions."""
         from tmconvert.targets.caffe.runtimes import caffe_runtime
 
         return caffe_runtime(path)
@@ -199,7 +199,7 @@ def _beyond_limits(graph: TargetGraph, broken: Sequence[Violation]) -> Unsupport
     more = Counter(violation.rule for violation in broken[1:])
     return UnsupportedError(
         "TM2019",
-        f"the net is beyond the limits of {RECORDS[dialect].title}: {first}",
+        f"the net exceeds the limits of {RECORDS[dialect].title}: {first}",
         source=sources.get(first.layer),
         notes=[
             ("help", first.help),

@@ -1,4 +1,4 @@
-"""Caffe files: a .prototxt (the net, as text) and a .caffemodel (the net with its weights).
+"""Writes Caffe files: a .prototxt (the net, as text) and a .caffemodel (the net with its weights).
 
 Both are one NetParameter; runtimes match their layers by name. The weights are streamed: memory in
 use does not grow with them. The same graph gives the same bytes.
@@ -83,7 +83,7 @@ def _input_layers(graph: TargetGraph, dialect: Schema) -> list[Any]:
 
 
 def _output_layers(graph: TargetGraph) -> list[Operator]:
-    """What brings outputs under the user's names where their values have others."""
+    """Returns layers that rename outputs to the user's names."""
     operators = []
     for value, name in zip(graph.outputs, graph.output_names, strict=True):
         renamed = Value(name, value.dtype, value.shape)
@@ -102,7 +102,7 @@ def _check_names(graph: TargetGraph, operators: list[Operator]) -> None:
         seen: set[str] = set()
         for name in names:
             if name in seen or not name:
-                raise InternalError("TM9001", f"the name {name!r} is empty or another one's too")
+                raise InternalError("TM9001", f"the name {name!r} is empty, or used twice")
             seen.add(name)
 
 

@@ -1,4 +1,4 @@
-"""The builder of ONNX operators: element types by operator, and sizes that are computed as the file runs."""
+"""The builder of ONNX operators: casts for element types, and dynamic sizes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class OnnxBuilder(Builder):
     def operator(
         self, type: str, inputs: Sequence[Value | None], attributes: dict[str, Any], results: int
     ) -> list[Value]:
-        """Appends an operator as it is. Types and shapes of its results are not known."""
+        """Appends an operator unchanged. Types and shapes of its results are not known."""
         made = super().op(
             type, *inputs, shapes=[()] * results, dtype=self.result_types[0].dtype, **attributes
         )
@@ -42,11 +42,11 @@ class OnnxBuilder(Builder):
         return list(made)
 
     def ints(self, values: Sequence[int] | np.ndarray | int) -> Value:
-        """As any builder's; Dims among the values are computed as the file runs."""
+        """Like ``Builder.ints``; Dims among the values are computed at run time."""
         return self.sizes.vector(values) if is_symbolic(values) else super().ints(values)
 
     def op(self, type: str, *inputs: Value | None, **options: Any) -> Any:
-        """As ``Builder.op``; element types that the operator does not take are cast, there and back.
+        """Like ``Builder.op``; inserts casts for element types that the operator does not support.
 
         The types of the outputs follow from the operator's schema, where it says them.
         """
@@ -78,7 +78,7 @@ class OnnxBuilder(Builder):
         return values if isinstance(made, list) else values[0]
 
     def cast(self, value: Value, dtype: str) -> Value:
-        """``value`` as ``dtype``, which holds all that it can be."""
+        """Returns ``value`` cast to ``dtype``, which can represent all its values."""
         if name_of(value.dtype) == dtype:
             return value
         if value.data is not None:

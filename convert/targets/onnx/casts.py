@@ -1,4 +1,4 @@
-"""The casts around an ONNX operator that does not take the element types of its operands.
+"""Inserts casts around ONNX operators that do not support the element types of their operands.
 
 An operator that takes no int32 at opset 7, say, computes in float64, which holds every int32, and its
 result is cast back. Which inputs and outputs share a type, and what each type may be, says the
@@ -69,7 +69,7 @@ _SATURATING = ("DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "Quantiz
 
 
 class Form(NamedTuple):
-    """What binds the types of an operator from an opset on.
+    """The type constraints of an operator from an opset on.
 
     ``inputs`` and ``outputs`` are type variables, or names of types; the last one of each repeats.
     ``allowed`` and ``runs`` are letters by type variable: what the standard takes, and ONNX Runtime.
@@ -83,14 +83,14 @@ class Form(NamedTuple):
 
 
 class Output(NamedTuple):
-    """The type that an operator gives, and the one that the graph wants."""
+    """The type that an operator returns, and the one that the graph needs."""
 
     computed: str
     wanted: str
 
 
 class Plan(NamedTuple):
-    """The type of each input (None: as it is) and output (None: the table does not know)."""
+    """The type of each input (None: unchanged) and output (None: not in the table)."""
 
     inputs: tuple[str | None, ...]
     outputs: tuple[Output | None, ...]
@@ -101,7 +101,7 @@ class Plan(NamedTuple):
 
 @functools.cache
 def cast_plan(operator: str, dtypes: tuple[str | None, ...], opset: int) -> Plan | None:
-    """How to compute ``operator`` on inputs of ``dtypes``; None for an operator that is not in the table.
+    """Returns the types in which to compute ``operator`` on ``dtypes``; None for operators not in the table.
 
     Raises: Refusal when no type that the operator takes at ``opset`` gives the exact result.
     """
@@ -125,7 +125,8 @@ def cast_plan(operator: str, dtypes: tuple[str | None, ...], opset: int) -> Plan
 
 
 def types_without_kernel(operator: str, dtypes: tuple[str | None, ...], opset: int) -> list[str]:
-    """The types among ``dtypes`` that the standard takes and a release of ONNX Runtime does not compute.
+    """Returns types among ``dtypes`` that the standard allows, but a release of ONNX Runtime has no kernel
+    for.
 
     >>> types_without_kernel("Conv", ("float64", "float64", None), 17)
     ['float64']
@@ -139,7 +140,7 @@ def types_without_kernel(operator: str, dtypes: tuple[str | None, ...], opset: i
 
 
 def _bound(form: Form, dtypes: tuple[str | None, ...]) -> dict[str, str]:
-    """The type of each type variable: that of the first input that it types."""
+    """Binds each type variable to the type of its first input."""
     bound: dict[str, str] = {}
     for variable, dtype in zip(_repeated(form.inputs, len(dtypes)), dtypes, strict=True):
         if dtype is not None and variable in form.allowed:
@@ -152,7 +153,7 @@ def _repeated(variables: tuple[str, ...], count: int) -> list[str]:
 
 
 def _fixed(form: Form, variable: str) -> str | None:
-    """The one type that an input or output can have, if it is one."""
+    """Returns the only type that an input or output can have; None if there are several."""
     if variable in DTYPE_LETTERS:
         return variable
     allowed = form.allowed.get(variable, "")
@@ -167,7 +168,7 @@ def _output(form: Form, variable: str, bound: dict[str, str], chosen: dict[str, 
 
 
 def _carrier(operator: str, form: Form, variable: str, dtype: str) -> str | None:
-    """The type in which the operator computes: one that runs, or else its own if allowed."""
+    """Returns the type in which the operator computes: one with a kernel, or else its own if allowed."""
     candidates = DTYPE_LETTERS[dtype]
     if operator not in _SATURATING or variable not in form.outputs:
         candidates += _INTEGERS[dtype]
@@ -186,13 +187,13 @@ def _refusal(operator: str, variable: str, dtype: str, opset: int) -> tuple[str,
         if form.since > opset and variable in form.allowed and _carrier(operator, form, variable, dtype)
     ]
     if not later:
-        return f"ONNX's {operator} does not take {dtype}", ""
-    return f"ONNX's {operator} does not take {dtype} at opset {opset}", f"use --opset {later[0]} or later"
+        return f"ONNX's {operator} does not support {dtype}", ""
+    return f"ONNX's {operator} does not support {dtype} at opset {opset}", f"use --opset {later[0]} or later"
 
 
 @functools.cache
 def _lines() -> dict[str, list[str]]:
-    """The lines of the table by operator."""
+    """Returns the lines of the table by operator."""
     lines: dict[str, list[str]] = {}
     for line in TABLE.strip().splitlines():
         lines.setdefault(line.partition(" ")[0], []).append(line)
@@ -201,13 +202,13 @@ def _lines() -> dict[str, list[str]]:
 
 @functools.cache
 def _forms(operator: str) -> tuple[Form, ...]:
-    """The forms of an operator, the oldest first; none for one that is not in the table."""
+    """Returns the forms of an operator, the oldest first; none for operators not in the table."""
     return tuple(map(_form, _lines().get(operator, ())))
 
 
 def _form(line: str) -> Form:
-    """Reads a line such as ``Where 9 B,T,T>T B=? T=efdbhilB?/h?``: operator, opset, inputs, outputs, and
-    for each type variable the types allowed; behind a slash those that do not run.
+    """Parses a line such as ``Where 9 B,T,T>T B=? T=efdbhilB?/h?``: operator, opset, inputs, outputs, and the
+    allowed types of each type variable; those after a slash have no kernel.
     """
     _, since, sides, *variables = line.split()
     inputs, outputs = (tuple(part.split(",")) for part in sides.split(">"))

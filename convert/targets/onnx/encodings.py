@@ -1,4 +1,4 @@
-"""ONNX files in integers: pairs of QuantizeLinear and DequantizeLinear."""
+"""Integer ONNX files: QuantizeLinear/DequantizeLinear pairs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Qdq(Encoding):
-    """A graph with pairs of QuantizeLinear and DequantizeLinear."""
+    """A graph with QuantizeLinear/DequantizeLinear pairs."""
 
     def __init__(self, graphs: LoweredGraphs, made: QdqGraph) -> None:
         super().__init__(graphs.graph)
@@ -30,7 +30,7 @@ class Qdq(Encoding):
 
 
 def qdq_encoding(graphs: LoweredGraphs, integers: Integers) -> Encoding:
-    """Raises UsageError TM6030 for a model without scales, TM6031 for what the opset cannot hold."""
+    """Raises UsageError TM6030 for a model without scales, TM6031 for what the opset cannot express."""
     try:
         made = with_qdq(graphs.graph, integers.activations, integers.weight_type)
     except Refusal as refusal:
@@ -40,5 +40,5 @@ def qdq_encoding(graphs: LoweredGraphs, integers: Integers) -> Encoding:
         raise without_scales()
     graphs.notes += made.notes()
     if integers.reduce_range:
-        graphs.notes.append("weights are in seven bits, from -64 to 64 (--reduce-range)")
+        graphs.notes.append("weights are quantized to 7 bits, from -64 to 64 (--reduce-range)")
     return Qdq(graphs, made)

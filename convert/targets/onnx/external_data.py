@@ -1,4 +1,4 @@
-"""The weights of an ONNX model in a file beside it.
+"""Stores the weights of an ONNX model in a separate file.
 
 The model says of each tensor: location (the file's name), offset and length. Offsets are multiples of the
 page size, so that runtimes can map the weights into memory.
@@ -27,7 +27,7 @@ _ALIGNMENT = 4096
 
 
 def external_constants(graph: TargetGraph) -> list[Value]:
-    """The constants that go into a file of their own, if there is one."""
+    """Returns the constants that go into the external data file, if any."""
     return [value for value in graph.constants() if value.nbytes > SMALL_CONSTANT]
 
 
@@ -36,7 +36,7 @@ def external_bytes(graph: TargetGraph) -> int:
 
 
 def weights_path(model: Path) -> Path:
-    """The file for the weights of ``model``: ``out.onnx.data`` beside ``out.onnx``."""
+    """Returns the path of the weights of ``model``: ``out.onnx.data`` for ``out.onnx``."""
     return Path(f"{model}.data")
 
 
@@ -44,12 +44,12 @@ _HALVES = frozenset({"int4", "uint4"})
 
 
 def _length(data: Array) -> int:
-    """The bytes that ``in_bytes`` makes, without making them."""
+    """Returns the number of bytes of ``in_bytes``, without computing them."""
     return (data.size + 1) // 2 if name_of(data.dtype) in _HALVES else data.nbytes
 
 
 def in_bytes(data: Array) -> Array:
-    """Elements as a file has them: of four bits two in a byte, the first in its lower half."""
+    """Returns elements in file form: 4-bit types are packed in pairs, the first in the lower half."""
     if name_of(data.dtype) not in _HALVES:
         return data
     halves = computed(data).reshape(-1).view(np.uint8) & 0x0F
@@ -58,7 +58,7 @@ def in_bytes(data: Array) -> Array:
 
 
 class ExternalLayout:
-    """Where each of ``values`` lies in the file ``name``."""
+    """Offsets of ``values`` in the file ``name``."""
 
     def __init__(self, name: str, values: Sequence[Value]) -> None:
         self.name = name
@@ -73,7 +73,7 @@ class ExternalLayout:
         return id(value) in self._offsets
 
     def place(self, value: Value) -> dict[str, str]:
-        """The entries of the tensor's ``external_data``."""
+        """Returns the entries of the tensor's ``external_data``."""
         return {
             "location": self.name,
             "offset": str(self._offsets[id(value)]),

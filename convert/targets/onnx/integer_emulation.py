@@ -1,4 +1,4 @@
-"""Integers for ONNX operators of old opsets that take floats only, where no float gives the exact result.
+"""Emulates integer operators for ONNX opsets whose operators support only floats.
 
 Before opset 12, for int32: max(a, b) = (a + b + |a - b|) / 2, min(a, b) = (a + b - |a - b|) / 2, in
 int64, which holds each step. Before opset 9: products of matrices as sums of products of elements.
@@ -21,7 +21,7 @@ _OPERATORS = ("Max", "Min", "Relu", "Clip", "MatMul")
 def in_whole_numbers(
     g: object, operator: str, inputs: Sequence[Value | None], options: dict[str, object]
 ) -> Callable[[], Any] | None:
-    """What appends ``operator`` to ``g`` in other operators; None for what is not of that kind."""
+    """Returns a function that emulates ``operator`` for ``g``; None for operators that need no emulation."""
     present = [value for value in inputs if value is not None]
     kinds = ("uint8", "int8", "int16", "int32") if operator == "MatMul" else ("int32",)
     if operator not in _OPERATORS or any(name_of(value.dtype) not in kinds for value in present):
@@ -44,7 +44,7 @@ def _bound(g: Any, value: Any) -> Value | None:
 
 
 def _pair(g: Any, side: str, a: Any, b: Any) -> Any:
-    """The larger (``side`` Add) or smaller (Sub) of int32 ``a`` and ``b``; None bounds nothing."""
+    """Elementwise maximum (``side`` Add) or minimum (Sub) of int32 ``a`` and ``b``; None means unbounded."""
     if a is None or b is None:
         return a
     wide_a, wide_b = g.cast(a, "int64"), g.cast(b, "int64")

@@ -1,4 +1,4 @@
-"""The integers that ONNX quantizes to: which type holds the grid of a tensor, and from which opset on."""
+"""Integer types of ONNX: which type stores a tensor's quantized values, and from which opset on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def dtype_of(name: str) -> np.dtype:
 
 
 def stored_type(qparams: QParams, opset: int, *, is_weight: bool = False) -> str | None:
-    """The narrowest type of the opset that holds the integers; None where none does."""
+    """Returns the narrowest type of the opset that represents the range; None where none does."""
     types = {**_SMALL, **_TYPES} if is_weight else _TYPES
     for name, (low, high, since) in types.items():
         if since <= opset and low <= qparams.quant_min and qparams.quant_max <= high:
@@ -39,7 +39,7 @@ def stored_type(qparams: QParams, opset: int, *, is_weight: bool = False) -> str
 
 
 def activation_grid(name: str, grid: QParams, asked: str, opset: int) -> QParams:
-    """The grid of an activation in the type ``asked``, or in 16 bits of its sign where the source has them.
+    """Returns the QParams of an activation in the requested type, or in 16 bits where the source has them.
 
     On eight bits for eight it is the same grid, counted anew; in 16 bits a step of eight is 256. Raises
     Refusal, which calls the tensor ``name``.
@@ -57,22 +57,22 @@ def activation_grid(name: str, grid: QParams, asked: str, opset: int) -> QParams
 
 
 def lacking_type(name: str, grid: QParams, opset: int) -> Refusal:
-    """Why no type of the opset is for the tensor ``name``."""
+    """Raises the error that no type of the opset can store the tensor ``name``."""
     if opset < _NEWEST and (len(grid.scale) == 1 or stored_type(grid, _NEWEST, is_weight=True)):
         help = f"use --opset {_NEWEST} or later"
-        return Refusal(f"{name} in integers of 16 bits: ONNX has these from opset {_NEWEST} on", help)
+        return Refusal(f"{name} needs 16-bit integers, which ONNX supports from opset {_NEWEST} on", help)
     return Refusal(
-        f"{name} has parameters that no type of 16 bits, for all channels, holds", "leave it in float"
+        f"{name} has quantization parameters that no per-tensor 16-bit type can represent", "keep it in float"
     )
 
 
 def unsigned(grid: QParams) -> QParams:
-    """A grid of int8 as one of uint8, on which the same numbers are 128 more."""
+    """Converts int8 QParams to uint8 ones for the same real values, 128 higher."""
     return replace(_moved(grid, 128), dtype="uint8")
 
 
 def saturates(weights: np.ndarray, activations: QParams | None = None) -> bool:
-    """Whether x86 kernels without VNNI may sum products of int8 ``weights`` wrongly.
+    """Whether x86 kernels without VNNI may overflow for sums of products with int8 ``weights``.
 
     They add two products of an unsigned and a signed byte in 16 bits (``vpmaddubsw``), which hold all sums of
     weights from -64 to 64. ``activations`` are those of the other operand, None where it may be any byte:
@@ -108,7 +108,7 @@ def _in_parts(grid: QParams, dtype: str) -> QParams:
 
 
 def limits(grid: QParams) -> tuple[float, float] | None:
-    """The numbers at the ends of a grid that uses less of its type than all but the outermost steps."""
+    """Returns the ends of a range that is narrower than its type by more than the outermost steps."""
     low, high, _ = _TYPES[grid.dtype]
     margin = (high - low) // 255
     if grid.quant_min <= low + margin and grid.quant_max >= high - margin:

@@ -8,7 +8,8 @@ from tmconvert.targets.onnx.casts import types_without_kernel
 
 
 def missing_kernels(graph: TargetGraph) -> list[str]:
-    """A line for each operator and element type, with how many nodes there are and the first of them.
+    """Returns a line for each operator and element type without kernel, with the number of nodes and the
+    first one.
 
     The standard takes these types, so the file is valid; some are exact in no other type, as float64.
     """

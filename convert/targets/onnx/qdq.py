@@ -1,4 +1,4 @@
-"""ONNX: quantization as pairs of QuantizeLinear and DequantizeLinear, where ONNX Runtime looks for them.
+"""ONNX quantization by QuantizeLinear/DequantizeLinear pairs at the positions that ONNX Runtime fuses.
 
 Every tensor to which the source gives a grid is rounded to it behind the operator that makes it; weights are
 integers in front of a DequantizeLinear, biases 32-bit integers at the scale of the products. An operator that
@@ -18,7 +18,7 @@ from tmconvert.ir.fake_quant import quantize
 from tmconvert.ir.types import QParams
 from tmconvert.lowering.names import Names, name_of_form
 from tmconvert.lowering.origins import Origin, Role
-from tmconvert.lowering.redundant_clamps import without_idle_bounds
+from tmconvert.lowering.redundant_clamps import without_redundant_clamps
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.targets.onnx.integer_types import (
     SINCE,
@@ -45,7 +45,7 @@ _BIAS = (-(2**31), 2**31 - 1)
 
 @dataclass
 class QdqGraph:
-    """``graph`` with the pairs; ``grids`` has that of each rounded tensor, by the name that it keeps.
+    """``graph`` with the pairs, and the QParams of each quantized tensor, by its name.
 
     ``stored`` has the DequantizeLinear of each constant, the constant and its grid, ``rounded`` that of each
     other tensor, and the tensor. ``saturating`` are operators whose int8 weights some processors sum wrongly.
@@ -68,11 +68,11 @@ class QdqGraph:
 
 # where int8 weights are at risk, whichever processor wrote the file, and what helps
 PROCESSORS = "in integer kernels of x86 processors without VNNI (AMD Zen 1 to 3, Intel before Ice Lake)"
-REMEDY = "--weight-type uint8 is exact everywhere, --reduce-range has weights in seven bits"
+REMEDY = "--weight-type uint8 is exact on every processor, --reduce-range quantizes weights to 7 bits"
 
 
 def with_qdq(graph: TargetGraph, activations: str = "uint8", weight_type: str = "uint8") -> QdqGraph:
-    """``graph``, which is left as it is, with pairs, and activations as "uint8", "int8", "uint16" or "int16".
+    """Returns a copy of ``graph`` with pairs, and activations as "uint8", "int8", "uint16" or "int16".
 
     On the same grid int8 and uint8 are the same numbers. ONNX Runtime has kernels for uint8 on every
     processor; others want int8. What the source has in 16 bits stays in 16, of the sign asked for. Weights
@@ -81,8 +81,8 @@ def with_qdq(graph: TargetGraph, activations: str = "uint8", weight_type: str = 
     """
     assert isinstance(graph.version, int)
     if graph.version < SINCE:
-        raise Refusal(f"ONNX has integers from opset {SINCE} on", f"use --opset {SINCE} or later")
-    return _Pairs(without_idle_bounds(graph), activations, weight_type).run()
+        raise Refusal(f"ONNX supports quantization from opset {SINCE} on", f"use --opset {SINCE} or later")
+    return _Pairs(without_redundant_clamps(graph), activations, weight_type).run()
 
 
 class _Pairs:
@@ -128,7 +128,7 @@ class _Pairs:
         return inputs
 
     def _keep_float(self, operator: Operator, inputs: list[Value | None]) -> None:
-        """Puts a sum of one operand in front of an operator whose weight the source leaves in float.
+        """Inserts a sum of one operand before an operator whose weight the source keeps in float.
 
         Between pairs ONNX Runtime would round that to int8 on a scale of its own, and saturate.
         """
@@ -160,7 +160,7 @@ class _Pairs:
         return self._constant(value, grid, dtype)
 
     def _saturates(self, value: Value, grid: QParams, other: Value | None) -> bool:
-        """Whether kernels might sum products of the constant and ``other`` wrongly, as int8."""
+        """Whether kernels may overflow for sums of products of the constant, as int8, and ``other``."""
         assert value.data is not None
         if other is None or id(other) not in self.grids:
             # kernels may compute integers all the same, of the operands of what makes it
@@ -169,7 +169,7 @@ class _Pairs:
         return saturates(_Stored(value.data, grid, "int8").array(), found)
 
     def _plain(self, value: Value) -> Value:
-        """A constant in float, which others may take as integers."""
+        """Returns a constant in float, which other operators may use as integers."""
         key = id(value), None, value.dtype.name
         if key not in self.constants:
             name = self._unused(value.name)
@@ -177,13 +177,13 @@ class _Pairs:
         return self.constants[key]
 
     def _unused(self, name: str) -> str:
-        """A name for a constant, of which other forms may have taken its own."""
+        """Returns an unused name for a constant, of which other forms may have taken its own."""
         made = self.names.free(f"{name}_again") if name in self.constant_names else name
         self.constant_names.add(made)
         return made
 
     def _round_bias(self, operator: Operator, inputs: list[Value | None]) -> None:
-        """The bias as 32-bit integers, where input and weights are integers."""
+        """Returns the bias as int32, where input and weights are integers."""
         weight_at, bias_at, axis = _WEIGHTED[operator.type]
         x, weight = operator.inputs[0], operator.inputs[weight_at]
         bias = operator.inputs[bias_at] if bias_at < len(operator.inputs) else None
@@ -207,7 +207,7 @@ class _Pairs:
     # ---- tensors
 
     def _raw(self, value: Value) -> Value:
-        """What the operator itself writes: another tensor where ``value`` is to be rounded."""
+        """Returns the operator's own output: another tensor where ``value`` is quantized."""
         if id(value) not in self.grids:
             return value
         made = replace(value, name=self.names.free(f"{value.name}_unrounded"), qparams=None)
@@ -234,7 +234,7 @@ class _Pairs:
         return self.names.free(name_of_form(value.name, role))
 
     def _stands_for(self, made: Value, value: Value, role: Role, grid: QParams | None = None) -> Value:
-        """``made``, recorded as a form of ``value`` of the float graph."""
+        """Records ``made`` as a form of ``value`` of the float graph."""
         origin = self.source.origins.get(value)
         if origin is not None:
             self.made.graph.origins[made] = replace(origin, role=role, qparams=grid, plain=value)
@@ -244,7 +244,7 @@ class _Pairs:
         return activation_grid(value.name, self.grids[id(value)], self.activations, self._opset)
 
     def _clipped(self, value: Value, grid: QParams) -> Value:
-        """``value`` within the range of a grid that does not use all of its type."""
+        """Clips ``value`` to a range that does not use all of its type."""
         ends = limits(grid)
         if ends is None:
             return value
@@ -258,7 +258,7 @@ class _Pairs:
         return made
 
     def _constant(self, value: Value, grid: QParams, dtype: str) -> Value:
-        """A constant as integers behind a DequantizeLinear, made once."""
+        """Returns a constant as integers with a DequantizeLinear, created once."""
         key = id(value), grid, dtype
         if key in self.constants:
             return self.constants[key]
@@ -277,10 +277,10 @@ class _Pairs:
         return result
 
     def _parameters(self, name: str, grid: QParams, dtype: str) -> list[Value]:
-        """Scale and zero point; a vector along an axis from opset 13 on."""
+        """Returns scale and zero point; vectors along an axis from opset 13 on."""
         if grid.channel_axis is not None and self._opset < _PER_CHANNEL_SINCE:
             raise Refusal(
-                f"{name} has a scale for each channel, which ONNX says from opset {_PER_CHANNEL_SINCE} on",
+                f"{name} has per-channel scales, which ONNX supports from opset {_PER_CHANNEL_SINCE} on",
                 f"use --opset {_PER_CHANNEL_SINCE} or later",
             )
         shape = () if grid.channel_axis is None else (len(grid.scale),)
@@ -306,7 +306,7 @@ class _Pairs:
 
 @dataclass(frozen=True)
 class _Stored:
-    """A constant in steps of a grid."""
+    """A quantized constant."""
 
     data: np.ndarray
     grid: QParams
@@ -321,12 +321,12 @@ class _Stored:
 
 
 def _without_qparams(graph: TargetGraph) -> dict[Value, Origin]:
-    """The origins of a float graph, as tensors that no pair rounds have them in the file."""
+    """Returns the origins of a float graph, for tensors without pairs."""
     return {value: replace(origin, qparams=None) for value, origin in graph.origins.items()}
 
 
 def _settled(graph: TargetGraph) -> dict[int, QParams]:
-    """The grid that each input and result is rounded to, by id."""
+    """Returns the QParams of each input and result that is quantized, by id."""
     grids: dict[int, QParams] = {}
     uses: dict[int, int] = {}
     for operator in graph.operators:

@@ -1,4 +1,4 @@
-"""What an ONNX file says of itself, and what verification needs of it."""
+"""Reads metadata, constants and results of an ONNX file for verification."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import onnx
 
 
 def onnx_options(path: Path) -> Mapping[str, Any]:
-    """The options of the conversion that wrote the file, as its metadata says; empty where it does not.
+    """Returns the options of the conversion that wrote the file, from its metadata; empty where it has none.
 
     The file is read without its external data.
     """
@@ -31,13 +31,13 @@ def onnx_constants(path: Path) -> dict[str, np.ndarray]:
 
 
 def onnx_results(path: Path) -> set[str]:
-    """The names of what operators compute; not inside of those that hold graphs."""
+    """Returns the names of computed values, without those of subgraphs."""
     nodes = onnx.load(path, load_external_data=False).graph.node
     return {name for node in nodes for name in node.output}
 
 
 def with_outputs(path: Path, names: Sequence[str]) -> tuple[bytes, list[str]]:
-    """The model with those of ``names`` as outputs that its operators make, and these."""
+    """Returns the model with those of ``names`` that it computes as outputs, and these names."""
     model = onnx.load(path)
     made = {name for node in model.graph.node for name in node.output}
     present = {output.name for output in model.graph.output}

@@ -42,7 +42,7 @@ class ReduceWeightRange(RewritePass[list[TensorNode]]):
 
 
 def _factors(call: CallFunction) -> Sequence[Any]:
-    """The operands of a call that may be the weights in sums of products."""
+    """Returns the operands of a call that may be weights in sums of products."""
     product = trait_of(call, MatrixProduct)
     if product is not None:
         return call.inputs[product.first :]
@@ -50,13 +50,13 @@ def _factors(call: CallFunction) -> Sequence[Any]:
 
 
 def is_reducible(grid: QParams) -> bool:
-    """Whether the integers are symmetric, of eight bits, and reach beyond seven."""
+    """Whether the QParams are symmetric 8-bit ones whose range exceeds 7 bits."""
     is_byte = grid.quant_min >= -128 and grid.quant_max <= 127
     return is_byte and not any(grid.zero_point) and max(-grid.quant_min, grid.quant_max) > LARGEST
 
 
 def reduced(grid: QParams) -> QParams:
-    """The grid with the same largest number, which is 64 steps."""
+    """Returns QParams with the same largest real value, at 64 steps."""
     factor = grid.quant_max / LARGEST
     scale = tuple(each * factor for each in grid.scale)
     return replace(grid, scale=scale, quant_min=-LARGEST, quant_max=LARGEST)

@@ -1,4 +1,4 @@
-"""ONNX Runtime, which judges ONNX files."""
+"""ONNX Runtime, which verifies ONNX files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SWITCH = "ORT_DISABLE_TELEMETRY"  # read when the library is loaded, from relea
 
 
 def onnx_runtime() -> Any:
-    """The module ``onnxruntime``, which sends nothing to its makers and stores nothing for them.
+    """Imports ``onnxruntime`` with its telemetry disabled.
 
     Telemetry stays as it is where the program imported the module before, or set the variable itself.
     """

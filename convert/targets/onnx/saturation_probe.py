@@ -1,4 +1,4 @@
-"""A model whose result tells whether integer kernels of a processor saturate."""
+"""A model whose result shows whether a processor's integer kernels saturate."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _COUNT = 64  # of the products in a sum: kernels take several at a time
 
 
 def byte_products() -> tuple[bytes, dict[str, np.ndarray], np.ndarray]:
-    """A model of one MatMulInteger, inputs for it, and its exact result ``y``.
+    """Returns a model of one MatMulInteger, its inputs, and its exact result ``y``.
 
     All factors are the largest of uint8 and int8, so that two products are more than 16 bits hold.
     """

@@ -1,4 +1,4 @@
-"""Sessions of ONNX Runtime that judge quantized files."""
+"""Sessions of ONNX Runtime for the verification of quantized files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tmconvert.verification.runtime import THREADS, refusals
 
 
 class Session:
-    """A file, or the bytes of one, in ONNX Runtime on the CPU.
+    """A session for a file or its bytes, on the CPU.
 
     As users run it, with default options, it fuses operators to integer kernels, some of which saturate on
     some processors. With ``fuses`` off each operator is computed by itself, in float between the roundings.
@@ -41,7 +41,7 @@ class Session:
 
 @cache
 def saturates_here() -> bool:
-    """Whether integer kernels of this processor sum two products of uint8 and int8 in 16 bits."""
+    """Whether integer kernels of this processor accumulate two products of uint8 and int8 in 16 bits."""
     model, inputs, exact = byte_products()
     (made,) = Session(model).run(["y"], inputs)
     return not np.array_equal(made, exact)

@@ -62,7 +62,7 @@ class OnnxTarget(Target):
         return range(number + 1, newest_opset() + 1)
 
     def requested_options(self, given: Mapping[str, Any]) -> TargetOptions:
-        """Weights beside uint8 activations are uint8 by default, which every processor sums exactly.
+        """Selects uint8 weights for uint8 activations by default, which every processor accumulates exactly.
 
         int8 activations are for runtimes that take int8 alone.
         """
@@ -106,7 +106,9 @@ class OnnxTarget(Target):
         return (weights_path(paths[0]),)
 
     def files(self, graph: TargetGraph, paths: Sequence[Path], options: TargetOptions) -> list[Path]:
-        """With ``external_data``, and where one file cannot hold the weights, a second one for these."""
+        """Returns the files: a second one for the weights with ``external_data``, or where one file is too
+        small.
+        """
         size = external_bytes(graph)
         has_second = size and (options.external_data or size > MOST_INLINE)
         return [*paths, weights_path(paths[0])] if has_second else list(paths)

@@ -1,4 +1,4 @@
-"""An ONNX file with QuantizeLinear and DequantizeLinear, beside the model it was made of.
+"""Verifies an ONNX file with QuantizeLinear/DequantizeLinear against its source.
 
 As for integer TFLite files (``integers.py``): the float file agrees with the source, each integer constant is
 the one that belongs there, and each tensor is what its operands give.
@@ -28,7 +28,7 @@ from tmconvert.targets.onnx.integer_types import activation_grid
 from tmconvert.targets.onnx.qdq import REMEDY, QdqGraph
 from tmconvert.targets.onnx.reader import onnx_constants, onnx_results, with_outputs
 from tmconvert.targets.onnx.sessions import Session, saturates_here
-from tmconvert.verification.constants import Kept, check_constants, check_grid
+from tmconvert.verification.constants import Kept, check_constants, check_qparams
 from tmconvert.verification.integer_rules import IntegerRules
 from tmconvert.verification.layerwise import verify_layers
 from tmconvert.verification.observed import Observed
@@ -40,7 +40,7 @@ from tmconvert.verification.tensors import Tensors
 def verify_qdq(
     path: Path, plain: TargetGraph, made: QdqGraph, lowered: InternalGraph, truth: References
 ) -> Verification | None:
-    """The comparison of the file at ``path`` with what it was made of; None, with a note, as without.
+    """Compares the file at ``path`` with its source graphs; returns None, with a note, if not verifiable.
 
     Raises VerificationError TM4001 for any of the three steps.
     """
@@ -55,7 +55,7 @@ def verify_qdq(
 
 
 class _Sessions:
-    """The three sessions that run a file: ``steps`` is how far the outputs of users are off, by name."""
+    """The three sessions that run a file: ``steps`` is the error of users' outputs, by name."""
 
     def __init__(self, path: Path, plain: TargetGraph, made: QdqGraph) -> None:
         self.path, self.made = path, made
@@ -79,16 +79,16 @@ class _Sessions:
 
     @property
     def saturates(self) -> bool:
-        """Whether kernels of this processor may sum products of the file wrongly."""
+        """Whether kernels of this processor may accumulate the file's products incorrectly."""
         return bool(self.made.saturating) and saturates_here()
 
     def observed(self, inputs: Mapping[str, np.ndarray]) -> Tensors:
-        """The tensors that the file has, and the inputs, as they are behind their pair."""
+        """Returns the tensors of the file, and the inputs, after their pair."""
         self.meant, arrays = self._run(self._plain, inputs)
         return self._tensors(arrays)
 
     def fused(self, inputs: Mapping[str, np.ndarray], tensors: Tensors) -> Tensors | None:
-        """The same in fused kernels, where there are others than ``tensors``; None where they saturate."""
+        """The same in fused kernels, where these differ from ``tensors``; None where they saturate."""
         made = self._users.run(list(self.outputs), inputs)
         for (name, value), array, meant in zip(self.outputs.items(), made, self.meant, strict=True):
             off = self._steps_off(value.name, np.asarray(array), meant)
@@ -103,7 +103,7 @@ class _Sessions:
         return None if is_equal else found
 
     def notes(self) -> Iterator[str]:
-        """How far the outputs of the session that users run are from what the file means."""
+        """Returns notes about the error of outputs in a session with default options."""
         about = "ONNX Runtime's fused kernels"
         if self.saturates:
             about += " saturate on this processor, which has no VNNI"
@@ -115,7 +115,7 @@ class _Sessions:
     def _run(
         self, session: Session, inputs: Mapping[str, np.ndarray]
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """The outputs of the model, and the tensors that are asked for."""
+        """Returns the outputs of the model, and the requested tensors."""
         names = list(dict.fromkeys([*self.outputs, *self.asked]))
         arrays = dict(zip(names, session.run(names, inputs), strict=True))
         return [arrays[name] for name in self.outputs], [arrays[name] for name in self.asked]
@@ -128,7 +128,7 @@ class _Sessions:
         return found
 
     def _steps_off(self, name: str, made: np.ndarray, meant: np.ndarray) -> float:
-        """The largest distance in steps of the tensor; in float, in 255 parts of its largest number."""
+        """Returns the largest error in steps; for float in 1/255 of the largest element."""
         if made.shape != meant.shape or made.dtype.kind != "f":
             return 0.0 if np.array_equal(made, meant) else float("inf")
         off = np.abs(made.astype(np.float64) - meant)
@@ -140,7 +140,7 @@ class _Sessions:
 
 
 def _nodes(graph: TargetGraph) -> dict[str, tuple[Node, QParams | None]]:
-    """The node of each tensor that operators take as one, and its quantization parameters, by its name."""
+    """Returns the node and the QParams of each tensor, by the tensor's name."""
     found: dict[str, tuple[Node, QParams | None]] = {}
     for value in (value for operator in graph.operators for value in operator.outputs):
         origin = graph.origins.get(value)
@@ -158,7 +158,7 @@ def _observed(array: np.ndarray, grid: QParams | None) -> Observed:
 
 
 def check_tensors(path: Path, made: QdqGraph) -> None:
-    """Raises VerificationError TM4001 where a tensor is missing, or has other integers or another grid.
+    """Raises VerificationError TM4001 where a tensor is missing, or has wrong integers or QParams.
 
     Layers are found by the names of tensors: none may be gone.
     """
@@ -176,12 +176,12 @@ def check_tensors(path: Path, made: QdqGraph) -> None:
                 continue
             found = stored.get(operand.name)
             if found is None or found.dtype != operand.dtype or not np.array_equal(found, operand.data):
-                message = f"the constant {operand.name} of the file is not that of its source"
+                message = f"the constant {operand.name} of the file differs from that of its source"
                 raise VerificationError("TM4001", message)
 
 
 def _check_source(plain: TargetGraph, made: QdqGraph) -> None:
-    """Raises VerificationError TM4001 where constants, or grids that it names, are not the source's."""
+    """Raises VerificationError TM4001 where constants or named QParams differ from the source's."""
     kept = []
     for pair, value, grid in made.stored:
         steps, scale, zero = (operand.data for operand in pair.inputs if operand is not None)
@@ -192,7 +192,7 @@ def _check_source(plain: TargetGraph, made: QdqGraph) -> None:
         assert isinstance(plain.version, int)
         _, scale, zero = (operand.data if operand else None for operand in pair.inputs)
         assert scale is not None and zero is not None
-        check_grid(value.name, scale, zero, made.grids[value.name])
+        check_qparams(value.name, scale, zero, made.grids[value.name])
         if value.qparams is not None and not value.qparams.inferred:
             grid = activation_grid(value.name, value.qparams, zero.dtype.name, plain.version)
-            check_grid(value.name, scale, zero, grid)
+            check_qparams(value.name, scale, zero, grid)

@@ -1,4 +1,4 @@
-"""ONNX files.
+"""Writes ONNX files.
 
 One ModelProto, with the weights in the file as ``raw_data``, or those above 1 KiB in a file beside it.
 The weights are streamed: memory in use does not grow with them. The same graph gives the same bytes.
@@ -89,7 +89,7 @@ def write_onnx(
         raise WriteError(
             "TM5002",
             f"the model takes {message.length / 2**30:.1f} GiB, and an ONNX file can hold 2 GiB",
-            notes=[("help", "store the weights beside it: --external-data")],
+            notes=[("help", "store the weights in a separate file: --external-data")],
         )
     message.write(file)
     if weights is not None and layout is not None:
@@ -112,7 +112,7 @@ def check_onnx(path: str | os.PathLike[str], graph: TargetGraph | None = None) -
 
 
 def _without_weights(graph: TargetGraph) -> ModelProto:
-    """The model of ``graph`` with its large constants as inputs."""
+    """Returns the model of ``graph`` with large constants as inputs."""
     slim = {
         id(value): Value(value.name, value.dtype, value.shape)
         for value in graph.constants()
@@ -126,7 +126,7 @@ def _without_weights(graph: TargetGraph) -> ModelProto:
 
 
 def _with_others(graph: TargetGraph, others: dict[int, Value]) -> TargetGraph:
-    """The graph with other values in the place of some, by their ids, also inside of operators."""
+    """Returns the graph with some values replaced, by id, also in subgraphs."""
     operators = [
         dataclasses.replace(
             operator,
@@ -148,7 +148,7 @@ def newest_opset() -> int:
 
 
 def ir_version(opset: int) -> int:
-    """The IR version of the ONNX release that brought ``opset``: what runtimes of its age can read.
+    """Returns the IR version of the ONNX release that introduced ``opset``.
 
     Source: ONNX's docs/Versioning.md, "Released Versions". Opset 7 and 8: 3; 9: 4; 12 to 14: 7.
     """
@@ -205,14 +205,14 @@ def _graph(graph: TargetGraph, layout: ExternalLayout | None, value_info: _Value
 
 
 class _ValueInfo:
-    """Encodes the types of intermediate results: a GraphProto with nothing else, each type made once."""
+    """Encodes the types of intermediate results, each type once."""
 
     def __init__(self, is_wanted: bool) -> None:
         self.is_wanted = is_wanted
         self._types: dict[tuple[int, tuple[Any, ...]], bytes] = {}
 
     def encoded(self, graph: TargetGraph, outputs: Collection[str]) -> bytes:
-        """The value_info of ``graph`` but for its ``outputs``, which are described as such."""
+        """Returns the value_info of ``graph`` except for its ``outputs``."""
         if not self.is_wanted:
             return b""
         computed = (value for operator in graph.operators for value in operator.outputs)
@@ -229,18 +229,18 @@ class _ValueInfo:
 
 
 def _check_names(graph: TargetGraph, constants: Iterable[Value]) -> None:
-    """Two values of one name would silently become one."""
+    """Checks that names are unique: values of one name would silently become one."""
     computed = [value for operator in graph.all_operators() for value in operator.outputs]
     inputs = [value for each in graph.nested() for value in each.inputs]
     seen: set[str] = set()
     for value in [*inputs, *constants, *computed]:
         if value.name in seen or not value.name:
-            raise InternalError("TM9001", f"the name {value.name!r} is empty or another value's too")
+            raise InternalError("TM9001", f"the name {value.name!r} is empty, or used by another value")
         seen.add(value.name)
 
 
 def _outputs(graph: TargetGraph) -> tuple[list[NodeProto], list[ValueInfoProto]]:
-    """The outputs under the user's names, and the Identity nodes that bring them there.
+    """Returns the outputs with the user's names, and the Identity nodes that rename them.
 
     An output whose value has another name (it is an input, a constant, or two outputs) needs one.
     """
@@ -308,7 +308,7 @@ _LIST_FORMS = {
 
 
 def _kind(operator: Operator, name: str, value: Attribute) -> Any:
-    """The type of an attribute that no schema says, by its value; an empty list is one of ints."""
+    """Returns the type of an attribute without schema, by its value; an empty list counts as ints."""
     if isinstance(value, np.ndarray):
         return _AttrType.TENSOR
     items = value if isinstance(value, (list, tuple)) else [value]
@@ -346,7 +346,7 @@ def _attribute(
 
 
 def _inner_graph(name: str, graph: TargetGraph, value_info: _ValueInfo) -> GraphProto:
-    """A graph inside of an operator. Its constants are initializers of the whole graph, which it sees."""
+    """Encodes a subgraph. Its constants are initializers of the main graph, which it can access."""
     assert isinstance(graph.version, int)
     inner = GraphProto(
         name=name,

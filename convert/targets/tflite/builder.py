@@ -1,4 +1,4 @@
-"""The builder of TFLite operators: what the runtime has, its whole numbers, graphs inside."""
+"""The builder of TFLite operators: versions of the runtime, integer types, subgraphs."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class TfliteBuilder(Builder):
         self.sizes = SizeOperators(self)
 
     def inside(self, graph: TargetGraph) -> Builder:
-        """As any builder's, but the graph sees no values around it."""
+        """Returns the builder of a subgraph, which cannot access values outside of it."""
         twin = super().inside(graph)
         assert isinstance(twin, TfliteBuilder)
         twin.sizes = SizeOperators(twin)
         return twin
 
     def ints(self, values: Sequence[int] | np.ndarray | int) -> Value:
-        """As any builder's; Dims among the values are computed as the file runs."""
+        """Like ``Builder.ints``; Dims among the values are computed at run time."""
         return self.sizes.vector(values) if is_symbolic(values) else super().ints(values)
 
     def define(self, value: Value) -> None:
@@ -47,7 +47,7 @@ class TfliteBuilder(Builder):
         return self.graph.version
 
     def has(self, type: str, version: int = 1) -> bool:
-        """Whether the runtime has this version of an operator; where there is another way."""
+        """Whether the runtime has this version of an operator, for symbolics with an alternative."""
         return runtime_refusal(type, version, self._runtime) is None
 
     def accept(self, operators: Sequence[Operator]) -> None:
@@ -60,7 +60,7 @@ class TfliteBuilder(Builder):
     def subgraph(
         self, name: str, types: Sequence[Value], write: Callable[[TfliteBuilder, list[Value]], list[Value]]
     ) -> TargetGraph:
-        """A graph with inputs of these types, which ``write`` fills: it gets them, and gives the outputs."""
+        """Returns a subgraph with inputs of these types; ``write`` receives them and returns the outputs."""
         twin = self.inside(TargetGraph(self.graph.target, self.graph.version, name))
         assert isinstance(twin, TfliteBuilder)
         twin.graph.inputs = [self.formal(value.dtype, value.shape) for value in types]
@@ -70,7 +70,7 @@ class TfliteBuilder(Builder):
         return twin.graph
 
     def op(self, type: str, *inputs: Value | None, **options: Any) -> Any:
-        """As ``Builder.op``; whole numbers that the operator does not take are cast, there and back."""
+        """Like ``Builder.op``; inserts casts for integer types that the operator does not support."""
         if type == "RESHAPE" and is_symbolic(options.get("new_shape")):
             del options["new_shape"]  # an attribute for what is an input
         inputs = tuple(self.sizes.resolved(type, inputs))
@@ -110,7 +110,7 @@ class TfliteBuilder(Builder):
         return first_release(type, text) <= max(self._runtime, OLDEST)
 
     def cast(self, value: Value, dtype: np.dtype) -> Value:
-        """``value`` as ``dtype``."""
+        """Returns ``value`` cast to ``dtype``."""
         if value.dtype == dtype:
             return value
         if value.data is not None:

@@ -1,5 +1,4 @@
-"""TFLite: weights stored in fewer bits, as float16(w), or as scale * q with a scale for each channel and
-q = round(w / scale) in [-127, 127].
+"""Compresses TFLite weights: to float16, or to int8 in [-127, 127] with a scale per channel.
 
 Operators that have a kernel for int8 weights take them as they are (``dynamic_range.py``). A GATHER picks
 rows of the stored table. Any other operator has a DEQUANTIZE before it, which runtimes do once, and XNNPACK
@@ -29,7 +28,7 @@ _SMALL = 1024
 
 @dataclass(frozen=True)
 class Compressed:
-    """``graph`` is to be written; ``restored`` has the same weights as plain float32 constants.
+    """``graph`` is written; ``restored`` has the same weights as float32 constants.
 
     ``stored`` are the weights that changed, as pairs of before and after. ``rounded`` are graphs as
     ``restored`` that round activations where the kernels of ``graph`` do, the first in the same steps, the
@@ -43,12 +42,12 @@ class Compressed:
 
     @property
     def before(self) -> int:
-        """The bytes of the weights that changed."""
+        """Returns the bytes of the compressed weights before."""
         return sum(value.data.nbytes for value, _ in self.stored if value.data is not None)
 
     @property
     def after(self) -> int:
-        """The bytes that they take now."""
+        """Returns the bytes of the compressed weights after."""
         return sum(_bytes(value) for _, value in self.stored)
 
 
@@ -57,7 +56,7 @@ _STEPS = (KERNEL_STEPS, KERNEL_STEPS - 4, KERNEL_STEPS - 8, KERNEL_STEPS - 12)
 
 
 def compress_weights(graph: TargetGraph, kind: str) -> Compressed:
-    """``graph`` with its large float32 weights as ``kind``; it is left as it is."""
+    """Returns a copy of ``graph`` with its large float32 weights as ``kind``."""
     weights = _Weights(kind)
     written = _Written(weights).graph(graph)
     restored = _Restored(weights).graph(graph)
@@ -72,14 +71,14 @@ def compress_weights(graph: TargetGraph, kind: str) -> Compressed:
 
 
 class _Weights:
-    """Each weight once, however many operators take it."""
+    """Compresses each weight once, for all operators that use it."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.stored: dict[tuple[int, int | None], tuple[Value, Value | None]] = {}
 
     def compressed(self, operator: Operator, index: int, value: Value) -> Value | None:
-        """The stored form of an operator's input; None for what stays as it is."""
+        """Returns the compressed form of an operator's input; None for inputs that stay."""
         if value.data is None or value.dtype != np.float32 or value.data.size < _SMALL:
             return None
         axis = _channel_axis(operator, index)
@@ -113,7 +112,7 @@ def _int8(value: Value, data: np.ndarray, axis: int) -> Value:
 
 
 def restored(value: Value) -> np.ndarray:
-    """The float32 numbers that DEQUANTIZE makes of a stored weight."""
+    """Returns the float32 values that DEQUANTIZE computes from a weight."""
     assert value.data is not None
     if value.quantization is None:
         return value.data.astype(np.float32)
@@ -123,7 +122,7 @@ def restored(value: Value) -> np.ndarray:
 
 
 def step_of(data: np.ndarray, stored: Value) -> np.ndarray:
-    """By how much neighbours of each weight of ``data`` differ once they are ``stored``, and a trifle."""
+    """Returns the spacing of stored values for each weight of ``data``, plus a small tolerance."""
     largest = np.abs(data)
     if stored.quantization is None:
         return largest * np.float32(2.0**-10 * 1.001) + np.float32(2.0**-24)
@@ -132,7 +131,7 @@ def step_of(data: np.ndarray, stored: Value) -> np.ndarray:
 
 
 def rows_of(weight: Value) -> tuple[Value, Value]:
-    """A table of int8, and the scale of each of its rows."""
+    """Returns an int8 table, and the scale of each row."""
     assert weight.quantization is not None
     scale = weight.quantization.scale.reshape(-1, *[1] * (len(weight.shape) - 1))
     rows = Value(f"{weight.name}_rows", weight.dtype, weight.shape, weight.data)
@@ -140,7 +139,7 @@ def rows_of(weight: Value) -> tuple[Value, Value]:
 
 
 def _channel_axis(operator: Operator, index: int) -> int | None:
-    """The axis of a weight's channels; None where the input is no weight."""
+    """Returns the channel axis of a weight; None where the input is not a weight."""
     if operator.type == "BATCH_MATMUL" and index == 1:
         weight = operator.inputs[1]
         assert weight is not None
@@ -158,7 +157,7 @@ def _shape(operator: Operator, index: int) -> tuple[int, ...]:
 
 
 class _Rebuilt:
-    """Copies of a graph and those inside, with the stored weights in the way that ``operators`` says."""
+    """Copies a graph and its subgraphs with compressed weights, as ``operators`` defines."""
 
     def __init__(self, weights: _Weights) -> None:
         self.weights = weights
@@ -186,12 +185,12 @@ class _Rebuilt:
         """Called before the first operator of each graph."""
 
     def operators(self, operator: Operator, stored: dict[int, Value], runtime: int) -> list[Operator]:
-        """What stands for ``operator``, some of whose inputs are stored."""
+        """Returns the replacement of ``operator``, some of whose inputs are compressed."""
         raise NotImplementedError
 
 
 class _Written(_Rebuilt):
-    """With the stored weights themselves."""
+    """The copy with the compressed weights."""
 
     def begin(self) -> None:
         self.floats: dict[int, Value] = {}
@@ -218,7 +217,7 @@ class _Written(_Rebuilt):
 
 
 class _Restored(_Rebuilt):
-    """With the numbers of the stored weights, in float32."""
+    """The copy with the weights decompressed to float32."""
 
     def __init__(self, weights: _Weights) -> None:
         super().__init__(weights)
@@ -234,7 +233,7 @@ class _Restored(_Rebuilt):
 
 
 class _Rounded(_Restored):
-    """As restored, with the activations rounded where kernels for int8 weights do."""
+    """Like restored, with activations rounded like in kernels for int8 weights."""
 
     def __init__(self, weights: _Weights, steps: int) -> None:
         super().__init__(weights)
@@ -252,7 +251,7 @@ def _picks_rows(operator: Operator, weight: Value) -> bool:
 
 
 def _rows(operator: Operator, weight: Value) -> list[Operator]:
-    """A GATHER of rows of int8 and one of their scales: the whole table is never brought back."""
+    """Gathers int8 rows and their scales, so that the whole table is never decompressed."""
     indices, (rows,) = operator.inputs[1], operator.outputs
     table, scales = rows_of(weight)
     picked = Value(f"{rows.name}_int8", weight.dtype, rows.shape)

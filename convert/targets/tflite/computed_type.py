@@ -1,4 +1,4 @@
-"""The element type that an operator computes in, where its kernel does not take the operands' own.
+"""The element type in which an operator computes, where its kernel does not support that of the operands.
 
 Integers of few bits are computed in a type that holds them all, and cast back.
 """
@@ -23,7 +23,7 @@ _WIDER = {
 def computed_type(
     operator: str, dtype: np.dtype, runs: Callable[[str], bool] = lambda name: True
 ) -> np.dtype:
-    """The type in which the operator computes ``dtype``. Raises Refusal where no type will do.
+    """Returns the type in which the operator computes ``dtype``. Raises Refusal where no type is suitable.
 
     ``runs`` says whether the runtime has the operator for a type.
     """
@@ -33,5 +33,5 @@ def computed_type(
         wider = (*wider, "float32")  # which holds integers of 16 bits, and none are computed
     names = [name for name in (own, *wider) if known.types is None or name in known.types]
     if not names:
-        raise Refusal(f"TFLite's {operator} does not take {own}", "convert the model to float32")
+        raise Refusal(f"TFLite's {operator} does not support {own}", "convert the model to float32")
     return np.dtype(next(filter(runs, names), names[0]))

@@ -1,4 +1,4 @@
-"""TFLite operators that take int8 weights beside float32 activations.
+"""Dynamic-range quantization: TFLite operators with int8 weights and float32 activations.
 
 The kernel rounds the activations as it runs, to 255 steps of their range with 0 among them: one range for
 each row of a product, and for each image of a convolution. In LiteRT 2.3 with XNNPACK that takes a third to a
@@ -23,7 +23,7 @@ KERNEL_STEPS = 255
 
 
 def takes(operator: Operator, index: int, stored: Value, runtime: int) -> bool:
-    """Whether ``operator`` computes with ``stored`` as it is, in the runtime 2.``runtime``."""
+    """Whether ``operator`` supports ``stored`` weights directly in the runtime 2.``runtime``."""
     known = spec(operator.type).dynamic_range
     if known is None or index != known.weight or stored.quantization is None or runtime < known.since:
         return False
@@ -38,7 +38,7 @@ def takes(operator: Operator, index: int, stored: Value, runtime: int) -> bool:
 
 
 def with_stored(operator: Operator, index: int, stored: Value) -> Operator:
-    """``operator`` with the int8 weight at ``index``."""
+    """Returns ``operator`` with the int8 weight at ``index``."""
     inputs = [stored if i == index else value for i, value in enumerate(operator.inputs)]
     attributes = dict(operator.attributes)
     known = spec(operator.type).dynamic_range
@@ -48,7 +48,8 @@ def with_stored(operator: Operator, index: int, stored: Value) -> Operator:
 
 
 def with_rounded_activations(operator: Operator, steps: int) -> list[Operator]:
-    """``operator`` in float32, behind operators that round its activations as its kernel for int8 weights.
+    """Returns ``operator`` in float32, after operators that round activations like its kernel for int8
+    weights.
 
     step = (max(x, 0) - min(x, 0)) / steps for each range, x' = round(x / step) * step. The kernel has
     ``KERNEL_STEPS``; with a few less the places that x is rounded to lie elsewhere.
@@ -82,7 +83,7 @@ def with_rounded_activations(operator: Operator, steps: int) -> list[Operator]:
 
 
 def _axes_of_a_range(operator: Operator, x: Value) -> list[int]:
-    """The axes of the activations within which one range holds."""
+    """Returns the axes of the activations that share one quantization range."""
     rank = len(x.shape)
     if operator.type == "FULLY_CONNECTED":
         weight = operator.inputs[1]

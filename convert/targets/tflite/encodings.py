@@ -1,4 +1,4 @@
-"""TFLite files in integers, and with weights in fewer bits."""
+"""Encodings of TFLite: full-integer, and compressed weights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class CompressedWeights(Encoding):
-    """Large weights in fewer bits, all else in float."""
+    """Large weights are compressed, all other tensors stay in float."""
 
     def __init__(self, plain: TargetGraph, compressed: Compressed) -> None:
         super().__init__(plain)
@@ -35,7 +35,7 @@ class CompressedWeights(Encoding):
 
 
 class FullInteger(Encoding):
-    """Integers for all tensors that have quantization parameters and an integer kernel."""
+    """All tensors with QParams and an integer kernel are integers."""
 
     def __init__(self, graphs: LoweredGraphs, made: IntegerGraph) -> None:
         super().__init__(graphs.graph)
@@ -97,7 +97,7 @@ def _check_runtime(encoding: Encoding, runtime: int, what: str) -> None:
 
 
 def _check_has_scales(plain: TargetGraph, made: IntegerGraph) -> None:
-    """Raises UsageError TM6030 where nothing can be in integers; a model of only stubs may be written."""
+    """Raises UsageError TM6030 if no operator can be quantized; a model of only stubs is accepted."""
     results = [value for operator in plain.all_operators() for value in operator.outputs]
     names = [value.name for value in (*plain.inputs, *results) if value.qparams is not None]
     if not names:
@@ -106,8 +106,8 @@ def _check_has_scales(plain: TargetGraph, made: IntegerGraph) -> None:
         some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         raise UsageError(
             "TM6030",
-            f"nothing can be in integers: there are scales for {some}, and no operator has them for all of "
-            "its inputs and outputs",
+            f"no operator can be quantized: there are scales for {some}, but no operator has scales "
+            "for all of its inputs and outputs",
             notes=[
                 ("help", "quantize its inputs, too; for inputs of the model use --input-type, --input-scale")
             ],

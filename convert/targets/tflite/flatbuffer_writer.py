@@ -1,4 +1,4 @@
-"""A flatbuffer whose large byte vectors are laid out behind it and streamed.
+"""Writes flatbuffers with large byte vectors after the tables, as a stream.
 
 A flatbuffer points only forward, from a field to its vector, by the distance between them. So the
 tables can be built first, with holes for those distances, and the vectors follow them in the file:
@@ -53,7 +53,7 @@ _KINDS = {
 
 
 class _Bytes(NamedTuple):
-    """What follows the skeleton, and the hole for its place, as a distance from the skeleton's end."""
+    """Bytes after the tables, and the position of the offset that refers to them."""
 
     data: Array
     hole: int
@@ -61,12 +61,12 @@ class _Bytes(NamedTuple):
 
     @property
     def head(self) -> int:
-        """The bytes of the length in front of the data."""
+        """Returns the length field before the data."""
         return 0 if self.is_far else _LENGTH.size
 
 
 class _Shape(NamedTuple):
-    """How tables with the same fields are laid out: behind the distance to the vtable, the largest first."""
+    """The layout of tables with the same fields: after the offset to the vtable, the largest field first."""
 
     packed: struct.Struct  # without that distance
     order: list[int]  # of the fields
@@ -96,7 +96,7 @@ class _Shape(NamedTuple):
 
 
 class FlatbufferWriter:
-    """The tables, strings and short vectors of a flatbuffer, each made before what refers to it."""
+    """Builds the tables, strings and short vectors of a flatbuffer, each before those that refer to it."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []  # the last one comes first
@@ -129,7 +129,7 @@ class FlatbufferWriter:
         return self._vector(struct.pack(f"<{count}I", *distances), count)
 
     def table(self, *fields: Field) -> int:
-        """A table with these fields, written whether or not they hold their defaults."""
+        """Adds a table with these fields, also those with default values."""
         shape = _Shape.of(tuple((slot, kind) for slot, kind, _ in fields))
         place = self._place(_DISTANCE.size + shape.packed.size, shape.alignment)
         values: list[Any] = [
@@ -143,13 +143,13 @@ class FlatbufferWriter:
         return place
 
     def table_of_bytes(self, slot: int, data: Array) -> int:
-        """A table whose one field is a vector of ``data``'s bytes, laid out behind the skeleton."""
+        """Adds a table with one field, a vector of ``data``'s bytes after the tables."""
         place = self.table((slot, "uint32", 0))
         self._behind.append(_Bytes(data, place - 4, is_far=False))
         return place
 
     def table_of_place(self, place: int, size: int, data: Array) -> int:
-        """A table with the place of ``data`` in the file in one slot, and the number of bytes in another."""
+        """Adds a table with the file offset of ``data`` in one slot, and the number of bytes in another."""
         fields = ((place, "uint64", 0), (size, "uint64", data.nbytes))
         made = self.table(*fields)
         hole = made - _Shape.of(tuple((slot, kind) for slot, kind, _ in fields)).places[0]
@@ -163,7 +163,7 @@ class FlatbufferWriter:
         return self._size
 
     def _place(self, size: int, alignment: int) -> int:
-        """Where something of ``size`` bytes will begin; what is behind it is filled up for that."""
+        """Returns the aligned offset of an object of ``size`` bytes."""
         gap = -(self._size + size) % alignment
         if gap:
             self._put(bytes(gap))
@@ -181,7 +181,7 @@ class FlatbufferWriter:
         return bytearray().join(reversed(self._parts))
 
     def write(self, root: int, identifier: bytes, file: BinaryIO) -> None:
-        """Write the whole file, making a few rows contiguous at a time.
+        """Writes the whole file, making a few rows contiguous at a time.
 
         Raises: WriteError TM5002 before the first byte if it would be too large for a flatbuffer.
         """
@@ -204,7 +204,7 @@ class FlatbufferWriter:
             end = start + each.head + each.data.nbytes
 
     def _layout(self, end: int, order: Sequence[_Bytes]) -> list[int]:
-        """Where each begins, with its length where it has one; the data begins at a multiple of 16."""
+        """Returns the offset of each object, with its length; data is aligned to 16 bytes."""
         starts = []
         for each in order:
             start = end + -(end + each.head) % _ALIGNMENT
@@ -213,7 +213,7 @@ class FlatbufferWriter:
             if end >= _SIZE_LIMIT and not each.is_far:
                 raise WriteError(
                     "TM5002",
-                    f"the flatbuffer would take {end / 2**30:.1f} GiB, and can have 2 GiB",
+                    f"the flatbuffer would be {end / 2**30:.1f} GiB, but the limit is 2 GiB",
                     notes=[("help", "split the model")],
                 )
         return starts

@@ -1,4 +1,4 @@
-"""Extents that the data may make 0, where LiteRT does not take that.
+"""Pads possibly empty dimensions, since LiteRT rejects extents of 0.
 
 Such an operator is given one part more, and its result is cut to what was asked for. Measured with LiteRT
 2.3, operator by operator: SOFTMAX over nothing ends the process, XNNPACK refuses products of empty matrices,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def without_empty_parts(
     g: TfliteBuilder, type: str, inputs: Sequence[Value | None], options: dict[str, Any]
 ) -> Value | None:
-    """The result of the operator; None where it may be written as it is."""
+    """Emits the operator on padded operands; None where this is not needed."""
     rule = spec(type).not_empty
     if rule is None:
         return None

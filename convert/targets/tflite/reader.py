@@ -1,4 +1,4 @@
-"""What a TFLite file says of itself, and the constants in it."""
+"""Reads metadata and constants of a TFLite file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LAYOUT, _OPTIONS = "tmconvert.layout", "tmconvert.options"
 
 
 def tflite_layouts(path: Path) -> tuple[list[bool], list[bool]] | None:
-    """Which inputs and outputs are stored channels-last, as the file's metadata says; None if it does not."""
+    """Returns which inputs and outputs are channels-last, from the file's metadata; None without it."""
     orders = _entry(path, _LAYOUT)
     if orders is None:
         return None
@@ -27,12 +27,12 @@ def tflite_layouts(path: Path) -> tuple[list[bool], list[bool]] | None:
 
 
 def tflite_options(path: Path) -> Mapping[str, Any]:
-    """The options of the conversion that wrote the file, as ``metadata`` stored them; empty without."""
+    """Returns the options of the conversion that wrote the file, from ``metadata``; empty without them."""
     return _entry(path, _OPTIONS) or {}
 
 
 def tflite_constants(path: Path) -> dict[str, list[Value]]:
-    """The constants of all subgraphs that may hold weights or biases, by name, with their data and scales.
+    """Returns the constants of all subgraphs that may be weights or biases, by name, with data and scales.
 
     Tensors may share a name.
     """
@@ -47,7 +47,9 @@ _NUMBERS = ("float32", "float16", "int8", "int16", "int32", "int64")
 
 
 def tflite_tensors(path: Path) -> dict[str, list[Value]]:
-    """The tensors of all subgraphs, by name, but for types that NumPy lacks; constants have their data."""
+    """Returns the tensors of all subgraphs by name, except for types that NumPy lacks; constants have
+    data.
+    """
     model, data = _model(path)
     dtypes = {number: np.dtype(name) for name, number in TENSOR_TYPES.items() if name in np.sctypeDict}
     found: dict[str, list[Value]] = defaultdict(list)
@@ -72,7 +74,7 @@ def _quantization(tensor: Any) -> Quantization | None:
 
 
 def tflite_model(path: Path) -> Any:
-    """The root table of the file, whose accessors read as they are called."""
+    """Returns the root table of the file, whose accessors read lazily."""
     return _model(path)[0]
 
 
@@ -85,7 +87,7 @@ def _model(path: Path) -> tuple[Any, mmap.mmap]:
 
 
 def _entry(path: Path, key: str) -> Any:
-    """An entry of the metadata, which is JSON; None without."""
+    """Returns a JSON entry of the metadata; None without it."""
     model, data = _model(path)
     for i in range(model.MetadataLength()):
         entry = model.Metadata(i)
@@ -96,7 +98,7 @@ def _entry(path: Path, key: str) -> Any:
 
 
 def _content(buffer: Any, data: mmap.mmap) -> np.ndarray | None:
-    """The bytes of a buffer: within the flatbuffer, or behind it where the buffer says."""
+    """Returns the bytes of a buffer: within the flatbuffer, or after it."""
     if buffer.DataLength():
         return np.asarray(buffer.DataAsNumpy())
     if buffer.Size() > 1:

@@ -1,4 +1,4 @@
-"""LiteRT, which judges TFLite files."""
+"""LiteRT, which verifies TFLite files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tmconvert.verification.runtime import (
 
 
 class LiteRtRuntime(IsolatedRuntime):
-    """LiteRT's interpreter; without ``delegates`` its own kernels only, else XNNPACK where it can."""
+    """LiteRT's interpreter: without ``delegates`` with its own kernels only, else with XNNPACK."""
 
     name = "LiteRT"
 
@@ -89,17 +89,19 @@ def allocate(interpreter: Any, shapes: Mapping[int, tuple[int, ...]]) -> None:
 
 
 def _as_taken(name: str, array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """An input as the file takes it: int32 in the place of int64. Raises ValueError where that cannot be."""
+    """Converts an input to the file's type: int64 to int32. Raises ValueError where values do not fit."""
     if array.dtype != np.int64 or dtype != np.int32:
         return array
     narrow = array.astype(dtype)
     if not np.array_equal(narrow, array):
-        raise ValueError(f"the input {name} has numbers beyond int32, which the file takes (--keep-int64)")
+        raise ValueError(
+            f"the input {name} has values that exceed int32, the type of the file's input (--keep-int64)"
+        )
     return narrow
 
 
 def _tflite_result(interpreter: Any, described: dict[str, Any]) -> np.ndarray:
-    """A copy of an output; LiteRT 2.3 cannot read one that turned out to be empty."""
+    """Copies an output; LiteRT 2.3 cannot read an empty one."""
     if 0 in described["shape"]:
         return np.zeros(described["shape"], described["dtype"])
     return np.array(interpreter.get_tensor(described["index"]))
@@ -108,7 +110,7 @@ def _tflite_result(interpreter: Any, described: dict[str, Any]) -> np.ndarray:
 def _tflite_positions(
     interpreter: Any, inputs: list[str], outputs: list[str]
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Tensor indices by the names of the signature; without one, by position."""
+    """Returns tensor indices by the names of the signature; without one, by position."""
     signatures = interpreter.get_signature_list()
     if signatures:
         runner = interpreter.get_signature_runner(next(iter(signatures)))

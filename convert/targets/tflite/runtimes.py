@@ -1,4 +1,4 @@
-"""The oldest runtime that has each version of each TFLite operator.
+"""The oldest runtime that supports each version of each TFLite operator.
 
 Releases are TensorFlow's, then LiteRT's, which counts on: LiteRT 1.0 is 2.18, 1.1 is 2.19, 1.3 is 2.20,
 2.1 is 2.21 and 2.2 is 2.23. Source: LiteRT's runtime_version.cc, August 2026, corrected where a
@@ -32,7 +32,7 @@ def minimum_runtime(versions: Mapping[str, int]) -> str:
 
 
 def runtime_refusal(type: str, version: int, runtime: int) -> tuple[str, str] | None:
-    """(reason, help) why the runtime 2.``runtime`` does not run this version; None when it does.
+    """Returns (reason, help) if the runtime 2.``runtime`` does not support this version; else None.
 
     The types of custom operators are none of TFLite's: whoever has their library runs them.
     """
@@ -40,12 +40,14 @@ def runtime_refusal(type: str, version: int, runtime: int) -> tuple[str, str] | 
         return None
     release = _release(type, version)
     if not release:
-        return f"no runtime has version {version} of TFLite's {type} yet", ""
+        return f"no runtime supports version {version} of TFLite's {type} yet", ""
     if release <= (2, runtime, _ANY_PATCH):
         return None
     oldest = ".".join(map(str, release[: 3 if release[2] else 2]))
-    reason = f"this takes version {version} of TFLite's {type}, which the runtime 2.{runtime} has not"
-    return reason, f"the runtime {oldest} and later have it: --runtime {oldest}"
+    reason = (
+        f"this needs version {version} of TFLite's {type}, which the runtime 2.{runtime} does not support"
+    )
+    return reason, f"the runtime {oldest} and later support it: --runtime {oldest}"
 
 
 def _release(type: str, version: int) -> tuple[int, ...]:
@@ -57,7 +59,7 @@ def _release(type: str, version: int) -> tuple[int, ...]:
 
 
 def types_refusal(operator: Operator, runtime: int) -> tuple[str, str] | None:
-    """As ``runtime_refusal``, for the element types of an operator, which versions do not always tell."""
+    """Like ``runtime_refusal``, for element types, which operator versions do not always define."""
     types = types_of(operator)
     release = first_release(operator.type, types)
     if release <= max(runtime, OLDEST):
@@ -65,19 +67,21 @@ def types_refusal(operator: Operator, runtime: int) -> tuple[str, str] | None:
     given, _, made = types.replace("q", "").partition(">")
     what = f"TFLite's {operator.type} of {given}" + ("" if given == made else f" to {made}")
     if release > NEWEST:
-        return f"no runtime runs {what}", ""
-    reason = f"the runtime 2.{runtime} does not run {what}"
-    return reason, f"the runtime 2.{release} and later do: --runtime 2.{release}"
+        return f"no runtime supports {what}", ""
+    reason = f"the runtime 2.{runtime} does not support {what}"
+    return reason, f"the runtime 2.{release} and later support it: --runtime 2.{release}"
 
 
 def first_release(type: str, types: str) -> int:
-    """The N of the first release 2.N that runs an operator with such ``types_of``; 0 if not measured."""
+    """Returns the N of the first release 2.N that runs an operator with such ``types_of``; 0 if not
+    measured.
+    """
     return spec(type).measured.get(types, 0)
 
 
 @cache
 def kernel_release(type: str, kind: str) -> int:
-    """As ``first_release``, of the operator with quantized tensors of ``kind`` alone."""
+    """Like ``first_release``, for the operator with quantized tensors of ``kind``."""
     newest = 0
     for types, release in spec(type).measured.items():
         kinds = {kind for kind in re.split("[,>]", types) if kind.endswith("q")} - {"int32q", "int64q"}
@@ -88,7 +92,7 @@ def kernel_release(type: str, kind: str) -> int:
 
 
 def types_of(operator: Operator) -> str:
-    """The element types of an operator: "int8q,int32q>int8q", q where a tensor is quantized.
+    """Returns the element types of an operator: "int8q,int32q>int8q", q where a tensor is quantized.
 
     Neighbours of one type are one, whatever their number.
     """
@@ -98,7 +102,7 @@ def types_of(operator: Operator) -> str:
 
 
 def types_text(inputs: Sequence[str], outputs: Sequence[str]) -> str:
-    """``types_of`` an operator with tensors of these types."""
+    """Returns ``types_of`` an operator with tensors of these types."""
     return ">".join(",".join(name for name, _ in groupby(side)) for side in (inputs, outputs))
 
 

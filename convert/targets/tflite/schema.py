@@ -1,4 +1,4 @@
-"""TFLite's schema, as far as the writer needs it: element types, enums, and the slots of the options tables.
+"""The part of TFLite's schema that the writer needs: element types, enums, and slots of options tables.
 
 The options tables are generated (option_tables.py); the codes of operators are in their records
 (``operators/``). Source: LiteRT's schema.fbs, which only ever appends, so numbers and slots are stable.
@@ -57,12 +57,12 @@ class OptionField(NamedTuple):
 
 
 def options_code(table: str) -> int:
-    """The table's number in the union BuiltinOptions."""
+    """Returns the table's number in the union BuiltinOptions."""
     return _tables()[table][0]
 
 
 def options_fields(table: str) -> dict[str, OptionField]:
-    """The table's fields by name."""
+    """Returns the table's fields by name."""
     return _tables()[table][1]
 
 

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 class TfliteTarget(Target):
-    """Versions are minor numbers N of the runtimes 2.N, as TensorFlow counts."""
+    """Versions are the minor numbers N of runtimes 2.N, in TensorFlow's numbering."""
 
     name, title, suffixes = "tflite", "TFLite", (".tflite", ".lite")
     runtime_package, version_label = "ai-edge-litert", "TFLite"
@@ -72,15 +72,15 @@ class TfliteTarget(Target):
     }
 
     def version_number(self, version: int | str | None) -> int:
-        """The N of the text "2.N"; a number would be ambiguous, as 2.1 is 2.10, too."""
+        """Returns the N of the text "2.N"; a float would be ambiguous, as 2.1 equals 2.10."""
         if version is None:
             return DEFAULT_TFLITE_RUNTIME
         match = re.fullmatch(r"2\.(\d{1,2})(\.\d+)?", version) if isinstance(version, str) else None
         if match is None or int(match[1]) > TFLITE_RUNTIME:
             raise UsageError(
                 "TM6001",
-                f"there is no TFLite runtime {version!r}",
-                notes=[("help", f'use "2.0" to "2.{TFLITE_RUNTIME}", as TensorFlow counts')],
+                f"unknown TFLite runtime {version!r}",
+                notes=[("help", f'use "2.0" to "2.{TFLITE_RUNTIME}", in TensorFlow\'s numbering')],
             )
         return int(match[1])
 
@@ -198,7 +198,7 @@ def _io_layouts(given: IoLayout | Mapping[str, IoLayout] | None) -> dict[str, Io
 
 def _integers(given: Mapping[str, Any]) -> Integers:
     if given["weights"] is not None:
-        raise UsageError("TM6002", "weights of fewer bits are part of quantized: leave weights out")
+        raise UsageError("TM6002", "compressed weights are part of quantized: omit weights")
     activations: IntegerType = given["activations"] or "int8"
     io_type: IoType = given["io_type"] or activations
     of_int8 = ("uint8",) if activations == "int8" else ()

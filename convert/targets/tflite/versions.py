@@ -1,4 +1,4 @@
-"""The version of TFLite operators: the oldest that has all that a use needs (operators/version_rules.py)."""
+"""Versions of TFLite operators: the oldest with the features in use (operators/version_rules.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tmconvert.targets.tflite.operators import spec
 
 
 def operator_version(operator: Operator) -> int:
-    """The oldest version of the operator that has all that this use of it needs."""
+    """Returns the oldest version of the operator with the features in use."""
     return next((version for version, test in spec(operator.type).versions if test(operator)), 1)
 
 

@@ -1,4 +1,4 @@
-"""TFLite files.
+"""Writes TFLite files.
 
 A subgraph for the model and one for each graph inside of it, the weights in the file, streamed: memory in
 use does not grow with them. The same graph gives the same bytes. Slots and codes: LiteRT's schema.fbs.
@@ -46,7 +46,7 @@ _COMPARED = 64 * 1024
 
 
 def write_tflite(graph: TargetGraph, file: BinaryIO) -> None:
-    """Write ``graph`` to ``file`` as one TFLite model.
+    """Writes ``graph`` to ``file`` as one TFLite model.
 
     ``input_names`` and ``output_names`` are those of the signature "serving_default".
     ``graph.metadata`` becomes metadata entries of UTF-8 text, "min_runtime_version" is added. A value
@@ -75,14 +75,14 @@ def write_tflite(graph: TargetGraph, file: BinaryIO) -> None:
 
 
 class _Buffers:
-    """The file's buffers: number 0 is the empty one, and equal contents share one."""
+    """The file's buffers: number 0 is empty, and equal contents share one."""
 
     def __init__(self) -> None:
         self._contents: list[Array] = []
         self._indices: dict[Hashable, int] = {}
 
     def index(self, data: Array, *, is_alone: bool = False) -> int:
-        """The number of the buffer with ``data``; with ``is_alone`` no other tensor has it."""
+        """Returns the number of the buffer with ``data``; with ``is_alone`` it is not shared."""
         key = ("alone", len(self._contents)) if is_alone else self._key(data)
         if key not in self._indices:
             self._contents.append(data)
@@ -154,7 +154,7 @@ def _subgraph(
     codes: Mapping[str, int],
     numbers: Mapping[TargetGraph, int],
 ) -> tuple[int, dict[int, int]]:
-    """The subgraph's table, and each value's tensor index by its id()."""
+    """Encodes the subgraph; returns its table, and each value's tensor index by its id()."""
     values, states = _values(graph)
     indices = {id(value): index for index, value in enumerate(values)}
     biases = _biases(graph)
@@ -175,7 +175,7 @@ def _subgraph(
 
 
 def _values(graph: TargetGraph) -> tuple[list[Value], set[int]]:
-    """Every value once, in the order of first use, and the ids of those that hold a state."""
+    """Returns every value once, in the order of first use, and the ids of state variables."""
     values = {id(value): value for value in graph.inputs}
     states: set[int] = set()
     for operator in graph.operators:
@@ -197,7 +197,7 @@ def _values(graph: TargetGraph) -> tuple[list[Value], set[int]]:
 
 
 def _biases(graph: TargetGraph) -> set[int]:
-    """The ids of biases, to which quantizers give the scale of their operator: they share no buffer."""
+    """Returns the ids of biases, which do not share buffers, since each gets its operator's scale."""
     found = set()
     for operator in graph.operators:
         weights = spec(operator.type).weights
@@ -210,7 +210,7 @@ def _biases(graph: TargetGraph) -> set[int]:
 def _tensor(
     skeleton: FlatbufferWriter, buffers: _Buffers, value: Value, is_state: bool, is_bias: bool
 ) -> int:
-    """A Tensor table. Sizes that are open are those of the example until the tensor is resized."""
+    """Encodes a Tensor. Dynamic sizes are those of the example until the tensor is resized."""
     if name_of(value.dtype) not in TENSOR_TYPES:
         raise InternalError("TM9001", f"TFLite has no type for the tensor {value.name!r}: {value.dtype}")
     fields: list[Field] = [
@@ -267,7 +267,7 @@ def _operator(
 
 
 def _flexible(operator: Operator) -> bytes:
-    """The attributes of an operator of the user's as a FlexBuffers map, as custom operators expect it."""
+    """Encodes the attributes of a custom operator as a FlexBuffers map."""
     from flatbuffers import flexbuffers
 
     plain = {
@@ -310,7 +310,7 @@ def _options(
 
 
 def _number(operator: Operator, field: OptionField, value: Attribute) -> float:
-    """The attribute as the number that the field stores."""
+    """Returns the attribute as the number that the field stores."""
     if field.kind in ENUMS:
         names = ENUMS[field.kind]
         if isinstance(value, str) and value in names:

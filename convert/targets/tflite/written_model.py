@@ -30,7 +30,7 @@ def written_tflite(path: Path) -> WrittenModel:
 
 
 def _tflite_subgraph(file: Any, subgraph: Any, types: list[str], model: WrittenModel) -> None:
-    """Layers have no names in TFLite: each goes by that of its first result."""
+    """Layers have no names in TFLite: each gets the name of its first result."""
     names = []
     for tensor in (subgraph.Tensors(i) for i in range(subgraph.TensorsLength())):
         shape = tuple(int(tensor.Shape(i)) for i in range(tensor.ShapeLength()))

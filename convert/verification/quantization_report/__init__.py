@@ -1,1 +1,1 @@
-"""What integers cost, layer by layer, as text, JSON and a page."""
+"""Reports of quantization noise per layer, as text, JSON and HTML."""

@@ -1,4 +1,4 @@
-"""One page with charts, which needs nothing from elsewhere: no script, no font, no picture."""
+"""The HTML report: a self-contained page with charts, without scripts, fonts or images."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ _MOST = 60.0  # dB at the top of the chart: layers without noise end there
 
 
 def page(title: str, measured: str, layers: tuple[Noise, ...]) -> str:
-    """HTML: how it was ``measured``; ratios of signal to noise, clipping and range use as charts; a table."""
+    """Returns HTML with the ``measured`` data: signal-to-noise ratios, clipping and range use as charts, and
+    a table.
+    """
     name = escape(title)
     worst = min(layers, key=lambda layer: layer.local, default=None)
     summary = escape(measured)
@@ -82,12 +84,12 @@ def _shares(layers: tuple[Noise, ...]) -> str:
 
 
 def _step(layers: tuple[Noise, ...]) -> float:
-    """The width of a layer in a chart."""
+    """Returns the width of a layer in a chart."""
     return max(1000 / max(len(layers), 1), 8.0)
 
 
 def _scale(top: float, labels: list[str], share: float, width: float) -> str:
-    """Lines across the chart, from the bottom."""
+    """Draws the horizontal lines of a chart, from the bottom."""
     drawn = []
     for number, label in enumerate(labels):
         y = _HEIGHT * (1 - number * share) + _FOOT

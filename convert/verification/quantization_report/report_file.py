@@ -1,4 +1,4 @@
-"""The report of a conversion to integers, in the form that its suffix says: .html, .json or .txt."""
+"""Writes the report of an integer conversion as .html, .json or .txt, by the suffix."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SUFFIXES = (".html", ".json", ".txt")
 def check_suffix(path: Path) -> None:
     """Raises UsageError TM6002 for another suffix."""
     if path.suffix.lower() not in SUFFIXES:
-        help = [("help", f"end it in {', '.join(SUFFIXES)}")]
-        raise UsageError("TM6002", f"the report {path} has no known form", notes=help)
+        help = [("help", f"use one of the suffixes {', '.join(SUFFIXES)}")]
+        raise UsageError("TM6002", f"the report {path} has an unknown suffix", notes=help)
 
 
 def check_report_file(path: Path) -> None:
@@ -31,7 +31,7 @@ def check_report_file(path: Path) -> None:
 
 
 def report_text(suffix: str, title: str, verification: Verification) -> str:
-    """The whole file: where and on what layers were measured, and each layer."""
+    """Returns the whole report: runtime and inputs, and each layer."""
     runtime, inputs, layers = verification.runtime, verification.inputs, verification.noise
     if suffix == ".json":
         about = {"model": title, "runtime": runtime, "inputs": inputs}

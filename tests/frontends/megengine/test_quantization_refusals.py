@@ -91,7 +91,7 @@ CASES = {
     ),
     "far zero point": (
         stub(act_fake_quant=held(0.5, 300.0, "asymmetric", UINT8)),
-        "a zero point of the tensor lies outside the integer range",
+        "a zero point of the tensor is outside of the integer range",
     ),
     "no parameters": (stub(act_fake_quant=fake()), "stub.act_fake_quant has no quantization parameters"),
     "passive and empty": (

@@ -41,5 +41,5 @@ def test_a_function_with_too_few_parameters_is_no_defect(tmp_path: Path) -> None
         def my_act(g: Any, x: Any) -> Any:
             return g.call("aten::relu", x)
 
-        with pytest.raises(UsageError, match=r"TM6021.*take \(x\), and a call gives 2 arguments"):
+        with pytest.raises(UsageError, match=r"TM6021.*take \(x\), but the call has 2 arguments"):
             tmconvert.to_onnx(model, tmp_path / "model.onnx")

@@ -38,7 +38,7 @@ def test_linear_layers(tmp_path: Path):
     check(made, torch.zeros(2, 16), second=[torch.randn(2, 16) * 1e-7 - 1e-6], **CLOSE)
     if "fbgemm" in torch.backends.quantized.supported_engines:  # only it packs float16, and it needs AVX2
         check(quantization.quantize_dynamic(net, {nn.Linear}, dtype=torch.float16), x, **CLOSE)
-    with pytest.raises(UsageError, match="the model says nothing of quantization"):  # that a file could name
+    with pytest.raises(UsageError, match="the model has no quantization"):  # that a file could name
         tmconvert.to_onnx(traced, tmp_path / "m.onnx", quantized=True)
     mapping = quantization.QConfigMapping().set_global(quantization.default_dynamic_qconfig)
     check(convert_fx(prepare_fx(net, mapping, (x,))), x, **CLOSE)

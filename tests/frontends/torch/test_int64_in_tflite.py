@@ -114,7 +114,7 @@ def test_the_note_and_the_option(tmp_path: Path) -> None:
 def test_numbers_that_the_file_does_not_take(tmp_path: Path) -> None:
     path = tmp_path / "o.tflite"
     output = converted("compared", path).outputs[0]["name"]
-    with pytest.raises(VerificationError, match="numbers beyond int32"):
+    with pytest.raises(VerificationError, match="values that exceed int32"):
         LiteRtRuntime().run([path], {"args": np.array([[2**31, 0, 0, 0]])}, [output])
 
 

@@ -245,12 +245,12 @@ def test_what_has_no_integer_form_is_one_error(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError) as caught:
         tmconvert.to_tflite(made, path, quantized=True)
     text = str(caught.value)
-    assert text.startswith("error[TM2003]: TFLite has no integer form of it: it is made of NEG, TOPK_V2 in")
+    assert text.startswith("error[TM2003]: TFLite has no integer form of it: it lowers to NEG, TOPK_V2 in")
     assert f"--> {__file__}:" in text and " = aten::sort(" in text
-    assert "help: --allow-float leaves it in float, between DEQUANTIZE and QUANTIZE" in text
+    assert "help: --allow-float keeps it in float, between DEQUANTIZE and QUANTIZE" in text
     assert "; so does a calibration with --rule 'sort_out=float'" in text
     assert not path.exists()
     assert tmconvert.to_tflite(made, path, quantized=True, allow_float=True).verified
     in_part = calibrated(traced, samples, rules={"sort_out": "float"})
     report = tmconvert.to_tflite(in_part, path, quantized=True)
-    assert report.verified and any("in float stay operators" in note for note in report.notes)
+    assert report.verified and any("operators kept in float," in note for note in report.notes)

@@ -65,8 +65,16 @@ def test_a_pickled_module_is_read_by_a_factory(folder: Path) -> None:
     [
         ("net_of_mine.py:branch", "TM1022", "write net_of_mine:branch"),
         ("models_of_mine/inner.py:Two", "TM1022", "write models_of_mine.inner:Two"),
-        ("./net_of_mine.py", "TM1002", "name what makes the module: net_of_mine:Two, net_of_mine:branch"),
-        ("net_of_mine", "TM1001", "name what makes the module: net_of_mine:Two, net_of_mine:branch"),
+        (
+            "./net_of_mine.py",
+            "TM1002",
+            "name a function or class that creates the module: net_of_mine:Two, net_of_mine:branch",
+        ),
+        (
+            "net_of_mine",
+            "TM1001",
+            "name a function or class that creates the module: net_of_mine:Two, net_of_mine:branch",
+        ),
         ("net_of_mine:brnch", "TM1022", "did you mean branch?"),
     ],
 )
@@ -104,9 +112,9 @@ def test_the_users_line_that_calls_a_library(folder: Path) -> None:
 
 def test_options_that_are_near() -> None:
     said = {
-        "--opsett": "there is no option --opsett, did you mean --opset?",
-        "--quiet": "there is no option --quiet",
-        "--int8": "there is no option --int8",
+        "--opsett": "unknown option --opsett, did you mean --opset?",
+        "--quiet": "unknown option --quiet",
+        "--int8": "unknown option --int8",
     }
     for option, wanted in said.items():
         assert run("onnx", option).stderr.splitlines()[0] == f"error[TM6010]: {wanted}"

@@ -277,7 +277,7 @@ def test_ways_taken_by_size_are_errors_unless_the_range_is_accepted(tmp_path: Pa
     assert "--accept-range" in str(caught.value)
     assert not (tmp_path / "model.onnx").exists()
     report = tmconvert.to_onnx(traced, tmp_path / "model.onnx", accept_range=True)
-    assert report.notes == ["assumed of the sizes: b >= 4"]
+    assert report.notes == ["the file is valid for these sizes: b >= 4"]
     assert report.ranges == report.to_json()["ranges"] == ["b >= 4"]
     entries = {each.key: each.value for each in onnx.load(tmp_path / "model.onnx").metadata_props}
     assert json.loads(entries["tmconvert.size_ranges"]) == ["b >= 4"]
@@ -390,7 +390,7 @@ def test_a_range_in_which_the_model_itself_fails_needs_no_consent(tmp_path: Path
 
 def test_other_sizes_need_to_be_asked_for_when_tracing(tmp_path: Path) -> None:
     traced = tmconvert.trace(nn.Linear(4, 2), torch.randn(2, 4))
-    with pytest.raises(UsageError, match="traced without leaving it open"):
+    with pytest.raises(UsageError, match="which did not make it dynamic"):
         tmconvert.to_onnx(traced, tmp_path / "m.onnx", dynamic_shapes={"input": {0: "b"}})
 
 
@@ -426,7 +426,7 @@ def test_ways_taken_by_a_size_that_data_tells_are_assumptions(tmp_path: Path) ->
 
     traced = tmconvert.trace(function, torch.tensor([1.0, -1, 2]))
     report = tmconvert.to_onnx(traced, tmp_path / "model.onnx")
-    assert report.notes == ["assumed of the sizes: found_1 != 0, found_1 < 100"]
+    assert report.notes == ["the file is valid for these sizes: found_1 != 0, found_1 < 100"]
     agrees(function, tmp_path, torch.tensor([1.0, 3, 2]))
 
 

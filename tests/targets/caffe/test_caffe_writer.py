@@ -353,8 +353,8 @@ def test_a_layer_that_does_not_fit(kind: str, attributes: dict[str, Any], messag
 
 def test_names_that_would_merge_layers() -> None:
     x, y, z = tensor("x", 2, 3), tensor("y", 2, 3), tensor("z", 2, 3)
-    with pytest.raises(InternalError, match="the name 'x' is empty or another one's too"):
+    with pytest.raises(InternalError, match="the name 'x' is empty, or used twice"):
         encode(net_of([x], [layer("ReLU", [x], tensor("x", 2, 3))], []))
     twice = [Operator("ReLU", [x], [y], {}, "act"), Operator("ReLU", [y], [z], {}, "act")]
-    with pytest.raises(InternalError, match="the name 'act' is empty or another one's too"):
+    with pytest.raises(InternalError, match="the name 'act' is empty, or used twice"):
         encode(net_of([x], twice, [z]))

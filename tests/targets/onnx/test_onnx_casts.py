@@ -84,7 +84,7 @@ def test_refuses_what_no_type_holds(
 ) -> None:
     with pytest.raises(Refusal) as caught:
         cast_plan(operator, tuple(given), opset)
-    reason = f"ONNX's {operator} does not take {dtype}"
+    reason = f"ONNX's {operator} does not support {dtype}"
     if later is None:
         assert (caught.value.reason, caught.value.help) == (reason, "")
     else:

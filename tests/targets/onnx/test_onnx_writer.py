@@ -268,7 +268,7 @@ def test_above_two_gibibytes_is_refused_before_anything_is_written() -> None:
         write_onnx(graph_of(13, [], [], [constant("c", data)], "out"), file)
     assert str(caught.value) == (
         "error[TM5002]: the model takes 2.0 GiB, and an ONNX file can hold 2 GiB\n"
-        "   = help: store the weights beside it: --external-data"
+        "   = help: store the weights in a separate file: --external-data"
     )
     assert file.getvalue() == b""
 
@@ -298,7 +298,7 @@ def test_a_node_that_does_not_fit(opset: int, kind: str, attributes: dict[str, A
 def test_graphs_that_do_not_fit() -> None:
     x, y = tensor("x", 2, 3), tensor("y", 2, 3)
     relu = [Operator("Relu", [x], [y], {}, "relu")]
-    with pytest.raises(InternalError, match="the name 'x' is empty or another value's too"):
+    with pytest.raises(InternalError, match="the name 'x' is empty, or used by another value"):
         encode(graph_of(13, [x, tensor("x", 5)], relu, [y]))
     with pytest.raises(InternalError, match="the output name 'x' is another value's name"):
         encode(graph_of(13, [x], relu, [y], "x"))
@@ -307,7 +307,7 @@ def test_graphs_that_do_not_fit() -> None:
     with pytest.raises(InternalError, match="not 'bvlc'"):
         encode(TargetGraph("onnx", "bvlc", "net"))
     wrong = Value("c", F32, (3, 2), np.zeros((2, 3), "f4"))
-    with pytest.raises(InternalError, match=r"'c' is declared float32\[3, 2\] and holds float32\[2, 3\]"):
+    with pytest.raises(InternalError, match=r"'c' is declared float32\[3, 2\], but is float32\[2, 3\]"):
         encode(graph_of(13, [x], relu, [y, wrong]))
     with pytest.raises(InternalError, match="ONNX has no data type for 'c': object"):
         encode(graph_of(13, [x], relu, [y, constant("c", np.array(["a"], dtype=object))]))

@@ -80,7 +80,7 @@ def test_uint8_weights_are_the_numbers_of_int8(name: str, tmp_path: Path) -> Non
         assert other.dtype == np.int8
         assert np.array_equal(one.astype(int) - (128 if one.dtype == np.uint8 else 0), other)
     (warning,) = (note for note in notes["int8"] if WARNING in note)
-    assert "--weight-type uint8 is exact everywhere" in warning and "--reduce-range" in warning
+    assert "--weight-type uint8 is exact on every processor" in warning and "--reduce-range" in warning
     exact = [outputs(path, fuses=False) for path in paths.values()]
     assert all(np.array_equal(one, other) for one, other in zip(*exact, strict=True))
 
@@ -157,7 +157,7 @@ def test_files_of_releases_with_int8_weights_are_verified_as_such(tmp_path: Path
 
 @pytest.mark.parametrize("option", [{"weight_type": "uint8"}, {"reduce_range": True}])
 def test_options_go_with_quantized(option: dict, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=f"{next(iter(option))} is .* and goes with quantized"):
+    with pytest.raises(UsageError, match=f"{next(iter(option))} is .* but applies only with quantized"):
         tmconvert.to_onnx(MODELS["linear"], tmp_path / "m.onnx", **option)
     with pytest.raises(UsageError, match="weight_type is 'int4'"):
         tmconvert.to_onnx(MODELS["linear"], tmp_path / "m.onnx", quantized=True, weight_type="int4")

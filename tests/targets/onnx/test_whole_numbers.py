@@ -40,4 +40,6 @@ def test_products_of_other_integers(dtype: str) -> None:
 
 def test_int64_is_refused() -> None:
     args = [np.ones((2, 3), np.int64), np.ones((3, 4), np.int64)]
-    assert refusal("onnx", "aten::matmul", args, version=8) == "ONNX's MatMul does not take int64 at opset 8"
+    assert (
+        refusal("onnx", "aten::matmul", args, version=8) == "ONNX's MatMul does not support int64 at opset 8"
+    )

@@ -247,7 +247,7 @@ def spoilt(kind: str, how: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_one_wrong_weight_is_refused(kind: str, how: str, tmp_path: Path, monkeypatch) -> None:
     path = tmp_path / "o.tflite"
     spoilt(kind, how, path, monkeypatch)
-    with pytest.raises(VerificationError, match="is not that of its source, to half a step"):
+    with pytest.raises(VerificationError, match="differs from that of its source by more than half a step"):
         tmconvert.verify(DATA / "mobilenet_v2.tm", path)
 
 
@@ -292,6 +292,6 @@ def test_refusals(tmp_path: Path) -> None:
     out = tmp_path / "o.tflite"
     with pytest.raises(UsageError, match="weights is 'int4'"):
         tmconvert.to_tflite(DATA / "mobilenet_v2.tm", out, weights="int4")
-    with pytest.raises(UsageError, match=r"weights as int8: this takes version 5 of TFLite's DEQUANTIZE"):
+    with pytest.raises(UsageError, match=r"weights as int8: this needs version 5 of TFLite's DEQUANTIZE"):
         tmconvert.to_tflite(DATA / "mobilenet_v2.tm", out, weights="int8", runtime="2.6")
     assert run("tflite", DATA / "mobilenet_v2.tm", out, "--weights", "int8", "--runtime", "2.7").status == 0

@@ -80,7 +80,7 @@ def test_channels_last_without_spatial_ops(tmp_path: Path) -> None:
     ("io_layout", "message"),
     [
         ({"z": "source"}, "the model has no input or output 'z'"),
-        ({"factor": "nhwc"}, "'factor' has no channels: an order is for tensors of four axes"),
+        ({"factor": "nhwc"}, "'factor' has no channel axis: layouts apply to tensors of rank 4"),
         ({"pair_left": "nchw"}, "io_layout of 'pair_left' is 'nchw'"),
     ],
 )

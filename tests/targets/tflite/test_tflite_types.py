@@ -42,8 +42,8 @@ def test_a_refusal_says_the_types_and_the_release() -> None:
     assert types_of(operator) == "int8>int8"
     assert types_refusal(operator, 20) is None
     assert types_refusal(operator, 19) == (
-        "the runtime 2.19 does not run TFLite's NEG of int8",
-        "the runtime 2.20 and later do: --runtime 2.20",
+        "the runtime 2.19 does not support TFLite's NEG of int8",
+        "the runtime 2.20 and later support it: --runtime 2.20",
     )
 
 

@@ -337,7 +337,7 @@ def test_a_flatbuffer_above_two_gib_is_not_written(monkeypatch: pytest.MonkeyPat
     with pytest.raises(WriteError) as caught:
         write_tflite(wide_layers(), file)
     assert caught.value.code == "TM5002"
-    assert "the flatbuffer would take 0.0 GiB, and can have 2 GiB" in str(caught.value)
+    assert "the flatbuffer would be 0.0 GiB, but the limit is 2 GiB" in str(caught.value)
     assert not file.data
     monkeypatch.setattr(tflite_writer, "_MOST_WITHIN", 1 << 12)
     write_tflite(wide_layers(), file)
@@ -354,8 +354,8 @@ def test_refusals() -> None:
         (graph_of([x], early, [z]), "operator 'early': its input 'y' is not computed before it"),
         (graph_of([x], [], [y]), "nothing computes the output 'y'"),
         (graph_of([text], [], []), "TFLite has no type for the tensor 'text': |S4"),
-        (graph_of([], [], [wrong_shape]), "constant 'w' is declared float32[3] and holds float32[2]"),
-        (graph_of([], [], [wrong_type]), "constant 'w' is declared float32[2] and holds int32[2]"),
+        (graph_of([], [], [wrong_shape]), "constant 'w' is declared float32[3], but is float32[2]"),
+        (graph_of([], [], [wrong_type]), "constant 'w' is declared float32[2], but is int32[2]"),
     ]
     for graph, message in cases:
         with pytest.raises(InternalError) as caught:
@@ -420,5 +420,5 @@ def test_constants_in_another_order_are_copied_by_rows(shape: tuple[int, ...], d
 
 def test_a_constant_in_fewer_axes_is_refused() -> None:
     rows = Value("rows", np.dtype(np.float32), (2, 3, 1), np.zeros((2, 3), np.float32))
-    with pytest.raises(InternalError, match=r"declared float32\[2, 3, 1\] and holds float32\[2, 3\]"):
+    with pytest.raises(InternalError, match=r"declared float32\[2, 3, 1\], but is float32\[2, 3\]"):
         encode(graph_of([], [], [rows]))

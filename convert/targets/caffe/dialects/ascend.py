@@ -1,4 +1,4 @@
-"""Ascend: what Huawei's ATC reads for its NPUs.
+"""Ascend: the layers that Huawei's ATC reads for its NPUs.
 
 Source: Huawei's caffe.proto (the copy in Huawei-Ascend/tensorflow, inc/register/proto/caffe, commit ae1dbf0),
 which has every field below; the vendor's specification of Caffe operators (hiascend.com, CANN 8.0,

@@ -1,4 +1,4 @@
-"""BVLC Caffe: what every dialect begins with.
+"""BVLC Caffe: the base of all dialects.
 
 Form of a message: ``number name:type=default`` separated by commas; ``*`` before the type says
 repeated, ``[]`` after it packed. Form of an enum: ``NAME=number`` separated by spaces. Syntax: proto2.

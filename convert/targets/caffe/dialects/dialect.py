@@ -1,4 +1,4 @@
-"""What a dialect of Caffe is: data, from which schemas are built and files are checked."""
+"""A dialect of Caffe as data, from which schemas are built and with which files are checked."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Dialect:
         return layer_type in self.layers or (self.trains and layer_type in bvlc.TRAINING)
 
     def has(self, layer_type: str, parameter: str = "") -> bool:
-        """Whether there is such a layer, and with this parameter, if one is asked for."""
+        """Whether there is such a layer, optionally with this parameter."""
         group = self.layers.get(layer_type)
         if not parameter or group is None:
             return layer_type in self.layers and not parameter
         return parameter in _by_name(self.messages[_by_name(self.messages["LayerParameter"])[group]])
 
     def allows(self, layer_type: str, quantity: str, number: float) -> bool:
-        """Whether no rule speaks against this number in layers of the type."""
+        """Whether the rules allow this value in layers of the type."""
         rules = (rule for rule in self.rules if rule.quantity == quantity and layer_type in rule.layers)
         return all(rule.allows(number) for rule in rules)
 

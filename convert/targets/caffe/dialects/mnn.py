@@ -1,4 +1,4 @@
-"""MNN, version 3: what its converter reads of Caffe files, and computes as they mean it.
+"""MNN, version 3: the Caffe layers that its converter reads and computes correctly.
 
 Source: MNN's caffe.proto (alibaba/MNN, tools/converter/source/caffe, commit 03bf389) for the fields; nets of
 one layer, converted and run in MNN 3.6.1, beside the definitions. Its proto has more types than these: of the
@@ -76,14 +76,14 @@ MNN = extended(
             "difference of dilations",
             ("Convolution", "Deconvolution"),
             high=0,
-            help="use one dilation for both axes: MNN reads the first one only",
+            help="use one dilation for both axes: MNN reads only the first one",
         ),
         Rule(
             "mnn-log-base",
             "base",
             ("Log",),
             low=0,
-            help="say base: 2.7182818, which is what the default of -1 stands for",
+            help="set base: 2.7182818, which is the meaning of the default -1",
         ),
         Rule(
             "mnn-log-of-x",

@@ -1,4 +1,4 @@
-"""OpenCV's dnn module, version 4: what its Caffe importer reads.
+"""OpenCV's dnn module, version 4: the Caffe layers that its importer reads.
 
 Source: the importer's opencv-caffe.proto as compiled into OpenCV 4.14, and one-layer nets run in it. The
 groups of layers that are not in its proto are read from the text only, whatever their number.

@@ -88,7 +88,7 @@ def _deconvolution_shape(layer: NetLayer, bottoms: list[Shape]) -> list[Shape]:
             )
         ]
         if min(extents, default=1) < 1:
-            raise ValueError(f"nothing is left of {list(shape)} behind a padding of {over.pad}")
+            raise ValueError(f"a padding of {over.pad} leaves no element of {list(shape)}")
         shapes.append((*shape[: over.axis], layer.parameters.num_output, *extents))
     return shapes
 

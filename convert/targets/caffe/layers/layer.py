@@ -1,4 +1,4 @@
-"""What is known of a type of layer: how the shapes of its tops follow, and what it computes."""
+"""The definition of a layer type: shapes of its tops, and its computation."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def elementwise(function: Callable[[Any, np.ndarray], Any]) -> Layer:
 
 
 def axis_of(axis: int, rank: int) -> int:
-    """``axis`` counted from the front. Raises ValueError."""
+    """Returns a non-negative axis. Raises ValueError."""
     if not -rank <= axis < rank:
         raise ValueError(f"axis {axis} of a blob of {rank} axes")
     return axis % rank

@@ -1,4 +1,4 @@
-"""Layers that bring a blob, or each part of it, to one scale."""
+"""Normalization layers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tmconvert.targets.caffe.net import NetLayer
 
 
 def _batch_norm(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
-    """(x - mean) / sqrt(variance + eps); both are stored as sums, beside the factor to divide them by."""
+    """(x - mean) / sqrt(variance + eps); both are stored as sums, with the factor to divide them by."""
     x = bottoms[0].astype(np.float64)
     column = (-1, *(1,) * (x.ndim - 2))
     if layer.parameters.HasField("use_global_stats") and not layer.parameters.use_global_stats:

@@ -1,4 +1,4 @@
-"""Layers that move elements and compute nothing."""
+"""Layers that move elements without computation."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _concat(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def _cuts(layer: NetLayer, shape: Shape) -> tuple[int, list[int]]:
-    """The axis, and where it is cut: at equal parts where the layer does not say."""
+    """Returns the axis, and the positions of the cuts: equal parts by default."""
     axis = _joined_axis(layer.parameters, "slice_dim", len(shape))
     points, parts = list(layer.parameters.slice_point), len(layer.tops)
     if not points:

@@ -1,4 +1,4 @@
-"""Pooling over height and width, and what is made of it."""
+"""Pooling over height and width, and LRN."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Pool:
         return counts
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """Of ``x`` [N, C, H, W]. AVE divides by the window's elements within image and padding."""
+        """Pools ``x`` [N, C, H, W]. AVE divides by the window's elements within image and padding."""
         if self.method not in (MAX, AVE):
             raise ValueError("STOCHASTIC pooling draws lots")
         counts = self.counts(x.shape[2:])

@@ -40,7 +40,7 @@ def _shapes(states: int) -> Callable[[NetLayer, list[Shape]], list[Shape]]:
 def _lstm_step(
     blobs: list[np.ndarray], x: np.ndarray, mark: np.ndarray, states: States
 ) -> tuple[np.ndarray, States]:
-    """Gates lie one behind the other: input, forget, output, and the candidate."""
+    """Gates are concatenated: input, forget, output, and the candidate."""
     hidden, cell = states
     gates = x + (mark * hidden) @ blobs[-1].T
     take, keep, give, new = np.split(gates, 4, axis=1)

@@ -28,7 +28,7 @@ def _reduction(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def _argmax_shape(layer: NetLayer, bottoms: list[Shape]) -> list[Shape]:
-    """Along an axis ``top_k`` elements; else [N, 1 or 2, top_k] with ones behind, up to the rank."""
+    """Along an axis ``top_k`` elements; else [N, 1 or 2, top_k] with trailing ones, up to the rank."""
     shape, parameters = bottoms[0], layer.parameters
     if parameters.HasField("axis"):
         axis = axis_of(parameters.axis, len(shape))

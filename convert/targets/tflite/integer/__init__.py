@@ -1,1 +1,1 @@
-"""TFLite: a lowered float graph in integers, by the grids that the source gives its tensors."""
+"""TFLite: converts a lowered float graph to integers, by the source's QParams."""

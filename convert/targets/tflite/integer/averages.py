@@ -1,4 +1,4 @@
-"""Averages as products, where these are nearer to the source.
+"""Replaces averages by products where these are more accurate.
 
 An average of windows whose result has a grid of its own is a product of each channel with equal weights,
 which rounds once; the kernel of averages has one grid, and another product would bring it to the other. An
@@ -25,7 +25,7 @@ _MOST = 1 << 18  # elements of the longer matrix
 
 
 def averages_in_products(graph: TargetGraph) -> TargetGraph:
-    """``graph``, which is left as it is, with such products; as it is without any."""
+    """Returns a copy of ``graph`` with averages as products where these are more accurate."""
     makers = {id(value): operator for operator in graph.operators for value in operator.outputs}
     uses = _uses(graph)
     replaced: dict[int, list[Operator]] = {}
@@ -42,7 +42,7 @@ def averages_in_products(graph: TargetGraph) -> TargetGraph:
 
 
 def windows_in_products(graph: TargetGraph, kind: IntegerType, infers: bool) -> TargetGraph:
-    """``graph``, which is left as it is, with products for averages of windows that change the grid."""
+    """Returns a copy of ``graph`` with average pooling as products where it changes QParams."""
     if not any(operator.type == "AVERAGE_POOL_2D" for operator in graph.operators):
         return graph
     grids = settled(graph, kind, infers=infers)
@@ -58,7 +58,7 @@ def windows_in_products(graph: TargetGraph, kind: IntegerType, infers: bool) -> 
 
 
 def _depthwise(average: Operator) -> Operator:
-    """The same with a filter of equal weights for each channel."""
+    """Returns a depthwise convolution with equal weights."""
     attributes, x = dict(average.attributes), average.inputs[0]
     assert x is not None
     window = [attributes.pop("filter_height"), attributes.pop("filter_width")]
@@ -75,7 +75,7 @@ def _depthwise(average: Operator) -> Operator:
 
 
 def _chain(product: Operator, makers: dict[int, Operator], uses: dict[int, int]) -> list[Operator] | None:
-    """The operators from the average to a product, the average last."""
+    """Returns the operators from the average to a product, the average last."""
     chain: list[Operator] = []
     value, weight = product.inputs[0], product.inputs[1]
     while value is not None and id(value) in makers and uses[id(value)] == 1:
@@ -99,7 +99,7 @@ def _fits(average: Operator, weight: Value | None) -> bool:
 
 
 def _is_average(operator: Operator) -> bool:
-    """Over H and W of all channels, without an activation."""
+    """Whether it averages H and W of all channels, without a fused activation."""
     x = operator.inputs[0]
     if (
         x is None
@@ -143,7 +143,7 @@ def _product(product: Operator, average: Operator) -> list[Operator]:
 
 
 def _shaped(product: Operator, row: Value, matrix: Value, options: dict[str, Any]) -> list[Operator]:
-    """A product whose result has axes of one element besides."""
+    """Returns a product whose result has additional axes of extent 1."""
     result = product.outputs[0]
     flat = replace(result, name=f"{result.name}_row", shape=(row.shape[0], result.shape[-1]))
     sizes = np.array(result.shape, np.int32)

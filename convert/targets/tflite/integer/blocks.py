@@ -1,4 +1,4 @@
-"""SPACE_TO_DEPTH and DEPTH_TO_SPACE in int16, for which there are no kernels: reshapes around a transpose."""
+"""SPACE_TO_DEPTH and DEPTH_TO_SPACE in int16, which has no kernels: reshape, transpose, reshape."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ORDER = np.array([0, 2, 1, 3], np.int32)
 
 
 def blocks_in_views(graph: TargetGraph, kind: IntegerType, infers: bool = True) -> TargetGraph:
-    """``graph``, which is left as it is, without these operators where they would work on int16."""
+    """Returns a copy of ``graph`` without these operators in int16."""
     if not any(map(_has_blocks, graph.operators)):
         return graph
     grids, operators = settled(graph, kind, infers=infers), []
@@ -32,7 +32,7 @@ def _has_blocks(operator: Operator) -> bool:
 
 
 def _views(operator: Operator, value: Value | None, result: Value) -> list[Operator]:
-    """Rows of pixels come apart into the columns of blocks: [.., block, columns, what is left], or back."""
+    """Returns shapes that split rows of pixels into columns of blocks, or the reverse."""
     assert value is not None
     size = operator.attributes["block_size"]
     assert isinstance(size, int)

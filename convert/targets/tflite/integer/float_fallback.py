@@ -1,4 +1,4 @@
-"""Which operators that stay in float the source means to be in integers."""
+"""Reports quantized ops without an integer kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tmconvert.targets.tflite.integer.model import FloatFallback, IntegerGraph
 
 
 def without_form(made: IntegerGraph, source: InternalGraph) -> list[Unsupported]:
-    """The calls of ``source`` that stay in float though it gives all of their tensors scales.
+    """Returns the calls of ``source`` that stay in float although all their tensors have scales.
 
     Operators that hand on tensors without a grid belong together. If one of these tensors is the source's,
     that computes without scales there; what a call is made of in TFLite is none of its tensors.
@@ -39,7 +39,7 @@ def without_form(made: IntegerGraph, source: InternalGraph) -> list[Unsupported]
 
 
 def _is_whole(origin: Origin | None, makers: Mapping[str, object]) -> bool:
-    """Whether a tensor is one of the source's, and no intermediate result of operators that compute one."""
+    """Whether a tensor is one of the source's, not an intermediate result."""
     return (
         origin is not None
         and origin.role is Role.TENSOR
@@ -49,7 +49,7 @@ def _is_whole(origin: Origin | None, makers: Mapping[str, object]) -> bool:
 
 
 def _groups(islands: Sequence[FloatFallback]) -> list[list[FloatFallback]]:
-    """Those that a tensor without a grid connects."""
+    """Groups calls that are connected by a tensor without QParams."""
     groups: list[tuple[list[FloatFallback], list[Value]]] = []
     for island in islands:
         mine, others = ([island], list(island.lacking)), []
@@ -66,8 +66,8 @@ def _reason(group: Sequence[FloatFallback], activations: IntegerType, name: str)
     types = dict.fromkeys(island.operator.type for island in group)
     reason = f"TFLite has no kernel for {', '.join(types)} in {activations}"
     if len(group) > 1:
-        reason = f"TFLite has no integer form of it: it is made of {', '.join(types)} in float"
-    help = "--allow-float leaves it in float, between DEQUANTIZE and QUANTIZE"
+        reason = f"TFLite has no integer form of it: it lowers to {', '.join(types)} in float"
+    help = "--allow-float keeps it in float, between DEQUANTIZE and QUANTIZE"
     if activations == "int16":
         help += "; --activations int8 has more kernels"
     return reason, f"{help}; so does a calibration with --rule '{name}=float'"

@@ -1,4 +1,4 @@
-"""Hard gates, relu6(x + 3) / 6 and x times it, as ADD and MUL: the clamp has a range of its own.
+"""Hard gates, relu6(x + 3) / 6 and x times it, as ADD and MUL with QParams for the clamp.
 
 What ADD gives RELU6 is in [0, 6], whatever x is: with a scale for just that range ADD saturates at both ends,
 and the product behind it is a rescaling. A lookup table would be exact, but NPUs and GPUs do not run it.
@@ -29,7 +29,7 @@ _GATE = QParams("int16", (1 / 32768,), (0,), -32768, 32767, symmetric=True)
 
 
 def clamped_gates(graph: TargetGraph, kind: IntegerType) -> TargetGraph:
-    """``graph``, which is left as it is, with quantization parameters for the clamps of such gates."""
+    """Returns a copy of ``graph`` with QParams for the clamps of such gates."""
     operators = [each for operator in graph.operators for each in _in_products(operator, graph, kind)]
     users: dict[int, list[Operator]] = {}
     for operator in operators:
@@ -52,14 +52,14 @@ def clamped_gates(graph: TargetGraph, kind: IntegerType) -> TargetGraph:
 
 
 def _grid(value: Value | None, kind: IntegerType) -> QParams | None:
-    """The source's own quantization parameters, as the file is to have them."""
+    """Returns the source's QParams, in the file's type."""
     if value is None or value.qparams is None or value.qparams.inferred:
         return None
     return activation_grid(value.qparams, kind)
 
 
 def _is_clamp(operator: Operator, kind: IntegerType) -> bool:
-    """Whether this is relu6 of a quantized tensor and a constant, of which the source says no scale."""
+    """Whether this is relu6 of a quantized tensor and a constant, without QParams in the source."""
     is_fused = operator.attributes.get("fused_activation_function") == "RELU6"
     if operator.type != "ADD" or not is_fused or operator.outputs[0].qparams is not None:
         return False
@@ -68,7 +68,9 @@ def _is_clamp(operator: Operator, kind: IntegerType) -> bool:
 
 
 def _scaled(operator: Operator, clamp: Value, kind: IntegerType) -> QParams | None:
-    """The parameters of a clamp that this multiplies by a constant; None where they would be too coarse."""
+    """Returns the QParams of a clamp that is multiplied by a constant; None where they would be too
+    coarse.
+    """
     result = _grid(operator.outputs[0], kind)
     other = next((value for value in operator.inputs if value is not clamp), None)
     if operator.type != "MUL" or result is None or other is None or other.data is None:
@@ -81,7 +83,7 @@ def _scaled(operator: Operator, clamp: Value, kind: IntegerType) -> QParams | No
 
 
 def _in_products(operator: Operator, graph: TargetGraph, kind: IntegerType) -> Iterator[Operator]:
-    """HARD_SWISH in int16, for which there is no kernel, as x times its gate."""
+    """Replaces HARD_SWISH in int16, which has no kernel, by x times its gate."""
     x, result = operator.inputs[0] if operator.inputs else None, operator.outputs[0]
     grids = _grid(x, kind), _grid(result, kind)
     if operator.type != "HARD_SWISH" or any(grid is None or grid.dtype != "int16" for grid in grids):

@@ -1,4 +1,4 @@
-"""A float TFLite graph, with what the source says of quantization, in integers.
+"""Converts a float TFLite graph with QParams to integers.
 
 Each operator with an integer kernel whose tensors have grids works on integers; the others stay in float,
 between DEQUANTIZE and QUANTIZE. Where a kernel cannot bring a tensor to the grid that the source gives it,
@@ -45,7 +45,7 @@ _FAR = 100  # a product of that many steps may wrap around, operators/record.py
 def in_integers(
     graph: TargetGraph, *, activations: IntegerType = "int8", io_type: IoType = "int8", infers: bool = True
 ) -> IntegerGraph:
-    """``graph``, which is left as it is, with int8 weights and activations of the type ``activations``.
+    """Returns a copy of ``graph`` with int8 weights and activations of the type ``activations``.
 
     ``io_type`` is that of its inputs and outputs: "int8", "uint8", "int16" or "float32". Without ``infers``
     only what the source gives a grid, or a kernel, is in integers.
@@ -83,7 +83,7 @@ class _Integers(Parts):
         return self.made
 
     def _distinct_names(self) -> None:
-        """Reserves the names of the source's tensors; those that a rewriting has added step aside."""
+        """Reserves the names of the source's tensors; tensors of rewritings get other names."""
         origins, added = self.source.origins, []
         for value in self.source.values():
             if value.is_constant:
@@ -101,7 +101,9 @@ class _Integers(Parts):
     def _stands_for(
         self, made: Value, value: Value, role: Role | None = None, grid: QParams | None = None
     ) -> Value:
-        """``made``, recorded as a form of ``value`` of the float graph; without ``role`` as that itself."""
+        """Records ``made`` as a form of ``value`` of the float graph; without ``role`` as the tensor
+        itself.
+        """
         origin = self.source.origins.get(value)
         if origin is not None:
             self.made.graph.origins[made] = replace(
@@ -110,14 +112,14 @@ class _Integers(Parts):
         return made
 
     def _takes_place_of(self, made: Value, other: Value, role: Role) -> None:
-        """Records that ``made`` is now what ``other`` was, and ``other`` has ``role``."""
+        """Records that ``made`` replaces ``other``, which now has ``role``."""
         origins = self.made.graph.origins
         if other in origins:
             origins[made] = origins[other]
             origins[other] = replace(origins[other], role=role)
 
     def _forget_idle(self) -> None:
-        """Takes the grid, where the source gives none, from what only operators in float use."""
+        """Removes inferred QParams from tensors that only float operators use."""
         wanted = {id(value) for value in self.source.outputs}
         for operator in reversed(self.source.operators):
             for value in operator.outputs:
@@ -167,11 +169,11 @@ class _Integers(Parts):
         return final
 
     def _edge_type(self, grid: QParams) -> str:
-        """What an input or output is in: what was asked for, or the type that it alone has."""
+        """Returns the type of an input or output: the requested one, or the only possible one."""
         return self.io_type if self.io_type == "float32" or grid.dtype == self.kind else grid.dtype
 
     def _typed(self, value: Value, grid: QParams, kind: str, name: str) -> Value:
-        """A value of an integer type on ``grid``, which is that of the activations."""
+        """Returns a value of an integer type with QParams, which have the type of the activations."""
         if kind == "uint8":
             grid = replace(grid, dtype=kind, zero_point=(grid.zero_point[0] + 128,))
         return Value(name, np.dtype(kind), value.shape, None, quantization(grid))
@@ -195,8 +197,8 @@ class _Integers(Parts):
             self._on_grids(operator, kernel)
 
     def _kind(self, operator: Operator, kernel: IntegerKernel) -> str:
-        """The type that the kernel computes in: the widest of its tensors', for products with weights and
-        what is looked up its result's, of a comparison its operands'.
+        """Returns the type in which the kernel computes: the widest of its tensors' types; for products with
+        weights and lookup tables that of the result, for comparisons that of the operands.
 
         What the source does not round is not rounded to eight bits in front of a product, either.
         """
@@ -212,7 +214,7 @@ class _Integers(Parts):
         return max(kinds, key=("int8", "int16").index, default=self.kind)
 
     def _is_whole(self, operator: Operator, kernel: IntegerKernel) -> bool:
-        """Whether the kernel can do this call in integers."""
+        """Whether the kernel supports this call in integers."""
         numbers = operands(operator)
         if self._kind(operator, kernel) not in kernel.types or any(value.dtype != FLOAT for value in numbers):
             return False
@@ -245,7 +247,7 @@ class _Integers(Parts):
             self.made.islands.append(FloatFallback(operator, lacking))
 
     def _renamed(self, operator: Operator) -> None:
-        """A tensor with another name: only its grid is to change."""
+        """Returns a tensor with another name, of which only the QParams change."""
         value, result = operator.inputs[0], operator.outputs[0]
         assert value is not None
         given, grid = self._on_grid(value, self.grids[id(value)]), self.grids[id(result)]
@@ -253,7 +255,7 @@ class _Integers(Parts):
         self.whole[id(result), grid] = self._clamped(made, grid, result.name)
 
     def _looked_up(self, operator: Operator) -> None:
-        """The steps of the operands, counted from 0, are places in the table, of two row by row."""
+        """Emits a lookup table; operands, as unsigned values, are its indices, of two operands row by row."""
         *operands, table = operator.inputs
         result = operator.outputs[0]
         assert table is not None
@@ -274,7 +276,7 @@ class _Integers(Parts):
         self.whole[id(result), grid] = made
 
     def _as_place(self, value: Value, name: str) -> Value:
-        """The steps of a tensor, the lowest that a table knows being 0."""
+        """Converts a quantized tensor to indices, with the lowest entry of the table at 0."""
         grid = self.grids[id(value)]
         given = self._on_grid(value, grid)
         kind = given.dtype.name
@@ -310,7 +312,8 @@ class _Integers(Parts):
     def _common_grid(
         self, operator: Operator, kernel: IntegerKernel, places: Sequence[int]
     ) -> QParams | None:
-        """The one grid that a kernel knows: the operand's, or, of several, the result's.
+        """Returns the common QParams that a kernel requires: those of the operand, or, of several, of the
+        result.
 
         Numbers in int16 are compared as they are; the widest grid, which is symmetric, holds them all.
         """
@@ -356,7 +359,7 @@ class _Integers(Parts):
         results: Sequence[Value],
         fixed: QParams | None,
     ) -> None:
-        """Appends the operator; its results on the grid that the kernel gives them, then on their own."""
+        """Appends the operator; results get the kernel's QParams, then their own."""
         outputs, after = [], []
         kind = self._kind(operator, kernel)
         for value in operator.outputs:
@@ -380,7 +383,7 @@ class _Integers(Parts):
     # ---- tensors in one form and the other
 
     def _on_grid(self, value: Value, grid: QParams) -> Value:
-        """``value`` in integers on ``grid``."""
+        """Returns ``value`` quantized with these QParams."""
         if value.is_constant:
             return self._constant(value, grid)
         key = id(value), grid
@@ -404,7 +407,7 @@ class _Integers(Parts):
         return self.whole[key]
 
     def _own_grid(self, value: Value, kind: str) -> QParams:
-        """The grid of an operand, for a kernel in ``kind``."""
+        """Returns the QParams of an operand, for a kernel in ``kind``."""
         if not value.is_constant:
             return brought(self.grids[id(value)], kind)
         assert value.data is not None
@@ -412,7 +415,7 @@ class _Integers(Parts):
         return grid or constant_grid(value.data, kind)
 
     def _float(self, value: Value) -> Value:
-        """``value`` in float, or as it is."""
+        """Returns ``value`` in float, dequantized if needed."""
         if value.is_constant or id(value) in self.plain:
             return self.plain.get(id(value), value)
         whole = self.whole[id(value), self.grids[id(value)]]
@@ -423,7 +426,7 @@ class _Integers(Parts):
         return made
 
     def _plain(self, value: Value) -> Value:
-        """An operand that is no number on a grid."""
+        """Returns an operand that is not quantized data."""
         return self.plain.get(id(value), value)
 
     def _keep(self, value: Value, made: Value) -> None:
@@ -433,7 +436,8 @@ class _Integers(Parts):
         return self.names.free(name_of_form(value.name, role))
 
     def _requantized(self, value: Value, grid: QParams, name: str) -> Value:
-        """On another grid: times one, rounded once. XNNPACK's QUANTIZE of int8 rounds the ratio, too.
+        """Requantizes by a product with one, rounded once, since XNNPACK's QUANTIZE of int8 also rounds the
+        ratio.
 
         Where nearly all is beyond the range, the product would wrap around.
         """
@@ -448,7 +452,7 @@ class _Integers(Parts):
         return made
 
     def _clamped(self, value: Value, grid: QParams, name: str) -> Value:
-        """``value``, kept within a grid that does not use all of its type."""
+        """Clamps ``value`` to a range that does not use all of its type."""
         low, high = (grid.quant_min, grid.quant_max) if grid.inferred else _WIDE[grid.dtype]
         if grid.quant_min > low:
             value = self._limited("MAXIMUM", value, grid, grid.quant_min, name)

@@ -1,4 +1,4 @@
-"""Grids for results that the source does not round, in int16, from the ranges of what they are computed of.
+"""Infers int16 QParams for unquantized intermediates by interval arithmetic.
 
 In eight bits such a result would be off by half a step of its own, where the source has none: between two
 tensors of the source its steps are parts of the operand's, so that averages are exact, or as fine as the type
@@ -24,7 +24,7 @@ _ENDLESS = 1e38  # numbers that stand for infinity, as what windows of maxima ar
 
 
 def fine(grid: QParams, count: int = 1, *, is_positive: bool = False) -> QParams:
-    """A grid in int16 that has all steps of the one in int8, or all from 0 on, in as many parts as fit.
+    """Returns int16 QParams that contain all steps of the int8 ones, subdivided as finely as possible.
 
     These are a multiple of ``count``, if as many fit, so that the mean of so many numbers is on the grid.
     Else they are even and no power of two: QUANTIZE, which rounds in two steps, brings these back right.
@@ -44,7 +44,7 @@ def fine(grid: QParams, count: int = 1, *, is_positive: bool = False) -> QParams
 
 
 def spanning(low: float, high: float, kind: str) -> QParams | None:
-    """The finest grid over these numbers and 0; None where no grid of float32 has them."""
+    """Returns the finest QParams that cover these values and 0; None where float32 scales cannot."""
     low, high = min(low, 0.0), max(high, 0.0)
     if not _SMALLEST <= high - low < _ENDLESS:
         return None
@@ -61,13 +61,13 @@ def _over(low: float, high: float, scale: float) -> QParams:
 
 
 def ends_of(grid: QParams) -> Range:
-    """The smallest and the largest number on a grid."""
+    """Returns the smallest and the largest real value of QParams."""
     zero, scale = grid.zero_point[0], grid.scale[0]
     return (grid.quant_min - zero) * scale, (grid.quant_max - zero) * scale
 
 
 def leaving(graph: TargetGraph) -> set[int]:
-    """The ids of results that only leave the model, as they are or with their elements moved."""
+    """Returns the ids of results that are only outputs, possibly after views."""
     found, used = {id(value) for value in graph.outputs}, set[int]()
     for operator in reversed(graph.operators):
         passes = spec(operator.type).moves_one and all(
@@ -82,7 +82,7 @@ def leaving(graph: TargetGraph) -> set[int]:
 def unrounded(
     operator: Operator, grids: Mapping[int, QParams], kind: IntegerType, leaves: bool, positive: set[int]
 ) -> QParams | None:
-    """The grid of the result of an operator with an integer kernel; None where its range is not known.
+    """Returns inferred QParams of an integer operator's result; None where its range is not known.
 
     ``kind`` is the type of activations, ``leaves`` says that the result only leaves the model; ``positive``
     are the ids of what is never below 0.
@@ -137,7 +137,7 @@ def _ends(value: Value, grids: Mapping[int, QParams]) -> Range:
 
 
 def _of_products(operator: Operator, x: QParams) -> Range | None:
-    """Of a layer whose weights are on a grid: the sum of all products at their largest."""
+    """Range of a layer with quantized weights: the sum of all products at their largest."""
     place = spec(operator.type).weights
     assert place is not None
     weight = operator.inputs[place.weight]

@@ -1,4 +1,4 @@
-"""Functions of one or two numbers for which TFLite has no integer kernel: a table of what each step gives.
+"""Lookup tables for functions of one or two tensors without an integer kernel in TFLite.
 
 The table is made by the reference kernels, of what the source says, however many operators of TFLite that
 would take. It is exact, so it also stands for kernels whose results are on a coarse grid of their own. For
@@ -37,7 +37,7 @@ _ROUNDS = 5
 def tabulated(
     graph: TargetGraph, catalogue: Mapping[str, Op], kind: IntegerType, *, infers: bool = True
 ) -> TargetGraph:
-    """``graph``, which is left as it is, with a TABLE of (operand, float32 results) for such functions.
+    """Returns a copy of ``graph`` with a TABLE of (operand, float32 results) for such functions.
 
     Activations are ``kind``, "int8" or "int16"; ``infers`` is that of
     ``in_integers``.
@@ -75,7 +75,7 @@ def _once(graph: TargetGraph, catalogue: Mapping[str, Op], kind: IntegerType, in
 
 
 def _is_wanted(operator: Operator, grids: Mapping[int, QParams], runtime: int | str) -> bool:
-    """Whether the source quantizes the result, and no kernel of the runtime gives it, or not nearly."""
+    """Whether the source quantizes the result, and the runtime has no sufficiently accurate kernel."""
     result, kernel = operator.outputs[0], spec(operator.type).integer
     if result.qparams is None or result.qparams.inferred or id(result) not in grids:
         return False
@@ -98,7 +98,7 @@ def _is_wanted(operator: Operator, grids: Mapping[int, QParams], runtime: int | 
 def _is_lacking(
     operator: Operator, grids: Mapping[int, QParams], users: Mapping[int, list[Operator]]
 ) -> bool:
-    """Whether the source does not round the result, no kernel gives it in int16, and operators want it."""
+    """Whether an unquantized result is needed in int16 and no kernel computes it."""
     result, kernel = operator.outputs[0], spec(operator.type).integer
     if result.qparams is not None and not result.qparams.inferred:
         return False
@@ -119,7 +119,7 @@ def _users(graph: TargetGraph) -> dict[int, list[Operator]]:
 
 
 class _Function:
-    """What a node is of ``most`` others on grids, or less, if calls that go element by element lead there."""
+    """A node as an elementwise function of at most ``most`` quantized nodes."""
 
     def __init__(
         self, known: Mapping[TensorNode, Value], catalogue: Mapping[str, Op], result: TensorNode, most: int
@@ -130,7 +130,7 @@ class _Function:
         self.is_found = self._follow(result) and 1 <= len(self.operands) <= most
 
     def _follow(self, node: Any) -> bool:
-        """Whether ``node`` is a function of operands, each element of theirs alone; its calls in order.
+        """Returns the operands of which ``node`` is an elementwise function, and its calls in order.
 
         What has no parameters of its own is followed further, if that leads to no more than are asked for.
         """
@@ -208,7 +208,7 @@ def _table(
 
 
 def _is_steep(made: np.ndarray, grid: QParams | None) -> bool:
-    """Whether the result moves by more than half a step of eight bits from one step of the operand on.
+    """Whether the result changes by more than half an 8-bit step per step of the operand.
 
     The operand is not exact then: its last step is rounded.
     """
@@ -218,19 +218,19 @@ def _is_steep(made: np.ndarray, grid: QParams | None) -> bool:
 
 
 def _fits_into(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Whether a tensor of one shape may be repeated to be of the other."""
+    """Whether a tensor of one shape broadcasts to the other."""
     pairs = zip(reversed(shape), reversed(other), strict=False)
     return len(shape) <= len(other) and all(extent in (1, wanted) for extent, wanted in pairs)
 
 
 def _numbers(grid: QParams) -> np.ndarray:
-    """What each integer stands for."""
+    """Returns the real value of each integer."""
     steps = np.array(steps_of(grid), np.float32) - np.float32(grid.zero_point[0])
     return np.asarray(steps * np.float32(grid.scale[0]))
 
 
 def _used(operators: Sequence[Operator], outputs: Sequence[Value]) -> list[Operator]:
-    """Those of which something is an output, or an operand of another."""
+    """Returns those that are outputs, or operands of another."""
     wanted, kept = {id(value) for value in outputs}, []
     for operator in reversed(operators):
         if any(id(value) in wanted for value in operator.outputs):
@@ -240,5 +240,5 @@ def _used(operators: Sequence[Operator], outputs: Sequence[Value]) -> list[Opera
 
 
 def _has_grid(table: Operator, before: Mapping[int, QParams], after: Mapping[int, QParams]) -> bool:
-    """Whether the operands of a table are still on the grids that the table was made for."""
+    """Whether the operands of a table still have the QParams for which it was computed."""
     return all(before[id(x)] == after.get(id(x)) for x in table.inputs[:-1])

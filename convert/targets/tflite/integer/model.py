@@ -1,4 +1,4 @@
-"""What a float graph became in integers, and what there is to tell of it."""
+"""The result of an integer conversion, and its notes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tmconvert.targets.options import IntegerType
 
 @dataclass(frozen=True)
 class FloatFallback:
-    """An operator that stays in float, and those of its tensors that are on no grid.
+    """An operator that stays in float, and its tensors without QParams.
 
     Where there are none of these, there is no integer kernel.
     """
@@ -24,7 +24,7 @@ class FloatFallback:
 
 @dataclass
 class IntegerGraph:
-    """``graph`` in integers, and what there is to tell of it.
+    """``graph`` in integers, and the data of its notes.
 
     ``requantized`` counts the tensors that are brought to another grid, ``derived`` are weights whose
     scales the source does not say, ``integers`` counts the operators on integers by their type. ``stored``
@@ -43,26 +43,28 @@ class IntegerGraph:
     clipped: int = 0
 
     def notes(self) -> list[str]:
-        """What a report tells."""
+        """Returns the notes of a report."""
         counts = [f"{count} operators in {kind}" for kind, count in sorted(self.integers.items())]
-        told = [", ".join(reversed(counts)) or "no operator computes: the model only rounds"]
+        told = [
+            ", ".join(reversed(counts)) or ("no operator computes: the model only quantizes and dequantizes")
+        ]
         if self.requantized:
-            told.append(f"{self.requantized} tensors are brought to another scale")
+            told.append(f"{self.requantized} tensors are requantized to another scale")
         if self.clipped:
             told.append(
-                f"{self.clipped} weights of -128 are -127, which kernels of all processors take: "
-                "wide_weights leaves them"
+                f"{self.clipped} weights of -128 are clipped to -127, since kernels of some processors "
+                "overflow for -128: wide_weights keeps them"
             )
         if self.derived:
-            told.append(f"scales measured on the weights themselves: {_listed(self.derived)}")
+            told.append(f"weight scales measured on the weights themselves: {_listed(self.derived)}")
         for is_lacking, why in (
-            (True, "for which the model has no scales"),
+            (True, "without scales in the model"),
             (False, f"without a kernel for {self.activations}"),
         ):
             islands = [island for island in self.islands if bool(island.lacking) == is_lacking]
             names = [island.operator.outputs[0].name for island in islands]
             if names:
-                told.append(f"in float stay operators {why}: {_listed(names)}")
+                told.append(f"operators kept in float, {why}: {_listed(names)}")
         return told
 
 

@@ -1,4 +1,4 @@
-"""Integer operators that older runtimes lack for their types, as others that these have.
+"""Replaces integer operators that older runtimes lack for their types by others that these have.
 
 Which runtime runs which types is measured (``element_types.py``). Where there is no other form the
 conversion is refused, with the release that runs it.
@@ -24,7 +24,7 @@ _BROADCAST = 15  # before, broadcasting above rank 4 ends the process
 
 
 def for_runtime(graph: TargetGraph) -> TargetGraph:
-    """``graph``, which is left as it is, in operators that its runtime runs, where there are such."""
+    """Returns a copy of ``graph`` with operators that its runtime supports, where possible."""
     return replace(graph, operators=list(_Older(graph).operators()))
 
 
@@ -62,7 +62,7 @@ class _Older:
         return self._compared if relation == "compared" else self._moved if relation == "same" else None
 
     def _quantized(self, operator: Operator) -> Iterator[Operator]:
-        """The integers in 16 bits, less the zero point: a sum, which brings them to the scale, exactly."""
+        """Returns the integers in 16 bits, minus the zero point, by an exact sum."""
         x, result = operator.inputs[0], operator.outputs[0]
         assert x is not None and x.quantization is not None and x.quantization.zero_point is not None
         quantization = replace(x.quantization, zero_point=np.zeros(1, np.int64))
@@ -73,7 +73,7 @@ class _Older:
         yield replace(operator, type="ADD", inputs=[wide, zero], attributes={"pot_scale_int16": False})
 
     def _compared(self, operator: Operator) -> Iterator[Operator]:
-        """As int32: both operands have one scale."""
+        """Compares as int32: both operands have one scale."""
         wide = [self._wide(value) for value in operator.inputs if value is not None]
         for value, made in zip(operator.inputs, wide, strict=True):
             if value is not None and not made.is_constant:
@@ -81,7 +81,7 @@ class _Older:
         yield replace(operator, inputs=list(wide))
 
     def _moved(self, operator: Operator) -> Iterator[Operator]:
-        """As int32, and back."""
+        """Casts to int32 and back."""
         places = spec(operator.type).data_of(len(operator.inputs))
         inputs = list(operator.inputs)
         for i in places:
@@ -98,7 +98,7 @@ class _Older:
             yield _cast(made, result)
 
     def _summed(self, operator: Operator) -> Iterator[Operator]:
-        """The mean, whose integers are the sum's where its scale is so many times smaller."""
+        """Mean, computed by a sum with a scale that is larger by the number of elements."""
         x, result = operator.inputs[0], operator.outputs[0]
         assert x is not None and result.quantization is not None
         count = int(np.prod(x.shape)) // max(int(np.prod(result.shape)), 1)
@@ -112,7 +112,7 @@ class _Older:
         yield replace(operator, type="MUL", inputs=[mean, one], attributes={})
 
     def _product(self, operator: Operator) -> Iterator[Operator]:
-        """With a second matrix whose zero point is 0."""
+        """Product with a second matrix whose zero point is 0."""
         y = operator.inputs[1]
         assert y is not None and y.quantization is not None and y.quantization.zero_point is not None
         zero, scale = int(y.quantization.zero_point[0]), float(y.quantization.scale[0])
@@ -123,7 +123,7 @@ class _Older:
         yield replace(operator, inputs=[operator.inputs[0], made, *operator.inputs[2:]])
 
     def _in_rows(self, operator: Operator) -> Iterator[Operator]:
-        """A layer of a matrix, reshaped before and after."""
+        """Fully-connected layer of a matrix, reshaped before and after."""
         x, result = operator.inputs[0], operator.outputs[0]
         assert x is not None
         rows, made = (
@@ -153,7 +153,7 @@ class _Older:
         return Value(self.names.free(f"{name}_shape"), INT32, numbers.shape, numbers)
 
     def _broadcast(self, operator: Operator) -> Iterator[Operator]:
-        """With operands of the shape of the result."""
+        """Broadcasts operands to the shape of the result."""
         shape, inputs = operator.outputs[0].shape, list(operator.inputs)
         for i, value in enumerate(operator.inputs):
             if value is None or value.shape == shape:

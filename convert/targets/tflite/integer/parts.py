@@ -1,4 +1,4 @@
-"""The graph in integers that is being made: its operators, constants and names."""
+"""The integer graph under construction: operators, constants and names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LIMITS = {"int8": (-(2**31), 2**31 - 1), "int16": (-(2**39), 2**39 - 1)}
 
 
 class Parts:
-    """What is appended to ``made``. Names in ``names`` are taken."""
+    """Appends operators to ``made``. Names in ``names`` are in use."""
 
     def __init__(self, made: IntegerGraph) -> None:
         self.made = made
@@ -44,7 +44,7 @@ class Parts:
         return self.constants[key]
 
     def _bias(self, value: Value, x: QParams, weight: QParams) -> Value:
-        """Whole numbers of products: scale = that of the input times that of the weights."""
+        """Returns an int32 bias with scale = that of the input times that of the weights."""
         scales = np.float64(x.scale[0]) * np.array(weight.scale, np.float64)
         grid = QParams(
             "int32" if x.dtype == "int8" else "int64",
@@ -77,7 +77,7 @@ class Parts:
         self.made.graph.operators.append(Operator(type, list(inputs), outputs, {}, f"/{name}/{type}"))
 
     def _one(self, ratio: float) -> Value:
-        """One, for a product whose steps become ``ratio`` times as many.
+        """Returns a one, for a product that multiplies the number of steps by ``ratio``.
 
         LiteRT's own kernel rounds a product with a number from 0.5 to 1, then halves that so many times, and
         rounds again: one in small steps makes the first rounding small.
@@ -92,7 +92,7 @@ class Parts:
         return self.ones[count]
 
     def _counted(self, type: str, value: Value, number: np.ndarray, name: str) -> Value:
-        """A whole number and a constant."""
+        """Returns an integer and a constant."""
         constant = Value(self.names.free(f"{name}_number"), INT32, (), number)
         made = Value(self.names.free(name), INT32, value.shape)
         self._append(type, [value, constant], [made], made.name)

@@ -1,8 +1,8 @@
-"""What an integer graph is made of: a float one, in which some operators have a better form for integers."""
+"""Rewrites the float graph before quantization."""
 
 from __future__ import annotations
 
-from tmconvert.lowering.redundant_clamps import without_idle_bounds
+from tmconvert.lowering.redundant_clamps import without_redundant_clamps
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.targets.options import IntegerType
 from tmconvert.targets.tflite.integer.averages import averages_in_products, windows_in_products
@@ -13,8 +13,8 @@ from tmconvert.targets.tflite.integer.resizes import resizes_in_products
 
 
 def prepared(graph: TargetGraph, kind: IntegerType, infers: bool) -> TargetGraph:
-    """``graph``, which is left as it is; once more changes nothing. The others as for ``in_integers``."""
-    graph = averages_in_products(without_idle_bounds(quotients_in_products(graph)))
+    """Returns a rewritten copy of ``graph``; idempotent. The other arguments are those of ``in_integers``."""
+    graph = averages_in_products(without_redundant_clamps(quotients_in_products(graph)))
     graph = clamped_gates(graph, kind)
     graph = windows_in_products(graph, kind, infers)
     return blocks_in_views(resizes_in_products(graph, kind, infers), kind, infers)

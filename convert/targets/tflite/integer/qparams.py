@@ -1,4 +1,4 @@
-"""The grids of an integer TFLite file: which integers stand for the numbers of a tensor."""
+"""QParams of the tensors of an integer TFLite file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOWEST = float(np.finfo(np.float32).min)
 
 
 def activation_grid(qparams: QParams, kind: str) -> QParams | None:
-    """The grid of an activation in int8 or int16; None for parameters of single channels, or of more bits.
+    """Returns the int8 or int16 QParams of an activation; None for per-channel parameters, or more bits.
 
     Types of eight bits and less keep scale and steps; unsigned ones of eight bits are moved by 128. In int16
     it is symmetric: the source's, or as fine as the range allows. What the source has in 16 bits stays in
@@ -53,7 +53,7 @@ def activation_grid(qparams: QParams, kind: str) -> QParams | None:
 
 
 def brought(grid: QParams, kind: str) -> QParams:
-    """A grid of the other type for the same tensor: in int16 it has all steps of the one in int8."""
+    """Converts QParams to the other type: int16 ones contain all steps of the int8 ones."""
     if grid.dtype == kind:
         return grid
     if kind == "int16":
@@ -64,7 +64,7 @@ def brought(grid: QParams, kind: str) -> QParams:
 
 
 def fixed_grid(type: str, kind: str) -> QParams:
-    """The grid of the results of a "fixed" kernel."""
+    """Returns the QParams of the results of a "fixed" kernel."""
     kernel = spec(type).integer
     assert kernel is not None
     scale, zero_point = kernel.fixed[kind]
@@ -72,13 +72,13 @@ def fixed_grid(type: str, kind: str) -> QParams:
 
 
 def steps_of(grid: QParams) -> range:
-    """The steps that a table has entries for: those of the grid, in int8 all."""
+    """Returns the integers for which a lookup table has entries: those of the range, for int8 all."""
     low, high = RANGES["int8"] if grid.dtype == "int8" else _ends(grid)
     return range(low, high + 1)
 
 
 def summand_grid(value: Value, grid: QParams, result: QParams) -> QParams:
-    """The grid of a summand: its own, or that of the sum, where that is finer by far."""
+    """Returns the QParams of a summand: its own, or those of the sum, where these are much finer."""
     is_coarse = is_zero(value) or grid.scale[0] > _COARSEST * result.scale[0]
     return brought(result, grid.dtype) if is_coarse else grid
 
@@ -88,7 +88,7 @@ def is_zero(value: Value) -> bool:
 
 
 def constant_grid(data: np.ndarray, kind: str) -> QParams:
-    """The finest grid that holds 0 and all elements of a constant; the ends are on it."""
+    """Returns the finest QParams that contain 0 and all elements of a constant."""
     low, high = min(float(np.min(data, initial=0)), 0.0), max(float(np.max(data, initial=0)), 0.0)
     if kind == "int16" or low == 0 == high or _is_one_number(data):
         return _symmetric(max(-low, high), RANGES[kind][1], kind)
@@ -98,7 +98,7 @@ def constant_grid(data: np.ndarray, kind: str) -> QParams:
 
 
 def weight_grid(value: Value, axis: int | None) -> QParams:
-    """int8 with zero point 0: the source's scales if they are of that kind, else the finest in [-127, 127].
+    """Returns int8 QParams with zero point 0: the source's scales if valid, else the finest in [-127, 127].
 
     ``axis`` has the channels, None asks for one scale. A weight that the source has on another kind of grid
     is brought to it first (``weight_steps``). Of one with zero points, channels without keep their scales, as
@@ -123,17 +123,17 @@ def weight_grid(value: Value, axis: int | None) -> QParams:
 
 
 def _is_symmetric(qparams: QParams) -> bool:
-    """Whether these are integers of eight bits or less around 0."""
+    """Whether these are symmetric QParams of at most 8 bits."""
     return not any(qparams.zero_point) and qparams.quant_min >= -128 and qparams.quant_max <= 127
 
 
 def weight_steps(value: Value, grid: QParams) -> np.ndarray:
-    """The weights in steps of ``grid``, int8."""
+    """Quantizes the weights to int8."""
     return quantize(_known(value), grid).astype(np.int8)
 
 
 def restored_weight(value: Value, axis: int) -> np.ndarray:
-    """The numbers that the integers of a weight stand for; its channels are along ``axis``."""
+    """Dequantizes the integers of a weight; its channels are along ``axis``."""
     grid = weight_grid(value, axis)
     return fake_quantize(_known(value), grid)
 
@@ -144,7 +144,7 @@ def is_derived(value: Value, grid: QParams) -> bool:
 
 
 def _known(value: Value) -> np.ndarray:
-    """The numbers of a weight, on the source's grid where ours is another."""
+    """Returns the real values of a weight, quantized with the source's QParams where ours differ."""
     assert value.data is not None
     given = value.qparams
     if given is None or _is_symmetric(given):
@@ -153,14 +153,14 @@ def _known(value: Value) -> np.ndarray:
 
 
 def quantization(grid: QParams) -> Quantization:
-    """As the file says it."""
+    """Returns the quantization in file form."""
     return Quantization(
         np.array(grid.scale, np.float32), grid.channel_axis or 0, np.array(grid.zero_point, np.int64)
     )
 
 
 def settled(graph: TargetGraph, kind: IntegerType, *, infers: bool = True) -> dict[int, QParams]:
-    """The grid of each input and result that has one, by id: the source's, and what kernels make of these.
+    """Propagates QParams through the graph: returns those of each input and result, by id.
 
     A kernel that only moves elements hands its grid on, in either direction; a clamp to its operand. With
     ``infers`` other results get one over the range that they can have (infer_int16.py).
@@ -191,7 +191,7 @@ def settled(graph: TargetGraph, kind: IntegerType, *, infers: bool = True) -> di
 
 
 def _keeps(operator: Operator, grids: dict[int, QParams]) -> bool:
-    """Whether results are on the grid of the operands, all of them."""
+    """Whether results have the QParams of the operands, all of them."""
     known = spec(operator.type)
     if known.moves_one:
         return True
@@ -208,7 +208,7 @@ def _keeps(operator: Operator, grids: dict[int, QParams]) -> bool:
 
 
 def _forward(operator: Operator, grids: dict[int, QParams], positive: set[int], made: QParams | None) -> None:
-    """``made`` is the grid of a result that is not on the operands'."""
+    """Propagates ``made``, the QParams of a result that differ from the operands'."""
     known = spec(operator.type)
     kernel = known.integer
     if kernel is None:
@@ -231,7 +231,7 @@ def _forward(operator: Operator, grids: dict[int, QParams], positive: set[int], 
 
 
 def _are_known(operator: Operator, grids: dict[int, QParams]) -> bool:
-    """Whether no operand may lie beyond the grids of the others."""
+    """Whether no operand can exceed the ranges of the others."""
     return all(value.is_constant or id(value) in grids for value in operands(operator))
 
 
@@ -248,13 +248,13 @@ def _backward(operator: Operator, grids: dict[int, QParams]) -> None:
 
 
 def operands(operator: Operator) -> list[Value]:
-    """The operands of an operator that are data, constants among them."""
+    """Returns the data operands of an operator, including constants."""
     found = [operator.inputs[i] for i in spec(operator.type).data_of(len(operator.inputs))]
     return [value for value in found if value is not None]
 
 
 def _used_once(graph: TargetGraph) -> set[int]:
-    """The ids of values that one operator takes, once, and nothing else."""
+    """Returns the ids of values with exactly one use."""
     values = [value for operator in graph.operators for value in operator.inputs if value is not None]
     counts = Counter(id(value) for value in [*values, *graph.outputs])
     return {key for key, count in counts.items() if count == 1}
@@ -267,7 +267,7 @@ def _values(graph: TargetGraph) -> Iterable[Value]:
 
 
 def _positive(graph: TargetGraph) -> set[int]:
-    """The ids of results that are never below 0."""
+    """Returns the ids of non-negative results."""
     found: set[int] = set()
     for operator in graph.operators:
         kernel = spec(operator.type).integer
@@ -279,13 +279,13 @@ def _positive(graph: TargetGraph) -> set[int]:
 
 
 def is_rectifier(type: str) -> bool:
-    """Whether an activation makes nothing below 0."""
+    """Whether an activation returns no negative values."""
     activation = spec(type).activation
     return activation is not None and activation[0] >= 0
 
 
 def _finer(grid: QParams) -> QParams:
-    """With all steps for what is not below 0."""
+    """Returns finer QParams, which use all steps for non-negative values."""
     highest, steps = grid.quant_max - grid.zero_point[0], RANGES[grid.dtype]
     if grid.dtype != "int8" or highest >= 255:
         return grid

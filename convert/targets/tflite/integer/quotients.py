@@ -1,4 +1,4 @@
-"""Division by constants as multiplication: TFLite's DIV overflows in integers, whose rounding is coarser."""
+"""Replaces divisions by constants by products: TFLite's integer DIV overflows, and rounds more coarsely."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 
 
 def quotients_in_products(graph: TargetGraph) -> TargetGraph:
-    """``graph``, which is left as it is, with products where the source quantizes such quotients."""
+    """Returns a copy of ``graph`` with products where the source quantizes such quotients."""
     operators = [_product(operator) for operator in graph.operators]
     return graph if operators == graph.operators else replace(graph, operators=operators)
 

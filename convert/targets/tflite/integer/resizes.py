@@ -1,4 +1,4 @@
-"""Bilinear resizing in integers: what TFLite's kernel computes, and products with matrices in its place.
+"""Bilinear resizing in integers: the behaviour of TFLite's kernel, and matrix products as its replacement.
 
 The kernel counts places between pixels in 1/1024, and their distance, too: far from the first pixel it may
 be a fourth of a pixel off, unless the distance is a fraction of that kind, as for twice the size. In int8
@@ -25,7 +25,7 @@ _MOST = 1 << 20  # elements of a matrix
 
 
 def kernel_matrix(extent: int, outputs: int, align_corners: bool) -> np.ndarray:
-    """[outputs, extent]: what the kernel computes along one axis; of half pixels, if not of corners."""
+    """[outputs, extent]: the kernel's weights along one axis, for half-pixel centres or aligned corners."""
     if align_corners and outputs > 1:
         distance = (_ONE * (extent - 1) + (outputs - 1) // 2) // (outputs - 1)
     else:
@@ -42,18 +42,18 @@ def kernel_matrix(extent: int, outputs: int, align_corners: bool) -> np.ndarray:
 
 
 def is_exact(extent: int, outputs: int, align_corners: bool) -> bool:
-    """Whether the kernel is where it should be along an axis."""
+    """Whether the kernel's weights are exact along an axis."""
     exact = linear_matrix(extent, outputs, align_corners)
     return bool(np.allclose(kernel_matrix(extent, outputs, align_corners), exact, rtol=0, atol=1e-9))
 
 
 def rounded_matrix(extent: int, outputs: int, align_corners: bool) -> np.ndarray:
-    """[outputs, extent] in steps of int16, as products have it."""
+    """[outputs, extent] in int16, as products use it."""
     return np.rint(linear_matrix(extent, outputs, align_corners) * _STEPS) / _STEPS
 
 
 def resizes_in_products(graph: TargetGraph, kind: IntegerType, infers: bool = True) -> TargetGraph:
-    """``graph``, which is left as it is, with products for what the kernel has not exact in int16."""
+    """Returns a copy of ``graph`` with products where the int16 kernel is not exact."""
     if not any(operator.type == "RESIZE_BILINEAR" for operator in graph.operators):
         return graph
     grids, operators = settled(graph, kind, infers=infers), []
@@ -78,13 +78,13 @@ def _is_better(resize: Operator) -> bool:
 
 
 def needs_products(pairs: Sequence[tuple[int, int]], align_corners: bool) -> bool:
-    """Whether resizing from and to these extents is done by products in int16."""
+    """Whether resizing between these extents needs products in int16."""
     fits = all(extent * outputs <= _MOST for extent, outputs in pairs)
     return fits and not all(is_exact(*pair, align_corners) for pair in pairs)
 
 
 def _products(resize: Operator, given: QParams, grid: QParams) -> list[Operator]:
-    """Along the height, then along the width: [outputs, extent] times [.., extent, what is left].
+    """Resizes height, then width, by products with [outputs, extent].
 
     What is between the two is on the grid of the operand, within whose range it is.
     """

@@ -1,4 +1,4 @@
-"""What is known of TFLite's operators: one record each, in a file for each family.
+"""Records of TFLite's operators, one each, in a file per family.
 
 docs/development/add-a-tflite-operator.md shows how to add one.
 """
@@ -34,7 +34,7 @@ _CUSTOM = OperatorSpec("CUSTOM", code=32)
 
 
 def spec(name: str) -> OperatorSpec:
-    """The record of a builtin operator; for other names that of a custom operator, of which nothing is known.
+    """Returns the record of a builtin operator, or an empty one for a custom operator.
 
     >>> spec("CONV_2D").code
     3

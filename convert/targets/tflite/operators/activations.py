@@ -1,4 +1,4 @@
-"""Activations, and lookup tables in their place."""
+"""Activations, and lookup tables that replace them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gathering, scattering, and tensors made of numbers."""
+"""Gather, scatter and tensor factory operators."""
 
 from __future__ import annotations
 

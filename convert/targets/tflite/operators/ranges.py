@@ -1,4 +1,4 @@
-"""Ranges of results: the lowest and the highest value, from those of the operands.
+"""Range inference: the extremes of results from those of the operands.
 
 Of integers all stays int, which Python computes without overflow.
 """
@@ -28,13 +28,13 @@ def of_difference(operator: Operator, ranges: Sequence[Range]) -> Range:
 
 
 def needed_by_sum(result: Range, ranges: Sequence[Range]) -> list[Range | None]:
-    """The summands of which a sum in ``result`` is made: result - y and result - x."""
+    """Ranges of summands for a sum in ``result``: result - y and result - x."""
     (low, high), (x, y) = result, ranges
     return [(low - y[1], high - y[0]), (low - x[1], high - x[0])]
 
 
 def needed_by_difference(result: Range, ranges: Sequence[Range]) -> list[Range | None]:
-    """The first operand is result + y."""
+    """Range of the first operand: result + y."""
     (low, high), (_, y) = result, ranges
     return [(low + y[0], high + y[1]), None]
 
@@ -63,7 +63,7 @@ def of_magnitude(operator: Operator, ranges: Sequence[Range]) -> Range:
 
 
 def of_remainder(operator: Operator, ranges: Sequence[Range]) -> Range:
-    """Of FLOOR_MOD of integers, whose results have the sign of the divisor."""
+    """Range of integer FLOOR_MOD, whose results have the sign of the divisor."""
     low, high = ranges[1]
     return min(low + 1, 0), max(high - 1, 0)
 
@@ -102,7 +102,7 @@ def of_table(operator: Operator, ranges: Sequence[Range]) -> Range:
 
 
 def _times(one: Range, count: int) -> Range:
-    """The range of a sum of at most ``count`` elements."""
+    """Range of a sum of at most ``count`` elements."""
     low, high = one
     return min(low, low * count, 0), max(high, high * count, 0)
 
@@ -111,14 +111,14 @@ def _times(one: Range, count: int) -> Range:
 
 
 def elements_of(operator: Operator) -> int:
-    """How many elements the first input has, or the most that a tensor can have."""
+    """Returns the number of elements of the first input, or the maximum for dynamic shapes."""
     x = operator.inputs[0]
     assert x is not None
     return MOST_ELEMENTS if is_symbolic(x.shape) else math.prod(x.shape)
 
 
 def elements_per_result(operator: Operator) -> int:
-    """Of how many elements a reduction makes one, or the most that a tensor can have."""
+    """Returns the number of elements that a reduction combines, or the maximum for dynamic shapes."""
     result = operator.outputs[0]
     if is_symbolic(result.shape):
         return elements_of(operator)
@@ -126,14 +126,14 @@ def elements_per_result(operator: Operator) -> int:
 
 
 def pixels_between(operator: Operator) -> int:
-    """Into how many parts the results of a linear resizing divide the distance of four pixels."""
+    """Returns into how many parts a linear resize divides the distance of four pixels."""
     x, result = operator.inputs[0], operator.outputs[0]
     assert x is not None
     return math.prod(2 * new // old for old, new in zip(x.shape[1:3], result.shape[1:3], strict=True))
 
 
 def window_elements(operator: Operator) -> int:
-    """The least number that the element counts of all windows of an average pool divide."""
+    """Returns the least common multiple of an average pool's window sizes."""
     x, result = operator.inputs[0], operator.outputs[0]
     assert x is not None
     sides = []
@@ -146,7 +146,7 @@ def window_elements(operator: Operator) -> int:
 
 
 def _window_counts(extent: int, results: int, size: int, step: int) -> set[int]:
-    """How many elements of the input the windows along one axis have; padding is left out."""
+    """Returns the numbers of elements of the windows along one axis, without padding."""
     before = max((results - 1) * step + size - extent, 0) // 2
     starts = (number * step - before for number in range(results))
     return {min(start + size, extent) - max(start, 0) for start in starts}

@@ -1,4 +1,4 @@
-"""The record of a TFLite operator: one ``OperatorSpec`` has all that tmconvert knows of it."""
+"""The record of a TFLite operator: ``OperatorSpec``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ALL_AXES, FIRST_AXIS, LAST_AXIS = slice(None), slice(0, 1), slice(-1, None)
 
 @dataclass(frozen=True, kw_only=True)
 class Weights:
-    """The input indices of activations, weights and bias, and the axis of the weights' output channels."""
+    """Input indices of activations, weights and bias, and the output-channel axis of the weights."""
 
     x: int
     weight: int
@@ -44,7 +44,7 @@ class Weights:
 
 @dataclass(frozen=True, kw_only=True)
 class DynamicRange:
-    """A kernel for int8 weights beside float32 activations.
+    """A kernel for int8 weights with float32 activations.
 
     ``weight`` and ``x`` are the input indices of the weights and the activations. ``since`` is the N of the
     oldest runtime 2.N that does well by it, which versions do not tell. Measured: 2.14 runs none of them in
@@ -60,7 +60,7 @@ class DynamicRange:
 
 @dataclass(frozen=True, kw_only=True)
 class NotEmpty:
-    """What LiteRT does not run on tensors without elements.
+    """Restrictions of LiteRT on tensors without elements.
 
     The first ``operands`` inputs must not be empty along ``axes``, nor the result. One that may be is padded
     with ``filled_with``.
@@ -73,7 +73,7 @@ class NotEmpty:
 
 @dataclass(frozen=True, eq=False)
 class IntegerKernel:
-    """What an integer kernel asks of the quantization parameters of its tensors.
+    """An integer kernel's requirements on the QParams of its tensors.
 
     ``relation`` is one of
 
@@ -113,7 +113,7 @@ class IntegerKernel:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OperatorSpec:
-    """What is known of one TFLite operator; fields that are left out say that nothing is."""
+    """The specification of one TFLite operator."""
 
     name: str = field(kw_only=False)
     # ---- the file (LiteRT's schema.fbs)
@@ -150,26 +150,28 @@ class OperatorSpec:
 
     @property
     def option_fields(self) -> dict[str, OptionField]:
-        """The fields of the options table by name."""
+        """Returns the fields of the options table by name."""
         return {} if self.options is None else options_fields(self.options)
 
     @property
     def measured(self) -> Mapping[str, int]:
-        """For measured element types ("int8q,int32q>int8q") the N of the first runtime 2.N that runs them."""
+        """Returns by element types ("int8q,int32q>int8q") the N of the first runtime 2.N that supports
+        them.
+        """
         return _measured().get(self.name, {})
 
     def data_of(self, count: int) -> tuple[int, ...]:
-        """The indices of the data among so many inputs."""
+        """Returns the indices of data inputs among this number of inputs."""
         return tuple(range(count)) if self.data is None else tuple(i for i in self.data if i < count)
 
     @property
     def typed(self) -> int:
-        """The index of the input whose element type the kernel must take."""
+        """Returns the index of the input whose element type the kernel must support."""
         return 0 if self.data is None else self.data[0]
 
     @property
     def moves_one(self) -> bool:
-        """Whether results consist of elements of one input: they have its quantization parameters."""
+        """Whether results consist of elements of one input, and so have its QParams."""
         return self.moves and self.data is not None and len(self.data) == 1
 
     @property
@@ -178,7 +180,7 @@ class OperatorSpec:
         return self.moves_one and self.integer is not None and self.integer.relation == "same"
 
     def range_of(self, operator: Operator, ranges: Sequence[Range]) -> Range | None:
-        """The range of the results from those of the data; None where it is not known."""
+        """Computes the range of the results from those of the data; None where it is not known."""
         if self.result_range is not None:
             return self.result_range(operator, ranges)
         if not self.moves:

@@ -1,4 +1,4 @@
-"""Tests of which version of an operator a use of it needs, and rules that several operators share.
+"""Predicates for operator versions, shared by several operators.
 
 A rule is ``(version, test)``; the first whose test holds gives the version, and 1 is for the rest.
 Types that the writer cannot store (int4, float8, strings, ...) have no rules. Source: LiteRT's
@@ -13,12 +13,12 @@ from tmconvert.targets.tflite.operators.record import Rules, Test
 
 
 def scales(value: Value) -> tuple[float, ...]:
-    """A tensor's quantization scales; none of a tensor that is not quantized."""
+    """Returns a tensor's quantization scales; none for an unquantized tensor."""
     return () if value.quantization is None else tuple(value.quantization.scale.tolist())
 
 
 def _dtype(operator: Operator, index: int) -> str:
-    """The type of an input, empty for one left out."""
+    """Returns the type of an input, empty for an omitted one."""
     value = operator.inputs[index] if index < len(operator.inputs) else None
     return "" if value is None else name_of(value.dtype)
 
@@ -41,7 +41,7 @@ def pair(first: str, second: str, *, at: int = 1) -> Test:
 
 
 def differs(name: str, default: object) -> Test:
-    """The attribute is given, and is not the schema's default."""
+    """Whether the attribute is given, and differs from the schema's default."""
     return lambda operator: operator.attributes.get(name, default) != default
 
 
@@ -111,7 +111,7 @@ def is_plain_int16(operator: Operator) -> bool:
 
 
 def product_is_scaled_up(operator: Operator) -> bool:
-    """The inputs' scales over the output's are at least 1, which older kernels cannot apply."""
+    """Whether the inputs' scales over the output's are at least 1, which older kernels do not support."""
     x, y = operator.inputs[:2]
     if x is None or y is None:
         return False

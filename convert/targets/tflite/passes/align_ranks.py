@@ -37,7 +37,7 @@ class AlignRanks(RewritePass[list[TensorNode]]):
             aligned = emitter.call("aten::reshape", node, shape)
             graph.set_arguments(call, replaced(call.args, node, aligned), call.kwargs)
         names = ", ".join(f"`{node.name}`" for node in match)
-        return f"takes {names} with {rank} axes now"
+        return f"takes {names} with rank {rank} now"
 
 
 def _is_scalar(node: TensorNode) -> bool:

@@ -47,7 +47,7 @@ class AssignLayout:
 
     @property
     def inside(self) -> AssignLayout:
-        """Calls with graphs inside take and give tensors in the order of the source."""
+        """Subgraphs receive and return tensors in the source's layout."""
         return AssignLayout(self.catalogue, "source")
 
     def run(self, graph: InternalGraph) -> PassRecord:
@@ -72,23 +72,27 @@ class AssignLayout:
         return list(zip(names, graph.outputs, strict=True))
 
     def _check_names(self, graph: InternalGraph) -> None:
-        """Raises UsageError TM6014 where an order was asked for what has none."""
+        """Raises UsageError TM6014 where a layout was requested for a tensor that cannot have one."""
         edges = {node.name: node for node in graph.inputs} | dict(self._named_outputs(graph))
         for name in self.named:
             if name not in edges:
-                unknown(name, list(edges), f"the model has no input or output {name!r} to give an order")
+                unknown(name, list(edges), f"the model has no input or output {name!r} to set a layout for")
             if not is_image(edges[name]):
-                raise UsageError("TM6014", f"{name!r} has no channels: an order is for tensors of four axes")
+                raise UsageError(
+                    "TM6014", (f"{name!r} has no channel axis: layouts apply to tensors of rank 4")
+                )
 
     def _nhwc(self, graph: InternalGraph, edges: Sequence[tuple[str, Node]], default: IoLayout) -> set[Node]:
-        """Those to store channels-last; a node that is returned twice goes by its first name."""
+        """Returns the nodes to store channels-last; for a node returned twice the first name counts."""
         orders: dict[Node, IoLayout] = {}
         for name, node in edges:
             orders.setdefault(node, self.named.get(name, default))
         return {node for node, order in orders.items() if is_image(node) and order == "nhwc"}
 
     def ensures(self, graph: InternalGraph) -> None:
-        """Raises GraphError TM3019 when an op gets or gives a tensor in an order it does not work in."""
+        """Raises GraphError TM3019 when an op reads or returns a tensor in a layout that it does not
+        support.
+        """
         for each in nested(graph):
             check_layout(each, self.catalogue)
 
@@ -132,7 +136,7 @@ class AssignLayout:
         order: Layout | None,
         converted: dict[tuple[Node, Layout | None], TensorNode],
     ) -> None:
-        """Gives an expression its rank-4 operands in ``order``."""
+        """Converts the rank-4 operands of an expression to the layout ``order``."""
         orders = iter(operand_orders(expr, self.catalogue, order))
 
         def brought(leaf: object) -> object:
@@ -194,7 +198,7 @@ class AssignLayout:
                     graph.rename(twin, name)
 
     def _absorb_flatten(self, graph: InternalGraph, flatten: Expr) -> None:
-        """Flattens in channels-last order, and permutes the columns of the weights after it instead."""
+        """Flattens in channels-last layout, and permutes the columns of the following weights instead."""
         batch, channels, height, width = flatten.args[0].type.shape
         for user in flatten.outputs[0].users:
             x, weight, bias = user.args
@@ -222,7 +226,7 @@ class AssignLayout:
 
 
 def _of_rows(weight: TensorNode) -> QParams | None:
-    """The quantization parameters of a matrix whose columns change places."""
+    """Returns the QParams of a matrix whose columns are permuted."""
     qparams = weight.qparams
     return qparams if qparams is None or qparams.channel_axis in (None, 0) else None
 

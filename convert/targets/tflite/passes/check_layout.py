@@ -1,4 +1,4 @@
-"""What holds of memory orders once they are assigned: each op gets its tensors as its rule wants."""
+"""Checks assigned layouts: each op must read and return tensors as its layout rule requires."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _check_call(expr: CallFunction, catalogue: Mapping[str, Op]) -> None:
     if kind == "relayout":
         wanted = "nhwc" if expr.kwargs["to"] == "nhwc" else None
         if made != [wanted] or given == made:
-            _fail(expr, f"it does not bring {given} to {wanted}")
+            _fail(expr, f"it does not convert {given} to {wanted}")
     elif kind == "view":
         return  # a view takes and gives either order
     elif kind == "nhwc":
@@ -40,11 +40,11 @@ def _check_call(expr: CallFunction, catalogue: Mapping[str, Op]) -> None:
         if given != expected or any(layout != "nhwc" for layout in made):
             _fail(expr, "its first operand and its result must be channels-last, weights must not")
     elif len({*given, *made}) > 1:
-        _fail(expr, f"its operands {given} and results {made} are in different orders")
+        _fail(expr, f"its operands {given} and results {made} have different layouts")
     elif kind == "any" and "nhwc" in made and not rule.axes and any(map(_is_misaligned, expr.inputs)):
         _fail(expr, "an operand of lower rank is not aligned with the others")
     elif kind == "source" and "nhwc" in given + made:
-        _fail(expr, "it works in the order of the source only")
+        _fail(expr, "it supports the layout of the source only")
 
 
 def _is_misaligned(node: object) -> bool:

@@ -35,7 +35,7 @@ def drop_reshapes(graph: TargetGraph) -> PassRecord:
 
 
 def _shaped_before(operator: Operator, producers: dict[int, Operator]) -> Operator | None:
-    """The RESHAPE of what ``operator`` takes, where that does not matter."""
+    """Returns the RESHAPE before ``operator``, if the operator ignores shape."""
     if operator.type == "FULLY_CONNECTED":
         is_blind = not operator.attributes.get("keep_num_dims")
     else:

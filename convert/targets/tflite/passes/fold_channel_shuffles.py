@@ -21,7 +21,7 @@ from tmconvert.symbolics.traits import Concatenates, Pool, Slices, Weights
 
 
 class Route(NamedTuple):
-    """Where each channel of a tensor [N, C, H, W] comes from: of which tensor, and which one there."""
+    """The source of each channel of a tensor [N, C, H, W]: its tensor, and its index there."""
 
     roots: tuple[TensorNode, ...]
     root: np.ndarray  # a position in ``roots`` for each channel
@@ -42,7 +42,7 @@ class Route(NamedTuple):
         return Route(self.roots, self.root[order], self.channel[order])
 
     def runs(self) -> tuple[np.ndarray, list[tuple[TensorNode, int, int]]]:
-        """An order of the channels in which few runs (root, start, stop) make them up, and those runs."""
+        """Returns a channel order that consists of few runs (root, start, stop), and those runs."""
         order = np.lexsort((self.channel, self.root))
         root, channel = self.root[order], self.channel[order]
         breaks = np.flatnonzero((np.diff(root) != 0) | (np.diff(channel) != 1)) + 1
@@ -89,7 +89,7 @@ class FoldChannelShuffles:
     def _fold_before(
         self, record: PassRecord, graph: InternalGraph, shuffle: CallFunction, reason: str
     ) -> None:
-        """Leaves a view that moves nothing, of a convolution that makes its channels in order."""
+        """Removes a view that is an identity, after a convolution whose channels are in order."""
         conv = self.conv_before(graph, shuffle.args[0])
         if isinstance(conv, str):
             record.refuse(shuffle, f"{reason}, and {conv}")
@@ -101,7 +101,7 @@ class FoldChannelShuffles:
         record.did(shuffle, f"was folded into the weights of `{conv.output.name}`")
 
     def conv_before(self, graph: InternalGraph, node: TensorNode) -> CallFunction | str:
-        """The convolution whose channels ``node`` has, for one user; or why there is none to reorder."""
+        """Returns the convolution that computes the channels of ``node``; or why it cannot be reordered."""
         while True:
             call = node.expr
             if graph.use_count(node) != 1:
@@ -114,11 +114,11 @@ class FoldChannelShuffles:
             if _is_convolution(call) and _absorbs(call, call.args[0]):
                 return call
             if _is_convolution(call) or not self.carries(call):
-                return f"`{node.name}` before it is no convolution over all channels with constant weights"
+                return f"`{node.name}` before it is not a convolution over all channels with constant weights"
             node = call.args[0]
 
     def reorder(self, conv: CallFunction, order: object) -> None:
-        """Lets a convolution give its channels in another order."""
+        """Reorders the output channels of a convolution."""
         g = self.emitter(conv)
         x, *parameters = conv.args
         moved = [
@@ -132,7 +132,7 @@ class FoldChannelShuffles:
         return emitter_before(call, self.catalogue, self.name)
 
     def reason_after(self, graph: InternalGraph, expr: CallFunction, seen: set[Expr]) -> str | None:
-        """What needs the channels of ``expr`` in their order, as a reason; None where nothing does."""
+        """Returns which user depends on the channel order of ``expr``, as a reason; None without any."""
         if expr in seen:
             return None
         seen.add(expr)
@@ -160,7 +160,7 @@ class FoldChannelShuffles:
         return _shuffle(expr) is not None
 
     def carries(self, expr: CallFunction) -> bool:
-        """Whether each channel of its result is made of the same channel of its operand."""
+        """Whether each channel of its result depends on the same channel of its operand only."""
         if not _is_of_images(expr):
             return False
         x, result = expr.args[0], expr.output
@@ -174,7 +174,7 @@ class FoldChannelShuffles:
 
 
 class _PixelShuffle(Rule[int]):
-    """Makes a shuffle of [C, b, b] channels of a convolution one of [b, b, C], which are blocks.
+    """Converts a shuffle of [C, b, b] channels of a convolution to one of [b, b, C], which are blocks.
 
     The match is the size b of a block.
     """
@@ -200,7 +200,7 @@ class _PixelShuffle(Rule[int]):
 
 
 class _PixelUnshuffle(Rule[int]):
-    """Makes a pixel unshuffle before convolutions one of blocks and a shuffle of channels.
+    """Converts a pixel unshuffle before convolutions to space-to-depth and a channel shuffle.
 
     The match is the size of a block.
     """
@@ -227,7 +227,7 @@ class _PixelUnshuffle(Rule[int]):
 
 
 class _Router:
-    """One run over a graph: the route of each tensor, and the tensors that were made for them."""
+    """One run over a graph: the routes of tensors, and the tensors created for them."""
 
     def __init__(self, graph: InternalGraph, catalogue: Mapping[str, Op], rules: FoldChannelShuffles) -> None:
         self.graph = graph
@@ -284,7 +284,7 @@ class _Router:
         return g.call(expr.function, x, kernel_node, bias, **expr.kwargs)
 
     def _fetched(self, expr: CallFunction) -> tuple[TensorNode, np.ndarray]:
-        """The channels of the first operand in an order that is cheap to make, and that order."""
+        """Returns the channels of the first operand in an order that is cheap to compute, and that order."""
         order, runs = self._of(expr.args[0]).runs()
         g = self.rules.emitter(expr)
         parts = [self._part(g, *run) for run in runs]
@@ -303,7 +303,7 @@ class _Router:
 
 
 def _behind(exprs: Sequence[CallFunction]) -> set[Expr]:
-    """All that takes a result of ``exprs``, moved or carried or as it is."""
+    """Returns all expressions that depend on a result of ``exprs``."""
     found: set[Expr] = set()
     ahead: list[Expr] = [user for expr in exprs for user in expr.output.users]
     while ahead:
@@ -317,7 +317,7 @@ def _behind(exprs: Sequence[CallFunction]) -> set[Expr]:
 
 
 def _is_convolution(expr: CallFunction) -> bool:
-    """Of images, and with an axis of the weight for the channels of the result."""
+    """Whether it is a 2-d convolution, whose weight has an output-channel axis."""
     weights = trait_of(expr, Weights)
     return weights is not None and weights.spatial == 2 and not weights.is_transposed
 
@@ -350,7 +350,7 @@ def _is_of_images(expr: CallFunction) -> bool:
 
 
 def _shuffle(expr: CallFunction) -> np.ndarray | None:
-    """The channel of the operand that each one of the result is, if a view reorders channels only."""
+    """Returns the operand channel of each result channel, for a view that only permutes channels."""
     if not is_view(expr) or not _is_of_images(expr):
         return None
     split, index, order = (expr.kwargs[name] for name in ("split", "index", "order"))
@@ -372,7 +372,7 @@ def _real(split: Sequence[int], places: Sequence[int]) -> list[int]:
 
 
 def _pixel_shuffled(expr: CallFunction) -> int | None:
-    """The size of the blocks of a pixel shuffle of more than one channel."""
+    """Returns the block size of a pixel shuffle of more than one channel."""
     if not is_view(expr) or not _is_of_images(expr) or expr.kwargs["order"] != [0, 1, 4, 2, 5, 3]:
         return None
     split = expr.kwargs["split"]

@@ -48,7 +48,7 @@ class FoldTransposes:
 
 
 class _TransposeOperand(Rule[CallFunction]):
-    """Takes the second operand of a product as it was before a transpose; the match is the view."""
+    """Uses the second operand of a product before its transpose; the match is the view."""
 
     def __init__(self, owner: FoldTransposes) -> None:
         self.owner = owner
@@ -77,7 +77,7 @@ class _TransposeOperand(Rule[CallFunction]):
 
 
 class _SplitFeatures(Rule["_Split"]):
-    """Makes a view that splits the features of a linear layer a product with several matrices."""
+    """Converts a view that splits the features of a linear layer to a product with several matrices."""
 
     def __init__(self, owner: FoldTransposes) -> None:
         self.owner = owner
@@ -162,7 +162,7 @@ def _permuted(attributes: Mapping[str, Any], axes: Sequence[int]) -> dict[str, A
 
 
 def _ends_in_transpose(view: CallFunction) -> bool:
-    """Whether what is innermost in the operand is so in the last axis but one of the result."""
+    """Whether the operand's innermost axis is the last but one of the result."""
     try:
         groups = result_groups(view.kwargs)
     except ValueError:
@@ -174,7 +174,7 @@ def _ends_in_transpose(view: CallFunction) -> bool:
 
 
 class _Split(NamedTuple):
-    """A view of rows by features, with groups of features in front of the rows and a group behind."""
+    """A view that splits rows by features into groups before and after the rows."""
 
     attributes: Mapping[str, Any]
     features_from: int  # the place in ``split`` where the features begin
@@ -182,7 +182,7 @@ class _Split(NamedTuple):
 
     @staticmethod
     def of(attributes: Mapping[str, Any], shape: Sequence[int]) -> _Split | None:
-        """None where the view is none such: the last axis must be features, the one before it rows."""
+        """Returns the split; None for other views: the last axis must be features, the one before it rows."""
         split, index = attributes["split"], attributes["index"]
         start, size = len(split), 1
         while start and size < shape[-1]:
@@ -203,7 +203,7 @@ class _Split(NamedTuple):
         return made if is_clean and (in_front or _selects(index)) else None
 
     def rows(self, width: int) -> dict[str, Any]:
-        """The attributes of the view of ``x`` [..., width] with its rows in their places."""
+        """Returns the attributes of the view of ``x`` [..., width] with rows in their positions."""
         split = [*self.attributes["split"][: self.features_from], width]
         last = len(split) - 1
         groups = [[place for place in group if place < last] for group in self.groups[:-1]]

@@ -42,7 +42,7 @@ def fuse_activations(graph: TargetGraph, *, keeps_grids: bool = False) -> PassRe
 
 
 def _refusal(producer: Operator, value: Value, uses: dict[int, int], *, keeps_grids: bool) -> str | None:
-    """Why an activation of ``value`` is no part of the operator that makes it."""
+    """Returns why an activation of ``value`` cannot be fused into the operator before it."""
     if not spec(producer.type).fuses_activation:
         return f"{producer.type} has no fused activation"
     if uses[id(value)] != 1:

@@ -50,7 +50,7 @@ def fuse_scales(graph: TargetGraph) -> PassRecord:
 
 
 def _per_channel(operator: Operator | None, type: str) -> tuple[Value, Value] | None:
-    """What ``operator`` takes, and the number that it has for each channel."""
+    """Returns the operand of ``operator``, and its constant per channel."""
     if operator is None or operator.type != type:
         return None
     for x, constant in (operator.inputs, operator.inputs[::-1]):

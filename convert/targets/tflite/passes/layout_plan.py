@@ -24,7 +24,7 @@ OPERATOR_COST = 64
 
 @dataclass
 class LayoutPlan:
-    """Whether each expression takes its rank-4 tensors, and gives its rank-4 results, channels-last."""
+    """Whether the inputs and results of each expression are channels-last."""
 
     takes_nhwc: dict[Expr, bool] = field(default_factory=dict)
     gives_nhwc: dict[Expr, bool] = field(default_factory=dict)
@@ -36,7 +36,7 @@ def is_image(node: Node | None) -> bool:
 
 
 def transpose_cost(node: TensorNode) -> int:
-    """Bytes that a change of order moves; next to nothing where only axes of extent 1 move."""
+    """Returns the bytes that a transpose moves; almost none where only axes of extent 1 move."""
     _, channels, height, width = node.type.shape
     if channels == 1 or height * width == 1:
         return 1
@@ -49,7 +49,7 @@ def _bytes(node: TensorNode) -> int:
 
 
 def operand_orders(expr: Expr, catalogue: Mapping[str, Op], order: Layout | None) -> list[Layout | None]:
-    """The memory order in which an expression that works in ``order`` takes each of its inputs.
+    """Returns the layouts in which an expression of layout ``order`` reads its inputs.
 
     A spatial op has only its first operand channels-last: its symbolic brings weights, constant or
     computed, from the source's order into the target's own.
@@ -68,7 +68,8 @@ def plan_layout(
     nhwc_outputs: Container[Node],
     absorbs_flatten: Callable[[Expr], bool],
 ) -> LayoutPlan:
-    """The cheapest plan. Inputs and outputs are fixed: these channels-last, the others as the source.
+    """Computes the cheapest plan. Inputs and outputs are fixed: ``nhwc`` ones channels-last, others as in the
+    source.
 
     ``absorbs_flatten`` tells of a view whether a channels-last operand costs nothing because the
     weights behind it can be permuted.
@@ -122,7 +123,7 @@ class _Planner:
             self.takes[expr] = self.gives[expr] = CutGraph.SOURCE
 
     def _label_view(self, expr: Expr) -> None:
-        """Either side of a view has a choice of its own; the cost is that of the transpose inside."""
+        """Both sides of a view have a layout; the cost is that of its transpose."""
         operand, result = expr.args[0], expr.outputs[0]
         costs = {
             (x_nhwc, result_nhwc): self._view_cost(expr, x_nhwc, result_nhwc)
@@ -174,7 +175,7 @@ class _Planner:
         return _bytes(result) + OPERATOR_COST
 
     def _price(self, node: TensorNode) -> None:
-        """A tensor costs one transpose when any of its users takes another order than it is made in."""
+        """Adds the cost of one transpose where a user reads another layout than that of the producer."""
         assert node.expr is not None
         producer = self.gives[node.expr]
         users = list(dict.fromkeys(label for user in node.users for label in self._labels(user, node)))
@@ -197,7 +198,7 @@ class _Planner:
             self.cut.add_edge(user, back, INFINITE)
 
     def _labels(self, user: Expr, node: TensorNode) -> list[int]:
-        """The orders in which ``user`` takes ``node``."""
+        """Returns the layouts in which ``user`` reads ``node``."""
         orders = operand_orders(user, self.catalogue, "nhwc")
         return [
             self.takes[user] if order else CutGraph.SOURCE

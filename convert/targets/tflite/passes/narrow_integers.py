@@ -59,15 +59,15 @@ def _counted(kind: str, names: Sequence[str]) -> Iterator[str]:
 
 
 class _GraphInput(NamedTuple):
-    """An input of the model, for the record."""
+    """An input of the model, for the pass log."""
 
     outputs: tuple[Value, ...]
     source: None = None
 
 
 class _Narrowing:
-    """Of one graph. ``narrow`` are the ids of computed values and inputs that become int32, ``operators``
-    those of operators that take and make nothing else of their kind.
+    """Narrowing of one graph. ``narrow`` are the ids of values and inputs that become int32, ``operators``
+    those of operators whose int64 tensors all become int32.
     """
 
     def __init__(self, graph: TargetGraph, record: PassRecord, *, is_main: bool) -> None:
@@ -129,7 +129,7 @@ class _Narrowing:
         return id(value) in self.narrow or (value.is_constant and _within(self.ranges.of(value), _NARROW))
 
     def _refusal(self, operator: Operator, value: Value) -> str | None:
-        """Why a result of an operator stays int64."""
+        """Returns why a result of an operator stays int64."""
         if id(value) in self.fixed:
             return "it is an output of a subgraph"
         if not (_computes(spec(operator.type)) or operator.type == "CAST"):
@@ -138,7 +138,7 @@ class _Narrowing:
 
 
 class _Ranges:
-    """An interval for each whole number of a graph."""
+    """Intervals of all integer values of a graph."""
 
     def __init__(self, graph: TargetGraph) -> None:
         self.graph = graph
@@ -151,7 +151,7 @@ class _Ranges:
         return self.known[id(value)]
 
     def tell(self, more: Mapping[int, Range]) -> None:
-        """Takes ``more`` as known, and draws conclusions: forwards, backwards, and forwards again."""
+        """Adds known intervals ``more``, and propagates forward, backward, and forward again."""
         for value in self.graph.inputs:
             self._refine(value, more.get(id(value), _WIDE))
         for _ in range(2):
@@ -169,7 +169,7 @@ class _Ranges:
             self.known[id(value)] = made
 
     def _made(self, operator: Operator, value: Value) -> Range:
-        """The interval of a result, as far as the operator tells."""
+        """Returns the interval of a result, from its operator."""
         known, operands = spec(operator.type), _operands(operator)
         if operator.attributes.get("fused_activation_function", "NONE") != "NONE":
             return _WIDE
@@ -184,7 +184,7 @@ class _Ranges:
         return made if made is not None and is_right else _WIDE
 
     def _needed(self, operator: Operator) -> None:
-        """What operands must be for a run to succeed, or for the result to be what it is."""
+        """Returns the intervals of operands that a successful run implies."""
         known = spec(operator.type)
         if known.index is not None and known.index_is_checked:
             index = operator.inputs[known.index]
@@ -215,7 +215,7 @@ def _own_range(value: Value) -> Range:
 
 
 def _operands(operator: Operator) -> list[Value]:
-    """The operands of which results are made, or which are compared."""
+    """Returns the operands that determine results, or are compared."""
     known = spec(operator.type)
     if not (_computes(known) or known.compares):
         return []
@@ -224,7 +224,7 @@ def _operands(operator: Operator) -> list[Value]:
 
 
 def _computes(known: OperatorSpec) -> bool:
-    """Whether integer results have a range that the operands tell."""
+    """Whether the operator has a range rule for integer results."""
     return known.moves or known.result_range is not None
 
 
@@ -246,7 +246,7 @@ def _users(graph: TargetGraph) -> dict[int, list[Operator]]:
 
 
 def _is_small(value: Value, users: Mapping[int, Sequence[Operator]], outputs: set[int]) -> bool:
-    """Whether all that is made of a whole number ends in an index, a comparison or another type."""
+    """Whether an integer is used only as index, in comparisons, or converted to another type."""
     waiting, seen = [value], {id(value)}
     while waiting:
         x = waiting.pop()
@@ -265,7 +265,7 @@ def _is_small(value: Value, users: Mapping[int, Sequence[Operator]], outputs: se
 
 
 class _Rewriting:
-    """Makes the values ``narrow`` int32, and puts a CAST where they meet what stays int64."""
+    """Converts the values ``narrow`` to int32, and inserts CASTs to and from int64."""
 
     def __init__(self, graph: TargetGraph, narrow: set[int], operators: set[int]) -> None:
         self.graph = graph
@@ -292,7 +292,7 @@ class _Rewriting:
                 self.graph.operators.append(replace(operator, inputs=inputs))
 
     def _operand(self, operator: Operator, place: int, value: Value) -> Value:
-        """What an operator takes in the place of ``value``."""
+        """Returns the replacement of the operand ``value``."""
         now = self.same.get(id(value), value)
         if id(operator) in self.operators and any(value is operand for operand in _operands(operator)):
             return self._constant(value) if value.is_constant else now
@@ -314,7 +314,7 @@ class _Rewriting:
         return self.constants[id(value)]
 
     def _is_none(self, value: Value | None, result: Value) -> bool:
-        """Whether a CAST changes nothing, and ``value`` can take the place of ``result``, or the reverse."""
+        """Whether a CAST is an identity, so that ``value`` can replace ``result``, or the reverse."""
         outputs = self.graph.outputs
         if value is None or value.dtype != result.dtype:
             return False

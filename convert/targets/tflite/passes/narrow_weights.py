@@ -55,14 +55,14 @@ class NarrowWeights(RewritePass[QParams]):
 
 
 def clipped_weights(data: np.ndarray, grid: QParams) -> int:
-    """How many weights are -128 in the source, and -127 on the ``grid`` that the pass gave them."""
+    """Counts weights that are -128 in the source, and -127 with the QParams of the pass."""
     if (grid.dtype, grid.quant_min) != ("int8", _LOWEST + 1):
         return 0
     return int(np.count_nonzero(_is_lowest(data, replace(grid, quant_min=_LOWEST))))
 
 
 def _is_lowest(data: np.ndarray, grid: QParams) -> np.ndarray:
-    """Which elements are -128; those of channels with a zero point are brought to other integers."""
+    """Returns which elements are -128; channels with a zero point are requantized."""
     columns = [1] * data.ndim
     if grid.channel_axis is not None:
         columns[grid.channel_axis] = -1
@@ -70,7 +70,7 @@ def _is_lowest(data: np.ndarray, grid: QParams) -> np.ndarray:
 
 
 def _is_above(grid: QParams | None) -> bool:
-    """Whether integers of eight bits on a grid are all above -128: unsigned ones are moved by 128."""
+    """Whether 8-bit QParams do not use -128: unsigned ones are shifted by 128."""
     if grid is None:
         return False
     lowest = grid.quant_min - 128 if grid.quant_max > 127 else grid.quant_min
@@ -78,7 +78,7 @@ def _is_above(grid: QParams | None) -> bool:
 
 
 def _is_average(x: TensorNode) -> bool:
-    """Whether ``x`` is an average without a grid of its own, or a view of one."""
+    """Whether ``x`` is an average without its own QParams, or a view of one."""
     while isinstance(x.expr, CallFunction) and (x.qparams is None or x.qparams.inferred):
         if has_trait(x.expr, Average):
             return True

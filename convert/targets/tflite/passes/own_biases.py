@@ -1,4 +1,4 @@
-"""TFLite: copy biases that operators share: quantizers give each the scale of its products."""
+"""TFLite: copy shared biases, since quantizers give each the scale of its operator."""
 
 from __future__ import annotations
 

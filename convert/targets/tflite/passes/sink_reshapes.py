@@ -49,7 +49,7 @@ class SinkReshapes:
 
 
 class _SinkRule(Rule[M]):
-    """A rule for the ops for which ``takes`` is true, of known sizes, next to a view."""
+    """A rule for ops that ``takes`` selects, with static sizes, next to a view."""
 
     def __init__(self, owner: SinkReshapes) -> None:
         self.owner = owner
@@ -67,7 +67,7 @@ class _SinkRule(Rule[M]):
 
 
 class _Symbolic(Rule[bool]):
-    """Refuses calls with symbolic sizes next to a view."""
+    """Rejects calls with symbolic sizes next to a view."""
 
     def __init__(self, owner: SinkReshapes) -> None:
         self.owner = owner
@@ -84,14 +84,14 @@ class _Symbolic(Rule[bool]):
 
 
 class _Viewed(NamedTuple):
-    """Operands of a call that are not constant, and what they are reshapes of, or None."""
+    """Non-constant operands of a call, and the sources of their reshapes, or None."""
 
     given: list[TensorNode]
     sources: list[TensorNode | None]
 
 
 class _Sink(_SinkRule[_Viewed]):
-    """``op(reshape(x), ...)`` becomes ``reshape(op(x, ...))``."""
+    """Rewrites ``op(reshape(x), ...)`` to ``reshape(op(x, ...))``."""
 
     def takes(self, call: CallFunction) -> bool:
         return not _has_other_rules(call)
@@ -147,7 +147,7 @@ class _Sink(_SinkRule[_Viewed]):
 
 
 class _SinkMoved(_SinkRule[_Viewed]):
-    """Moves one and the same transpose of all operands of an elementwise op to its result."""
+    """Moves a common transpose of all operands of an elementwise op to its result."""
 
     def takes(self, call: CallFunction) -> bool:
         return not has_trait(call, AlongAxis) and not _has_other_rules(call)
@@ -202,7 +202,7 @@ class _SinkMoved(_SinkRule[_Viewed]):
 
 
 class _Multiply(_SinkRule[list[Any]]):
-    """Takes a product of matrices out of a batch of one that views have added.
+    """Removes a batch axis of extent 1, added by views, from a matrix product.
 
     The match are the operands with what they are views of, and their shapes without the batch.
     """
@@ -245,7 +245,7 @@ class _Multiply(_SinkRule[list[Any]]):
 
 
 class _Reduce(_SinkRule[list[int]]):
-    """Reduces what a reshape is of, instead of the reshape; the match are the axes there."""
+    """Reduces the operand of a reshape instead of its result; the match are the axes there."""
 
     def takes(self, call: CallFunction) -> bool:
         return has_trait(call, Reduction)
@@ -270,7 +270,7 @@ class _Reduce(_SinkRule[list[int]]):
 
 
 class _ReduceMoved(_SinkRule[list[int]]):
-    """Reduces whole axes of what is transposed, where the rest is left in order; the match are these axes."""
+    """Reduces whole axes before a transpose that keeps the others in order; the match are these axes."""
 
     def takes(self, call: CallFunction) -> bool:
         return has_trait(call, Reduction)
@@ -306,7 +306,7 @@ class _ReduceMoved(_SinkRule[list[int]]):
 
 
 class _PoolPlanes(_SinkRule[CallFunction]):
-    """Pools planes [M, D, H, W] that a view makes [N, C, H, W]; the match is the view."""
+    """Pools planes [M, D, H, W] before a view to [N, C, H, W]; the match is the view."""
 
     def takes(self, call: CallFunction) -> bool:
         return has_trait(call, Pool)
@@ -338,7 +338,7 @@ class _PoolPlanes(_SinkRule[CallFunction]):
 
 
 class _DropReduced(_SinkRule[tuple[str, TensorNode, set[int]]]):
-    """Lets a reduction drop the axes that a view after it removes; the match is the reduction."""
+    """Reduces without keeping axes that a following view removes; the match is the reduction."""
 
     def takes(self, call: CallFunction) -> bool:
         return is_view(call)
@@ -422,13 +422,13 @@ def _moves(expr: object) -> bool:
 
 
 def _moved_from(node: TensorNode) -> TensorNode | None:
-    """What a node is a view of, with all elements in another order."""
+    """Returns the source of a view with all elements in another order."""
     expr: Any = node.expr
     return expr.args[0] if _moves(expr) else None
 
 
 def _source(node: TensorNode) -> TensorNode | None:
-    """What a node is a view of that differs in axes of extent 1 only."""
+    """Returns the source of a view that differs in axes of extent 1 only."""
     expr = node.expr
     if not is_view(expr) or node.qparams is not None:
         return None
@@ -439,7 +439,7 @@ def _source(node: TensorNode) -> TensorNode | None:
 
 
 def _lost(shape: Sequence[int], reduced: Container[int], result: Sequence[int]) -> list[int] | None:
-    """The axes to reduce, ``reduced`` and some of extent 1, for what is left to be ``result``."""
+    """Returns the axes to reduce, ``reduced`` and some of extent 1, so that ``result`` is left."""
     left, lost = list(result), []
     for axis, extent in enumerate(shape):
         if axis not in reduced and left and left[0] == extent:
@@ -456,19 +456,19 @@ def _real(shape: Sequence[int]) -> list[int]:
 
 
 def _places(outer: Sequence[int], inner: Sequence[int]) -> dict[int, int]:
-    """Which axis of ``inner`` each axis of ``outer`` is that is longer than 1."""
+    """Maps each axis of ``outer`` longer than 1 to the axis of ``inner``."""
     axes = [[axis for axis, extent in enumerate(shape) if extent != 1] for shape in (outer, inner)]
     return dict(zip(*axes, strict=True))
 
 
 def _fits(node: TensorNode, source: TensorNode | None, axis: int, places: Mapping[int, int]) -> bool:
-    """Whether another operand along ``axis`` lost and got the same axes."""
+    """Whether another operand along ``axis`` has the same axes removed or added."""
     assert source is not None
     return _places(node.type.shape, source.type.shape) == places and axis in places
 
 
 def _restored(shape: Sequence[int], rank: int, places: Mapping[int, int], inner_rank: int) -> list[int]:
-    """The shape of a constant that was broadcast to ``rank`` axes."""
+    """Returns the shape of a constant that was broadcast to ``rank`` axes."""
     full = [1] * (rank - len(shape)) + list(shape)
     result = [1] * inner_rank
     for axis, place in places.items():
@@ -478,7 +478,7 @@ def _restored(shape: Sequence[int], rank: int, places: Mapping[int, int], inner_
 
 
 def _plain(source: Sequence[int], shape: Sequence[int]) -> dict[str, list[int]]:
-    """The attributes of a view that is a reshape."""
+    """Returns the attributes of a view that is a reshape."""
     return {
         "split": list(source),
         "index": [KEPT] * len(source),

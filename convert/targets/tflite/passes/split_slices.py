@@ -1,4 +1,6 @@
-"""TFLite: make SLICEs of equal parts of a matrix one SPLIT: GPU delegates run SLICE of 3 or 4 axes only."""
+"""TFLite: combine SLICEs of equal parts of a matrix to one SPLIT, since GPU delegates run SLICE of rank 3 or
+4 only.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ def split_slices(graph: TargetGraph) -> PassRecord:
 
 
 def _part(operator: Operator) -> tuple[int, int, int] | None:
-    """The axis along which this takes one of several equal parts of a matrix, how many, and which."""
+    """Returns the axis of which this is one of several equal parts, their number, and its index."""
     if operator.type != "SLICE" or len(operator.outputs[0].shape) != 2:
         return None
     x, begin, _ = operator.inputs

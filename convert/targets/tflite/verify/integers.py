@@ -1,4 +1,4 @@
-"""A TFLite file in integers, beside the model it was made of.
+"""Verifies an integer TFLite file against its source.
 
 - The float32 file of the same conversion agrees with the source.
 - Each tensor of the file has the scale that belongs there, by the source and by its operator; each constant
@@ -25,7 +25,7 @@ from tmconvert.targets.tflite.reader import tflite_tensors
 from tmconvert.targets.tflite.verify.kernel_rules import TfliteRules
 from tmconvert.targets.tflite.verify.observed import observed
 from tmconvert.targets.tflite.verify.qparams_rules import check_rules, zero_points
-from tmconvert.verification.constants import Kept, check_constants, check_grid
+from tmconvert.verification.constants import Kept, check_constants, check_qparams
 from tmconvert.verification.layerwise import verify_layers
 from tmconvert.verification.references import References
 from tmconvert.verification.report import Verification
@@ -35,7 +35,7 @@ from tmconvert.verification.tensors import tensors_of
 def verify_integers(
     path: Path, plain: TargetGraph, made: IntegerGraph, lowered: InternalGraph, truth: References
 ) -> Verification | None:
-    """The comparison of the file at ``path`` with what it was made of; None, with a note, as without.
+    """Compares the file at ``path`` with its source graphs; returns None, with a note, if not verifiable.
 
     Raises VerificationError TM4001 for any of the three steps.
     """
@@ -53,7 +53,7 @@ def verify_integers(
 
 
 def check_tensors(path: Path, made: IntegerGraph) -> None:
-    """Raises VerificationError TM4001 where the file has not the tensors that belong to its source.
+    """Raises VerificationError TM4001 where the tensors of the file differ from those of its source.
 
     Each is there once, on the grid that it has; integer constants are the same. What
     operators do with them is for the layers to show, which are found by these names.
@@ -70,12 +70,15 @@ def check_tensors(path: Path, made: IntegerGraph) -> None:
         for value in values:
             if not any(_is_kept(each, value) for each in found):
                 what = "constant" if value.is_constant else "tensor"
-                message = f"the {what} {name} of the file has not the type, scale or numbers of its source"
+                message = (
+                    f"the {what} {name} of the file has another type, scale or other values than in its "
+                    "source"
+                )
                 raise VerificationError("TM4001", message)
 
 
 def _check_source(plain: TargetGraph, made: IntegerGraph) -> None:
-    """Raises VerificationError TM4001 where constants, or grids that it names, are not the source's."""
+    """Raises VerificationError TM4001 where constants or named QParams differ from the source's."""
     kept: list[Kept] = []
     for whole, value, grid in made.stored:
         assert whole.quantization is not None and whole.data is not None
@@ -96,11 +99,11 @@ def _check_source(plain: TargetGraph, made: IntegerGraph) -> None:
             continue
         is_edge = value.dtype == np.uint8  # of the model, in integers of eight bits
         shift, grid = (128, brought(own, "int8")) if is_edge else (0, own)
-        check_grid(value.name, given.scale, zero_points(given) - shift, grid)
+        check_qparams(value.name, given.scale, zero_points(given) - shift, grid)
 
 
 def _values(graph: TargetGraph) -> list[Value]:
-    """All tensors of a graph and of those inside, once for each graph that has them."""
+    """Yields all tensors of a graph and its subgraphs."""
     found: dict[tuple[int, int], Value] = {}
     for number, each in enumerate(graph.nested()):
         operators = (value for operator in each.operators for value in [*operator.inputs, *operator.outputs])
@@ -111,7 +114,7 @@ def _values(graph: TargetGraph) -> list[Value]:
 
 
 def _is_kept(found: Value, value: Value) -> bool:
-    """Whether ``found`` has the type and the scales that belong to it, and the integers on them."""
+    """Whether ``found`` has the expected type, scales and integers."""
     expected, given = value.quantization, found.quantization
     is_known = value.data is not None and value.data.size > 0  # nothing is stored of what has no elements
     if found.dtype != value.dtype or (found.data is not None) != is_known:

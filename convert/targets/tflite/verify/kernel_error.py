@@ -1,4 +1,4 @@
-"""How far TFLite's integer kernels are from what they compute, beyond two roundings.
+"""Error bounds of TFLite's integer kernels beyond rounding.
 
 Measured over all integers and many grids, in LiteRT 2.3 (tests/targets/tflite/test_integer_kernels.py checks
 it): all but these are within 1.6 steps. SOFTMAX in int16 reads each exponential from a table of 513
@@ -28,21 +28,21 @@ _STEP = 2.0**-15  # of the results of these kernels in int16
 
 
 def _slack_in_int16(operator: str) -> float:
-    """How far the kernel in int16 is off, beyond rounding."""
+    """Returns the error of the int16 kernel beyond rounding."""
     kernel = spec(operator).integer
     assert kernel is not None
     return kernel.slack["int16"] * _STEP
 
 
 def _softmax(expr: CallFunction, operands: list[object], result: np.ndarray, step: float) -> np.ndarray:
-    """Of e / sum(e), whose largest e is 1: two steps of each e, of their sum as many for each."""
+    """Error of softmax: two steps of each e, and as many of their sum."""
     axis = expr.kwargs["dim"]
     largest, count = np.max(result, axis=axis, keepdims=True, initial=0), result.shape[axis]
     return np.asarray((largest * (2 + 2 * count * result) + 1) * _STEP)
 
 
 def _curve(expr: CallFunction, operands: list[object], result: np.ndarray, step: float) -> float:
-    """Of LOGISTIC, which gives no negative numbers, or TANH; other functions have no such kernel."""
+    """Error of LOGISTIC or TANH."""
     fixed = trait_of(expr, FixedRange)
     if fixed is None or not fixed.in_int16:
         return 0.0
@@ -50,14 +50,14 @@ def _curve(expr: CallFunction, operands: list[object], result: np.ndarray, step:
 
 
 def _silu(expr: CallFunction, operands: list[Any], result: np.ndarray, step: float) -> np.ndarray:
-    """A product with LOGISTIC."""
+    """Error of a product with LOGISTIC."""
     return np.asarray(np.abs(operands[0]) * _LOGISTIC)
 
 
 def _resized(
     expr: CallFunction, operands: list[Any], result: np.ndarray, step: float, kind: IntegerType
 ) -> Any:
-    """How far pixels move where places are counted, or weights rounded, as in the file."""
+    """Error of resized pixels due to fixed-point positions, or rounded weights, as in the file."""
     x, align_corners = operands[0].astype(np.float64), bool(expr.kwargs.get("align_corners"))
     if expr.kwargs.get("scales") is not None:
         return 0.0
@@ -85,7 +85,7 @@ _SLACK: dict[tuple[type[Trait], str], Slack] = {
 
 
 def slack_of(expr: CallFunction, kind: str) -> Slack | None:
-    """How to bound the error of the kernel of a call beyond rounding; None where it has no other."""
+    """Returns a bound of a kernel's error beyond rounding; None where there is none."""
     return next(
         (slack for (trait, of), slack in _SLACK.items() if of == kind and has_trait(expr, trait)), None
     )

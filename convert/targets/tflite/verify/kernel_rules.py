@@ -1,4 +1,4 @@
-"""What integer TFLite files store of the operands of a kernel."""
+"""Rules for the operands that integer TFLite files store for a kernel."""
 
 from __future__ import annotations
 

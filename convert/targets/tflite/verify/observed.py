@@ -1,4 +1,4 @@
-"""All tensors of a TFLite file in one run, as the numbers that their integers stand for."""
+"""Runs a TFLite file and returns all its tensors, dequantized."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tmconvert.verification.runtime import THREADS, refusals, silent_stderr
 
 
 def observed(path: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, Observed]:
-    """``observed_here`` in a worker, since the runtime may abort."""
+    """Calls ``observed_here`` in a worker, since the runtime may abort."""
     try:
         found = worker.observe(LiteRtRuntime(), path, inputs)
     except worker.Unavailable:
@@ -27,7 +27,7 @@ def observed(path: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, Observed
 
 
 def observed_here(path: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, Observed]:
-    """Tensors by name, in LiteRT's own kernels: a delegate would keep what is between its operators.
+    """Returns tensors by name, in LiteRT's own kernels, as a delegate would hide intermediate results.
 
     ``inputs`` are float32 where the file takes integers on a grid, and in its memory order.
     """
@@ -54,7 +54,7 @@ def observed_here(path: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, Obs
 
 
 def in_steps(array: np.ndarray, described: Mapping[str, Any]) -> np.ndarray:
-    """An input as the file takes it."""
+    """Quantizes an input as the file expects it."""
     dtype, (scale, zero_point) = np.dtype(described["dtype"]), described["quantization"]
     if dtype == array.dtype or not scale:
         return np.ascontiguousarray(array.astype(dtype, copy=False))

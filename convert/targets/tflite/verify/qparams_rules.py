@@ -1,4 +1,4 @@
-"""The grids that TFLite's operators ask for: runtimes do not look, and compute as if tensors were on them."""
+"""Verifies the QParams that TFLite's operators require, which runtimes do not check."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tmconvert.targets.tflite.operators.record import IntegerKernel, Weights
 
 
 def check_rules(graph: TargetGraph) -> None:
-    """Raises VerificationError TM4001 where a tensor is not on the grid that its operator asks for.
+    """Raises VerificationError TM4001 where a tensor does not have the QParams that its operator requires.
 
     Operands and results of one that moves elements are on one grid, a result may have one of the kernel's
     own, a bias is at the scale of the products.
@@ -20,7 +20,10 @@ def check_rules(graph: TargetGraph) -> None:
     for operator in graph.all_operators():
         kernel = spec(operator.type).integer
         if kernel is not None and not _is_fit(operator, kernel):
-            message = f"the tensors of {operator.name} are not on the grids that {operator.type} asks for"
+            message = (
+                f"the tensors of {operator.name} do not have the quantization parameters that "
+                f"{operator.type} requires"
+            )
             raise VerificationError("TM4001", message)
 
 
@@ -44,7 +47,7 @@ def _step(grid: Quantization) -> tuple[float, int]:
 
 
 def _is_product(operator: Operator, place: Weights, x: Quantization) -> bool:
-    """Whether weights have zero points of 0, and a bias those and the scales of products."""
+    """Whether weights have zero points of 0, and a bias the scales of products."""
     count = len(operator.inputs)
     weight, bias = (operator.inputs[i] if i < count else None for i in (place.weight, place.bias))
     if weight is None or weight.quantization is None or zero_points(weight.quantization).any():

@@ -1,4 +1,4 @@
-"""A TFLite file whose weights are stored in fewer bits, beside the model it was made of.
+"""Verifies a TFLite file with compressed weights against its source.
 
 What such a file may differ by is told by what was rounded, not by a number that would do for any model:
 
@@ -39,7 +39,7 @@ _MARGIN = 4
 def verify_compressed(
     path: Path, plain: TargetGraph, compressed: Compressed, truth: References
 ) -> Verification | None:
-    """The comparison of the file at ``path`` with what it was made of; None, with a note, as without.
+    """Compares the file at ``path`` with its source; returns None, with a note, if not verifiable.
 
     Raises VerificationError for any of the three steps.
     """
@@ -70,7 +70,7 @@ def verify_compressed(
 
 
 def check_weights(path: Path, stored: Sequence[tuple[Value, Value]]) -> None:
-    """Raises VerificationError TM4001 where the file at ``path`` has not the weights of ``stored``."""
+    """Raises VerificationError TM4001 where the file at ``path`` does not have the weights of ``stored``."""
     constants = tflite_constants(path)
     for plain, kept in stored:
         assert plain.data is not None
@@ -83,13 +83,16 @@ def check_weights(path: Path, stored: Sequence[tuple[Value, Value]]) -> None:
         half = step_of(plain.data, kept) / 2
         for each in found:
             if each.shape != plain.data.shape or np.any(np.abs(each - plain.data) > half):
-                message = f"the weight {kept.name} of the file is not that of its source, to half a step"
+                message = (
+                    f"the weight {kept.name} of the file differs from that of its source by more than half "
+                    "a step"
+                )
                 raise VerificationError("TM4001", message)
 
 
 @dataclass
 class _Files:
-    """The file at ``path`` beside ``twins``: one with the same weights in float32, then those that round."""
+    """The file, and counterparts: one with the same weights in float32, then those that round."""
 
     runtime: Runtime
     path: Path
@@ -97,7 +100,7 @@ class _Files:
     names: Sequence[str]
 
     def compared(self, inputs: Mapping[str, np.ndarray], actual: Sequence[np.ndarray]) -> list[Comparison]:
-        """The comparisons of the outputs ``actual``, in the file's memory order. Raises VerificationError."""
+        """Compares the outputs ``actual``, in the file's layout. Raises VerificationError."""
         exact, *rounded = [self.runtime.run([twin], inputs, self.names) for twin in self.twins]
         allowed = [each.tolerance for each in compare(exact, exact, self.names)]
         for outputs in rounded:

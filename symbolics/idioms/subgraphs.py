@@ -1,4 +1,4 @@
-"""What ops with graphs inside of their calls share."""
+"""Shared by ops with subgraphs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tmconvert.symbolics.registry import catalogue
 
 
 def run(body: InternalGraph, inputs: Sequence[Any]) -> list[Any]:
-    """The results of a body on arrays, by the reference kernels."""
+    """Computes the results of a subgraph on arrays, by the reference kernels."""
 
     sizes: dict[str, int] = {}
     for node, array in zip(body.inputs, inputs, strict=True):
@@ -32,12 +32,12 @@ def run(body: InternalGraph, inputs: Sequence[Any]) -> list[Any]:
 
 
 def one_or_all(results: list[Any]) -> Any:
-    """A kernel's results: a list, where it has several."""
+    """Returns a kernel's results: a list, where it has several."""
     return results[0] if len(results) == 1 else results
 
 
 def types_of(body: InternalGraph, what: str) -> list[TensorType]:
-    """The types of a body's results. Raises ValueError where only the data tells a size."""
+    """Returns the types of a subgraph's results. Raises ValueError for a data-dependent size."""
     types = [node.type for node in body.outputs if isinstance(node, TensorNode)]
     given = data_symbols([node.type.shape for node in body.inputs if isinstance(node, TensorNode)])
     if set(data_symbols([type_.shape for type_ in types])) - set(given):
