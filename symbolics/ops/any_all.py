@@ -34,16 +34,10 @@ def _op(name: str, kernel: Callable[..., Array], extreme: str) -> Op:
 
     @op.decompose
     def any_all_extreme(g, x, dim, keepdim):
-<<<<<<< HEAD
-        truth = g.call("aten::to", g.call("aten::to", x, dtype="bool"), dtype="int32")
-        made = g.call(extreme, truth, dim, keepdim)
-        shape = g.type(x).shape
-        if any(map(may_be_zero, shape)):  # of no elements it is the least or the greatest integer
-=======
         flags = g.call("aten::to", g.call("aten::to", x, dtype="bool"), dtype="int32")
         made = g.call(extreme, flags, dim, keepdim)
-        if data_symbols(g.type(x).shape):  # of nothing it is the end of all numbers
->>>>>>> d04296b (Docstrings and messages use the terms of PyTorch, ONNX and TFLite; a test keeps retired words out of all texts)
+        shape = g.type(x).shape
+        if any(map(may_be_zero, shape)):  # of no elements it is the least or the greatest integer
             return g.call("aten::gt", made, g.constant(0, np.int32))
         return g.call("aten::to", made, dtype="bool")
 

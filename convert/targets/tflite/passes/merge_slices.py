@@ -69,7 +69,7 @@ def _refusal(x: Value, inner: Operator, others: Counter[int]) -> str | None:
 
 
 def _window(operator: Operator) -> _Window | None:
-    """What a slice of known sizes takes; None for other operators."""
+    """Returns the bounds of a slice with static sizes; None for other operators."""
     if operator.type not in ("SLICE", "STRIDED_SLICE") or any(operator.attributes.values()):
         return None
     x, *bounds = operator.inputs
