@@ -71,7 +71,7 @@ def matmul_onnx13(g, x, other):
 
 
 def _is_product_with_vector(x: Any, other: Any) -> bool:
-    """Whether a matrix that is no constant is multiplied by a vector.
+    """Whether a computed matrix is multiplied by a vector.
 
     ONNX Runtime 1.32 fuses a Transpose before such a MatMul and then computes it without the transposition.
     """
