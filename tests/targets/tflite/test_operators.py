@@ -32,6 +32,7 @@ ALLOWED = {
     "passes/drop_reshapes.py": (4, "removes a RESHAPE before another, or before FULLY_CONNECTED"),
     "passes/fuse_scales.py": (3, "rewrites MUL and ADD as DEPTHWISE_CONV_2D"),
     "passes/group_statistics.py": (1, "needs groups of CONV_2D"),
+    "passes/merge_slices.py": (4, "rewrites a SLICE or STRIDED_SLICE of another one"),
     "passes/narrow_integers.py": (7, "writes and removes CAST; FLOOR_MOD of an input keeps it int64"),
     "passes/split_slices.py": (2, "rewrites SLICEs as a SPLIT"),
     "verify/kernel_error.py": (2, "calls of aten ops that are LOGISTIC and TANH"),

@@ -70,17 +70,19 @@ def _refusal(x: Value, inner: Operator, others: Counter[int]) -> str | None:
 
 def _window(operator: Operator) -> _Window | None:
     """Returns the bounds of a slice with static sizes; None for other operators."""
-    if operator.type not in ("SLICE", "STRIDED_SLICE") or any(operator.attributes.values()):
+    is_strided = operator.type == "STRIDED_SLICE"
+    if not (is_strided or operator.type == "SLICE") or any(operator.attributes.values()):
         return None
     x, *bounds = operator.inputs
     shape = operator.outputs[0].shape
     known = [None if value is None else value.data for value in bounds]
     if x is None or not all(isinstance(extent, int) and extent for extent in (*x.shape, *shape)):
         return None
-    if known[0] is None or (operator.type == "STRIDED_SLICE" and known[2] is None):
+    begin, step = known[0], known[2] if is_strided else np.ones(len(shape), np.int32)
+    # negative numbers count from the end, or backwards: ends would need masks
+    if begin is None or step is None or (begin < 0).any() or (step < 1).any():
         return None
-    steps: Sequence[int] = [1] * len(shape) if operator.type == "SLICE" else known[2].tolist()  # type: ignore[union-attr]
-    return _Window(tuple(known[0].tolist()), tuple(steps), tuple(shape))
+    return _Window(tuple(begin.tolist()), tuple(step.tolist()), tuple(shape))
 
 
 def _rewrite(operator: Operator, x: Value | None, window: _Window, names: Names) -> None:
