@@ -25,6 +25,13 @@ def test_each_code_has_an_explanation_and_the_reverse() -> None:
     assert sorted(set(EXPLANATIONS) - used) == []
 
 
+def test_each_code_is_explained_once() -> None:
+    folder = ROOT / "convert/errors/explanations"
+    texts = [path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.py"))]
+    codes = re.findall(r'^    "(TM\d{4})": Explanation', "\n".join(texts), re.MULTILINE)
+    assert sorted(codes) == sorted(EXPLANATIONS)
+
+
 def test_codes_are_in_order() -> None:
     assert list(EXPLANATIONS) == sorted(EXPLANATIONS)
 

@@ -174,13 +174,6 @@ _MODEL = {
         "def forward(self, x): return x, 3",
         "Return tensors only, from the module or from a small module around it.",
     ),
-    "TM2014": Explanation(
-        "the module takes or returns complex tensors",
-        "No target has complex tensors as inputs or outputs. Inside a model they are represented as "
-        "pairs of real tensors.",
-        "def forward(self, x): return torch.fft.fft(x)",
-        "Return torch.view_as_real(y) or y.abs(); take a real tensor and apply torch.view_as_complex.",
-    ),
     "TM2017": Explanation(
         "the symbolic of an autograd.Function failed",
         "It raised an exception, or returned another number of results than forward; or the name of "
@@ -200,6 +193,13 @@ _MODEL = {
         "The dialect has these layers, but its reader does not accept a parameter value of one of them.",
         "tmconvert caffe model.tm model.prototxt --dialect nnie",
         "`tmconvert check MODEL --target caffe --dialect NAME` lists all violations by rule, with remedies.",
+    ),
+    "TM2020": Explanation(
+        "the module takes or returns complex tensors",
+        "No target has complex tensors as inputs or outputs. Inside a model they are represented as "
+        "pairs of real tensors.",
+        "def forward(self, x): return torch.fft.fft(x)",
+        "Return torch.view_as_real(y) or y.abs(); take a real tensor and apply torch.view_as_complex.",
     ),
     "TM2030": Explanation(
         "a dimension that was requested to be dynamic is valid in a range only",

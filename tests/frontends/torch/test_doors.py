@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -298,3 +299,17 @@ def test_odd_factories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         tmconvert.to_onnx("odd_factories:three", "a.onnx")
     tmconvert.to_onnx("odd_factories:moves", "a.onnx", verify=False)
     assert (tmp_path / "a.onnx").exists()
+
+
+class Moves(torch.nn.Module):
+    """A module that changes the current folder when it runs."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        os.chdir("..")
+        return x + 1
+
+
+def test_a_module_that_changes_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    tmconvert.to_onnx(Moves(), "a.onnx", example_inputs=(torch.zeros(2),))
+    assert Path.cwd() == tmp_path and [path.name for path in tmp_path.iterdir()] == ["a.onnx"]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import importlib
 import inspect
-import os
 import random
 import sys
 from collections.abc import Iterator, Mapping
@@ -19,6 +17,7 @@ import torch
 
 from tmconvert.errors import LoadError
 from tmconvert.frontends.torch.entry import no_module
+from tmconvert.frontends.torch.tracing.state_guard import same_folder
 from tmconvert.frontends.torch.tracing.users_code import users_code
 
 SEED = 0
@@ -34,12 +33,11 @@ def importable_folder() -> Iterator[None]:
         return
     sys.path.insert(0, folder)
     try:
-        yield
+        with same_folder():
+            yield
     finally:
         if folder in sys.path:
             sys.path.remove(folder)
-        with contextlib.suppress(OSError):  # the user's code may have gone elsewhere, or removed it
-            os.chdir(folder)
 
 
 def made_by(name: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:

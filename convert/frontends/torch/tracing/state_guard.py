@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import random
 import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -115,6 +118,21 @@ def _restore_items(value: Any, before: Any) -> None:
     else:
         value.clear()
         value.extend(before)
+
+
+@contextmanager
+def same_folder() -> Iterator[None]:
+    """Makes the current folder the current one again after the context."""
+    try:
+        folder = Path.cwd()
+    except FileNotFoundError:  # it was removed
+        yield
+        return
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # the user's code may have removed it
+            os.chdir(folder)
 
 
 @contextmanager

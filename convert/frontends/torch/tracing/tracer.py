@@ -39,7 +39,7 @@ from tmconvert.frontends.torch.tracing.rerun import Rerun
 from tmconvert.frontends.torch.tracing.scripted import script_calls
 from tmconvert.frontends.torch.tracing.sizes import sizes_of_builtins
 from tmconvert.frontends.torch.tracing.source_lines import user_place
-from tmconvert.frontends.torch.tracing.state_guard import marked_as_exported, same_randomness
+from tmconvert.frontends.torch.tracing.state_guard import marked_as_exported, same_folder, same_randomness
 from tmconvert.frontends.torch.tracing.structure import plain_structure
 from tmconvert.frontends.torch.tracing.tape import Scope, Tape, Value
 from tmconvert.frontends.torch.vocabulary import VOCABULARY
@@ -205,7 +205,7 @@ class _Run:
 
     def _run(self) -> None:
         recorder, args, kwargs = self.recorder, self.args, self.kwargs
-        with _ONE_AT_A_TIME, torch.no_grad(), same_randomness(), marked_as_exported():
+        with _ONE_AT_A_TIME, torch.no_grad(), same_folder(), same_randomness(), marked_as_exported():
             self._bind_inputs(args, kwargs)
             if self.is_module:
                 recorder.guard.add_module(self.module)
@@ -419,10 +419,10 @@ def _parameters(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
 
 
 def _check_real(tensor: torch.Tensor, what: str) -> None:
-    """Raises UnsupportedError TM2014 if a tensor is complex, since no target file has complex tensors."""
+    """Raises UnsupportedError TM2020 if a tensor is complex, since no target file has complex tensors."""
     if tensor.is_complex():
         raise UnsupportedError(
-            "TM2014",
+            "TM2020",
             f"the module {what} a complex tensor: {str(tensor.dtype).removeprefix('torch.')} "
             f"{list(tensor.shape)}",
             notes=[("help", "use torch.view_as_real outside of the model, and torch.view_as_complex inside")],
