@@ -16,7 +16,7 @@ COMMANDS = {
     "onnx": "Convert a model to ONNX.",
     "tflite": "Convert a model to TFLite.",
     "caffe": "Convert a model to a Caffe prototxt and caffemodel.",
-    "calibrate": "Measure the quantization parameters of a float model on data, for --quantized.",
+    "calibrate": "Measure quantization parameters of a float model on data.",
     "trace": "Run a PyTorch model once, and save its graph.",
     "save": "Convert a model to the safe .tm format.",
     "check": "List every op that would stop a conversion.",

@@ -167,7 +167,7 @@ def requested_options(target: Target, given: Mapping[str, Any]) -> TargetOptions
     if options.integers is not None or options.weights is not None:
         name = "fake_quant_weights" if qparams is None else "qparams"
         other = "quantized" if options.weights is None else f"weights={options.weights!r}"
-        raise UsageError("TM6002", f"{name} applies to a plain float model: omit {other} out")
+        raise UsageError("TM6002", f"{name} applies to a plain float model: omit {other}")
     path = None if qparams is None else Path(qparams)
     return options._replace(parameters=Parameters(path, format.name, bool(bakes_weights)))
 

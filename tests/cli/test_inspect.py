@@ -152,7 +152,7 @@ def test_axes_that_a_trace_left_open(tmp_path: Path) -> None:
     traced = tmconvert.trace(torch.nn.ReLU(), torch.ones(2, 3, 5), dynamic_shapes=open_axes)
     traced.save(tmp_path / "net.tm")
     outcome = run("inspect", tmp_path / "net.tm")
-    assert "  input  f32[2,3,5]  (open: axis 0 is batch, axis 2 is seq)\n" in outcome.stdout
+    assert "  input  f32[2,3,5]  (dynamic: axis 0 is batch, axis 2 is seq)\n" in outcome.stdout
     document = run("inspect", tmp_path / "net.tm", "--json").json
     assert document["dynamic_shapes"] == {"input": {"0": "batch", "2": "seq"}}
     assert document["inputs"][0]["shape"] == [2, 3, 5]

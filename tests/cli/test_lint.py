@@ -31,12 +31,12 @@ def test_faults_by_rule(tmp_path: Path) -> None:
         "3 places against 2 rules of the dialect nnie\n"
         "\n"
         "nnie-exponent\n"
-        "  line 2: p: exponent 4, and HiSilicon NNIE takes one of -3, -2, -1, -0.5, 0.5, 1, 2, 3\n"
-        "  line 3: y: exponent 5, and HiSilicon NNIE takes one of -3, -2, -1, -0.5, 0.5, 1, 2, 3\n"
+        "  line 2: p: exponent is 4, but HiSilicon NNIE supports one of -3, -2, -1, -0.5, 0.5, 1, 2, 3\n"
+        "  line 3: y: exponent is 5, but HiSilicon NNIE supports one of -3, -2, -1, -0.5, 0.5, 1, 2, 3\n"
         "  help: make the power of several of these\n"
         "\n"
         "nnie-rank  (no document confirms it)\n"
-        "  line 4: z: rank of inputs 3, and HiSilicon NNIE takes one of 2, 4\n"
+        "  line 4: z: rank of inputs is 3, but HiSilicon NNIE supports one of 2, 4\n"
         "  help: give the net inputs of two or four axes\n"
     )
 

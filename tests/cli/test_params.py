@@ -153,7 +153,7 @@ def test_layers_are_checked_by_name(folder: Path, tmp_path: Path) -> None:
         (
             ("onnx", MODEL, "{o}", "--qparams", "{p}", "--quantized"),
             2,
-            "error[TM6002]: qparams goes with a plain",
+            "error[TM6002]: qparams applies to a plain",
         ),
         (("onnx", str(corpus.model("op_pad")), "{o}", "--qparams", "{p}"), 2, "error[TM6040]"),
         (("tflite", MODEL, "{o}", "--qparams", "{p}", "--qparams-format", "ncnn"), 2, "error[TM6041]: ncnn"),

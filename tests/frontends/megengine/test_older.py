@@ -91,7 +91,9 @@ def test_square_gave_float32(release: Release, dtype: str) -> None:
 def test_names_of_another_time_are_refused() -> None:
     expr = CallFunction("megengine.functional.nn.pad", (TensorNode("x"),), result=TensorNode("y"))
     for release, name in (((1, 6), "pad_width"), (NEWEST, "pad_witdth")):
-        with pytest.raises(Refusal, match="arguments that do not fit it: missing a required argument"):
+        with pytest.raises(
+            Refusal, match="arguments that do not fit its signature: missing a required argument"
+        ):
             vocabulary_of(release).apply(
                 EagerEmitter(catalogue()), expr, (X,), {name: ((0, 0), (1, 1)), "mode": "constant"}
             )

@@ -30,6 +30,9 @@ def module(class_name: str, name: str = "stub", **contents: Any) -> TracedModule
     return made
 
 
+ONE_AXIS = "it must have one element, or one per channel along a single axis"
+
+
 def observer(kind: str = "MinMaxObserver", low: float = -1, high: float = 1, **others: Any) -> TracedModule:
     given = {"dtype": INT8, "mode": "symmetric", "enabled": False, "scale_limit": 1e-5, **others}
     extremes = {"min_val": np.float32(low), "max_val": np.float32(high)}
@@ -79,11 +82,11 @@ CASES = {
     "channels": (stub(act_fake_quant=held(np.ones((1, 3, 1, 1)))), "the tensor has 3 scales for 4 channels"),
     "two axes": (
         stub(act_fake_quant=held(np.ones((1, 4, 2, 1)))),
-        "the scale has shape [1, 4, 2, 1]",
+        f"the scale has shape [1, 4, 2, 1]; {ONE_AXIS}",
     ),
     "many axes": (
         stub(act_fake_quant=held(np.ones((4, 1, 1, 1, 1)))),
-        "the scale has shape [4, 1, 1, 1, 1]",
+        f"the scale has shape [4, 1, 1, 1, 1]; {ONE_AXIS}",
     ),
     "fraction": (
         stub(act_fake_quant=held(0.5, 2.5, "asymmetric", UINT8)),
