@@ -115,7 +115,7 @@ def test_what_fixes_a_size_is_said(tmp_path: Path) -> None:
     """The classifier takes images of one size; the batch stays open."""
     report = converted("resnet18", tmp_path, IMAGE)
     assert report.inputs[0]["shape"] == ["batch", 3, 64, 64]
-    assert [note.partition(" needs ")[0] for note in report.notes] == [
+    assert [note.partition(" requires ")[0] for note in report.notes] == [
         "height is specialized to 64: fc_out (megengine.module.linear.Linear)",
         "width is specialized to 64: fc_out (megengine.module.linear.Linear)",
     ]
@@ -165,7 +165,7 @@ def test_caffe_has_no_dynamic_sizes_yet(tmp_path: Path) -> None:
         ({"x": {0: "1n"}}, "'1n' is not a valid name for a dimension: use another, of letters, digits and _"),
         ({"x": {0: "floor"}}, "'floor' is not a valid name for a dimension: use another, such as floor_size"),
         ({"x": {0: "n", -4: "m"}}, "has two names"),
-        ({"x": {0: "n", 2: "n"}}, "n is 1 as axis 0 of x and 64 as axis 2 of x"),
+        ({"x": {0: "n", 2: "n"}}, "n is 1 as axis 0 of x, but 64 as axis 2 of x"),
     ],
 )
 def test_wishes_that_do_not_fit(dynamic: Any, message: str, tmp_path: Path) -> None:

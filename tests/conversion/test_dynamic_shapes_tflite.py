@@ -102,7 +102,7 @@ def test_signatures_of_shapes(tmp_path: Path) -> None:
 def test_what_fixes_a_size_is_said(tmp_path: Path) -> None:
     report = converted("resnet18", tmp_path, IMAGE)
     assert report.inputs[0]["shape"] == ["batch", 64, 64, 3]
-    assert [note.partition(" needs ")[0] for note in report.notes] == [
+    assert [note.partition(" requires ")[0] for note in report.notes] == [
         "height is specialized to 64: fc_out (megengine.module.linear.Linear)",
         "width is specialized to 64: fc_out (megengine.module.linear.Linear)",
     ]

@@ -154,7 +154,7 @@ def test_a_cut_with_another_shape_and_dynamic_sizes(tmp_path: Path) -> None:
         ({"input_shapes": "x"}, r"input_shapes must be a dict by name, got str \('x'\)", ""),
         ({"input_shapes": {"x": 3}}, r"must be a list of sizes, got int \(3\)", ""),
         ({"rename": ["x"]}, "rename must be a dict by name", ""),
-        ({"rename": {"x": 3}}, "3 is no name for an input or output", ""),
+        ({"rename": {"x": 3}}, "3 is not a valid name for an input or output", ""),
     ],
 )
 def test_cuts_that_do_not_fit(options: Any, message: str, hint: str, tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_a_name_that_an_inner_node_has(tmp_path: Path) -> None:
     [
         ({"y": "z"}, "no input or output 'y' to rename"),
         ({"vec": "img"}, "two inputs or outputs would have the name 'img'"),
-        ({"vec": "a b"}, "'a b' is no name"),
+        ({"vec": "a b"}, "'a b' is not a valid name"),
     ],
 )
 def test_names_that_do_not_fit(rename: dict[str, str], message: str, tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def needing(target: str) -> list[Option]:
 )
 def test_options_need_others(target: str, option: Option) -> None:
     value = True if option.kind == "switch" else (option.choices or ("aimet",))[0]
-    with pytest.raises(UsageError, match=f"{option.name} is .*, and goes with {option.needs}"):
+    with pytest.raises(UsageError, match=f"{option.name} is .*, but applies only with {option.needs}"):
         request(target, **{option.name: value})
 
 

@@ -78,10 +78,10 @@ def test_a_file_of_another_model(suffix: str, heads: tmconvert.ir.TracedModule, 
     write = tmconvert.to_onnx if suffix == "onnx" else tmconvert.to_tflite
     path = tmp_path / f"m.{suffix}"
     write(tmconvert.trace(OtherOutput().eval(), torch.rand(2, 4)), path)
-    with pytest.raises(VerificationError, match="the outputs of the file are b_0, b_1, other, and"):
+    with pytest.raises(VerificationError, match="the outputs of the file are b_0, b_1, other, but"):
         tmconvert.verify(heads, path)
     write(tmconvert.trace(OtherInput().eval(), torch.rand(2, 4)), path)
-    with pytest.raises(VerificationError, match="the inputs of the file are other, and"):
+    with pytest.raises(VerificationError, match="the inputs of the file are other, but"):
         tmconvert.verify(heads, path)
 
 

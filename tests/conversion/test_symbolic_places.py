@@ -52,7 +52,7 @@ def test_lowering(op: str, offset: int, traced: Any, tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(_Lowerer, "_symbolic_results", fails_at)
     error = failure(traced, tmp_path)
-    assert error.message == f"{op}_out (aten::{op}) does not take symbolic sizes (an int was expected)"
+    assert error.message == f"{op}_out (aten::{op}) does not support symbolic sizes (an int was expected)"
     assert error.source is not None and error.source.line == LINE + offset
 
 
@@ -74,7 +74,7 @@ def test_a_pass(traced: Any, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(EliminateCommonSubexpressions, "run", fails)
     error = failure(traced, tmp_path)
     name = "the pass eliminate_common_subexpressions"
-    assert error.message == f"{name} does not take symbolic sizes (an int was expected)"
+    assert error.message == f"{name} does not support symbolic sizes (an int was expected)"
     assert error.source is None
 
 
