@@ -19,7 +19,7 @@ from tmconvert.errors import UnsupportedError
 torch.manual_seed(0)
 LSTM = nn.LSTM(8, 4, batch_first=True)
 GRU = nn.GRU(8, 4, batch_first=True, bidirectional=True)
-EMPTY = "is empty for the inputs tried: nothing was compared"
+EMPTY = "is empty for all inputs tried, so that its comparison shows nothing"
 MODELS: dict[str, Callable[[torch.Tensor], Any]] = {
     "convolution": nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(72, 3)),
     "transposed convolution": nn.ConvTranspose2d(1, 2, 3, 2, 1, 1),
@@ -49,8 +49,7 @@ def test_models_at_a_batch_of_none(name: str, target: str, tmp_path: Path) -> No
     assert [[size or 2 for size in shape] for shape in made] == shapes
     assert all(shape.count(0) == 1 for shape in made)
     assert report.verification is not None and not report.verified
-    empty = "is empty for all inputs tried, so that its comparison shows nothing"
-    assert sum(empty in note for note in report.notes) == len(made)
+    assert sum(EMPTY in note for note in report.notes) == len(made)
 
 
 def test_a_reshape_that_an_empty_batch_leaves_open_is_refused(tmp_path: Path) -> None:

@@ -292,7 +292,5 @@ def test_an_installed_package_that_fails_is_named_each_time(
 ) -> None:
     install(monkeypatch, tmp_path, "1 / 0")
     for _ in range(2):
-        with pytest.raises(
-            UsageError, match=r"mylib_ops:register of mylib, which registers symbolics, failed"
-        ):
+        with pytest.raises(UsageError, match="mylib_ops:register of mylib, which registers"):
             tmconvert.supported_ops("onnx")

@@ -88,7 +88,7 @@ def test_gradients_at_other_sizes(name: str, tmp_path: Path):
 def test_autograd_that_does_something_else_at_one(tmp_path: Path):
     """The gradient of broadcasting is a sum, but for a single row, which is not broadcast."""
     model = Gradient(lambda x: ((x - x.mean(0, keepdim=True)) ** 2).mean())
-    with pytest.raises(UnsupportedError, match="would be right for n >= 2 only"):
+    with pytest.raises(UnsupportedError, match="would be valid for n >= 2 only"):
         tmconvert.to_onnx(
             model, tmp_path / "m.onnx", example_inputs=(torch.randn(4, 3),), dynamic_shapes={"x": {0: "n"}}
         )

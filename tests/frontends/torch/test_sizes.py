@@ -192,9 +192,9 @@ def test_a_size_by_input_shape_is_that_of_all_inputs_with_its_name(tmp_path: Pat
     traced = tmconvert.trace(lambda x, y: x + y, torch.randn(2, 3), torch.randn(2, 3), dynamic_shapes=shapes)
     report = tmconvert.to_onnx(traced, tmp_path / "m.onnx", input_shapes={"x": (4, 3)})
     assert [each["shape"] for each in report.inputs] == [[4, 3], [4, 3]]
-    with pytest.raises(UsageError, match="n is 4 as axis 0 of x and 5 as axis 0 of y"):
+    with pytest.raises(UsageError, match="n is 4 as axis 0 of x, but 5 as axis 0 of y"):
         tmconvert.to_onnx(traced, tmp_path / "m.onnx", input_shapes={"x": (4, 3), "y": (5, 3)})
-    with pytest.raises(UsageError, match="n is 4 as axis 0 of x and 5"):
+    with pytest.raises(UsageError, match="n is 4 as axis 0 of x, but 5"):
         traced(np.zeros((4, 3), np.float32), np.zeros((5, 3), np.float32))
 
 
@@ -269,7 +269,7 @@ def larger_ways(x: torch.Tensor) -> torch.Tensor:
 
 def test_ways_taken_by_size_are_errors_unless_the_range_is_accepted(tmp_path: Path) -> None:
     traced = tmconvert.trace(larger_ways, torch.randn(7, 2), dynamic_shapes={"x": {0: "b"}})
-    with pytest.raises(UnsupportedError, match=r"right for b >= 4 only: .* at b = 3") as caught:
+    with pytest.raises(UnsupportedError, match=r"valid for b >= 4 only: .* at b = 3") as caught:
         tmconvert.to_onnx(traced, tmp_path / "model.onnx")
     assert caught.value.code == "TM2030"
     line = larger_ways.__code__.co_firstlineno + 1
@@ -302,7 +302,7 @@ def test_one_size_at_which_the_model_does_something_else_is_a_range(
     traced = tmconvert.trace(
         lambda x: x * 2 if is_special(x) else x * 3, torch.randn(rows, 4), dynamic_shapes={"x": {0: "n"}}
     )
-    with pytest.raises(UnsupportedError, match=f"right for {words} only: .* at n = ") as caught:
+    with pytest.raises(UnsupportedError, match=f"valid for {words} only: .* at n = ") as caught:
         tmconvert.to_onnx(traced, tmp_path / "model.onnx")
     assert caught.value.code == "TM2030"
 
