@@ -17,7 +17,7 @@ from tmconvert.frontends.shared.adapter_table import Table  # noqa: E402
 FOLDER = ROOT / "convert/frontends/torch/adapters"
 OUTPUT = FOLDER / "index.py"
 KINDS = ("ATEN", "FUNCTIONS", "METHODS", "COMPLEX")
-HEAD = '''"""Which family of adapters has which names, so that it is imported when it is asked for one.
+HEAD = '''"""Maps function names to adapter families, so that a family is imported on first use.
 
 Made by tools/make_torch_index.py; do not edit.
 """
@@ -37,7 +37,7 @@ def made() -> str:
         tables = {family: vars(module)[kind] for family, module in families.items() if kind in vars(module)}
         Table.merged(*tables.values())
         lines += ["", f"{kind} = {{"]
-        for family, table in tables.items():
+        for family, table in ((family, table) for family, table in tables.items() if table):
             lines += [f'    "{family}": """', *textwrap.wrap(" ".join(table), 110), '""",']
         lines.append("}")
     return HEAD + "\n".join(lines) + "\n"

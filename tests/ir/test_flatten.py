@@ -165,7 +165,7 @@ def test_running_a_recursive_module_ends() -> None:
     top.children["me"] = top
     body = Body(top)
     body.give(body.call(body.child("me"), body.inputs[0]))
-    with pytest.raises(UnsupportedError, match=r"TM2006.*call each other more than 100 deep"):
+    with pytest.raises(UnsupportedError, match=r"TM2006.*nested more than 100 deep"):
         top(X)
 
 

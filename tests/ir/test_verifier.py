@@ -196,7 +196,7 @@ def test_tensors_behind_attributes_are_bound_by_name() -> None:
     ("line", "message"),
     [
         ("aten::add(%x, %i) : f32[2,3]", "different dtypes: f32[2,3], i32[2,3]"),
-        ("aten::sqrt(%i) : i32[2,3]", "aten::sqrt: x is i32[2,3], not of float"),
+        ("aten::sqrt(%i) : i32[2,3]", "aten::sqrt: x is i32[2,3], but must be one of float"),
         ("aten::add(%x, %x) : f32[3,2]", "declared f32[3,2], computed f32[2,3]"),
         ("aten::add(%x, %x) : f16[2,3]", "declared f16[2,3], computed f32[2,3]"),
         ("aten::reshape(%x) {shape=[4]} : f32[4]", "aten::reshape"),

@@ -125,8 +125,8 @@ linalg_vector_norm linalg_matrix_norm linalg_norm norm cosine_similarity pairwis
 sort argsort msort topk kthvalue mode median nanmedian quantile nanquantile logcumsumexp cummax cummin
 """,
     "padding": """
-pad _pad_enum constant_pad_nd _pad_circular reflection_pad1d replication_pad1d
-reflection_pad2d replication_pad2d reflection_pad3d replication_pad3d
+pad _pad_enum constant_pad_nd _pad_circular reflection_pad1d replication_pad1d reflection_pad2d
+replication_pad2d reflection_pad3d replication_pad3d
 """,
     "pooling": """
 max_pool1d max_pool1d_with_indices avg_pool1d adaptive_avg_pool1d adaptive_max_pool1d
@@ -250,8 +250,6 @@ torch.einsum torch.nn.functional.grouped_mm
     "sizes": """
 operator.add operator.sub operator.mul operator.floordiv operator.mod operator.truediv math.floor math.ceil
 builtins.min builtins.max tm.assume
-""",
-    "slicing": """
 """,
 }
 
