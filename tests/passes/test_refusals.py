@@ -31,7 +31,7 @@ def test_an_op_without_reference_is_no_constant() -> None:
     text = '%c = aten::constant() {value=[1.0]} : f32[1] by("a")\n  %y = t::opaque(%c) : f32[1] by("b")'
     record = FoldConstants(Catalogue([op])).run(parse_graph(f"graph g() -> (%y) {{\n  {text}\n}}\n"))
     (event,) = record.refused
-    assert event.text == "stays: t::opaque has no reference that would compute it"
+    assert event.text == "stays: t::opaque has no reference kernel to compute it"
 
 
 def test_a_constant_of_symbolic_size_is_not_computed() -> None:
