@@ -127,5 +127,7 @@ def test_a_layer_that_takes_floats_has_no_record(tmp_path: Path) -> None:
         qparams_format="ascend",
     )
     (note,) = [note for note in report.notes if "quantization parameters" in note]
-    assert "11 activations and 11 weights" in note and "no place for 12 activations, 1 weight" in note
+    assert (
+        "11 activations and 11 weights" in note and "12 activations, 1 weight and 11 biases left out" in note
+    )
     assert '"/fc_out/Gemm"' not in (tmp_path / "q").read_text()

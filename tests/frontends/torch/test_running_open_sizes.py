@@ -157,3 +157,18 @@ def test_a_hook_on_what_a_gradient_is_taken_of_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="register_hook") as caught:
         tmconvert.trace(function, drawn(3))
     assert caught.value.code == "TM2016"
+
+
+@pytest.mark.parametrize("target", ["onnx", "tflite"])
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_tensor_split(count: int, target: str, tmp_path: Path) -> None:
+    """The first parts have an element more where sizes are no multiples, as the example's is or is not."""
+    parts = tuple(range(count))
+    agrees_at_all_sizes(
+        lambda x: tuple(x.tensor_split(count)[part].sum(0) for part in parts),
+        drawn,
+        target,
+        tmp_path,
+        (3, 4, 5, 6, 7, 8, 11, 23),
+    )
+    agrees_at_all_sizes(lambda x: x.tensor_split(count)[-1] * 2, drawn, target, tmp_path, (4, 5, 7, 23))

@@ -24,6 +24,7 @@ from tmconvert.frontends.torch.adapters.values import (
 )
 from tmconvert.ir.broadcasting import broadcast_shapes
 from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.symbolics.idioms.formulas import Term
 from tmconvert.symbolics.idioms.indices import let_through, numbers
 
@@ -239,8 +240,14 @@ def tensor_split(
     if isinstance(given, (list, tuple)) or (is_tensor(given) and rank(g, given)):
         return _at(g, input, axis, static_ints(g, given))
     count, extent = static_int(g, given), g.type(input).shape[axis]
-    sizes = [extent // count + (1 if place < extent % count else 0) for place in range(count)]
-    return _pieces(g, input, sizes, axis)
+    # the first extent % count parts have one element more
+    sizes = [(extent + count - 1 - place) // count for place in range(count)]
+    if not is_symbolic(extent):
+        return _pieces(g, input, sizes, axis)
+    ends = list(itertools.accumulate(sizes))
+    return [
+        cut(g, input, axis, end - size, end) for size, end in zip(sizes, [*ends[:-1], extent], strict=True)
+    ]
 
 
 def _at_found(g: Emitter, x: AdapterValue, axis: int, ends: AdapterValue) -> list[Any]:
