@@ -23,8 +23,14 @@ OPENCV_WRONG = ("aten::atan2", "aten::hypot", "aten::log1p")
 
 def others(name: str) -> list[Any]:
     """The samples that ``test_catalogue.py`` leaves out for Caffe."""
-    left = [sample for sample in SAMPLES[name] if "caffe" not in sample.targets]
+    left = [sample for sample in SAMPLES[name] if "caffe" not in sample.targets and is_float32(sample.args)]
     return [sample for sample in left if name not in OPENCV_WRONG or is_finite(sample.args)]
+
+
+def is_float32(args: list[Any]) -> bool:
+    """Whether Caffe's float32 holds all integers among the arguments."""
+    arrays = [np.asarray(leaf.array if isinstance(leaf, Const) else leaf) for leaf in leaves(args)]
+    return all((array == array.astype(np.float32)).all() for array in arrays if array.dtype.kind in "iu")
 
 
 def is_finite(args: list[Any]) -> bool:
