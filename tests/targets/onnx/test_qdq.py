@@ -159,7 +159,9 @@ def test_models_of_other_bits(name: str, activations: str | None, tmp_path: Path
         assert tmconvert.to_onnx(source, path, opset=13, **options).verified
         assert set(types(path)) <= {"UINT8", "INT8", "INT32"}
     elif has_sixteen:
-        with pytest.raises(UsageError, match="of 16 bits: ONNX has these from opset 21 on") as raised:
+        with pytest.raises(
+            UsageError, match="needs 16-bit integers, which ONNX supports from opset 21 on"
+        ) as raised:
             tmconvert.to_onnx(source, path, opset=20, **options)
         assert "help: use --opset 21 or later" in str(raised.value)
 
@@ -206,7 +208,7 @@ def test_some_layers_in_sixteen_bits(
     narrow = wide.replace("16", "8")
     # results are in 16 bits; all products are of operands in eight, beside which weights have their type
     assert set(types(path)) == {wide, narrow, "INT32"}
-    with pytest.raises(UsageError, match="ONNX has these from opset 21 on"):
+    with pytest.raises(UsageError, match="needs 16-bit integers, which ONNX supports from opset 21 on"):
         tmconvert.to_onnx(made, path, quantized=True)
 
 

@@ -205,8 +205,8 @@ def test_a_saturating_session_is_reported_with_its_steps(
     (note,) = (each for each in report.notes if "fused kernels" in each)
     assert re.fullmatch(
         r"ONNX Runtime's fused kernels saturate on this processor, which has no VNNI: \w+ is up to "
-        r"\d+\.\d steps from the exact sums: --weight-type uint8 is exact everywhere, --reduce-range has "
-        r"weights in seven bits",
+        r"\d+\.\d steps from the exact sums: --weight-type uint8 is exact on every processor, --reduce-range "
+        r"quantizes weights to 7 bits",
         note,
     )
     assert note in str(report)

@@ -63,16 +63,14 @@ def trace_module(
     symbols = agreement.symbols_of(dynamic_shapes or {}, inputs)
 
     def run(others: Mapping[str, torch.Tensor]) -> _Run:
-        """Runs the module with other tensors for the inputs of these names."""
         replaced = {id(inputs[name]): tensor for name, tensor in others.items()}
-        kept: dict[str, Any] = {
-            "freeze_control_flow": freeze_control_flow,
-            "follow_sizes": bool(dynamic_shapes),
-        }
+        once = functools.partial(
+            _Run, module, freeze_control_flow=freeze_control_flow, follow_sizes=bool(dynamic_shapes)
+        )
         try:
-            return _Run(module, *_cloned((args, kwargs), replaced), **kept)
+            return once(*_cloned((args, kwargs), replaced))
         except GradientTaken:
-            return _Run(module, *_cloned((args, kwargs), replaced), **kept, follows_gradients=True)
+            return once(*_cloned((args, kwargs), replaced), follows_gradients=True)
 
     first = run({})
 
@@ -102,7 +100,6 @@ def trace_module(
     traced = first.traced()
 
     def changed(change: Callable[[torch.Tensor], torch.Tensor]) -> _Run:
-        """Returns the tape of a run on other data."""
         return run({name: change(tensor) for name, tensor in inputs.items()})
 
     if first.recorder.follows_gradients:
