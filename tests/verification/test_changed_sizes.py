@@ -62,7 +62,8 @@ def test_another_size_of_the_input_in_a_prototxt(axis: int, by: int, tmp_path: P
     text = path.read_text()
     found = list(re.finditer(r"dim: (\d+)", text))[axis]
     path.write_text(f"{text[: found.start(1)]}{int(found[1]) + by}{text[found.end(1) :]}")
-    refused(corpus.model("op_pooling"), path, r"the input x has shape \[.*\] in the file, but \[.*\] in the model")
+    said = r"the input x has shape \[.*\] in the file, but \[.*\] in the model"
+    refused(corpus.model("op_pooling"), path, said)
 
 
 # ---- TFLite in integers

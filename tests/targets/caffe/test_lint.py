@@ -131,7 +131,7 @@ BAD = {
         "nnie",
         one("Reshape", "reshape_param { shape { dim: 6 dim: -1 } }"),
         2,
-        "batch axis 5",
+        "batch axis is 5",
     ),
     "nnie-rank": (
         "nnie",
@@ -141,7 +141,7 @@ BAD = {
     ),
     "mnn-images": ("mnn", one("Scale").replace("dim: 30", ""), 2, "ranks is 3"),
     "mnn-ranks": ("mnn", one("Reshape").replace("dim: 6 dim: 20 dim: 30", ""), 2, "ranks is 0"),
-    "mnn-scale-axis": ("mnn", one("Scale", "scale_param { axis: 2 }"), 2, "axis 2"),
+    "mnn-scale-axis": ("mnn", one("Scale", "scale_param { axis: 2 }"), 2, "axis is 2"),
     "mnn-scale-bottoms": ("mnn", one("Scale", 'bottom: "x" scale_param { axis: 0 }'), 2, "bottoms is 2"),
     "mnn-dilation": (
         "mnn",
