@@ -102,6 +102,7 @@ def verify_file(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Veri
     A file whose weights have fewer bits or are rounded, or in integers, is compared with the source converted
     again. Raises VerificationError as ``Encoding.verify``; TM4005 where there is nothing to compare with.
     """
+    request.target.start_runtime()
     source, options, path = PreparedModel.of_file(request, catalogue), request.options, request.paths[0]
     if options.is_plain_float:
         from tmconvert.verification.files import verify_file as verify_plain

@@ -120,6 +120,9 @@ class IsolatedRuntime:
     ) -> list[np.ndarray]:
         raise NotImplementedError
 
+    def forget_here(self) -> None:
+        """Frees what is kept between runs."""
+
     @property
     def version(self) -> str:
         try:
@@ -139,6 +142,11 @@ class IsolatedRuntime:
             return worker.run(self, paths, inputs, outputs, shapes)
         except worker.Unavailable:
             return self.run_here(paths, inputs, outputs, shapes)
+
+    def forget(self) -> None:
+        """Frees what is kept between runs, in the process that has it."""
+        worker.forget(self)
+        self.forget_here()  # where there is no worker
 
 
 class FirstToTakeIt:

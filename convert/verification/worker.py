@@ -1,10 +1,9 @@
 """Runs runtimes that may abort in separate processes.
 
-LiteRT and OpenCV end their process on some files, by an assertion or a wild access. In a worker that is an
-error of the file, and so is a run that takes longer than ``seconds_for`` allows. One worker serves all runs
-of this process. It is started when a conversion begins (``start``), so that it has imported the runtime when
-the file is written, and ends with this process, however that ends. ONNX Runtime has none: it raises where
-the others abort, and a small conversion would wait 30 to 60 ms for the worker, ``tmconvert verify`` 140 ms.
+LiteRT, OpenCV and ONNX Runtime end their process on some files, by an assertion or a wild access. In a
+worker that is an error of the file, and so is a run that takes longer than ``seconds_for`` allows. One worker
+serves all runs of this process. It is started when a conversion begins (``start``), so that it has imported
+the runtime when the file is written, and ends with this process, however that ends.
 """
 
 from __future__ import annotations
@@ -227,6 +226,15 @@ def about(runtime: Any) -> dict[str, Any]:
     kind = type(runtime)
     made_by = f"{kind.__module__}:{kind.__qualname__}"
     return {"runtime": made_by, "settings": runtime.settings, "name": runtime.name}
+
+
+def forget(runtime: object) -> None:
+    """Makes the worker free what ``runtime`` keeps between runs, without waiting for it."""
+    with _starting:
+        living = _worker
+    if living is not None and living.owner == os.getpid() and living.is_living:
+        with contextlib.suppress(OSError):  # it ends now
+            living.begin({"do": "forget", **about(runtime)})
 
 
 def version(runtime: object) -> str:

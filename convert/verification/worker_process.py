@@ -33,8 +33,8 @@ def main() -> None:
     send_message(answers, {"ready": True}, [])
     while True:
         request = requests.get()
-        if request.header["do"] == "load":
-            _load(request)
+        if request.header["do"] in _UNANSWERED:
+            _UNANSWERED[request.header["do"]](request)
         else:
             _reply(answers, request)
 
@@ -88,6 +88,10 @@ def _load(request: Message) -> None:
         _runtime(request).load()
 
 
+def _forget(request: Message) -> None:
+    _runtime(request).forget_here()
+
+
 def _version(request: Message) -> Message:
     return Message({"version": _runtime(request).version_here}, [])
 
@@ -113,6 +117,7 @@ def _runtime(request: Message) -> Any:
     return getattr(import_module(module), name)(**request.header["settings"])
 
 
+_UNANSWERED: dict[str, Callable[[Message], None]] = {"load": _load, "forget": _forget}
 _ACTIONS: dict[str, Callable[[Message], Message]] = {
     "version": _version,
     "run": _run,

@@ -18,6 +18,9 @@ import pytest
 from tests.cli.runner import command_line, environment, model
 from tmconvert import api
 from tmconvert.errors import InternalError, UsageError, VerificationError
+from tmconvert.targets.onnx import sessions
+from tmconvert.targets.onnx.runtime import OnnxRuntime
+from tmconvert.targets.onnx.sessions import Session
 from tmconvert.targets.tflite.runtime import LiteRtRuntime
 from tmconvert.verification import worker
 from tmconvert.verification.messages import read_message, send_message
@@ -33,7 +36,31 @@ class Interpreter:
         os.write(2, b"first\\nF0000 check failed: axis < rank\\n")
         {end}
 """
+ONNX_RUNTIME = """
+import os
+from types import SimpleNamespace
+
+GraphOptimizationLevel = SimpleNamespace(ORT_DISABLE_ALL=0)
+
+class SessionOptions:
+    def add_session_config_entry(self, name, value):
+        pass
+
+class InferenceSession:
+    def __init__(self, path, options, providers):
+        os.write(2, b"first\\nlast\\n")
+        os.abort()
+"""
 MODEL = model("op_s_conv_bn_relu")
+QUANTIZED = Path(__file__).parents[2] / "samples" / "digits_qat.tm"
+CONVERTS = """
+import sys
+from tmconvert import api
+from tmconvert.targets.onnx import sessions
+model, quantized, out = sys.argv[1:]
+verified = [api.to_onnx(model, out).verified, api.to_onnx(quantized, out, quantized=True).verified]
+print(*verified, "onnxruntime" not in sys.modules, sessions._sessions)
+"""
 
 
 @pytest.fixture
@@ -72,6 +99,30 @@ def test_an_abort_is_an_error_of_the_file(
     assert caught.value.code == "TM4002"
     assert caught.value.message == f"the process of LiteRT ended while it ran the file ({how})"
     assert caught.value.notes[0] == ("it wrote", "first\nF0000 check failed: axis < rank")
+
+
+@pytest.mark.parametrize("runtime", [OnnxRuntime(), Session(), Session(fuses=False)])
+def test_a_crash_of_onnx_runtime_is_an_error_of_the_file(
+    runtime: OnnxRuntime, own_worker: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "onnxruntime.py").write_text(ONNX_RUNTIME)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(VerificationError) as caught:
+        runtime.run([tmp_path / "m.onnx"], {"x": np.zeros(3)}, ["y"])
+    assert caught.value.code == "TM4002"
+    assert caught.value.message == "the process of ONNX Runtime ended while it ran the file (SIGABRT)"
+    assert caught.value.notes[0] == ("it wrote", "first\nlast")
+
+
+def test_conversions_to_onnx_load_the_runtime_in_the_worker_alone(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    done = subprocess.run(
+        [sys.executable, "-c", CONVERTS, str(MODEL), str(QUANTIZED), str(tmp_path / "m.onnx")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "True True True {}\n"
 
 
 @pytest.mark.parametrize("end", ["import time; time.sleep(60)", "os.kill(os.getpid(), 19)"])
@@ -144,9 +195,10 @@ def test_without_a_worker_files_run_here(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(worker, "worker", none)
     assert api.to_tflite(MODEL, tmp_path / "m.tflite").verified
-    assert api.to_tflite(
-        Path(__file__).parents[2] / "samples" / "digits_qat.tm", tmp_path / "q.tflite", quantized=True
-    ).verified
+    assert api.to_tflite(QUANTIZED, tmp_path / "q.tflite", quantized=True).verified
+    pytest.importorskip("onnxruntime")
+    assert api.to_onnx(QUANTIZED, tmp_path / "q.onnx", quantized=True).verified
+    assert not sessions._sessions
 
 
 STARTS = """

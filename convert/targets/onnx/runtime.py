@@ -12,7 +12,12 @@ from typing import Any
 import numpy as np
 
 from tmconvert.verification.file_edges import check_edges
-from tmconvert.verification.runtime import THREADS, installed_version, refusals
+from tmconvert.verification.runtime import (
+    THREADS,
+    IsolatedRuntime,
+    installed_version,
+    refusals,
+)
 
 _SWITCH = "ORT_DISABLE_TELEMETRY"  # read when the library is loaded, from release 1.29 on
 
@@ -37,22 +42,26 @@ def onnx_runtime() -> Any:
     return onnxruntime
 
 
-class OnnxRuntime:
-    """ONNX Runtime on the CPU."""
+class OnnxRuntime(IsolatedRuntime):
+    """ONNX Runtime on the CPU. It crashes on some files, as for InstanceNormalization of an empty axis."""
 
     name = "ONNX Runtime"
 
     @property
-    def version(self) -> str:
+    def version_here(self) -> str:
         return installed_version("onnxruntime")
 
-    def run(
+    version = version_here
+
+    def load(self) -> None:
+        onnx_runtime()
+
+    def run_here(
         self,
         paths: Sequence[Path],
         inputs: Mapping[str, np.ndarray],
         outputs: Sequence[str],
-        *,
-        shapes: Sequence[Sequence[int]] | None = None,
+        shapes: Sequence[Sequence[int]] | None,
     ) -> list[np.ndarray]:
         onnxruntime = onnx_runtime()
 

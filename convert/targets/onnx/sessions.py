@@ -6,42 +6,69 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from tmconvert.targets.onnx.runtime import onnx_runtime
-from tmconvert.targets.onnx.saturation_probe import byte_products
+from tmconvert.output.atomic import temporary_folder
+from tmconvert.targets.onnx.runtime import OnnxRuntime, onnx_runtime
 from tmconvert.verification.runtime import THREADS, refusals
 
+_sessions: dict[tuple[str, bool], Any] = {}  # of the process that runs them, until they are forgotten
 
-class Session:
-    """A session for a file or its bytes, on the CPU.
+
+class Session(OnnxRuntime):
+    """A session that is kept for further inputs, until ``forget``.
 
     As users run it, with default options, it fuses operators to integer kernels, some of which saturate on
     some processors. With ``fuses`` off each operator is computed by itself, in float between the roundings.
     """
 
-    def __init__(self, model: Path | bytes, *, fuses: bool = True) -> None:
+    def __init__(self, *, fuses: bool = True) -> None:
+        self.fuses = fuses
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"fuses": self.fuses}
+
+    def run_here(
+        self,
+        paths: Sequence[Path],
+        inputs: Mapping[str, np.ndarray],
+        outputs: Sequence[str],
+        shapes: Sequence[Sequence[int]] | None,
+    ) -> list[np.ndarray]:
+        with refusals(self.name):
+            key = os.fspath(paths[0]), self.fuses
+            if key not in _sessions:
+                _sessions[key] = self._session(paths[0])
+            session = _sessions[key]
+            known = {each.name for each in session.get_inputs()}
+            fed = {name: array for name, array in inputs.items() if name in known}
+            return [np.asarray(array) for array in session.run(list(outputs), fed)]
+
+    def forget_here(self) -> None:
+        _sessions.clear()
+
+    def _session(self, path: Path) -> Any:
         onnxruntime = onnx_runtime()
         options = onnxruntime.SessionOptions()
         options.log_severity_level, options.intra_op_num_threads = 3, THREADS
-        if not fuses:
+        if not self.fuses:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        content = model if isinstance(model, bytes) else os.fspath(model)
-        with refusals("ONNX Runtime"):
-            self._session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-
-    def run(self, names: Sequence[str], inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        """The arrays of ``names``. Raises VerificationError TM4002."""
-        with refusals("ONNX Runtime"):
-            known = {each.name for each in self._session.get_inputs()}
-            fed = {name: array for name, array in inputs.items() if name in known}
-            return [np.asarray(array) for array in self._session.run(list(names), fed)]
+        return onnxruntime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])
 
 
 @cache
 def saturates_here() -> bool:
     """Whether integer kernels of this processor accumulate two products of uint8 and int8 in 16 bits."""
+    from tmconvert.targets.onnx.saturation_probe import byte_products
+
     model, inputs, exact = byte_products()
-    (made,) = Session(model).run(["y"], inputs)
+    with temporary_folder() as folder:
+        path = folder / "byte_products.onnx"
+        path.write_bytes(model)
+        session = Session()
+        (made,) = session.run([path], inputs, ["y"])
+        session.forget()
     return not np.array_equal(made, exact)

@@ -162,6 +162,13 @@ class OnnxTarget(Target):
 
         return OnnxRuntime()
 
+    def start_runtime(self) -> None:
+        from tmconvert.verification import worker
+
+        runtime = self.runtime()
+        if runtime is not None:
+            worker.start(runtime)
+
 
 def newest_opset() -> int:
     """The newest opset that the installed ``onnx`` package knows."""

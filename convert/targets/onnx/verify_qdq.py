@@ -13,9 +13,9 @@ the one that belongs there, and each tensor is what its operands give.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from tmconvert.errors import VerificationError
 from tmconvert.ir import InternalGraph, Node, QParams
 from tmconvert.lowering.origins import Role
 from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.output.atomic import temporary_folder, written
 from tmconvert.targets.onnx.integer_types import activation_grid
 from tmconvert.targets.onnx.qdq import REMEDY, QdqGraph
 from tmconvert.targets.onnx.reader import onnx_constants, onnx_results, with_outputs
@@ -46,36 +47,44 @@ def verify_qdq(
     """
     check_tensors(path, made)
     _check_source(plain, made)
-    sessions = _Sessions(path, plain, made)
-    verified = verify_layers(path, plain, lowered, truth, sessions.observed, IntegerRules(), sessions.fused)
+    with _opened(path, plain, made) as sessions:
+        verified = verify_layers(
+            path, plain, lowered, truth, sessions.observed, IntegerRules(), sessions.fused
+        )
     if verified is None:
         return None
     truth.notes.extend(sessions.notes())
     return replace(verified, fused_steps=sessions.steps)
 
 
-class _Sessions:
-    """The three sessions that run a file: ``steps`` is the error of users' outputs, by name."""
+@contextlib.contextmanager
+def _opened(path: Path, plain: TargetGraph, made: QdqGraph) -> Iterator[_Sessions]:
+    with temporary_folder() as folder:
+        sessions = _Sessions(path, folder / "all_outputs.onnx", plain, made)
+        try:
+            yield sessions
+        finally:
+            _EXACT.forget()
 
-    def __init__(self, path: Path, plain: TargetGraph, made: QdqGraph) -> None:
-        self.path, self.made = path, made
+
+_EXACT, _FUSED = Session(fuses=False), Session()
+
+
+class _Sessions:
+    """The three sessions that run a file: ``steps`` is the error of users' outputs, by name.
+
+    ``readable`` is the path for a copy of the file that has all tensors as outputs.
+    """
+
+    def __init__(self, path: Path, readable: Path, plain: TargetGraph, made: QdqGraph) -> None:
+        self.path, self.readable, self.made = path, readable, made
         self.nodes = _nodes(made.graph)
-        self.content, self.asked = with_outputs(path, list(self.nodes))
+        content, self.asked = with_outputs(path, list(self.nodes))
+        with written(readable) as file:
+            file.write(content)
         self.outputs = dict(zip(plain.output_names, plain.outputs, strict=True))
         self.meant: list[np.ndarray] = []  # the outputs without graph optimizations
         self.steps: dict[str, float] = {}
-
-    @cached_property
-    def _plain(self) -> Session:
-        return Session(self.content, fuses=False)
-
-    @cached_property
-    def _fused(self) -> Session:
-        return Session(self.content)
-
-    @cached_property
-    def _users(self) -> Session:
-        return Session(self.path)
 
     @property
     def saturates(self) -> bool:
@@ -84,18 +93,18 @@ class _Sessions:
 
     def observed(self, inputs: Mapping[str, np.ndarray]) -> Tensors:
         """Returns the tensors of the file, and the inputs, after their pair."""
-        self.meant, arrays = self._run(self._plain, inputs)
+        self.meant, arrays = self._run(_EXACT, inputs)
         return self._tensors(arrays)
 
     def fused(self, inputs: Mapping[str, np.ndarray], tensors: Tensors) -> Tensors | None:
         """The same in fused kernels, where these differ from ``tensors``; None where they saturate."""
-        made = self._users.run(list(self.outputs), inputs)
+        made = _FUSED.run([self.path], inputs, list(self.outputs))
         for (name, value), array, meant in zip(self.outputs.items(), made, self.meant, strict=True):
             off = self._steps_off(value.name, np.asarray(array), meant)
             self.steps[name] = max(off, self.steps.get(name, 0.0))
         if self.saturates:
             return None
-        found = self._tensors(self._run(self._fused, inputs)[1])
+        found = self._tensors(self._run(_FUSED, inputs)[1])
         is_equal = all(
             np.array_equal(one.array, other.array, equal_nan=one.array.dtype.kind == "f")
             for (*_, one), (*_, other) in zip(found.items(), tensors.items(), strict=True)
@@ -117,7 +126,7 @@ class _Sessions:
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Returns the outputs of the model, and the requested tensors."""
         names = list(dict.fromkeys([*self.outputs, *self.asked]))
-        arrays = dict(zip(names, session.run(names, inputs), strict=True))
+        arrays = dict(zip(names, session.run([self.readable], inputs, names), strict=True))
         return [arrays[name] for name in self.outputs], [arrays[name] for name in self.asked]
 
     def _tensors(self, arrays: Sequence[np.ndarray]) -> Tensors:
