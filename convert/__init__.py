@@ -11,6 +11,7 @@ from tmconvert._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from tmconvert.api import (
+        Interpreter,
         calibrate,
         load,
         register_symbolic,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Interpreter",
     "calibrate",
     "load",
     "register_symbolic",

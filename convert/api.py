@@ -22,6 +22,7 @@ from tmconvert.frontends.torch.entry import trace_object
 from tmconvert.frontends.torch.request import DynamicShapes, Tracing
 from tmconvert.garbage_collection import full_collections_wait
 from tmconvert.ir import TracedModule
+from tmconvert.ir.interpreter import Interpreter as Interpreter
 from tmconvert.ir.unsupported import UnsupportedGroup
 from tmconvert.output.atomic import check_writable
 from tmconvert.passes.manager import PassOptions

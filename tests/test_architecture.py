@@ -22,6 +22,7 @@ from tmconvert.symbolics.target_names import TARGETS
 FORMATS = ("onnx", "google", "flatbuffers", "tflite")
 TERMINAL = ("click", "rich")
 PUBLIC = [
+    "Interpreter",
     "calibrate",
     "load",
     "register_symbolic",

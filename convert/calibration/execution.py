@@ -96,7 +96,7 @@ def _interpreter(graph: InternalGraph, catalogue: Mapping[str, Op], names: Seque
                     seen[node.name] = array
             return result
 
-        Interpreter(graph, evaluate).run([given[node.name] for node in graph.inputs])
+        Interpreter(graph, evaluate=evaluate).run(*(given[node.name] for node in graph.inputs))
         return seen
 
     return execute

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tmconvert.errors.source import Source
 from tmconvert.ir.lazy_constants import computed
 from tmconvert.ir.node import Node, TensorNode
-from tmconvert.ir.tree import Tree, leaves, map_leaves
+from tmconvert.ir.tree import Tree, leaves
 
 if TYPE_CHECKING:
     from tmconvert.ir.graph import InternalGraph
-    from tmconvert.ir.traced_module import Evaluate
 
 
 class Expr:
@@ -81,15 +79,19 @@ class Expr:
         assert isinstance(node, TensorNode)
         return node
 
-    def interpret(self, values: Mapping[Node, Any], evaluate: Evaluate) -> Any:
-        """Computes the tree of this expression's results from the values of earlier nodes.
+    def interpret(self, *inputs: Any) -> tuple[Any, ...]:
+        """Computes the values of ``outputs`` from those of ``inputs``, both in order.
 
-        ``evaluate`` computes calls; see ``ir.traced_module.Evaluate``.
+        Calls of submodules are computed, too. Raises UsageError TM6003 for a wrong number of inputs, and what
+        the call raises.
+
+        >>> values = dict(zip(graph.inputs, [tm, x]))  # doctest: +SKIP
+        >>> for expr in graph:  # doctest: +SKIP
+        ...     values |= zip(expr.outputs, expr.interpret(*[values[node] for node in expr.inputs]))
         """
-        args, kwargs = map_leaves(
-            lambda leaf: values[leaf] if isinstance(leaf, Node) else leaf, (self.args, self.kwargs)
-        )
-        return evaluate(self, args, kwargs)
+        from tmconvert.ir.interpreter import interpret_expr
+
+        return interpret_expr(self, inputs)
 
     def like(self, args: tuple[Tree, ...], kwargs: dict[str, Tree], result: Tree) -> Expr:
         """Returns an unlinked expression of the same kind and origin with other arguments and results."""
@@ -125,9 +127,6 @@ class Input(Expr):
         super().__init__(**common)
         self.name = name
 
-    def interpret(self, values: Mapping[Node, Any], evaluate: Evaluate) -> Any:
-        return values[self.outputs[0]]
-
 
 class Constant(Expr):
     """A captured value: an ``np.ndarray``, or a TracedModule.
@@ -153,9 +152,6 @@ class Constant(Expr):
     def value(self, value: Any) -> None:
         self.stored = value
 
-    def interpret(self, values: Mapping[Node, Any], evaluate: Evaluate) -> Any:
-        return self.value
-
 
 class GetAttr(Expr):
     """Attribute ``name`` (dotted after flatten) of the module ``args[0]``."""
@@ -166,9 +162,6 @@ class GetAttr(Expr):
     def __init__(self, owner: Node, name: str, **common: Any) -> None:
         super().__init__((owner,), **common)
         self.name = name
-
-    def interpret(self, values: Mapping[Node, Any], evaluate: Evaluate) -> Any:
-        return values[self.args[0]].get(self.name)
 
 
 class CallMethod(Expr):

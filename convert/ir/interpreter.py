@@ -1,20 +1,20 @@
-"""Runs graphs on NumPy arrays."""
+"""Runs graphs on NumPy arrays; ``Interpreter`` has the interface of torch.fx's class of that name."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from tmconvert.errors import Refusal, TmconvertError, UnsupportedError, UsageError
+from tmconvert.errors import GraphError, Refusal, TmconvertError, UnsupportedError, UsageError
 from tmconvert.ir.arrays import as_array
-from tmconvert.ir.expr import CallMethod, Expr, Input
+from tmconvert.ir.expr import CallFunction, CallMethod, Constant, Expr, GetAttr, Input
 from tmconvert.ir.graph import InternalGraph
-from tmconvert.ir.node import Node, TensorNode
+from tmconvert.ir.node import ModuleNode, Node, TensorNode
 from tmconvert.ir.symbolic.open_sizes import check_sizes, sizes_by_name
 from tmconvert.ir.traced_module import Evaluate, TracedModule
-from tmconvert.ir.tree import map_leaves
+from tmconvert.ir.tree import Tree, map_leaves
 from tmconvert.ir.types import TensorType
 
 # Python itself ends at 1000 frames; a call takes a handful.
@@ -22,50 +22,221 @@ MAX_CALL_DEPTH = 100
 
 
 class Interpreter:
-    """Evaluates the expressions of a graph with a ``{node: value}`` map.
+    """Runs a model, or a graph, expression by expression; subclasses override what they need.
 
-    A tensor's value is an ``np.ndarray``, a module's a TracedModule. Values are dropped after
-    their last use. Subclasses override ``run_expr`` to look at or change what is computed.
+    ``run`` calls ``run_node`` for each expression, and that ``placeholder``, ``get_attr``, ``call_function``,
+    ``call_method`` or ``call_module``, each with ``(target, args, kwargs)`` as in torch.fx: the target is the
+    name of the input, the path of the attribute or module, the name of the function or method; nodes among
+    the arguments are replaced by their values. ``output`` gets the results of the model. The base class
+    computes on arrays, by the reference kernels; subclasses may use values of any kind.
+
+    Submodules that have a graph are run by the same object, so a subclass sees their expressions, too; one
+    that overrides ``call_module`` without calling it stops there. ``placeholder`` and ``output`` are for the
+    model alone. A value is dropped after its last use, unless ``garbage_collect_values`` is False: then
+    ``env``, the values by node, keeps those of the graph.
+
+    >>> class Counter(tmconvert.Interpreter):
+    ...     def run_node(self, node):
+    ...         value = super().run_node(node)
+    ...         print(node.name, getattr(value, "shape", ""))
+    ...         return value
+    >>> Counter(tmconvert.load("net.tm")).run(x)  # doctest: +SKIP
+
+    ``evaluate`` computes the calls of a graph that has no module.
     """
 
-    def __init__(self, graph: InternalGraph, evaluate: Evaluate) -> None:
-        self.graph = graph
-        self.evaluate = evaluate
-        self.depth = 0
+    def __init__(
+        self,
+        module: TracedModule | InternalGraph,
+        garbage_collect_values: bool = True,
+        *,
+        graph: InternalGraph | None = None,
+        evaluate: Evaluate | None = None,
+    ) -> None:
+        self.module = module if isinstance(module, TracedModule) else None
+        found = graph or (module.graph if isinstance(module, TracedModule) else module)
+        if found is None:
+            raise UsageError("TM6004", f"{module!r} has no graph to run")
+        self.graph: InternalGraph = found
+        self.garbage_collect_values = garbage_collect_values
+        self.env: dict[Node, Any] = {}
+        self.args_iter: Iterator[Any] = iter(())
+        self._owner, self._path, self._depth = self.module, "", 0  # of the graph that is being run
+        self._evaluate = evaluate
+        self._expr: Expr | None = None  # what is being computed
+        self._target = ""
 
-    def run(self, inputs: Sequence[Any]) -> Any:
-        """Computes the result, in its structure. ``inputs`` match ``graph.inputs``."""
-        if len(inputs) != len(self.graph.inputs):
-            raise UsageError(
-                "TM6003",
-                f"{self.graph.name or 'the model'} takes {len(self.graph.inputs)} inputs, "
-                f"{len(inputs)} were given",
-            )
-        values: dict[Node, Any] = dict(zip(self.graph.inputs, inputs, strict=True))
-        remaining = {node: self.graph.use_count(node) for node in self.graph.inputs}
-        for expr in self.graph.exprs():
-            result = self.run_expr(expr, values)
-            _bind(expr.result, result, values)
-            del result
+    # ---- running
+
+    def run(self, *args: Any, initial_env: dict[Node, Any] | None = None) -> Any:
+        """Returns the result for ``args``, the inputs of the model, in the structure of the source.
+
+        ``initial_env`` has values of nodes that are known already; their expressions are not run. Raises
+        UsageError TM6003 for a wrong number of inputs, and what a call raises.
+        """
+        inputs = self.graph.inputs if self.module is None else self.graph.inputs[1:]
+        if len(args) != len(inputs):
+            name = self.graph.name or "the model"
+            raise UsageError("TM6003", f"{name} takes {len(inputs)} inputs, {len(args)} were given")
+        self.env = dict(initial_env or {})
+        self.args_iter = iter(args)
+        if self.module is not None:
+            self._set(self.graph.inputs[0], self.module)
+        for node in inputs:
+            self._set(node, self.run_node(node))
+        return self.output("output", (self._run_exprs(),), {})
+
+    def _run_exprs(self) -> Any:
+        """Runs the expressions of the graph, and returns its result."""
+        graph = self.graph
+        uses = {node: graph.use_count(node) for node in graph.inputs}
+        for expr in graph.exprs():
+            if not expr.outputs or expr.outputs[0] not in self.env:
+                bind(expr.result, self._result(expr), self._set)
+            if not self.garbage_collect_values:
+                continue
             for node in expr.outputs:
-                remaining[node] = self.graph.use_count(node)
+                uses[node] = graph.use_count(node)
             for node in expr.inputs:
-                remaining[node] -= 1
+                uses[node] -= 1
             for node in (*expr.inputs, *expr.outputs):
-                if not remaining[node]:
-                    values.pop(node, None)
-        return map_leaves(lambda leaf: values[leaf] if isinstance(leaf, Node) else leaf, self.graph.result)
+                if not uses[node]:
+                    self.env.pop(node, None)
+        return self._values(graph.result, graph.last)
 
-    def run_expr(self, expr: Expr, values: dict[Node, Any]) -> Any:
-        """Computes the tree of results of one expression."""
-        if isinstance(expr, CallMethod) and isinstance(values.get(expr.args[0]), TracedModule):
-            graph = values[expr.args[0]].graph_for(expr.args, expr.kwargs)
-            if graph is not None:
-                return self.run_call(expr, graph, [values[node] for node in expr.inputs])
-        return expr.interpret(values, self.evaluate)
+    def _result(self, expr: Expr) -> Any:
+        return self.run_node(expr.outputs[0]) if expr.outputs else self._computed(expr)
 
-    def run_call(self, expr: Expr, graph: InternalGraph, inputs: list[Any]) -> Any:
-        """Computes a call of a module that has a graph."""
+    def run_node(self, node: Node) -> Any:
+        """Computes the expression that produces ``node``, and returns its tree of results.
+
+        An expression with several results is run once, for the first of its nodes; the value has them all.
+        """
+        assert node.expr is not None
+        return self._computed(node.expr)
+
+    def _computed(self, expr: Expr) -> Any:
+        args, kwargs = self._arguments(expr)
+        target, outer = target_of(expr, self._path), (self._expr, self._target)
+        self._expr, self._target = expr, target
+        try:
+            return getattr(self, operation_of(expr))(target, args, kwargs)
+        finally:
+            self._expr, self._target = outer
+
+    # ---- one method for each kind of expression
+
+    def placeholder(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Returns the next input of the model; a tensor, list or number as an array."""
+        value = next(self.args_iter)
+        is_number = isinstance(value, (int, float, complex, list)) or hasattr(value, "__array__")
+        is_given = isinstance(value, np.ndarray) or not is_number
+        return value if is_given else as_array(value, f"the input {target!r}")
+
+    def get_attr(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Returns a parameter, buffer, constant or submodule."""
+        expr = self._expr
+        if expr is None or target != self._target:
+            return self.fetch_attr(target)
+        return expr.value if isinstance(expr, Constant) else self._attribute(expr)
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Returns the results of a function: a qualified name in the source's words, or anything callable."""
+        if callable(target):
+            return target(*args, **kwargs)
+        expr = self._expr
+        if not isinstance(expr, CallFunction) or target != self._target:
+            expr = CallFunction(target, args, kwargs, source=expr.source if expr else None)
+        return self._evaluated(expr, args, kwargs)
+
+    def call_method(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Returns the results of a method of the tensor ``args[0]``."""
+        expr = self._expr
+        if not isinstance(expr, CallMethod) or target != self._target:
+            expr = CallMethod(target, args, kwargs, source=expr.source if expr else None)
+        return self._evaluated(expr, args, kwargs)
+
+    def call_module(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Returns the results of the submodule at the path ``target``; ``args`` are without it."""
+        expr = self._expr
+        assert isinstance(expr, CallMethod)
+        module = self.env[expr.args[0]] if target == self._target else self.fetch_attr(target)
+        graph = module.graph_for(expr.args, expr.kwargs)
+        if graph is None:
+            return self._evaluated(expr, (module, *args), kwargs)
+        given: dict[Node, Any] = {}
+        bind((expr.args, expr.kwargs), ((module, *args), kwargs), given.__setitem__)
+        return self._run_call(expr, module, graph, target, [given[node] for node in expr.inputs])
+
+    def output(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Returns the result of the model, ``args[0]``."""
+        return args[0]
+
+    # ---- values
+
+    def fetch_attr(self, target: str) -> Any:
+        """Returns the parameter, buffer, attribute or submodule at a dotted path of the model.
+
+        Raises UsageError TM6050 where there is none.
+        """
+        try:
+            if self.module is not None:
+                return self.module.get(target)
+        except KeyError:
+            pass
+        raise UsageError("TM6050", f"the model has no attribute {target!r}")
+
+    def fetch_args_kwargs_from_env(self, node: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Returns the arguments of the expression of ``node``, with the values of nodes in their places."""
+        assert node.expr is not None
+        return self._arguments(node.expr)
+
+    def map_nodes_to_values(self, args: Tree, node: Node | None = None) -> Any:
+        """Returns a tree with the value of each node in its place; ``node`` has these arguments.
+
+        Raises GraphError TM3011 for a node without a value.
+        """
+        return self._values(args, node.expr if node is not None else None)
+
+    def _values(self, tree: Tree, expr: Expr | None) -> Any:
+        try:
+            return map_leaves(lambda leaf: self.env[leaf] if isinstance(leaf, Node) else leaf, tree)
+        except KeyError as error:
+            source, excerpt = (expr.source, repr(expr)) if expr is not None else (None, "")
+            raise GraphError(
+                "TM3011", f"%{error.args[0]} is used before it is computed", source=source, excerpt=excerpt
+            ) from None
+
+    def _arguments(self, expr: Expr) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        args = expr.args[1:] if calls_module(expr) else expr.args
+        values: tuple[tuple[Any, ...], dict[str, Any]] = self._values((args, expr.kwargs), expr)
+        return values
+
+    def _attribute(self, expr: Expr) -> Any:
+        assert isinstance(expr, GetAttr)
+        return self._values(expr.args[0], expr).get(expr.name)
+
+    def _set(self, node: Node, value: Any) -> None:
+        """Keeps the value of a node."""
+        self.env[node] = value
+
+    # ---- calls
+
+    def _evaluated(self, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        owner = self._owner
+        if self._evaluate is not None:
+            return self._evaluate(expr, args, kwargs)
+        if owner is None or owner.vocabulary is None:
+            raise UsageError(
+                "TM6004",
+                f"graph {self.graph.name!r} has no module with a vocabulary that can evaluate its calls",
+            )
+        return owner.vocabulary.evaluate(expr, args, kwargs)
+
+    def _run_call(
+        self, expr: Expr, module: TracedModule, graph: InternalGraph, path: str, inputs: list[Any]
+    ) -> Any:
+        """Runs the graph of a submodule at ``path``."""
         if len(inputs) != len(graph.inputs) or len(graph.outputs) != len(expr.outputs):
             raise UnsupportedError(
                 "TM2007",
@@ -73,25 +244,97 @@ class Interpreter:
                 source=expr.source,
                 excerpt=repr(expr),
             )
-        if self.depth >= MAX_CALL_DEPTH:
+        if self._depth >= MAX_CALL_DEPTH:
             raise UnsupportedError(
                 "TM2006", f"module calls are nested more than {MAX_CALL_DEPTH} deep", source=expr.source
             )
-        callee = type(self)(graph, self.evaluate)
-        callee.depth = self.depth + 1
-        return callee.run(inputs)
+        outer = self.graph, self.env, self._owner, self._path
+        self.graph, self.env = graph, {}
+        self._owner = module if module.vocabulary is not None else self._owner
+        self._path, self._depth = path, self._depth + 1
+        try:
+            for node, value in zip(graph.inputs, inputs, strict=True):
+                self._set(node, value)
+            return self._run_exprs()
+        finally:
+            self.graph, self.env, self._owner, self._path = outer
+            self._depth -= 1
+
+
+def operation_of(expr: Expr) -> str:
+    """Returns torch.fx's name for the kind of an expression, which is that of the interpreter's method."""
+    return "call_module" if calls_module(expr) else _OPERATIONS[type(expr)]
+
+
+def calls_module(expr: Expr) -> bool:
+    """Whether the first argument is the module that is called."""
+    return isinstance(expr, CallMethod) and isinstance(expr.args[0], ModuleNode)
+
+
+def target_of(expr: Expr, path: str = "") -> str:
+    """Returns torch.fx's target: the name of an input, function or method, the path of an attribute.
+
+    ``path`` is that of the module whose graph has the expression.
+    """
+    if isinstance(expr, CallFunction):
+        return expr.function
+    if isinstance(expr, CallMethod):
+        return _module_path(expr.args[0], path) if calls_module(expr) else expr.method
+    if isinstance(expr, GetAttr):
+        holder = _module_path(expr.args[0], path)
+        return f"{holder}.{expr.name}" if holder else expr.name
+    assert isinstance(expr, (Input, Constant))
+    return expr.name or expr.outputs[0].name
+
+
+def _module_path(node: Node, path: str) -> str:
+    graph = node.expr.graph if node.expr is not None else None
+    if node.expr is None or (graph is not None and graph.inputs and graph.inputs[0] is node):
+        return path
+    return target_of(node.expr, path)
+
+
+_OPERATIONS: dict[type[Expr], str] = {
+    Input: "placeholder",
+    GetAttr: "get_attr",
+    Constant: "get_attr",
+    CallFunction: "call_function",
+    CallMethod: "call_method",
+}
 
 
 def interpret_graph(graph: InternalGraph, inputs: Sequence[Any], evaluate: Evaluate | None) -> Any:
     """``graph.interpret(*inputs)``."""
     owner = inputs[0] if inputs else None
-    if evaluate is None and isinstance(owner, TracedModule) and owner.vocabulary is not None:
-        evaluate = owner.vocabulary.evaluate
-    if evaluate is None:
-        raise UsageError(
-            "TM6004", (f"graph {graph.name!r} has no module with a vocabulary that can evaluate its calls")
-        )
-    return Interpreter(graph, evaluate).run(inputs)
+    if isinstance(owner, TracedModule):
+        return Interpreter(owner, graph=graph, evaluate=evaluate).run(*inputs[1:])
+    return Interpreter(graph, evaluate=evaluate).run(*inputs)
+
+
+def interpret_expr(expr: Expr, inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """``expr.interpret(*inputs)``."""
+    if isinstance(expr, Input):
+        return tuple(inputs)
+    if len(inputs) != len(expr.inputs):
+        raise UsageError("TM6003", f"{expr!r} takes {len(expr.inputs)} inputs, {len(inputs)} were given")
+    return _Single(expr).results(inputs)
+
+
+class _Single(Interpreter):
+    """Computes one expression of a graph, and what it calls."""
+
+    def __init__(self, expr: Expr) -> None:
+        first = expr.graph.inputs[0] if expr.graph is not None and expr.graph.inputs else None
+        owner = first.owner if isinstance(first, ModuleNode) else None
+        super().__init__(owner or InternalGraph(), graph=expr.graph)
+        self.expr = expr
+
+    def results(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        for node, value in zip(self.expr.inputs, inputs, strict=True):
+            is_tensor = isinstance(node, TensorNode)
+            self._set(node, as_array(value, f"the input {node.name!r}") if is_tensor else value)
+        bind(self.expr.result, self._result(self.expr), self._set)
+        return tuple(self.env[node] for node in self.expr.outputs)
 
 
 def run_module(module: TracedModule, inputs: Sequence[np.ndarray]) -> Any:
@@ -108,7 +351,7 @@ def run_module(module: TracedModule, inputs: Sequence[np.ndarray]) -> Any:
     _check_shapes(module, arrays)
     different = [_difference(node, array) for node, array in zip(nodes, arrays, strict=True)]
     try:
-        result = Interpreter(module.graph, module.vocabulary.evaluate).run([module, *arrays])
+        result = Interpreter(module).run(*arrays)
     except Exception as error:
         has_other_ranks = any(map(_has_other_rank, nodes, arrays))
         if not any(different) or (
@@ -156,12 +399,16 @@ def _name_of(node: Node) -> str:
     return f"the input {node.expr.name if isinstance(node.expr, Input) else node.name!r}"
 
 
-def _bind(structure: Any, result: Any, values: dict[Node, Any]) -> None:
+def bind(structure: Tree, result: Any, set_value: Callable[[Node, Any], None]) -> None:
+    """Calls ``set_value`` with each node of a tree and what ``result`` has in its place."""
     if isinstance(structure, Node):
-        values[structure] = result
+        set_value(structure, result)
     elif isinstance(structure, dict):
         for key, child in structure.items():
-            _bind(child, result[key], values)
+            bind(child, result[key], set_value)
     elif isinstance(structure, (tuple, list)):
         for child, part in zip(structure, result, strict=True):
-            _bind(child, part, values)
+            bind(child, part, set_value)
+    elif isinstance(structure, slice):
+        for name in ("start", "stop", "step"):
+            bind(getattr(structure, name), getattr(result, name), set_value)

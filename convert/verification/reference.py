@@ -237,7 +237,7 @@ class Reference:
             sizes.update(bound(expr, list(leaves(result))))
             return result
 
-        result = Interpreter(self.graph, evaluate).run(inputs)
+        result = Interpreter(self.graph, evaluate=evaluate).run(*inputs)
         pairs = zip(leaves(self.graph.result), leaves(result), strict=True)
         return [np.asarray(value) for node, value in pairs if isinstance(node, TensorNode)]
 

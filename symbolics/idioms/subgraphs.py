@@ -28,7 +28,7 @@ def run(body: InternalGraph, inputs: Sequence[Any]) -> list[Any]:
         sizes.update(bound(expr, list(leaves(result))))
         return result
 
-    return list(Interpreter(body, evaluate).run(inputs))
+    return list(Interpreter(body, evaluate=evaluate).run(*inputs))
 
 
 def one_or_all(results: list[Any]) -> Any:

@@ -129,7 +129,7 @@ def test_values_are_freed_after_their_last_use() -> None:
     graph, nodes = line(5)
     graph.set_result((nodes[-1],))
     alive: list[list[bool]] = []
-    Interpreter(graph, tracking(alive, [])).run([X])
+    Interpreter(graph, evaluate=tracking(alive, [])).run(X)
     assert alive == [[], [True], [False, True], [False, False, True], [False, False, False, True]]
 
 
@@ -138,7 +138,7 @@ def test_values_live_until_their_last_use_and_results_to_the_end() -> None:
     graph.insert(CallFunction("neg", (nodes[1], nodes[1]), result=TensorNode("again", (2, 3), FLOAT)))
     graph.set_result([nodes[2], {"again": graph.last.outputs[0]}, nodes[2], nodes[0]])
     alive: list[list[bool]] = []
-    result = Interpreter(graph, tracking(alive, [])).run([X])
+    result = Interpreter(graph, evaluate=tracking(alive, [])).run(X)
     assert alive[-1] == [
         True,
         True,
@@ -154,13 +154,13 @@ def test_a_subclass_sees_every_expression_of_every_graph() -> None:
     class Counting(Interpreter):
         seen: list[str] = []  # noqa: RUF012
 
-        def run_expr(self, expr: Any, values: dict[Node, Any]) -> Any:
-            self.seen.append(type(expr).__name__)
-            return super().run_expr(expr, values)
+        def run_node(self, node: Node) -> Any:
+            self.seen.append(type(node.expr).__name__)
+            return super().run_node(node)
 
     tm = chain(3)
-    Counting(tm.graph, tm.vocabulary.evaluate).run([tm, X])
-    assert Counting.seen == ["GetAttr", "CallMethod", "GetAttr", "CallMethod", "CallFunction"]
+    Counting(tm).run(X)
+    assert Counting.seen == ["Input", "GetAttr", "CallMethod", "GetAttr", "CallMethod", "CallFunction"]
 
 
 def test_the_actual_arguments_are_the_nodes_in_order() -> None:

@@ -36,7 +36,7 @@ def run(graph: InternalGraph, inputs: list[np.ndarray]) -> list[np.ndarray]:
         op = catalogue()[expr.function]
         return map_leaves(np.asarray, op.evaluate(list(args), kwargs))
 
-    return [np.asarray(leaf) for leaf in leaves(Interpreter(graph, evaluate).run(inputs))]
+    return [np.asarray(leaf) for leaf in leaves(Interpreter(graph, evaluate=evaluate).run(*inputs))]
 
 
 def apply(step: Any, graph: InternalGraph) -> bool:

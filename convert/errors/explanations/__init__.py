@@ -5,6 +5,7 @@ from __future__ import annotations
 from tmconvert.errors.explanation import Explanation
 from tmconvert.errors.explanations.quantization import QUANTIZATION
 from tmconvert.errors.explanations.tracing import TORCH
+from tmconvert.errors.explanations.transform import TRANSFORM
 from tmconvert.errors.explanations.usage import USAGE
 
 _COPY_AGAIN = "Copy the file again, compare its size with the original, or save the model again in MegEngine."
@@ -434,6 +435,7 @@ _ALL = {
     **_WRITING,
     **_DEFECTS,
     **USAGE,
+    **TRANSFORM,
     **TORCH,
     **QUANTIZATION,
 }
