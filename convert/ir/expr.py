@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tmconvert.errors import UsageError
 from tmconvert.errors.source import Source
 from tmconvert.ir.lazy_constants import computed
 from tmconvert.ir.node import Node, TensorNode
@@ -89,9 +90,9 @@ class Expr:
         >>> for expr in graph:  # doctest: +SKIP
         ...     values |= zip(expr.outputs, expr.interpret(*[values[node] for node in expr.inputs]))
         """
-        from tmconvert.ir.interpreter import interpret_expr
-
-        return interpret_expr(self, inputs)
+        if self.graph is None:
+            raise UsageError("TM6004", f"{self!r} is in no graph, whose module could evaluate it")
+        return self.graph.interpret_expr(self, *inputs)
 
     def like(self, args: tuple[Tree, ...], kwargs: dict[str, Tree], result: Tree) -> Expr:
         """Returns an unlinked expression of the same kind and origin with other arguments and results."""

@@ -80,6 +80,12 @@ class InternalGraph:
 
         return interpret_graph(self, inputs, evaluate)
 
+    def interpret_expr(self, expr: Expr, *inputs: Any) -> tuple[Any, ...]:
+        """Computes the outputs of one expression; see ``Expr.interpret``."""
+        from tmconvert.ir.interpreter import interpret_expr
+
+        return interpret_expr(expr, inputs)
+
     def __str__(self) -> str:
         from tmconvert.ir.printing import format_graph
 

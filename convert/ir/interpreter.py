@@ -187,7 +187,7 @@ class Interpreter:
         raise UsageError("TM6050", f"the model has no attribute {target!r}")
 
     def fetch_args_kwargs_from_env(self, node: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Returns the arguments of the expression of ``node``, with the values of nodes in their places."""
+        """Returns the arguments of the expression of ``node``, with values instead of nodes."""
         assert node.expr is not None
         return self._arguments(node.expr)
 
