@@ -15,6 +15,7 @@ from tmconvert.cli.options import GroupedCommand, declared_options, model_argume
 from tmconvert.cli.pass_log import pass_lines
 from tmconvert.cli.rendering import sys_stderr, write, write_json, write_message, write_table
 from tmconvert.conversion.options import VERSIONS
+from tmconvert.symbolics.target_names import TARGETS
 
 if TYPE_CHECKING:
     from tmconvert.conversion.report import Report
@@ -43,6 +44,21 @@ def conversion_command(
     return command
 
 
+def command_of_package(target: str) -> click.Command:
+    """Returns the command of a target that an installed package adds."""
+    from tmconvert.targets.registry import target_named
+
+    known = target_named(target)
+    metavars = [f"OUT{suffix}" for suffix in known.suffixes]
+    names = ["out", *(f"out{number}" for number in range(2, len(metavars) + 1))]
+    files = dict(zip(names, metavars, strict=True))
+    first = {"out": files.pop("out")}
+    text = f"Convert MODEL to {known.title}."
+    return conversion_command(
+        target, first, files, text, f"tmconvert {target} model.tm model{known.suffixes[0]}"
+    )
+
+
 def run_conversion(target: str, model: str, paths: Sequence[str], given: Mapping[str, Any]) -> None:
     """Converts ``model`` with the options ``given``, and prints the report."""
     keywords = keywords_of(target, given)
@@ -53,7 +69,9 @@ def run_conversion(target: str, model: str, paths: Sequence[str], given: Mapping
             keywords.setdefault("calibration_settings", {})["progress"] = counted
         from tmconvert import api
 
-        report: Report = getattr(api, f"to_{target}")(model, *paths, **keywords)
+        leading = () if target in TARGETS else (target,)
+        convert = getattr(api, f"to_{target}" if target in TARGETS else "to_target")
+        report: Report = convert(model, *leading, *paths, **keywords)
         if given.get("report") is not None and not report.stopped:
             report.write_layers(given["report"])
     options = keywords.get("pass_options")

@@ -14,6 +14,7 @@ import click
 from tmconvert.cli.failures import Carried, report_failure
 from tmconvert.cli.options import plugin_option
 from tmconvert.signals import Ended, ending_by_signals
+from tmconvert.symbolics.target_names import installed_targets
 
 
 def help_without_command(ctx: click.Context) -> None:
@@ -34,27 +35,39 @@ class CommandGroup(click.Group):
         self.commands_table = commands_table
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands_table)
+        return list(self.all_commands())
+
+    def all_commands(self) -> dict[str, str]:
+        """Returns names and help of all commands, those of installed packages last."""
+        others = installed_targets() if self.name == "tmconvert" else {}
+        return {**self.commands_table, **{name: f"Convert a model to {name}." for name in others}}
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.commands_table:
+        command: click.Command
+        if cmd_name in self.commands_table:
+            command = importlib.import_module(f"{__package__}.commands.{cmd_name}").command
+        elif cmd_name in self.all_commands():
+            from tmconvert.cli.conversion import command_of_package
+
+            command = command_of_package(cmd_name)
+        else:
             return None
-        command: click.Command = importlib.import_module(f"{__package__}.commands.{cmd_name}").command
         if plugin_option not in command.params:
             command.params.append(plugin_option)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(self.commands_table.items()))
+            formatter.write_dl(list(self.all_commands().items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if name in self.commands_table or name.startswith("-"):
+        known = self.all_commands()
+        if name in known or name.startswith("-"):
             return super().resolve_command(ctx, args)
-        close = difflib.get_close_matches(name.lower(), self.commands_table, n=1)
+        close = difflib.get_close_matches(name.lower(), known, n=1)
         hint = f", did you mean {close[0]!r}?" if close else ""
         raise click.UsageError(f"unknown command {name!r}{hint}", ctx)
 

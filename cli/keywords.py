@@ -17,9 +17,9 @@ from tmconvert.cli.option_values import (
     renamed,
     rules,
 )
-from tmconvert.conversion.command_options import COMMAND_OPTIONS
-from tmconvert.conversion.option import Option
+from tmconvert.conversion.command_options import options_of
 from tmconvert.conversion.options import TRACING
+from tmconvert.targets.option import Option
 
 if TYPE_CHECKING:
     from tmconvert.passes.manager import PassOptions
@@ -36,7 +36,7 @@ _ENTRIES: dict[str, Callable[[Sequence[str]], Any]] = {
 
 def keywords_of(command: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the keywords for the options that were given. Raises UsageError."""
-    options = [option for option in COMMAND_OPTIONS[command] if _is_given(option, given)]
+    options = [option for option in options_of(command) if _is_given(option, given)]
     found: dict[str, Any] = {}
     parts: dict[str, dict[str, Any]] = {}
     for option in options:

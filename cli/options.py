@@ -8,15 +8,23 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from tmconvert.conversion.command_options import COMMAND_OPTIONS
-from tmconvert.conversion.option import HEADINGS, Option
+from tmconvert.conversion.command_options import options_of
 from tmconvert.conversion.options import PLUGIN
+from tmconvert.symbolics.target_names import known_targets
+from tmconvert.targets.option import HEADINGS, Option
 
 Decorated = Callable[..., Any]
 FLAG_WIDTH = 27  # columns of flags in a help text: 47 of 80 are left for the texts
 OTHERS = "Other"  # heading of what is in no group
 
 model_argument = click.argument("model", metavar="MODEL", type=click.Path())
+
+
+class TargetChoice(click.Choice):  # type: ignore[type-arg]
+    """The built-in targets, which help shows, and those of other packages."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if value in known_targets() else super().convert(value, param, ctx)
 
 
 class GroupedOption(click.Option):
@@ -58,7 +66,7 @@ def _heading(parameter: click.Parameter) -> str:
 
 def declared_options(command: str) -> Callable[[Decorated], Decorated]:
     """Adds the declared options of a command; each arrives under its declared name."""
-    made = [click_option(option) for option in COMMAND_OPTIONS[command] if option.is_flag]
+    made = [click_option(option) for option in options_of(command) if option.is_flag]
 
     def decorated(function: Decorated) -> Decorated:
         parameters: list[click.Parameter] = getattr(function, "__click_params__", [])
@@ -90,7 +98,7 @@ def click_option(option: Option, **others: Any) -> GroupedOption:
 
 def _type(option: Option) -> Any:
     if option.choices:
-        return click.Choice(option.choices)
+        return (TargetChoice if option.name == "target" else click.Choice)(option.choices)
     types = {"switch": bool, "integer": int, "path": click.Path(), "count": None}
     return types.get(option.kind, str)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tmconvert.calibration.settings import Progress, Settings
-from tmconvert.conversion.arguments import entry_point
+from tmconvert.conversion.arguments import check_options, entry_point
 from tmconvert.conversion.checks import Findings, check_conversion, unsupported_groups
 from tmconvert.conversion.load import load_model
 from tmconvert.conversion.output_paths import CONTAINER_SUFFIXES, check_names, keep_model
@@ -219,6 +219,24 @@ def to_caffe(
     which Caffe has not; the runtime is OpenCV's dnn, or the definitions of the layers where that lacks one.
     """
     return convert(ConversionRequest.of("caffe", model, [prototxt, caffemodel], locals()), catalogue())
+
+
+@entry_point
+@full_collections_wait()
+def to_target(
+    model: Model, target: str, path: str | PathLike[str], *more_paths: str | PathLike[str], **options: Any
+) -> Report:
+    """Converts a model to a target by name, such as one that another package adds, and verifies the file.
+
+    ``options`` are the keywords that all ``to_*`` functions have (``verify``, ``input_shapes``, ``inputs``,
+    ``rename``, ...), and those of this target. Most targets write one file; ``more_paths`` are for others.
+    Raises UsageError TM6001 for an unknown target, TM6002 for an unknown option, and what ``to_onnx`` raises.
+
+    >>> to_target(model, "json", "model.json", verify=False)
+    """
+    target_named(target)
+    check_options(target, options)
+    return convert(ConversionRequest.of(target, model, [path, *more_paths], options), catalogue())
 
 
 @entry_point

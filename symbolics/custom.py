@@ -20,7 +20,7 @@ from tmconvert.ir.symbolic.journal import SizesSpecialized
 from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.op import ANY_DTYPE, Attribute, Op, Tensor
-from tmconvert.symbolics.target_names import TARGETS
+from tmconvert.symbolics.target_names import TARGETS, known_targets
 
 Function = Callable[..., Any]
 
@@ -111,8 +111,8 @@ def extended(
 
     Raises UsageError TM6021 for what cannot be registered.
     """
-    if target is not None and target not in TARGETS:
-        raise _unfit(name, f"unknown target {target!r}", f"targets: {', '.join(TARGETS)}")
+    if target is not None and target not in known_targets():
+        raise _unfit(name, f"unknown target {target!r}", f"targets: {', '.join(known_targets())}")
     op = _fresh(name, _parameters(name, function)) if known is None else _copied(known)
     _check_signatures(op, function, reference, result)
     if target is None:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tmconvert.errors import InternalError
+from tmconvert.errors import InternalError, UsageError
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.ir.symbolic.journal import retried
 from tmconvert.ir.types import TensorType, name_of
 from tmconvert.symbolics.dialects import DIALECTS
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule
+from tmconvert.symbolics.target_names import TARGETS
 from tmconvert.symbolics.traits import T, Trait
 
 FLOATS = ("float32", "float16", "float64")
@@ -206,9 +208,15 @@ class Op:
         return register
 
     def symbolic(self, target: str, since: int) -> Callable[[Symbolic], Symbolic]:
-        """Declares the symbolic of ``target`` from version ``since`` on: ``function(g, **arguments)``."""
+        """Declares the symbolic of ``target`` from version ``since`` on: ``function(g, **arguments)``.
+
+        Raises UsageError TM6021 for a function with other parameters than the op; tests check those of the
+        built-in targets.
+        """
 
         def register(function: Symbolic) -> Symbolic:
+            if target not in TARGETS:
+                self._check_parameters(function)
             if function.__name__ == "<lambda>":  # the name that a traceback shows, and grep finds
                 function.__name__ = f"{self.name.rpartition(':')[2]}_{target}{since or ''}"
             known = self.symbolics.setdefault(target, {})
@@ -222,6 +230,19 @@ class Op:
             return function
 
         return register
+
+    def _check_parameters(self, function: Symbolic) -> None:
+        names = [argument.name for argument in self.args]
+        signature = inspect.signature(function)
+        try:
+            signature.bind(None, **dict.fromkeys(names))
+        except TypeError as error:
+            found, wanted = ", ".join(signature.parameters), ", ".join(["g", *names])
+            raise UsageError(
+                "TM6021",
+                f"cannot register {function.__name__}: it takes ({found}), but a symbolic of {self.name} "
+                f"must take ({wanted})",
+            ) from error
 
     def unsupported(self, target: str, reason: str) -> None:
         """Declares why ``target`` cannot express this op."""

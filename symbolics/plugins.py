@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from importlib.machinery import PathFinder
 from os import PathLike
 from pathlib import Path
 
 from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.errors.source import Source
 from tmconvert.symbolics.custom import raised_at
+from tmconvert.symbolics.entry_points import installed
 
 GROUP = "tmconvert.symbolics"
 
@@ -42,11 +40,7 @@ def load_installed() -> None:
     An entry point names a module, which registers as it is imported, or a function, which is called.
     Raises UsageError TM6020.
     """
-    if not _may_have_any():
-        return
-    from importlib.metadata import entry_points
-
-    for entry in entry_points(group=GROUP):
+    for entry in installed(GROUP):
         try:
             loaded = entry.load()
             if callable(loaded):
@@ -58,35 +52,6 @@ def load_installed() -> None:
                 f"{type(error).__name__}: {error}",
                 raised_at(error),
             ) from error
-
-
-def _may_have_any() -> bool:
-    """Whether a package on the path may have entry points of our group.
-
-    ``importlib.metadata`` takes a tenth of a small conversion to find that there is none.
-    """
-    if any(hasattr(finder, "find_distributions") for finder in sys.meta_path if finder is not PathFinder):
-        return True
-    return any(map(_mentions_group, dict.fromkeys(sys.path)))
-
-
-def _mentions_group(folder: str) -> bool:
-    try:
-        with os.scandir(folder or ".") as entries:
-            paths = [
-                entry.path for entry in entries if entry.name.lower().endswith((".dist-info", "egg-info"))
-            ]
-    except NotADirectoryError:  # a package in an archive
-        return True
-    except OSError:  # importlib.metadata passes over it, too
-        return False
-    for path in paths:
-        try:
-            if GROUP in Path(path, "entry_points.txt").read_text(encoding="utf-8"):
-                return True
-        except OSError:
-            pass
-    return False
 
 
 def _failed(message: str, place: Source) -> UsageError:

@@ -30,6 +30,7 @@ PUBLIC = [
     "temporary_symbolics",
     "to_caffe",
     "to_onnx",
+    "to_target",
     "to_tflite",
     "trace",
     "verify",

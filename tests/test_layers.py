@@ -21,7 +21,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "input and output overrides": ("conversion.io_overrides", "conversion.io_names"),
     "the interface of targets": tuple(
         f"targets.{name}"
-        for name in ("options", "recognize", "registry", "target", "violation", "written_model")
+        for name in ("option", "options", "recognize", "registry", "target", "violation", "written_model")
     ),
     "verification": ("verification",),
     "targets": ("targets",),

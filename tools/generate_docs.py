@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from tmconvert.conversion.option import Option
+    from tmconvert.targets.option import Option
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -104,7 +104,7 @@ def _command(command: click.Command, context: click.Context) -> list[str]:
 def _rows(command: click.Command, context: click.Context) -> dict[str, list[str]]:
     """The rows of options by heading; those without a declaration have none."""
     from tmconvert.cli.options import GroupedCommand, GroupedOption
-    from tmconvert.conversion.option import HEADINGS
+    from tmconvert.targets.option import HEADINGS
 
     rows: dict[str, list[str]] = {heading: [] for heading in ("", *HEADINGS.values())}
     for parameter in command.get_params(context):
@@ -118,8 +118,8 @@ def _rows(command: click.Command, context: click.Context) -> dict[str, list[str]
 
 def options() -> str:
     """A page of the options of conversions and calibrations, as keywords and as flags."""
-    from tmconvert.conversion.option import HEADINGS
     from tmconvert.conversion.options import CONVERSION_OPTIONS
+    from tmconvert.targets.option import HEADINGS
 
     lines = [
         "# Options",

@@ -13,7 +13,7 @@ from tmconvert.cli.options import GroupedCommand, declared_options
 from tmconvert.cli.rendering import is_terminal, write, write_json, write_message, write_table
 from tmconvert.conversion.options import VERSIONS
 from tmconvert.conversion.wording import counted
-from tmconvert.symbolics.target_names import TARGETS, TITLES
+from tmconvert.symbolics.target_names import TARGETS, words_of
 
 if TYPE_CHECKING:
     from tmconvert.conversion.support import OpSupport
@@ -72,9 +72,9 @@ def _rows(versions: dict[str, Any]) -> list[Row]:
 
 def _title(target: str, version: object) -> str:
     """With the version, but for a long default: so the longest row fits 80 columns."""
-    title = f"{TITLES[target]} {version}"
+    title = f"{words_of(target).title} {version}"
     is_short = len(title) <= len("decomposed")
-    return title if is_short or version != version_of(target, {}) else TITLES[target]
+    return title if is_short or version != version_of(target, {}) else words_of(target).title
 
 
 def _table(versions: dict[str, Any], rows: list[Row], *, all_versions: bool) -> None:
@@ -85,7 +85,11 @@ def _table(versions: dict[str, Any], rows: list[Row], *, all_versions: bool) -> 
         from tmconvert.conversion.report_text import version_text
 
         ((target, version),) = versions.items()
-        header = ["op", "element types", TITLES[target] if all_versions else version_text(target, version)]
+        header = [
+            "op",
+            "element types",
+            words_of(target).title if all_versions else version_text(target, version),
+        ]
         cell = _all_versions if all_versions else _at_version
         cells = [[each.op, each.limits, cell(each)] for (each,) in rows]
     write_table(header, cells, style=_style)
@@ -108,7 +112,7 @@ def _document(row: Row) -> dict[str, object]:
 
 def _page(targets: Sequence[str], rows: list[Row]) -> Iterator[str]:
     yield from _MARKDOWN_HEAD.split("\n")
-    yield f"| op | element types | {' | '.join(TITLES[target] for target in targets)} |"
+    yield f"| op | element types | {' | '.join(words_of(target).title for target in targets)} |"
     yield "|---" * (2 + len(targets)) + "|"
     for row in rows:
         cells = [f"`{row[0].signature}`", row[0].limits, *map(_all_versions, row)]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
-from tmconvert.conversion.command_options import COMMAND_OPTIONS
+from tmconvert.conversion.command_options import COMMAND_OPTIONS, conversion_options
 from tmconvert.conversion.options import SETTINGS
 from tmconvert.errors import UsageError
 from tmconvert.errors.environment import environment_error
@@ -153,6 +153,32 @@ KINDS: Mapping[str, Kind] = {
         "a function or str", lambda value: callable(value) or _is_text(value), "TM6021"
     ),
 }
+
+
+# of options that a target of another package declares
+_KINDS_OF_OPTIONS = {
+    "switch": _SWITCH,
+    "integer": Kind("int", _is_integer, "TM6002"),
+    "text": _OPTION,
+    "path": _PATH,
+    "names": _NAMES,
+}
+
+
+def check_options(target: str, options: Mapping[str, Any]) -> None:
+    """Raises UsageError for a keyword that conversions to ``target`` lack, and for one of another kind."""
+    declared = {option.name: option for option in conversion_options(target) if option.is_keyword}
+    for name, value in options.items():
+        if name not in declared:
+            raise UsageError(
+                "TM6002",
+                f"conversions to {target} have no option {name!r}",
+                notes=[("help", f"its options: {', '.join(declared)}")],
+            )
+        kind = KINDS.get(name) or _KINDS_OF_OPTIONS.get(declared[name].kind)
+        is_default = value is None and declared[name].default is None
+        if kind is not None and not is_default and not kind.fits(value):
+            raise UsageError(kind.code, f"{name} must be {kind.expected}, got {type_and_value(value)}")
 
 
 def check_arguments(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:

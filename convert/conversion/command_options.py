@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tmconvert.conversion.option import Option, switch
 from tmconvert.conversion.options import (
+    CONVERSION_OPTIONS,
     DYNAMIC_SHAPES,
     INPUT_SHAPES,
     INPUTS,
@@ -16,9 +16,9 @@ from tmconvert.conversion.options import (
     SETTINGS,
     TRACING,
     VERSIONS,
-    conversion_options,
 )
 from tmconvert.symbolics.target_names import TARGETS
+from tmconvert.targets.option import Option, switch
 
 # the settings are keywords of ``calibrate`` itself
 _SETTINGS = tuple(replace(option, part_of="") for option in SETTINGS)
@@ -97,7 +97,21 @@ _OPS = (
     switch("markdown", "output", "Print the page docs/ops.md.", only="command line"),
 )
 
-# command -> options, in the order of its help
+
+def conversion_options(target: str) -> tuple[Option, ...]:
+    """The options of conversions to ``target``, in the order of its help.
+
+    A target of another package is loaded for the options that it declares itself.
+    """
+    shared = tuple(option for option in CONVERSION_OPTIONS if option.applies_to(target))
+    if target in TARGETS:
+        return shared
+    from tmconvert.targets.registry import target_named
+
+    return (*target_named(target).options, *shared)
+
+
+# command -> options, in the order of its help; see also ``options_of``
 COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     **{target: conversion_options(target) for target in TARGETS},
     "calibrate": (*_CALIBRATE, JSON, INPUT_SHAPES, DYNAMIC_SHAPES, *_SETTINGS, *TRACING),
@@ -118,3 +132,8 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     "trace": (_TRACE_OUTPUT, JSON, DYNAMIC_SHAPES, *TRACING),
     "verify": (_VERIFY[0], _VERIFY[1], OUTPUTS, RENAME, JSON, INPUT_SHAPES, _VERIFY[2], *TRACING),
 }
+
+
+def options_of(command: str) -> tuple[Option, ...]:
+    """The options of a command, in the order of its help; also of a conversion to a target of a package."""
+    return COMMAND_OPTIONS.get(command) or conversion_options(command)

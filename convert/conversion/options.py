@@ -6,8 +6,8 @@ from these records; a test compares them with the signatures in ``tmconvert.api`
 
 from __future__ import annotations
 
-from tmconvert.conversion.option import Option, switch
 from tmconvert.symbolics.dialects import DIALECTS
+from tmconvert.targets.option import Option, switch
 from tmconvert.targets.options import DEFAULT_OPSET, DEFAULT_TFLITE_RUNTIME, TFLITE_RUNTIME
 
 _ONNX, _TFLITE, _CAFFE = ("onnx",), ("tflite",), ("caffe",)
@@ -482,8 +482,3 @@ CONVERSION_OPTIONS = (
     *TRACING,
     *DEBUGGING,
 )
-
-
-def conversion_options(target: str) -> tuple[Option, ...]:
-    """The options of conversions to ``target``, in the order of its help."""
-    return tuple(option for option in CONVERSION_OPTIONS if option.applies_to(target))

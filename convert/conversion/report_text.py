@@ -55,4 +55,4 @@ def results(report: Report) -> Iterator[str]:
 
 def version_text(target: str, version: object) -> str:
     """Returns ``ONNX opset 17``, ``TFLite 2.23`` or ``Caffe, dialect bvlc``."""
-    return f"{target_named(target).version_label} {version}"
+    return f"{target_named(target).version_label or target_named(target).title} {version}"

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from tmconvert.calibration.settings import CalibrationRequest
+from tmconvert.conversion.command_options import conversion_options
 from tmconvert.conversion.io_overrides import NO_OVERRIDES, IoOverrides, names_of_file
-from tmconvert.conversion.options import conversion_options
 from tmconvert.conversion.output_paths import check_names, keep_model
 from tmconvert.errors import UsageError
 from tmconvert.frontends.torch.request import Tracing
@@ -178,7 +178,8 @@ def stored_options(target: Target, stored: Mapping[str, Any]) -> TargetOptions |
     Raises UsageError TM6001, TM6002 for options that there are not.
     """
     integers = stored.get("integers") or {}
-    is_plain = not (integers or stored.get("weights") or stored.get("fake_quant_weights"))
+    own = [stored.get(option.name) for option in target.options]
+    is_plain = not (integers or stored.get("weights") or stored.get("fake_quant_weights") or any(own))
     if is_plain or not isinstance(integers, Mapping):
         return None
     given: dict[str, Any] = {}

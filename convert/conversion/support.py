@@ -68,7 +68,8 @@ def op_support(op: Op, target: str, version: int) -> OpSupport:
     usable = [support for first, support in versions if first <= version]
     if usable:
         return OpSupport(op.name, target, usable[-1], since, "", versions, op)
-    reason = op.reasons.get(target) or f"requires version {since} or later"
+    lacks = "no symbolic" if since is None else f"requires version {since} or later"
+    reason = op.reasons.get(target) or lacks
     return OpSupport(op.name, target, "no", since, reason, versions, op)
 
 

@@ -19,7 +19,7 @@ from tmconvert.lowering.target_graph import TargetGraph, Value
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, remap
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.ops.view import stored
-from tmconvert.symbolics.target_names import TITLES, VERSION_WORDS
+from tmconvert.symbolics.target_names import words_of
 
 
 @dataclass
@@ -306,15 +306,14 @@ def stored_qparams(node: TensorNode) -> QParams | None:
 
 def _missing(op: Op, target: str, version: int) -> tuple[str, str]:
     """Returns (reason, help) for a missing symbolic."""
-    name = TITLES.get(target, target)
+    words = words_of(target)
     if target in op.reasons:
-        return f"{name} cannot express {op.name}: {op.reasons[target]}", ""
+        return f"{words.title} cannot express {op.name}: {op.reasons[target]}", ""
     starts = (op.lowest_version(target), op.decomposed_since(target))
     lowest = min((since for since in starts if since is not None), default=None)
     if lowest is None:
-        return f"no {name} symbolic for {op.name}", (
+        return f"no {words.title} symbolic for {op.name}", (
             f"`tmconvert ops --target {target}` lists the supported ops"
         )
-    words, option = VERSION_WORDS[target]
-    help = f"use {option.format(lowest)} or later"
-    return f"no {name} symbolic for {op.name} at {words.format(version)}", help
+    help = f"use {words.option.format(lowest)} or later"
+    return f"no {words.title} symbolic for {op.name} at {words.version.format(version)}", help

@@ -14,7 +14,7 @@ from tmconvert.qparams.formats import FORMATS, format_called
 from tmconvert.qparams.formats.format import CannotCarry, Format, Unreadable, repeated
 from tmconvert.qparams.formats.json_text import parsed
 from tmconvert.qparams.records import ACTIVATION, BIAS, UNKNOWN, WEIGHT, Record, records_of
-from tmconvert.symbolics.target_names import TITLES
+from tmconvert.symbolics.target_names import words_of
 from tmconvert.targets.options import Parameters
 
 MOST_BYTES = (
@@ -58,8 +58,8 @@ def parameters_of(records: Sequence[Record], target: str, request: Parameters) -
     if target not in format.targets:
         raise UsageError(
             "TM6041",
-            f"{format.title}: this format does not support {TITLES[target]} models",
-            notes=[("help", f"it supports {' and '.join(TITLES[each] for each in format.targets)}")],
+            f"{format.title}: this format does not support {words_of(target).title} models",
+            notes=[("help", f"it supports {' and '.join(words_of(each).title for each in format.targets)}")],
         )
     if request.bakes_weights and format.leaves_out_baked:
         records = [record for record in records if record.role == ACTIVATION]

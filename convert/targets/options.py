@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 from tmconvert.errors import UsageError
 
@@ -76,7 +77,7 @@ class TargetOptions(NamedTuple):
     ``keep_int64`` leaves whole numbers in TFLite as wide as the source has them. ``parameters`` requests the
     quantization in a file of its own. ``weights`` stores large weights as "float16" or "int8".
     ``external_data`` stores the weights of ONNX files in a second file; ``value_info`` stores the types of
-    intermediate results.
+    intermediate results. ``own`` are the options that the target itself declares, by name.
     """
 
     target: str
@@ -89,6 +90,7 @@ class TargetOptions(NamedTuple):
     weights: Literal["float16", "int8"] | None = None
     external_data: bool = False
     value_info: bool = True
+    own: Mapping[str, Any] = MappingProxyType({})
 
     @property
     def is_plain_float(self) -> bool:
@@ -123,4 +125,5 @@ class TargetOptions(NamedTuple):
             "external_data": self.external_data,
             "no_value_info": not self.value_info,
             "weights": self.weights,
+            **self.own,
         }

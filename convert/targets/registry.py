@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -18,13 +17,13 @@ from tmconvert.lowering.lower import Lowering
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.passes.manager import Pass
 from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.target_names import add_target, installed_targets
 from tmconvert.targets.options import TargetOptions
 from tmconvert.targets.target import Target
 
 if TYPE_CHECKING:
     from tmconvert.verification.runtime import Runtime
 
-GROUP = "tmconvert.targets"
 _BUILT_IN = {
     "onnx": "tmconvert.targets.onnx.target:OnnxTarget",
     "tflite": "tmconvert.targets.tflite.target:TfliteTarget",
@@ -38,11 +37,12 @@ def register_target(target: Target) -> None:
     if target.name in target_names():
         raise UsageError("TM6001", f"the target {target.name!r} is already registered")
     _registered[target.name] = target
+    add_target(target.name, target.title)
 
 
 def target_names() -> list[str]:
     """Returns the names of all targets, the built-in ones first."""
-    return [*_BUILT_IN, *_installed(), *_registered]
+    return [*_BUILT_IN, *installed_targets(), *_registered]
 
 
 def target_named(name: str) -> Target:
@@ -82,13 +82,10 @@ def _loaded(name: str) -> Target:
     if name in _BUILT_IN:
         module, _, attribute = _BUILT_IN[name].partition(":")
         return getattr(import_module(module), attribute)()
-    if name in _installed():
-        return _installed()[name].load()()
+    if name in installed_targets():
+        target = installed_targets()[name].load()()
+        add_target(name, target.title)
+        return target
     raise UsageError(
         "TM6001", f"unknown target {name!r}", notes=[("help", f"targets: {', '.join(target_names())}")]
     )
-
-
-@cache
-def _installed() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=GROUP) if point.name not in _BUILT_IN}

@@ -21,6 +21,7 @@ from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.passes.manager import Pass
 from tmconvert.passes.rewriting import PassRecord
 from tmconvert.symbolics.op import Op
+from tmconvert.targets.option import Option
 from tmconvert.targets.options import IoLayout, TargetOptions
 from tmconvert.targets.written_model import blob_name
 
@@ -85,13 +86,15 @@ class Target(ABC):
     ``name`` is that of the command and of the symbolics (``@op.onnx``), ``title`` the one for messages.
     ``suffixes`` are those of its files, the structure's first. ``runtime_package`` is what pip installs to
     verify files. ``operator_word`` is what the format calls an operator.
-    ``version_label`` is what messages write before a version; ``has_ordered_versions`` says that each version
-    has the operators of those before it.
+    ``version_label`` is what messages write before a version (``title`` if it is empty);
+    ``has_ordered_versions`` says that each version has the operators of those before it.
     ``drops_low_ranks`` says that its runtimes do not keep ranks below 2, ``names_constants`` that its files
     have names for constants. Results of the operators ``keeps_qparams`` have the quantization parameters of
     their operands. Operands of the operators ``clamps_at_zero`` may have those of the results: as 0 is exact
     under all parameters, max(round(x), 0) is round(max(x, 0)). ``weight_axes`` are the operators with weights
     that are quantized in integers, and the axis of their output channels.
+    ``options`` are those that this target alone has, in addition to those of all targets. The built-in
+    targets declare theirs in ``conversion/options.py``, so that help texts are shown without loading them.
     """
 
     name: ClassVar[str]
@@ -107,7 +110,8 @@ class Target(ABC):
     keeps_qparams: ClassVar[frozenset[str]] = frozenset()
     clamps_at_zero: ClassVar[frozenset[str]] = frozenset()
     weight_axes: ClassVar[Mapping[str, int]] = {}
-    version_label: ClassVar[str]
+    version_label: ClassVar[str] = ""
+    options: ClassVar[tuple[Option, ...]] = ()
     has_ordered_versions: ClassVar[bool] = True
 
     # ---- versions
@@ -128,12 +132,15 @@ class Target(ABC):
         """The options of a conversion to ``version`` for which nothing else was chosen. Raises UsageError."""
         return TargetOptions(self.name, self.version_number(version), self.default_io_layout)
 
-    def requested_options(self, given: Mapping[str, object]) -> TargetOptions:
+    def requested_options(self, given: Mapping[str, Any]) -> TargetOptions:
         """The options of a conversion, of all options by name; single values were checked.
 
-        Raises UsageError TM6001 for a version, TM6002 for values that do not go together.
+        By default, values of ``options`` are stored by name in ``TargetOptions.own``. Raises UsageError
+        TM6001 for a version, TM6002 for values that do not go together.
         """
-        return self.default_options()
+        version = next((given[option.name] for option in self.options if option.is_version), None)
+        own = {option.name: given[option.name] for option in self.options if not option.is_version}
+        return self.default_options(version)._replace(own=own)
 
     # ---- from the aten graph to operators
 

@@ -14,7 +14,7 @@ from tests.cli.runner import environment, run, spawn
 from tmconvert.cli import COMMANDS, main
 from tmconvert.cli.options import GroupedOption
 from tmconvert.conversion.command_options import COMMAND_OPTIONS
-from tmconvert.conversion.option import HEADINGS
+from tmconvert.targets.option import HEADINGS
 
 HEAVY = {"cv2", "flatbuffers", "google.protobuf", "numpy", "onnx", "onnxruntime", "rich", "tflite", "torch"}
 

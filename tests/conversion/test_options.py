@@ -12,12 +12,12 @@ from tmconvert import api
 from tmconvert.calibration.ranges import METHODS
 from tmconvert.calibration.settings import KINDS, LAYOUTS, Settings
 from tmconvert.conversion.command_options import COMMAND_OPTIONS
-from tmconvert.conversion.option import HEADINGS, Option
 from tmconvert.conversion.options import QPARAMS_FORMATS, SETTINGS
 from tmconvert.conversion.output_paths import CONTAINER_SUFFIXES, MODEL_SUFFIXES
 from tmconvert.passes.manager import PassOptions
 from tmconvert.qparams.formats import DEFAULT, FORMATS
 from tmconvert.symbolics.target_names import TARGETS
+from tmconvert.targets.option import HEADINGS, Option
 from tmconvert.targets.registry import target_named
 from tmconvert.targets.tflite.compress_weights import KINDS as STORED_WEIGHTS
 

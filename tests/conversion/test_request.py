@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import tmconvert
-from tmconvert.conversion.option import Option
-from tmconvert.conversion.options import conversion_options
+from tmconvert.conversion.command_options import conversion_options
 from tmconvert.conversion.request import ConversionRequest, io_overrides_of, stored_options
 from tmconvert.errors import UsageError
+from tmconvert.targets.option import Option
 from tmconvert.targets.registry import target_named
 
 DATA = Path(__file__).parent.parent / "data"

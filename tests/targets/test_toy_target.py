@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tmconvert
+from tmconvert.conversion.io_overrides import NO_OVERRIDES
+from tmconvert.conversion.lowering import survey
 from tmconvert.conversion.pipeline import convert
 from tmconvert.conversion.request import ConversionRequest
 from tmconvert.errors import UnsupportedError, UsageError, VerificationError
+from tmconvert.ir.unsupported import grouped
+from tmconvert.output.metadata import OPTIONS
+from tmconvert.symbolics import registry as symbolic_registry
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets import registry
@@ -58,7 +67,7 @@ def test_a_wrong_file_is_refused(
 
 def test_what_the_target_lacks_is_named(ops: Mapping[str, Op], tmp_path: Path) -> None:
     module = tmconvert.load(DATA / "shufflenet_v2.tm")
-    with pytest.raises(UnsupportedError, match="no toy symbolic for aten::max_pool2d"):
+    with pytest.raises(UnsupportedError, match="no Toy symbolic for aten::max_pool2d"):
         convert(ConversionRequest(module, (tmp_path / "m.toy",), TargetOptions("toy", 1)), ops)
 
 
@@ -70,3 +79,95 @@ def test_a_name_is_taken_once(ops: Mapping[str, Op]) -> None:
 def test_the_toy_is_small() -> None:
     source = Path(toy_target.__file__).read_text(encoding="utf-8")
     assert source.count("\n") < 150
+
+
+@pytest.fixture
+def registered(ops: Mapping[str, Op]) -> Iterator[None]:
+    """The toy's symbolics in the catalogue that the public functions use."""
+    with tmconvert.temporary_symbolics():
+        names = ("aten::conv2d", "aten::relu", "aten::linear", "aten::reshape", "aten::add")
+        symbolic_registry._registry.set_registered({name: ops[name] for name in names})
+        yield
+
+
+def test_its_options_are_keywords_and_metadata(registered: None, tmp_path: Path) -> None:
+    path = tmp_path / "m.toy"
+    report = tmconvert.to_target(DATA / f"{MODEL}.tm", "toy", path, paint="blue", edition=1)
+    assert report.verified and str(report).endswith("m.toy  (Toy 1, 2 operators, 224 parameters)")
+    assert json.loads(json.loads(path.read_text())["metadata"][OPTIONS])["paint"] == "blue"
+    assert tmconvert.verify(DATA / f"{MODEL}.tm", path).max_error < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"color": "red"}, "conversions to toy have no option 'color'"),
+        ({"paint": "green"}, "paint is 'green'"),
+        ({"paint": 3}, r"paint must be str, got int \(3\)"),
+        ({"edition": "x"}, r"edition must be int, got str \('x'\)"),
+        ({"edition": 2}, "there is no version 2 of toy files"),
+        ({"verify": 1}, r"verify must be True or False, got int \(1\)"),
+    ],
+)
+def test_wrong_options_are_refused(
+    registered: None, options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        tmconvert.to_target(DATA / f"{MODEL}.tm", "toy", tmp_path / "m.toy", **options)
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_missing_symbolic_names_the_version_that_has_it(ops: Mapping[str, Op]) -> None:
+    """Words for versions exist for the built-in targets only."""
+    ops["aten::relu"].symbolics["toy"] = {3: lambda g, x: g.op("relu", x)}
+    ops["aten::relu"].decomposition = None
+    module = tmconvert.load(DATA / f"{MODEL}.tm")
+    (group,) = grouped(survey(module, TargetOptions("toy", 1), ops, NO_OVERRIDES))
+    assert (group.reason, group.help) == (
+        "no Toy symbolic for aten::relu at version 1",
+        "use version 3 or later",
+    )
+
+
+def test_a_symbolic_has_the_parameters_of_the_op(ops: Mapping[str, Op]) -> None:
+    with pytest.raises(UsageError, match=r"takes \(g, x, y\), but a symbolic of aten::div must take \("):
+        ops["aten::div"].symbolic("toy", 1)(lambda g, x, y: g.op("div", x, y))
+
+
+def test_custom_ops_have_symbolics_for_it(ops: Mapping[str, Op]) -> None:
+    with tmconvert.temporary_symbolics():
+        tmconvert.register_symbolic("mylib::toy", lambda g, x: g.op("relu", x), target="toy")
+        assert "toy" in catalogue()["mylib::toy"].symbolics
+        with pytest.raises(UsageError, match="unknown target 'toi'"):
+            tmconvert.register_symbolic("mylib::toy", lambda g, x: g.op("relu", x), target="toi")
+
+
+PACKAGE = """
+from tests.targets.toy_target import ToyTarget, symbolics
+from tmconvert.symbolics import registry
+
+ops = symbolics(registry.catalogue())
+registry._registry.set_registered({name: ops[name] for name in ("aten::conv2d", "aten::relu")})
+"""
+
+
+def test_an_installed_target_has_a_command(tmp_path: Path) -> None:
+    info = tmp_path / "toy_package-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-package\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[tmconvert.targets]\ntoy = toy_package:ToyTarget\n")
+    (tmp_path / "toy_package.py").write_text(PACKAGE)
+    environment = os.environ | {"PYTHONPATH": f"{tmp_path}:{DATA.parents[1]}"}
+
+    def run(*arguments: str) -> str:
+        command = [sys.executable, "-m", "tmconvert", *arguments]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "toy        Convert a model to toy." in run("--help")
+    assert "--paint TYPE" in run("toy", "--help") and "--edition N" in run("toy", "--help")
+    assert "m.toy  (Toy 1, 2 operators" in run("toy", str(DATA / f"{MODEL}.tm"), "m.toy", "--paint", "blue")
+    assert "native from 1" in run("ops", "--target", "toy", "--search", "aten::relu")
+    assert "no symbolic" in run("ops", "--target", "toy", "--search", "max_pool2d")
+    assert run("check", str(DATA / f"{MODEL}.tm"), "--target", "toy").startswith("ok")

@@ -22,6 +22,7 @@ from tmconvert.passes.initial import cleanup_passes, initial_passes
 from tmconvert.passes.manager import Pass
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import Catalogue
+from tmconvert.targets.option import Option
 from tmconvert.targets.options import TargetOptions
 from tmconvert.targets.target import Target
 from tmconvert.targets.written_model import WrittenLayer, WrittenModel
@@ -43,7 +44,7 @@ def symbolics(known: Mapping[str, Op]) -> Catalogue:
     for op in ops.values():
         op.symbolics = dict(op.symbolics)
     ops["aten::relu"].symbolic("toy", 1)(lambda g, x: g.op("relu", x))
-    ops["aten::add"].symbolic("toy", 1)(lambda g, x, y: g.op("add", x, y))
+    ops["aten::add"].symbolic("toy", 1)(lambda g, x, other: g.op("add", x, other))
     ops["aten::linear"].symbolic("toy", 1)(lambda g, x, weight, bias: g.op("linear", x, weight, bias))
     ops["aten::reshape"].symbolic("toy", 1)(lambda g, x, shape: g.op("reshape", x, shape=shape))
 
@@ -78,6 +79,10 @@ class ToyTarget(Target):
     name, title, suffixes = "toy", "Toy", (".toy",)
     runtime_package = "torch"
     has_dynamic_shapes = False
+    options = (
+        Option("edition", "output", "Edition of toy files.", "integer", metavar="N", is_version=True),
+        Option("paint", "output", "Color.", choices=("red", "blue"), default="red", default_text="red"),
+    )
 
     def version_number(self, version: int | str | None) -> int:
         if version not in (None, 1):
