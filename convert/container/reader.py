@@ -19,6 +19,7 @@ from tmconvert.errors import GraphError, LoadError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.shared.mapped_file import map_file
 from tmconvert.ir import TracedModule
+from tmconvert.ir.editing.ids import share_ids
 from tmconvert.ir.fake_quant import with_qparams
 from tmconvert.ir.ownership import assign_owners
 from tmconvert.ir.traced_module import Example, Vocabulary
@@ -67,6 +68,7 @@ def _read(data: memoryview, path: str, check: bool) -> TracedModule:
     if not modules.made or modules.made[-1].graph is None:
         raise nonsense("the model has no graph")
     model = modules.made[-1]
+    share_ids(model)
     source = fields(document["source"], "the source", {"producer", "sha256"})
     model.producer = text(source["producer"], "the producer")
     model.source_sha256 = text(source["sha256"] or "", "a digest")

@@ -157,25 +157,43 @@ class Constant(Expr):
 class GetAttr(Expr):
     """Attribute ``name`` (dotted after flatten) of the module ``args[0]``."""
 
-    __slots__ = ("name",)
-    _own_slots = ("name",)
+    __slots__ = ("_name",)
+    _own_slots = ("_name",)
 
     def __init__(self, owner: Node, name: str, **common: Any) -> None:
         super().__init__((owner,), **common)
-        self.name = name
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        """Reads another attribute. Raises GraphError TM3008 where it does not exist."""
+        _set_target(self, _name=name)
 
 
 class CallMethod(Expr):
     """``args[0].method(*args[1:], **kwargs)``: of a tensor, or ``__call__`` of a module."""
 
-    __slots__ = ("method",)
-    _own_slots = ("method",)
+    __slots__ = ("_method",)
+    _own_slots = ("_method",)
 
     def __init__(
         self, method: str, args: tuple[Tree, ...], kwargs: dict[str, Tree] | None = None, **common: Any
     ) -> None:
         super().__init__(args, kwargs, **common)
-        self.method = method
+        self._method = method
+
+    @property
+    def method(self) -> str:
+        return self._method
+
+    @method.setter
+    def method(self, method: str) -> None:
+        """Calls another method with these arguments. Raises GraphError TM3015 where they do not fit."""
+        _set_target(self, _method=method)
 
 
 class CallFunction(Expr):
@@ -188,8 +206,8 @@ class CallFunction(Expr):
     of the results were computed from, where that is known.
     """
 
-    __slots__ = ("function", "inferred", "label")
-    _own_slots = ("function", "inferred", "label")
+    __slots__ = ("_function", "inferred", "label")
+    _own_slots = ("_function", "inferred", "label")
 
     def __init__(
         self,
@@ -201,6 +219,23 @@ class CallFunction(Expr):
         **common: Any,
     ) -> None:
         super().__init__(args, kwargs, **common)
-        self.function = function
+        self._function = function
         self.inferred: tuple[Tree, Tree] | None = None
         self.label = label or function
+
+    @property
+    def function(self) -> str:
+        return self._function
+
+    @function.setter
+    def function(self, function: str) -> None:
+        """Calls another function with these arguments. Raises GraphError TM3015 where they do not fit."""
+        from tmconvert.ir.editing.calls import short_label
+
+        _set_target(self, _function=function, label=short_label(function))
+
+
+def _set_target(expr: Expr, **attributes: str) -> None:
+    from tmconvert.ir.editing.calls import set_target
+
+    set_target(expr, **attributes)

@@ -6,22 +6,25 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tmconvert.errors import GraphError
+from tmconvert.ir.editing.surgery import Surgery
 from tmconvert.ir.expr import Expr, Input
-from tmconvert.ir.node import Node, TensorNode
+from tmconvert.ir.node import ModuleNode, Node, TensorNode
 from tmconvert.ir.tree import Tree, leaves, map_leaves, replaced
 
 if TYPE_CHECKING:
+    from tmconvert.ir.editing.ids import Ids
     from tmconvert.ir.traced_module import Evaluate
 
 
-class InternalGraph:
+class InternalGraph(Surgery):
     """The graph of a module's ``forward``.
 
     ``name`` is the class of the module. ``inputs`` are the formal inputs; in a source graph the
     first is ``self``. ``result`` is the tree of what is returned, ``outputs`` its nodes in order;
     ``output_names`` are their names in a written file, those of the nodes where it is empty.
     Expressions form a doubly linked list, so an insertion or removal costs constant time and an
-    iteration may edit around the expression it stands on. ``edits`` counts the edits so far.
+    iteration may edit around the expression it stands on. ``edits`` counts the edits so far;
+    ``ids`` gives new expressions their numbers, and is shared by the graphs of a model.
     """
 
     def __init__(self, name: str = "") -> None:
@@ -33,19 +36,22 @@ class InternalGraph:
         self._last: Expr | None = None
         self._count = 0
         self.edits = 0
+        self.ids: Ids | None = None
         self._next_suffix: dict[str, int] = {}
         self._names: dict[str, Node | None] = {}  # None: reserved by free_name
         self._output_uses: dict[Node, int] = {}
 
     # ---- reading
 
-    def exprs(self) -> Iterator[Expr]:
-        """Expressions in execution order. Any may be removed while iterating."""
+    def __iter__(self) -> Iterator[Expr]:
+        """Yields the expressions of this graph in execution order. Any may be removed while iterating."""
         expr = self._first
         while expr is not None:
             if expr.graph is self:
                 yield expr
             expr = expr.next  # a removed expression keeps its pointer, so the walk finds its way back
+
+    exprs = __iter__
 
     @property
     def last(self) -> Expr | None:
@@ -59,6 +65,10 @@ class InternalGraph:
     def outputs(self) -> list[Node]:
         """Returns the returned nodes, in order, with repetitions."""
         return [leaf for leaf in leaves(self.result) if isinstance(leaf, Node)]
+
+    def is_source(self) -> bool:
+        """Whether this is the graph of a module in the words of its source: its first input is ``self``."""
+        return bool(self.inputs) and isinstance(self.inputs[0], ModuleNode)
 
     def is_output(self, node: Node) -> bool:
         return node in self._output_uses
@@ -129,7 +139,7 @@ class InternalGraph:
             raise GraphError("TM3003", f"the name {name!r} is already in use in graph {self.name!r}")
         self._names.pop(node.name, None)
         self._names[name] = node
-        node.name = name
+        node._name = name
         self.edits += 1
 
     # ---- edits
@@ -161,16 +171,8 @@ class InternalGraph:
         if before is not None and before.graph is not self:
             raise GraphError("TM3002", f"{before!r} is not in graph {self.name!r}")
         self._check_names(expr.outputs)
-        previous = self._last if before is None else before.previous
-        expr.graph, expr.previous, expr.next = self, previous, before
-        if previous is None:
-            self._first = expr
-        else:
-            previous.next = expr
-        if before is None:
-            self._last = expr
-        else:
-            before.previous = expr
+        expr.graph = self
+        self._attach(expr, before)
         self._count += 1
         self._link(expr)
         for node in expr.outputs:
@@ -183,14 +185,7 @@ class InternalGraph:
         for node in expr.outputs:
             if self.use_count(node):
                 raise GraphError("TM3002", f"cannot remove {expr!r}: {node} is still used")
-        if expr.previous is None:
-            self._first = expr.next
-        else:
-            expr.previous.next = expr.next
-        if expr.next is None:
-            self._last = expr.previous
-        else:
-            expr.next.previous = expr.previous
+        self._detach(expr)
         expr.graph = None
         self._count -= 1
         self._unlink(expr)
@@ -198,16 +193,38 @@ class InternalGraph:
             self._names.pop(node.name, None)
 
     def set_arguments(self, expr: Expr, args: tuple[Tree, ...], kwargs: dict[str, Tree]) -> None:
-        """Replaces the arguments of ``expr``."""
+        """Replaces the arguments of ``expr``.
+
+        In a source graph nodes have to be defined before, and types that follow are inferred again: raises
+        GraphError TM3002, TM3011, TM3014, TM3015, and the graph is as before.
+        """
+        if self.is_source():
+            from tmconvert.ir.editing.calls import set_arguments
+
+            set_arguments(self, expr, args, kwargs)
+        else:
+            self.relink(expr, args, kwargs)
+
+    def relink(self, expr: Expr, args: tuple[Tree, ...], kwargs: dict[str, Tree]) -> None:
+        """Replaces the arguments of ``expr``, whatever they are."""
         self._check_member(expr)
         self._unlink(expr)
         expr.args, expr.kwargs = args, kwargs
         self._link(expr)
 
+    def move(self, expr: Expr, before: Expr | None) -> None:
+        """Moves ``expr`` before another one, by default to the end."""
+        self._check_member(expr)
+        if before is expr or expr.next is before:
+            return
+        self._detach(expr)
+        self._attach(expr, before)
+        self.edits += 1
+
     def replace_uses(self, old: Node, new: Node) -> None:
         """Makes every user of ``old``, expressions and the result, use ``new``."""
         for user in old.users:
-            self.set_arguments(user, replaced(user.args, old, new), replaced(user.kwargs, old, new))
+            self.relink(user, replaced(user.args, old, new), replaced(user.kwargs, old, new))
         if old in self._output_uses:
             self.set_result(replaced(self.result, old, new))
 
@@ -263,6 +280,28 @@ class InternalGraph:
         return clone
 
     # ---- links
+
+    def _attach(self, expr: Expr, before: Expr | None) -> None:
+        previous = self._last if before is None else before.previous
+        expr.previous, expr.next = previous, before
+        if previous is None:
+            self._first = expr
+        else:
+            previous.next = expr
+        if before is None:
+            self._last = expr
+        else:
+            before.previous = expr
+
+    def _detach(self, expr: Expr) -> None:
+        if expr.previous is None:
+            self._first = expr.next
+        else:
+            expr.previous.next = expr.next
+        if expr.next is None:
+            self._last = expr.previous
+        else:
+            expr.next.previous = expr.previous
 
     def _register(self, node: Node) -> None:
         if node.name:

@@ -25,13 +25,26 @@ class Node:
     InternalGraph writes it.
     """
 
-    __slots__ = ("expr", "id", "name", "uses")
+    __slots__ = ("_name", "expr", "id", "uses")
 
     def __init__(self, name: str = "", id: int = 0) -> None:
-        self.name = name
+        self._name = name
         self.id = id
         self.expr: Expr | None = None
         self.uses: dict[Expr, int] = {}
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        """Renames the node in its graph. Raises GraphError TM3003 when another node has the name."""
+        graph = None if self.expr is None else self.expr.graph
+        if graph is None:
+            self._name = name
+        else:
+            graph.rename(self, name)
 
     @property
     def users(self) -> tuple[Expr, ...]:

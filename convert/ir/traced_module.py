@@ -15,7 +15,7 @@ from tmconvert.ir.pristine import State
 from tmconvert.ir.tree import Tree
 
 if TYPE_CHECKING:
-    from tmconvert.ir.emitter import Emitter
+    from tmconvert.ir.emitter import Emitter, GraphEmitter
     from tmconvert.ir.expr import Expr
 
 # Computes one call on arrays: (expr, args, kwargs) -> tree of arrays.
@@ -40,6 +40,9 @@ class Vocabulary(Protocol):
 
     def name(self, expr: Expr) -> str:
         """Returns the source's name of a call."""
+
+    def emitter(self, graph: InternalGraph) -> GraphEmitter:
+        """Returns an emitter that adds ops of the catalogue to a graph."""
 
 
 class Example(NamedTuple):

@@ -128,7 +128,7 @@ def test_tm3012_result_changed_behind_the_graphs_back() -> None:
 @pytest.mark.parametrize("name", ["x", "two words", "", "ü", "%x"])
 def test_tm3013_names(name: str) -> None:
     graph = good()
-    next(graph.exprs()).outputs[0].name = name
+    next(graph.exprs()).outputs[0]._name = name
     error = error_of(graph)
     assert (error.code, error.message) == ("TM3013", f"the name {name!r} is used twice or not valid")
 

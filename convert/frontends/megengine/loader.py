@@ -20,6 +20,7 @@ from tmconvert.frontends.megengine.stand_ins import GlobalRef, Instance, Tensor
 from tmconvert.frontends.megengine.unpickler import read_file
 from tmconvert.frontends.megengine.vocabulary import VOCABULARY, vocabulary_of
 from tmconvert.ir import CallMethod, Expr, InternalGraph, ModuleNode, TensorNode, TracedModule
+from tmconvert.ir.editing.ids import share_ids
 from tmconvert.ir.ownership import assign_owners
 from tmconvert.ir.traced_module import call_structure
 
@@ -100,6 +101,7 @@ class _Loader:
         module.producer = f"MegEngine {versions.version_of(root)}"
         module.name = module.graph.name or "model"
         _number(module.graph)
+        share_ids(module)
         return module
 
     def module(self, value: Instance, path: str, depth: int) -> TracedModule:

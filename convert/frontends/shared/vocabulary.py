@@ -9,8 +9,8 @@ from typing import Any
 
 from tmconvert.errors import GraphError, InternalError, Refusal, TmconvertError, UnsupportedError
 from tmconvert.frontends.shared.adapter_table import AdapterValue
-from tmconvert.ir import CallFunction, CallMethod, Expr, ModuleNode, TensorNode
-from tmconvert.ir.emitter import EagerEmitter, Emitter
+from tmconvert.ir import CallFunction, CallMethod, Expr, InternalGraph, ModuleNode, TensorNode
+from tmconvert.ir.emitter import EagerEmitter, Emitter, GraphEmitter
 from tmconvert.ir.inert import GlobalRef
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.tree import leaves, map_leaves
@@ -104,6 +104,10 @@ class AdapterVocabulary:
             raise UnsupportedError(
                 "TM2001", refusal.reason, source=expr.source, excerpt=repr(expr)
             ) from refusal
+
+    def emitter(self, graph: InternalGraph) -> GraphEmitter:
+        """Returns an emitter that adds ops of the catalogue to a graph."""
+        return GraphEmitter(graph, catalogue())
 
     def op_name(self, expr: Expr) -> str:
         """Returns the name by which ``register_symbolic`` identifies the op of a call."""

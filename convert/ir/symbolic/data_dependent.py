@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from tmconvert.errors import TmconvertError
 from tmconvert.ir.expr import CallFunction, Expr
-from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.node import TensorNode
 from tmconvert.ir.symbolic.dims import Dim, Size, Symbol, example, of, sole_symbol, substituted, symbols_of
 from tmconvert.ir.symbolic.journal import SizeJournal
@@ -21,6 +20,7 @@ from tmconvert.ir.types import TensorType
 
 if TYPE_CHECKING:
     from tmconvert.ir.emitter import OpDefinition
+    from tmconvert.ir.graph import InternalGraph
 
 STAND_IN = "?"
 

@@ -44,6 +44,7 @@ from tmconvert.frontends.torch.tracing.structure import plain_structure
 from tmconvert.frontends.torch.tracing.tape import Scope, Tape, Value
 from tmconvert.frontends.torch.vocabulary import VOCABULARY
 from tmconvert.ir import TracedModule
+from tmconvert.ir.editing.ids import share_ids
 from tmconvert.ir.traced_module import Example
 from tmconvert.ir.tree import leaves, map_leaves
 
@@ -262,6 +263,7 @@ class _Run:
         held = functools.partial(_tensors, self.recorder.packed)
         modules, names = _hierarchy(self.module if self.is_module else None, self.class_name, arrays, held)
         traced = assemble(self.recorder.tape, modules, names, arrays)
+        share_ids(traced)
         traced.name = self.class_name.rpartition(".")[2]
         traced.producer = f"PyTorch {torch.__version__}"
         traced.notes = self._notes([names[number][0] for number in changed if number in names])

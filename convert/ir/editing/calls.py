@@ -1,0 +1,60 @@
+"""Changes of single expressions: their arguments, their functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tmconvert.errors import GraphError
+from tmconvert.ir.editing.inference import infer_changed
+from tmconvert.ir.editing.order import check_nodes
+from tmconvert.ir.editing.transaction import Transaction
+from tmconvert.ir.tree import Tree
+
+if TYPE_CHECKING:
+    from tmconvert.ir.expr import Expr
+    from tmconvert.ir.graph import InternalGraph
+
+
+def set_arguments(graph: InternalGraph, expr: Expr, args: tuple[Tree, ...], kwargs: dict[str, Tree]) -> None:
+    """Replaces the arguments of an expression of a source graph. Raises GraphError."""
+    _check_member(graph, expr)
+    if not isinstance(args, tuple) or not isinstance(kwargs, dict):
+        raise GraphError("TM3014", "arguments must be a tuple and a dict", source=expr.source)
+    check_nodes(graph, (args, kwargs), expr)
+    with Transaction(graph) as edit:
+        edit.set_arguments(expr, args, kwargs)
+        edit.changed[expr] = None
+        infer_changed(edit)
+
+
+def set_target(expr: Expr, **attributes: str) -> None:
+    """Sets what an expression calls or reads: its function and label, its method, its attribute's name.
+
+    Raises GraphError TM3008, TM3014, TM3015 where that cannot take the arguments.
+    """
+    graph = expr.graph
+    if graph is None or not graph.is_source():
+        for name, value in attributes.items():
+            setattr(expr, name, value)
+        if graph is not None:
+            graph.edits += 1
+        return
+    with Transaction(graph) as edit:
+        for name, value in attributes.items():
+            edit.set_attribute(expr, name, value)
+        edit.changed[expr] = None
+        infer_changed(edit)
+
+
+def short_label(function: str) -> str:
+    """Returns the short form of a function's name that prints show: ``nn.relu``.
+
+    >>> short_label("megengine.functional.nn.relu"), short_label("aten::relu")
+    ('nn.relu', 'aten::relu')
+    """
+    return function if "::" in function else ".".join(function.split(".")[-2:])
+
+
+def _check_member(graph: InternalGraph, expr: Expr) -> None:
+    if expr.graph is not graph:
+        raise GraphError("TM3002", f"{expr!r} is not among the expressions of graph {graph.name!r}")

@@ -1,0 +1,73 @@
+"""Numbers of expressions and nodes, unique in a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tmconvert.ir.node import Node
+
+if TYPE_CHECKING:
+    from tmconvert.ir.expr import Expr
+    from tmconvert.ir.graph import InternalGraph
+    from tmconvert.ir.traced_module import TracedModule
+
+
+class Ids:
+    """The next free numbers of a model; its graphs share one object."""
+
+    __slots__ = ("expr", "node")
+
+    def __init__(self) -> None:
+        self.expr = 0
+        self.node = 0
+
+    def reserve(self, graph: InternalGraph) -> None:
+        """Keeps the numbers of a graph from being given again."""
+        for node in graph.inputs:
+            self._see(node)
+            if node.expr is not None:
+                self.expr = max(self.expr, node.expr.id + 1)
+        for expr in graph:
+            self.expr = max(self.expr, expr.id + 1)
+            for node in expr.outputs:
+                self._see(node)
+
+    def _see(self, node: Node) -> None:
+        self.node = max(self.node, node.id + 1)
+
+    def number(self, expr: Expr) -> None:
+        """Gives an expression and its results the next numbers."""
+        expr.id, self.expr = self.expr, self.expr + 1
+        for node in expr.outputs:
+            node.id, self.node = self.node, self.node + 1
+
+
+def ids_of(graph: InternalGraph) -> Ids:
+    """Returns the numbers of the model of a graph, or of the graph alone."""
+    if graph.ids is None:
+        graph.ids = Ids()
+        graph.ids.reserve(graph)
+    return graph.ids
+
+
+def share_ids(module: TracedModule) -> None:
+    """Makes all graphs of a model take new numbers from one object."""
+    ids = Ids()
+    for _, each in module.modules():
+        for graph in each.graphs.values():
+            graph.ids = ids
+            ids.reserve(graph)
+
+
+def renumber(module: TracedModule, ids: Ids) -> None:
+    """Gives all expressions of a module that is put into a model new numbers."""
+    for _, each in module.modules():
+        for graph in each.graphs.values():
+            if graph.ids is ids:
+                continue
+            graph.ids = ids
+            for node in graph.inputs:
+                if node.expr is not None:
+                    ids.number(node.expr)
+            for expr in graph:
+                ids.number(expr)

@@ -1,0 +1,68 @@
+"""The order of expressions, and what depends on what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from tmconvert.errors import GraphError
+from tmconvert.ir.expr import Expr, Input
+from tmconvert.ir.node import Node
+from tmconvert.ir.tree import Tree, leaves
+
+if TYPE_CHECKING:
+    from tmconvert.ir.graph import InternalGraph
+
+
+def nodes_of(tree: Tree) -> list[Node]:
+    """Returns the nodes among the leaves of a tree, in order."""
+    return [leaf for leaf in leaves(tree) if isinstance(leaf, Node)]
+
+
+def ancestors(nodes: Iterable[Node]) -> set[Expr]:
+    """Returns all expressions that nodes are computed by, directly or not; no formal inputs."""
+    found: set[Expr] = set()
+    pending = [node.expr for node in nodes]
+    while pending:
+        expr = pending.pop()
+        if expr is None or expr in found or isinstance(expr, Input):
+            continue
+        found.add(expr)
+        pending.extend(node.expr for node in expr.inputs)
+    return found
+
+
+def precedes(first: Expr, second: Expr) -> bool:
+    """Whether an expression of a graph comes before another one; formal inputs come first.
+
+    Searches in both directions at once, so near ones are found at once.
+    """
+    if isinstance(first, Input) or isinstance(second, Input):
+        return isinstance(first, Input) and not isinstance(second, Input)
+    later, earlier = first.next, first.previous
+    while later is not None or earlier is not None:
+        if later is second:
+            return True
+        if earlier is second:
+            return False
+        later = later.next if later is not None else None
+        earlier = earlier.previous if earlier is not None else None
+    return False
+
+
+def last_of(exprs: Iterable[Expr]) -> Expr | None:
+    """Returns the last of some expressions of one graph; None without any that is not a formal input."""
+    last: Expr | None = None
+    for expr in exprs:
+        if not isinstance(expr, Input) and (last is None or precedes(last, expr)):
+            last = expr
+    return last
+
+
+def check_nodes(graph: InternalGraph, tree: Tree, reader: Expr | None = None) -> None:
+    """Raises GraphError where a tree has a node of another graph, or one defined at ``reader`` or later."""
+    for node in nodes_of(tree):
+        if node.expr is None or node.expr.graph is not graph:
+            raise GraphError("TM3002", f"{node} is not a node of graph {graph.name!r}")
+        if reader is not None and (node.expr is reader or not precedes(node.expr, reader)):
+            raise GraphError("TM3011", f"{node} is not defined before {reader!r}", source=reader.source)
