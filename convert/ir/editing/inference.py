@@ -172,12 +172,12 @@ class TypeInference:
             if isinstance(result, dict):
                 result = list(result.values())
             if not isinstance(result, (list, tuple)) or len(result) != len(children):
-                raise GraphError("TM3014", "a call has another number of results than its expression says")
+                raise GraphError("TM3014", "a call has another number of results than its expression declares")
             for child, part in zip(children, result, strict=True):
                 self.bind(child, part)
 
     def type_of(self, node: Node) -> TensorType | None:
-        """Returns the computed type of a node; None where it is no tensor, or not known."""
+        """Returns the computed type of a node; None where it has none, or an unknown one."""
         value = self.values.get(node)
         if isinstance(value, np.ndarray):
             return TensorType(value.dtype, value.shape)

@@ -48,7 +48,7 @@ class Surgery:
     def eliminate_dead_code(self, is_impure_node: Callable[[Expr], bool] | None = None) -> bool:
         """Removes what is not used, as torch.fx calls it; see ``compile``.
 
-        ``is_impure_node`` says of an expression that it stays, whether it is used or not.
+        ``is_impure_node`` returns whether an expression stays, even if it is unused.
         """
         from tmconvert.ir.editing.dead_code import remove_dead_code
 
