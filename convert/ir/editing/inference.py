@@ -172,7 +172,9 @@ class TypeInference:
             if isinstance(result, dict):
                 result = list(result.values())
             if not isinstance(result, (list, tuple)) or len(result) != len(children):
-                raise GraphError("TM3014", "a call has another number of results than its expression declares")
+                raise GraphError(
+                    "TM3014", "a call has another number of results than its expression declares"
+                )
             for child, part in zip(children, result, strict=True):
                 self.bind(child, part)
 
