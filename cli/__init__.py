@@ -22,6 +22,7 @@ COMMANDS = {
     "check": "List every op that would stop a conversion.",
     "lint": "Check a Caffe prototxt against a dialect.",
     "inspect": "Show inputs, outputs, ops and modules of a model.",
+    "run": "Run a model on arrays, and write its outputs.",
     "verify": "Compare a written file with its source.",
     "params": "Show, convert and check files of quantization parameters.",
     "ops": "List the ops that each target supports.",

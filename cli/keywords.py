@@ -31,6 +31,7 @@ _ENTRIES: dict[str, Callable[[Sequence[str]], Any]] = {
     "io_layout": layouts,
     "rename": renamed,
     "rules": rules,
+    "watch": list,
 }
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tmconvert.api_transform import run as run
 from tmconvert.calibration.settings import Progress, Settings
 from tmconvert.conversion.arguments import check_options, entry_point
 from tmconvert.conversion.checks import Findings, check_conversion, unsupported_groups

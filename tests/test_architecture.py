@@ -26,6 +26,7 @@ PUBLIC = [
     "calibrate",
     "load",
     "register_symbolic",
+    "run",
     "supported_ops",
     "temporary_symbolics",
     "to_caffe",

@@ -100,6 +100,7 @@ FUNCTIONS = (
     "load",
     "quantization",
     "register_symbolic",
+    "run",
     "save",
     "supported_ops",
     "to_caffe",
@@ -127,6 +128,7 @@ def right_arguments(function: str, model: TracedModule, folder: Path) -> dict[st
         "lint": {"prototxt": folder / "o.prototxt"},
         "load": {"path": MODEL},
         "register_symbolic": {"name": "aten::swish", "function": lambda g, x: x},
+        "run": {"model": model, "inputs": [np.zeros((1, 1, 8, 8), np.float32)]},
         "save": {"model": model, "path": folder / "o.tm"},
         "supported_ops": {"target": "onnx"},
         "to_caffe": {"model": model, "prototxt": folder / "o.prototxt"},
@@ -169,7 +171,7 @@ def test_every_public_function_is_tried() -> None:
     public = {
         name
         for name, each in vars(api).items()
-        if inspect.isfunction(each) and each.__module__ == api.__name__
+        if inspect.isfunction(each) and each.__module__ in (api.__name__, "tmconvert.api_transform")
     }
     assert public == set(FUNCTIONS)
     classes = {name for name in tmconvert.__all__ if inspect.isclass(getattr(tmconvert, name))}

@@ -27,8 +27,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "targets": ("targets",),
     "quantization parameters": ("qparams",),
     "calibration": ("calibration",),
+    "transform": ("transform",),
     "conversion": ("conversion",),
-    "api": ("api",),
+    "api": ("api", "api_transform"),
     "command line": ("cli", "__main__"),
 }
 # What a layer holds, for the table in ARCHITECTURE.md, which tools/generate_docs.py makes
@@ -48,6 +49,7 @@ CONTENTS = {
     "targets": "one folder a target: builder, passes, encodings, writer, reader, runtime",
     "quantization parameters": "files of quantization parameters, one format a file",
     "calibration": "range estimation on data, equalization, bias correction",
+    "transform": "runs, patterns, passes and decompositions, as operations on a model",
     "conversion": "the stages of a conversion, the request, the report",
     "api": "the public functions",
     "command line": "click commands, one a file",

@@ -143,6 +143,16 @@ KINDS: Mapping[str, Kind] = {
     "report_data": _DATA,
     "progress": _CALLABLE,
     "pass_options": Kind("PassOptions", _are_pass_options),
+    "run.inputs": Kind(
+        "arrays by name or in order, or the path of an .npz file",
+        lambda value: isinstance(value, (list, tuple)) or _by_name(value) or is_path(value),
+        "TM6003",
+    ),
+    "watch": Kind(
+        "a list of names",
+        lambda value: _are_names(value) or (isinstance(value, (list, tuple)) and not value),
+        "TM6050",
+    ),
     "verify.inputs": Kind("a sequence of arrays", _is_sequence, "TM6003"),
     "register_symbolic.name": Kind("str", _is_text, "TM6021"),
     "register_symbolic.function": _CALLABLE._replace(code="TM6021"),

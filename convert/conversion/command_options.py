@@ -64,6 +64,25 @@ _VERIFY = (
 _TRACE_OUTPUT = Option(
     "output", "output", "The traced model.", "path", metavar="MODEL.tm", short_flag="-o", is_required=True
 )
+_RUN = (
+    Option(
+        "inputs",
+        "input",
+        "Arrays, named as the inputs of MODEL or in their order.",
+        "path",
+        metavar="IN.npz",
+        short_flag="-i",
+        is_required=True,
+    ),
+    Option("output", "output", "The outputs.", "path", metavar="OUT.npz", short_flag="-o", is_required=True),
+    Option(
+        "watch",
+        "output",
+        "Also write the tensor NAME, or those that fit a pattern: layer1.*.relu_out.",
+        "entries",
+        metavar="NAME",
+    ),
+)
 _INSPECT = (
     switch("graph", "output", "Print the graph in MegEngine's notation, and nothing else."),
     switch("tabular", "output", "Print a table of the expressions, with submodules inlined."),
@@ -128,6 +147,7 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     ),
     "params convert": _PARAMS_CONVERT,
     "params show": (_FROM, JSON),
+    "run": (*_RUN, JSON, *TRACING),
     "save": (JSON, DYNAMIC_SHAPES, *TRACING),
     "trace": (_TRACE_OUTPUT, JSON, DYNAMIC_SHAPES, *TRACING),
     "verify": (_VERIFY[0], _VERIFY[1], OUTPUTS, RENAME, JSON, INPUT_SHAPES, _VERIFY[2], *TRACING),

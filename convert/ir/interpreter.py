@@ -337,7 +337,9 @@ class _Single(Interpreter):
         return tuple(self.env[node] for node in self.expr.outputs)
 
 
-def run_module(module: TracedModule, inputs: Sequence[np.ndarray]) -> Any:
+def run_module(
+    module: TracedModule, inputs: Sequence[np.ndarray], interpreter: Interpreter | None = None
+) -> Any:
     """``module(*inputs)``. Raises UsageError TM6003, TM6014 for inputs that do not fit the model."""
     if module.graph is None or module.vocabulary is None:
         raise UsageError("TM6004", f"{module!r} has no graph to run")
@@ -351,7 +353,7 @@ def run_module(module: TracedModule, inputs: Sequence[np.ndarray]) -> Any:
     _check_shapes(module, arrays)
     different = [_difference(node, array) for node, array in zip(nodes, arrays, strict=True)]
     try:
-        result = Interpreter(module).run(*arrays)
+        result = interpreter.run(*arrays) if interpreter is not None else _observed(module, arrays)
     except Exception as error:
         has_other_ranks = any(map(_has_other_rank, nodes, arrays))
         if not any(different) or (
@@ -362,6 +364,47 @@ def run_module(module: TracedModule, inputs: Sequence[np.ndarray]) -> Any:
         reason = error.message if isinstance(error, TmconvertError) else str(error)
         raise UsageError("TM6003", message, notes=[("it fails with", reason)]) from error
     return map_leaves(lambda leaf: np.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, result)
+
+
+class _AllReached(Exception):
+    """All end points have values."""
+
+
+class _Observer(Interpreter):
+    """Keeps the values of watch points, and stops when all end points have values."""
+
+    def __init__(self, module: TracedModule) -> None:
+        super().__init__(module)
+        self.watched, self.ends = dict.fromkeys(module.watch_points), dict.fromkeys(module.end_points)
+        self.missing = set(self.ends)
+        self.values: dict[Node, Any] = {}
+
+    def _set(self, node: Node, value: Any) -> None:
+        super()._set(node, value)
+        if node in self.watched or node in self.ends:
+            self.values[node] = value
+        if node in self.missing:
+            self.missing.remove(node)
+            if not self.missing:
+                raise _AllReached
+
+
+def _observed(module: TracedModule, arrays: Sequence[np.ndarray]) -> Any:
+    """Runs a model with watch points or end points; returns the values of the end points, if any."""
+    if not module.watch_points and not module.end_points:
+        return Interpreter(module).run(*arrays)
+    observer = _Observer(module)
+    try:
+        result = observer.run(*arrays)
+    except _AllReached:
+        result = [observer.values[node] for node in module.end_points]
+    module.watch_node_value = {
+        node: observer.values[node] for node in module.watch_points if node in observer.values
+    }
+    if observer.missing:
+        names = ", ".join(sorted(map(str, observer.missing)))
+        raise UsageError("TM6050", f"the run did not compute the end points {names}")
+    return result
 
 
 def _check_shapes(module: TracedModule, arrays: Sequence[np.ndarray]) -> None:

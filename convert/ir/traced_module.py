@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from tmconvert.errors import InternalError
+from tmconvert.errors import InternalError, UsageError
+from tmconvert.errors.values import shown_value
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.node import ModuleNode, Node
 from tmconvert.ir.pristine import State
@@ -81,6 +82,7 @@ class TracedModule:
     input and axis; None where every size is followed by the graph itself.
     ``rerun`` runs the source on inputs of other shapes, while it is loaded.
     ``notes`` are what a report of a conversion should say of it.
+    ``watch_node_value`` has the values of ``watch_points`` in the last run; a run ends at ``end_points``.
     """
 
     def __init__(self, name: str = "", class_name: str = "", *, vocabulary: Vocabulary | None = None) -> None:
@@ -100,6 +102,9 @@ class TracedModule:
         self.dynamic_shapes: dict[str, dict[int, str]] | None = None
         self.rerun: Source | None = None
         self.notes: list[str] = []
+        self.watch_points: list[Node] = []
+        self.watch_node_value: dict[Node, Any] = {}
+        self.end_points: list[Node] = []
 
     @property
     def example(self) -> Example | None:
@@ -194,6 +199,45 @@ class TracedModule:
         from tmconvert.ir.interpreter import run_module
 
         return run_module(self, inputs)
+
+    def set_watch_points(self, nodes: Node | Iterable[Node]) -> None:
+        """Keeps the values of ``nodes`` in ``watch_node_value``, a dict by node, at each run from now on.
+
+        Nodes may be in the graphs of submodules; of several calls the value of the last is kept. A node that
+        a run does not compute has no value. Raises UsageError TM6050 for a node of another model.
+
+        >>> tm.set_watch_points(tm.graph.get_node_by_name("relu_out").as_unique())  # doctest: +SKIP
+        >>> tm(x); tm.watch_node_value  # doctest: +SKIP
+        """
+        self.watch_points, self.watch_node_value = self._own_nodes(nodes), {}
+
+    def clear_watch_points(self) -> None:
+        """Stops watching, and forgets the values."""
+        self.watch_points, self.watch_node_value = [], {}
+
+    def set_end_points(self, nodes: Node | Iterable[Node]) -> None:
+        """Ends each run from now on as soon as all ``nodes`` have values; it returns a list of these.
+
+        Nodes may be in the graphs of submodules. Raises UsageError TM6050 for a node of another model, and
+        when a run does not compute all of them.
+
+        >>> tm.set_end_points(tm.graph.get_node_by_name("relu_out").as_unique())  # doctest: +SKIP
+        >>> (relu_out,) = tm(x)  # doctest: +SKIP
+        """
+        self.end_points = self._own_nodes(nodes)
+
+    def clear_end_points(self) -> None:
+        """Lets runs compute the outputs of the model again."""
+        self.end_points = []
+
+    def _own_nodes(self, nodes: Node | Iterable[Node]) -> list[Node]:
+        found = [nodes] if isinstance(nodes, Node) else list(nodes)
+        graphs = {id(graph) for _, module in self.modules() for graph in module.graphs.values()}
+        for node in found:
+            expr = node.expr if isinstance(node, Node) else None
+            if expr is None or id(expr.graph) not in graphs:
+                raise UsageError("TM6050", f"{shown_value(node)} is not a node of the model")
+        return found
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the module to a ``.tm`` container, which ``tmconvert.load`` reads. Raises WriteError."""

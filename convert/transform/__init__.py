@@ -1,0 +1,1 @@
+"""What users do to a model between loading and converting it: runs, patterns, passes, decompositions."""

@@ -1,0 +1,67 @@
+"""Reads the arrays of an .npz file for the inputs of a model."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tmconvert.errors import UsageError
+from tmconvert.frontends.shared.array_files import UNREADABLE
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def read_inputs(
+    path: str | PathLike[str], names: Sequence[str], renamed: Sequence[str] = (), *, in_order: bool = False
+) -> list[np.ndarray]:
+    """Reads the arrays of an npz for inputs of these names, or of those of the file, in that order.
+
+    Arrays may also be called in0, in1, ...; with ``in_order`` anything, if there is one for each input.
+    Raises UsageError TM6011.
+    """
+    import numpy as np
+
+    with _faults(path), Path(path).open("rb") as file:
+        archive = np.load(file, allow_pickle=False)
+        if isinstance(archive, np.ndarray):
+            raise _unusable(path, "it is one array (.npy)")
+        with archive:
+            numbered = [f"in{index}" for index in range(len(names))]
+            choices = (each for each in (names, renamed, numbered) if set(each) & set(archive.files))
+            is_ordered = in_order and len(archive.files) == len(names)
+            keys = next(choices, archive.files if is_ordered else numbered)
+            missing = [
+                name if key == name else f"{name} ({key})"
+                for name, key in zip(names, keys, strict=True)
+                if key not in archive.files
+            ]
+            if missing:
+                has = ", ".join(archive.files) or "nothing"
+                raise _unusable(path, f"no array for the input {', '.join(missing)}; it has {has}")
+            return [archive[key] for key in keys]
+
+
+@contextlib.contextmanager
+def _faults(path: str | PathLike[str]) -> Iterator[None]:
+    """Converts errors of NumPy and zipfile for a missing or malformed file to UsageError."""
+    try:
+        yield
+    except UNREADABLE as error:
+        reason = getattr(error, "strerror", None)
+        if reason is None and "allow_pickle" in str(error):
+            reason = "it holds Python objects, which are never loaded, or is not an .npz file"
+        raise _unusable(path, reason or str(error) or type(error).__name__) from error
+
+
+def _unusable(path: str | PathLike[str], reason: str) -> UsageError:
+    return UsageError(
+        "TM6011",
+        f"cannot use the inputs in {path}: {reason}",
+        notes=[
+            ("help", "pass an .npz file of numpy.savez, with arrays named as the inputs, or in0, in1, ...")
+        ],
+    )
