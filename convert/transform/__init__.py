@@ -1,1 +1,1 @@
-"""What users do to a model between loading and converting it: runs, patterns, passes, decompositions."""
+"""Operations on a model between loading and conversion: runs, patterns, passes, decompositions."""
