@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tmconvert.conversion.io_names import name_edges, written_outputs
-from tmconvert.errors import UsageError
+from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.errors.values import shown_value, type_and_value
 from tmconvert.ir import Input, TensorNode, TensorType, TracedModule
 from tmconvert.ir.emitter import OpDefinition
@@ -164,7 +164,11 @@ class BoundModel(NamedTuple):
 def bind_model(
     module: TracedModule, boundary: IoOverrides, catalogue: Mapping[str, OpDefinition]
 ) -> BoundModel:
-    """Flattens and cuts ``module``. Raises UsageError TM6014 for overrides that do not fit it."""
+    """Flattens and cuts ``module``.
+
+    Raises UsageError TM6014 for overrides that do not fit it, UnsupportedError TM2010 for a model without
+    outputs.
+    """
     flat = module.flatten()
     graph = flat.graph
     assert graph is not None
@@ -175,6 +179,12 @@ def bind_model(
             given = {name: tuple(shape) for name, shape in boundary.input_shapes.items() if name in own}
             types = normalize(flat, catalogue, given).types
         cut_graph(graph, boundary.inputs, boundary.outputs, types, written_outputs(graph))
+    if not graph.outputs:
+        raise UnsupportedError(
+            "TM2010",
+            "the model returns no tensor: the file would have no output",
+            notes=[("help", "return at least one tensor from the model")],
+        )
     nodes = {
         node.expr.name: node
         for node in graph.inputs[1:]

@@ -17,7 +17,7 @@ from tmconvert.verification.compare import Comparison
 from tmconvert.verification.judgement import judged
 from tmconvert.verification.reference import Reference
 from tmconvert.verification.report import Verification
-from tmconvert.verification.vacuous import vacuous_outputs
+from tmconvert.verification.vacuous import independent_outputs, vacuous_outputs
 
 
 def verify_file(
@@ -73,8 +73,13 @@ def verify_file(
         for case in reference.cases_for([expected for _, expected in cases], names):
             cases.append(case)
             compared(*case, is_second=True)
-    vacuous = vacuous_outputs([expected for _, expected in cases], names)
-    return Verification(f"{runtime.name} {runtime.version}", tuple(comparisons), vacuous=vacuous)
+    arrays = [expected for _, expected in cases]
+    return Verification(
+        f"{runtime.name} {runtime.version}",
+        tuple(comparisons),
+        vacuous=vacuous_outputs(arrays, names),
+        independent=tuple(independent_outputs([reference.graph], arrays, names)),
+    )
 
 
 def _check_sizes(sizes: Mapping[str, Sequence[int]], reference: Reference) -> None:

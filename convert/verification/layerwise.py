@@ -75,12 +75,19 @@ def verify_layers(
             where = f"signal to noise at {names[each.name]}"
             references.notes.append(f"{where}: {each.whole:.1f} dB, against the float model, on {about}")
     vacuous = {name: what for name, arrays in shown.items() if (what := untold_output(arrays))}
+    known = {*verified.vacuous, *verified.independent}
     references.notes.extend(
-        vacuous_notes({name: what for name, what in vacuous.items() if name not in verified.vacuous})
+        vacuous_notes({name: what for name, what in vacuous.items() if name not in known})
     )
     outputs = tuple(names.values())
     return Verification(
-        verified.runtime, tuple(worst.values()), noises, about, vacuous=vacuous, outputs=outputs
+        verified.runtime,
+        tuple(worst.values()),
+        noises,
+        about,
+        vacuous=vacuous,
+        outputs=outputs,
+        independent=verified.independent,
     )
 
 

@@ -19,7 +19,12 @@ from tmconvert.verification.reference import SMALL, Reference
 from tmconvert.verification.references import References
 from tmconvert.verification.runtime import Runtime, RuntimeTooOld, UnknownOperator
 from tmconvert.verification.source import compare_with_fake_quantized
-from tmconvert.verification.vacuous import vacuous_notes, vacuous_outputs
+from tmconvert.verification.vacuous import (
+    independent_notes,
+    independent_outputs,
+    vacuous_notes,
+    vacuous_outputs,
+)
 
 # Beyond this the reference interpreter would take minutes and more memory than the model itself.
 MAX_BYTES = 4 << 30
@@ -30,10 +35,10 @@ class Verification:
     """A successful verification: the runtime that ran the file, and each output's error.
 
     ``vacuous`` are outputs that were constant, NaN or empty for all inputs tried, and which of these: their
-    comparison shows nothing. For a file in integers ``noise`` has what each layer costs, measured on what
-    ``inputs`` says, and for ONNX ``fused_steps`` how far each output is in the session that users run from
-    the one that fuses nothing, in steps of its scale. ``outputs`` are the outputs where ``comparisons`` have
-    other layers, too.
+    comparison shows nothing. ``independent`` are those that depend on no input. For a file in integers
+    ``noise`` has what each layer costs, measured on what ``inputs`` says, and for ONNX ``fused_steps`` how
+    far each output is in the session that users run from the one that fuses nothing, in steps of its scale.
+    ``outputs`` are the outputs where ``comparisons`` have other layers, too.
     """
 
     runtime: str
@@ -43,12 +48,17 @@ class Verification:
     fused_steps: Mapping[str, float] = field(default_factory=dict)
     vacuous: Mapping[str, str] = field(default_factory=dict)
     outputs: tuple[str, ...] = ()
+    independent: tuple[str, ...] = ()
 
     @property
     def tells(self) -> bool:
-        """Whether at least one compared output is informative: not constant, NaN or empty."""
+        """Whether at least one compared output is informative: not constant, NaN, empty, or independent of
+        the inputs.
+        """
         outputs = self.outputs or [each.output for each in self.comparisons]
-        return not outputs or any(name not in self.vacuous for name in outputs)
+        return not outputs or any(
+            name not in self.vacuous and name not in self.independent for name in outputs
+        )
 
     @property
     def max_error(self) -> float:
@@ -107,12 +117,15 @@ def verify_written(
         return None
     if not found:
         return None
-    vacuous = vacuous_outputs([case.expected for case in found], names)
-    notes += vacuous_notes(vacuous)
+    cases = [case.expected for case in found]
+    vacuous, graphs = vacuous_outputs(cases, names), [each.graph for each in references.references]
+    independent = independent_outputs(graphs, cases, names)
+    notes += independent_notes(independent)
+    notes += vacuous_notes({name: what for name, what in vacuous.items() if name not in independent})
     if inputs is None:
         notes += compare_with_fake_quantized(found[0].reference, found[0].expected)
     name = f"{runtime.name} {runtime.version}"
-    return Verification(name, tuple(found[0].comparisons), vacuous=vacuous)
+    return Verification(name, tuple(found[0].comparisons), vacuous=vacuous, independent=tuple(independent))
 
 
 def _cases(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+
+from tmconvert.ir import InternalGraph
 
 
 def vacuous_outputs(cases: Sequence[Sequence[np.ndarray]], names: Sequence[str]) -> dict[str, str]:
@@ -31,10 +33,36 @@ def untold_output(arrays: Sequence[np.ndarray]) -> str:
         return "empty"
     if elements.dtype.kind == "f" and not np.isfinite(elements).any():
         return "NaN" if np.isnan(elements).all() else "NaN or infinite"
-    if (
-        elements.dtype.kind == "f"
-        and (elements == elements[0]).all()
-        and (elements.size > 1 or not elements[0])
-    ):
-        return f"constant ({elements[0]:.6g})"
+    if (elements == elements[0]).all() and (elements.size > 1 or not elements[0]):
+        first = elements[0]
+        return f"constant ({first:.6g})" if elements.dtype.kind == "f" else f"constant ({first})"
     return ""
+
+
+def independent_outputs(
+    graphs: Iterable[InternalGraph], cases: Sequence[Sequence[np.ndarray]], names: Sequence[str]
+) -> list[str]:
+    """Returns the names of outputs that no input reaches in ``graphs``, and that are equal in all cases.
+
+    An output that depends on a dynamic size only is reached by none either, but is not equal.
+    """
+    reached = [_reached(graph) for graph in graphs]
+    return [
+        name
+        for number, name in enumerate(names)
+        if not any(each[number] for each in reached)
+        and all(np.array_equal(case[number], cases[0][number]) for case in cases)
+    ]
+
+
+def independent_notes(names: Sequence[str]) -> list[str]:
+    return [f"the output {name} depends on no input: it is a constant of the file" for name in names]
+
+
+def _reached(graph: InternalGraph) -> list[bool]:
+    """Returns for each output whether it depends on an input."""
+    found = set(graph.inputs)
+    for expr in graph.exprs():
+        if any(node in found for node in expr.inputs):
+            found.update(expr.outputs)
+    return [node in found for node in graph.outputs]

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import tmconvert
-from tmconvert.errors import VerificationError
+from tmconvert.errors import UnsupportedError, VerificationError
 from tmconvert.passes.normalize import normalize
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.verification.inputs import drawn_inputs
@@ -266,6 +266,9 @@ def test_boxes_of_equal_scores():
         (lambda x: torch.log(-x.abs() - 1), "NaN"),
         (lambda x: F.linear(x, torch.zeros(2, 4)), r"constant \(0\)"),
         (lambda x: x[x > 100], "empty"),
+        (lambda x: x > -1e9, "constant (True)"),
+        (lambda x: (x > -1e9).all(), "constant (True)"),
+        (lambda x: (x > 1e9).long() + 7, "constant (7)"),
     ],
 )
 def test_outputs_that_show_nothing(function: Any, what: str, tmp_path: Path):
@@ -277,6 +280,47 @@ def test_outputs_that_show_nothing(function: Any, what: str, tmp_path: Path):
 
 def beside_a_constant(x: torch.Tensor) -> dict[str, torch.Tensor]:
     return {"varies": x * 2, "fixed": F.linear(x, torch.zeros(2, 4))}
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.tensor([True, False]),
+        lambda x: torch.arange(3),
+        lambda x: torch.ones(3, dtype=torch.bool),
+        lambda x: torch.tensor(5),
+        lambda x: torch.tensor([1.5, 2.0]),
+    ],
+)
+def test_a_constant_is_not_verified(function: Any, tmp_path: Path):
+    traced = tmconvert.trace(function, torch.randn(3, 4))
+    report = tmconvert.to_onnx(traced, tmp_path / "m.onnx")
+    assert not report.verified
+    (output,) = report.outputs
+    assert f"the output {output['name']} depends on no input: it is a constant of the file" in report.notes
+    assert not any("shows nothing" in note for note in report.notes)
+    assert not tmconvert.verify(traced, tmp_path / "m.onnx").tells
+
+
+def test_an_output_that_depends_on_a_dynamic_size_is_no_constant(tmp_path: Path):
+    report = tmconvert.to_onnx(
+        lambda x: torch.arange(x.shape[0]),
+        tmp_path / "m.onnx",
+        example_inputs=(torch.randn(3, 4),),
+        dynamic_shapes={"x": {0: "n"}},
+    )
+    assert report.verified and report.verification is not None
+    assert not report.verification.independent
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("result", [None, 3, "a", (), [1, 2]])
+def test_a_model_without_tensor_outputs_is_refused(result: Any, target: str, tmp_path: Path):
+    with pytest.raises(UnsupportedError) as caught:
+        TARGETS[target](lambda x: result, tmp_path / "m", example_inputs=(torch.randn(3, 4),))
+    assert caught.value.code == "TM2010"
+    assert caught.value.message == "the model returns no tensor: the file would have no output"
+    assert caught.value.notes == [("help", "return at least one tensor from the model")]
 
 
 @pytest.mark.parametrize("is_file", [False, True])

@@ -170,8 +170,8 @@ _MODEL = {
         "Trace the model again with an input of the intended shape.",
     ),
     "TM2010": Explanation(
-        "the model returns a value that is not a tensor",
-        "All outputs of a target file are tensors.",
+        "the model returns a value that is not a tensor, or no tensor at all",
+        "All outputs of a target file are tensors, and a file has at least one.",
         "def forward(self, x): return x, 3",
         "Return tensors only, from the module or from a small module around it.",
     ),

@@ -16,7 +16,7 @@ What the fewer bits cost, which depends on the model, is measured and told.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -66,7 +66,7 @@ def verify_compressed(
                 distance = compare(reference.source_outputs(actual), expected, plain.output_names)
                 worst = max((each.max_error for each in distance), default=0.0)
     notes.append(f"the outputs differ by {worst:.1e} from those with float32 weights")
-    return Verification(verified.runtime, tuple(found[0]), vacuous=verified.vacuous)
+    return replace(verified, comparisons=tuple(found[0]))
 
 
 def check_weights(path: Path, stored: Sequence[tuple[Value, Value]]) -> None:
