@@ -320,7 +320,7 @@ def test_a_model_without_tensor_outputs_is_refused(result: Any, target: str, tmp
         TARGETS[target](lambda x: result, tmp_path / "m", example_inputs=(torch.randn(3, 4),))
     assert caught.value.code == "TM2010"
     assert caught.value.message == "the model returns no tensor: the file would have no output"
-    assert caught.value.notes == [("help", "return at least one tensor from the model")]
+    assert caught.value.notes == (("help", "return at least one tensor from the model"),)
 
 
 @pytest.mark.parametrize("is_file", [False, True])

@@ -50,6 +50,10 @@ def _numel(recorder: Recorder, function: object, args: tuple[Any, ...], kwargs: 
     return count
 
 
+def _bytes(recorder: Recorder, function: object, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
+    return _numel(recorder, torch.Tensor.numel, args, {}) * recorder.run(torch.Tensor.element_size, args[0])
+
+
 def _look(recorder: Recorder, function: object, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
     """Returns the data of a tensor; it is a constant of the run only if it does not depend on an input."""
     operands = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, torch.Tensor)]
@@ -165,6 +169,7 @@ SPECIAL: dict[str, Special] = {
     "__len__": _length,
     "numel": _numel,
     "nelement": _numel,
+    "nbytes": _bytes,
     "data.__set__": _set_data,
     **dict.fromkeys(quantized.PARAMETERS, _unrecorded),
     "torch.fused_moving_avg_obs_fake_quant": quantized.without_observer,

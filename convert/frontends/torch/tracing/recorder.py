@@ -23,8 +23,8 @@ from tmconvert.frontends.torch.tracing.quantized import (
     made_of_tensors,
     qparams_of,
 )
-from tmconvert.frontends.torch.tracing.sizes import HOMES, TRACED, TracedInt, untraced
-from tmconvert.frontends.torch.tracing.source_lines import user_place
+from tmconvert.frontends.torch.tracing.sizes import HOMES, TO_TEXT, TRACED, TracedInt, untraced
+from tmconvert.frontends.torch.tracing.source_lines import calling_place, user_place
 from tmconvert.frontends.torch.tracing.state_guard import StateGuard
 from tmconvert.frontends.torch.tracing.tape import Record, Scope, Tape, Value
 from tmconvert.frontends.torch.tracing.view_writes import written_back
@@ -326,14 +326,23 @@ class Recorder(TorchFunctionMode):
         follows = value.is_open or (self.follow_sizes and value.captured is None)
         if not follows:
             return tuple(tensor.shape)
+        if self.follow_sizes:
+            self.tape.reads.add(tuple(tensor.shape), tensor.element_size())
         return tuple(
             TracedInt(extent, ("size", value, axis), self.note_comparison)
             for axis, extent in enumerate(tensor.shape)
         )
 
     def note_comparison(self, name: str, left: object, right: object, outcome: bool) -> None:
-        """Puts the outcome of a comparison of sizes on the tape, as a guard."""
+        """Puts the outcome of a comparison of sizes on the tape, as a guard; notes a size that becomes
+        text.
+        """
         if self.is_busy:
+            return
+        if name in TO_TEXT:
+            place = calling_place(2)
+            if place.file:
+                self.tape.texts.setdefault(str(place))
             return
         args = (name, self.value_of(left), self.value_of(right), bool(outcome))
         key = (self.scope, "assume", *args)

@@ -21,7 +21,8 @@ import torch
 class TracedInt(int):
     """A size: ``origin`` is ("size", Value, axis), ("numel", Value) or (operator's name, left, right).
 
-    ``note`` is told of comparisons: (name, left, right, outcome).
+    ``note`` is told of comparisons: (name, left, right, outcome), and by a name of ``TO_TEXT`` where a size
+    becomes text or a hash.
     """
 
     origin: tuple[Any, ...]
@@ -32,7 +33,17 @@ class TracedInt(int):
         self.origin, self.note = origin, note
         return self
 
-    __hash__ = int.__hash__
+    def __hash__(self) -> int:
+        self.note("hash", self, None, True)
+        return int.__hash__(self)
+
+    def __str__(self) -> str:
+        self.note("str", self, None, True)
+        return int.__repr__(self)
+
+    def __format__(self, spec: str) -> str:
+        self.note("format", self, None, True)
+        return int.__format__(self, spec)
 
     def __bool__(self) -> bool:
         return self != 0
@@ -42,6 +53,29 @@ class TracedInt(int):
 
     def __pos__(self) -> TracedInt:
         return self
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rshift__(self, count: Any) -> Any:
+        return self // (1 << int(count))
+
+    def __lshift__(self, count: Any) -> Any:
+        return self * (1 << int(count))
+
+    def __and__(self, mask: Any) -> Any:
+        is_remainder = isinstance(mask, int) and mask > 0 and not mask & (mask + 1)
+        return self % (int(mask) + 1) if is_remainder else int.__and__(self, mask)
+
+    __rand__ = __and__
+
+    def __pow__(self, exponent: Any, modulus: Any = None) -> Any:
+        if not isinstance(exponent, int) or not 1 <= exponent <= _LARGEST_POWER or modulus is not None:
+            return int.__pow__(self, exponent, modulus)
+        power: Any = self
+        for _ in range(int(exponent) - 1):
+            power = power * self
+        return power
 
     def __reduce__(self) -> Any:  # what is copied or pickled is a plain number
         return int, (int(self),)
@@ -71,6 +105,8 @@ class TracedFloat(float):
 
 
 NUMBERS = (int, float)
+TO_TEXT = frozenset(("hash", "str", "format"))
+_LARGEST_POWER = 4  # larger ones of sizes are not what a model computes
 # the modules of functions of sizes that are no operators
 HOMES = {"floor": "math", "ceil": "math", "min": "builtins", "max": "builtins"}
 TRACED = (TracedInt, TracedFloat)

@@ -30,7 +30,7 @@ def user_place() -> Source:
         if is_users(code.co_filename, code.co_name, frame.f_globals):
             return Source(_file(code.co_filename), frame.f_lineno)
         if code.co_filename.startswith(_OURS):  # most are torch's
-            if _is_bottom(frame):
+            if is_bottom(frame):
                 break
             if code in STAND_INS:
                 place = STAND_INS[code](frame)
@@ -38,6 +38,16 @@ def user_place() -> Source:
                     return place
         frame = frame.f_back
     return Source("")
+
+
+def calling_place(depth: int) -> Source:
+    """Returns file and line of the code that called the caller, ``depth`` frames up; empty where that is not
+    the user's.
+    """
+    frame = sys._getframe(depth + 1)
+    code = frame.f_code
+    is_own = is_users(code.co_filename, code.co_name, frame.f_globals)
+    return Source(_file(code.co_filename), frame.f_lineno) if is_own else Source("")
 
 
 def is_assertion() -> bool:
@@ -53,7 +63,7 @@ def is_assertion() -> bool:
     return False
 
 
-def _is_bottom(frame: FrameType) -> bool:
+def is_bottom(frame: FrameType) -> bool:
     """Whether the run began in this frame; frames outside of it are not part of the model."""
     return frame.f_code.co_name == "_run" and frame.f_code.co_filename == _TRACER
 

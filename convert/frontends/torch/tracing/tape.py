@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tmconvert.errors.source import Source
+from tmconvert.frontends.torch.tracing.code_numbers import SizeReads
 from tmconvert.ir import QParams
 from tmconvert.ir.tree import Tree, leaves
 
@@ -121,13 +122,16 @@ class Tape:
     """The record of a whole run.
 
     ``decisions`` are places where data decided (``freeze_control_flow``), ``written`` the names of parameters
-    and buffers that the run wrote to, ``notes`` what else a report should say.
+    and buffers that the run wrote to, ``notes`` what else a report should say. ``reads`` are the sizes that
+    the module reads, ``texts`` the places where it turns one into text or a hash.
     """
 
     top: Scope
     decisions: list[str] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    reads: SizeReads = field(default_factory=SizeReads)
+    texts: dict[str, None] = field(default_factory=dict)
 
 
 def named_leaves(name: str, tree: Tree) -> list[tuple[str, Value]]:

@@ -108,6 +108,8 @@ def trace_module(
     if first.recorder.has_open_sizes:
         _check_decisions(traced, first, lambda change: changed(change).tape, freeze_control_flow)
     _leave_open(traced, dynamic_shapes or {}, symbols, checks)
+    if any(traced.dynamic_shapes.values()):
+        traced.notes += [_text_note(place) for place in first.tape.texts]
     traced.rerun = rerun if symbols else None
     return traced
 
@@ -142,6 +144,13 @@ def _leave_open(
         for symbol in symbols
         if checks[symbol.name].reason
     ]
+
+
+def _text_note(place: str) -> str:
+    return (
+        f"{place}: a size becomes text or a hash there, and what that is compared with is unknown; the model "
+        "computes the same at all sizes that were tried"
+    )
 
 
 def _check_gradients(traced: TracedModule, other: _Run) -> None:

@@ -15,11 +15,13 @@ import torch
 
 from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.errors.source import Source
+from tmconvert.frontends.torch.tracing.code_numbers import telling_sizes
 from tmconvert.frontends.torch.tracing.tape import Record, Scope, Tape, Value
 from tmconvert.ir.tree import leaves, map_leaves
 
 Axes = Mapping[str, Mapping[int, str]]
 AGREEING = 2  # runs at other sizes that must do the same
+TELLING = 6  # runs at sizes that the code of the module names
 FAR = 19  # a size beyond most numbers of layers or of rows that a module looks for
 FAR_ELEMENTS = 1 << 16  # of the inputs at that size: a run with more would take long
 
@@ -95,12 +97,13 @@ def agreement(symbol: Symbol, tape: Tape, rerun: Callable[[Symbol, int], Tape], 
 
     ``elements`` is how many these have in the example.
     """
-    result, agreed, failure = Agreement(), 0, ""
+    result, agreed, failure, agreeing = Agreement(), 0, "", dict[int, Tape]()
     for number in symbol.others():
         other, failure = _attempt(lambda number=number: rerun(symbol, number))  # type: ignore[misc]
         if other is None:
             continue
         result.reason = _compared(tape, other, result)
+        agreeing[number] = other
         agreed += 1
         if result.reason or agreed == AGREEING:
             break
@@ -109,10 +112,35 @@ def agreement(symbol: Symbol, tape: Tape, rerun: Callable[[Symbol, int], Tape], 
     if not result.reason and symbol.number < FAR and elements * FAR <= FAR_ELEMENTS * max(symbol.number, 1):
         far, _ = _attempt(lambda: rerun(symbol, FAR))
         result.reason = _compared(tape, far, result) if far is not None else ""
+    if not result.reason:
+        result.reason = _at_telling_sizes(symbol, tape, rerun, elements, agreeing, result)
     if not result.reason and symbol.number != 1:
         one, _ = _attempt(lambda: rerun(symbol, 1))
         result.at_one = "fails" if one is None else "other" if _compared(tape, one, result) else ""
     return result
+
+
+def _at_telling_sizes(
+    symbol: Symbol,
+    tape: Tape,
+    rerun: Callable[[Symbol, int], Tape],
+    elements: int,
+    agreeing: Mapping[int, Tape],
+    result: Agreement,
+) -> str:
+    """Returns the difference at a size for which the module may look without a comparison on the tape.
+
+    A difference that such a comparison explains is a guard.
+    """
+    tried, (other, second) = {1, FAR, symbol.number, *agreeing}, next(iter(agreeing.items()))
+    sizes = telling_sizes(symbol.number, tape.reads, other, second.reads)
+    largest = FAR_ELEMENTS * max(symbol.number, 1) // max(elements, 1)
+    for size in [size for size in sizes if size not in tried and size <= largest][:TELLING]:
+        found, _ = _attempt(lambda size=size: rerun(symbol, size))  # type: ignore[misc]
+        reason = difference(tape, found) if found is not None else ""
+        if found is not None and reason and not _unmatched_guards(tape, found) - result.without_effect:
+            return f"{reason} ({symbol.name} = {size})"
+    return ""
 
 
 def _attempt(run: Callable[[], Tape]) -> tuple[Tape | None, str]:
