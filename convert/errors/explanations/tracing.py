@@ -86,9 +86,10 @@ TORCH = {
         "mask='bool[1,16]'; integers below a limit as 'int64[1,16]<1000'.",
     ),
     "TM2015": Explanation(
-        "a PyTorch model takes or returns tensors in an object of an unknown class",
+        "a PyTorch model takes or returns tensors in a function or in an object of an unknown class",
         "Inputs and outputs may be nested in tuples, lists, dicts, named tuples, dataclasses, and in "
-        "classes that are registered with torch's pytree. Tensors in other objects would become "
+        "classes that are registered with torch's pytree. Tensors in other objects, and in functions "
+        "(closures, defaults, functools.partial), would become "
         "constants as inputs, and would be missing as outputs. Caches of transformers need no "
         "registration.",
         "def forward(self, x): return torch.distributions.Normal(self.mean(x), 1.0)",

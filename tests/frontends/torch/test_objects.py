@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
+import weakref
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,76 @@ def test_an_object_with_tensors_is_refused_as_output(made: Any):
 def test_an_object_with_tensors_is_refused_as_input(made: Any):
     with pytest.raises(UnsupportedError, match=r"takes tensors in an object of the class .*(State|Slotted)"):
         tmconvert.trace(lambda x, state: x + 1, X, made(X))
+
+
+class Scaled:
+    scale = X
+
+
+class Inherits(Scaled):
+    pass
+
+
+def takes(x: torch.Tensor, scale: torch.Tensor = X) -> torch.Tensor:
+    return x * scale
+
+
+@pytest.mark.parametrize(
+    ("made", "name"),
+    [
+        (lambda x: lambda: x, "<lambda>"),
+        (lambda x: functools.partial(torch.add, x), "functools.partial of "),
+        (lambda x: functools.partial(torch.add, other=[x]), "functools.partial of "),
+        (lambda x: State(x).__init__, "State.__init__"),
+        (lambda x: takes, "test_objects.takes"),
+        (lambda x: x.add, "add"),
+    ],
+)
+def test_a_function_with_tensors_is_refused_as_input(made: Any, name: str):
+    with pytest.raises(UnsupportedError, match=r"the model takes a function that holds tensors") as caught:
+        tmconvert.trace(lambda x, function: x + 1, X, made(X))
+    assert caught.value.code == "TM2015"
+    assert name in caught.value.message
+    assert caught.value.notes == (("help", "pass the tensors as arguments of their own"),)
+
+
+@pytest.mark.parametrize(
+    ("made", "name"),
+    [
+        (weakref.ref, "weakref.ReferenceType"),
+        (lambda x: State(weakref.ref(x)), "test_objects.State"),
+        (lambda x: State(lambda: x), "test_objects.State"),
+        (lambda x: Scaled(), "test_objects.Scaled"),
+        (lambda x: Inherits(), "test_objects.Inherits"),
+        (lambda x: Scaled, "test_objects.Scaled"),
+        (lambda x: {x: 1}, "builtins.dict"),
+        (lambda x: State({x: 1}.keys()), "test_objects.State"),
+        (lambda x: State(np.array([State(x), None], object)), "test_objects.State"),
+    ],
+)
+@pytest.mark.parametrize("what", ["takes", "returns"])
+def test_tensors_that_an_object_holds_otherwise_are_refused(made: Any, name: str, what: str):
+    with pytest.raises(UnsupportedError, match=rf"{what} tensors in an object of .*{name}") as caught:
+        if what == "takes":
+            tmconvert.trace(lambda x, held: x + 1, X, made(X))
+        else:
+            tmconvert.trace(lambda x: (x, made(x)), X)
+    assert caught.value.code == "TM2015"
+
+
+def test_functions_and_classes_without_tensors_are_settings():
+    layer = torch.nn.Linear(3, 3)
+    for function in (
+        torch.relu,
+        functools.partial(torch.mul, other=2.0),
+        lambda x: x + 1,
+        layer,
+        layer.forward,
+    ):
+        traced = tmconvert.trace(lambda x, function: function(x), X, function)
+        with torch.no_grad():
+            np.testing.assert_allclose(traced(X.numpy()), function(X), rtol=1e-6)
+    tmconvert.trace(lambda x, cls: x + 1, X, State)
 
 
 def test_objects_without_tensors_and_modules_are_settings():

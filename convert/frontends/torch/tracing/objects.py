@@ -10,18 +10,25 @@ from __future__ import annotations
 import copy
 import functools
 import types
-from collections.abc import Callable, ItemsView, Iterator, ValuesView
+import weakref
+from collections.abc import Callable, Iterator, MappingView
 from typing import Any
 
+import numpy as np
 import torch
 
 from tmconvert.errors import UnsupportedError
 
 # Tensors in caches that are settings: they are the same in every call.
 _SETTINGS = frozenset(("_sliding_window_tensor",))
-_NO_DATA = (type, types.ModuleType, torch.nn.Module)
+_NO_DATA = (types.ModuleType, torch.nn.Module)
+_LIBRARIES = frozenset(("builtins", "torch", "numpy", "abc", "enum", "typing"))  # classes of theirs hold none
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinMethodType, functools.partial)
 _MOST_OBJECTS = 100_000
+_FUNCTION_HELP = {
+    "takes": "pass the tensors as arguments of their own",
+    "returns": "return the tensors themselves",
+}
 INSTEAD = (
     "use a tuple, list, dict, named tuple or dataclass, or register the class: "
     "torch.utils._pytree.register_pytree_node(Class, flatten, unflatten)"
@@ -47,15 +54,16 @@ def opener(what: str) -> Callable[[Any], Any]:
         if is_cache(leaf):
             return _content(leaf)
         if isinstance(leaf, _FUNCTIONS):
-            if what == "returns" and next(_tensors(leaf, functions=True), None) is not None:
+            if next(_tensors(leaf), None) is not None:
                 raise UnsupportedError(
                     "TM2015",
                     f"the model {what} a function that holds tensors, {_function_name(leaf)}",
-                    notes=[("help", "return the tensors themselves")],
+                    notes=[("help", _FUNCTION_HELP[what])],
                 )
             return None
-        if isinstance(leaf, Iterator) or next(_tensors(leaf, functions=what == "returns"), None) is not None:
-            name = f"{type(leaf).__module__}.{type(leaf).__qualname__}"
+        if isinstance(leaf, Iterator) or next(_tensors(leaf), None) is not None:
+            kind = leaf if isinstance(leaf, type) else type(leaf)
+            name = f"{kind.__module__}.{kind.__qualname__}"
             has = "an iterator" if isinstance(leaf, Iterator) else "tensors in an object"
             raise UnsupportedError(
                 "TM2015", f"the model {what} {has} of the class {name}", notes=[("help", INSTEAD)]
@@ -98,18 +106,17 @@ def _function_name(function: object) -> str:
     return f"{getattr(function, '__module__', None)}.{getattr(function, '__qualname__', function)}"
 
 
-def _tensors(value: object, *, functions: bool = False) -> Iterator[torch.Tensor]:
+def _tensors(value: object) -> Iterator[torch.Tensor]:
     """Returns the tensors among the attributes or elements of an object, at any depth.
 
-    With ``functions`` also those that functions captured, or have as defaults.
+    Also those that functions captured, or have as defaults; not those of modules.
     """
-    left_out = _NO_DATA if functions else (*_NO_DATA, *_FUNCTIONS)
     waiting, seen = [value], set[int]()
     while waiting and len(seen) < _MOST_OBJECTS:
         held = waiting.pop()
         if isinstance(held, torch.Tensor):
             yield held
-        if id(held) in seen or isinstance(held, (torch.Tensor, *left_out)):
+        if id(held) in seen or isinstance(held, (torch.Tensor, *_NO_DATA)):
             continue
         seen.add(id(held))
         waiting += _held(held)
@@ -118,10 +125,16 @@ def _tensors(value: object, *, functions: bool = False) -> Iterator[torch.Tensor
 def _held(value: object) -> list[Any]:
     if isinstance(value, _FUNCTIONS):
         held = _held_by_function(value)
+    elif isinstance(value, type):
+        return [] if _is_library(value) or issubclass(value, _NO_DATA) else [*vars(value).values()]
     elif isinstance(value, dict):
-        held = [*value.values()]
-    elif isinstance(value, (list, tuple, set, frozenset, ValuesView, ItemsView)):
+        held = [*value, *value.values()]
+    elif isinstance(value, (list, tuple, set, frozenset, MappingView)):
         held = [*value]
+    elif isinstance(value, weakref.ReferenceType):
+        held = [value()]
+    elif isinstance(value, np.ndarray) and value.dtype.hasobject:
+        held = value.ravel().tolist()
     else:
         held = []
     slots = [name for base in type(value).__mro__ for name in _names(base.__dict__.get("__slots__", ()))]
@@ -130,9 +143,14 @@ def _held(value: object) -> list[Any]:
     attributes = getattr(value, "__dict__", None)
     return [
         *held,
+        *(base for base in type(value).__mro__ if not _is_library(base)),
         *(each for each in found if each is not missing),
         *(attributes.values() if isinstance(attributes, dict) else ()),
     ]
+
+
+def _is_library(cls: type) -> bool:
+    return cls.__module__.partition(".")[0] in _LIBRARIES
 
 
 def _held_by_function(function: Any) -> list[Any]:

@@ -30,14 +30,14 @@ def plain_structure(tree: object, content: Callable[[Any], Any] = _leaf) -> Any:
         if isinstance(tree, list):
             return children
         return tuple.__new__(type(tree), children) if hasattr(tree, "_fields") else tuple(children)
-    if isinstance(tree, Mapping):
+    if isinstance(tree, Mapping) and not any(isinstance(key, torch.Tensor) for key in tree):
         return {str(key): plain_structure(child, content) for key, child in tree.items()}
     if isinstance(tree, slice):
         return tree
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
         fields = {field.name: getattr(tree, field.name) for field in dataclasses.fields(tree)}
         return {name: plain_structure(value, content) for name, value in fields.items() if value is not None}
-    opened = _opened(tree)
+    opened = None if isinstance(tree, Mapping) else _opened(tree)  # one with tensors as keys
     if opened is None:
         opened = content(tree)
     return tree if opened is None else plain_structure(opened, content)

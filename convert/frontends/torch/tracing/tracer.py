@@ -108,7 +108,7 @@ def trace_module(
     if first.recorder.has_open_sizes:
         _check_decisions(traced, first, lambda change: changed(change).tape, freeze_control_flow)
     _leave_open(traced, dynamic_shapes or {}, symbols, checks)
-    if any(traced.dynamic_shapes.values()):
+    if any((traced.dynamic_shapes or {}).values()):
         traced.notes += [_text_note(place) for place in first.tape.texts]
     traced.rerun = rerun if symbols else None
     return traced
