@@ -11,7 +11,7 @@ import copy
 import functools
 import types
 import weakref
-from collections.abc import Callable, Iterator, MappingView
+from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from tmconvert.errors import UnsupportedError
 _SETTINGS = frozenset(("_sliding_window_tensor",))
 _NO_DATA = (types.ModuleType, torch.nn.Module)
 _LIBRARIES = frozenset(("builtins", "torch", "numpy", "abc", "enum", "typing"))  # classes of theirs hold none
+_VIEWS = (KeysView, ValuesView, ItemsView)
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinMethodType, functools.partial)
 _MOST_OBJECTS = 100_000
 _FUNCTION_HELP = {
@@ -129,7 +130,7 @@ def _held(value: object) -> list[Any]:
         return [] if _is_library(value) or issubclass(value, _NO_DATA) else [*vars(value).values()]
     elif isinstance(value, dict):
         held = [*value, *value.values()]
-    elif isinstance(value, (list, tuple, set, frozenset, MappingView)):
+    elif isinstance(value, (list, tuple, set, frozenset, *_VIEWS)):
         held = [*value]
     elif isinstance(value, weakref.ReferenceType):
         held = [value()]
