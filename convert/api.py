@@ -246,6 +246,7 @@ def save(
     model: Model,
     path: str | PathLike[str],
     *,
+    format: str = "tm",
     example_inputs: Any = None,
     example_kwargs: Mapping[str, Any] | None = None,
     dynamic_shapes: DynamicShapes | None = None,
@@ -254,13 +255,14 @@ def save(
 ) -> TracedModule:
     """Writes any readable model as a container, and returns it. Raises LoadError, WriteError, UsageError.
 
+    ``format`` "megengine" writes a pickle that MegEngine 1.13 loads, of a model in MegEngine's words.
     The other parameters are for models that are traced; see ``load``.
     """
     check_names("tm", CONTAINER_SUFFIXES, [Path(path)])
     keep_model(model, Path(path))
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     module = load_model(model, tracing) if isinstance(model, str | PathLike) else model_of(model, tracing)[0]
-    module.save(path)
+    module.save(path, format)
     return module
 
 

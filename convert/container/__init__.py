@@ -1,11 +1,11 @@
-"""The container format of ``tmconvert save``; see docs/container.md."""
+"""The files of ``tmconvert save``: containers (see docs/container.md), and pickles for MegEngine."""
 
 from __future__ import annotations
 
 from os import PathLike
 
 from tmconvert.errors.values import checked_path
-from tmconvert.ir.traced_module import TracedModule, register_container_writer
+from tmconvert.ir.traced_module import TracedModule, register_writer
 
 
 def save(module: TracedModule, path: str | PathLike[str]) -> None:
@@ -15,4 +15,12 @@ def save(module: TracedModule, path: str | PathLike[str]) -> None:
     save_container(module, checked_path(path))
 
 
-register_container_writer(save)
+def save_for_megengine(module: TracedModule, path: str | PathLike[str]) -> None:
+    """Writes a module to a pickle that MegEngine loads. Raises UsageError TM6009, WriteError."""
+    from tmconvert.frontends.megengine.writing.saving import save_megengine
+
+    save_megengine(module, checked_path(path))
+
+
+register_writer("tm", save)
+register_writer("megengine", save_for_megengine)

@@ -119,7 +119,9 @@ KINDS: Mapping[str, Kind] = {
     "qparams": _PATH,
     **{option.name: _SWITCH for option in _DECLARED if option.kind == "switch" and option.is_keyword},
     "check": _SWITCH,
-    **dict.fromkeys(("activations", "io_type", "qparams_format", "weight_type", "weights"), _OPTION),
+    **dict.fromkeys(
+        ("activations", "format", "io_type", "qparams_format", "weight_type", "weights"), _OPTION
+    ),
     **dict.fromkeys(("dialect", "runtime", "target"), _VERSION),
     "opset": Kind("int", _is_integer, "TM6001"),
     "version": Kind("int or str", lambda value: _is_integer(value) or _is_text(value), "TM6001"),

@@ -83,6 +83,15 @@ _RUN = (
         metavar="NAME",
     ),
 )
+_SAVE_FORMAT = Option(
+    "format",
+    "output",
+    "Kind of file: a container, or a pickle that MegEngine loads.",
+    default="tm",
+    default_text="tm",
+    choices=("tm", "megengine"),
+    metavar="FORMAT",
+)
 _INSPECT = (
     switch("graph", "output", "Print the graph in MegEngine's notation, and nothing else."),
     switch("tabular", "output", "Print a table of the expressions, with submodules inlined."),
@@ -148,7 +157,7 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     "params convert": _PARAMS_CONVERT,
     "params show": (_FROM, JSON),
     "run": (*_RUN, JSON, *TRACING),
-    "save": (JSON, DYNAMIC_SHAPES, *TRACING),
+    "save": (_SAVE_FORMAT, JSON, DYNAMIC_SHAPES, *TRACING),
     "trace": (_TRACE_OUTPUT, JSON, DYNAMIC_SHAPES, *TRACING),
     "verify": (_VERIFY[0], _VERIFY[1], OUTPUTS, RENAME, JSON, INPUT_SHAPES, _VERIFY[2], *TRACING),
 }

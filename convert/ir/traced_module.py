@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from tmconvert.errors import InternalError, UsageError
+from tmconvert.errors import UsageError
 from tmconvert.errors.values import shown_value
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.node import ModuleNode, Node
@@ -239,9 +239,23 @@ class TracedModule:
                 raise UsageError("TM6050", f"{shown_value(node)} is not a node of the model")
         return found
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Writes the module to a ``.tm`` container, which ``tmconvert.load`` reads. Raises WriteError."""
-        _container_writer(self, path)
+    def save(self, path: str | PathLike[str], format: str = "tm") -> None:
+        """Writes the module to a file, which ``tmconvert.load`` reads.
+
+        ``format`` is "tm" for the container of tmconvert, or "megengine" for a pickle that MegEngine 1.13
+        loads: only a model of MegEngine's own calls, edited or not, can be written so. The same model gives
+        the same bytes.
+
+        Raises UsageError TM6009 for another format; WriteError TM5001, TM5004, TM5005.
+
+        >>> model.graph.compile()  # doctest: +SKIP
+        >>> model.save("edited.tm", format="megengine")  # doctest: +SKIP
+        """
+        writer = _writers.get(format)
+        if writer is None:
+            known = ", ".join(sorted(_writers))
+            raise UsageError("TM6009", f"format must be one of {known}, got {format!r}")
+        writer(self, path)
 
     def __repr__(self) -> str:
         return f"TracedModule({self.name!r}, {self.class_name})"
@@ -272,14 +286,12 @@ def _structure(tree: Tree) -> str:
     return f"{type(tree).__name__} {tree!r}"
 
 
-def _no_container_writer(module: TracedModule, path: str | PathLike[str]) -> None:
-    raise InternalError("TM9001", "no writer of containers is registered: import tmconvert.container first")
+Writer = Callable[[TracedModule, "str | PathLike[str]"], None]
+_writers: dict[str, Writer] = {}
 
 
-_container_writer: Callable[[TracedModule, str | PathLike[str]], None] = _no_container_writer
-
-
-def register_container_writer(write: Callable[[TracedModule, str | PathLike[str]], None]) -> None:
-    """Registers the function that ``TracedModule.save`` calls; ``tmconvert.container`` does so on import."""
-    global _container_writer
-    _container_writer = write
+def register_writer(format: str, write: Writer) -> None:
+    """Registers the function that ``TracedModule.save`` calls for ``format``; ``tmconvert.container`` does so
+    on import.
+    """
+    _writers[format] = write

@@ -76,7 +76,7 @@ def test_the_line_of_a_command_agrees_with_its_help(name: str) -> None:
         ),
         ("caffe", "MODEL OUT.prototxt [OUT.caffemodel] --dialect bvlc --qparams --no-verify"),
         ("ops", "--target --opset --search --json"),
-        ("save", "MODEL OUT.tm --json"),
+        ("save", "MODEL OUT.tm --format tm|megengine --json"),
         ("trace", "PACKAGE.MODULE:FACTORY --output MODEL.tm --input --dynamic --freeze-control-flow --json"),
         ("check", "MODEL --target --opset --json"),
         ("inspect", "MODEL --graph --tabular --json"),

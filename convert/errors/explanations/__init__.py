@@ -391,6 +391,15 @@ _WRITING = {
         "a module with an open file as an attribute",
         "Remove the attribute, or convert from the original file instead.",
     ),
+    "TM5005": Explanation(
+        "a model cannot be written for MegEngine",
+        "A file of MegEngine holds modules, functions and tensors of MegEngine only. The model was not "
+        "traced by MegEngine, or an edit inserted a call or a tensor that MegEngine does not have. The "
+        "message names it.",
+        'tmconvert.trace(net, x).save("net.tm", format="megengine")',
+        "Express the inserted part with functions of MegEngine, or save the model as a container, without "
+        "a format.",
+    ),
 }
 
 _DEFECTS = {

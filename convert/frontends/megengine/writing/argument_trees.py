@@ -1,4 +1,4 @@
-"""Argument trees in MegEngine's format, the inverse of ``megengine/arguments.py``: a TreeDef and its leaves."""
+"""Argument trees as a TreeDef and its leaves, the inverse of ``megengine/arguments.py``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TREE = GlobalRef(_PYTREE, "TreeDef")
 _LEAF = GlobalRef(_PYTREE, "LeafDef")
 _DICT = GlobalRef("builtins", "dict")
 _ORDERED_DICT = GlobalRef("collections", "OrderedDict")
-_TYPES = {
+_TYPES: dict[type, GlobalRef] = {
     **{kind: GlobalRef("builtins", kind.__name__) for kind in (bool, bytes, float, int, str)},
     type(None): NONE_TYPE,
     type(Ellipsis): ELLIPSIS_TYPE,

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
-
 from tmconvert.errors import WriteError
 from tmconvert.frontends.megengine.expressions import OPERATOR_PREFIX
 from tmconvert.frontends.megengine.writing.argument_trees import call_tree, flattened
+from tmconvert.frontends.megengine.writing.aten_words import in_words
 from tmconvert.frontends.megengine.writing.names import NameSpace
 from tmconvert.frontends.megengine.writing.pickle_writer import CANNOT_SAVE
 from tmconvert.frontends.megengine.writing.records import MODULE, Record, class_reference, default_dict
@@ -157,15 +156,17 @@ class GraphRecords:
         }
 
     def _call(self, expr: CallFunction | CallMethod) -> dict[str, Any]:
-        leaves, arg_def = flattened(call_tree(expr.args, expr.kwargs), self.constant)
+        if isinstance(expr, CallMethod):
+            what: dict[str, Any] = {"method": expr.method}
+            args, kwargs = expr.args, expr.kwargs
+        else:
+            function, args, kwargs = in_words(expr)
+            reference = class_reference(function)
+            what = {"func": (reference.module, reference.name)}
+        leaves, arg_def = flattened(call_tree(args, kwargs), self.constant)
         constants = [(place, leaf) for place, leaf in enumerate(leaves) if not isinstance(leaf, Node)]
         inputs = self._nodes(leaf for leaf in leaves if isinstance(leaf, Node))
         outputs, out_def = self.results(expr.result)
-        if isinstance(expr, CallMethod):
-            what: dict[str, Any] = {"method": expr.method}
-        else:
-            reference = class_reference(expr.function)
-            what = {"func": (reference.module, reference.name)}
         return what | {
             "const_val": constants,
             "inputs": inputs,

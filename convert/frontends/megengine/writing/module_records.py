@@ -17,9 +17,9 @@ from tmconvert.frontends.megengine.writing.records import (
     ordered_dict,
 )
 from tmconvert.frontends.megengine.writing.values import Values
-from tmconvert.ir import CallMethod, InternalGraph, ModuleNode, Node, TracedModule
-from tmconvert.ir.traced_module import call_structure
+from tmconvert.ir import CallMethod, Input, InternalGraph, ModuleNode, Node, TracedModule
 from tmconvert.ir.inert import GlobalRef
+from tmconvert.ir.traced_module import call_structure
 
 _MODULE_STATE = GlobalRef("megengine.traced_module.serialization", "_ModuleState")
 _ARGUMENT_NAMES = GlobalRef("inspect", "FullArgSpec")
@@ -92,20 +92,21 @@ class ModuleRecords:
         return made
 
     def _state(self, module: TracedModule, own: dict[str, Any], in_traced: bool) -> dict[str, Any]:
-        short_name = module.name.rpartition(".")[2] or None if module is not self.root else None
-        state: dict[str, Any] = {
-            "_modules": [],
+        is_inner = module is not self.root
+        state: dict[str, Any] = {"_modules": []}
+        for name, value in module.attributes.items():
+            state[name] = self.values.attribute(value, _path(module, name), self._nested)
+        usual = {
             "name": None,
             "training": False,
             "quantize_disabled": False,
             "_forward_pre_hooks": ordered_dict(),
             "_forward_hooks": ordered_dict(),
-            "_name": module.name or None if module is not self.root else None,
-            "_short_name": short_name,
+            "_name": module.name or None if is_inner else None,
+            "_short_name": module.name.rpartition(".")[2] or None if is_inner else None,
             **own,
         }
-        for name, value in module.attributes.items():
-            state[name] = self.values.attribute(value, _path(module, name), self._nested)
+        state |= {name: value for name, value in usual.items() if name not in state}
         for name, array in module.tensors.items():
             state[name] = self.values.tensor(array, _path(module, name), name not in module.buffers)
         for name, child in module.children.items():
@@ -196,7 +197,7 @@ def _argument_names(arguments: Arguments) -> Record:
     first = next((place for place, arg in enumerate(args) if _is_constant(arg)), len(args))
     defaults = tuple(arg if _is_constant(arg) else None for arg in args[first:]) or None
     keywords = {name: value for name, value in kwargs.items() if _is_constant(value)}
-    fields = (names, None, None, defaults, list(kwargs), keywords or None, {})
+    fields: tuple[Any, ...] = (names, None, None, defaults, list(kwargs), keywords or None, {})
     return Record(_ARGUMENT_NAMES, fields)
 
 
@@ -205,5 +206,5 @@ def _is_constant(value: Any) -> bool:
 
 
 def _name(value: Any, place: int) -> str:
-    named = isinstance(value, Node) and getattr(value.expr, "name", "")
+    named = value.expr.name if isinstance(value, Node) and isinstance(value.expr, Input) else ""
     return named or f"argument_{place}"

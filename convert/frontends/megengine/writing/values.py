@@ -94,7 +94,7 @@ class Values:
         if isinstance(value, QParams):
             return quantized_dtype(value)
         if isinstance(value, Opaque):
-            raise WriteError(CANNOT_SAVE, f"an argument is the object {value!r}, of which only the name is known")
+            raise _only_a_name("an argument", value)
         return self._record(value, self.constant)
 
     def attribute(self, value: Any, path: str, module: Callable[[TracedModule], Record]) -> Any:
@@ -111,7 +111,7 @@ class Values:
         if isinstance(value, QParams):
             return quantized_dtype(value)
         if isinstance(value, Opaque):
-            raise WriteError(CANNOT_SAVE, f"{path} is the object {value!r}, of which only the name is known")
+            raise _only_a_name(path, value)
         if isinstance(value, str) and path.endswith(".mode") and value in _MODE_NUMBERS:
             return self._mode(value)
         if isinstance(value, TracedModule):
@@ -143,6 +143,10 @@ class Values:
             fields = (name, _QUANTIZED_NAMES.get(name), value["np_dtype_str"], value["qmin"], value["qmax"])
             self._types[name] = Record(_DTYPE_META, (*fields, is_unsigned))
         return self._types[name]
+
+
+def _only_a_name(place: str, value: Opaque) -> WriteError:
+    return WriteError(CANNOT_SAVE, f"{place} is the object {value!r}, of which only the name is known")
 
 
 def _is_quantization(value: dict[Any, Any]) -> bool:
