@@ -20,10 +20,10 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 def formal_arguments(structure: str, graph: InternalGraph) -> Arguments:
-    """Returns (args, kwargs) with the formal inputs of ``graph`` at the places of tensors and modules.
+    """Returns (args, kwargs) with the formal inputs of ``graph`` at the positions of tensors and modules.
 
-    Inputs that were added to the graph come behind the positional arguments; where inputs were removed, all
-    are positional. Raises WriteError TM5005 for a constant argument that is no literal.
+    Inputs that were added to the graph follow the positional arguments; where inputs were removed, all
+    are positional. Raises WriteError TM5005 for a constant argument that is not a literal.
     """
     parser = _Parser(structure, graph.inputs)
     args, kwargs = parser.value()
@@ -69,7 +69,7 @@ class _Parser:
         found = pattern.match(self.structure, self.position)
         if found is None:
             what = self.structure[self.position :][:40]
-            raise WriteError(CANNOT_SAVE, f"the model was traced with an argument that is no literal: {what}")
+            raise WriteError(CANNOT_SAVE, f"the model was traced with an argument that is not a literal: {what}")
         self.position = found.end()
         return found[1]
 

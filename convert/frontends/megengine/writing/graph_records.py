@@ -147,7 +147,7 @@ class GraphRecords:
     def _operator(self, expr: Expr) -> dict[str, Any]:
         assert isinstance(expr, CallFunction)
         if len(expr.inputs) != len(expr.args):
-            raise WriteError(CANNOT_SAVE, f"the operator {expr.label} has an operand that is no tensor")
+            raise WriteError(CANNOT_SAVE, f"the operator {expr.label} has an operand that is not a tensor")
         name = expr.function.removeprefix(OPERATOR_PREFIX)
         attributes = {key: self.constant(value) for key, value in expr.kwargs.items()}
         return {

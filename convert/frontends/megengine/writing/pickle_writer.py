@@ -147,7 +147,7 @@ class PickleWriter:
         yield Record(GlobalRef("builtins", "complex"), (value.real, value.imag), called=True)
 
     def _dtype(self, value: np.dtype) -> Steps:
-        """The dtype by its name and byte order; a quantized one has MegEngine's metadata beside."""
+        """The dtype by its name and byte order; of a quantized one also MegEngine's metadata."""
         key = ("dtype", value.str, repr(value.metadata))
         known = self._memo.get(key)
         if known is not None:

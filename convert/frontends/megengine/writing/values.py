@@ -44,7 +44,7 @@ def device() -> Record:
 
 
 def stored_dtype(dtype: np.dtype, qparams: QParams | None) -> np.dtype:
-    """Returns the element type that MegEngine has for a tensor; a quantized one has its scale beside."""
+    """Returns the element type that MegEngine has for a tensor; that of a quantized one has its scale."""
     dtype = np.dtype(dtype.newbyteorder("="))
     if qparams is None or dtype.kind not in "iu" or dtype.metadata:
         return dtype
