@@ -69,7 +69,7 @@ class _Parser:
         found = pattern.match(self.structure, self.position)
         if found is None:
             what = self.structure[self.position :][:40]
-            raise WriteError(CANNOT_SAVE, f"the model was traced with an argument that is not a literal: {what}")
+            raise WriteError(CANNOT_SAVE, f"an argument of the trace is not a literal: {what}")
         self.position = found.end()
         return found[1]
 
