@@ -60,7 +60,7 @@ class GraphRecords:
     def record(self) -> Record:
         """Returns the record of the graph."""
         graph, names = self.graph, self.names
-        exprs = list(graph.exprs())
+        exprs = list(graph)
         inputs = [node.expr for node in graph.inputs if node.expr is not None]
         for expr in (*inputs, *exprs):
             self.exprs[expr] = Record(GlobalRef(_EXPRESSIONS, self._kind(expr)))

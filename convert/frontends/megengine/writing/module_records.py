@@ -169,7 +169,7 @@ def _calls(root: TracedModule) -> dict[int, list[Arguments]]:
             continue
         seen.add(id(module))
         for graph in module.graphs.values():
-            for expr in graph.exprs():
+            for expr in graph:
                 for node in expr.outputs:
                     if isinstance(node, ModuleNode) and node.owner is not None:
                         waiting.append(node.owner)

@@ -31,7 +31,7 @@ class NameSpace:
             else:
                 assert isinstance(node.expr, Input)
                 self.qualnames[node] = f"{qualname}.[{node.expr.name}]"
-        for expr in graph.exprs():
+        for expr in graph:
             named = self._of(expr)
             for node in expr.outputs:
                 self.qualnames[node] = named
