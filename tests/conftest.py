@@ -39,7 +39,8 @@ def op_names() -> frozenset[str]:
 def op_of(config: pytest.Config) -> str | None:
     """The op that ``pytest -k OP`` names, without paths; None where it names something else.
 
-    Collecting all 27,000 tests takes much longer than running the tests of one op.
+    Collecting all 27,000 tests takes much longer than running the tests of one op. Files that do not contain
+    the name are then not collected, except those with a test for each op.
     """
     word = config.getoption("keyword")
     is_whole_suite = [Path(each).resolve() for each in config.args] == [ROOT]
@@ -51,13 +52,28 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if op is None or path == ROOT or not path.is_relative_to(ROOT):
         return None
     is_of_ops = path.relative_to(ROOT).parts[0] in OF_OPS
-    of_torch = ROOT / f"frontends/torch/test_op_{op}.py"
-    return None if is_of_ops or path == of_torch or path in of_torch.parents else True
+    return None if path.is_dir() or is_of_ops or path in files_with(op) else True
+
+
+@cache
+def files_with(word: str) -> frozenset[Path]:
+    """Files of tests that contain ``word``, or the name of a module of samples that contains it."""
+    texts = {path: path.read_text("utf-8") for path in ROOT.rglob("*.py")}
+    found = {path for path, text in texts.items() if word in path.name or word in text}
+    samples = {
+        name
+        for path in found
+        for name in (path.stem, path.parent.name)
+        if name.endswith("samples") and path.relative_to(ROOT).parts[0] not in OF_OPS
+    }
+    return frozenset(found) | {
+        path for path, text in texts.items() if any(f"{name} import" in text for name in samples)
+    }
 
 
 def pytest_report_header(config: pytest.Config) -> str:
     op = op_of(config)
-    return f"{op} is an op: only tests of ops are collected; name paths to run others" if op else ""
+    return f"{op} is an op: only files with this word are collected; name a path to collect all" if op else ""
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:

@@ -33,7 +33,7 @@ from tmconvert.passes.decompose import Decompose
 from tmconvert.symbolics.op import Op, Tensor
 from tmconvert.symbolics.registry import Catalogue, catalogue
 from tmconvert.symbolics.results import same_as
-from tmconvert.symbolics.target_names import TARGETS, TITLES
+from tmconvert.symbolics.target_names import TARGETS, words_of
 from tmconvert.targets.onnx.writer import check_onnx, newest_opset, write_onnx
 from tmconvert.targets.options import OLDEST_OPSET
 from tmconvert.targets.registry import lower
@@ -211,7 +211,7 @@ def test_reasons_are_reported(name: str, target: str) -> None:
     sample = SAMPLES[name][0]
     reason = catalogue()[name].reasons[target]
     refused = refusal(target, name, sample.args, sample.attributes)
-    assert refused == f"{TITLES[target]} cannot express {name}: {reason}"
+    assert refused == f"{words_of(target).title} cannot express {name}: {reason}"
 
 
 # Caffe takes some forms of the samples for other targets: its rules are in tests/targets/caffe.

@@ -3,6 +3,7 @@
 
     python tools/new_op.py squareplus                          aten::squareplus(x)
     python tools/new_op.py mylib::squareplus --args x,other    two tensors that broadcast
+    python tools/new_op.py mylib::unit --args x,dim:integer    a tensor and an attribute
 
 The files are symbolics/ops/NAME.py, tests/ops/samples/NAME.py and tests/frontends/torch/test_op_NAME.py, and
 a line in symbolics/ops/__init__.py. Existing files are never overwritten.
@@ -23,16 +24,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from tmconvert.symbolics.idioms.formulas import Term, formula
-from tmconvert.symbolics.layouts import ANY
-from tmconvert.symbolics.op import FLOATS, Op, Tensor
+{formulas}from tmconvert.symbolics.layouts import {layout}
+from tmconvert.symbolics.op import FLOATS, Op, Tensor{kinds}
 from tmconvert.symbolics.results import {rule}
 
 {name} = Op(
     "{full}",
     args=[{tensors}],
     result={rule}({quoted}),
-    layout=ANY,
+    layout={layout},{layout_note}
 )
 
 
@@ -46,10 +46,22 @@ def {name}_onnx7(g, {args}):
     g.refuse("TODO: return g.op('OperatorOfOnnx', {args}), or delete this function")
 
 
-@formula({name})  # for the targets without a symbolic
+{decomposition}'''
+FORMULA = """@formula({name})  # for the targets without a symbolic
 def {name}_formula({terms}) -> Term:
     raise NotImplementedError("TODO: return a formula such as (x * x + 1).sqrt()")
-'''
+"""
+CALLS = """@{name}.decompose  # for the targets without a symbolic
+def {name}_calls(g, {args}):
+    raise NotImplementedError("TODO: return g.call('aten::mul', x, x)")
+"""
+# kinds of attributes: the type of Python, and the value in the sample
+KINDS = {
+    "integer": ("int", "1"),
+    "integers": ("list[int]", "[1]"),
+    "number": ("float", "0.5"),
+    "boolean": ("bool", "True"),
+}
 SAMPLES = '''"""Sample arguments of {full}."""
 
 from tests.ops.harness import {harness}
@@ -58,7 +70,7 @@ from .common import Sample, X
 
 SAMPLES: dict[str, list[Sample]] = {{
     "{full}": [
-        Sample([{first}]),
+        Sample([{first}]{values}),
 {more}    ],
 }}
 '''
@@ -74,29 +86,46 @@ from tests.frontends.torch.harness import check  # noqa: E402
 
 
 def test_{name}() -> None:
-    check({function}, {inputs}, tflite=True)
+    inputs = {inputs}
+    check({function}, *inputs, tflite=True)
 '''
 
 
 def files_of(full: str, arguments: list[str]) -> dict[str, str]:
     """The text of each new file by its path."""
     name = full.rpartition("::")[2]
-    several = len(arguments) > 1
+    tensors = [each for each in arguments if ":" not in each]
+    attributes = dict(each.split(":") for each in arguments if ":" in each)
+    several = len(tensors) > 1
     words = {
         "full": full,
         "name": name,
-        "args": ", ".join(arguments),
+        "args": ", ".join([*tensors, *attributes]),
         "rule": "broadcast" if several else "same_as",
-        "tensors": ", ".join(f'Tensor("{each}", FLOATS)' for each in arguments),
-        "quoted": ", ".join(f'"{each}"' for each in arguments),
-        "typed": ", ".join(f"{each}: np.ndarray" for each in arguments),
-        "terms": ", ".join(f"{each}: Term" for each in arguments),
+        "tensors": ", ".join(
+            [f'Tensor("{each}", FLOATS)' for each in tensors]
+            + [f'{kind}("{each}")' for each, kind in attributes.items()]
+        ),
+        "kinds": "".join(f", {kind}" for kind in sorted(set(attributes.values()))),
+        "layout": "SOURCE" if attributes else "ANY",
+        "layout_note": '  # TODO: or any_with(dim="axis"), if an attribute names an axis'
+        if attributes
+        else "",
+        "quoted": ", ".join(f'"{each}"' for each in tensors),
+        "typed": ", ".join(
+            [f"{each}: np.ndarray" for each in tensors]
+            + [f"{each}: {KINDS[kind][0]}" for each, kind in attributes.items()]
+        ),
+        "terms": ", ".join(f"{each}: Term" for each in tensors),
+        "formulas": "" if attributes else "from tmconvert.symbolics.idioms.formulas import Term, formula\n",
         "harness": "Const, normal" if several else "normal",
-        "first": ", ".join(["X", *(f"normal({i}, 2, 3, 5, 7)" for i in range(1, len(arguments)))]),
-        "more": _more_samples(len(arguments)),
-        "function": f"torch.ops.{full.replace('::', '.')}",
-        "inputs": ", ".join(["torch.randn(2, 3)"] * len(arguments)),
+        "first": ", ".join(["X", *(f"normal({i}, 2, 3, 5, 7)" for i in range(1, len(tensors)))]),
+        "values": _values(attributes),
+        "inputs": ", ".join(["torch.randn(2, 3)"] * len(tensors)) + ("" if several else ","),
     }
+    words["more"] = _more_samples(len(tensors), words["values"])
+    words["function"] = _function_of_torch(full, tensors, attributes)
+    words["decomposition"] = (CALLS if attributes else FORMULA).format(**words)
     return {
         f"symbolics/ops/{name}.py": OP.format(**words),
         f"tests/ops/samples/{name}.py": SAMPLES.format(**words),
@@ -104,12 +133,26 @@ def files_of(full: str, arguments: list[str]) -> dict[str, str]:
     }
 
 
-def _more_samples(count: int) -> str:
+def _values(attributes: dict[str, str]) -> str:
+    """The second argument of a sample: attributes by name."""
+    values = ", ".join(f'"{each}": {KINDS[kind][1]}' for each, kind in attributes.items())
+    return f", {{{values}}}" if values else ""
+
+
+def _more_samples(count: int, values: str) -> str:
     """Another rank for ops of one tensor; constants that broadcast for those of several."""
     if count == 1:
-        return "        Sample([normal(1, 5)]),\n"
+        return f"        Sample([normal(1, 2, 5)]{values}),\n"
     constants = ", ".join(f"Const(normal({i + 2}, 1, 3, 1, 1))" for i in range(1, count))
-    return f"        Sample([X, {constants}]),\n"
+    return f"        Sample([X, {constants}]{values}),\n"
+
+
+def _function_of_torch(full: str, tensors: list[str], attributes: dict[str, str]) -> str:
+    function = f"torch.ops.{full.replace('::', '.')}"
+    if not attributes:
+        return function
+    given = ", ".join([*tensors, *(KINDS[kind][1] for kind in attributes.values())])
+    return f"lambda {', '.join(tensors)}: {function}({given})"
 
 
 def listed(text: str, full: str) -> str:
@@ -128,15 +171,21 @@ def is_listed(text: str, full: str) -> bool:
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(description="Writes the skeleton of an op and of its tests.")
     parser.add_argument("name", help="the op: squareplus (of ATen) or mylib::squareplus")
-    parser.add_argument("--args", default="x", help="its tensors, as in x,other; a first self is called x")
+    parser.add_argument(
+        "--args", default="x", help="its arguments, as in x,other or x,dim:integer; a first self is called x"
+    )
     options = parser.parse_args(arguments)
     full = options.name if "::" in options.name else f"aten::{options.name}"
-    tensors = options.args.split(",")
-    if not all(re.fullmatch(r"[a-z_][a-z0-9_]*", each) for each in [*full.split("::"), *tensors]):
+    given = options.args.split(",")
+    names, kinds = [each.partition(":")[0] for each in given], [each.partition(":")[2] for each in given]
+    if not all(re.fullmatch(r"[a-z_][a-z0-9_]*", each) for each in [*full.split("::"), *names]):
         parser.error("names consist of small letters, digits and underscores")
-    if tensors[0] != "x":
+    unknown = [kind for kind in kinds if kind and kind not in KINDS]
+    if unknown:
+        parser.error(f"{unknown[0]!r} is not a kind of attributes: {', '.join(KINDS)}")
+    if given[0] != "x":
         parser.error("the first tensor is called x")
-    files = files_of(full, tensors)
+    files = files_of(full, given)
     existing = [name for name in files if (root / name).exists()]
     if existing:
         parser.error(f"{', '.join(existing)} exists")

@@ -22,14 +22,29 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(("name", "args"), [("squareplus", "x"), ("mylib::mixture", "x,other,weight")])
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("squareplus", "x"),
+        ("mylib::mixture", "x,other,weight"),
+        ("mylib::unit", "x,dim:integer"),
+        ("mylib::blur", "x,y,sigma:number,axes:integers"),
+    ],
+)
 def test_the_files_parse_and_are_formatted(name: str, args: str, root: Path) -> None:
     assert new_op.main([name, "--args", args], root) == 0
     short = name.rpartition("::")[2]
     op = root / f"symbolics/ops/{short}.py"
     functions = [node for node in ast.walk(ast.parse(op.read_text())) if isinstance(node, ast.FunctionDef)]
-    assert [each.name for each in functions] == [f"{short}_ref", f"{short}_onnx7", f"{short}_formula"]
-    assert [arg.arg for arg in functions[1].args.args] == ["g", *args.split(",")]
+    assert [each.name for each in functions] == [
+        f"{short}_ref",
+        f"{short}_onnx7",
+        f"{short}_calls" if ":" in args else f"{short}_formula",
+    ]
+    assert [arg.arg for arg in functions[1].args.args] == [
+        "g",
+        *(each.partition(":")[0] for each in args.split(",")),
+    ]
     modules: dict[str, object] = {}
     exec((root / new_op.LIST).read_text().partition("\n}\n")[0] + "\n}\n", modules)
     assert modules["MODULES"][short] == name  # type: ignore[index]
@@ -51,6 +66,7 @@ def test_the_files_parse_and_are_formatted(name: str, args: str, root: Path) -> 
         (["softplus"], "names an op that exists"),
         (["Square-Plus"], "small letters, digits and underscores"),
         (["squareplus", "--args", "self"], "the first tensor is called x"),
+        (["squareplus", "--args", "x,dim:int"], "'int' is not a kind of attributes: integer, integers"),
     ],
 )
 def test_what_is_refused(
